@@ -3,6 +3,14 @@ import { useLayoutEffect } from "preact/hooks";
 
 export type Mark = "same" | "different";
 
+/** Returns the marks with one more; null takes the mark of the entry back. */
+export function withMark<Entry>(marks: ReadonlyMap<Entry, Mark>, entry: Entry, mark: Mark | null): ReadonlyMap<Entry, Mark> {
+  const changed = new Map(marks);
+  if (mark) changed.set(entry, mark);
+  else changed.delete(entry);
+  return changed;
+}
+
 interface ReviewKeys {
   /** Moves by a number of entries. */
   move: (step: number) => void;

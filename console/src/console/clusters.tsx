@@ -6,8 +6,9 @@ import { useListState } from "../components/list-state";
 import { ListEntry, SearchedList } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
 import { fold, isBadTerm, type Query } from "../report/query";
+import { useAnswer, useWhileCurrent } from "./answer";
 import { Compared, NoCollections, useCollection, type ToolProps } from "./collection-choice";
-import { countBytes, maxComparedBytes, type Cluster, type Settings, type StoredDocument, type Verdict } from "./service";
+import { countBytes, maxComparedBytes, type Cluster, type Settings, type Verdict } from "./service";
 
 type Order = "input" | "newest" | "largest" | "stretched";
 
@@ -54,6 +55,7 @@ export function ConsoleClusters(props: ToolProps) {
   const say = useWording();
   const { name, settings, choice, isEmpty } = useCollection(props);
   const [loaded, setLoaded] = useState<LoadedClusters>({ name: "", clusters: [], next: null });
+  const whileCurrent = useWhileCurrent(name);
   // Clusters that were loaded of another collection are not shown, and no more of them are requested.
   const { clusters, next } = loaded.name === name ? loaded : nothingLoaded;
   const { controls, rows, row: cluster } = useListState<Cluster, Order>({
@@ -63,7 +65,7 @@ export function ConsoleClusters(props: ToolProps) {
     find: (query, order) => (query ? findClusters(clusters, query) : [...clusters]).sort(orders[order]),
   });
   const read = (after: string | null, before: readonly Cluster[]) =>
-    service.listClusters(name, after).then((it) => setLoaded({ name, clusters: [...before, ...it.clusters], next: it.next }), onProblem);
+    service.listClusters(name, after).then(whileCurrent((it) => setLoaded({ name, clusters: [...before, ...it.clusters], next: it.next })), onProblem);
   useEffect(() => {
     if (name) void read(null, []);
   }, [name]);
@@ -73,7 +75,7 @@ export function ConsoleClusters(props: ToolProps) {
     try {
       const document = await service.getDocument(name, search);
       const found = document.cluster && (await service.getCluster(name, document.cluster, membersOnPage));
-      if (found) setLoaded({ name, clusters: [...clusters.filter((it) => it.cluster !== found.cluster), found], next });
+      if (found) whileCurrent(setLoaded)({ name, clusters: [...clusters.filter((it) => it.cluster !== found.cluster), found], next });
     } catch (problem) {
       onProblem(problem);
     }
@@ -122,21 +124,14 @@ interface ClusterViewProps extends ToolProps {
 function ClusterView({ cluster, name, settings, ...props }: ClusterViewProps) {
   const { service, onProblem } = props;
   const say = useWording();
-  const [whole, setWhole] = useState<Cluster>(cluster);
   const [member, setMember] = useState(0);
-  const [texts, setTexts] = useState<[StoredDocument, StoredDocument] | null>(null);
   const [edges, setEdges] = useState<GraphEdge[]>([]);
-  useEffect(() => {
-    if (cluster.more) service.getCluster(name, cluster.cluster, maxDrawn).then(setWhole, onProblem);
-  }, [cluster]);
+  const whole = useAnswer([cluster], cluster.more ? () => service.getCluster(name, cluster.cluster, maxDrawn) : null, onProblem) ?? cluster;
   /** Members in the order of their arrival. */
   const members = useMemo(() => [...whole.members].sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0)), [whole]);
   const shown: Verdict | undefined = members[member];
-  useEffect(() => {
-    setTexts(null);
-    if (!shown?.id || settings?.holds === "fingerprints") return;
-    Promise.all([service.getDocument(name, cluster.cluster), service.getDocument(name, shown.id)]).then(setTexts, onProblem);
-  }, [cluster.cluster, shown?.id, settings?.holds]);
+  const shownId = settings && settings.holds !== "fingerprints" ? shown?.id : null;
+  const texts = useAnswer([cluster.cluster, shownId], shownId ? () => Promise.all([service.getDocument(name, cluster.cluster), service.getDocument(name, shownId)]) : null, onProblem);
   const [first, last] = [members[0]?.seq ?? 0, members[members.length - 1]?.seq ?? 0];
   const drawn: GraphMember[] = members.map((it) => ({
     id: it.id ?? "",

@@ -1,7 +1,8 @@
 /** The choice of a collection, and the comparison of two texts under its settings. Several sections share both. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { ComparisonView, Marked, type CompareData } from "../compare/page";
 import { Name, useWording } from "../components/basics";
+import { useAnswer } from "./answer";
 import { countBytes, maxComparedBytes, toRuns, type Service, type ServiceComparison, type Settings, type SharedPassages } from "./service";
 
 export interface ToolProps {
@@ -49,22 +50,18 @@ function findUnits(text: string): (characters: number) => number {
   return (at) => starts[at] ?? unit;
 }
 
-/** Chooses a collection and keeps its settings. */
+/** Chooses a collection. Its name is empty until the service has listed all, and its settings arrive after it. */
 export function useCollection({ service, onProblem }: ToolProps) {
   const say = useWording();
   const [names, setNames] = useState<string[] | null>(null);
   const [name, setName] = useState("");
-  const [settings, setSettings] = useState<Settings | undefined>();
   useEffect(() => {
     service.listCollections().then((found) => {
       setNames(found.map((it) => it.name));
       setName((known) => known || (found[0]?.name ?? ""));
     }, onProblem);
   }, [service]);
-  useEffect(() => {
-    setSettings(undefined);
-    if (name) service.getSettings(name).then(setSettings, onProblem);
-  }, [name]);
+  const settings = useAnswer<Settings>([name], name ? () => service.getSettings(name) : null, onProblem);
   const choice = (
     <label class="field">
       {say.text("console.collection")}
@@ -104,13 +101,10 @@ const noPassages: SharedPassages = { passages: [], share_of_a: 0, share_of_b: 0 
 
 function LongTexts({ service, onProblem, a, b }: ComparedProps) {
   const say = useWording();
-  const [shared, setShared] = useState<SharedPassages | null>(null);
   const [first, second] = [a.text ?? "", b.text ?? ""];
   const isTooLong = countBytes(first) + countBytes(second) > maxSharedBytes;
-  useEffect(() => {
-    setShared(isTooLong ? noPassages : null);
-    if (!isTooLong) service.findShared(first, second).then(setShared, onProblem);
-  }, [first, second]);
+  const found = useAnswer([first, second], isTooLong ? null : () => service.findShared(first, second), onProblem);
+  const shared = isTooLong ? noPassages : found;
   if (!shared) return <p class="muted">{say.text("console.reading")}</p>;
   const [inA, inB] = [findUnits(first), findUnits(second)];
   const marked = shared.passages.flatMap((it) => {
@@ -140,10 +134,7 @@ function LongTexts({ service, onProblem, a, b }: ComparedProps) {
 
 function AllSteps({ service, onProblem, a, b, settings }: ComparedProps) {
   const say = useWording();
-  const [data, setData] = useState<CompareData | null>(null);
-  useEffect(() => {
-    setData(null);
-    service.compare(a.text ?? "", b.text ?? "", settings).then((it) => setData(toCompareData(it, [a.id ?? "", b.id ?? ""])), onProblem);
-  }, [a.text, b.text, settings]);
+  const comparison = useAnswer([a.text, b.text, settings], () => service.compare(a.text ?? "", b.text ?? "", settings), onProblem);
+  const data = useMemo(() => comparison && toCompareData(comparison, [a.id ?? "", b.id ?? ""]), [comparison, a.id, b.id]);
   return data ? <ComparisonView data={data} /> : <p class="muted">{say.text("console.reading")}</p>;
 }

@@ -4,11 +4,12 @@ import { Card, Name, ShortName, Stat, useWording } from "../components/basics";
 import { Lines, type Line } from "../components/charts";
 import { useListState } from "../components/list-state";
 import { MarkButtons, MarkLabel } from "../components/mark-buttons";
-import type { Mark } from "../components/review-keys";
+import { withMark, type Mark } from "../components/review-keys";
 import { decisionFile, saveFile, writeDecisionLines } from "../components/save-file";
 import { ListEntry, SearchedList } from "../components/searched-list";
 import { DiffLegend, SideBySide } from "../components/side-by-side";
 import { fold, type Query } from "../report/query";
+import { useWhileCurrent } from "./answer";
 import { NoCollections, useCollection, type ToolProps } from "./collection-choice";
 import { ThresholdInput } from "./collections";
 import { collectPairs, type Collected, type LabelCandidate } from "./label-pairs";
@@ -22,11 +23,13 @@ export function Label(props: ToolProps) {
   const { service, onProblem } = props;
   const say = useWording();
   const { name, settings, choice, isEmpty } = useCollection(props);
+  const whileCurrent = useWhileCurrent(name);
   const [collected, setCollected] = useState<Collected | null>(null);
   const [progress, setProgress] = useState<[number, number] | null>(null);
   const [marks, setMarks] = useState<Marks>(new Map());
   useEffect(() => {
     setCollected(null);
+    setProgress(null);
     setMarks(new Map());
   }, [name]);
   if (isEmpty) return <NoCollections />;
@@ -34,19 +37,16 @@ export function Label(props: ToolProps) {
   const collect = () => {
     if (!settings) return;
     setProgress([0, 0]);
-    collectPairs(service, name, settings, (done, total) => setProgress([done, total]))
-      .then((found) => {
-        setCollected(found);
-        setMarks(new Map());
-      }, onProblem)
-      .finally(() => setProgress(null));
+    const show = whileCurrent((found: Collected) => {
+      setCollected(found);
+      setMarks(new Map());
+    });
+    const showProgress = whileCurrent(setProgress);
+    collectPairs(service, name, settings, (done, total) => showProgress([done, total]))
+      .then(show, onProblem)
+      .finally(() => showProgress(null));
   };
-  const setMark = (pair: LabelCandidate, mark: Mark | null) => {
-    const changed = new Map(marks);
-    if (mark) changed.set(pair, mark);
-    else changed.delete(pair);
-    setMarks(changed);
-  };
+  const setMark = (pair: LabelCandidate, mark: Mark | null) => setMarks((known) => withMark(known, pair, mark));
   return (
     <>
       <section class="card stack">

@@ -1,8 +1,9 @@
 /** Looking at texts: check one, compare two. */
 import { useState } from "preact/hooks";
 import { ShortName, useWording } from "../components/basics";
+import { useAnswer } from "./answer";
 import { Compared, NoCollections, useCollection, type ToolProps } from "./collection-choice";
-import type { QueryVerdict, Settings, StoredDocument } from "./service";
+import type { QueryVerdict, Settings } from "./service";
 
 export function Check(props: ToolProps) {
   const { service, onProblem } = props;
@@ -10,14 +11,14 @@ export function Check(props: ToolProps) {
   const { name, settings, choice, isEmpty } = useCollection(props);
   const [text, setText] = useState("");
   const [id, setId] = useState("");
-  const [answer, setAnswer] = useState<{ text: string; verdict: QueryVerdict; isInserted: boolean } | null>(null);
-  const [matched, setMatched] = useState<StoredDocument | null>(null);
-  const open = (of: string) => service.getDocument(name, of).then(setMatched, onProblem);
+  const [answered, setAnswered] = useState<{ name: string; text: string; verdict: QueryVerdict; isInserted: boolean } | null>(null);
+  const [opened, setOpened] = useState<string | null>(null);
+  // What another collection answered is not shown.
+  const answer = answered?.name === name ? answered : null;
+  const matched = useAnswer([answer, opened], answer && opened ? () => service.getDocument(name, opened) : null, onProblem);
   const show = (verdict: QueryVerdict, isInserted: boolean) => {
-    setAnswer({ text, verdict, isInserted });
-    setMatched(null);
-    const first = verdict.of ?? verdict.matches?.[0]?.id;
-    if (first) void open(first);
+    setAnswered({ name, text, verdict, isInserted });
+    setOpened(verdict.of ?? verdict.matches?.[0]?.id ?? null);
   };
   if (isEmpty) return <NoCollections />;
   const matches = answer?.verdict.matches ?? (answer?.verdict.of ? [{ id: answer.verdict.of, similarity: answer.verdict.similarity ?? 1, seq: 0 }] : []);
@@ -35,14 +36,14 @@ export function Check(props: ToolProps) {
           onInput={(event) => setText(event.currentTarget.value)}
         />
         <div class="line">
-          <button type="button" class="button strong" disabled={!text} onClick={() => service.query(name, text).then((it) => show(it, false), onProblem)}>
+          <button type="button" class="button strong" disabled={!name || !text} onClick={() => service.query(name, text).then((it) => show(it, false), onProblem)}>
             {say.text("console.look")}
           </button>
           <label class="field">
             {say.text("console.id")}
             <input value={id} onInput={(event) => setId(event.currentTarget.value)} />
           </label>
-          <button type="button" class="button" disabled={!text || !id} onClick={() => service.insert(name, id, text).then((it) => show(it, true), onProblem)}>
+          <button type="button" class="button" disabled={!name || !text || !id} onClick={() => service.insert(name, id, text).then((it) => show(it, true), onProblem)}>
             {say.text("console.insert")}
           </button>
         </div>
@@ -52,7 +53,7 @@ export function Check(props: ToolProps) {
           <h2>{say.text(answer.verdict.verdict === "duplicate" || matches.length > 0 ? "console.repeats" : answer.isInserted ? "console.inserted" : "console.new")}</h2>
           <div class="line">
             {matches.map((it) => (
-              <button type="button" class="button" aria-pressed={matched?.id === it.id} key={it.id} onClick={() => open(it.id)}>
+              <button type="button" class="button" aria-pressed={opened === it.id} key={it.id} onClick={() => setOpened(it.id)}>
                 <ShortName text={it.id} /> <span class="number">{say.similarity(it.similarity)}</span>
               </button>
             ))}
@@ -82,7 +83,12 @@ export function CompareTool(props: ToolProps) {
   const [sides, setSides] = useState([emptyText, emptyText]);
   const [compared, setCompared] = useState<{ sides: ComparedText[]; settings: Settings | undefined } | null>(null);
   const change = (at: number, side: Partial<ComparedText>) => setSides((known) => known.map((it, other) => (other === at ? { ...it, ...side } : it)));
-  const take = (at: number) => service.getDocument(name, sides[at]!.id).then((it) => change(at, { text: it.text ?? "", collection: name }), onProblem);
+  /** Takes the text of a document, unless its id was changed meanwhile. */
+  const take = (at: number) => {
+    const { id } = sides[at]!;
+    const put = (text: string) => setSides((known) => known.map((it, other) => (other === at && it.id === id ? { id, text, collection: name } : it)));
+    return service.getDocument(name, id).then((it) => put(it.text ?? ""), onProblem);
+  };
   const compare = () => setCompared({ sides, settings: sides.every((it) => it.collection === name) ? settings : undefined });
   const shown = compared?.sides.map(({ id, text, collection }) => (collection === null ? { text } : { id, text }));
   return (
@@ -113,7 +119,7 @@ export function CompareTool(props: ToolProps) {
                     {say.text("console.id")}
                     <input value={side.id} onInput={(event) => change(at, { id: event.currentTarget.value, collection: null })} />
                   </label>
-                  <button type="submit" class="button" disabled={!side.id}>{say.text("console.take")}</button>
+                  <button type="submit" class="button" disabled={!settings || !side.id}>{say.text("console.take")}</button>
                 </form>
               )}
             </div>

@@ -1,6 +1,6 @@
 /** The marks of a reviewer, and the file of decisions that is made of them. */
-import { useState } from "preact/hooks";
-import type { Mark } from "../components/review-keys";
+import { useLayoutEffect, useState } from "preact/hooks";
+import { withMark, type Mark } from "../components/review-keys";
 import { writeDecisionLines, type Decision } from "../components/save-file";
 import type { Report } from "./data";
 
@@ -23,22 +23,18 @@ function storedMarks(report: Report): Marks {
 
 export function useMarks(report: Report) {
   const [marks, setMarks] = useState<Marks>(() => storedMarks(report));
-  const replace = (changed: Marks) => {
-    setMarks(changed);
+  // Before the page is drawn, so that a mark that is seen is kept.
+  useLayoutEffect(() => {
     try {
-      localStorage.setItem(storageKey(report), JSON.stringify([...changed]));
+      localStorage.setItem(storageKey(report), JSON.stringify([...marks]));
     } catch {
       // Without storage the marks last as long as the page.
     }
-  };
+  }, [marks]);
   const setMark = (removal: number, mark: Mark | null) => {
-    if (!canMark(report, removal)) return;
-    const changed = new Map(marks);
-    if (mark) changed.set(removal, mark);
-    else changed.delete(removal);
-    replace(changed);
+    if (canMark(report, removal)) setMarks((known) => withMark(known, removal, mark));
   };
-  return { marks, setMark, clearMarks: () => replace(new Map()) };
+  return { marks, setMark, clearMarks: () => setMarks(new Map()) };
 }
 
 /** Returns `true` if a decision can name both texts: they are in the file, and they differ. */

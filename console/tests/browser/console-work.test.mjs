@@ -138,13 +138,11 @@ test("labels move precision and recall, choose a threshold for a new collection,
   assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
   await page.selectOption("select >> nth=2", "farthest");
   await page.waitForSelector('.entry[aria-posinset="1"][aria-selected="true"]');
-  await page.waitForTimeout(200);
   for (const key of ["y", "y"]) await page.keyboard.press(key);
   const recall = () => page.textContent(".stat >> nth=2 >> b");
   assert.equal((await recall()).trim().replace("\u00a0", " "), "100 %");
   await page.selectOption("select >> nth=2", "nearest");
   await page.waitForSelector('.entry[aria-posinset="1"][aria-selected="true"]');
-  await page.waitForTimeout(200);
   for (const key of ["y", "n"]) await page.keyboard.press(key);
   assert.notEqual((await recall()).trim().replace("\u00a0", " "), "100 %");
   assert.equal((await page.textContent(".stat >> nth=0 >> b")).trim(), "4");

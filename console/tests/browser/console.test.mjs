@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
-import { Place, checkLooks, checkPage, checkWidth, hostile, launch, openConsole, openSections, skip, startNews, startService } from "./support.mjs";
+import { Place, checkLooks, checkPage, checkWidth, hold, hostile, launch, openConsole, openSections, skip, startNews, startService } from "./support.mjs";
 
 const sections = Object.keys(openSections);
 let browser, place, open, locked;
@@ -111,6 +111,39 @@ test("a text is checked, and why it repeats another is shown", { skip }, async (
   const stored = await fetch(`${open.url}/v1/collections/news/documents/zh-new`);
   assert.equal(stored.status, 200);
   assert.deepEqual(page.faults, []);
+});
+
+test("nothing is checked before the collections are known", { skip }, async () => {
+  const page = await openConsole(browser, open.url);
+  const held = await hold(page, "**/v1/collections");
+  await page.click("#tab-check");
+  await page.fill("textarea", `${hostile[0]} once more`);
+  assert.ok(await page.isDisabled(".button.strong"));
+  held.release();
+  await page.click(".button.strong");
+  await page.waitForSelector("text=It repeats a kept document");
+});
+
+test("what arrives late of another collection is not shown", { skip }, async () => {
+  const json = (method, body) => ({ method, headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  const other = `${open.url}/v1/collections/other`;
+  assert.equal((await fetch(other, json("PUT", { holds: "texts" }))).status, 201);
+  for (const id of ["first", "second"]) await fetch(`${other}/documents`, json("POST", { id, text: "the same words in both of these documents" }));
+  const page = await openConsole(browser, open.url);
+  const clusters = await hold(page, "**/v1/collections/news/clusters*");
+  const settings = await hold(page, "**/v1/collections/news");
+  await page.click("#tab-clusters");
+  await page.selectOption("select >> nth=1", "news");
+  await Promise.all([clusters.asked, settings.asked]);
+  await page.selectOption("select >> nth=1", "other");
+  await page.waitForSelector(".entry:has-text('first')");
+  const late = ["/news/clusters", "/collections/news"].map((end) => page.waitForResponse((it) => new URL(it.url()).pathname.endsWith(end)));
+  clusters.release();
+  settings.release();
+  for (const response of await Promise.all(late)) await response.finished();
+  await page.waitForSelector(".sides");
+  assert.equal(await page.locator(".entry:has-text('first')").count(), 1);
+  await fetch(other, { method: "DELETE" });
 });
 
 test("clusters and comparisons are shown", { skip }, async () => {

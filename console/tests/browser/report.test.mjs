@@ -107,6 +107,15 @@ test("marks made by key are saved, and the next run obeys", { skip }, async () =
   assert.ok(overruled.every((id) => !removed().has(id)), `${overruled} ${[...removed()]}`);
 });
 
+test("two keys at once mark two pairs", { skip }, async () => {
+  const page = await open();
+  await show(page, "review");
+  await page.evaluate(() => {
+    for (const key of ["y", "y"]) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  });
+  await page.waitForSelector("text=2 pairs marked");
+});
+
 test("marks stay when the page is opened again", { skip }, async () => {
   const page = await open();
   await show(page, "review");

@@ -112,6 +112,30 @@ export async function openConsole(browser, url, options = {}) {
   return page;
 }
 
+/** Holds back the answers to these requests of a page until they are released. */
+export async function hold(page, pattern) {
+  const held = {};
+  const released = new Promise((resolve) => (held.release = resolve));
+  held.asked = new Promise((resolve) => (held.ask = resolve));
+  await page.route(pattern, async (route) => {
+    held.ask();
+    await released;
+    await route.continue();
+  });
+  return held;
+}
+
+/** Waits for what a section shows. A failure tells what the page says instead. */
+async function shown(page, selector) {
+  const problem = page.locator("[role=alert]");
+  try {
+    await page.locator(selector).or(problem).first().waitFor();
+  } catch (error) {
+    throw new Error(`${error.message}\nthe page says: ${await page.innerText("body")}`);
+  }
+  assert.deepEqual(await problem.allInnerTexts(), []);
+}
+
 /** Fills each section of the console, so that it shows what it has. */
 export const openSections = {
   overview: (page) => page.waitForSelector(".stat"),
@@ -122,11 +146,11 @@ export const openSections = {
   check: async (page) => {
     await page.fill("textarea", `${hostile[0]} once more`);
     await page.click(".button.strong");
-    await page.waitForSelector(".sides");
+    await shown(page, ".sides");
   },
   clusters: async (page) => {
     await page.waitForSelector(".graph .member");
-    await page.waitForSelector(".sides");
+    await shown(page, ".sides");
   },
   label: async (page) => {
     await page.click(".button.strong:enabled");
@@ -143,7 +167,7 @@ export const openSections = {
     await page.fill("textarea >> nth=0", "the boat left at dawn with nine men on board");
     await page.fill("textarea >> nth=1", "the boat left at dawn with ten men on board");
     await page.click(".button.strong");
-    await page.waitForSelector(".sides");
+    await shown(page, ".sides");
   },
 };
 
