@@ -325,6 +325,29 @@ fn errors_name_batch_rows_and_column() {
     assert!(said.contains(place), "{said}");
 }
 
+/// Portions of a compressed record batch have as many rows as those of a plain one, because decoded bytes count.
+#[test]
+fn compression_makes_portions_no_larger() {
+    let place = tempdir().unwrap();
+    let of = |at: usize| Some(format!("row {at} ").repeat(20));
+    let texts: ArrayRef = Arc::new((0..3000).map(of).collect::<StringArray>());
+    let batches = batches_of(vec![("text", texts)], 3000);
+    for name in ["in.arrow", "in.arrows"] {
+        let path = place.path().join(name);
+        let portions = |codec| {
+            write_arrow(&path, &batches, codec);
+            let options = with_text("text", 1 << 10);
+            let inputs = InputSet::open_paths(from_ref(&path), &options).unwrap();
+            std::iter::from_fn(|| inputs.next_block().unwrap()).count()
+        };
+        let plain = portions(None);
+        assert!(plain > 20, "{plain}");
+        for codec in &CODECS[1..] {
+            assert!(plain.abs_diff(portions(*codec)) <= 1);
+        }
+    }
+}
+
 /// What a large record batch takes in memory is known before it is read, also if it is compressed.
 #[test]
 fn large_record_batches_are_counted_before_they_are_read() {
