@@ -30,8 +30,8 @@ pub fn decide_pairs(
     corpus: &MatchCorpus<'_>,
     pairs: &[(DocId, DocId)],
 ) -> Result<Vec<Option<(Route, Similarity)>>> {
-    // Decisions of a person are left out, because the plan alone is asked. The order is dropped because it has no influence on whether two documents match: without it,
-    // the rank of a document is its number.
+    // Decisions of a person are left out, because the plan alone is asked. The order has no influence on whether two
+    // documents match; without it, the rank of a document is its number.
     let corpus = MatchCorpus {
         order: None,
         decisions: None,

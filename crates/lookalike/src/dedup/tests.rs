@@ -2028,14 +2028,8 @@ fn verdicts_of_another_corpus_are_refused() {
         }
     }
     let corpus = MatchCorpus {
-        plan: &plan,
-        sketches: &sketches,
-        texts: &NoTexts,
-        order: None,
-        partitions: None,
-        window: None,
         known_prefix: 1,
-        decisions: None,
+        ..MatchCorpus::new(&plan, &sketches, &NoTexts)
     };
     let removal = |document| DocumentRemoval {
         document: DocId(document),

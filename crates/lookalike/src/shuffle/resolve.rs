@@ -407,14 +407,9 @@ impl<'s> ComponentWalk<'s> {
 
     fn match_corpus(&self) -> MatchCorpus<'_> {
         MatchCorpus {
-            plan: &self.setup.plan,
-            sketches: &self.sketches,
-            texts: self,
-            order: None,
             partitions: self.parts.as_deref(),
-            window: None,
             known_prefix: self.given,
-            decisions: None,
+            ..MatchCorpus::new(&self.setup.plan, &self.sketches, self)
         }
     }
 

@@ -353,15 +353,11 @@ fn alone(setup: &ShuffleSetup, documents: &[Held]) -> Found {
         setup.sketcher.add_document(&analysis, &mut sketches);
     }
     let parts: Vec<u64> = documents.iter().map(|document| document.part).collect();
+    let texts = Plain(setup, &documents);
     let corpus = MatchCorpus {
-        plan: &setup.plan,
-        sketches: &sketches,
-        texts: &Plain(setup, &documents),
-        order: None,
         partitions: setup.bounds.within.then_some(&parts),
-        window: None,
         known_prefix: documents.iter().filter(|document| document.given).count(),
-        decisions: None,
+        ..MatchCorpus::new(&setup.plan, &sketches, &texts)
     };
     let id = |document: DocId| documents[document.index()].id.clone();
     let mut found = Found::default();

@@ -226,15 +226,10 @@ fn in_a_batch(
     for text in texts {
         sketcher.add_document(&analyzer.analyze_text(text, &mut scratch), &mut sketches);
     }
+    let batch = Batch(&analyzer, texts);
     let corpus = MatchCorpus {
-        plan,
-        sketches: &sketches,
-        texts: &Batch(&analyzer, texts),
-        order: None,
-        partitions: None,
         window: times.map(|(times, width)| dedup::TimeWindow { times, width }),
-        known_prefix: 0,
-        decisions: None,
+        ..MatchCorpus::new(plan, &sketches, &batch)
     };
     let mut verdicts = vec![None; texts.len()];
     for removal in find_verdicts(&corpus, &|_| {}).unwrap().removals {

@@ -343,19 +343,11 @@ pub(super) fn with_corpus<T>(
     work: impl FnOnce(&MatchCorpus<'_>) -> Result<T>,
 ) -> Result<T> {
     let extras = DocumentSketcher::new(recipe, plan, Cpu::detect_best()).required_extras();
-    work(&MatchCorpus {
-        plan,
-        sketches,
-        texts: &TextReanalyzer {
-            analyzer: TextAnalyzer::new(recipe).with_extras(extras),
-            texts,
-        },
-        order: None,
-        partitions: None,
-        window: None,
-        known_prefix: 0,
-        decisions: None,
-    })
+    let again = TextReanalyzer {
+        analyzer: TextAnalyzer::new(recipe).with_extras(extras),
+        texts,
+    };
+    work(&MatchCorpus::new(plan, sketches, &again))
 }
 
 fn too_many_pairs(threshold: Threshold) -> Error {
