@@ -3,9 +3,9 @@
     spark_scale.py DATA CORPUS ROWS [--master local-cluster[2,1,2048]] [--links N] [--rounds N] [--check] [--write]
 
 DATA is a folder with en_docs.jsonl.zst, zh_docs.jsonl.zst and zh_short.tsv.zst. CORPUS is `en_docs`, `zh_docs`,
-`zh_short`, or one that is made: `titles` (short texts of which half repeat), `even` and `skew` (long texts of which a
-tenth shares one bucket), `chain` (each text similar to the next one alone, with ids in no order). The package that is
-installed must be built for release if the seconds matter.
+`zh_short`, or one that is made: `titles` (short texts of which half repeat), `even`, `skew` and `copies` (long texts, all
+different, or with a tenth that shares one bucket, or with a tenth that is one text), `chain` (each text similar to the
+next one alone, with ids in no order). The package that is installed must be built for release if the seconds matter.
 
 `--links` is `links_on_driver`: 0 keeps links, members and components in tables. A line tells the bytes that each stage
 wrote for a shuffle, after compression and by document, the seconds of each stage, the number of jobs, and the memory of
@@ -48,9 +48,9 @@ def made(kind, rows):
         elif kind == "chain":
             texts = [" ".join(f"c{word}" for word in range(3 * at, 3 * at + 40)) for at in numbers]
         else:
-            shared = lambda at: kind == "skew" and at % 10 == 0
+            own = {"even": 150, "skew": 70, "copies": 0}[kind]
             texts = [
-                " ".join(template[70:] + [word() for _ in range(70)] if shared(at) else [word() for _ in range(150)])
+                " ".join(template[own:] + [word() for _ in range(own)] if at % 10 == 0 else [word() for _ in range(150)])
                 for at in numbers
             ]
         # A factor without a common divisor with 10^10 makes other numbers of them, in no order.
@@ -61,7 +61,7 @@ def made(kind, rows):
 def written(given, folder):
     """Writes the input as Parquet files, two at least, and returns the number of rows."""
     count = 0
-    if given.corpus in ("titles", "chain", "even", "skew"):
+    if given.corpus in ("titles", "chain", "even", "skew", "copies"):
         tables = made(given.corpus, given.rows)
     else:
         ending = "tsv" if given.corpus == "zh_short" else "jsonl"

@@ -89,8 +89,9 @@ def by_destinations(selection: Selection, layout: DestinationLayout, filter_memo
     of_node = Window.partitionBy("destination", "node").orderBy(*order).rowsBetween(*until_row)
     of_text = Window.partitionBy("destination", "node", "name").orderBy(order[1]).rowsBetween(*until_row)
     rows = rows.repartition("destination").withColumn("component", F.first("component", True).over(of_node))
-    for column in () if selection.repeats is None else ("first", "kept"):
-        rows = rows.withColumn(column, F.first(column, True).over(of_text))
+    if selection.repeats is not None:
+        for column in ("first", "kept"):
+            rows = rows.withColumn(column, F.first(column, True).over(of_text))
     rows = rows.where("is_document")
     return _collected(rows.where("component IS NOT NULL") if selection.are_pairs else rows, "destination")
 
