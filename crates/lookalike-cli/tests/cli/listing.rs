@@ -523,7 +523,7 @@ fn slow_exports_hold_nothing() {
     let service = service(&place, "--max-queue 32Mi --max-document 1Mi");
     fill(&service, 500);
     let before = service.peak_memory();
-    let slow: Vec<_> = (0..6).map(|_| begin_export(&service)).collect();
+    let slow: Vec<_> = (0..12).map(|_| begin_export(&service)).collect();
     std::thread::sleep(Duration::from_millis(300));
     let begun = Instant::now();
     for at in 0..20 {
@@ -544,9 +544,10 @@ fn slow_exports_hold_nothing() {
         .lines()
         .find_map(|line| line.strip_prefix("lookalike_answer_bytes "));
     let held: u64 = held.unwrap().parse().unwrap();
-    assert!(held > 0 && held < 6 * (2 << 20), "{held}");
+    assert!(held > 0 && held < 12 * (2 << 20), "{held}");
     let grown = service.peak_memory() - before;
-    assert!(grown < 60 << 20, "{grown}");
+    // The texts of all exports take 330 MB. What the allocator keeps varies by 80 MB from run to run.
+    assert!(grown < 160 << 20, "{grown}");
     for connection in slow {
         let (body, is_complete) = read_rest(connection);
         assert!(is_complete);
