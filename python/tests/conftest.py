@@ -2,10 +2,19 @@
 
 import os
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
 from made import ROOT, made_documents
+
+
+#: Files of tests that wait for other servers longest. They come first, so that nobody waits for them at the end.
+SLOW_FILES = ("test_object_failures", "test_https", "test_objects", "test_description", "test_sail")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in SLOW_FILES)
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +34,36 @@ def command():
 @pytest.fixture(scope="session")
 def documents():
     return made_documents(600)
+
+
+@pytest.fixture(scope="module")
+def address():
+    """The address of an S3 store."""
+    pytest.importorskip("boto3")
+    pytest.importorskip("moto.server")
+    from object_servers import moto_store
+
+    with moto_store() as address:
+        yield address
+
+
+@pytest.fixture
+def store(command, address, request):
+    """A bucket of its own in the store."""
+    from stored import Store
+
+    store = Store(command.program, address, f"test-{zlib.crc32(request.node.name.encode()):08x}")
+    probe = store.start("pairs", store.url("none.jsonl"))
+    if "--features object-store" in probe.communicate()[1]:
+        pytest.skip("the command was built without object stores")
+    return store
+
+
+@pytest.fixture(scope="module")
+def formats(tmp_path_factory):
+    """A folder with the same documents in every format."""
+    from stored import FORMATS, write_formats
+
+    directory = tmp_path_factory.mktemp("formats")
+    assert write_formats(directory, made_documents(500)) == sorted(FORMATS)
+    return directory
