@@ -6,8 +6,8 @@ import { useListState } from "../components/list-state";
 import { ListEntry, SearchedList } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
 import { fold, isBadTerm, type Query } from "../report/query";
-import { useAnswer, useWhileCurrent } from "./answer";
 import { Compared, NoCollections, useCollection, type ToolProps } from "./collection-choice";
+import { useAnswer, useRequests } from "./requests";
 import { countBytes, maxComparedBytes, type Cluster, type Settings, type Verdict } from "./service";
 
 type Order = "input" | "newest" | "largest" | "stretched";
@@ -55,7 +55,7 @@ export function ConsoleClusters(props: ToolProps) {
   const say = useWording();
   const { name, settings, choice, isEmpty } = useCollection(props);
   const [loaded, setLoaded] = useState<LoadedClusters>({ name: "", clusters: [], next: null });
-  const whileCurrent = useWhileCurrent(name);
+  const { isWaiting, send } = useRequests(name, onProblem);
   // Clusters that were loaded of another collection are not shown, and no more of them are requested.
   const { clusters, next } = loaded.name === name ? loaded : nothingLoaded;
   const { controls, rows, row: cluster } = useListState<Cluster, Order>({
@@ -64,22 +64,22 @@ export function ConsoleClusters(props: ToolProps) {
     subject: name,
     find: (query, order) => (query ? findClusters(clusters, query) : [...clusters]).sort(orders[order]),
   });
-  const read = (after: string | null, before: readonly Cluster[]) =>
-    service.listClusters(name, after).then(whileCurrent((it) => setLoaded({ name, clusters: [...before, ...it.clusters], next: it.next })), onProblem);
+  /** Adds clusters to the loaded ones, and puts those that are known by their id in the new place. */
+  const add = (found: readonly Cluster[], next: string | null) => {
+    const ids = new Set(found.map((it) => it.cluster));
+    setLoaded({ name, clusters: [...clusters.filter((it) => !ids.has(it.cluster)), ...found], next });
+  };
+  const read = (after: string | null) => send(() => service.listClusters(name, after), (it) => add(it.clusters, it.next));
   useEffect(() => {
-    if (name) void read(null, []);
+    if (name) void read(null);
   }, [name]);
   const search = controls.search.trim();
   /** Looks for the cluster of a document that is in none of the loaded ones. */
-  const findDocument = async () => {
-    try {
-      const document = await service.getDocument(name, search);
-      const found = document.cluster && (await service.getCluster(name, document.cluster, membersOnPage));
-      if (found) whileCurrent(setLoaded)({ name, clusters: [...clusters.filter((it) => it.cluster !== found.cluster), found], next });
-    } catch (problem) {
-      onProblem(problem);
-    }
+  const findCluster = async () => {
+    const document = await service.getDocument(name, search);
+    return document.cluster ? [await service.getCluster(name, document.cluster, membersOnPage)] : [];
   };
+  const findDocument = () => send(findCluster, (found) => add(found, next));
   if (isEmpty) return <NoCollections />;
   return (
     <div class="split">
@@ -91,7 +91,7 @@ export function ConsoleClusters(props: ToolProps) {
           controls={controls}
           hint="console.clusterHint"
           help="console.clusterHelp"
-          empty={say.text(clusters.length === 0 ? "console.noClusters" : "list.empty")}
+          empty={say.text(loaded.name !== name ? "console.reading" : clusters.length === 0 ? "console.noClusters" : "list.empty")}
           render={(entry) => (
             <ListEntry
               name={<ShortName text={rows[entry]!.cluster} />}
@@ -101,12 +101,12 @@ export function ConsoleClusters(props: ToolProps) {
           )}
         />
         {next && rows.length === 0 && search !== "" && !isBadTerm(controls.query) && (
-          <button type="button" class="button" onClick={findDocument}>{say.text("console.findId")}</button>
+          <button type="button" class="button" disabled={isWaiting} onClick={findDocument}>{say.text("console.findId")}</button>
         )}
         {next && (
           <>
             <p class="muted">{say.text("console.loaded", { n: clusters.length })}</p>
-            <button type="button" class="button" onClick={() => read(next, clusters)}>{say.text("console.more")}</button>
+            <button type="button" class="button" disabled={isWaiting} onClick={() => read(next)}>{say.text("console.more")}</button>
           </>
         )}
       </div>
@@ -124,11 +124,13 @@ interface ClusterViewProps extends ToolProps {
 function ClusterView({ cluster, name, settings, ...props }: ClusterViewProps) {
   const { service, onProblem } = props;
   const say = useWording();
-  const [member, setMember] = useState(0);
+  const [memberId, setMemberId] = useState<string | null>(null);
   const [edges, setEdges] = useState<GraphEdge[]>([]);
   const whole = useAnswer([cluster], cluster.more ? () => service.getCluster(name, cluster.cluster, maxDrawn) : null, onProblem) ?? cluster;
   /** Members in the order of their arrival. */
   const members = useMemo(() => [...whole.members].sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0)), [whole]);
+  const member = Math.max(0, members.findIndex((it) => it.id === memberId));
+  const select = (at: number) => setMemberId(members[at]?.id ?? null);
   const shown: Verdict | undefined = members[member];
   const shownId = settings && settings.holds !== "fingerprints" ? shown?.id : null;
   const texts = useAnswer([cluster.cluster, shownId], shownId ? () => Promise.all([service.getDocument(name, cluster.cluster), service.getDocument(name, shownId)]) : null, onProblem);
@@ -138,7 +140,8 @@ function ClusterView({ cluster, name, settings, ...props }: ClusterViewProps) {
     similarity: it.similarity ?? 1,
     place: last > first ? ((it.seq ?? 0) - first) / (last - first) : 0.5,
   }));
-  const connect = () => connectMembers(props, name, members.map((it) => it.id ?? ""), settings).then((found) => found && setEdges(found));
+  const comparisons = useRequests(cluster, onProblem);
+  const connect = () => comparisons.send(() => connectMembers(service, name, members.map((it) => it.id ?? ""), settings), setEdges);
   const canConnect = members.length > 1 && members.length <= maxConnected && settings?.holds === "texts" && edges.length === 0;
   return (
     <div class="stack">
@@ -150,10 +153,10 @@ function ClusterView({ cluster, name, settings, ...props }: ClusterViewProps) {
           edges={edges}
           threshold={settings?.threshold ?? Math.min(1, ...drawn.map((it) => it.similarity))}
           selected={member}
-          onSelect={setMember}
+          onSelect={select}
         />
         {canConnect && (
-          <div class="line"><button type="button" class="button" onClick={connect}>{say.text("graph.connect", { n: members.length })}</button></div>
+          <div class="line"><button type="button" class="button" disabled={comparisons.isWaiting} onClick={connect}>{say.text("graph.connect", { n: members.length })}</button></div>
         )}
         <h3>
           {say.text("console.members")}
@@ -165,7 +168,7 @@ function ClusterView({ cluster, name, settings, ...props }: ClusterViewProps) {
           isShort
           count={members.length}
           selected={member}
-          onSelect={setMember}
+          onSelect={select}
           render={(at) => (
             <ListEntry
               name={<ShortName text={members[at]!.id ?? ""} />}
@@ -180,19 +183,14 @@ function ClusterView({ cluster, name, settings, ...props }: ClusterViewProps) {
   );
 }
 
-/** Compares the members of a cluster with each other. Returns null if their texts are too long for one request. */
-async function connectMembers({ service, onProblem }: ToolProps, name: string, ids: readonly string[], settings: Settings | undefined): Promise<GraphEdge[] | null> {
-  try {
-    const texts = (await service.getDocuments(name, ids)).map((it) => it?.text ?? "");
-    const places = texts.flatMap((_, a) => texts.slice(a + 1).map((_, after) => [a, a + 1 + after] as const));
-    const bytes = texts.reduce((sum, text) => sum + countBytes(text), 0) * (texts.length - 1);
-    if (bytes > maxComparedBytes) return await connectSingly(service, texts, places, settings);
-    const found = await service.comparePairs(places.map(([a, b]) => ({ a: texts[a]!, b: texts[b]! })), settings);
-    return found.map((it, at): GraphEdge => [...places[at]!, it.similarity ?? 0]);
-  } catch (problem) {
-    onProblem(problem);
-    return null;
-  }
+/** Compares the members of a cluster with each other. */
+async function connectMembers(service: ToolProps["service"], name: string, ids: readonly string[], settings: Settings | undefined): Promise<GraphEdge[]> {
+  const texts = (await service.getDocuments(name, ids)).map((it) => it?.text ?? "");
+  const places = texts.flatMap((_, a) => texts.slice(a + 1).map((_, after) => [a, a + 1 + after] as const));
+  const bytes = texts.reduce((sum, text) => sum + countBytes(text), 0) * (texts.length - 1);
+  if (bytes > maxComparedBytes) return connectSingly(service, texts, places, settings);
+  const found = await service.comparePairs(places.map(([a, b]) => ({ a: texts[a]!, b: texts[b]! })), settings);
+  return found.map((it, at): GraphEdge => [...places[at]!, it.similarity ?? 0]);
 }
 
 /** Compares long texts pair by pair. */

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ComparisonView, Marked, type CompareData } from "../compare/page";
 import { Name, useWording } from "../components/basics";
-import { useAnswer } from "./answer";
+import { useAnswer } from "./requests";
 import { countBytes, maxComparedBytes, toRuns, type Service, type ServiceComparison, type Settings, type SharedPassages } from "./service";
 
 export interface ToolProps {

@@ -8,7 +8,8 @@ import { VirtualList } from "../components/virtual-list";
 import type { MessageKey } from "../language/catalog";
 import type { ToolProps } from "./collection-choice";
 import { drawCurve, findProbability, planBands } from "./plan";
-import { ServiceProblem, type CollectionState, type Settings, type Snapshot, type Stats } from "./service";
+import { useAnswer, useChanges, useRequests } from "./requests";
+import { ServiceProblem, type CollectionState, type Settings, type Snapshot } from "./service";
 
 /** Recipes that every service has and whose signatures have 128 slots. */
 const builtInRecipes = ["default", "words-1", "words-3", "words-5", "characters-3", "jieba", "jieba-search"];
@@ -21,7 +22,8 @@ export function Collections(props: ToolProps) {
   const [collections, setCollections] = useState<CollectionState[] | null>(null);
   const [selected, setSelected] = useState<string | null>(null);
   const [isCreating, setCreating] = useState(false);
-  const read = () => service.listCollections().then(setCollections, onProblem);
+  const { send } = useRequests(service, onProblem);
+  const read = () => send(service.listCollections, setCollections);
   useEffect(() => void read(), [service]);
   if (!collections) return <p class="muted">{say.text("console.reading")}</p>;
   const at = Math.max(0, collections.findIndex((it) => it.name === selected));
@@ -58,11 +60,11 @@ export function Collections(props: ToolProps) {
           onCreated={(name) => {
             setSelected(name);
             setCreating(false);
-            void read();
           }}
+          onChanged={read}
         />
       ) : (
-        <CollectionView key={collection.name} {...props} collection={collection} onDeleted={() => { setSelected(null); void read(); }} />
+        <CollectionView key={collection.name} {...props} collection={collection} onChanged={read} />
       )}
     </div>
   );
@@ -78,7 +80,13 @@ function Setting({ label, about, children }: { label: string; about: string; chi
   );
 }
 
-function CreateForm({ service, onProblem, onCreated }: ToolProps & { onCreated: (name: string) => void }) {
+interface CreateProps extends ToolProps {
+  onCreated: (name: string) => void;
+  /** Reads the list of collections again. */
+  onChanged: () => Promise<void>;
+}
+
+function CreateForm({ service, onProblem, onCreated, onChanged }: CreateProps) {
   const say = useWording();
   const [name, setName] = useState("");
   const [holds, setHolds] = useState("texts");
@@ -98,7 +106,8 @@ function CreateForm({ service, onProblem, onCreated }: ToolProps & { onCreated: 
   if (holdsTexts) Object.assign(settings, { method, ...(method === "exact" ? {} : { measure, threshold }) });
   if (hasDistance) settings.distance = distance;
   if (window.trim()) Object.assign(settings, { window: window.trim(), refresh: refreshes });
-  const create = () => service.createCollection(name, settings).then(() => onCreated(name), onProblem);
+  const { isWaiting, send } = useChanges(onProblem);
+  const create = () => send(() => service.createCollection(name, settings).then(onChanged), () => onCreated(name));
   const hasThreshold = holdsTexts && method !== "exact";
   const choose = (value: string, values: readonly string[], onChange: (value: string) => void, messages: string) => (
     <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
@@ -155,7 +164,7 @@ function CreateForm({ service, onProblem, onCreated }: ToolProps & { onCreated: 
           {choose(onConflict, ["refuse", "replace"], setOnConflict, "conflict")}
         </Setting>
         <div class="line">
-          <button type="button" class="button strong" disabled={!name} onClick={create}>{say.text("collections.create")}</button>
+          <button type="button" class="button strong" disabled={!name || isWaiting} onClick={create}>{say.text("collections.create")}</button>
           <span class="muted">{say.text("collections.asJson")} <code>{JSON.stringify(settings)}</code></span>
         </div>
       </Card>
@@ -203,18 +212,17 @@ function PlannedCurve({ threshold, isJoined }: { threshold: number; isJoined: bo
 
 interface CollectionViewProps extends ToolProps {
   collection: CollectionState;
-  onDeleted: () => void;
+  /** Reads the list of collections again. */
+  onChanged: () => Promise<void>;
 }
 
-function CollectionView({ service, onProblem, collection, onDeleted }: CollectionViewProps) {
+function CollectionView({ service, onProblem, collection, onChanged }: CollectionViewProps) {
   const say = useWording();
   const { name } = collection;
-  const [settings, setSettings] = useState<Settings | null>(null);
-  const [stats, setStats] = useState<Stats | null>(null);
-  useEffect(() => {
-    service.getSettings(name).then(setSettings, onProblem);
-    service.getStats(name).then(setStats, () => setStats(null));
-  }, [name]);
+  const [changed, setChanged] = useState<Settings | null>(null);
+  const first = useAnswer([name], () => service.getSettings(name), onProblem);
+  const stats = useAnswer([name], () => service.getStats(name).catch(() => null), onProblem);
+  const settings = changed ?? first;
   if (!settings) return <p class="muted">{say.text("console.reading")}</p>;
   return (
     <div class="stack">
@@ -238,9 +246,9 @@ function CollectionView({ service, onProblem, collection, onDeleted }: Collectio
         />
         <p class="muted">{say.text("collections.fixed")}</p>
       </Card>
-      {settings.window && <WindowForm {...{ service, onProblem, name }} window={settings.window} onChanged={setSettings} />}
+      {settings.window && <WindowForm {...{ service, onProblem, name }} window={settings.window} onChanged={setChanged} />}
       <Snapshots {...{ service, onProblem, name }} />
-      <DeleteForm {...{ service, onProblem, name, onDeleted }} />
+      <DeleteForm {...{ service, onProblem, name, onChanged }} />
     </div>
   );
 }
@@ -248,13 +256,14 @@ function CollectionView({ service, onProblem, collection, onDeleted }: Collectio
 function WindowForm({ service, onProblem, name, window, onChanged }: ToolProps & { name: string; window: string; onChanged: (settings: Settings) => void }) {
   const say = useWording();
   const [wanted, setWanted] = useState(window);
-  const change = () => service.changeCollection(name, { window: wanted.trim() }).then((it) => onChanged(it.settings), onProblem);
+  const { isWaiting, send } = useChanges(onProblem);
+  const change = () => send(() => service.changeCollection(name, { window: wanted.trim() }), (it) => onChanged(it.settings));
   return (
     <Card title={say.text("collections.changeWindow")}>
       <p class="muted">{say.text("collections.changeWindowAbout")}</p>
       <div class="line">
         <label class="field">{say.text("run.window")} <input value={wanted} size={8} onInput={(event) => setWanted(event.currentTarget.value)} /></label>
-        <button type="button" class="button" disabled={!wanted.trim() || wanted.trim() === window} onClick={change}>{say.text("collections.change")}</button>
+        <button type="button" class="button" disabled={!wanted.trim() || wanted.trim() === window || isWaiting} onClick={change}>{say.text("collections.change")}</button>
       </div>
     </Card>
   );
@@ -267,14 +276,17 @@ function Snapshots({ service, onProblem, name }: ToolProps & { name: string }) {
   const say = useWording();
   const [snapshots, setSnapshots] = useState<Snapshot[] | string | null>(null);
   const [wanted, setWanted] = useState(() => nameSnapshot(new Date()));
+  const requests = useRequests(name, onProblem);
+  const { isWaiting, send } = useChanges(onProblem);
   // A service without a place for snapshots, or a key without the right to see them, is no fault of the page.
-  const read = () =>
-    service.listSnapshots(name).then(setSnapshots, (problem: unknown) => {
-      if (problem instanceof ServiceProblem && problem.status !== 401) setSnapshots(problem.message);
-      else onProblem(problem);
+  const list = () =>
+    service.listSnapshots(name).catch((problem: unknown) => {
+      if (problem instanceof ServiceProblem && problem.status !== 401) return problem.message;
+      throw problem;
     });
+  const read = () => requests.send(list, setSnapshots);
   useEffect(() => void read(), [name]);
-  const make = () => service.makeSnapshot(name, wanted).then(read, onProblem);
+  const make = () => send(() => service.makeSnapshot(name, wanted).then(read), () => {});
   return (
     <Card title={say.text("collections.snapshots")}>
       {typeof snapshots === "string" ? (
@@ -284,7 +296,8 @@ function Snapshots({ service, onProblem, name }: ToolProps & { name: string }) {
           <p class="muted">{say.text("collections.snapshotAbout")}</p>
           <div class="line">
             <label class="field">{say.text("console.name")} <input value={wanted} maxLength={64} onInput={(event) => setWanted(event.currentTarget.value)} /></label>
-            <button type="button" class="button" disabled={!wanted} onClick={make}>{say.text("collections.makeSnapshot")}</button>
+            <button type="button" class="button" disabled={!wanted || snapshots === null || isWaiting} onClick={make}>{say.text("collections.makeSnapshot")}</button>
+            {isWaiting && <span class="muted" role="status">{say.text("collections.makingSnapshot")}</span>}
           </div>
           {snapshots && snapshots.length > 0 && (
             <div class="wide-table" tabIndex={0} role="group" aria-label={say.text("collections.snapshots")}>
@@ -310,11 +323,12 @@ function Snapshots({ service, onProblem, name }: ToolProps & { name: string }) {
   );
 }
 
-function DeleteForm({ service, onProblem, name, onDeleted }: ToolProps & { name: string; onDeleted: () => void }) {
+function DeleteForm({ service, onProblem, name, onChanged }: ToolProps & { name: string; onChanged: () => Promise<void> }) {
   const say = useWording();
   const [typed, setTyped] = useState("");
   const [isOpen, setOpen] = useState(false);
-  const remove = () => service.deleteCollection(name).then(onDeleted, onProblem);
+  const { isWaiting, send } = useChanges(onProblem);
+  const remove = () => send(() => service.deleteCollection(name).then(onChanged), () => {});
   return (
     <Card title={say.text("collections.delete")}>
       {isOpen ? (
@@ -322,7 +336,7 @@ function DeleteForm({ service, onProblem, name, onDeleted }: ToolProps & { name:
           <p class="note">{say.text("collections.deleteAsk", { name })}</p>
           <div class="line">
             <label class="field">{say.text("collections.typeName")} <input value={typed} autocomplete="off" onInput={(event) => setTyped(event.currentTarget.value)} /></label>
-            <button type="button" class="button danger" disabled={typed !== name} onClick={remove}>{say.text("collections.deleteNow")}</button>
+            <button type="button" class="button danger" disabled={typed !== name || isWaiting} onClick={remove}>{say.text("collections.deleteNow")}</button>
             <button type="button" class="button" onClick={() => setOpen(false)}>{say.text("collections.cancel")}</button>
           </div>
         </>

@@ -9,11 +9,11 @@ import { decisionFile, saveFile, writeDecisionLines } from "../components/save-f
 import { ListEntry, SearchedList } from "../components/searched-list";
 import { DiffLegend, SideBySide } from "../components/side-by-side";
 import { fold, type Query } from "../report/query";
-import { useWhileCurrent } from "./answer";
 import { NoCollections, useCollection, type ToolProps } from "./collection-choice";
 import { ThresholdInput } from "./collections";
 import { collectPairs, type Collected, type LabelCandidate } from "./label-pairs";
 import { findBestThreshold, judgeThreshold, type LabelledPair } from "./plan";
+import { useChanges, useRequests } from "./requests";
 import type { Settings } from "./service";
 
 type Order = "close" | "nearest" | "farthest";
@@ -23,28 +23,26 @@ export function Label(props: ToolProps) {
   const { service, onProblem } = props;
   const say = useWording();
   const { name, settings, choice, isEmpty } = useCollection(props);
-  const whileCurrent = useWhileCurrent(name);
+  const { isWaiting, send } = useRequests(name, onProblem);
   const [collected, setCollected] = useState<Collected | null>(null);
-  const [progress, setProgress] = useState<[number, number] | null>(null);
+  const [progress, setProgress] = useState<[number, number]>([0, 0]);
   const [marks, setMarks] = useState<Marks>(new Map());
   useEffect(() => {
     setCollected(null);
-    setProgress(null);
     setMarks(new Map());
   }, [name]);
   if (isEmpty) return <NoCollections />;
   const canLabel = settings?.holds === "texts" && settings.threshold !== undefined;
   const collect = () => {
     if (!settings) return;
+    setCollected(null);
+    setMarks(new Map());
     setProgress([0, 0]);
-    const show = whileCurrent((found: Collected) => {
-      setCollected(found);
-      setMarks(new Map());
-    });
-    const showProgress = whileCurrent(setProgress);
-    collectPairs(service, name, settings, (done, total) => showProgress([done, total]))
-      .then(show, onProblem)
-      .finally(() => showProgress(null));
+    const ask = (isCurrent: () => boolean) =>
+      collectPairs(service, name, settings, (done, total) => {
+        if (isCurrent()) setProgress([done, total]);
+      });
+    void send(ask, setCollected);
   };
   const setMark = (pair: LabelCandidate, mark: Mark | null) => setMarks((known) => withMark(known, pair, mark));
   return (
@@ -52,8 +50,8 @@ export function Label(props: ToolProps) {
       <section class="card stack">
         <div class="line">
           {choice}
-          <button type="button" class="button strong" disabled={!canLabel || progress !== null} onClick={collect}>{say.text("label.collect")}</button>
-          {progress && <span class="muted" role="status">{progress[1] === 0 ? say.text("console.reading") : say.text("label.progress", { done: progress[0], total: progress[1] })}</span>}
+          <button type="button" class="button strong" disabled={!canLabel || isWaiting} onClick={collect}>{say.text("label.collect")}</button>
+          {isWaiting && <span class="muted" role="status">{progress[1] === 0 ? say.text("console.reading") : say.text("label.progress", { done: progress[0], total: progress[1] })}</span>}
         </div>
         <p class="muted">{say.text(settings && !canLabel ? "label.cannot" : "label.origin")}</p>
       </section>
@@ -223,15 +221,17 @@ function Choice({ service, onProblem, settings, marks, labelled, threshold, onTh
 function NewCollection({ service, onProblem, settings, threshold }: ToolProps & { settings: Settings; threshold: number }) {
   const say = useWording();
   const [name, setName] = useState("");
-  const [created, setCreated] = useState<string | null>(null);
-  const create = () => service.createCollection(name, { ...settings, threshold }).then((it) => setCreated(it.name), onProblem);
+  const [created, setCreated] = useState<{ name: string; threshold: string } | null>(null);
+  const { isWaiting, send } = useChanges(onProblem);
+  const create = () =>
+    send(() => service.createCollection(name, { ...settings, threshold }), (it) => setCreated({ name: it.name, threshold: String(it.settings.threshold) }));
   return (
     <div class="stack">
       <p>{say.text("label.newAbout")}</p>
       <div class="line">
         <label class="field">{say.text("console.name")} <input value={name} maxLength={64} onInput={(event) => setName(event.currentTarget.value)} /></label>
-        <button type="button" class="button strong" disabled={!name} onClick={create}>{say.text("label.create", { threshold: String(threshold) })}</button>
-        {created && <span role="status">{say.text("label.created", { name: created, threshold: String(threshold) })}</span>}
+        <button type="button" class="button strong" disabled={!name || isWaiting} onClick={create}>{say.text("label.create", { threshold: String(threshold) })}</button>
+        {created && <span role="status">{say.text("label.created", created)}</span>}
       </div>
     </div>
   );

@@ -1,4 +1,4 @@
-/** The state of the service, read every two seconds. */
+/** The state of the service, read again two seconds after each answer. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Card, Name, Stat, useWording } from "../components/basics";
 import type { MessageKey } from "../language/catalog";
@@ -46,6 +46,7 @@ export function ConsoleOverview({ service, onProblem }: { service: Service; onPr
             if (problem instanceof ServiceProblem) return null;
             throw problem;
           });
+        const at = performance.now();
         if (readings++ % readingsPerFill === 0) fills = new Map();
         const readCollection = async (state: CollectionState): Promise<CollectionReading> => {
           const stats = await permitted(service.getStats(state.name));
@@ -54,7 +55,7 @@ export function ConsoleOverview({ service, onProblem }: { service: Service; onPr
         };
         const collections = await Promise.all(states.map(readCollection));
         if (!isActive) return;
-        const now: Reading = { at: performance.now(), readiness, collections, metrics };
+        const now: Reading = { at, readiness, collections, metrics };
         const rate = before.current && findRate(before.current, now);
         if (rate) setRates((known) => [...known, rate].slice(-shownRates));
         before.current = now;
@@ -63,11 +64,15 @@ export function ConsoleOverview({ service, onProblem }: { service: Service; onPr
         if (isActive) onProblem(problem);
       }
     };
-    void read();
-    const timer = setInterval(read, everyMilliseconds);
+    let timer = 0;
+    const readAgain = async () => {
+      await read();
+      if (isActive) timer = setTimeout(readAgain, everyMilliseconds);
+    };
+    void readAgain();
     return () => {
       isActive = false;
-      clearInterval(timer);
+      clearTimeout(timer);
     };
   }, [service]);
   if (!reading) return <p class="muted">{say.text("console.reading")}</p>;

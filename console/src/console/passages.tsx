@@ -6,6 +6,7 @@ import { PassagesView, readPassages, type PassageData } from "../passages/page";
 import type { MessageKey } from "../language/catalog";
 import type { ToolProps } from "./collection-choice";
 import { acceptedFiles, readFiles, type BadFile, type ExtractText } from "./document-files";
+import { useRequests } from "./requests";
 import type { NamedText, PassagesRequest } from "./service";
 
 /** Documents that were dropped, and files that could not be read. */
@@ -44,26 +45,25 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
   const [againstSources, setAgainstSources] = useState(false);
   const [words, setWords] = useState(usualWords);
   const [findsReworded, setFindsReworded] = useState(false);
-  const [isRunning, setRunning] = useState(false);
+  /** Lists of files that are being read. */
+  const [reading, setReading] = useState(0);
+  const { isWaiting: isRunning, send } = useRequests(service, onProblem);
   const [report, setReport] = useState<FoundReport | null>(null);
   const count = documents.documents.length;
   const isReady = againstSources ? count > 0 && sources.documents.length > 0 : count > 1;
   const find = () => {
     const request: PassagesRequest = { documents: documents.documents, min_length: words, reworded: findsReworded, language: say.language };
     if (againstSources) request.against = sources.documents;
-    setRunning(true);
     setReport(null);
-    service
-      .reportPassages(request)
-      .then((page) => setReport(readReport(page)), onProblem)
-      .finally(() => setRunning(false));
+    void send(() => service.reportPassages(request), (page) => setReport(readReport(page)));
   };
+  const drop = { onReading: (change: number) => setReading((known) => known + change), onProblem, extract: service.extractText };
   return (
     <>
       <section class="card stack">
         <div class="grid">
-          <FileDrop label={say.text("drop.documents")} dropped={documents} onChange={setDocuments} onProblem={onProblem} extract={service.extractText} />
-          {againstSources && <FileDrop label={say.text("drop.sources")} dropped={sources} onChange={setSources} onProblem={onProblem} extract={service.extractText} />}
+          <FileDrop label={say.text("drop.documents")} dropped={documents} onChange={setDocuments} {...drop} />
+          {againstSources && <FileDrop label={say.text("drop.sources")} dropped={sources} onChange={setSources} {...drop} />}
         </div>
         <div class="line" role="radiogroup" aria-label={say.text("drop.compare")}>
           <span class="muted">{say.text("drop.compare")}</span>
@@ -85,9 +85,9 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
           </label>
         </div>
         <div class="line">
-          <button type="button" class="button strong" disabled={!isReady || isRunning} onClick={find}>{say.text("drop.find")}</button>
+          <button type="button" class="button strong" disabled={!isReady || isRunning || reading > 0} onClick={find}>{say.text("drop.find")}</button>
           {report && <button type="button" class="button" onClick={() => saveFile("passages.html", report.page, "text/html")}>{say.text("drop.save")}</button>}
-          <span class="muted" role="status">{say.text(isRunning ? "console.reading" : isReady ? "drop.private" : againstSources ? "drop.wantsBoth" : "drop.wantsTwo")}</span>
+          <span class="muted" role="status">{say.text(isRunning || reading > 0 ? "console.reading" : isReady ? "drop.private" : againstSources ? "drop.wantsBoth" : "drop.wantsTwo")}</span>
         </div>
       </section>
       {report && <PassagesView data={report.data} />}
@@ -98,13 +98,15 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
 interface FileDropProps {
   label: string;
   dropped: Dropped;
-  onChange: (dropped: Dropped) => void;
+  onChange: (change: (known: Dropped) => Dropped) => void;
+  /** Called with 1 when files begin to be read, and with −1 at their end. */
+  onReading: (change: number) => void;
   onProblem: (problem: unknown) => void;
   extract: ExtractText;
 }
 
 /** A place to drop files on, or to choose them. Files are added to those before. */
-function FileDrop({ label, dropped, onChange, onProblem, extract }: FileDropProps) {
+function FileDrop({ label, dropped, onChange, onReading, onProblem, extract }: FileDropProps) {
   const say = useWording();
   const [isOver, setOver] = useState(false);
   const [progress, setProgress] = useState<[done: number, total: number] | null>(null);
@@ -112,9 +114,13 @@ function FileDrop({ label, dropped, onChange, onProblem, extract }: FileDropProp
     if (!files?.length || progress) return;
     const total = files.length;
     setProgress([0, total]);
+    onReading(1);
     readFiles([...files], extract, (done) => setProgress([done, total]))
-      .then((read) => onChange({ documents: [...dropped.documents, ...read.documents], bad: [...dropped.bad, ...read.bad] }), onProblem)
-      .finally(() => setProgress(null));
+      .then((read) => onChange((known) => ({ documents: [...known.documents, ...read.documents], bad: [...known.bad, ...read.bad] })), onProblem)
+      .finally(() => {
+        setProgress(null);
+        onReading(-1);
+      });
   };
   const shown = dropped.documents.slice(0, 8);
   return (
@@ -152,7 +158,7 @@ function FileDrop({ label, dropped, onChange, onProblem, extract }: FileDropProp
         <>
           <p role="status">
             {say.text("cluster.documents", { n: dropped.documents.length })}{" "}
-            <button type="button" class="fold-button" onClick={() => onChange(none)}>{say.text("drop.clear")}</button>
+            <button type="button" class="fold-button" disabled={progress !== null} onClick={() => onChange(() => none)}>{say.text("drop.clear")}</button>
           </p>
           <ul class="names">
             {shown.map((it) => <li key={it.id}><Name text={it.id} /></li>)}

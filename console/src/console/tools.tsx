@@ -1,8 +1,8 @@
 /** Looking at texts: check one, compare two. */
 import { useState } from "preact/hooks";
 import { ShortName, useWording } from "../components/basics";
-import { useAnswer } from "./answer";
 import { Compared, NoCollections, useCollection, type ToolProps } from "./collection-choice";
+import { useAnswer, useChanges, useRequests } from "./requests";
 import type { QueryVerdict, Settings } from "./service";
 
 export function Check(props: ToolProps) {
@@ -12,14 +12,21 @@ export function Check(props: ToolProps) {
   const [text, setText] = useState("");
   const [id, setId] = useState("");
   const [answered, setAnswered] = useState<{ name: string; text: string; verdict: QueryVerdict; isInserted: boolean } | null>(null);
-  const [opened, setOpened] = useState<string | null>(null);
+  /** The match beside the text; a new object whenever it is chosen, so that it is asked for again. */
+  const [opened, setOpened] = useState<{ id: string } | null>(null);
+  const looks = useRequests(name, onProblem);
+  const inserts = useChanges(onProblem);
   // What another collection answered is not shown.
   const answer = answered?.name === name ? answered : null;
-  const matched = useAnswer([answer, opened], answer && opened ? () => service.getDocument(name, opened) : null, onProblem);
+  const matched = useAnswer([answer, opened], answer && opened ? () => service.getDocument(name, opened.id) : null, onProblem);
   const show = (verdict: QueryVerdict, isInserted: boolean) => {
     setAnswered({ name, text, verdict, isInserted });
-    setOpened(verdict.of ?? verdict.matches?.[0]?.id ?? null);
+    const first = verdict.of ?? verdict.matches?.[0]?.id;
+    setOpened(first ? { id: first } : null);
   };
+  const look = () => looks.send(() => service.query(name, text), (it) => show(it, false));
+  const insert = () => inserts.send(() => service.insert(name, id, text), (it) => show(it, true));
+  const canSend = name !== "" && text !== "" && !looks.isWaiting && !inserts.isWaiting;
   if (isEmpty) return <NoCollections />;
   const matches = answer?.verdict.matches ?? (answer?.verdict.of ? [{ id: answer.verdict.of, similarity: answer.verdict.similarity ?? 1, seq: 0 }] : []);
   return (
@@ -36,14 +43,14 @@ export function Check(props: ToolProps) {
           onInput={(event) => setText(event.currentTarget.value)}
         />
         <div class="line">
-          <button type="button" class="button strong" disabled={!name || !text} onClick={() => service.query(name, text).then((it) => show(it, false), onProblem)}>
+          <button type="button" class="button strong" disabled={!canSend} onClick={look}>
             {say.text("console.look")}
           </button>
           <label class="field">
             {say.text("console.id")}
             <input value={id} onInput={(event) => setId(event.currentTarget.value)} />
           </label>
-          <button type="button" class="button" disabled={!name || !text || !id} onClick={() => service.insert(name, id, text).then((it) => show(it, true), onProblem)}>
+          <button type="button" class="button" disabled={!canSend || !id} onClick={insert}>
             {say.text("console.insert")}
           </button>
         </div>
@@ -53,14 +60,14 @@ export function Check(props: ToolProps) {
           <h2>{say.text(answer.verdict.verdict === "duplicate" || matches.length > 0 ? "console.repeats" : answer.isInserted ? "console.inserted" : "console.new")}</h2>
           <div class="line">
             {matches.map((it) => (
-              <button type="button" class="button" aria-pressed={opened === it.id} key={it.id} onClick={() => setOpened(it.id)}>
+              <button type="button" class="button" aria-pressed={opened?.id === it.id} key={it.id} onClick={() => setOpened({ id: it.id })}>
                 <ShortName text={it.id} /> <span class="number">{say.similarity(it.similarity)}</span>
               </button>
             ))}
           </div>
         </section>
       )}
-      {answer && matched && <Compared {...props} a={matched} b={{ id: say.text("console.pasted"), text: answer.text }} settings={settings} />}
+      {answer && matched && settings && <Compared {...props} a={matched} b={{ id: say.text("console.pasted"), text: answer.text }} settings={settings} />}
     </>
   );
 }
@@ -83,13 +90,15 @@ export function CompareTool(props: ToolProps) {
   const [sides, setSides] = useState([emptyText, emptyText]);
   const [compared, setCompared] = useState<{ sides: ComparedText[]; settings: Settings | undefined } | null>(null);
   const change = (at: number, side: Partial<ComparedText>) => setSides((known) => known.map((it, other) => (other === at ? { ...it, ...side } : it)));
-  /** Takes the text of a document, unless its id was changed meanwhile. */
+  const requests = [useRequests(name, onProblem), useRequests(name, onProblem)];
+  /** Takes the text of a document, unless its side was changed meanwhile. */
   const take = (at: number) => {
-    const { id } = sides[at]!;
-    const put = (text: string) => setSides((known) => known.map((it, other) => (other === at && it.id === id ? { id, text, collection: name } : it)));
-    return service.getDocument(name, id).then((it) => put(it.text ?? ""), onProblem);
+    const side = sides[at]!;
+    const put = (text: string) => setSides((known) => known.map((it) => (it === side ? { ...side, text, collection: name } : it)));
+    return requests[at]!.send(() => service.getDocument(name, side.id), (it) => put(it.text ?? ""));
   };
-  const compare = () => setCompared({ sides, settings: sides.every((it) => it.collection === name) ? settings : undefined });
+  const isOfCollection = sides.every((it) => it.collection === name);
+  const compare = () => setCompared({ sides, settings: isOfCollection ? settings : undefined });
   const shown = compared?.sides.map(({ id, text, collection }) => (collection === null ? { text } : { id, text }));
   return (
     <>
@@ -126,7 +135,7 @@ export function CompareTool(props: ToolProps) {
           ))}
         </div>
         <div class="line">
-          <button type="button" class="button strong" disabled={sides.some((it) => !it.text)} onClick={compare}>{say.text("console.compare")}</button>
+          <button type="button" class="button strong" disabled={sides.some((it) => !it.text) || (isOfCollection && !settings)} onClick={compare}>{say.text("console.compare")}</button>
         </div>
       </section>
       {compared && shown && <Compared {...props} a={shown[0]!} b={shown[1]!} settings={compared.settings} />}

@@ -395,6 +395,7 @@ export const en = {
   "collections.snapshots": "Snapshots",
   "collections.snapshotAbout": "A snapshot is a copy of the collection as it is at one moment. Inserts go on meanwhile.",
   "collections.makeSnapshot": "Make a snapshot",
+  "collections.makingSnapshot": "The collection is being copied …",
   "collections.time": "time",
   "collections.size": "size",
   "collections.delete": "Delete the collection",

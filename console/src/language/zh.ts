@@ -397,6 +397,7 @@ export const zh: Catalog = {
   "collections.snapshots": "快照",
   "collections.snapshotAbout": "快照是集合在某一时刻的副本，其间可照常写入。",
   "collections.makeSnapshot": "制作快照",
+  "collections.makingSnapshot": "正在复制集合……",
   "collections.time": "时间",
   "collections.size": "大小",
   "collections.delete": "删除集合",

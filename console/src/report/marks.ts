@@ -1,5 +1,5 @@
 /** The marks of a reviewer, and the file of decisions that is made of them. */
-import { useLayoutEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { withMark, type Mark } from "../components/review-keys";
 import { writeDecisionLines, type Decision } from "../components/save-file";
 import type { Report } from "./data";
@@ -23,8 +23,11 @@ function storedMarks(report: Report): Marks {
 
 export function useMarks(report: Report) {
   const [marks, setMarks] = useState<Marks>(() => storedMarks(report));
-  // Before the page is drawn, so that a mark that is seen is kept.
+  const kept = useRef(marks);
+  // Before the page is drawn, so that a mark that is seen is kept. Looking at a report keeps nothing.
   useLayoutEffect(() => {
+    if (kept.current === marks) return;
+    kept.current = marks;
     try {
       localStorage.setItem(storageKey(report), JSON.stringify([...marks]));
     } catch {

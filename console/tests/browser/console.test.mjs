@@ -127,23 +127,62 @@ test("nothing is checked before the collections are known", { skip }, async () =
 test("what arrives late of another collection is not shown", { skip }, async () => {
   const json = (method, body) => ({ method, headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
   const other = `${open.url}/v1/collections/other`;
-  assert.equal((await fetch(other, json("PUT", { holds: "texts" }))).status, 201);
-  for (const id of ["first", "second"]) await fetch(`${other}/documents`, json("POST", { id, text: "the same words in both of these documents" }));
+  assert.equal((await fetch(other, json("PUT", { threshold: 0.9 }))).status, 201);
+  try {
+    for (const id of ["first", "second"]) await fetch(`${other}/documents`, json("POST", { id, text: "the same words in both of these documents" }));
+    const page = await openConsole(browser, open.url);
+    const thresholds = [];
+    page.on("request", (it) => it.url().endsWith("/v1/compare") && thresholds.push(it.postDataJSON().threshold));
+    const clusters = await hold(page, "**/v1/collections/news/clusters*");
+    const settings = await hold(page, "**/v1/collections/news");
+    await page.click("#tab-clusters");
+    await page.selectOption("select >> nth=1", "news");
+    await Promise.all([clusters.asked, settings.asked]);
+    await page.selectOption("select >> nth=1", "other");
+    await page.waitForSelector(".entry:has-text('first')");
+    await page.waitForSelector(".sides");
+    const late = ["/news/clusters", "/collections/news"].map((end) => page.waitForResponse((it) => new URL(it.url()).pathname.endsWith(end)));
+    clusters.release();
+    settings.release();
+    for (const response of await Promise.all(late)) await response.finished();
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await page.waitForSelector(".sides");
+    assert.equal(await page.locator(".entry:has-text('first')").count(), 1);
+    assert.deepEqual(thresholds, [0.9]);
+  } finally {
+    await fetch(other, { method: "DELETE" });
+  }
+});
+
+test("a change that is clicked twice is sent once", { skip }, async () => {
   const page = await openConsole(browser, open.url);
-  const clusters = await hold(page, "**/v1/collections/news/clusters*");
-  const settings = await hold(page, "**/v1/collections/news");
-  await page.click("#tab-clusters");
-  await page.selectOption("select >> nth=1", "news");
-  await Promise.all([clusters.asked, settings.asked]);
-  await page.selectOption("select >> nth=1", "other");
-  await page.waitForSelector(".entry:has-text('first')");
-  const late = ["/news/clusters", "/collections/news"].map((end) => page.waitForResponse((it) => new URL(it.url()).pathname.endsWith(end)));
-  clusters.release();
-  settings.release();
-  for (const response of await Promise.all(late)) await response.finished();
-  await page.waitForSelector(".sides");
-  assert.equal(await page.locator(".entry:has-text('first')").count(), 1);
-  await fetch(other, { method: "DELETE" });
+  await page.click("#tab-collections");
+  const created = [];
+  page.on("request", (it) => it.method() === "PUT" && created.push(it.url()));
+  const put = await hold(page, "**/v1/collections/twice");
+  await page.click("button:has-text('New collection')");
+  await page.fill(".setting input >> nth=0", "twice");
+  const create = page.locator(".button.strong >> nth=-1");
+  await create.evaluate((it) => {
+    it.click();
+    it.click();
+  });
+  await put.asked;
+  assert.ok(await create.isDisabled());
+  put.release();
+  await page.waitForSelector("h2:has-text('twice')");
+  assert.equal(created.length, 1);
+  const remove = async () => {
+    await page.click("button:has-text('Delete') >> nth=-1");
+    await page.fill("input[autocomplete=off]", "twice");
+    await page.locator(".button.danger").evaluate((it) => {
+      it.click();
+      it.click();
+    });
+    await page.waitForSelector("h2:has-text('news')");
+  };
+  await remove();
+  assert.equal(await page.locator("[role=alert]").count(), 0);
 });
 
 test("clusters and comparisons are shown", { skip }, async () => {
