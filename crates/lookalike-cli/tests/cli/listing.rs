@@ -385,16 +385,32 @@ fn roles_hold_for_many_documents() {
     }
 }
 
+/// Inserts an export into a new collection as it is. The documents must be the same, with their times and `meta`.
+fn check_insertion_of_export(service: &Service, export: &str, settings: Value) {
+    let documents_of = |lines: &str| -> Vec<Value> {
+        let fields = ["id", "time_us", "text", "fingerprint", "meta"];
+        lines
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .map(|line| fields.map(|field| line[field].clone()).to_vec().into())
+            .collect()
+    };
+    service.make("copy", settings);
+    let answers = service.post_lines("/v1/collections/copy/documents", export.as_bytes());
+    assert_eq!(answers.len(), export.lines().count());
+    let copy = service.get("/v1/collections/copy/export").text();
+    assert!(documents_of(&copy) == documents_of(export));
+    assert_eq!(service.delete("/v1/collections/copy").status, 204);
+}
+
 /// An export over HTTP is that of the command, byte by byte.
 #[test]
 fn export_equals_the_command() {
     let place = Place::new();
     let service = service(&place, "");
     service.make("empty", json!({}));
-    service.make(
-        "codes",
-        json!({ "holds": "fingerprints", "recipe": "news-md5" }),
-    );
+    let codes_settings = json!({ "holds": "fingerprints", "recipe": "news-md5" });
+    service.make("codes", codes_settings.clone());
     service.make(
         "window",
         json!({ "window": "2m", "refresh": true, "on_conflict": "replace" }),
@@ -431,6 +447,9 @@ fn export_equals_the_command() {
     let metrics = service.get("/metrics").text();
     assert!(metrics.contains("lookalike_requests_total{call=\"export\",status=\"2xx\"} 4\n"));
     assert!(metrics.contains("lookalike_answer_bytes 0\n"));
+    for (at, like) in [(0, json!({})), (2, codes_settings), (3, json!({}))] {
+        check_insertion_of_export(&service, &exports[at], like);
+    }
     assert_eq!(service.stop().0, Some(0));
     for (name, export) in names.iter().zip(&exports) {
         assert!(

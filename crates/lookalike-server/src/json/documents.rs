@@ -36,13 +36,43 @@ struct InsertJson<'a> {
     meta: Option<&'a RawValue>,
 }
 
+/// A line of an export, which is taken as a document. Its verdict is not taken over.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExportedJson {
+    #[serde(default, deserialize_with = "deserialize_id")]
+    id: Option<String>,
+    text: Option<String>,
+    fingerprint: Option<String>,
+    time_us: i64,
+    meta: Option<String>,
+    #[serde(rename = "seq")]
+    _seq: Option<u64>,
+    #[serde(rename = "of")]
+    _of: Option<String>,
+    #[serde(rename = "similarity")]
+    _similarity: Option<f64>,
+}
+
+/// Fields that the lines of an export alone have.
+const EXPORTED_FIELDS: [&str; 4] = ["time_us", "seq", "of", "similarity"];
+
+/// A document that was read, before its content is checked.
+struct SentDocument {
+    id: Option<String>,
+    text: Option<String>,
+    fingerprint: Option<String>,
+    time: Option<Timestamp>,
+    meta: Option<String>,
+}
+
 /// Parses a document whose fingerprint, if it has one, has `bits` bits.
 ///
 /// # Errors
 /// If it is not a valid document.
 pub(crate) fn read_document(bytes: &[u8], bits: u32) -> Result<NewDocument, ApiProblem> {
     let missing = || ApiProblem::new(ProblemCode::BadJson, "missing field `id`");
-    let mut sent = InsertJson::read_object(bytes)?;
+    let mut sent = SentDocument::read_object(bytes)?;
     let id = sent.id.take().ok_or_else(missing)?;
     sent.into_document(id, bits)
 }
@@ -52,7 +82,7 @@ pub(crate) fn read_document(bytes: &[u8], bits: u32) -> Result<NewDocument, ApiP
 /// # Errors
 /// If it is not a valid document.
 pub(crate) fn read_query_document(bytes: &[u8], bits: u32) -> Result<NewDocument, ApiProblem> {
-    let mut sent = InsertJson::read_object(bytes)?;
+    let mut sent = SentDocument::read_object(bytes)?;
     let id = sent.id.take().unwrap_or_else(|| NAMELESS.clone());
     sent.into_document(id, bits)
 }
@@ -74,11 +104,26 @@ pub(crate) fn without_name(detail: &str) -> String {
     detail.replace(&format!("'{}'", *NAMELESS), "(without an id)")
 }
 
-impl<'a> InsertJson<'a> {
-    fn read_object(bytes: &'a [u8]) -> Result<Self, ApiProblem> {
-        let sent: Result<JsonObject<Self>, _> = serde_json::from_slice(bytes);
-        sent.map(|it| it.0)
-            .map_err(|error| bad_json_problem(&error))
+impl SentDocument {
+    fn read_object(bytes: &[u8]) -> Result<Self, ApiProblem> {
+        let sent: Result<JsonObject<InsertJson>, _> = serde_json::from_slice(bytes);
+        let problem = match sent {
+            Ok(JsonObject(sent)) => return Ok(sent.into()),
+            Err(error) => bad_json_problem(&error),
+        };
+        let is_exported = EXPORTED_FIELDS.iter().any(|field| {
+            problem
+                .detail
+                .starts_with(&format!("unknown field `{field}`"))
+        });
+        if !is_exported {
+            return Err(problem);
+        }
+        let exported: Result<JsonObject<ExportedJson>, _> = serde_json::from_slice(bytes);
+        exported
+            .map_err(|error| bad_json_problem(&error))?
+            .0
+            .try_into()
     }
 
     fn into_document(self, id: String, bits: u32) -> Result<NewDocument, ApiProblem> {
@@ -88,13 +133,44 @@ impl<'a> InsertJson<'a> {
             (None, None) => return Err(bad_document("it has neither `text` nor `fingerprint`")),
             (Some(_), Some(_)) => return Err(bad_document("it has both `text` and `fingerprint`")),
         };
-        let meta = self.meta.map(RawValue::get);
-        meta.map_or(Ok(()), check_meta)?;
+        self.meta.as_deref().map_or(Ok(()), check_meta)?;
         Ok(NewDocument {
             id,
             content,
             time: self.time,
-            meta: meta.map(str::to_owned),
+            meta: self.meta,
+        })
+    }
+}
+
+impl From<InsertJson<'_>> for SentDocument {
+    fn from(sent: InsertJson<'_>) -> Self {
+        Self {
+            id: sent.id,
+            text: sent.text,
+            fingerprint: sent.fingerprint,
+            time: sent.time,
+            meta: sent.meta.map(|meta| meta.get().to_owned()),
+        }
+    }
+}
+
+impl TryFrom<ExportedJson> for SentDocument {
+    type Error = ApiProblem;
+
+    fn try_from(line: ExportedJson) -> Result<Self, ApiProblem> {
+        if line.time_us as f64 / 1e6 > LATEST_SECONDS {
+            return Err(bad_document(format!(
+                "the `time_us` {} is after {LATEST_DATE}, the latest that is accepted",
+                line.time_us
+            )));
+        }
+        Ok(Self {
+            id: line.id,
+            text: line.text,
+            fingerprint: line.fingerprint,
+            time: Some(Timestamp(line.time_us)),
+            meta: line.meta,
         })
     }
 }
@@ -444,6 +520,34 @@ mod tests {
             (r#"{"id":"a","fingerprint":"-"}"#, "matches nothing"),
             (r#"{"id":"a","text":"b"} {}"#, "trailing characters"),
             (r#"["a","b",null,null,null]"#, "expected an object"),
+            (
+                r#"{"id":"a","text":"b","seq":1}"#,
+                "missing field `time_us`",
+            ),
+            (
+                r#"{"id":"a","text":"b","of":"c"}"#,
+                "missing field `time_us`",
+            ),
+            (
+                r#"{"id":"a","text":"b","similarity":1}"#,
+                "missing field `time_us`",
+            ),
+            (
+                r#"{"id":"a","text":"b","time":1,"time_us":1}"#,
+                "unknown field `time`",
+            ),
+            (
+                r#"{"id":"a","text":"b","time_us":253402300799000000}"#,
+                LATEST_DATE,
+            ),
+            (
+                r#"{"id":"a","text":"b","time_us":1,"meta":{}}"#,
+                "expected a string",
+            ),
+            (
+                r#"{"id":"a","text":"b","time_us":1,"meta":"{"}"#,
+                "of its `meta`",
+            ),
         ] {
             let problem = read(json).unwrap_err();
             assert!(problem.detail.contains(said), "{json}: {}", problem.detail);
