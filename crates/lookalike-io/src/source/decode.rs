@@ -68,6 +68,19 @@ pub(crate) fn decode_file(
     Ok(text.to_owned())
 }
 
+/// Characters beyond ASCII from which valid UTF-8 is no coincidence. Of so many Chinese characters in GBK, fewer than
+/// one text in 10⁷ is valid UTF-8.
+const SURE: usize = 10;
+
+fn is_surely_utf8(bytes: &[u8]) -> bool {
+    simdutf8::basic::from_utf8(bytes).is_ok_and(|text| {
+        text.chars()
+            .filter(|it| !it.is_ascii())
+            .nth(SURE - 1)
+            .is_some()
+    })
+}
+
 /// The encoding of the rows and the treatment of malformed text.
 #[derive(Clone, Copy)]
 pub(super) struct RowDecoding {
@@ -118,6 +131,12 @@ impl RowDecoding {
         bytes: &[u8],
         room: &'a mut String,
     ) -> std::result::Result<&'a str, String> {
+        if self.invalid_text == InvalidText::Reject && is_surely_utf8(bytes) {
+            return Err(format!(
+                "the row is UTF-8, not {}: leave out --encoding for this input",
+                self.encoding.name()
+            ));
+        }
         let mut decoder = self.encoding.new_decoder_without_bom_handling();
         room.clear();
         let mut read = 0;
@@ -173,6 +192,26 @@ mod tests {
                 Some(text)
             );
         }
+    }
+
+    /// Ten characters are enough, nine are not, and both are read where nothing is refused.
+    #[test]
+    fn utf8_is_not_read_as_another_encoding() {
+        let ten = "这些字不是另一种编码";
+        for encoding in [encoding_rs::WINDOWS_1252, encoding_rs::GB18030] {
+            let read = |invalid_text, text: &str| decode(encoding, invalid_text, text.as_bytes());
+            assert_eq!(read(InvalidText::Reject, ten), None);
+            assert!(read(InvalidText::Lossy, ten).is_some());
+        }
+        let latin = |text: &str| {
+            decode(
+                encoding_rs::WINDOWS_1252,
+                InvalidText::Reject,
+                text.as_bytes(),
+            )
+        };
+        assert!(latin(&"é".repeat(9)).is_some());
+        assert_eq!(latin(&"é".repeat(10)), None);
     }
 
     #[test]
