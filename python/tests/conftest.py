@@ -1,4 +1,4 @@
-"""What the tests share: the command and a made corpus."""
+"""Fixtures of all tests: the command, a made corpus, a bucket in an S3 store, files in every format."""
 
 import os
 import subprocess
@@ -9,7 +9,8 @@ import pytest
 from made import ROOT, made_documents
 
 
-#: Files of tests that wait for other servers longest. They come first, so that nobody waits for them at the end.
+#: Files of tests that wait longest for other servers. They come first, so that no worker runs one alone at the end;
+#: `--no-loadscope-reorder` keeps this order.
 SLOW_FILES = ("test_object_failures", "test_https", "test_objects", "test_description", "test_sail")
 
 
@@ -50,7 +51,7 @@ def address():
 @pytest.fixture
 def store(command, address, request):
     """A bucket of its own in the store."""
-    from stored import Store
+    from object_bucket import Store
 
     store = Store(command.program, address, f"test-{zlib.crc32(request.node.name.encode()):08x}")
     probe = store.start("pairs", store.url("none.jsonl"))
@@ -62,7 +63,7 @@ def store(command, address, request):
 @pytest.fixture(scope="module")
 def formats(tmp_path_factory):
     """A folder with the same documents in every format."""
-    from stored import FORMATS, write_formats
+    from object_bucket import FORMATS, write_formats
 
     directory = tmp_path_factory.mktemp("formats")
     assert write_formats(directory, made_documents(500)) == sorted(FORMATS)

@@ -1,6 +1,5 @@
 """Inputs that are files of an HTTPS server."""
 
-import json
 import random
 
 import pytest
@@ -8,7 +7,7 @@ from made import write_jsonl
 from object_servers import https_server
 
 pytest.importorskip("pyarrow")
-from stored import FORMATS, large_lines  # noqa: E402
+from object_bucket import FORMATS, large_lines  # noqa: E402
 
 
 @pytest.mark.parametrize("ranges", [True, False])

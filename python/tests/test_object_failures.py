@@ -9,7 +9,7 @@ from made import made_documents, write_jsonl
 from object_servers import Proxy, random_faults
 
 pytest.importorskip("pyarrow")
-from stored import check_like_local, large_lines  # noqa: E402
+from object_bucket import check_like_local, large_lines  # noqa: E402
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -12,7 +12,7 @@ from object_servers import Proxy
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet as arrow_parquet  # noqa: E402
-from stored import FORMATS, check_like_local, large_lines  # noqa: E402
+from object_bucket import FORMATS, check_like_local, large_lines  # noqa: E402
 
 PART = 4 << 20
 

@@ -1,4 +1,4 @@
-"""A bucket in a store, and documents in every format in it. Tests of objects share both."""
+"""A bucket in an object store, and files of documents in every format that tests put into it."""
 
 import gzip
 import json
@@ -6,7 +6,6 @@ import os
 import random
 import subprocess
 
-import boto3
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet as arrow_parquet
@@ -27,6 +26,8 @@ class Store:
     """A bucket of its own, and the command with the environment that reaches it."""
 
     def __init__(self, program, address, bucket):
+        import boto3
+
         self.program, self.address, self.bucket = program, address, bucket
         self.client = boto3.client(
             "s3",
