@@ -343,11 +343,11 @@ pub(super) fn with_corpus<T>(
     work: impl FnOnce(&MatchCorpus<'_>) -> Result<T>,
 ) -> Result<T> {
     let extras = DocumentSketcher::new(recipe, plan, Cpu::detect_best()).required_extras();
-    let again = TextReanalyzer {
+    let reanalyzer = TextReanalyzer {
         analyzer: TextAnalyzer::new(recipe).with_extras(extras),
         texts,
     };
-    work(&MatchCorpus::new(plan, sketches, &again))
+    work(&MatchCorpus::new(plan, sketches, &reanalyzer))
 }
 
 fn too_many_pairs(threshold: Threshold) -> Error {
