@@ -12,7 +12,7 @@ use encoding_rs::Encoding;
 const FOREIGN: [(&[&str], &str); 9] = [
     (
         &["docx", "doc", "odt", "rtf"],
-        "a word processor document, which cannot be read: save its text as .txt first",
+        "a word processor document, which cannot be read: save its text as .txt first, and give --document-per-file",
     ),
     (
         &["pdf", "epub", "djvu", "ps"],
