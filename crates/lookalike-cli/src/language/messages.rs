@@ -46,8 +46,8 @@ messages! {
         "{count} the id of an earlier row, first '{id}' in {first} and {next}: `index remove` removes all rows of an id; --id-row uses row numbers as ids, --strict refuses repeated ids"
         "{count}的 id 与前面的相同，第一个是 {first} 和 {next} 里的 '{id}'：`index remove` 会移走同一 id 的所有行；--id-row 以行号作 id，--strict 拒绝重复的 id";
     skipped_files(count: NounCount, first: &str)
-        "{count} skipped because the format is unknown, first {first}: name such files directly, or give --format for all"
-        "目录中有 {count}因格式未知而略过，第一个是 {first}：请直接写出这些文件，或用 --format 指定全部输入的格式";
+        "{count} skipped because the format is unknown, first {first}: give --format if they are rows or lines; `lookalike passages FOLDER --extracted OUT` writes the texts of Word, PDF, HTML and Markdown files"
+        "目录中有 {count}因格式未知而略过，第一个是 {first}：若是数据行或文本行，请用 --format 指定格式；Word、PDF、HTML 和 Markdown 的文本可用 `lookalike passages 目录 --extracted 输出` 写出";
     few_pairs_for_choosing(similar: &str, different: &str)
         "the half for choosing has only {similar} similar and {different} other pairs: another sample may choose another setting. Label about 200 pairs, or make more with lookalike plant"
         "用于选择的一半只有 {similar} 对相似、{different} 对不相似：换一个样本可能选出另一组设置。请标注约 200 对，或用 lookalike plant 生成更多";
