@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::guarded::{ADMIN, READ, WRITE, line, with_key};
-use crate::service::{Connection, PATIENCE, Service, document};
+use crate::service::{Connection, Service, document, wait_until};
 use crate::support::{Numbers, Place, corpus_jsonl};
 
 const DOCUMENTS: &str = "/v1/collections/a/documents";
@@ -523,14 +523,6 @@ fn read_rest(mut connection: Connection) -> (Vec<u8>, bool) {
             Ok(false) => return (body, true),
             Err(_) => return (body, false),
         }
-    }
-}
-
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

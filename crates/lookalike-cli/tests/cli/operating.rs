@@ -1,22 +1,13 @@
 //! Administration of a running service: keys, certificates, aliases, snapshots, settings, log and metrics.
 
 use std::io::{Read, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::guarded::{ADMIN, READ, WRITE, line, with_key};
-use crate::service::{Reply, Service, TLS_OPTIONS, document, write_certificate};
+use crate::service::{Reply, Service, TLS_OPTIONS, document, wait_until, write_certificate};
 use crate::support::Place;
-
-/// Repeats a check until it holds, because a signal takes effect a moment after it was sent.
-pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 #[test]
 fn leaked_key_is_replaced_without_restart() {

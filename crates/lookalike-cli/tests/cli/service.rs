@@ -30,6 +30,15 @@ pub(crate) fn write_certificate(place: &Place, expires_in_year: i32) -> Certific
 /// Longest time that a test waits for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Repeats a check until it holds, because much of what a service does takes effect a moment later.
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// A service of a test; killed on drop.
 pub(crate) struct Service {
     child: Child,
