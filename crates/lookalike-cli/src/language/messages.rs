@@ -724,6 +724,7 @@ mod tests {
                 "--corpus",
                 "--id",
                 "--index",
+                "--extracted",
             ];
             let names = [
                 "lookalike",
@@ -740,6 +741,10 @@ mod tests {
                 "passages",
                 "IN",
                 "FIELD",
+                "Word",
+                "PDF",
+                "HTML",
+                "Markdown",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));
