@@ -943,14 +943,14 @@ fn sent_schema(id: Value) -> Value {
                             wall clock than the skew counts as the wall clock plus the skew.",
         },
         "meta": { "description": "Any JSON value of up to 64 KiB and less than 128 levels; \
-            returned byte for byte. In an exported line a string of JSON." },
+            returned byte for byte. An exported line has it as a string of JSON." },
         "time_us": {
             "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX,
-            "description": "Microseconds since 1970. A line with it is one of an export.",
+            "description": "Microseconds since 1970, in place of `time`. It marks an exported line.",
         },
-        "seq": { "type": ["integer", "null"], "minimum": 0, "description": "Of an exported line; not used." },
-        "of": { "type": ["string", "null"], "description": "Of an exported line; not used." },
-        "similarity": { "type": ["number", "null"], "description": "Of an exported line; not used." },
+        "seq": { "type": ["integer", "null"], "minimum": 0, "description": "Only in an exported line, beside `time_us`. It is ignored." },
+        "of": { "type": ["string", "null"], "description": "Only in an exported line, beside `time_us`. It is ignored." },
+        "similarity": { "type": ["number", "null"], "description": "Only in an exported line, beside `time_us`. It is ignored." },
     })
 }
 

@@ -13,7 +13,7 @@ use lookalike_batch::run::parse_time;
 use lookalike_store::{
     DocumentContent, InsertAnswer, LONGEST_ID, ListedDocument, NewDocument, StoredDocument,
 };
-use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -36,7 +36,7 @@ struct InsertJson<'a> {
     meta: Option<&'a RawValue>,
 }
 
-/// A line of an export, which is taken as a document. Its verdict is not taken over.
+/// A line of an export. The collection decides anew, so `seq`, `of` and `similarity` are read and dropped.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ExportedJson {
@@ -54,8 +54,12 @@ struct ExportedJson {
     _similarity: Option<f64>,
 }
 
-/// Fields that the lines of an export alone have.
-const EXPORTED_FIELDS: [&str; 4] = ["time_us", "seq", "of", "similarity"];
+/// The field by which a line of an export is recognised.
+#[derive(Deserialize)]
+struct ExportMark {
+    #[serde(rename = "time_us")]
+    _time_us: IgnoredAny,
+}
 
 /// A document that was read, before its content is checked.
 struct SentDocument {
@@ -107,17 +111,14 @@ pub(crate) fn without_name(detail: &str) -> String {
 impl SentDocument {
     fn read_object(bytes: &[u8]) -> Result<Self, ApiProblem> {
         let sent: Result<JsonObject<InsertJson>, _> = serde_json::from_slice(bytes);
-        let problem = match sent {
+        let error = match sent {
             Ok(JsonObject(sent)) => return Ok(sent.into()),
-            Err(error) => bad_json_problem(&error),
+            Err(error) => error,
         };
-        let is_exported = EXPORTED_FIELDS.iter().any(|field| {
-            problem
-                .detail
-                .starts_with(&format!("unknown field `{field}`"))
-        });
-        if !is_exported {
-            return Err(problem);
+        // Only a line that is no document is searched for the mark, so that documents are parsed once.
+        let mark: Result<JsonObject<ExportMark>, _> = serde_json::from_slice(bytes);
+        if mark.is_err() {
+            return Err(bad_json_problem(&error));
         }
         let exported: Result<JsonObject<ExportedJson>, _> = serde_json::from_slice(bytes);
         exported
@@ -520,17 +521,11 @@ mod tests {
             (r#"{"id":"a","fingerprint":"-"}"#, "matches nothing"),
             (r#"{"id":"a","text":"b"} {}"#, "trailing characters"),
             (r#"["a","b",null,null,null]"#, "expected an object"),
-            (
-                r#"{"id":"a","text":"b","seq":1}"#,
-                "missing field `time_us`",
-            ),
-            (
-                r#"{"id":"a","text":"b","of":"c"}"#,
-                "missing field `time_us`",
-            ),
+            (r#"{"id":"a","text":"b","seq":1}"#, "unknown field `seq`"),
+            (r#"{"id":"a","text":"b","of":"c"}"#, "unknown field `of`"),
             (
                 r#"{"id":"a","text":"b","similarity":1}"#,
-                "missing field `time_us`",
+                "unknown field `similarity`",
             ),
             (
                 r#"{"id":"a","text":"b","time":1,"time_us":1}"#,
