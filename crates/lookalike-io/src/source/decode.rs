@@ -68,10 +68,11 @@ pub(crate) fn decode_file(
     Ok(text.to_owned())
 }
 
-/// Characters beyond ASCII from which valid UTF-8 is no coincidence. Of so many Chinese characters in GBK, fewer than
-/// one text in 10⁷ is valid UTF-8.
+/// Fewest characters beyond ASCII of a row that is taken for UTF-8 if it is valid. Of 1.5 million Chinese titles in
+/// GB18030, those that are valid UTF-8 by chance have at most six.
 const SURE: usize = 10;
 
+/// Returns `true` if bytes that are to be read in another encoding are UTF-8.
 fn is_surely_utf8(bytes: &[u8]) -> bool {
     simdutf8::basic::from_utf8(bytes).is_ok_and(|text| {
         text.chars()
@@ -194,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Ten characters are enough, nine are not, and both are read where nothing is refused.
+    /// Ten characters beyond ASCII are recognised, nine are not. A run that repairs rows refuses neither.
     #[test]
     fn utf8_is_not_read_as_another_encoding() {
         let ten = "这些字不是另一种编码";
