@@ -3,7 +3,7 @@ import { useLayoutEffect } from "preact/hooks";
 
 export type Mark = "same" | "different";
 
-/** Returns the marks with one more; null takes the mark of the entry back. */
+/** Returns a copy of the marks with another mark of an entry; null removes its mark. */
 export function withMark<Entry>(marks: ReadonlyMap<Entry, Mark>, entry: Entry, mark: Mark | null): ReadonlyMap<Entry, Mark> {
   const changed = new Map(marks);
   if (mark) changed.set(entry, mark);

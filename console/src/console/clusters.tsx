@@ -64,7 +64,7 @@ export function ConsoleClusters(props: ToolProps) {
     subject: name,
     find: (query, order) => (query ? findClusters(clusters, query) : [...clusters]).sort(orders[order]),
   });
-  /** Adds clusters to the loaded ones, and puts those that are known by their id in the new place. */
+  /** Adds clusters to the loaded ones. A cluster that is loaded already moves to the end. */
   const add = (found: readonly Cluster[], next: string | null) => {
     const ids = new Set(found.map((it) => it.cluster));
     setLoaded({ name, clusters: [...clusters.filter((it) => !ids.has(it.cluster)), ...found], next });

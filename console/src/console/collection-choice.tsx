@@ -50,7 +50,7 @@ function findUnits(text: string): (characters: number) => number {
   return (at) => starts[at] ?? unit;
 }
 
-/** Chooses a collection. Its name is empty until the service has listed all, and its settings arrive after it. */
+/** Chooses a collection. The name is empty until the service has listed the collections; the settings follow later. */
 export function useCollection({ service, onProblem }: ToolProps) {
   const say = useWording();
   const [names, setNames] = useState<string[] | null>(null);

@@ -23,18 +23,18 @@ export function useAnswer<T>(inputs: readonly unknown[], ask: (() => Promise<T>)
   return answered?.inputs.every((it, at) => it === inputs[at]) ? answered.answer : undefined;
 }
 
-/** Requests of which the last one counts. */
+/** Requests about one subject. Only the last one counts. */
 export interface Requests {
   /** `true` until the last request is answered. */
   isWaiting: boolean;
   /**
-   * Sends a request, which is given a function that tells whether it still counts. It no longer does after the next
-   * one, a change of the subject, and the end of the component; then its answer or its problem is dropped.
+   * Sends a request. `ask` gets a function that tells whether the request still counts. The next request, a change of
+   * the subject and the end of the component end that; an answer or a problem after it is dropped.
    */
   send: <T>(ask: (isCurrent: () => boolean) => Promise<T>, take: (answer: T) => void) => Promise<void>;
 }
 
-/** Sends requests about a subject, of which the last one counts. */
+/** Returns the requests about a subject. */
 export function useRequests(subject: unknown, onProblem: OnProblem): Requests {
   const latest = useRef<object | null>(null);
   const [isWaiting, setWaiting] = useState(false);
@@ -67,7 +67,7 @@ export interface Changes {
   send: <T>(change: () => Promise<T>, take: (answer: T) => void) => Promise<void>;
 }
 
-/** Sends changes. Their problems are told also if the page shows something else by then. */
+/** Returns the changes of a component. A problem is reported even if the component has ended. */
 export function useChanges(onProblem: OnProblem): Changes {
   const isSending = useRef(false);
   const isShown = useRef(true);

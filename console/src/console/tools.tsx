@@ -12,11 +12,11 @@ export function Check(props: ToolProps) {
   const [text, setText] = useState("");
   const [id, setId] = useState("");
   const [answered, setAnswered] = useState<{ name: string; text: string; verdict: QueryVerdict; isInserted: boolean } | null>(null);
-  /** The match beside the text; a new object whenever it is chosen, so that it is asked for again. */
+  /** The match shown beside the text. Every click makes a new object, so the document is requested again. */
   const [opened, setOpened] = useState<{ id: string } | null>(null);
   const looks = useRequests(name, onProblem);
   const inserts = useChanges(onProblem);
-  // What another collection answered is not shown.
+  // The answer of another collection is not shown.
   const answer = answered?.name === name ? answered : null;
   const matched = useAnswer([answer, opened], answer && opened ? () => service.getDocument(name, opened.id) : null, onProblem);
   const show = (verdict: QueryVerdict, isInserted: boolean) => {
@@ -91,7 +91,7 @@ export function CompareTool(props: ToolProps) {
   const [compared, setCompared] = useState<{ sides: ComparedText[]; settings: Settings | undefined } | null>(null);
   const change = (at: number, side: Partial<ComparedText>) => setSides((known) => known.map((it, other) => (other === at ? { ...it, ...side } : it)));
   const requests = [useRequests(name, onProblem), useRequests(name, onProblem)];
-  /** Takes the text of a document, unless its side was changed meanwhile. */
+  /** Takes the text of a document, unless the user has changed its side meanwhile. */
   const take = (at: number) => {
     const side = sides[at]!;
     const put = (text: string) => setSides((known) => known.map((it) => (it === side ? { ...side, text, collection: name } : it)));

@@ -23,11 +23,11 @@ function storedMarks(report: Report): Marks {
 
 export function useMarks(report: Report) {
   const [marks, setMarks] = useState<Marks>(() => storedMarks(report));
-  const kept = useRef(marks);
-  // Before the page is drawn, so that a mark that is seen is kept. Looking at a report keeps nothing.
+  const stored = useRef(marks);
+  // The effect runs before the page is drawn, so every mark on the screen is stored. Opening a report stores nothing.
   useLayoutEffect(() => {
-    if (kept.current === marks) return;
-    kept.current = marks;
+    if (stored.current === marks) return;
+    stored.current = marks;
     try {
       localStorage.setItem(storageKey(report), JSON.stringify([...marks]));
     } catch {

@@ -125,7 +125,7 @@ export async function hold(page, pattern) {
   return held;
 }
 
-/** Waits for what a section shows. A failure tells what the page says instead. */
+/** Waits for an element. The message of a failure has the text of the page. */
 async function shown(page, selector) {
   const problem = page.locator("[role=alert]");
   try {
