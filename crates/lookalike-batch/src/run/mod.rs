@@ -51,7 +51,7 @@ pub use audit::{
     PlantedReport, RemovedSample, RemovedTexts, SampleDraw, check_shuffle_audit,
 };
 pub use caller_pool::run_in_caller;
-pub use dedup::{ShardOutcome, run_dedup, run_dedup_beside_index, run_resumable_dedup, run_shard};
+pub use dedup::{run_dedup, run_dedup_beside_index, run_resumable_dedup};
 pub use documents::{parse_time, part_value};
 pub use evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, LabelSummary, SettingSummary,
@@ -100,10 +100,7 @@ pub use tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,
     parse_goal, run_tuning,
 };
-pub use work_directory::{
-    ShardNumber, ShardStage, ShardsStatus, StageProgress, WorkSettings, WorkStage, WorkStatus,
-    read_shards_status, read_work_status,
-};
+pub use work_directory::{StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status};
 
 impl MemoryLimit {
     /// Returns `true` if inputs of so many bytes cannot reach the limit and nobody has set it, so that they need not be

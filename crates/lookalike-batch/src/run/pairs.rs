@@ -13,7 +13,7 @@ use super::corpus_rows::OpenInputs;
 use super::out_of_core;
 use super::pair_sample::PairSampler;
 use super::progress::{ProgressListener, RunStage};
-use super::read_corpus::{ReadCorpus, RunObservers, StoredReading};
+use super::read_corpus::{ReadCorpus, RunObservers};
 use super::rejected::RejectedRows;
 use super::report::{
     BadRowTally, MatchReportInputs, PairSample, summary_to_json, write_match_report,
@@ -66,7 +66,7 @@ fn run_pairs(
     let mut reported_sample = outputs.report.as_ref().map(|_| PairSample::default());
     let observers = RunObservers {
         reject: &reject,
-        stored: StoredReading::None,
+        work: None,
         spill,
     };
     let mut corpus = ReadCorpus::read_for_run(&opened, settings, &plan, observers, progress)?;

@@ -17,13 +17,13 @@ use super::documents::ReadDocuments;
 use super::forecast::RowSampling;
 use super::ids::{RepeatedIds, count_shared_ids, find_repeats};
 use super::out_of_core::{
-    self, DocumentGrouping, ShareLinks, SpillSizes, SpilledReading, count_state, shuffle_setup,
+    DocumentGrouping, SpillSizes, SpilledReading, count_state, shuffle_setup,
 };
 use super::progress::ProgressListener;
 use super::row_reader::{CorpusReader, FEATURES_HELD, RejectRows, SpillTarget, analyze_row};
 use super::settings::RunSettings;
 use super::summary::{SpilledSummary, TextStateCounts};
-use super::work_directory::{ReadingSteps, ShardNumber, ShardSteps, StepKind, WorkDirectory};
+use super::work_directory::{ReadingSteps, StepKind, WorkDirectory};
 use crate::index::IndexedDocument;
 
 /// The parties to a reading, apart from its inputs.
@@ -33,33 +33,10 @@ struct ReadObservers<'a> {
     audit: Option<RunAudit>,
     /// The selection of rows if not all are read.
     sampling: Option<&'a RowSampling>,
-    /// The steps of earlier processes, and the directory of further ones.
-    stored: StoredReading<'a>,
+    /// The directory of the run, if it can be interrupted.
+    work: Option<&'a WorkDirectory>,
     /// How the work is divided if sketches and keys go to temporary files.
     spill: Option<SpillSizes>,
-    /// `true` if only a shard's share of the inputs is read, to store it.
-    is_share: bool,
-}
-
-/// The steps of reading that earlier processes of a run have stored.
-#[derive(Clone, Copy)]
-pub(super) enum StoredReading<'a> {
-    /// The run cannot be interrupted.
-    None,
-    /// The directory of the run, which also takes what is read now.
-    Directory(&'a WorkDirectory),
-    /// The steps of all shards of the run. They have everything.
-    Shards(&'a [ShardSteps]),
-}
-
-impl<'a> StoredReading<'a> {
-    fn steps_of(self, kind: StepKind) -> Option<ReadingSteps<'a>> {
-        match self {
-            Self::None => None,
-            Self::Directory(work) => Some(ReadingSteps::new(work, kind)),
-            Self::Shards(shards) => Some(ReadingSteps::of_shards(shards, kind)),
-        }
-    }
 }
 
 /// The parties to the reading of all rows.
@@ -67,8 +44,8 @@ impl<'a> StoredReading<'a> {
 pub(super) struct RunObservers<'a> {
     /// Receiver of all bad rows in order.
     pub(super) reject: &'a RejectRows<'a>,
-    /// The steps of earlier processes, and the directory of further ones.
-    pub(super) stored: StoredReading<'a>,
+    /// The directory of the run, if it can be interrupted.
+    pub(super) work: Option<&'a WorkDirectory>,
     /// How the work is divided if sketches and keys go to temporary files.
     pub(super) spill: Option<SpillSizes>,
 }
@@ -122,7 +99,7 @@ impl<'a> ReadCorpus<'a> {
     ) -> Result<Self> {
         let observers = RunObservers {
             reject,
-            stored: StoredReading::None,
+            work: None,
             spill: None,
         };
         Self::read_for_run(opened, settings, plan, observers, progress)
@@ -139,7 +116,7 @@ impl<'a> ReadCorpus<'a> {
     ) -> Result<Self> {
         let RunObservers {
             reject,
-            stored,
+            work,
             spill,
         } = observers;
         let audit = RunAudit::from_settings(settings, plan)?;
@@ -152,37 +129,14 @@ impl<'a> ReadCorpus<'a> {
             reject,
             audit,
             sampling: None,
-            stored,
+            work,
             spill,
-            is_share: false,
         };
         let corpus = Self::read_observed(opened, settings, plan, observers, progress)?;
-        if let StoredReading::Directory(work) = stored {
+        if let Some(work) = work {
             work.finish_reading(corpus.len() as u64)?;
         }
         Ok(corpus)
-    }
-
-    /// Reads a shard's share of the inputs and stores it in the shard's directory. Returns the number of documents.
-    pub(super) fn read_share(
-        opened: &'a OpenInputs,
-        settings: &RunSettings,
-        plan: &'a MatchPlan,
-        (work, spill): (&WorkDirectory, SpillSizes),
-        progress: &dyn ProgressListener,
-    ) -> Result<u64> {
-        let observers = ReadObservers {
-            reject: &|_, _| Ok(()),
-            audit: None,
-            sampling: None,
-            stored: StoredReading::Directory(work),
-            spill: Some(spill),
-            is_share: true,
-        };
-        let share = Self::read_observed(opened, settings, plan, observers, progress)?;
-        let documents = share.len() as u64;
-        work.finish_reading(documents)?;
-        Ok(documents)
     }
 
     /// Returns the identity of the recipe.
@@ -208,9 +162,8 @@ impl<'a> ReadCorpus<'a> {
             reject: &reject,
             audit: None,
             sampling: Some(sampling),
-            stored: StoredReading::None,
+            work: None,
             spill: None,
-            is_share: false,
         };
         Self::read_observed(opened, settings, plan, observers, progress)
     }
@@ -226,12 +179,10 @@ impl<'a> ReadCorpus<'a> {
             reject,
             audit,
             sampling,
-            stored,
+            work,
             spill,
-            is_share,
         } = observers;
-        // A share may have no usable rows, and no row with a field that others have.
-        let is_whole = sampling.is_none() && !is_share;
+        let is_whole = sampling.is_none();
         let bytes = opened.size_on_disk();
         let sketcher = DocumentSketcher::new(&settings.recipe, plan, Cpu::detect_best());
         let analyzer = TextAnalyzer::new(&settings.recipe).with_extras(sketcher.required_extras());
@@ -239,7 +190,7 @@ impl<'a> ReadCorpus<'a> {
             Some(sizes) => Some(SpilledReading::begin_reading(
                 shuffle_setup(settings)?,
                 sizes,
-                (settings.temporary.clone(), !is_share),
+                settings.temporary.clone(),
             )?),
             None => None,
         };
@@ -262,7 +213,7 @@ impl<'a> ReadCorpus<'a> {
         let mut against = ReadDocuments::with_sketches(reader.new_sketches());
         let mut repeated_ids = None;
         if let Some(inputs) = &opened.against {
-            reader.steps = stored.steps_of(StepKind::Against);
+            reader.steps = work.map(|work| ReadingSteps::new(work, StepKind::Against));
             against = reader.read_inputs(inputs, against, progress)?;
             if is_whole {
                 repeated_ids = find_repeats(inputs, &against)?;
@@ -276,7 +227,7 @@ impl<'a> ReadCorpus<'a> {
             spill.is_judged = true;
         }
         reader.extra = opened.extra.clone();
-        reader.steps = stored.steps_of(StepKind::Documents);
+        reader.steps = work.map(|work| ReadingSteps::new(work, StepKind::Documents));
         let base = ReadDocuments::with_sketches(std::mem::take(&mut against.sketches));
         let mut documents = reader.read_inputs(&opened.inputs, base, progress)?;
         if is_whole {
@@ -344,34 +295,6 @@ impl<'a> ReadCorpus<'a> {
 
     fn can_merge_equal_texts(&self) -> bool {
         self.width.is_none() && self.plan.sentence_count().is_none()
-    }
-
-    /// Finds the links of a shard's share of the keys, in a run out of core.
-    ///
-    /// # Errors
-    /// As [`group_documents`](Self::group_documents).
-    pub(super) fn link_share(&mut self, shard: ShardNumber) -> Result<ShareLinks> {
-        let Some(mut reading) = self.spilled.take() else {
-            return Ok(ShareLinks::default());
-        };
-        let links = out_of_core::link_share(&mut reading, self, shard);
-        self.spilled = Some(reading);
-        links
-    }
-
-    /// Groups a shard's share of the components of a dedup run out of core, by the links of all shards.
-    ///
-    /// # Errors
-    /// As [`group_documents`](Self::group_documents).
-    pub(super) fn group_share(&mut self, shares: (&[ShareLinks], ShardNumber)) -> Result<()> {
-        let Some(reading) = self.spilled.take() else {
-            return Ok(());
-        };
-        let merges = self.can_merge_equal_texts();
-        self.grouping = Some(DocumentGrouping::group_share(
-            reading, self, merges, shares,
-        )?);
-        Ok(())
     }
 
     /// Returns the groups of a run out of core.

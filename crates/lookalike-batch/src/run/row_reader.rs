@@ -74,7 +74,7 @@ struct StoredRows {
     scattered: ScatteredBlock,
 }
 
-/// Where a block begins among its inputs. That differs between all inputs of a run and those of a shard.
+/// Where a block begins among its inputs.
 #[derive(Clone, Copy)]
 struct BlockStart {
     /// The number of the first row.
@@ -323,7 +323,7 @@ impl CorpusReader<'_> {
             start,
             seen,
             mut documents,
-            mut scattered,
+            scattered,
         } = self
             .decode_block(stored.as_bytes())
             .ok_or_else(|| refuse("its documents cannot be read"))?;
@@ -334,14 +334,7 @@ impl CorpusReader<'_> {
         inputs.observe_seen(rows.end - rows.start, &seen);
         let here = self.start_of_block(inputs, block);
         if !here.is_at(start) {
-            documents.shift_rows(
-                here.number.wrapping_sub(start.number),
-                here.place.wrapping_sub(start.place),
-            );
-            if let Some(spill) = self.spill {
-                let by = here.node.wrapping_sub(start.node) as u32;
-                spill.reading.shift_documents(&mut scattered, by)?;
-            }
+            return Err(refuse("its rows were at another place"));
         }
         if !block.has_fixed_places() {
             let mut places = Vec::new();

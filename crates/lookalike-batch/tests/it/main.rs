@@ -9,4 +9,3 @@ mod frequencies;
 mod fuzzed;
 mod memory;
 mod out_of_core;
-mod shards;

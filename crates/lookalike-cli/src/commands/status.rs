@@ -4,12 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use lookalike_batch::run::{
-    ShardStage, ShardsStatus, StageProgress, WorkStage, WorkStatus, read_shards_status,
-    read_work_status,
-};
+use lookalike_batch::run::{StageProgress, WorkStage, WorkStatus, read_work_status};
 
-use super::dedup::list_shards;
 use crate::CommandOutcome;
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, format_bytes, format_count, format_plural, pad_to_width};
@@ -39,14 +35,6 @@ pub(crate) struct StatusArgs {
 
 pub(crate) fn run_status(args: &StatusArgs) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(false);
-    if let Some(status) = read_shards_status(&args.directory, args.verify)? {
-        let text = match args.json {
-            true => format!("{}\n", serde_json::to_string(&status)?),
-            false => describe_shards(&status, &args.directory),
-        };
-        printer.write_data(&text)?;
-        return outcome_of(&status.damaged);
-    }
     let status = read_work_status(&args.directory, args.verify)?;
     let text = match args.json {
         true => format!("{}\n", serde_json::to_string(&status)?),
@@ -66,39 +54,6 @@ fn outcome_of(damaged: &[String]) -> Result<CommandOutcome> {
             damaged[0]
         ),
     }
-}
-
-/// Returns the state of a run that several processes share, in lines of a name and a value.
-fn describe_shards(status: &ShardsStatus, directory: &Path) -> String {
-    let stage = match (status.stage, status.finished) {
-        (_, true) => messages::run_finished(directory.display()),
-        (None, false) => messages::shards_wait_for_writing(),
-        (Some(ShardStage::Read), false) => messages::reading(),
-        (Some(ShardStage::Link), false) => messages::linking(),
-        (Some(ShardStage::Decide), false) => messages::deciding(),
-        (Some(ShardStage::Write), false) => messages::writing(),
-    };
-    let done = u64::from(status.shards) - status.missing.len() as u64;
-    let shards = NounCount(u64::from(status.shards), CountedNoun::Shard);
-    let mut lines = vec![
-        (messages::stage(), stage),
-        (
-            messages::done(),
-            messages::done_by_shards(&format_count(done), shards),
-        ),
-    ];
-    if !status.missing.is_empty() {
-        lines.push((messages::to_come(), list_shards(&status.missing)));
-    }
-    let idle = describe_seconds(status.idle_seconds);
-    lines.extend([
-        (messages::documents(), format_count(status.documents)),
-        (messages::complete(), format_bytes(status.step_bytes)),
-        (messages::last_step(), messages::time_ago(&idle)),
-    ]);
-    let damaged = status.damaged.iter();
-    lines.extend(damaged.map(|damaged| (messages::damaged(), damaged.clone())));
-    format_lines(lines)
 }
 
 fn format_lines(lines: Vec<(String, String)>) -> String {

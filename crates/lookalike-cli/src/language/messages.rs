@@ -361,12 +361,6 @@ messages! {
     last_step() "last step" "上一步";
     damaged() "damaged" "损坏";
     deciding() "deciding" "判定";
-    shards_wait_for_writing()
-        "writing: run any shard to write the outputs" "写出：运行任一分片即可写出结果";
-    linking() "linking" "连接";
-    done() "done" "完成";
-    done_by_shards(done: &str, shards: NounCount) "by {done} of {shards}" "{shards}中的 {done} 个";
-    to_come() "to come" "待做";
     size_of_input(size: &str) "{size} of input" "{size} 输入";
     steps_of_size(steps: NounCount, size: &str) "{steps}, {size}" "{steps}，{size}";
     time_ago(time: &str) "{time} ago" "{time}前";

@@ -50,7 +50,6 @@ mod sampling;
 mod scale;
 mod service;
 mod serving;
-mod sharing;
 mod storing;
 mod summaries;
 mod support;

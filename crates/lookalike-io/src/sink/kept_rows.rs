@@ -354,9 +354,7 @@ impl WriteJob<'_> {
         for (index, (file, path)) in files.enumerate() {
             let part = self.part_of_inputs(OutputTarget::Path(path), index..index + 1);
             let document = file.input_format() == InputFormat::TextFile;
-            let is_wanted =
-                (self.options.only_files).is_none_or(|(from, to)| (from..to).contains(&index));
-            if is_wanted && (!document || part.rows.clone().any(|row| self.rows.is_kept(row))) {
+            if !document || part.rows.clone().any(|row| self.rows.is_kept(row)) {
                 parts.push(part);
             }
         }

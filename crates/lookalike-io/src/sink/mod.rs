@@ -99,11 +99,6 @@ impl Hash for CollectedTable {
 }
 
 impl OutputTarget {
-    /// Returns `true` if the output is a directory in which each input has its own output.
-    pub fn mirrors_inputs(&self) -> bool {
-        matches!(self, Self::Path(path) if kept_rows::is_directory(path))
-    }
-
     /// Returns `true` if the output is a file that appears only when it is complete. A device or a pipe
     /// does not: bytes once written to it cannot be withdrawn.
     pub fn appears_complete(&self) -> bool {
@@ -216,8 +211,6 @@ pub struct WriteOptions<'a> {
     pub change: RowChange<'a>,
     /// Number of threads, from 1.
     pub threads: usize,
-    /// If each input has its own output in a directory: the inputs (from, to) whose outputs are written; `None` for all.
-    pub only_files: Option<(usize, usize)>,
 }
 
 /// The amount of output.

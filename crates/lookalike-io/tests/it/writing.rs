@@ -100,7 +100,6 @@ pub(crate) fn write_with(
             false => RowChange::Unchanged,
         },
         threads,
-        only_files: None,
     };
     let last = AtomicU64::new(0);
     let progress = |rows: u64| {
@@ -323,7 +322,6 @@ fn failed_runs_leave_no_files() {
     let options = WriteOptions {
         change: RowChange::Unchanged,
         threads: 1,
-        only_files: None,
     };
     let error = match prepare_kept(&inputs, &rows, &output, &options, &|_| ()) {
         Ok(_) => panic!("rows that are no longer there were written"),
@@ -565,7 +563,6 @@ fn kept_rows_stay_hidden_until_the_commit() {
     let options = WriteOptions {
         change: RowChange::Unchanged,
         threads: 2,
-        only_files: None,
     };
     let prepared = std::thread::scope(|scope| {
         let copying = scope.spawn(|| prepare_kept(&inputs, &slow, &output, &options, &|_| ()));
@@ -603,7 +600,6 @@ fn cut_second(input: &Path, output: &Path, options: &ReadOptions, text: &str) ->
     let options = WriteOptions {
         change: RowChange::CutText(&left_out),
         threads: 2,
-        only_files: None,
     };
     let output = OutputTarget::Path(output.to_path_buf());
     prepare_kept(&inputs, &rows, &output, &options, &|_| ())?.commit_output()?;

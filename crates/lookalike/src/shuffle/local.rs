@@ -178,22 +178,6 @@ impl EqualTexts {
         to
     }
 
-    /// Adds `by`, which wraps, to the numbers of documents in names that were [divided](Self::divide_names).
-    ///
-    /// # Errors
-    /// If the bytes are truncated.
-    pub fn shift_numbers(names: &mut [u8], by: u32) -> Result<()> {
-        let (records, rest) = names.as_chunks_mut::<TEXT_BYTES>();
-        if !rest.is_empty() {
-            return Err(blocks::damaged_block());
-        }
-        for record in records {
-            let number = number_of(record).wrapping_add(by);
-            record[16..].copy_from_slice(&number.to_le_bytes());
-        }
-        Ok(())
-    }
-
     /// Sorts documents by their texts and, within a text, by `rank`.
     pub fn sort_names(&mut self, rank: impl Fn(u32) -> u32) {
         self.records
@@ -209,29 +193,6 @@ impl EqualTexts {
                 .iter()
                 .for_each(|record| visit(number_of(record), first));
         }
-    }
-}
-
-/// Returns a block of keys or features in which `by`, which wraps, was added to the number of each document.
-///
-/// # Errors
-/// If the block is damaged or no block of keys or features.
-pub fn shift_documents(setup: &ShuffleSetup, block: &[u8], by: u32) -> Result<Vec<u8>> {
-    let shift = |nodes: &mut [TextNode]| {
-        for node in nodes {
-            node.0 = u64::from((node.0 as u32).wrapping_add(by));
-        }
-    };
-    match blocks::decode_block(setup, block)? {
-        ShuffleContent::Keys(mut keys) => {
-            shift(&mut keys.nodes);
-            Ok(keys.encode_block())
-        }
-        ShuffleContent::Features(mut features) => {
-            shift(&mut features.nodes);
-            Ok(features.encode_block())
-        }
-        _ => Err(no_keys()),
     }
 }
 

@@ -68,9 +68,7 @@ pub use component_texts::{CreateTextSpill, TextSpill};
 pub use document::{MatchBounds, ShuffleDocument, pack_features};
 pub use feature_order::FeatureOrder;
 pub use gather::{BlockGatherer, GatheredLinks, RepeatedText};
-pub use local::{
-    EqualTexts, FeatureBlocks, LocalKeys, LocalLinks, LocalScatterer, shift_documents,
-};
+pub use local::{EqualTexts, FeatureBlocks, LocalKeys, LocalLinks, LocalScatterer};
 pub use members::ComponentMembers;
 pub use partitioning::partition_block;
 pub use position::{DocumentOrder, OrderValue};

@@ -1,7 +1,5 @@
 //! The dedup run: removes near-duplicates.
 
-mod sharded;
-
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -26,15 +24,13 @@ use crate::run::index_matches::{add_kept_documents, find_index_matches};
 use crate::run::out_of_core::{self, SpillSizes};
 use crate::run::person_decisions::apply_decisions;
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::read_corpus::{ReadCorpus, RunObservers, StoredReading};
+use crate::run::read_corpus::{ReadCorpus, RunObservers};
 use crate::run::rejected::RejectedRows;
 use crate::run::repeated_text::{self, RepeatedText, RepeatedTextAction};
 use crate::run::report::{BadRowTally, MatchReportInputs, summary_to_json, write_match_report};
 use crate::run::settings::{DedupOutputs, RunInputs, RunSettings};
 use crate::run::summary::{ByRoute, DedupSummary, LargeCluster, SuspicionKind, SuspiciousCluster};
 use crate::run::work_directory::{self, VerdictSteps, WorkDirectory, WorkSettings};
-
-pub use self::sharded::{ShardOutcome, run_shard};
 
 /// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
 ///
@@ -162,7 +158,7 @@ impl<'a> DedupSession<'a> {
         };
         let observers = RunObservers {
             reject: &reject,
-            stored: work.map_or(StoredReading::None, StoredReading::Directory),
+            work,
             spill,
         };
         let mut corpus =
@@ -203,7 +199,6 @@ impl<'a> DedupSession<'a> {
             let options = WriteOptions {
                 change: RowChange::Unchanged,
                 threads: self.settings.threads,
-                only_files: None,
             };
             prepare_kept(&opened.inputs, &verdicts_so_far, output, &options, &copied)
         };
@@ -292,8 +287,7 @@ impl<'a> DedupSession<'a> {
         let kept = match prepared {
             Some(kept) => Some(kept),
             None => {
-                let changes = (repeated.as_ref(), None);
-                verdicts.write_kept(opened, outputs, changes, self.settings, progress)?
+                verdicts.write_kept(opened, outputs, repeated.as_ref(), self.settings, progress)?
             }
         };
         let mut summary = self.make_summary(corpus, outcome, &verdicts, rejected)?;
@@ -682,12 +676,12 @@ impl<'a> DocumentVerdicts<'a> {
         Ok((Some(repeated), table))
     }
 
-    /// Writes kept rows; if each input has its own output, only those of `only_files`.
+    /// Writes kept rows.
     fn write_kept(
         &self,
         opened: &OpenInputs,
         outputs: &DedupOutputs,
-        (repeated, only_files): (Option<&RepeatedText>, Option<(usize, usize)>),
+        repeated: Option<&RepeatedText>,
         settings: &RunSettings,
         progress: &dyn ProgressListener,
     ) -> Result<Option<StagedOutput>> {
@@ -720,7 +714,6 @@ impl<'a> DocumentVerdicts<'a> {
                 None => RowChange::Unchanged,
             },
             threads: settings.threads,
-            only_files,
         };
         let rows = VerdictRows {
             verdicts: self,

@@ -158,26 +158,6 @@ impl ReadDocuments {
         })
     }
 
-    /// Adds `numbers` to the numbers of all rows, good and bad, and `places` to the offsets of their places. Both wrap.
-    pub(in crate::run) fn shift_rows(&mut self, numbers: u64, places: u64) {
-        let shifted = |place: RowPlace| {
-            RowPlace::new(
-                place.start_offset().wrapping_add(places),
-                place.byte_length(),
-            )
-        };
-        for number in &mut self.numbers {
-            *number = number.wrapping_add(numbers as u32);
-        }
-        for place in &mut self.places {
-            *place = shifted(*place);
-        }
-        for bad in &mut self.bad {
-            bad.number = bad.number.wrapping_add(numbers);
-            bad.place = shifted(bad.place);
-        }
-    }
-
     /// Replaces the places of all rows, good and bad, because a further reading copies rows to other places.
     /// `places` has the number and the place of each row, ascending by number. Returns `false` if a row is
     /// missing.

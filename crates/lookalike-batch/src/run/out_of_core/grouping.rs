@@ -4,19 +4,16 @@ use lookalike::DocId;
 use lookalike_io::error::Result;
 
 use super::component_groups::ComponentGroups;
-use super::linking::{self, LinkedNodes, ShareLinks};
+use super::linking::{self, LinkedNodes};
 use super::spilled_reading::SpilledReading;
 use crate::run::read_corpus::ReadCorpus;
 use crate::run::summary::SpilledSummary;
-use crate::run::work_directory::ShardNumber;
 
 /// The documents of a run out of core: their components, equal texts and groups.
 pub(in crate::run) struct DocumentGrouping {
     reading: SpilledReading,
     nodes: LinkedNodes,
     groups: ComponentGroups,
-    /// The shard whose share of the components is grouped; `None` if all are.
-    shard: Option<ShardNumber>,
     written: u64,
 }
 
@@ -31,49 +28,17 @@ impl DocumentGrouping {
         corpus: &ReadCorpus<'_>,
         merges_equal_texts: bool,
     ) -> Result<Self> {
-        let linked = linking::link_documents(&mut reading, corpus, merges_equal_texts)?;
-        Self::group_linked(reading, corpus, linked, None)
-    }
-
-    /// Groups a shard's share of the components, which follow from the links of all shards.
-    ///
-    /// # Errors
-    /// As [`group_documents`](Self::group_documents).
-    pub(in crate::run) fn group_share(
-        reading: SpilledReading,
-        corpus: &ReadCorpus<'_>,
-        merges_equal_texts: bool,
-        (shares, shard): (&[ShareLinks], ShardNumber),
-    ) -> Result<Self> {
-        let linked = linking::join_shares(&reading, corpus, merges_equal_texts, shares)?;
-        Self::group_linked(reading, corpus, linked, Some(shard))
-    }
-
-    fn group_linked(
-        mut reading: SpilledReading,
-        corpus: &ReadCorpus<'_>,
-        (nodes, written): (LinkedNodes, u64),
-        shard: Option<ShardNumber>,
-    ) -> Result<Self> {
+        let (nodes, written) = linking::link_documents(&mut reading, corpus, merges_equal_texts)?;
         let written = written + reading.written_bytes();
         reading.release_blocks()?;
-        let takes = |document| {
-            let is_first = nodes.earlier_equal(corpus, document).is_none();
-            is_first && is_in_share(shard, nodes.component_of(corpus, document))
-        };
+        let takes = |document| nodes.earlier_equal(corpus, document).is_none();
         let groups = ComponentGroups::divide_documents(&reading, corpus, &nodes, &takes)?;
         Ok(Self {
             written: written + groups.written_bytes(),
             reading,
             nodes,
             groups,
-            shard,
         })
-    }
-
-    /// Returns `true` if the documents of a component are decided here.
-    pub(super) fn takes_component(&self, component: u32) -> bool {
-        is_in_share(self.shard, component)
     }
 
     /// Returns groups of the documents that `takes` accepts.
@@ -106,8 +71,4 @@ impl DocumentGrouping {
             grouped: self.groups.member_count(),
         }
     }
-}
-
-fn is_in_share(shard: Option<ShardNumber>, component: u32) -> bool {
-    shard.is_none_or(|shard| shard.takes_number(component))
 }

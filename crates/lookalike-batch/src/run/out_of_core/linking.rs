@@ -1,12 +1,10 @@
 //! Finds the components of documents that may match: keys by parts, links within each part.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::DocId;
-use lookalike::byte_reader::ByteReader;
 use lookalike::shuffle::{
     BlockGatherer, EqualTexts, GatheredLinks, LocalKeys, LocalLinks, ShuffleBlockKind,
 };
@@ -18,9 +16,7 @@ use rayon::prelude::*;
 use super::part_file::PartFile;
 use super::spilled_reading::{FEATURES, KEYS, SpilledReading};
 use super::{into_inner, lock};
-use crate::run::documents::block_codec::{put_count, read_count};
 use crate::run::read_corpus::ReadCorpus;
-use crate::run::work_directory::ShardNumber;
 
 /// Number of parts with which the size of all keys is estimated.
 const TRIED_PARTS: u32 = 16;
@@ -81,96 +77,9 @@ pub(super) fn link_documents(
     reading.choose_keys()?;
     let linking = Linking::new(reading, corpus);
     let earliest = linking.link_equal_texts(merges_equal_texts)?;
-    let dense = linking.link_keys(&reading.keys, &reading.blocks, None)?;
+    let dense = linking.link_keys(&reading.keys, &reading.blocks)?;
     linking.link_dense_documents(&dense)?;
     Ok(linking.into_nodes(earliest))
-}
-
-/// The links of a shard's share of the keys.
-#[derive(Debug, Default)]
-pub(in crate::run) struct ShareLinks {
-    /// Nodes that are linked, each with another one of its component.
-    links: Vec<(u32, u32)>,
-    /// Nodes that need keys of their rarest features.
-    dense: Vec<u32>,
-}
-
-/// Finds the links of a shard's share of the keys.
-///
-/// # Errors
-/// As [`link_documents`].
-pub(in crate::run) fn link_share(
-    reading: &mut SpilledReading,
-    corpus: &ReadCorpus<'_>,
-    shard: ShardNumber,
-) -> Result<ShareLinks> {
-    reading.finish_writing()?;
-    reading.choose_keys()?;
-    let linking = Linking::new(reading, corpus);
-    let dense = linking.link_keys(&reading.keys, &reading.blocks, Some(shard))?;
-    let components = into_inner(linking.links).into_components();
-    let links = (0u32..).zip(components);
-    Ok(ShareLinks {
-        links: links.filter(|(node, of)| node != of).collect(),
-        dense: dense.into_iter().collect(),
-    })
-}
-
-/// Finds the components of all documents by the links of all shards, as [`link_documents`] does alone.
-///
-/// # Errors
-/// As [`link_documents`], and if links are not of this run.
-pub(super) fn join_shares(
-    reading: &SpilledReading,
-    corpus: &ReadCorpus<'_>,
-    merges_equal_texts: bool,
-    shares: &[ShareLinks],
-) -> Result<(LinkedNodes, u64)> {
-    reading.finish_writing()?;
-    let linking = Linking::new(reading, corpus);
-    let earliest = linking.link_equal_texts(merges_equal_texts)?;
-    let mut dense = BTreeSet::new();
-    for share in shares {
-        let mut links = lock(&linking.links);
-        let pairs = share.links.iter();
-        pairs.for_each(|&(node, of)| links.add_link(node, of));
-        dense.extend(&share.dense);
-    }
-    linking.link_dense_documents(&dense)?;
-    Ok(linking.into_nodes(earliest))
-}
-
-impl ShareLinks {
-    /// Returns the number of links (8), each link (4, 4), the number of dense nodes (8), and each of them (4).
-    pub(in crate::run) fn encode_links(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(16 + 8 * self.links.len() + 4 * self.dense.len());
-        put_count(self.links.len(), &mut bytes);
-        for (node, of) in &self.links {
-            bytes.extend(node.to_le_bytes());
-            bytes.extend(of.to_le_bytes());
-        }
-        put_count(self.dense.len(), &mut bytes);
-        let dense = self.dense.iter();
-        dense.for_each(|node| bytes.extend(node.to_le_bytes()));
-        bytes
-    }
-
-    /// Reads links between `nodes` nodes. Returns `None` if the bytes hold none, or those of other nodes.
-    pub(in crate::run) fn decode_links(bytes: &[u8], nodes: usize) -> Option<Self> {
-        let mut reader = ByteReader::new(bytes);
-        let count = read_count(&mut reader)?;
-        let links = reader.read_list(count, |pair: [u8; 8]| {
-            let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| pair[at + byte]));
-            (half(0), half(4))
-        })?;
-        let count = read_count(&mut reader)?;
-        let dense = reader.read_list(count, u32::from_le_bytes)?;
-        let highest = links.iter().map(|&(a, b)| a.max(b));
-        let are_known = highest
-            .chain(dense.iter().copied())
-            .all(|it| (it as usize) < nodes);
-        (are_known && reader.is_at_end()).then_some(Self { links, dense })
-    }
 }
 
 struct Linking<'a> {
@@ -215,18 +124,10 @@ impl<'a> Linking<'a> {
         )
     }
 
-    /// Links the documents of all keys, or of the share of a shard. Returns the nodes that need keys of their rarest
-    /// features.
-    fn link_keys(
-        &self,
-        keys: &LocalKeys,
-        blocks: &PartFile,
-        shard: Option<ShardNumber>,
-    ) -> Result<BTreeSet<u32>> {
-        let shares = shard.map_or(1, |shard| shard.count);
-        let parts = self.count_parts(keys, blocks, shares)?;
-        let first = shard.map_or(0, |shard| (shard.index - 1) * parts);
-        let divided = self.divide_blocks(keys, blocks, (first..first + parts, shares * parts))?;
+    /// Links the documents of all keys. Returns the nodes that need keys of their rarest features.
+    fn link_keys(&self, keys: &LocalKeys, blocks: &PartFile) -> Result<BTreeSet<u32>> {
+        let parts = self.count_parts(keys, blocks)?;
+        let divided = self.divide_blocks(keys, blocks, parts)?;
         let found = self.gather_parts(&divided)?;
         drop(divided);
         self.gather_parts(&found.squares)?;
@@ -262,8 +163,8 @@ impl<'a> Linking<'a> {
         Ok(into_inner(earliest))
     }
 
-    /// Returns the number of parts of each share in which keys fit into the memory.
-    fn count_parts(&self, keys: &LocalKeys, blocks: &PartFile, shares: u32) -> Result<u32> {
+    /// Returns the number of parts in which keys fit into the memory.
+    fn count_parts(&self, keys: &LocalKeys, blocks: &PartFile) -> Result<u32> {
         let mut bytes = 0.0;
         for kind in [KEYS, FEATURES] {
             let all = blocks.extent_count(kind);
@@ -280,27 +181,21 @@ impl<'a> Linking<'a> {
             let share = made as f64 / read.max(1) as f64;
             bytes += share * blocks.part_bytes(kind) as f64;
         }
-        let of_share = bytes / f64::from(shares);
-        let parts = (of_share / self.reading.sizes.part_bytes as f64).ceil() as u64;
+        let parts = (bytes / self.reading.sizes.part_bytes as f64).ceil() as u64;
         let fewest = rayon::current_num_threads() as u64;
         Ok(parts.clamp(fewest, MOST_PARTS.max(fewest)) as u32)
     }
 
-    /// Divides keys and features among `all_parts` parts, and keeps those of the `wanted` ones.
-    fn divide_blocks(
-        &self,
-        keys: &LocalKeys,
-        blocks: &PartFile,
-        (wanted, all_parts): (Range<u32>, u32),
-    ) -> Result<PartFile> {
-        let divided = self.create_file(wanted.len() as u32)?;
+    /// Divides keys and features among parts.
+    fn divide_blocks(&self, keys: &LocalKeys, blocks: &PartFile, parts: u32) -> Result<PartFile> {
+        let divided = self.create_file(parts)?;
         for kind in [KEYS, FEATURES] {
             let all = (0..blocks.extent_count(kind)).into_par_iter();
             all.try_for_each(|at| {
                 blocks.visit_extent((kind, at), |block| {
-                    let made = keys.divide_keys(block, all_parts)?;
-                    let mut made = made.iter().filter(|it| wanted.contains(&it.part));
-                    made.try_for_each(|it| divided.push_block(it.part - wanted.start, &it.block))
+                    let made = keys.divide_keys(block, parts)?;
+                    let mut made = made.iter();
+                    made.try_for_each(|part| divided.push_block(part.part, &part.block))
                 })
             })?;
         }
@@ -354,7 +249,7 @@ impl<'a> Linking<'a> {
         portions.try_for_each(|nodes| self.scatter_dense(nodes, &keys, &blocks))?;
         self.finish_file(&blocks)?;
         // Keys are not chosen: combinations of sets of many features would be too many.
-        self.link_keys(&keys, &blocks, None).map(drop)
+        self.link_keys(&keys, &blocks).map(drop)
     }
 
     fn scatter_dense(&self, nodes: &[u32], keys: &LocalKeys, blocks: &PartFile) -> Result<()> {

@@ -28,20 +28,10 @@ pub struct MemoryLimit {
     pub working_set: Option<u64>,
 }
 
-/// When a run goes out of core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SpillRule {
-    /// If it does not fit into the memory.
-    WhenNeeded,
-    /// Always.
-    Always,
-}
-
 /// The conditions of a plan.
 #[derive(Debug, Clone, Copy)]
 struct PlanFrame {
     limit: MemoryLimit,
-    rule: SpillRule,
     /// Bytes that stay in memory for each document beside its row.
     beside_row: f64,
     /// Bytes of the largest record batches of an Arrow file while they are decoded.
@@ -256,7 +246,6 @@ impl MemoryPlan {
     ) -> Result<Self> {
         let frame = PlanFrame {
             limit,
-            rule: SpillRule::WhenNeeded,
             beside_row: match has_index {
                 true => BESIDE_ROW + BESIDE_INDEX,
                 false => BESIDE_ROW,
@@ -302,7 +291,6 @@ impl MemoryPlan {
     ) -> Result<Self> {
         let PlanFrame {
             limit,
-            rule,
             beside_row,
             of_batches,
         } = frame;
@@ -313,8 +301,7 @@ impl MemoryPlan {
         let out_of_core = match in_memory {
             Some(bytes) => bytes > limit.bytes,
             None => limit.is_set,
-        } || limit.working_set.is_some()
-            || rule == SpillRule::Always;
+        } || limit.working_set.is_some();
         let resident = match out_of_core {
             true => fixed + scaled(of_document.row + beside_row),
             false => in_memory.unwrap_or(fixed),
@@ -415,40 +402,6 @@ pub(in crate::run) fn plan_spilling(
         }
         _ => Ok(sizes),
     }
-}
-
-/// Returns how a run that several processes share divides its work. Without a limit, it takes as much memory as it
-/// needs.
-///
-/// # Errors
-/// As [`MemoryPlan::plan_run`].
-pub(in crate::run) fn plan_shared_run(
-    paths: &RunInputs,
-    settings: &RunSettings,
-    opened: &OpenInputs,
-) -> Result<SpillSizes> {
-    let everything = MemoryLimit {
-        bytes: u64::MAX / 4,
-        is_set: false,
-        working_set: None,
-    };
-    let limit = settings.memory.unwrap_or(everything);
-    let frame = PlanFrame {
-        limit,
-        rule: SpillRule::Always,
-        beside_row: BESIDE_ROW,
-        of_batches: 0,
-    };
-    let plan = MemoryPlan::plan_in_frame(paths, settings, frame)?;
-    let mut sizes = plan.sizes;
-    if plan.documents.is_none()
-        && let Some(bytes) = opened.size_on_disk()
-    {
-        // The number of rows of compressed inputs is not known. A byte of them has hardly more keys than this.
-        sizes.keys = (2 * bytes) as usize;
-        sizes.documents = sizes.documents.min(bytes as usize);
-    }
-    Ok(sizes)
 }
 
 /// Returns the setup of the engine's shuffle for a run.
@@ -552,7 +505,6 @@ mod tests {
         };
         let frame = PlanFrame {
             limit,
-            rule: SpillRule::WhenNeeded,
             beside_row: BESIDE_ROW,
             of_batches,
         };

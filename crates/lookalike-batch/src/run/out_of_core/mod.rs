@@ -29,9 +29,8 @@ mod spilled_reading;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(super) use self::grouping::DocumentGrouping;
-pub(super) use self::linking::{ShareLinks, link_share};
 pub use self::memory_plan::{MemoryLimit, MemoryPlan};
-pub(super) use self::memory_plan::{SpillSizes, plan_shared_run, plan_spilling, shuffle_setup};
+pub(super) use self::memory_plan::{SpillSizes, plan_spilling, shuffle_setup};
 pub(super) use self::resolving::{decide_groups, find_pairs_of_groups};
 pub(super) use self::spilled_reading::{ScatteredBlock, SpilledReading, count_state};
 

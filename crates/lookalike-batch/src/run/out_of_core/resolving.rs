@@ -121,9 +121,6 @@ impl GroupDecisions<'_> {
                 continue;
             };
             let component = nodes.component_of(corpus, document);
-            if !grouping.takes_component(component) {
-                continue;
-            }
             if is_removed[earliest.index()] {
                 is_open[component as usize] = true;
                 opened = true;

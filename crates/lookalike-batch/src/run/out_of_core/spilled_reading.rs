@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use lookalike::shuffle::{
     EqualTexts, FeatureBlocks, LocalKeys, LocalScatterer, ShuffleBlock, ShuffleBlockKind,
-    ShuffleSetup, shift_documents,
+    ShuffleSetup,
 };
 use lookalike::text::TextState;
 use lookalike::{DocId, DocumentSketches};
@@ -37,8 +37,6 @@ pub(in crate::run) struct SpilledReading {
     pub(super) setup: Arc<ShuffleSetup>,
     pub(super) sizes: SpillSizes,
     pub(super) directory: Option<PathBuf>,
-    /// `false` if nothing is written, because what is read is only stored elsewhere.
-    keeps_blocks: bool,
     pub(super) keys: LocalKeys,
     /// Keys and features, as the scatterers made them.
     pub(super) blocks: PartFile,
@@ -53,15 +51,14 @@ pub(in crate::run) struct SpilledReading {
 }
 
 impl SpilledReading {
-    /// Begins a reading, with the directory of its temporary files. `keeps_blocks` is `false` if nothing is to be
-    /// written there, because what is read is only stored elsewhere.
+    /// Begins a reading, with the directory of its temporary files.
     ///
     /// # Errors
     /// If temporary files cannot be created.
     pub(in crate::run) fn begin_reading(
         setup: Arc<ShuffleSetup>,
         sizes: SpillSizes,
-        (directory, keeps_blocks): (Option<PathBuf>, bool),
+        directory: Option<PathBuf>,
     ) -> Result<Self> {
         let keys = LocalKeys::new(
             setup.clone(),
@@ -76,7 +73,6 @@ impl SpilledReading {
             sketches: PartFile::with_single_blocks(directory.as_deref(), 1)?,
             states: Mutex::default(),
             released: 0,
-            keeps_blocks,
             setup,
             sizes,
             directory,
@@ -105,21 +101,6 @@ impl SpilledReading {
         blocks.try_for_each(|block| Ok(self.keys.count_block(&block.block)?))
     }
 
-    /// Adds `by`, which wraps, to the number of every document.
-    ///
-    /// # Errors
-    /// If a block is damaged.
-    pub(in crate::run) fn shift_documents(
-        &self,
-        scattered: &mut ScatteredBlock,
-        by: u32,
-    ) -> Result<()> {
-        for block in &mut scattered.blocks {
-            block.block = shift_documents(&self.setup, &block.block, by)?;
-        }
-        Ok(EqualTexts::shift_numbers(&mut scattered.texts, by)?)
-    }
-
     /// Writes keys, features and names of texts of a block of the inputs, in any order. `of_block` says whether the run
     /// decides about its documents, and its number. Blocks are read in the order of these, so that keys are chosen alike
     /// in every run over the same inputs.
@@ -131,9 +112,6 @@ impl SpilledReading {
         of_block: (bool, u64),
         scattered: &ScatteredBlock,
     ) -> Result<()> {
-        if !self.keeps_blocks {
-            return Ok(());
-        }
         let (is_judged, ordinal) = of_block;
         let order = u64::from(is_judged) << 63 | ordinal;
         for block in &scattered.blocks {
@@ -181,10 +159,7 @@ impl SpilledReading {
     /// # Errors
     /// If they cannot be written.
     pub(in crate::run) fn push_sketches(&self, encoded: &[u8]) -> Result<()> {
-        match self.keeps_blocks {
-            true => self.sketches.push_block(0, encoded),
-            false => Ok(()),
-        }
+        self.sketches.push_block(0, encoded)
     }
 
     /// Refuses rows that take more memory than the limit leaves for them.

@@ -57,23 +57,10 @@ pub(in crate::run) enum StepKind {
     Documents,
     /// Verdicts.
     Verdicts,
-    /// Links of a shard's share of the keys.
-    Links,
-    /// Removals of a shard's share of the components.
-    Removals,
-    /// The directory in which a shard has written the outputs of its share of the inputs.
-    Written,
 }
 
 impl StepKind {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Against,
-        Self::Documents,
-        Self::Verdicts,
-        Self::Links,
-        Self::Removals,
-        Self::Written,
-    ];
+    pub(super) const ALL: [Self; 3] = [Self::Against, Self::Documents, Self::Verdicts];
 
     /// Returns the first part of the names of its files.
     pub(super) fn name(self) -> &'static str {
@@ -81,9 +68,6 @@ impl StepKind {
             Self::Against => "against",
             Self::Documents => "documents",
             Self::Verdicts => "verdicts",
-            Self::Links => "links",
-            Self::Removals => "removals",
-            Self::Written => "written",
         }
     }
 }

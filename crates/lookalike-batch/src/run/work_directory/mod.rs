@@ -17,15 +17,12 @@
 //! that an uninterrupted run writes. It is refused if its inputs, its settings or the program have changed, or if
 //! a file of the directory is damaged; the message names the difference or the file.
 //!
-//! Several processes can share a run: see [`ShardNumber`].
-//!
 //! Cost: a resumed run reads compressed inputs, JSON lists and Parquet again up to where it was, because rows are compared and
 //! copied later. It analyses only rows that no step has. It then builds the buckets of all documents but the removed ones.
 //! Outputs are one step, which is repeated.
 
 mod manifest;
 mod reading;
-mod shards;
 mod status;
 mod step_file;
 mod verdicts;
@@ -45,8 +42,6 @@ pub use self::manifest::WorkStage;
 use self::manifest::{InputEntry, WorkManifest};
 pub(super) use self::manifest::{OutputEntry, StepKind};
 pub(super) use self::reading::{ReadingSteps, StoredBlock};
-pub(super) use self::shards::{RunShards, ShardSteps};
-pub use self::shards::{ShardNumber, ShardStage, ShardsStatus, read_shards_status};
 pub use self::status::{StageProgress, WorkStatus, read_work_status};
 use self::step_file::NewStep;
 pub(super) use self::verdicts::VerdictSteps;
@@ -137,12 +132,6 @@ impl WorkDirectory {
         opened: &OpenInputs,
     ) -> Result<Self> {
         let new = new_manifest((settings, out_of_core), opened)?;
-        if work.directory.join(shards::SHARDS).is_dir() {
-            return Err(Error::usage_error(format!(
-                "{} holds a run that is divided into shards: continue it with --shard, or name another directory",
-                display_path(&work.directory)
-            )));
-        }
         Self::open_directory(&work.directory, work.resume, new)
     }
 
@@ -537,7 +526,7 @@ fn refuse_foreign_files(path: &Path) -> Result<()> {
     for entry in fs::read_dir(path).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let name = name.to_string_lossy();
-        if name != LOCK && name != shards::SHARDS && !manifest::is_work_file(&name) {
+        if name != LOCK && !manifest::is_work_file(&name) {
             return Err(Error::usage_error(format!(
                 "{} holds {name}, which is no part of a run: give a new or empty directory",
                 display_path(path)

@@ -12,7 +12,6 @@ use lookalike::byte_reader::ByteReader;
 use lookalike_io::error::{Error, Result};
 
 use super::manifest::{StepEntry, StepKind, WorkManifest, damaged_file};
-use super::shards::ShardSteps;
 use super::step_file::{NewStep, StepContent, read_step};
 use super::{WorkDirectory, lock};
 use crate::index::FileChecksum;
@@ -76,15 +75,6 @@ impl<'a> ReadingSteps<'a> {
             &mut stored,
         );
         Self::with_stored(stored, Some((directory, kind)))
-    }
-
-    /// Returns the steps of the shards of a set of inputs, which hold all of its blocks.
-    pub(in crate::run) fn of_shards(shards: &[ShardSteps], kind: StepKind) -> Self {
-        let mut stored = Vec::new();
-        for shard in shards {
-            append_stored((&shard.path, &shard.manifest), kind, &mut stored);
-        }
-        Self::with_stored(stored, None)
     }
 
     fn with_stored(

@@ -10,7 +10,7 @@ use lookalike_batch::index::{RunIndexSettings, index_recipe};
 use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
     DedupOutputs, KeepOrder, RepeatedTextAction, RepeatedTextSettings, RunInputs, RunSettings,
-    ShardNumber, WorkSettings, parse_keep,
+    WorkSettings, parse_keep,
 };
 
 use crate::commands::shared::matching_runs::MatchingRunArgs;
@@ -168,24 +168,6 @@ pub(crate) struct DedupArgs {
     /// be others.
     #[arg(long, requires = "work", help_heading = "Running")]
     pub(crate) resume: bool,
-
-    /// Do the share of one of N processes, which may run anywhere that the directory of --work is seen
-    ///
-    /// Run the same command with 1/N to N/N, in any order, at the same time or not, three times: the first time reads
-    /// a share of the input files, the second time links a share of what may match, the third time decides a share of
-    /// the verdicts. With -o DIR/ a fourth time writes the outputs of a share of the files. A process that finds others
-    /// behind ends at once and says which; the last one writes all other outputs.
-    /// A process that was killed is continued by the same command, and one that comes twice changes nothing.
-    /// Files are not divided, so give at least N of them.
-    #[arg(
-        long,
-        value_name = "I/N",
-        requires = "work",
-        value_parser = ShardNumber::parse,
-        conflicts_with_all = ["resume", "library", "decisions", "passages", "components", "dry_run"],
-        help_heading = "Running"
-    )]
-    pub(crate) shard: Option<ShardNumber>,
 }
 
 /// The values of `--passages`.

@@ -2,7 +2,6 @@
 
 mod args;
 mod report;
-mod sharded;
 
 use anyhow::Result;
 use lookalike::dedup::SurveyKind;
@@ -10,7 +9,6 @@ use lookalike_batch::run;
 
 pub(crate) use self::args::DedupArgs;
 use self::args::DedupRun;
-pub(crate) use self::sharded::list_shards;
 use crate::CommandOutcome;
 use crate::commands::shared::plan_report::{PlannedRun, explain_plan};
 use crate::commands::shared::running::RowsRun;
@@ -36,14 +34,6 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
         library,
         written,
     } = DedupRun::new(args)?;
-    if let (Some(shard), Some(work)) = (args.shard, &work) {
-        return sharded::run_share(
-            args,
-            (work, shard),
-            (&inputs, &settings, &outputs),
-            &written,
-        );
-    }
     let replaced = written.iter().map(|(_, place)| *place);
     let run = RowsRun::new(running, replaced, outputs.rejected.is_some());
     let done = run.watch_work(|reporter| match (&work, &library) {
