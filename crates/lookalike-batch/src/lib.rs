@@ -3,18 +3,21 @@
 
 pub mod comparison;
 pub mod decisions;
+mod file_checksum;
 mod fingerprint_notation;
 pub mod index;
 pub mod machine_memory;
 pub mod match_options;
+mod memory;
 pub mod passage_shuffle;
 pub mod rank_value;
 pub mod recipes;
 pub mod run;
 pub mod shared_passages;
 pub mod shingle_sets;
-mod sorted_runs;
+mod temporary;
 pub mod text_diff;
+mod threads;
 pub mod units;
 pub mod weighted_hashes;
 

@@ -11,29 +11,36 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, check_output};
 use lookalike_io::source::{IdField, InputSet};
 
-use super::build_plan::ExpectedRows;
-use super::build_space::{BuildSpace, smallest_limit};
-use super::directory::{self, DirectoryKind, NewDirectory};
-use super::grams;
-use super::ids::{self, IdsWriter, StoredIds};
-use super::manifest::{FileChecksum, IndexManifest, SegmentEntry, TableEntry, file_name};
-use super::number_files::NumberFile;
-use super::records::DocumentRecords;
-use super::repeated_ids::NewIds;
-use super::row_lots::{NewRows, PART_BYTES, RecordScratch, RowLot, RowRecorder, check_names};
-use super::row_numbers::RowNumbers;
-use super::segments::{
+use crate::file_checksum::FileChecksum;
+use crate::index::build_plan::ExpectedRows;
+use crate::index::build_space::{BuildSpace, smallest_limit};
+use crate::index::directory::{DirectoryKind, NewDirectory};
+use crate::index::ids::{IdsWriter, StoredIds};
+use crate::index::manifest::{IndexManifest, SegmentEntry, TableEntry, file_name};
+use crate::index::number_files::NumberFile;
+use crate::index::records::DocumentRecords;
+use crate::index::repeated_ids::NewIds;
+use crate::index::row_lots::{
+    NewRows, PART_BYTES, RecordScratch, RowLot, RowRecorder, check_names,
+};
+use crate::index::row_numbers::RowNumbers;
+use crate::index::segments::{
     MOST_ROWS, SegmentIds, SegmentPart, SegmentSource, merge_segments, write_index,
     write_unfingerprinted,
 };
-use super::texts::StoredTexts;
-use super::tombstones::Tombstones;
-use super::unfingerprinted::UnfingerprintedRows;
-use super::{AddSummary, BuildSettings, IndexEntries, IndexReadOptions, by_width, inspect};
-use crate::run::ordered_pipeline::blocks_in_order;
-use crate::run::rejected::{BadRows, RejectedRows};
-use crate::run::row_reader::make_bad_row;
-use crate::run::{ProgressListener, RepeatedIds, RunStage, run_in_pool};
+use crate::index::texts::StoredTexts;
+use crate::index::tombstones::Tombstones;
+use crate::index::unfingerprinted::UnfingerprintedRows;
+use crate::index::{
+    AddSummary, BuildSettings, IndexEntries, IndexReadOptions, by_width, directory, grams, ids,
+    inspect,
+};
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::reading::ordered_pipeline::blocks_in_order;
+use crate::run::reading::rejected_rows::{BadRows, RejectedRows};
+use crate::run::reading::repeated_ids::RepeatedIds;
+use crate::run::reading::row_analysis::make_bad_row;
+use crate::threads::run_in_pool;
 
 /// A new segment is merged with the one before it if that one is at most this many times as large.
 const GROWTH: u64 = 2;

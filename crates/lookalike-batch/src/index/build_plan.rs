@@ -6,9 +6,9 @@ use lookalike_io::error::Result;
 use lookalike_io::source::{IdField, InputSet, ParseScratch, RowSource};
 use serde::Serialize;
 
-use super::build_space::{resident_bytes, smallest_limit};
-use super::{IndexEntries, IndexReadOptions};
-use crate::run::MemoryLimit;
+use crate::index::build_space::{resident_bytes, smallest_limit};
+use crate::index::{IndexEntries, IndexReadOptions};
+use crate::memory::MemoryLimit;
 
 /// The rows that a build expects.
 #[derive(Debug, Clone, Copy, Default)]

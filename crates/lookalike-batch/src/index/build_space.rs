@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lookalike::hamming::{BuildMemory, FingerprintCode};
 use lookalike_io::error::{Error, Result};
 
-use super::build_plan::ExpectedRows;
-use super::postings::{MOST_SORTED, PostingSort};
-use super::spill_buffer::{FingerprintSpool, SpillBuffer, SpillSpace};
+use crate::index::build_plan::ExpectedRows;
+use crate::index::postings::{MOST_SORTED, PostingSort};
+use crate::index::spill_buffer::{FingerprintSpool, SpillBuffer, SpillSpace};
 
 /// Bytes that the process takes whatever it builds.
 const PROCESS_BYTES: u64 = 64 << 20;

@@ -7,13 +7,13 @@ use lookalike::hamming::FingerprintCode;
 use lookalike_io::error::Result;
 use serde::Serialize;
 
-use super::build_space::BuildSpace;
-use super::by_width;
-use super::directory;
-use super::inspect::{self, IndexInfo};
-use super::manifest::{IndexManifest, SegmentEntry};
-use super::segments::{MOST_ROWS, SegmentSource, merge_segments};
-use crate::run::{ProgressListener, RunStage, run_in_pool};
+use crate::index::build_space::BuildSpace;
+use crate::index::inspect::IndexInfo;
+use crate::index::manifest::{IndexManifest, SegmentEntry};
+use crate::index::segments::{MOST_ROWS, SegmentSource, merge_segments};
+use crate::index::{by_width, directory, inspect};
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::threads::run_in_pool;
 
 /// The result of a compaction.
 #[derive(Debug, Clone, Serialize)]

@@ -13,9 +13,9 @@
 use lookalike::similarity::{ComparedDocument, DocumentComparer, MOST_INDEXED, visit_feature_keys};
 use lookalike_io::error::Result;
 
-use super::build_space::BuildSpace;
-use super::postings::{OpenedPostings, PostingList, pack_posting};
-use super::records::DocumentRecords;
+use crate::index::build_space::BuildSpace;
+use crate::index::postings::{OpenedPostings, PostingList, pack_posting};
+use crate::index::records::DocumentRecords;
 
 /// Sizes of all documents of a segment and the features of its long ones, which its postings do not have.
 pub(super) struct ContainmentPostings {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{AtomicFile, ProvisionalDirectory};
 
-use super::manifest::{self, IndexManifest};
+use crate::index::manifest;
+use crate::index::manifest::IndexManifest;
 
 /// Extensions of an index's files.
 const EXTENSIONS: [&str; 10] = [

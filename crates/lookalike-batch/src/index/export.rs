@@ -5,10 +5,9 @@ use std::path::Path;
 use lookalike::hamming::FingerprintCode;
 use lookalike_io::error::Result;
 
-use super::by_width;
-use super::directory;
-use super::manifest::IndexManifest;
-use super::segments::{open_index, open_segment_part};
+use crate::index::manifest::IndexManifest;
+use crate::index::segments::{open_index, open_segment_part};
+use crate::index::{by_width, directory};
 
 /// The fingerprints of an index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

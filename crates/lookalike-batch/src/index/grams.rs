@@ -10,12 +10,13 @@ use lookalike::passages::{PassageIndex, PassageSettings, SelectedGram, Winnower}
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike_io::error::{Error, Result};
 
-use super::manifest::{FileChecksum, IndexManifest, file_name};
-use super::paged::damaged_file;
-use super::postings::{PostingList, PostingSort, pack_posting, write_postings};
-use super::segments::{SegmentPart, spill_failed};
-use super::spill_buffer::FingerprintSpool;
-use super::texts::UnpackedFrame;
+use crate::file_checksum::FileChecksum;
+use crate::index::manifest::{IndexManifest, file_name};
+use crate::index::paged::damaged_file;
+use crate::index::postings::{PostingList, PostingSort, pack_posting, write_postings};
+use crate::index::segments::{SegmentPart, spill_failed};
+use crate::index::spill_buffer::FingerprintSpool;
+use crate::index::texts::UnpackedFrame;
 
 /// Extension of the file.
 pub(super) const GRAMS_FILE: &str = "grams";

@@ -11,7 +11,9 @@ use std::path::Path;
 
 use lookalike_io::error::Result;
 
-use super::paged::{FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
+use crate::index::paged::{
+    FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array,
+};
 
 const MAGIC: FileMagic = *b"LAid";
 

@@ -6,12 +6,12 @@ use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
 use lookalike_io::error::{Error, Result, display_path};
 
-use super::directory;
-use super::manifest::IndexManifest;
-use super::paged::PagedFile;
-use super::postings::PostingList;
-use super::segments::{SegmentIds, SegmentPart, open_segment_part};
-use super::texts::{StoredTexts, UnpackedFrame};
+use crate::index::directory;
+use crate::index::manifest::IndexManifest;
+use crate::index::paged::PagedFile;
+use crate::index::postings::PostingList;
+use crate::index::segments::{SegmentIds, SegmentPart, open_segment_part};
+use crate::index::texts::{StoredTexts, UnpackedFrame};
 
 /// An index that finds passages. Its sources are numbered from 0, in the order of its rows; removed rows have a number,
 /// too.

@@ -10,15 +10,18 @@ use lookalike::{Cpu, Recipe};
 use lookalike_io::error::Result;
 use serde::Serialize;
 
-use super::by_width;
-use super::directory::{self, DirectoryKind};
-use super::grams::{self, GramSelector};
-use super::manifest::{IndexManifest, SegmentEntry, file_name};
-use super::paged::damaged_file;
-use super::records::open_postings;
-use super::segments::{SegmentIds, SegmentPart, checksum_of_file, open_index, open_segment_part};
-use super::texts::UnpackedFrame;
-use crate::run::{ProgressListener, RunStage, run_in_pool};
+use crate::index::directory::DirectoryKind;
+use crate::index::grams::GramSelector;
+use crate::index::manifest::{IndexManifest, SegmentEntry, file_name};
+use crate::index::paged::damaged_file;
+use crate::index::records::open_postings;
+use crate::index::segments::{
+    SegmentIds, SegmentPart, checksum_of_file, open_index, open_segment_part,
+};
+use crate::index::texts::UnpackedFrame;
+use crate::index::{by_width, directory, grams};
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::threads::run_in_pool;
 
 /// Number of rows whose fingerprints are computed again from their texts.
 const SAMPLE: u64 = 1000;

@@ -3,7 +3,7 @@
 //! It is a text. The first line holds a magic word, the version and the checksum of the rest; the rest
 //! is JSON. It is replaced as a whole, by renaming, after the files that it names are on disk.
 
-use std::fmt;
+use crate::file_checksum::FileChecksum;
 use std::path::Path;
 
 use lookalike::Recipe;
@@ -11,8 +11,8 @@ use lookalike::passages::PassageSettings;
 use lookalike_io::error::{Error, Result, display_path};
 use serde::{Deserialize, Serialize};
 
-use super::grams::GRAMS_FILE;
-use super::paged::damaged_file;
+use crate::index::grams::GRAMS_FILE;
+use crate::index::paged::damaged_file;
 
 /// The manifest's file name.
 pub(super) const NAME: &str = "manifest";
@@ -28,35 +28,6 @@ const PASSAGES_VERSION: &str = "4";
 /// The versions that are read. Version 2 added rows without a fingerprint, version 3 added records, version 4 added
 /// grams.
 const READ: [&str; 4] = ["1", "2", VERSION, PASSAGES_VERSION];
-
-/// A checksum, written as 16 hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub(crate) struct FileChecksum(pub(crate) u64);
-
-impl fmt::Display for FileChecksum {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl From<FileChecksum> for String {
-    fn from(seal: FileChecksum) -> Self {
-        seal.to_string()
-    }
-}
-
-impl TryFrom<String> for FileChecksum {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        u64::from_str_radix(&text, 16)
-            .ok()
-            .map(Self)
-            .filter(|seal| seal.to_string() == text)
-            .ok_or_else(|| format!("'{text}' is not a checksum"))
-    }
-}
 
 /// The settings of an index and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

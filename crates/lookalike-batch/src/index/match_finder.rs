@@ -20,13 +20,13 @@ use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Recipe, Similarity};
 use lookalike_io::error::{Error, Result, display_path};
 
-use super::build_space::BuildSpace;
-use super::containment::{ContainmentPostings, SharedCounts};
-use super::manifest::SegmentEntry;
-use super::postings::{OpenedPostings, PostingList, pack_posting};
-use super::records::{DocumentRecords, open_postings};
-use super::segments::SegmentPart;
-use super::texts::UnpackedFrame;
+use crate::index::build_space::BuildSpace;
+use crate::index::containment::{ContainmentPostings, SharedCounts};
+use crate::index::manifest::SegmentEntry;
+use crate::index::postings::{OpenedPostings, PostingList, pack_posting};
+use crate::index::records::{DocumentRecords, open_postings};
+use crate::index::segments::SegmentPart;
+use crate::index::texts::UnpackedFrame;
 
 /// Finds the matches of queries in all segments.
 pub(super) struct IndexMatcher {

@@ -48,9 +48,9 @@ mod directory;
 mod export;
 mod grams;
 mod ids;
-mod indexed_passages;
+pub(crate) mod indexed_passages;
 mod inspect;
-mod manifest;
+pub(crate) mod manifest;
 mod match_finder;
 mod number_files;
 mod paged;
@@ -61,7 +61,7 @@ mod repeated_ids;
 mod row_lots;
 mod row_numbers;
 mod rows;
-mod run_index;
+pub(crate) mod run_index;
 mod search;
 mod segments;
 mod spill_buffer;
@@ -75,21 +75,18 @@ use lookalike_io::source::ReadOptions;
 use serde::Serialize;
 
 use crate::fingerprint_notation::FingerprintNotation;
-use crate::run::MemoryLimit;
+use crate::memory::MemoryLimit;
 
 pub use build::{add_to_index, build_index};
 pub use build_plan::BuildPlan;
 pub use compact::{CompactSummary, compact_index};
 pub use export::{ExportedFingerprints, export_fingerprints};
-pub(crate) use indexed_passages::{IndexedPassages, IndexedSource};
 pub use inspect::{
     IndexInfo, SegmentInfo, VerifySummary, index_info, index_recipe, min_passage_words,
     verify_index,
 };
-pub(crate) use manifest::FileChecksum;
 pub use manifest::IndexManifest;
 pub use remove::{RemoveSummary, remove_from_index};
-pub(crate) use run_index::{IndexHit, IndexedDocument, RunIndex, RunIndexMemory, RunIndexScratch};
 pub use run_index::{RunIndexSettings, RunIndexSummary};
 pub use search::{
     ListedMatches, SearchCandidates, SearchSettings, SearchSummary, TextCheck, search_index,

@@ -20,13 +20,16 @@ use lookalike::hamming::ColumnBuffer;
 use lookalike::similarity::{DocumentRecorder, visit_record_keys};
 use lookalike_io::error::Result;
 
-use super::build_space::BuildSpace;
-use super::manifest::{FileChecksum, MatchingEntry, file_name};
-use super::paged::{FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
-use super::postings::{PostingList, PostingSort, pack_posting, write_postings};
-use super::segments::spill_failed;
-use super::spill_buffer::SpillBuffer;
-use super::tombstones::Tombstones;
+use crate::file_checksum::FileChecksum;
+use crate::index::build_space::BuildSpace;
+use crate::index::manifest::{MatchingEntry, file_name};
+use crate::index::paged::{
+    FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array,
+};
+use crate::index::postings::{PostingList, PostingSort, pack_posting, write_postings};
+use crate::index::segments::spill_failed;
+use crate::index::spill_buffer::SpillBuffer;
+use crate::index::tombstones::Tombstones;
 
 const RECORDS: FileMagic = *b"LAre";
 const SIGNATURES: FileMagic = *b"LAsi";
@@ -388,7 +391,8 @@ mod tests {
         BuildSettings, IndexEntries, IndexReadOptions, ListedMatches, SearchCandidates,
         SearchSettings, TextCheck, build_index, directory, search_index, verify_index,
     };
-    use crate::run::{PairsOutputs, RunInputs, RunSettings, SilentProgress, find_pairs};
+    use crate::run::commands::run_outputs::PairsOutputs;
+    use crate::run::{RunInputs, RunSettings, SilentProgress, find_pairs};
 
     const DOCUMENTS: usize = 400;
 

@@ -8,13 +8,16 @@ use lookalike::hamming::FingerprintCode;
 use lookalike_io::error::Result;
 use serde::Serialize;
 
-use super::build_space::BuildSpace;
-use super::by_width;
-use super::directory;
-use super::inspect::{self, IndexInfo};
-use super::manifest::{FileChecksum, IndexManifest, RemovedEntry, SegmentEntry, file_name};
-use super::segments::{SegmentIds, SegmentPart, SegmentSource, merge_segments, open_segment_part};
-use crate::run::{ProgressListener, RunStage, run_in_pool};
+use crate::file_checksum::FileChecksum;
+use crate::index::build_space::BuildSpace;
+use crate::index::inspect::IndexInfo;
+use crate::index::manifest::{IndexManifest, RemovedEntry, SegmentEntry, file_name};
+use crate::index::segments::{
+    SegmentIds, SegmentPart, SegmentSource, merge_segments, open_segment_part,
+};
+use crate::index::{by_width, directory, inspect};
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::threads::run_in_pool;
 
 /// The result of a removal.
 #[derive(Debug, Clone, Serialize)]

@@ -10,11 +10,10 @@ use std::path::Path;
 
 use lookalike_io::error::{Error, Result, display_path};
 
-use super::ids::StoredIds;
-use super::manifest::IndexManifest;
-use super::segments::{SegmentIds, open_segment_part};
-use crate::run::RepeatedIds;
-use crate::run::ids::{BitTable, equal_hash_groups};
+use crate::index::ids::StoredIds;
+use crate::index::manifest::IndexManifest;
+use crate::index::segments::{SegmentIds, open_segment_part};
+use crate::run::reading::repeated_ids::{BitTable, RepeatedIds, equal_hash_groups};
 
 /// Number of rows whose ids a thread compares at once.
 const PORTION: usize = 64;

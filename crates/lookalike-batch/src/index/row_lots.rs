@@ -12,17 +12,17 @@ use lookalike::text::{AnalysisScratch, TextAnalysis};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::source::{BadRow, IdField, InputRow, InputSet};
 
-use super::IndexEntries;
-use super::build::IndexChange;
-use super::grams::{self, GramSelector};
-use super::ids::{self, IdsWriter};
-use super::manifest::{IndexManifest, file_name};
-use super::records::{self, RecordsWriter};
-use super::row_numbers::RowNumbers;
-use super::rows::{IndexRow, RowFingerprinter, RowPrint};
-use super::segments::{MOST_ROWS, spill_failed};
-use super::spill_buffer::FingerprintSpool;
-use super::texts::{self, TextsWriter};
+use crate::index::build::IndexChange;
+use crate::index::grams::GramSelector;
+use crate::index::ids::IdsWriter;
+use crate::index::manifest::{IndexManifest, file_name};
+use crate::index::records::RecordsWriter;
+use crate::index::row_numbers::RowNumbers;
+use crate::index::rows::{IndexRow, RowFingerprinter, RowPrint};
+use crate::index::segments::{MOST_ROWS, spill_failed};
+use crate::index::spill_buffer::FingerprintSpool;
+use crate::index::texts::TextsWriter;
+use crate::index::{IndexEntries, grams, ids, records, texts};
 
 /// Bytes of a lot's fingerprints, ids, texts and records that are passed on before its block ends.
 pub(super) const PART_BYTES: usize = 8 << 20;

@@ -9,10 +9,10 @@ use lookalike::{Cpu, Recipe};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions};
 
-use super::IndexEntries;
-use super::number_files::is_number_file;
 use crate::fingerprint_notation::FingerprintNotation;
-use crate::run::row_reader::analyze_row;
+use crate::index::IndexEntries;
+use crate::index::number_files::is_number_file;
+use crate::run::reading::row_analysis::analyze_row;
 
 /// Default name of the field of fingerprints, and the header of a file of lines.
 const COLUMN: &str = "fingerprint";

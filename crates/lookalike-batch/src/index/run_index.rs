@@ -23,6 +23,7 @@
 //! limited; see
 //! [`match_finder`](super::match_finder) and [`containment`](super::containment). Adding reads all ids once.
 
+use crate::run::reading::corpus_rows::IndexedDocument;
 use std::path::{Path, PathBuf};
 
 use lookalike::hamming::{FingerprintCode, HammingSegment, SearchLimits};
@@ -36,18 +37,19 @@ use lookalike_io::source::{InputSet, ParseScratch, RowPlace};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::build::{IndexChange, PlacedRows, copy_tables, new_manifest, place_rows};
-use super::build_space::BuildSpace;
-use super::directory::{self, DirectoryKind, IndexLock, NewDirectory};
-use super::manifest::{IndexManifest, SegmentEntry};
-use super::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
-use super::records::DocumentRecords;
-use super::row_lots::{NewRows, RecordScratch, RowLot, RowRecorder};
-use super::search::refuse_index;
-use super::segments::{SegmentPart, open_index, open_segment_part};
-use super::texts::UnpackedFrame;
-use super::{BuildSettings, IndexEntries, IndexReadOptions, by_width, inspect};
-use crate::run::{ProgressListener, RunSettings};
+use crate::index::build::{IndexChange, PlacedRows, copy_tables, new_manifest, place_rows};
+use crate::index::build_space::BuildSpace;
+use crate::index::directory::{DirectoryKind, IndexLock, NewDirectory};
+use crate::index::manifest::{IndexManifest, SegmentEntry};
+use crate::index::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
+use crate::index::records::DocumentRecords;
+use crate::index::row_lots::{NewRows, RecordScratch, RowLot, RowRecorder};
+use crate::index::search::refuse_index;
+use crate::index::segments::{SegmentPart, open_index, open_segment_part};
+use crate::index::texts::UnpackedFrame;
+use crate::index::{BuildSettings, IndexEntries, IndexReadOptions, by_width, directory, inspect};
+use crate::run::progress::ProgressListener;
+use crate::run::settings::RunSettings;
 
 /// Largest distance of a new index for runs that compare no fingerprints.
 const USUAL_DISTANCE: u32 = 3;
@@ -102,14 +104,6 @@ pub(crate) struct IndexHit {
     pub(crate) position: u64,
     pub(crate) similarity: Similarity,
     pub(crate) route: Route,
-}
-
-/// A document of an index as tables name it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct IndexedDocument {
-    pub(crate) id: String,
-    /// Number among the rows that are not removed, from 1.
-    pub(crate) row: u64,
 }
 
 /// Buffers that a thread reuses from document to document.

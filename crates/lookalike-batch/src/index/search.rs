@@ -22,18 +22,19 @@ use lookalike_io::sink::{
 use lookalike_io::source::{BadRow, InputSet};
 use serde::Serialize;
 
-use super::build_space::BuildSpace;
-use super::manifest::IndexManifest;
-use super::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
-use super::rows::{RowFingerprinter, RowPrint};
-use super::segments::{SegmentPart, open_index, open_segment_part};
-use super::texts::UnpackedFrame;
-use super::{IndexEntries, IndexReadOptions, by_width, directory};
-use crate::run::fingerprint::id_text;
-use crate::run::ordered_pipeline::{EmitPart, blocks_in_order};
-use crate::run::rejected::{BadRows, RejectedRows};
-use crate::run::row_reader::{analyze_row, make_bad_row};
-use crate::run::{ProgressListener, RunStage, run_in_pool};
+use crate::index::build_space::BuildSpace;
+use crate::index::manifest::IndexManifest;
+use crate::index::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
+use crate::index::rows::{RowFingerprinter, RowPrint};
+use crate::index::segments::{SegmentPart, open_index, open_segment_part};
+use crate::index::texts::UnpackedFrame;
+use crate::index::{IndexEntries, IndexReadOptions, by_width, directory};
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::reading::ordered_pipeline::{EmitPart, blocks_in_order};
+use crate::run::reading::rejected_rows::{BadRows, RejectedRows};
+use crate::run::reading::row_analysis::id_text;
+use crate::run::reading::row_analysis::{analyze_row, make_bad_row};
+use crate::threads::run_in_pool;
 
 /// Bytes of a block's results that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;

@@ -10,19 +10,20 @@ use lookalike::{Distance, ErrorKind as EngineErrorKind};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::AtomicFile;
 
-use super::build_space::BuildSpace;
-use super::grams;
-use super::ids::{self, IdsWriter, StoredIds};
-use super::manifest::{
-    FileChecksum, IndexManifest, MatchingEntry, SegmentEntry, UnfingerprintedEntry, file_name,
+use crate::file_checksum::FileChecksum;
+use crate::index::build_space::BuildSpace;
+use crate::index::ids::{IdsWriter, StoredIds};
+use crate::index::manifest::{
+    IndexManifest, MatchingEntry, SegmentEntry, UnfingerprintedEntry, file_name,
 };
-use super::paged::damaged_file;
-use super::postings::PostingList;
-use super::records::{DocumentRecords, RecordsWriter};
-use super::spill_buffer::FingerprintSpool;
-use super::texts::{self, StoredTexts, TextsWriter, UnpackedFrame};
-use super::tombstones::Tombstones;
-use super::unfingerprinted::UnfingerprintedRows;
+use crate::index::paged::damaged_file;
+use crate::index::postings::PostingList;
+use crate::index::records::{DocumentRecords, RecordsWriter};
+use crate::index::spill_buffer::FingerprintSpool;
+use crate::index::texts::{StoredTexts, TextsWriter, UnpackedFrame};
+use crate::index::tombstones::Tombstones;
+use crate::index::unfingerprinted::UnfingerprintedRows;
+use crate::index::{grams, ids, texts};
 
 /// Largest number of rows in a segment.
 pub(super) const MOST_ROWS: u64 = (1 << 31) - 2;

@@ -13,8 +13,10 @@ use std::path::Path;
 
 use lookalike_io::error::{Error, Result};
 
-use super::ids::{put_length, read_length_at};
-use super::paged::{FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
+use crate::index::ids::{put_length, read_length_at};
+use crate::index::paged::{
+    FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array,
+};
 
 const MAGIC: FileMagic = *b"LAtx";
 

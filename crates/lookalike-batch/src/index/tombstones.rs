@@ -7,7 +7,7 @@ use std::path::Path;
 
 use lookalike_io::error::Result;
 
-use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
+use crate::index::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
 
 const MAGIC: FileMagic = *b"LArm";
 

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use lookalike_io::error::Result;
 
-use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
-use super::tombstones::Tombstones;
+use crate::index::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
+use crate::index::tombstones::Tombstones;
 
 const MAGIC: FileMagic = *b"LApo";
 

@@ -14,7 +14,7 @@
 use lookalike::byte_reader::{ByteReader, put_string};
 use lookalike_io::error::{Error, Result};
 
-use super::DocumentKey;
+use crate::passage_shuffle::DocumentKey;
 
 /// A selected gram of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use lookalike_io::error::Result;
 
-use super::blocks::{
+use crate::passage_shuffle::blocks::{
     BlockContent, GramPosting, GroupMember, damaged_block, decode_block, encode_boilerplate,
     encode_members,
 };
-use super::{DocumentKey, PartBlock, PassageShuffleSetup, divide_entries};
+use crate::passage_shuffle::{DocumentKey, PartBlock, PassageShuffleSetup, divide_entries};
 
 /// Members, and documents with boilerplate, that are collected before their repeats are dropped and they are
 /// returned: 16 MiB.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use lookalike_io::documents::ExtractedText;
 use lookalike_io::error::{Error, Result};
 
-use super::{DocumentKey, PassageShuffleSetup};
-use crate::run::OffsetUnit;
+use crate::passage_shuffle::{DocumentKey, PassageShuffleSetup};
+use crate::run::commands::passages::settings::OffsetUnit;
 use crate::shared_passages::{PassageSpot, SharedPassage, SourceComparer};
 
 /// A text of a group.

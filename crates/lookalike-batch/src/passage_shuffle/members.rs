@@ -2,8 +2,8 @@
 
 use lookalike_io::error::{Error, Result};
 
-use super::DocumentKey;
-use super::blocks::{BlockContent, GroupMember, damaged_block, decode_block};
+use crate::passage_shuffle::DocumentKey;
+use crate::passage_shuffle::blocks::{BlockContent, GroupMember, damaged_block, decode_block};
 
 /// A document of a candidate pair.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -45,7 +45,7 @@ pub use compare::{FoundPassage, GroupComparer, GroupText};
 pub use members::{GatheredMembers, MemberDocument, MemberGatherer};
 pub use scatter::{GramScatterer, ScatterCounts, ScatteredBlocks};
 
-use crate::run::OffsetUnit;
+use crate::run::commands::passages::settings::OffsetUnit;
 
 /// The setup that all steps of a run share.
 #[derive(Debug)]

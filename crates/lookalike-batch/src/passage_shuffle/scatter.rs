@@ -6,8 +6,8 @@ use lookalike::passages::{SelectedGram, Winnower};
 use lookalike::shuffle::ShuffleDocument;
 use lookalike::text::SpannedTokens;
 
-use super::blocks::{GramPosting, encode_ids, encode_postings};
-use super::{DocumentKey, PartBlock, PassageShuffleSetup, divide_entries};
+use crate::passage_shuffle::blocks::{GramPosting, encode_ids, encode_postings};
+use crate::passage_shuffle::{DocumentKey, PartBlock, PassageShuffleSetup, divide_entries};
 
 /// Numbers of documents and tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use lookalike::passages::{PassageIndex, SelectedGram, Winnower};
 use lookalike::shuffle::{OrderValue, ShuffleDocument};
 use lookalike::text::SpannedTokens;
 
-use super::*;
+use crate::passage_shuffle::*;
 use crate::shared_passages::SharedPassages;
 
 /// A generator of numbers that are the same in every run.

@@ -2,138 +2,83 @@
 //! and evaluation on labelled texts.
 //!
 //! ```text
-//! read → sketch → find candidates → verify → verdict → write
+//! read → sketch → link → decide → write
 //! ```
 //!
-//! All threads read the inputs once, in blocks. Each document leaves a sketch and the place of its row.
-//! Candidate pairs are verified on features that are made again from the rows. Kept rows are copied as
-//! soon as their verdicts are final.
+//! | module | part of a run |
+//! |---|---|
+//! | [`settings`] | what a user asks for |
+//! | [`reading`] | rows of the inputs → sketched documents, in input order |
+//! | [`execution`] | the documents in memory or in temporary files, resumable or not: links and verdicts |
+//! | [`report`] | the page that shows a run |
+//! | [`commands`] | one run for each command, and its outputs |
+//!
+//! Each module uses only those above it in this table.
 
-mod audit;
-mod caller_pool;
-mod corpus_rows;
-mod dedup;
-mod documents;
-mod evaluate;
-pub(crate) mod fingerprint;
-mod forecast;
-mod head;
-mod idf;
-mod idle_pools;
-pub(crate) mod ids;
-mod index_matches;
-mod labelled;
+pub(crate) mod commands;
+pub(crate) mod execution;
 mod length_classes;
-pub(crate) mod ordered_pipeline;
-mod out_of_core;
-mod pair_sample;
-mod pairs;
-mod passages;
-mod person_decisions;
-mod plant;
-mod progress;
-mod read_corpus;
-pub(crate) mod rejected;
-mod repeated_text;
+pub(crate) mod progress;
+pub(crate) mod reading;
 pub mod report;
-pub(crate) mod row_reader;
-mod sampled;
-mod segment;
-mod settings;
-mod summary;
-mod tune;
-mod work_directory;
+pub(crate) mod settings;
 
-use lookalike_io::error::{Error, Result};
-
-pub use audit::{
-    AuditFindings, AuditReport, ByEdit, ByLength, CountedDocuments, EstimatedShare, PartnerFinding,
-    PlantedReport, RemovedSample, RemovedTexts, SampleDraw, check_shuffle_audit,
-};
-pub use caller_pool::run_in_caller;
-pub use dedup::{run_dedup, run_dedup_beside_index, run_resumable_dedup};
-pub use documents::{parse_time, part_value};
-pub use evaluate::{
+pub use self::commands::corpus_sample::CorpusSample;
+pub use self::commands::dedup::{run_dedup, run_dedup_beside_index, run_resumable_dedup};
+pub use self::commands::evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, LabelSummary, SettingSummary,
     evaluate_clusters, lowest_threshold, options_to_measure, run_evaluation, thresholds_from,
     usual_measure,
 };
-pub use fingerprint::{
+pub use self::commands::fingerprint::{
     FingerprintSettings, FingerprintSummary, SketchKind, SketchValue, TextFingerprinter,
     fingerprint,
 };
-pub use forecast::{ForecastPairs, RunForecast, forecast_run};
-pub use head::{HeadField, HeadRow, HeadSettings, InputHead, read_head};
-pub use idf::{IdfPlan, IdfSettings, IdfSummary, write_frequencies};
-pub use ids::RepeatedIds;
-pub use labelled::{
+pub use self::commands::forecast::{ForecastPairs, RunForecast, forecast_run};
+pub use self::commands::head::{HeadField, HeadRow, HeadSettings, InputHead, read_head};
+pub use self::commands::idf::{IdfPlan, IdfSettings, IdfSummary, write_frequencies};
+pub use self::commands::labelled::{
     ContradictoryLabels, GradeThresholds, GroupTexts, LabelledInputs, LabelledRows, PairFields,
     ReadLabels, read_labelled,
 };
-pub use out_of_core::{MemoryLimit, MemoryPlan};
-pub use pair_sample::{SampledDocument, SampledPair, SimilarityBand};
-pub use pairs::find_pairs;
-pub use passages::{
+pub use self::commands::pairs::find_pairs;
+pub use self::commands::passages::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
     OffsetUnit, PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs, PassagePlan,
     PassageRunSettings, PassageTableRow, PassagesSummary, TextDocument, TextPassages,
     evaluate_passages, find_passages, find_passages_of_texts, parse_boilerplate_limit,
 };
-pub use plant::{
+pub use self::commands::plant::{
     EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,
 };
-pub use progress::{ProgressListener, RunStage, SilentProgress};
-pub use repeated_text::{RepeatedTextAction, RepeatedTextSettings, RepeatedTextSummary};
-pub use sampled::CorpusSample;
-pub use segment::{
+pub use self::commands::repeated_text::{
+    RepeatedTextAction, RepeatedTextSettings, RepeatedTextSummary,
+};
+pub use self::commands::run_outputs::{DedupOutputs, PairsOutputs};
+pub use self::commands::segment::{
     SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment, weight_in_digits,
 };
-pub use settings::{
-    AuditSettings, DedupOutputs, KeepOrder, PairsOutputs, RunInputs, RunSettings, RunWindow,
-    parse_keep,
+pub use self::commands::summary::{
+    ByRoute, DedupSummary, LargeCluster, PairsSummary, SpilledRuns, SuspicionKind,
+    SuspiciousCluster,
 };
-pub use summary::{
-    ByRoute, DedupSummary, LargeCluster, MixedValues, PairsSummary, SimilarityHistogram,
-    SpilledRuns, SpilledSummary, SuspicionKind, SuspiciousCluster, TextStateCounts,
-};
-pub use tune::{
+pub use self::commands::tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,
     parse_goal, run_tuning,
 };
-pub use work_directory::{StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status};
-
-impl MemoryLimit {
-    /// Returns `true` if inputs of so many bytes cannot reach the limit and nobody has set it, so that they need not be
-    /// measured.
-    pub(crate) fn is_far_above(self, bytes: u64) -> bool {
-        !self.is_set && self.working_set.is_none() && bytes <= self.bytes / 16
-    }
-}
-
-/// Runs `work` in a thread pool of the given size: the one of the calling thread if it has that size, else one of its
-/// own, or for one thread an idle one.
-///
-/// # Errors
-/// If the threads cannot be started, and the errors of `work`.
-pub fn run_in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    if rayon::current_thread_index().is_some() && rayon::current_num_threads() == threads {
-        return work();
-    }
-    if threads > 1 {
-        return start_pool(threads)?.install(work);
-    }
-    let pool = match idle_pools::take_pool() {
-        Some(pool) => pool,
-        None => start_pool(1)?,
-    };
-    let done = pool.install(work);
-    idle_pools::give_back(pool);
-    done
-}
-
-fn start_pool(threads: usize) -> Result<rayon::ThreadPool> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    pool.map_err(|cause| {
-        Error::usage_error(format!("cannot start {threads} threads: {cause}")).with_source(cause)
-    })
-}
+pub use self::execution::audit::{
+    AuditFindings, AuditReport, ByEdit, ByLength, CountedDocuments, EstimatedShare, PartnerFinding,
+    PlantedReport, RemovedSample, RemovedTexts, SampleDraw, check_shuffle_audit,
+};
+pub use self::execution::out_of_core::{MemoryPlan, SpilledSummary};
+pub use self::execution::work_directory::{
+    StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status,
+};
+pub use self::progress::{ProgressListener, RunStage, SilentProgress};
+pub use self::reading::documents::{MixedValues, TextStateCounts, parse_time, part_value};
+pub use self::reading::repeated_ids::RepeatedIds;
+pub use self::report::band_sample::{SampledDocument, SampledPair, SimilarityBand};
+pub use self::report::similarity_histogram::SimilarityHistogram;
+pub use self::settings::{AuditSettings, KeepOrder, RunInputs, RunSettings, RunWindow, parse_keep};
+pub use crate::memory::MemoryLimit;
+pub use crate::threads::{run_in_caller, run_in_pool};

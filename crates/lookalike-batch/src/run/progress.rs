@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lookalike_io::source::{BadRow, InputSet};
 
-use super::ids::RepeatedIds;
+use crate::run::reading::repeated_ids::RepeatedIds;
 
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

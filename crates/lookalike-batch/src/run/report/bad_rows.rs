@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use lookalike_io::source::BadRow;
 use serde::Serialize;
 
-use super::budgets::shorten_name;
+use crate::run::report::budgets::shorten_name;
 
 /// Reasons that are told apart. Rows with others are counted together.
 const REASONS: usize = 100;

@@ -20,20 +20,20 @@ use lookalike_io::sink::StagedOutput;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::bad_rows::{BadRowReason, BadRowTally};
-use super::budgets::{
+use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::report::bad_rows::{BadRowReason, BadRowTally};
+use crate::run::report::budgets::{
     EQUAL_READ, EQUAL_SHOWN, NEAREST, PAIRS_OF_BAND, SHOWN_CLUSTERS, SHOWN_MEMBERS, shorten_name,
 };
-use super::plan_data::PlanData;
-use super::removal_rows::{
+use crate::run::report::plan_data::PlanData;
+use crate::run::report::removal_rows::{
     ClusterColumns, CountedCluster, ListedRows, RemovalColumns, SourceNames, count_clusters,
     draw_number, list_rows, route_names,
 };
-use super::shown_texts::{DifferenceColumns, ShownTexts, TextColumns};
-use super::{ReportData, ReportOutput, hundredth_of};
-use crate::run::read_corpus::ReadCorpus;
+use crate::run::report::shown_texts::{DifferenceColumns, ShownTexts, TextColumns};
+use crate::run::report::similarity_histogram::SimilarityHistogram;
+use crate::run::report::{ReportData, ReportOutput, hundredth_of};
 use crate::run::settings::RunSettings;
-use crate::run::summary::SimilarityHistogram;
 
 /// The sources of a report.
 pub(in crate::run) struct MatchReportInputs<'a> {

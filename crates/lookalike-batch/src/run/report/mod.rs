@@ -13,24 +13,22 @@
 //!
 //! The page is `pages/report.html`, which is built from `console/` and checked in. It opens no connection: its policy (CSP) forbids all.
 
-mod bad_rows;
-mod budgets;
-mod match_data;
+pub(in crate::run) mod bad_rows;
+pub(crate) mod band_sample;
+pub(in crate::run) mod budgets;
+pub(in crate::run) mod match_data;
 mod page;
-mod pair_sample;
+pub(in crate::run) mod pair_sample;
 mod plan_data;
 mod removal_rows;
 mod shown_texts;
+pub(crate) mod similarity_histogram;
 
 use lookalike_io::error::Result;
 use lookalike_io::sink::{ByteWriter, OutputTarget, StagedOutput};
 use serde::Serialize;
 use serde_json::Value;
 
-pub(super) use self::bad_rows::BadRowTally;
-pub(super) use self::budgets::NameBudget;
-pub(super) use self::match_data::{MatchReportInputs, write_match_report};
-pub(super) use self::pair_sample::PairSample;
 pub use self::shown_texts::encode_runs;
 
 /// Version of the data in the file.

@@ -7,8 +7,8 @@ use lookalike::DocId;
 use lookalike::dedup::{DocumentRemoval, MatchingPair};
 use lookalike::similarity::{DocumentMatch, Route};
 
-use super::budgets::NEAREST;
-use crate::run::pair_sample::hash_pair;
+use crate::run::report::band_sample::hash_pair;
+use crate::run::report::budgets::NEAREST;
 
 /// Pairs that are drawn. More rows than these fit into no report.
 const DRAWN: usize = 150_000;

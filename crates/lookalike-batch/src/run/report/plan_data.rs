@@ -3,7 +3,7 @@
 use lookalike::plan::MatchPlan;
 use serde::Serialize;
 
-use super::budgets::shorten_name;
+use crate::run::report::budgets::shorten_name;
 use crate::run::settings::{KeepOrder, RunSettings};
 
 /// Settings and match plan.

@@ -8,8 +8,10 @@ use lookalike::similarity::Route;
 use lookalike_io::error::Result;
 use serde::Serialize;
 
-use super::budgets::{CLUSTER_BYTES, REMOVAL_BYTES, count_digits, count_json_bytes, shorten_name};
-use crate::run::read_corpus::ReadCorpus;
+use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::report::budgets::{
+    CLUSTER_BYTES, REMOVAL_BYTES, count_digits, count_json_bytes, shorten_name,
+};
 
 /// Rows of removed documents, as columns.
 #[derive(Debug, Default, Serialize)]

@@ -8,9 +8,9 @@ use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
 use serde::Serialize;
 
-use super::budgets::{TEXT_BYTES, TEXT_CHARACTERS, count_json_bytes};
 use crate::decisions::ContentHash;
-use crate::run::read_corpus::ReadCorpus;
+use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::report::budgets::{TEXT_BYTES, TEXT_CHARACTERS, count_json_bytes};
 use crate::text_diff::{PairedRun, RunKind, diff_paired};
 
 /// Texts as columns.

@@ -1,0 +1,355 @@
+//! The memory of a run that learns document frequencies: its limit, and how it is divided.
+//!
+//! Terms are counted in tables. When these reach their part of the limit, the counts of some terms go to temporary
+//! files, so a run needs no estimate to keep its limit. The plan that users see estimates the number of different terms
+//! from the first blocks of the inputs.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use lookalike::Recipe;
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::source::{InputSet, ParseScratch, RowSource};
+use serde::Serialize;
+
+use crate::memory::MemoryLimit;
+use crate::run::commands::idf::IdfSettings;
+
+/// Bytes that every run takes: the program, dictionaries, buffers of files.
+const BASE: u64 = 64 << 20;
+
+/// Bytes of buffers for each thread: blocks of rows, and terms that are not yet counted.
+const OF_THREAD: u64 = 48 << 20;
+
+/// Fewest bytes for counts and spellings.
+const LEAST_WORKING: u64 = 64 << 20;
+
+/// Bytes of memory that a term takes at the end of a run in memory beside its counts and spelling.
+const OF_FINISHED_TERM: u64 = 32;
+const OF_FINISHED_SPELLING: u64 = 220;
+
+/// Bytes of memory of a counted term on average, and with its spelling on every thread.
+const OF_COUNTED_TERM: f64 = 21.0;
+const OF_SPELLED_TERM: f64 = 100.0;
+
+/// Bytes of memory for each byte of a table to merge that is kept in memory.
+const OF_MERGED_BYTE: u64 = 12;
+
+/// Bytes of temporary files of a counted term, of a spelled one, and of a row of the table, beside its spelling.
+const WRITTEN_FOR_COUNT: f64 = 11.0;
+const WRITTEN_FOR_ROW: f64 = 12.0;
+
+/// Bytes of text that are read to estimate the number of different terms.
+const MEASURED_BYTES: u64 = 32 << 20;
+
+/// How a run divides its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct IdfMemory {
+    /// Bytes for everything that grows with the inputs.
+    working: u64,
+    /// `true` if everything goes to temporary files at the end, whether it would fit or not.
+    is_always_spilled: bool,
+    threads: usize,
+}
+
+impl IdfMemory {
+    /// Divides a limit; without one, everything stays in memory.
+    ///
+    /// # Errors
+    /// If the limit is too small for any run.
+    pub(super) fn new(limit: Option<MemoryLimit>, threads: usize) -> Result<Self> {
+        let Some(limit) = limit else {
+            return Ok(Self {
+                working: u64::MAX,
+                is_always_spilled: false,
+                threads,
+            });
+        };
+        check_limit(limit.bytes, threads)?;
+        let left = (limit.bytes - fixed_bytes(threads)) / 8 * 7;
+        Ok(Self {
+            working: limit.working_set.unwrap_or(left),
+            is_always_spilled: limit.working_set.is_some(),
+            threads,
+        })
+    }
+
+    /// Returns the bytes of all tables of counts.
+    pub(super) fn table_bytes(self) -> u64 {
+        self.working / 2
+    }
+
+    /// Returns the bytes of the spellings of a thread.
+    pub(super) fn spelling_bytes(self) -> u64 {
+        self.working / 4 / self.threads as u64
+    }
+
+    /// Returns the bytes of the rows that a thread collects.
+    pub(super) fn collected_bytes(self) -> usize {
+        (self.working / 2 / self.threads as u64) as usize
+    }
+
+    /// Returns the bytes of the buffers by which a thread reads sorted runs.
+    pub(super) fn merged_bytes(self) -> usize {
+        (self.working / 8 / self.threads as u64) as usize
+    }
+
+    /// Returns the bytes of the buffers by which the only thread reads sorted runs.
+    pub(super) fn merged_alone_bytes(self) -> usize {
+        (self.working / 4) as usize
+    }
+
+    /// Returns `true` if a run that has counted so many terms can finish in memory.
+    pub(super) fn fits(self, terms: u64, counted_bytes: u64, has_spellings: bool) -> bool {
+        let of_term = match has_spellings {
+            true => OF_FINISHED_SPELLING,
+            false => OF_FINISHED_TERM,
+        };
+        !self.is_always_spilled && counted_bytes + of_term * terms <= self.working
+    }
+
+    /// Returns `true` if tables to merge are kept in memory.
+    pub(super) fn keeps_tables(self, tables: &[impl AsRef<Path>]) -> Result<bool> {
+        let bytes = file_bytes(tables)?;
+        Ok(tables.is_empty()
+            || !self.is_always_spilled && OF_MERGED_BYTE * bytes <= self.working / 4)
+    }
+}
+
+fn fixed_bytes(threads: usize) -> u64 {
+    BASE + threads as u64 * OF_THREAD
+}
+
+fn smallest_limit(threads: usize) -> u64 {
+    fixed_bytes(threads) + LEAST_WORKING
+}
+
+fn check_limit(bytes: u64, threads: usize) -> Result<()> {
+    let smallest = smallest_limit(threads);
+    if bytes >= smallest {
+        return Ok(());
+    }
+    Err(Error::usage_error(format!(
+        "{} MB of memory are too little for a run on {threads} {}: give {} MB or more",
+        bytes / 1_000_000,
+        if threads == 1 { "thread" } else { "threads" },
+        smallest.div_ceil(1_000_000)
+    )))
+}
+
+fn file_bytes(tables: &[impl AsRef<Path>]) -> Result<u64> {
+    let mut bytes = 0;
+    for table in tables {
+        let path = table.as_ref();
+        let metadata = std::fs::metadata(path)
+            .map_err(|cause| Error::read_error("read", display_path(path), cause))?;
+        bytes += metadata.len();
+    }
+    Ok(bytes)
+}
+
+/// How much memory and disk a run is expected to take.
+#[derive(Debug, Clone, Serialize)]
+pub struct IdfPlan {
+    /// Expected number of documents; `None` if the size of the inputs is not known.
+    pub documents: Option<u64>,
+    /// Expected number of different terms, if that of documents is known.
+    pub terms: Option<u64>,
+    /// Limit on the memory of the process, in bytes.
+    pub limit_bytes: u64,
+    /// Expected bytes of memory of a run that keeps everything in memory.
+    pub in_memory_bytes: Option<u64>,
+    /// `true` if counts are expected to go to temporary files.
+    pub out_of_core: bool,
+    /// Expected bytes of temporary files; 0 if everything stays in memory.
+    pub disk_bytes: u64,
+    /// Smallest limit, in bytes, with which the run would be accepted.
+    pub smallest_limit_bytes: u64,
+}
+
+/// Terms of the first documents of the inputs.
+#[derive(Debug, Default)]
+struct MeasuredTerms {
+    documents: u64,
+    /// Terms of all documents, each once in a document.
+    occurrences: u64,
+    distinct: HashSet<u64>,
+    /// The same when half of the documents were read.
+    half: (u64, usize),
+    characters: u64,
+}
+
+impl IdfPlan {
+    /// Estimates a run. It reads the first blocks of the inputs, from a source of its own.
+    ///
+    /// # Errors
+    /// If the inputs cannot be read, or if the limit is too small for any run.
+    pub fn plan_run(
+        source: &RowSource,
+        settings: &IdfSettings,
+        limit: MemoryLimit,
+    ) -> Result<Self> {
+        check_limit(limit.bytes, settings.threads)?;
+        let mut plan = Self {
+            documents: None,
+            terms: None,
+            limit_bytes: limit.bytes,
+            in_memory_bytes: None,
+            out_of_core: false,
+            disk_bytes: 0,
+            smallest_limit_bytes: smallest_limit(settings.threads),
+        };
+        if source.is_read_once() || source.is_empty() {
+            return Ok(plan);
+        }
+        let inputs = InputSet::open_source(source, &settings.read)?;
+        let documents = match inputs.total_bytes() {
+            Some(_) => inputs.expected_rows()?,
+            None => None,
+        };
+        let Some(documents) = documents else {
+            return Ok(plan);
+        };
+        let measured = MeasuredTerms::from_inputs(&inputs, &settings.recipe)?;
+        let is_packed = settings.recipe.tokens == lookalike::recipe::TokenKind::Characters
+            && settings.recipe.ngram <= 3;
+        plan.estimate(&measured, documents, settings.threads, is_packed);
+        Ok(plan)
+    }
+
+    fn estimate(&mut self, measured: &MeasuredTerms, documents: f64, threads: usize, packed: bool) {
+        let grown = (documents / measured.documents.max(1) as f64).max(1.0);
+        let terms = measured.distinct.len() as f64 * grown.powf(measured.growth());
+        let occurrences = measured.occurrences as f64 * grown;
+        let spelling = measured.characters as f64 / measured.distinct.len().max(1) as f64;
+        let of_term = match packed {
+            true => OF_COUNTED_TERM + OF_FINISHED_TERM as f64,
+            false => {
+                let on_threads = (OF_SPELLED_TERM + spelling) * threads as f64;
+                OF_COUNTED_TERM + on_threads + OF_FINISHED_SPELLING as f64
+            }
+        };
+        let in_memory = fixed_bytes(threads) as f64 + terms * of_term;
+        self.documents = Some(documents.round() as u64);
+        self.terms = Some(terms as u64);
+        self.in_memory_bytes = Some(in_memory as u64);
+        self.out_of_core = in_memory > self.limit_bytes as f64;
+        if self.out_of_core {
+            // A term may be written once for each of its occurrences, but most occurrences are of frequent terms.
+            let written = (2.0 * terms).min(occurrences).max(terms);
+            let spelled = if packed {
+                0.0
+            } else {
+                WRITTEN_FOR_COUNT + spelling
+            };
+            let rows = terms * (WRITTEN_FOR_ROW + spelling);
+            self.disk_bytes = (written * (WRITTEN_FOR_COUNT + spelled) + rows) as u64;
+        }
+    }
+}
+
+impl MeasuredTerms {
+    fn from_inputs(inputs: &InputSet, recipe: &Recipe) -> Result<Self> {
+        let analyzer = TextAnalyzer::new(recipe);
+        let mut scratch = AnalysisScratch::default();
+        let mut measured = Self::default();
+        let mut of_blocks = Vec::new();
+        let mut bytes = 0;
+        while bytes < MEASURED_BYTES
+            && let Some(block) = inputs.next_block()?
+        {
+            inputs.parse_block(&block, &mut ParseScratch::default(), &mut |row| {
+                if let Ok(row) = row {
+                    bytes += row.text.len() as u64;
+                    measured.add_text(&analyzer, row.text, recipe.ngram as usize, &mut scratch);
+                }
+                Ok(())
+            })?;
+            of_blocks.push((measured.documents, measured.distinct.len()));
+        }
+        let middle =
+            of_blocks.partition_point(|&(documents, _)| 2 * documents <= measured.documents);
+        measured.half = middle.checked_sub(1).map_or((0, 0), |at| of_blocks[at]);
+        Ok(measured)
+    }
+
+    fn add_text(
+        &mut self,
+        analyzer: &TextAnalyzer,
+        text: &str,
+        ngram: usize,
+        scratch: &mut AnalysisScratch,
+    ) {
+        let (mut tokens, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
+        analyzer.visit_terms(text, scratch, false, &mut |term| {
+            end += term.text.len() + 1;
+            tokens.push(term.value);
+            ends.push(end);
+        });
+        let mut of_text = HashSet::new();
+        for (at, window) in tokens.windows(ngram).enumerate() {
+            let bytes: Vec<u8> = window.iter().flat_map(|it| it.to_le_bytes()).collect();
+            let hash = lookalike::value_hash(&bytes);
+            if of_text.insert(hash) && self.distinct.insert(hash) {
+                let start = at.checked_sub(1).map_or(0, |before| ends[before]);
+                self.characters += (ends[at + ngram - 1] - start) as u64;
+            }
+        }
+        self.documents += u64::from(!of_text.is_empty());
+        self.occurrences += of_text.len() as u64;
+    }
+
+    /// Returns the power of the number of documents with which the number of different terms grows (Heaps' law).
+    fn growth(&self) -> f64 {
+        let (documents, distinct) = self.half;
+        if documents == 0 || distinct == 0 || documents == self.documents {
+            return 0.7;
+        }
+        let terms = (self.distinct.len() as f64 / distinct as f64).ln();
+        let grown = (self.documents as f64 / documents as f64).ln();
+        (terms / grown).clamp(0.0, 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(bytes: u64) -> Option<MemoryLimit> {
+        Some(MemoryLimit {
+            bytes,
+            is_set: true,
+            working_set: None,
+        })
+    }
+
+    #[test]
+    fn the_named_smallest_limit_works() {
+        for threads in [1, 2, 64] {
+            let smallest = smallest_limit(threads);
+            let memory = IdfMemory::new(limit(smallest), threads).unwrap();
+            assert!(memory.table_bytes() >= 24 << 20);
+            let error = IdfMemory::new(limit(smallest - 1), threads).unwrap_err();
+            let named = format!("give {} MB or more", smallest.div_ceil(1_000_000));
+            assert!(error.to_string().contains(&named), "{error}");
+        }
+    }
+
+    #[test]
+    fn parts_of_the_memory_stay_within_it() {
+        let memory = IdfMemory::new(limit(1 << 30), 4).unwrap();
+        let counting = memory.table_bytes() + 4 * memory.spelling_bytes();
+        let merging = 4 * (memory.collected_bytes() + memory.merged_bytes()) as u64;
+        for part in [counting, merging, memory.merged_alone_bytes() as u64] {
+            assert!(part <= (1 << 30) / 8 * 7 - fixed_bytes(4) / 8 * 7);
+        }
+        assert!(memory.fits(1000, 1000, true));
+        assert!(!memory.fits(1 << 30, 0, false));
+        assert!(
+            IdfMemory::new(None, 4)
+                .unwrap()
+                .fits(1 << 40, 1 << 50, true)
+        );
+    }
+}

@@ -1,0 +1,401 @@
+//! Document frequencies of the terms of a corpus, as a table of weights.
+//!
+//! All threads read the inputs once; the counts do not depend on the number of threads, nor on the memory: what does
+//! not fit into it goes to temporary files (see `spilled_terms`). `docs/format.md` describes the table, which is a text.
+
+mod memory_plan;
+mod spilled_terms;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use lookalike::Recipe;
+use lookalike::text::frequencies::{DocumentFrequencies, FrequencyTally, LearnedFrequencies};
+use lookalike::text::weight::{
+    FrequencyLines, FrequencyTableHeader, read_frequencies, read_frequency_lines,
+};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::{ByteWriter, OutputTarget, check_output};
+use lookalike_io::source::{
+    BadRow, CompressionKind, InputFormat, InputSet, ReadOptions, RowSource,
+};
+use lookalike_io::source::{compression_by_extension, format_by_extension};
+use rayon::prelude::*;
+use serde::Serialize;
+
+pub use memory_plan::IdfPlan;
+
+use crate::memory::MemoryLimit;
+use crate::run::commands::summary::SpilledRuns;
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::reading::ordered_pipeline::blocks_in_order;
+use crate::run::reading::rejected_rows::{BadRows, RejectedRows};
+use memory_plan::IdfMemory;
+use spilled_terms::{SpilledRows, TermSpill};
+
+/// Number of terms whose lines are formatted at a time.
+const LINES: usize = 16 << 10;
+
+/// Bytes of lines that are written at a time.
+const LINE_BYTES: usize = 256 << 10;
+
+/// Settings of a run that learns document frequencies.
+#[derive(Debug, Clone)]
+pub struct IdfSettings {
+    /// Determines how texts become terms.
+    pub recipe: Recipe,
+    /// Smallest number of documents of a term in the table, from 1.
+    pub least_documents: u64,
+    /// Largest number of terms in the table; the most frequent ones are kept.
+    pub top: Option<usize>,
+    /// Tables of the same recipe whose counts are added.
+    pub merge: Vec<PathBuf>,
+    /// Options of reading.
+    pub read: ReadOptions,
+    /// Number of threads, from 1.
+    pub threads: usize,
+    /// `true` to stop at the first bad row.
+    pub strict: bool,
+    /// Limit on the memory of the process; `None` keeps everything in memory. The result does not depend on it.
+    pub memory: Option<MemoryLimit>,
+}
+
+/// The result of a run that learns document frequencies.
+#[derive(Debug, Clone, Serialize)]
+pub struct IdfSummary {
+    /// Documents read.
+    pub documents: u64,
+    /// Documents that are counted in the table, including those of merged tables. Documents without
+    /// terms are not counted.
+    pub counted: u64,
+    /// Terms in the table.
+    pub terms: u64,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input, after decompression.
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of the part of the recipe that determines the terms.
+    pub terms_id: String,
+    /// How much of the run went to temporary files, if not everything did fit into the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spilled: Option<SpilledRuns>,
+}
+
+/// Writes a table of document frequencies. The most frequent terms come first, and equally frequent
+/// ones are ordered by their bytes. Memory grows with the vocabulary of the inputs, by some tens of
+/// bytes per distinct term, up to the limit of the settings; terms beyond it go to temporary files.
+///
+/// # Errors
+/// If something cannot be read or written, if a table to merge was learned with another recipe, or if the limit of
+/// memory is too small for any run. The outputs are then unchanged.
+pub fn write_frequencies(
+    source: &RowSource,
+    settings: &IdfSettings,
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
+    progress: &dyn ProgressListener,
+) -> Result<IdfSummary> {
+    crate::threads::run_in_pool(settings.threads, || {
+        run_idf(source, settings, output, rejected, progress)
+    })
+}
+
+/// Counts the terms of blocks. A thread takes an idle worker for each block.
+struct IdfWorker {
+    scratch: AnalysisScratch,
+    tally: FrequencyTally,
+}
+
+struct CountedPart {
+    bad: Vec<BadRow>,
+    documents: u64,
+    bytes: u64,
+}
+
+fn run_idf(
+    source: &RowSource,
+    settings: &IdfSettings,
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
+    progress: &dyn ProgressListener,
+) -> Result<IdfSummary> {
+    let started = Instant::now();
+    refuse_other_formats(output)?;
+    let memory = IdfMemory::new(settings.memory, settings.threads)?;
+    let frequencies = DocumentFrequencies::with_table_bytes(&settings.recipe, memory.table_bytes());
+    let spill = TermSpill::new(&frequencies, memory, settings.read.scratch.clone());
+    let (earlier, before) = match memory.keeps_tables(&settings.merge)? {
+        true => read_merged_tables(settings)?,
+        false => (spill.add_tables(settings)?, HashMap::new()),
+    };
+    let inputs = InputSet::open_source(
+        source,
+        &ReadOptions {
+            again: rejected.is_some(),
+            ..settings.read.clone()
+        },
+    )?;
+    for output in [Some(output), rejected].into_iter().flatten() {
+        check_output(output, &inputs)?;
+    }
+    let rejected = RejectedRows::create_output(rejected)?;
+    let bad_rows = BadRows {
+        inputs: &inputs,
+        rejected: &rejected,
+        strict: settings.strict,
+        progress,
+        tally: Mutex::default(),
+    };
+    let (total, tallies) = count_inputs(&inputs, settings, &spill, &bad_rows, progress)?;
+    bad_rows.refuse_useless()?;
+    let written = if spill.must_finish_outside(&tallies) {
+        progress.begin_stage(RunStage::Write, None);
+        if !before.is_empty() {
+            // They did fit while nothing else was in memory.
+            spill.add_tables(settings)?;
+            drop(before);
+        }
+        let documents = earlier + frequencies.counted_documents();
+        let rows = spill.order_rows(tallies, settings)?;
+        write_spilled_table(&settings.recipe, documents, &rows, output)?
+    } else {
+        drop(spill);
+        for tally in tallies {
+            frequencies.merge_tally(tally);
+        }
+        let least = settings.least_documents;
+        let learned = frequencies.finish_counting((earlier, before), least, settings.top);
+        write_table(&settings.recipe, &learned, output)?
+    };
+    Ok(IdfSummary {
+        documents: total.documents,
+        counted: written.documents,
+        terms: written.terms,
+        rejected: rejected.finish_output()?,
+        bytes: total.bytes,
+        seconds: started.elapsed().as_secs_f64(),
+        recipe: settings.recipe.name.clone(),
+        terms_id: settings.recipe.terms_id().to_string(),
+        spilled: written.spilled,
+    })
+}
+
+/// The content of a table of frequencies.
+struct WrittenTable {
+    documents: u64,
+    terms: u64,
+    spilled: Option<SpilledRuns>,
+}
+
+/// Counts the terms of all inputs. Returns the tallies of all threads, in which only spellings are left.
+fn count_inputs(
+    inputs: &InputSet,
+    settings: &IdfSettings,
+    spill: &TermSpill<'_>,
+    bad_rows: &BadRows<'_>,
+    progress: &dyn ProgressListener,
+) -> Result<(CountedPart, Vec<FrequencyTally>)> {
+    let analyzer = TextAnalyzer::new(&settings.recipe);
+    let frequencies = spill.frequencies();
+    let idle: Mutex<Vec<IdfWorker>> = Mutex::default();
+    let lock = || {
+        idle.lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    };
+    let mut total = CountedPart {
+        bad: Vec::new(),
+        documents: 0,
+        bytes: 0,
+    };
+    blocks_in_order(
+        inputs,
+        progress,
+        |block, parse, (): &mut (), _| {
+            let free = lock().pop();
+            let mut worker = free.unwrap_or_else(|| IdfWorker {
+                scratch: AnalysisScratch::default(),
+                tally: frequencies.new_tally(),
+            });
+            let mut made = CountedPart {
+                bad: Vec::new(),
+                documents: 0,
+                bytes: 0,
+            };
+            inputs.parse_block(block, parse, &mut |row| {
+                match row {
+                    Err(bad) => {
+                        made.bytes += u64::from(bad.place.byte_length());
+                        made.bad.push(bad);
+                    }
+                    Ok(row) => {
+                        made.bytes += u64::from(row.place.byte_length());
+                        made.documents += 1;
+                        let IdfWorker { scratch, tally } = &mut worker;
+                        frequencies.count_document(&analyzer, row.text, scratch, tally);
+                        spill.keep_limits(tally)?;
+                    }
+                }
+                Ok(())
+            })?;
+            lock().push(worker);
+            Ok(made)
+        },
+        |made| {
+            total.documents += made.documents;
+            total.bytes += made.bytes;
+            bad_rows.report_rows(&made.bad, made.documents)
+        },
+    )?;
+    let workers = idle.into_inner();
+    let workers = workers.unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut tallies: Vec<_> = workers.into_iter().map(|worker| worker.tally).collect();
+    for tally in &mut tallies {
+        frequencies.count_waiting(tally);
+        spill.keep_limits(tally)?;
+    }
+    Ok((total, tallies))
+}
+
+/// Returns the number of documents and the counts of the tables to merge.
+fn read_merged_tables(settings: &IdfSettings) -> Result<(u64, HashMap<String, u64>)> {
+    let mut documents = 0;
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    for path in &settings.merge {
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| Error::read_error("read", display_path(path), cause))?;
+        let head = read_frequencies(&display_path(path), &text, |term, count| {
+            *counts.entry(term).or_default() += count;
+        })?;
+        documents += check_terms(&settings.recipe, &head, path)?;
+    }
+    Ok((documents, counts))
+}
+
+/// Reads a table to merge line by line, and returns the number of its documents.
+fn read_table_lines(
+    settings: &IdfSettings,
+    path: &Path,
+    visit: impl FnMut(String, u64, u64) -> Result<()>,
+) -> Result<u64> {
+    let name = display_path(path);
+    let failed = |cause| Error::read_error("read", &name, cause);
+    let mut lines = BufReader::new(File::open(path).map_err(failed)?);
+    let next_line = |line: &mut String| {
+        line.clear();
+        let length = lines.read_line(line).map_err(failed)?;
+        if line.ends_with('\n') {
+            line.pop();
+            if line.ends_with('\r') {
+                line.pop();
+            }
+        }
+        Ok(length > 0)
+    };
+    let head = read_frequency_lines(&name, next_line, visit)?;
+    check_terms(&settings.recipe, &head, path)
+}
+
+/// Refuses a table that was learned with another recipe. Returns the number of its documents.
+fn check_terms(recipe: &Recipe, head: &FrequencyTableHeader, path: &Path) -> Result<u64> {
+    let own = recipe.terms_id().to_string();
+    if head.recipe_id == own {
+        return Ok(head.documents);
+    }
+    Err(Error::usage_error(format!(
+        "{} was learned under the recipe {} (terms {}), which has other terms than {} \
+         (terms {own}): their counts cannot be added",
+        display_path(path),
+        head.recipe,
+        head.recipe_id,
+        recipe.name
+    )))
+}
+
+fn refuse_other_formats(output: &OutputTarget) -> Result<()> {
+    let OutputTarget::Path(path) = output else {
+        return Ok(());
+    };
+    let is_text = |path: &Path| {
+        compression_by_extension(path) == CompressionKind::None
+            && matches!(
+                format_by_extension(path),
+                None | Some(InputFormat::Text | InputFormat::TSV)
+            )
+    };
+    if is_text(path) {
+        return Ok(());
+    }
+    Err(Error::usage_error(format!(
+        "{} has the extension of another format: a table of document frequencies is text, give it \
+         the extension .tsv",
+        display_path(path)
+    )))
+}
+
+fn write_table(
+    recipe: &Recipe,
+    learned: &LearnedFrequencies,
+    output: &OutputTarget,
+) -> Result<WrittenTable> {
+    let head = FrequencyTableHeader::new(recipe, learned.documents, learned.len());
+    let mut writer = ByteWriter::create_output(output)?;
+    writer.write_bytes(head.to_text().as_bytes())?;
+    let starts: Vec<usize> = (0..learned.len()).step_by(LINES).collect();
+    for starts in starts.chunks(64) {
+        let lots: Vec<String> = starts
+            .par_iter()
+            .map(|&start| {
+                let mut lines = String::with_capacity(24 * LINES);
+                let end = (start + LINES).min(learned.len());
+                head.append_rows(learned, start..end, &mut lines);
+                lines
+            })
+            .collect();
+        for lines in lots {
+            writer.write_bytes(lines.as_bytes())?;
+        }
+    }
+    writer.finish_output()?;
+    Ok(WrittenTable {
+        documents: learned.documents,
+        terms: learned.len() as u64,
+        spilled: None,
+    })
+}
+
+/// Writes the table of terms that are in temporary files.
+fn write_spilled_table(
+    recipe: &Recipe,
+    documents: u64,
+    rows: &SpilledRows,
+    output: &OutputTarget,
+) -> Result<WrittenTable> {
+    let head = FrequencyTableHeader::new(recipe, documents, rows.rows as usize);
+    let mut writer = ByteWriter::create_output(output)?;
+    let mut lines = head.to_text();
+    let mut format = FrequencyLines::new(documents);
+    rows.visit_rows(|term, count| {
+        format.append_line(term, count, &mut lines);
+        if lines.len() >= LINE_BYTES {
+            writer.write_bytes(lines.as_bytes())?;
+            lines.clear();
+        }
+        Ok(())
+    })?;
+    writer.write_bytes(lines.as_bytes())?;
+    writer.finish_output()?;
+    Ok(WrittenTable {
+        documents,
+        terms: rows.rows,
+        spilled: Some(rows.spilled),
+    })
+}

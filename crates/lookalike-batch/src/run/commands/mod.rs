@@ -1,0 +1,18 @@
+//! Commands: one run for each command, from its settings to its outputs and its summary.
+
+pub(crate) mod corpus_sample;
+pub(crate) mod dedup;
+pub(crate) mod evaluate;
+pub(crate) mod fingerprint;
+pub(crate) mod forecast;
+pub(crate) mod head;
+pub(crate) mod idf;
+pub(crate) mod labelled;
+pub(crate) mod pairs;
+pub(crate) mod passages;
+pub(crate) mod plant;
+pub(crate) mod repeated_text;
+pub(crate) mod run_outputs;
+pub(crate) mod segment;
+pub(crate) mod summary;
+pub(crate) mod tune;

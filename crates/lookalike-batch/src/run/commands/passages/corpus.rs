@@ -1,0 +1,523 @@
+//! The documents of a passages run: their rows and the index of their grams.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lookalike::DocId;
+use lookalike::passages::{
+    PartTerms, PassageIndex, PassageSettings, RareTermIndex, SelectedGram, Winnower,
+};
+use lookalike::text::{SpanTokenizer, SpannedTokens};
+use lookalike_io::documents::ExtractedText;
+use lookalike_io::error::{Error, Result};
+use lookalike_io::sink::ExtractedTextWriter;
+use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch};
+
+use crate::index::indexed_passages::{IndexedPassages, IndexedSource};
+use crate::run::commands::passages::cache::DocumentCache;
+use crate::run::commands::passages::gram_file::{CollectedGrams, GramCollector, IndexedGrams};
+use crate::run::commands::passages::gram_index::{DiskGrams, GramIndex, RareTerms};
+use crate::run::commands::passages::memory_plan::PassageMemory;
+use crate::run::commands::passages::settings::PassageRunSettings;
+use crate::run::commands::summary::SpilledRuns;
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::reading::corpus_rows::{CorpusRows, IndexedDocuments, OpenInputs};
+use crate::run::reading::documents::{ExtraFields, ReadDocuments};
+use crate::run::reading::ordered_pipeline::blocks_in_order;
+use crate::run::reading::rejected_rows::{RowTally, tell_bad_rows};
+use crate::run::reading::repeated_ids::{RepeatedIds, find_repeats};
+use crate::run::reading::row_analysis::make_bad_row;
+use crate::run::reading::row_reader::RejectRows;
+use crate::run::settings::RunSettings;
+
+/// All documents of a run after the first reading.
+pub(super) struct PassageCorpus<'a> {
+    pub(super) rows: CorpusRows<'a>,
+    pub(super) index: GramIndex,
+    /// Rare terms of the sources, if reworded passages are found.
+    pub(super) rare_terms: Option<RareTerms>,
+    /// How long a passage must be for the index to find it.
+    pub(super) indexed: PassageSettings,
+    pub(super) max_documents: Option<u32>,
+    pub(super) tokenizer: Arc<SpanTokenizer>,
+    pub(super) repeated_ids: Option<RepeatedIds>,
+    /// Document files that have no text or cannot be read.
+    pub(super) unreadable_files: u64,
+    pub(super) memory: PassageMemory,
+    window: f64,
+    /// Texts that were read again, by the number of the source.
+    texts: Mutex<DocumentCache<Arc<RereadText>>>,
+}
+
+impl<'a> PassageCorpus<'a> {
+    /// Reads all inputs. `reject` receives all bad rows in order.
+    pub(super) fn read_all(
+        opened: &'a OpenInputs,
+        settings: &PassageRunSettings,
+        disk: Option<IndexedPassages>,
+        (reading, memory): (&RunSettings, PassageMemory),
+        reject: &RejectRows<'_>,
+        progress: &dyn ProgressListener,
+    ) -> Result<Self> {
+        let reader = PassageReader {
+            settings,
+            reading,
+            tokenizer: Arc::new(SpanTokenizer::new(&settings.recipe)),
+            reject,
+            memory,
+            unreadable_files: AtomicU64::new(0),
+        };
+        let mut keys = CorpusKeys::new(memory, settings);
+        let mut against = ReadDocuments::default();
+        let mut repeated_ids = None;
+        if let Some(inputs) = &opened.against {
+            reader.read_inputs(
+                inputs,
+                &opened.extra_of_given,
+                &mut against,
+                Some(&mut keys),
+                progress,
+            )?;
+            repeated_ids = find_repeats(inputs, &against)?;
+        }
+        let mut documents = ReadDocuments::default();
+        let is_indexed = opened.against.is_none() && disk.is_none();
+        let own = is_indexed.then_some(&mut keys);
+        reader.read_inputs(&opened.inputs, &opened.extra, &mut documents, own, progress)?;
+        let repeated = find_repeats(&opened.inputs, &documents)?;
+        documents.check_fields(&opened.inputs, &opened.extra, reading)?;
+        opened.inputs.refuse_absent_fields()?;
+        progress.begin_stage(RunStage::Index, None);
+        let sources = match (&disk, &opened.against) {
+            (Some(disk), _) => disk.count_sources(),
+            (None, Some(_)) => against.len(),
+            (None, None) => documents.len(),
+        };
+        let max_documents = settings.max_documents.max_documents(sources);
+        let (grams, rare_terms) = keys.build_indexes(memory, max_documents, is_indexed)?;
+        Ok(Self {
+            rows: CorpusRows {
+                opened,
+                indexed: IndexedDocuments::default(),
+                against,
+                documents,
+            },
+            indexed: disk
+                .as_ref()
+                .map_or(settings.passages, IndexedPassages::passage_settings),
+            index: match disk {
+                Some(disk) => GramIndex::Disk(Box::new(DiskGrams::new(disk, max_documents))),
+                None => grams,
+            },
+            rare_terms,
+            max_documents,
+            tokenizer: reader.tokenizer,
+            repeated_ids: RepeatedIds::add_counts(repeated, repeated_ids),
+            unreadable_files: reader.unreadable_files.into_inner(),
+            window: settings.window.unwrap_or(f64::INFINITY),
+            texts: Mutex::new(DocumentCache::new(memory.text_bytes())),
+            memory,
+        })
+    }
+
+    /// Returns the bytes of memory of all that sources are found by.
+    pub(super) fn index_bytes(&self) -> usize {
+        let terms = self.rare_terms.as_ref();
+        self.index.memory_bytes() + terms.map_or(0, RareTerms::memory_bytes)
+    }
+
+    /// Returns how much of the run went to temporary files.
+    pub(super) fn spilled_runs(&self) -> Option<SpilledRuns> {
+        let grams = match &self.index {
+            GramIndex::File(file) => Some(file.spilled),
+            GramIndex::Memory(_) | GramIndex::Disk(_) => None,
+        };
+        let terms = match &self.rare_terms {
+            Some(RareTerms::File { terms, .. }) => Some(terms.spilled),
+            Some(RareTerms::Memory(_)) | None => None,
+        };
+        let all = grams.into_iter().chain(terms);
+        let [bytes, runs] = all.reduce(|a, b| [a[0] + b[0], a[1] + b[1]])?;
+        Some(SpilledRuns { bytes, runs })
+    }
+
+    /// Returns the documents that are searched for passages.
+    pub(super) fn searched_documents(&self) -> std::ops::Range<u32> {
+        self.rows.known_count() as u32..self.rows.len() as u32
+    }
+
+    /// Returns the number of possible sources besides the documents that are searched.
+    pub(super) fn count_others(&self) -> usize {
+        match &self.index {
+            GramIndex::Memory(_) | GramIndex::File(_) => self.rows.known_count(),
+            GramIndex::Disk(disk) => disk.passages.count_sources(),
+        }
+    }
+
+    /// Returns the source with this number in the index.
+    pub(super) fn indexed_source(&self, number: u32) -> DocId {
+        // The index has either the documents of `--against`, which come first, or all documents, or the rows of an
+        // index on disk, which are no documents of this run.
+        DocId(number)
+    }
+
+    /// Returns `true` if a document may be the source of another one.
+    pub(super) fn may_copy(&self, document: DocId, source: DocId) -> bool {
+        if matches!(self.index, GramIndex::Disk(_)) {
+            return true;
+        }
+        let part = |it| self.value_of(it, |documents| &documents.parts);
+        let time = |it| self.value_of(it, |documents| &documents.times);
+        let precedes = match (time(source), time(document)) {
+            _ if self.rows.opened.against.is_some() => source.index() < self.rows.known_count(),
+            (Some(of_source), Some(of_document)) => of_source
+                .total_cmp(&of_document)
+                .then(source.cmp(&document))
+                .is_lt(),
+            _ => source < document,
+        };
+        let is_near = match (time(source), time(document)) {
+            (Some(a), Some(b)) => (a - b).abs() <= self.window,
+            _ => true,
+        };
+        precedes && is_near && part(source) == part(document)
+    }
+
+    fn value_of<T: Copy>(
+        &self,
+        document: DocId,
+        values: impl Fn(&ReadDocuments) -> &Vec<T>,
+    ) -> Option<T> {
+        let (_, documents, index) = self.rows.locate_document(document);
+        values(documents).get(index).copied()
+    }
+
+    /// Returns the text of a document, which is read again, and replaces `tokens` by its tokens.
+    pub(super) fn reread_document(
+        &self,
+        document: DocId,
+        parse: &mut ParseScratch,
+        tokens: &mut SpannedTokens,
+    ) -> Result<Arc<RereadText>> {
+        let mut read = || -> Result<RereadText> {
+            Ok(RereadText {
+                extracted: self.rows.reread_document(document, parse)?,
+                id: self.rows.document_id(document)?.into(),
+            })
+        };
+        let reread = match &self.index {
+            GramIndex::Memory(_) | GramIndex::File(_) => self.find_or_read(document, read)?,
+            // The documents are no sources, and each is read once.
+            GramIndex::Disk(_) => Arc::new(read()?),
+        };
+        self.tokenizer.tokenize_text(reread.text(), tokens)?;
+        Ok(reread)
+    }
+
+    /// Returns the text of a source, which is read again, and replaces `tokens` by its tokens.
+    pub(super) fn reread_source(
+        &self,
+        source: DocId,
+        parse: &mut ParseScratch,
+        tokens: &mut SpannedTokens,
+    ) -> Result<Arc<RereadText>> {
+        let GramIndex::Disk(disk) = &self.index else {
+            return self.reread_document(source, parse, tokens);
+        };
+        let reread = self.find_or_read(source, || {
+            let IndexedSource { id, text } = disk.passages.read_source(source.0)?;
+            Ok(RereadText {
+                id: id.into(),
+                extracted: ExtractedText::from_plain_text(text),
+            })
+        })?;
+        self.tokenizer.tokenize_text(reread.text(), tokens)?;
+        Ok(reread)
+    }
+
+    /// Returns a text of the cache, or reads it and adds it.
+    fn find_or_read(
+        &self,
+        source: DocId,
+        read: impl FnOnce() -> Result<RereadText>,
+    ) -> Result<Arc<RereadText>> {
+        let texts = || self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = texts().find_value(source);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let reread = Arc::new(read()?);
+        let bytes = reread.extracted.memory_bytes() + reread.id.len();
+        texts().add_value(source, Arc::clone(&reread), bytes);
+        Ok(reread)
+    }
+
+    /// Writes the texts of documents without positions in their files below a directory, each under the document's
+    /// id.
+    pub(super) fn write_extracted_texts(&self, directory: &Path) -> Result<ExtractedTextWriter> {
+        let mut writer = ExtractedTextWriter::new(directory);
+        let mut parse = ParseScratch::default();
+        for document in (0..self.rows.len() as u32).map(DocId) {
+            let (inputs, documents, index) = self.rows.locate_document(document);
+            if inputs.input_of(documents.place_of(index)).is_extracted() {
+                let extracted = self.rows.reread_document(document, &mut parse)?;
+                writer.write_text(&self.rows.document_id(document)?, &extracted.text)?;
+            }
+        }
+        Ok(writer)
+    }
+}
+
+/// A document that was read again. Its id is kept, because a long id is read from the row each time.
+#[derive(Debug)]
+pub(super) struct RereadText {
+    pub(super) id: Arc<str>,
+    pub(super) extracted: ExtractedText,
+}
+
+impl RereadText {
+    /// Returns the text that is compared.
+    pub(super) fn text(&self) -> &str {
+        &self.extracted.text
+    }
+}
+
+struct PassageReader<'a> {
+    settings: &'a PassageRunSettings,
+    reading: &'a RunSettings,
+    tokenizer: Arc<SpanTokenizer>,
+    reject: &'a RejectRows<'a>,
+    memory: PassageMemory,
+    /// Bad document files so far.
+    unreadable_files: AtomicU64,
+}
+
+/// The selected grams and the terms of all possible sources.
+struct CorpusKeys {
+    grams: GramCollector,
+    /// Terms with the parts of documents that have them; `None` unless reworded passages are found.
+    terms: Option<GramCollector>,
+    /// Number of parts up to the end of each document.
+    ends: Vec<u32>,
+}
+
+/// The selected grams and the terms of the possible sources of a block.
+#[derive(Default)]
+struct SourceKeys {
+    /// Every selected gram with the number of its document.
+    grams: Vec<(u64, u32)>,
+    /// Empty unless reworded passages are found.
+    terms: PartTerms,
+}
+
+/// The documents of a block of rows, and their keys, with numbers in the block.
+#[derive(Default)]
+struct BlockPart {
+    documents: ReadDocuments,
+    keys: SourceKeys,
+}
+
+#[derive(Default)]
+struct BlockWorker {
+    tokens: SpannedTokens,
+    winnower: Winnower,
+    selected: Vec<SelectedGram>,
+    /// `true` if a row without an id has its number as the id, because files have their names as ids.
+    numbers_rows: bool,
+}
+
+impl PassageReader<'_> {
+    /// Appends the documents of inputs, and their keys to `keys` if they are wanted.
+    fn read_inputs(
+        &self,
+        inputs: &InputSet,
+        extra: &ExtraFields,
+        documents: &mut ReadDocuments,
+        mut keys: Option<&mut CorpusKeys>,
+        progress: &dyn ProgressListener,
+    ) -> Result<()> {
+        let mut tally = RowTally::default();
+        let is_indexed = keys.is_some();
+        blocks_in_order(
+            inputs,
+            progress,
+            |block, parse, worker, _| {
+                self.read_block(inputs, (block, parse), extra, worker, is_indexed)
+            },
+            |mut part: BlockPart| {
+                if part.documents.len() > 0 {
+                    progress.rows_usable();
+                }
+                tally.add_rows(part.documents.len() as u64, &part.documents.bad);
+                self.count_unreadable_files(inputs, &part.documents.bad);
+                tell_bad_rows(&part.documents.bad, progress, self.reading.strict, |rows| {
+                    (self.reject)(inputs, rows)
+                })?;
+                if let Some(keys) = &mut keys {
+                    keys.append_keys(&mut part.keys, documents.len())?;
+                }
+                documents.append_documents(&mut part.documents);
+                let count = documents.len();
+                self.memory.check_rows(count, documents.memory_bytes())?;
+                check_count(count)
+            },
+        )?;
+        tally.refuse_useless(inputs)
+    }
+
+    fn count_unreadable_files(&self, inputs: &InputSet, bad: &[BadRow]) {
+        let of_files = bad
+            .iter()
+            .filter(|it| inputs.input_of(it.place).is_document_file());
+        self.unreadable_files
+            .fetch_add(of_files.count() as u64, Ordering::Relaxed);
+    }
+
+    fn read_block(
+        &self,
+        inputs: &InputSet,
+        (block, parse): (&InputBlock, &mut ParseScratch),
+        extra: &ExtraFields,
+        worker: &mut BlockWorker,
+        is_indexed: bool,
+    ) -> Result<BlockPart> {
+        worker.winnower = Winnower::new(self.settings.passages);
+        worker.numbers_rows = inputs.mixes_files_and_rows();
+        let mut part = BlockPart::default();
+        inputs.parse_block(block, parse, &mut |row| {
+            match row {
+                Ok(row) => self.read_row(inputs, &row, extra, worker, is_indexed, &mut part)?,
+                Err(bad) => part.push_bad(bad),
+            }
+            Ok(())
+        })?;
+        Ok(part)
+    }
+
+    fn read_row(
+        &self,
+        inputs: &InputSet,
+        row: &InputRow<'_>,
+        extra: &ExtraFields,
+        worker: &mut BlockWorker,
+        is_indexed: bool,
+        part: &mut BlockPart,
+    ) -> Result<()> {
+        let number = part.documents.len() as u32;
+        let row_number = (worker.numbers_rows && row.id.is_none()).then(|| row.number.to_string());
+        let row = &InputRow {
+            id: row.id.or(row_number.as_deref()),
+            ..*row
+        };
+        if let Err(reason) = part.documents.push_row(row, extra) {
+            part.push_bad(make_bad_row(inputs, row, reason));
+            return Ok(());
+        }
+        part.documents.bytes += u64::from(row.place.byte_length());
+        if is_indexed {
+            self.tokenizer.tokenize_text(row.text, &mut worker.tokens)?;
+            let tokens = worker.tokens.values();
+            worker.winnower.select_grams(tokens, &mut worker.selected);
+            let grams = worker.selected.iter().map(|it| (it.hash, number));
+            part.keys.grams.extend(grams);
+            if self.settings.passages.finds_reworded() {
+                part.keys.terms.push_text(tokens);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl BlockPart {
+    fn push_bad(&mut self, bad: BadRow) {
+        self.documents.bytes += u64::from(bad.place.byte_length());
+        self.documents.bad.push(bad);
+    }
+}
+
+impl CorpusKeys {
+    fn new(memory: PassageMemory, settings: &PassageRunSettings) -> Self {
+        let finds_reworded = settings.passages.finds_reworded();
+        let kinds = 1 + u64::from(finds_reworded);
+        let collector = || GramCollector::new(memory, kinds, settings.read.scratch.clone());
+        Self {
+            grams: collector(),
+            terms: finds_reworded.then(collector),
+            ends: Vec::new(),
+        }
+    }
+
+    /// Appends the keys of a block whose first document has the number `base`.
+    fn append_keys(&mut self, block: &mut SourceKeys, base: usize) -> Result<()> {
+        let most = PassageIndex::MAX_POSTINGS;
+        if !self.grams.is_spilled() && self.grams.len() + block.grams.len() > most {
+            return Err(Error::limit_error(format!(
+                "an index of passages in memory holds at most {most} grams, which is some 110 GB of text: set a limit \
+                 of memory, or split the inputs"
+            )));
+        }
+        let numbered = block.grams.drain(..);
+        self.grams
+            .extend(numbered.map(|(hash, number)| (hash, number + base as u32)))?;
+        let Some(terms) = &mut self.terms else {
+            return Ok(());
+        };
+        if !terms.is_spilled() && terms.len() + block.terms.term_count() > most {
+            return Err(Error::limit_error(format!(
+                "reworded passages are found in at most {most} different words of all parts of the sources in memory: \
+                 set a limit of memory, or split the inputs"
+            )));
+        }
+        let first_part = self.ends.last().copied().unwrap_or(0);
+        let (of_block, ends) = block.terms.take_terms(first_part);
+        self.ends.extend(ends);
+        terms.extend(of_block)
+    }
+
+    /// Builds the indexes, in memory or in temporary files.
+    fn build_indexes(
+        self,
+        memory: PassageMemory,
+        max_documents: Option<u32>,
+        are_searched: bool,
+    ) -> Result<(GramIndex, Option<RareTerms>)> {
+        let kinds = 1 + u64::from(self.terms.is_some());
+        let indexed = IndexedGrams {
+            max_documents,
+            are_searched,
+            kinds,
+        };
+        let grams = match self.grams.finish(memory, indexed)? {
+            CollectedGrams::Memory(grams) => {
+                GramIndex::Memory(PassageIndex::from_pairs(grams, max_documents))
+            }
+            CollectedGrams::File(file) => GramIndex::File(file),
+        };
+        let Some(terms) = self.terms else {
+            return Ok((grams, None));
+        };
+        let ends = self.ends;
+        let indexed = IndexedGrams {
+            max_documents: Some(RareTermIndex::max_parts(&ends)),
+            ..indexed
+        };
+        let terms = match terms.finish(memory, indexed)? {
+            CollectedGrams::Memory(terms) => {
+                RareTerms::Memory(RareTermIndex::from_pairs(terms, ends))
+            }
+            CollectedGrams::File(terms) => RareTerms::File { terms, ends },
+        };
+        Ok((grams, Some(terms)))
+    }
+}
+
+fn check_count(documents: usize) -> Result<()> {
+    if documents < DocId::LIMIT {
+        return Ok(());
+    }
+    let limit = DocId::LIMIT;
+    Err(Error::limit_error(format!(
+        "a run holds at most {limit} documents"
+    )))
+}

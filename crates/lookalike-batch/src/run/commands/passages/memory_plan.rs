@@ -1,0 +1,321 @@
+//! The memory of a passages run: its limit, and how it is divided.
+//!
+//! The places and ids of all rows stay in memory. Grams of the sources stay there while they fit, and go to a temporary
+//! file otherwise, so a run needs no estimate to keep its limit. The plan that users see estimates them from the first
+//! block of the inputs.
+
+use lookalike::passages::{SelectedGram, Winnower};
+use lookalike::text::{SpanTokenizer, SpannedTokens};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{InputSet, ParseScratch};
+use serde::Serialize;
+
+use crate::memory::MemoryLimit;
+use crate::run::commands::passages::settings::PassageRunSettings;
+use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::documents::{ExtraFields, ReadDocuments};
+use crate::run::settings::RunInputs;
+
+/// Bytes that every run takes: the program, tables of characters, buffers of files.
+const BASE: u64 = 64 << 20;
+
+/// Bytes of buffers for each thread: blocks of rows, and the text that is searched.
+const OF_THREAD: u64 = 48 << 20;
+
+/// Fewest bytes for grams and texts.
+const LEAST_WORKING: u64 = 64 << 20;
+
+/// Bytes that stay in memory for each document beside its row, while repeated ids are found.
+const BESIDE_ROW: f64 = 32.0;
+
+/// Part of the memory by which estimates may fail.
+const RESERVE: f64 = 1.15;
+
+/// Bytes of memory of a gram of the sources while an index of them is built in memory.
+const BUILDING: u64 = 26;
+
+/// Bytes of a gram in temporary files: sorted, and in the order in which they are looked up.
+const WRITTEN: f64 = 14.0 + 12.0;
+
+/// Most bytes of texts that are kept for all threads, and of the prepared sources that a thread keeps, because
+/// neighbouring documents often have the same sources.
+const TEXT_BYTES: u64 = 256 << 20;
+const SOURCE_BYTES: u64 = 64 << 20;
+
+/// Number of documents of the first block that are measured.
+const MEASURED: usize = 4096;
+
+/// How a run divides its memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PassageMemory {
+    /// Limit on the memory of the process.
+    limit: u64,
+    /// Bytes for everything beside the rows.
+    working: u64,
+    /// Most bytes that rows may take.
+    most_row_bytes: u64,
+    /// `true` if grams go to temporary files whether they would fit or not.
+    is_always_spilled: bool,
+    threads: u64,
+}
+
+impl PassageMemory {
+    /// Divides the limit of the settings; without one, everything stays in memory. A limit that a user has not set is
+    /// raised to what the run needs.
+    ///
+    /// # Errors
+    /// If the inputs cannot be read, or if the limit is too small for their rows.
+    pub(super) fn for_run(paths: &RunInputs, settings: &PassageRunSettings) -> Result<Self> {
+        let threads = settings.threads as u64;
+        let Some(limit) = settings.memory else {
+            return Ok(Self {
+                limit: u64::MAX,
+                working: u64::MAX,
+                most_row_bytes: u64::MAX,
+                is_always_spilled: false,
+                threads,
+            });
+        };
+        let plan = PassagePlan::plan_run(paths, settings, limit)?;
+        let bytes = match limit.is_set {
+            true => limit.bytes,
+            false => limit.bytes.max(plan.smallest_limit_bytes),
+        };
+        let fixed = fixed_bytes(settings.threads);
+        let left = (bytes - fixed - plan.resident_bytes) / 8 * 7;
+        Ok(Self {
+            limit: bytes,
+            working: limit.working_set.unwrap_or(left),
+            most_row_bytes: bytes - fixed - LEAST_WORKING,
+            is_always_spilled: limit.working_set.is_some(),
+            threads,
+        })
+    }
+
+    /// Returns the number of grams that are collected before they are written; at most one for each document of a
+    /// block less.
+    pub(super) fn collected_grams(self, kinds: u64) -> usize {
+        (self.working / 2 / kinds / size_of::<(u64, u32)>() as u64).max(16) as usize
+    }
+
+    /// Returns `true` if an index of so many grams can be built in memory.
+    pub(super) fn fits(self, grams: usize, kinds: u64) -> bool {
+        let for_grams = self.working.saturating_sub(self.text_bytes() as u64) / kinds;
+        !self.is_always_spilled && BUILDING * grams as u64 <= for_grams
+    }
+
+    /// Returns the bytes of the buffers by which sorted grams are read.
+    pub(super) fn merged_bytes(self) -> usize {
+        (self.working / 8).min(usize::MAX as u64 / 2) as usize
+    }
+
+    /// Returns the bytes of a filter of grams.
+    pub(super) fn filter_bytes(self, kinds: u64) -> usize {
+        (self.working / 4 / kinds).min(1 << 33) as usize
+    }
+
+    /// Returns the bytes of the files of an index on disk that are kept.
+    pub(super) fn index_bytes(self) -> u64 {
+        self.working / 4
+    }
+
+    /// Returns the bytes of texts that are kept for all threads.
+    pub(super) fn text_bytes(self) -> usize {
+        (self.working / 4).min(TEXT_BYTES) as usize
+    }
+
+    /// Returns the bytes of prepared sources that a thread keeps.
+    pub(super) fn source_bytes(self) -> usize {
+        (self.working / 8 / self.threads).min(SOURCE_BYTES) as usize
+    }
+
+    /// Refuses rows that take more memory than the limit leaves for them, because inputs were larger than expected.
+    ///
+    /// # Errors
+    /// If `bytes`, of `documents` rows read so far, are too many.
+    pub(super) fn check_rows(self, documents: usize, bytes: u64) -> Result<()> {
+        let all = bytes + (BESIDE_ROW * documents as f64) as u64;
+        if all <= self.most_row_bytes {
+            return Ok(());
+        }
+        Err(Error::limit_error(format!(
+            "the places and ids of {documents} rows take {} MB, more than a limit of {} MB leaves for them: give a \
+             higher one",
+            all.div_ceil(1_000_000),
+            self.limit / 1_000_000
+        )))
+    }
+
+    /// Refuses passages that wait for their order in more memory than the limit leaves for them.
+    ///
+    /// # Errors
+    /// If `bytes`, of so many passages, are too many.
+    pub(super) fn check_ranked(self, passages: usize, bytes: usize) -> Result<()> {
+        if bytes as u64 <= self.working / 4 {
+            return Ok(());
+        }
+        Err(Error::limit_error(format!(
+            "{passages} passages that wait for their order take {} MB, more than a limit of {} MB leaves for them: give \
+             a higher one, or write them in the order of their positions",
+            bytes.div_ceil(1_000_000),
+            self.limit / 1_000_000
+        )))
+    }
+}
+
+fn fixed_bytes(threads: usize) -> u64 {
+    BASE + threads as u64 * OF_THREAD
+}
+
+/// How much memory and disk a run is expected to take.
+#[derive(Debug, Clone, Serialize)]
+pub struct PassagePlan {
+    /// Expected number of documents, with those of `--against`; `None` if the size of the inputs is not known.
+    pub documents: Option<u64>,
+    /// Limit on the memory of the process, in bytes.
+    pub limit_bytes: u64,
+    /// Expected bytes of memory of a run that keeps everything in memory.
+    pub in_memory_bytes: Option<u64>,
+    /// `true` if grams are expected to go to temporary files.
+    pub out_of_core: bool,
+    /// Expected bytes that stay in memory for the rows.
+    pub resident_bytes: u64,
+    /// Expected bytes of temporary files; 0 if everything stays in memory.
+    pub disk_bytes: u64,
+    /// Smallest limit, in bytes, with which the run would be accepted.
+    pub smallest_limit_bytes: u64,
+}
+
+/// Measured rows of a set of inputs.
+#[derive(Debug, Clone, Copy, Default)]
+struct MeasuredRows {
+    documents: f64,
+    row_bytes: f64,
+    /// Grams and terms of a document.
+    grams: f64,
+}
+
+impl PassagePlan {
+    /// Estimates a run. It reads the first block of each kind of inputs, from a source of its own.
+    ///
+    /// # Errors
+    /// If the inputs cannot be read, or if the limit is too small for any run over them and was set by a user; the
+    /// message says which limit would do.
+    pub fn plan_run(
+        paths: &RunInputs,
+        settings: &PassageRunSettings,
+        limit: MemoryLimit,
+    ) -> Result<Self> {
+        let measured = measure_inputs(paths, settings, limit)?;
+        let plan = Self::from_measures(measured, settings, limit.bytes);
+        if limit.bytes >= plan.smallest_limit_bytes || !limit.is_set {
+            return Ok(plan);
+        }
+        let of_documents = match plan.documents {
+            Some(count) => format!(
+                "{count} documents, whose rows take {} MB",
+                plan.resident_bytes.div_ceil(1_000_000)
+            ),
+            None => "inputs of unknown size, whose rows come".to_owned(),
+        };
+        Err(Error::usage_error(format!(
+            "{} MB of memory are too little for {of_documents} beside the {} MB of every run: give {} MB or more",
+            limit.bytes / 1_000_000,
+            fixed_bytes(settings.threads).div_ceil(1_000_000),
+            plan.smallest_limit_bytes.div_ceil(1_000_000)
+        )))
+    }
+
+    fn from_measures(
+        measured: Option<[MeasuredRows; 2]>,
+        settings: &PassageRunSettings,
+        limit_bytes: u64,
+    ) -> Self {
+        let fixed = fixed_bytes(settings.threads);
+        let all = measured.unwrap_or_default();
+        let sum = |of: fn(&MeasuredRows) -> f64| all.iter().map(of).sum::<f64>();
+        let resident = RESERVE * sum(|it| it.documents * (it.row_bytes + BESIDE_ROW));
+        let grams = sum(|it| it.documents * it.grams);
+        let caches = TEXT_BYTES + settings.threads as u64 * SOURCE_BYTES;
+        let in_memory = fixed + resident as u64 + (BUILDING as f64 * grams) as u64;
+        let left = (limit_bytes.saturating_sub(fixed + resident as u64)) / 8 * 7;
+        let for_grams = left.saturating_sub((left / 4).min(TEXT_BYTES));
+        let out_of_core = measured.is_some() && BUILDING as f64 * grams > for_grams as f64;
+        Self {
+            documents: measured.map(|_| sum(|it| it.documents).round() as u64),
+            limit_bytes,
+            in_memory_bytes: measured.map(|_| in_memory + caches),
+            out_of_core,
+            resident_bytes: resident as u64,
+            disk_bytes: if out_of_core {
+                (WRITTEN * grams) as u64
+            } else {
+                0
+            },
+            smallest_limit_bytes: fixed + resident as u64 + LEAST_WORKING,
+        }
+    }
+}
+
+/// Measures the sources and the other documents; `None` if their number is not known, or if they are so small that the
+/// limit cannot matter.
+fn measure_inputs(
+    paths: &RunInputs,
+    settings: &PassageRunSettings,
+    limit: MemoryLimit,
+) -> Result<Option<[MeasuredRows; 2]>> {
+    let sources = [&paths.documents, &paths.against];
+    if (sources.iter()).any(|source| source.is_read_once() || source.has_objects()) {
+        return Ok(None);
+    }
+    let opened = OpenInputs::new(paths, &settings.reading_settings())?;
+    let size = opened.size_on_disk();
+    if size.is_none_or(|bytes| limit.is_far_above(bytes)) {
+        return Ok(None);
+    }
+    let against = match &opened.against {
+        Some(inputs) => measure_rows(inputs, &opened.extra_of_given, settings, true)?,
+        None => Some(MeasuredRows::default()),
+    };
+    let are_sources = opened.against.is_none() && settings.index.is_none();
+    let own = measure_rows(&opened.inputs, &opened.extra, settings, are_sources)?;
+    Ok(against.zip(own).map(|(against, own)| [against, own]))
+}
+
+fn measure_rows(
+    inputs: &InputSet,
+    extra: &ExtraFields,
+    settings: &PassageRunSettings,
+    are_sources: bool,
+) -> Result<Option<MeasuredRows>> {
+    let Some(documents) = inputs.expected_rows()? else {
+        return Ok(None);
+    };
+    let tokenizer = SpanTokenizer::new(&settings.recipe);
+    let mut winnower = Winnower::new(settings.passages);
+    let (mut tokens, mut selected) = (SpannedTokens::default(), Vec::<SelectedGram>::new());
+    let (mut read, mut grams) = (ReadDocuments::default(), 0);
+    if let Some(block) = inputs.next_block()? {
+        inputs.parse_block(&block, &mut ParseScratch::default(), &mut |row| {
+            if let Ok(row) = row
+                && read.len() < MEASURED
+                && read.push_row(&row, extra).is_ok()
+                && are_sources
+            {
+                tokenizer.tokenize_text(row.text, &mut tokens)?;
+                winnower.select_grams(tokens.values(), &mut selected);
+                grams += selected.len();
+                if settings.passages.finds_reworded() {
+                    grams += tokens.len();
+                }
+            }
+            Ok(())
+        })?;
+    }
+    let count = read.len().max(1) as f64;
+    Ok(Some(MeasuredRows {
+        documents,
+        row_bytes: read.memory_bytes() as f64 / count,
+        grams: grams as f64 / count,
+    }))
+}

@@ -1,0 +1,441 @@
+//! The passages run: which documents share passages with which, and where.
+//!
+//! ```text
+//! read → tokens → winnowed grams → index          first reading, in blocks
+//! document → candidates → read both → passages     second reading, document by document
+//! ```
+//!
+//! The index holds the grams of the documents of `--against`, or of all documents without them. A document is
+//! searched for what it has from earlier documents, or from those of `--against`.
+//!
+//! A document is a row, or a file of text, Markdown, HTML, `.docx` or PDF. Positions are those of the file.
+//!
+//! Memory: the index (see [`PassageIndex`](lookalike::passages::PassageIndex)), for reworded passages the rare terms
+//! (see [`RareTermIndex`](lookalike::passages::RareTermIndex)), some 30 bytes and the id of each
+//! document, 256 MiB of texts, and 64 MiB of prepared sources per thread. With a limit of memory, an index that does not
+//! fit goes to a temporary file (see `gram_file`), with the same result.
+
+pub(in crate::run) mod cache;
+mod corpus;
+mod evaluation;
+mod gram_file;
+mod gram_index;
+mod memory_plan;
+mod report_data;
+mod search;
+pub(crate) mod settings;
+mod texts;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use lookalike::DocId;
+use lookalike::passages::Winnower;
+use lookalike::text::SpannedTokens;
+use lookalike_io::error::Result;
+use lookalike_io::ordered_results::OrderedResults;
+use lookalike_io::sink::{
+    ExtractedTextWriter, TableCell, TableColumn, TableWriter, check_output, commit_all,
+};
+use lookalike_io::source::ParseScratch;
+
+pub use evaluation::{PassageEvaluation, PassageFiles, evaluate_passages};
+pub use memory_plan::PassagePlan;
+pub use settings::{
+    BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
+    OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
+    parse_boilerplate_limit,
+};
+pub use texts::{PassageTableRow, TextDocument, TextPassages, find_passages_of_texts};
+
+use crate::index::indexed_passages::IndexedPassages;
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::rejected_rows::RejectedRows;
+use crate::run::report::{summary_to_json, write_report_file};
+use crate::run::settings::RunInputs;
+use corpus::PassageCorpus;
+use memory_plan::PassageMemory;
+use report_data::PassageReport;
+use search::{DocumentFindings, DocumentSearcher, PassageRow};
+
+/// Consecutive documents that one thread searches.
+const BATCH: usize = 16;
+
+/// Batches per thread that may wait for earlier ones.
+const MAX_WAITING: u64 = 64;
+
+/// Most frequent boilerplate that a summary shows.
+const EXAMPLES: usize = 3;
+
+/// Finds the passages that documents share with earlier ones, or with those of `--against`, and writes them as a
+/// table: by document and position, unless another order is set.
+///
+/// # Errors
+/// If something cannot be read or written, or if the settings contradict each other. The outputs are then
+/// unchanged.
+pub fn find_passages(
+    inputs: &RunInputs,
+    settings: &PassageRunSettings,
+    outputs: &PassageOutputs,
+    progress: &dyn ProgressListener,
+) -> Result<PassagesSummary> {
+    crate::threads::run_in_pool(settings.threads, || {
+        let wanted = WantedInMemory::default();
+        let finished = run_passages(inputs, settings, (outputs, wanted), progress)?;
+        Ok(finished.summary)
+    })
+}
+
+/// The results of a run beside its summary.
+#[derive(Debug, Clone, Copy, Default)]
+struct WantedInMemory {
+    /// `true` for the rows of the table.
+    rows: bool,
+    /// The report as a page, and the language in which it opens.
+    page: Option<Option<&'static str>>,
+}
+
+/// The result of a run.
+struct FinishedRun {
+    summary: PassagesSummary,
+    rows: Vec<PassageTableRow>,
+    page: Option<String>,
+}
+
+fn run_passages(
+    paths: &RunInputs,
+    settings: &PassageRunSettings,
+    (outputs, wanted): (&PassageOutputs, WantedInMemory),
+    progress: &dyn ProgressListener,
+) -> Result<FinishedRun> {
+    let started = Instant::now();
+    let disk = settings.index.as_deref().map(IndexedPassages::open_index);
+    let mut disk = disk.transpose()?;
+    let settings = &settings.with_index(disk.as_ref())?;
+    let memory = PassageMemory::for_run(paths, settings)?;
+    if let Some(disk) = &mut disk {
+        disk.keep_within(memory.index_bytes());
+    }
+    let reading = settings.reading_settings();
+    let opened = OpenInputs::new(paths, &reading)?;
+    let report = outputs.report.as_ref().map(|it| &it.target);
+    let tables = outputs.passages.iter().chain(&outputs.rejected);
+    for output in tables.chain(report) {
+        check_output(output, &opened.inputs)?;
+    }
+    let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
+    let reject = |inputs: &_, rows: &_| rejected.push_rows(inputs, rows);
+    let corpus = PassageCorpus::read_all(
+        &opened,
+        settings,
+        disk,
+        (&reading, memory),
+        &reject,
+        progress,
+    )?;
+    match &corpus.repeated_ids {
+        Some(repeated) if settings.strict => return Err(repeated.refuse_repeats(&reading)),
+        Some(repeated) => progress.repeated_ids(repeated),
+        None => {}
+    }
+    let texts = outputs.extracted.as_deref();
+    let texts = texts
+        .map(|directory| corpus.write_extracted_texts(directory))
+        .transpose()?;
+    let extracted_texts = texts.as_ref().map_or(0, ExtractedTextWriter::text_count);
+    let writer = PassageWriter::new(&corpus, (outputs, wanted), &opened)?;
+    let mut writer = writer.search_all(settings, progress)?;
+    let found = std::mem::take(&mut writer.found);
+    let report = writer.report.take();
+    let rows = std::mem::take(&mut writer.rows);
+    let table = writer.table.map(TableWriter::prepare_table).transpose()?;
+    let (rejected, bad_rows) = rejected.prepare_output()?;
+    let texts = texts.map(ExtractedTextWriter::prepare_texts);
+    let mut summary = PassagesSummary {
+        documents: corpus.rows.documents.len() as u64,
+        against: corpus.count_others() as u64,
+        passages: found.passages,
+        pairs: found.pairs,
+        copying: found.copying,
+        copied_tokens: found.copied_tokens,
+        tokens: found.tokens,
+        boilerplate: BoilerplateSummary {
+            max_documents: corpus.max_documents,
+            grams: corpus.index.boilerplate_grams().len() as u64,
+            documents: found.with_boilerplate,
+            examples: describe_boilerplate(&corpus)?,
+        },
+        longest: found.longest.into_iter().map(|(_, it)| it).collect(),
+        most_copied: found.most_copied.into_iter().map(|(_, it)| it).collect(),
+        repeated_ids: corpus.repeated_ids.as_ref().map_or(0, |it| it.documents),
+        rejected,
+        unreadable_files: corpus.unreadable_files,
+        extracted_texts,
+        bytes: corpus.rows.documents.bytes + corpus.rows.against.bytes,
+        index_bytes: corpus.index_bytes() as u64,
+        spilled: corpus.spilled_runs(),
+        seconds: started.elapsed().as_secs_f64(),
+        min_words: settings.passages.min_words(),
+        recipe: settings.recipe.name.clone(),
+        recipe_id: settings.recipe.recipe_id().to_string(),
+    };
+    let told = (summary_to_json(&summary), summary.pairs);
+    let written = outputs.report.as_ref().map(|it| &*it.written);
+    let data = report.map(|it| it.collect_data(&corpus, told, written.unwrap_or_default()));
+    let data = data.transpose()?;
+    let page = wanted.page.zip(data.as_ref());
+    let page = page.map(|(language, data)| data.render_page(language));
+    let report = outputs.report.as_ref().zip(data);
+    let report = report.map(|(wanted, data)| write_report_file("passages", wanted, data));
+    let files = table.into_iter().chain(bad_rows).chain(texts);
+    commit_all(files.chain(report.transpose()?))?;
+    summary.seconds = started.elapsed().as_secs_f64();
+    Ok(FinishedRun {
+        summary,
+        rows,
+        page,
+    })
+}
+
+/// Counts of a run, and the first passages and pairs of its rankings, each with its place among all.
+#[derive(Default)]
+struct FoundPassages {
+    passages: u64,
+    pairs: u64,
+    copying: u64,
+    copied_tokens: u64,
+    tokens: u64,
+    with_boilerplate: u64,
+    longest: Vec<(u64, DescribedPassage)>,
+    most_copied: Vec<(u64, CopiedPair)>,
+}
+
+struct PassageWriter<'a> {
+    corpus: &'a PassageCorpus<'a>,
+    table: Option<TableWriter>,
+    /// Rows that wait for the end of the search, if they are ranked, and their bytes.
+    ranked: Vec<PassageRow>,
+    ranked_bytes: usize,
+    /// Rows for the caller, if it wants them.
+    rows: Vec<PassageTableRow>,
+    wants_rows: bool,
+    /// The data of the report, if one is wanted.
+    report: Option<PassageReport>,
+    found: FoundPassages,
+}
+
+const COLUMNS: [TableColumn<'static>; 9] = [
+    TableColumn::Text("document"),
+    TableColumn::Text("source"),
+    TableColumn::Integer("start"),
+    TableColumn::Integer("end"),
+    TableColumn::Integer("source_start"),
+    TableColumn::Integer("source_end"),
+    TableColumn::Integer("length"),
+    TableColumn::Number("similarity"),
+    TableColumn::Text("kind"),
+];
+
+impl<'a> PassageWriter<'a> {
+    fn new(
+        corpus: &'a PassageCorpus<'a>,
+        (outputs, wanted): (&PassageOutputs, WantedInMemory),
+        opened: &OpenInputs,
+    ) -> Result<Self> {
+        let table = outputs.passages.as_ref();
+        let table = table.map(|it| TableWriter::create_table(it, &COLUMNS, Some(&opened.inputs)));
+        Ok(Self {
+            corpus,
+            table: table.transpose()?,
+            ranked: Vec::new(),
+            ranked_bytes: 0,
+            rows: Vec::new(),
+            wants_rows: wanted.rows,
+            report: (outputs.report.is_some() || wanted.page.is_some())
+                .then(PassageReport::default),
+            found: FoundPassages::default(),
+        })
+    }
+
+    /// Searches all documents on all threads, and writes their passages in order.
+    fn search_all(
+        mut self,
+        settings: &PassageRunSettings,
+        progress: &dyn ProgressListener,
+    ) -> Result<Self> {
+        let corpus = self.corpus;
+        let documents: Vec<u32> = corpus.searched_documents().collect();
+        progress.begin_stage(RunStage::Decide, Some(documents.len() as u64));
+        let min_described = AtomicUsize::new(0);
+        let next_batch = AtomicUsize::new(0);
+        let mut done = 0;
+        let receive = |findings: Vec<DocumentFindings>| {
+            done += findings.len() as u64;
+            progress.advance_stage(done);
+            let mut findings = findings.into_iter();
+            findings.try_for_each(|it| self.add_findings(it, settings, &min_described))
+        };
+        let waiting = MAX_WAITING * rayon::current_num_threads() as u64;
+        let ordered = OrderedResults::new(receive, waiting);
+        rayon::broadcast(|_| {
+            ordered.run_worker(|| {
+                let mut searcher = DocumentSearcher::new(
+                    corpus,
+                    settings.passages,
+                    settings.offsets,
+                    &min_described,
+                );
+                while !ordered.is_stopped() {
+                    let at = next_batch.fetch_add(1, Ordering::Relaxed);
+                    let Some(batch) = documents.chunks(BATCH).nth(at) else {
+                        break;
+                    };
+                    let findings = batch.iter().map(|&it| searcher.search_document(DocId(it)));
+                    ordered.finish_result(at as u64, findings.collect::<Result<_>>()?)?;
+                }
+                Ok(())
+            });
+        });
+        ordered.into_receiver().map(drop)?;
+        rank_rows(&mut self.ranked, settings.order);
+        for row in std::mem::take(&mut self.ranked) {
+            self.write_row(&row)?;
+        }
+        Ok(self)
+    }
+
+    fn add_findings(
+        &mut self,
+        findings: DocumentFindings,
+        settings: &PassageRunSettings,
+        min_described: &AtomicUsize,
+    ) -> Result<()> {
+        if let Some(report) = &mut self.report {
+            report.add_findings(&findings);
+        }
+        let found = &mut self.found;
+        let base = found.passages;
+        for (row, described) in findings.described {
+            let place = (base + row as u64, described);
+            insert_ranked(&mut found.longest, place, settings.described, |it| {
+                it.length
+            });
+        }
+        for (at, pair) in findings.pairs.iter().enumerate() {
+            let place = (found.pairs + at as u64, pair.clone());
+            insert_ranked(&mut found.most_copied, place, settings.described, |it| {
+                it.copied
+            });
+        }
+        if found.longest.len() == settings.described {
+            let least = found.longest.last().map_or(usize::MAX, |it| it.1.length);
+            min_described.store(least, Ordering::Relaxed);
+        }
+        found.passages += findings.rows.len() as u64;
+        found.pairs += findings.pairs.len() as u64;
+        found.copying += u64::from(!findings.rows.is_empty());
+        found.copied_tokens += findings.copied as u64;
+        found.tokens += findings.tokens as u64;
+        found.with_boilerplate += u64::from(findings.has_boilerplate);
+        match settings.order {
+            PassageOrder::Position => findings.rows.iter().try_for_each(|row| self.write_row(row)),
+            PassageOrder::Longest | PassageOrder::Copied => {
+                self.ranked_bytes += findings
+                    .rows
+                    .iter()
+                    .map(PassageRow::memory_bytes)
+                    .sum::<usize>();
+                self.ranked.extend(findings.rows);
+                let memory = self.corpus.memory;
+                memory.check_ranked(self.ranked.len(), self.ranked_bytes)
+            }
+        }
+    }
+
+    fn write_row(&mut self, row: &PassageRow) -> Result<()> {
+        if self.wants_rows {
+            self.rows.push(PassageTableRow::new(row));
+        }
+        let Some(table) = &mut self.table else {
+            return Ok(());
+        };
+        let [document, source] = &row.ids;
+        let number = |value: usize| TableCell::Integer(value as u64);
+        table.push_row(&[
+            TableCell::Text(document),
+            TableCell::Text(source),
+            number(row.place.start),
+            number(row.place.end),
+            number(row.source_place.start),
+            number(row.source_place.end),
+            number(row.length),
+            TableCell::Number(row.similarity),
+            TableCell::Text(row.kind),
+        ])
+    }
+}
+
+/// Inserts an entry into a ranking, largest first and earliest first of equal ones, and keeps the first `most`.
+fn insert_ranked<T>(
+    ranking: &mut Vec<(u64, T)>,
+    entry: (u64, T),
+    most: usize,
+    size: impl Fn(&T) -> usize,
+) {
+    let key = |it: &(u64, T)| (std::cmp::Reverse(size(&it.1)), it.0);
+    let at = ranking.partition_point(|it| key(it) < key(&entry));
+    ranking.insert(at, entry);
+    ranking.truncate(most);
+}
+
+/// Sorts rows by an order; rows of equal rank stay in the order of their positions.
+fn rank_rows(rows: &mut [PassageRow], order: PassageOrder) {
+    match order {
+        PassageOrder::Position => {}
+        PassageOrder::Longest => rows.sort_by_key(|it| std::cmp::Reverse(it.length)),
+        PassageOrder::Copied => {
+            rows.sort_by_key(|it| (std::cmp::Reverse(it.copied), it.document, it.source));
+        }
+    }
+}
+
+/// Characters of a boilerplate gram that a summary shows.
+const EXAMPLE_CHARACTERS: usize = 60;
+
+/// Returns the text of a gram on one line, without long runs of signs between its words.
+fn shorten_example(text: &str) -> String {
+    let mut words = text.split_whitespace();
+    let shown: Vec<&str> = words
+        .by_ref()
+        .filter(|word| word.chars().any(char::is_alphanumeric))
+        .collect();
+    let shown = shown.join(" ");
+    match shown.char_indices().nth(EXAMPLE_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
+    }
+}
+
+/// Returns the text of the most frequent boilerplate grams.
+fn describe_boilerplate(corpus: &PassageCorpus<'_>) -> Result<Vec<BoilerplateExample>> {
+    let mut grams = corpus.index.boilerplate_grams();
+    grams.sort_by_key(|it| (std::cmp::Reverse(it.documents), it.first, it.hash));
+    grams.truncate(EXAMPLES);
+    let (mut parse, mut tokens) = (ParseScratch::default(), SpannedTokens::default());
+    let (mut winnower, mut selected) = (Winnower::new(corpus.indexed), Vec::new());
+    let mut examples = Vec::new();
+    for gram in grams {
+        let source = corpus.indexed_source(gram.first);
+        let reread = corpus.reread_source(source, &mut parse, &mut tokens)?;
+        winnower.select_grams(tokens.values(), &mut selected);
+        let place = selected.iter().find(|it| it.hash == gram.hash);
+        examples.extend(place.map(|it| BoilerplateExample {
+            text: shorten_example(
+                &reread.text()[tokens.byte_range(it.start as usize..it.end as usize)],
+            ),
+            documents: gram.documents,
+        }));
+    }
+    Ok(examples)
+}

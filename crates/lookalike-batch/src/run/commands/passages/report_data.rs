@@ -1,0 +1,284 @@
+//! The report of a passages run: which documents have text from elsewhere, how much, and where.
+//!
+//! Figures of pairs are kept for the pairs with the most copied text, at most [`PAIRS`] of them. The texts of the first
+//! of these are shown within a budget of bytes. Totals of the summary count everything.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use lookalike::DocId;
+use lookalike::text::SpannedTokens;
+use lookalike_io::error::Result;
+use lookalike_io::source::ParseScratch;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::run::commands::passages::corpus::PassageCorpus;
+use crate::run::commands::passages::search::DocumentFindings;
+use crate::run::report::budgets::NameBudget;
+use crate::run::report::render_report;
+
+/// Pairs with figures.
+const PAIRS: usize = 50_000;
+
+/// Bytes of texts that are shown, and of their passages.
+const SHOWN_BYTES: usize = 12_000_000;
+
+/// Bytes of a passage, about.
+const PASSAGE_BYTES: usize = 60;
+
+/// Characters of a text that are shown.
+const TEXT_CHARACTERS: usize = 60_000;
+
+/// A document and a source of it.
+struct ReportedPair {
+    document: DocId,
+    source: DocId,
+    ids: [Arc<str>; 2],
+    /// Words and characters of the document, and those of them that lie in passages of any source.
+    tokens: usize,
+    covered: usize,
+    /// Words and characters that lie in passages of this source.
+    copied: usize,
+    share: f64,
+    source_share: f64,
+    passages: Vec<ReportedPassage>,
+}
+
+struct ReportedPassage {
+    /// Bytes of both texts.
+    bytes: [Range<usize>; 2],
+    length: usize,
+    similarity: f64,
+    kind: &'static str,
+}
+
+/// Collects pairs while documents are searched.
+#[derive(Default)]
+pub(super) struct PassageReport {
+    pairs: Vec<ReportedPair>,
+}
+
+/// The data of the page.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct PassageData {
+    summary: Value,
+    written: Vec<(String, String)>,
+    /// Pairs as columns, those with the most copied text first.
+    pairs: PairColumns,
+    texts: TextColumns,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct PairColumns {
+    /// All pairs, listed or not.
+    total: u64,
+    document: Vec<String>,
+    source: Vec<String>,
+    tokens: Vec<usize>,
+    /// Words and characters of the document in passages of any source.
+    covered: Vec<usize>,
+    copied: Vec<usize>,
+    share: Vec<f64>,
+    source_share: Vec<f64>,
+    passages: Vec<usize>,
+    longest: Vec<usize>,
+    /// Numbers of both texts, or −1.
+    document_text: Vec<i64>,
+    source_text: Vec<i64>,
+    /// Of pairs with texts.
+    marks: Vec<Vec<PassageMark>>,
+}
+
+/// Start and end of a passage in both texts in UTF-16 units, its length, similarity and kind.
+type PassageMark = (usize, usize, usize, usize, usize, f64, &'static str);
+
+#[derive(Debug, Default, Serialize)]
+struct TextColumns {
+    text: Vec<String>,
+    characters: Vec<usize>,
+}
+
+impl PassageReport {
+    /// Adds the passages of a document.
+    pub(super) fn add_findings(&mut self, findings: &DocumentFindings) {
+        let of_sources = findings.rows.chunk_by(|a, b| a.source == b.source);
+        for (rows, figures) in of_sources.zip(&findings.pairs) {
+            self.pairs.push(ReportedPair {
+                document: rows[0].document,
+                source: rows[0].source,
+                ids: rows[0].ids.clone(),
+                tokens: findings.tokens,
+                covered: findings.copied,
+                copied: figures.copied,
+                share: figures.share,
+                source_share: figures.source_share,
+                passages: rows
+                    .iter()
+                    .map(|row| ReportedPassage {
+                        bytes: row.bytes.clone(),
+                        length: row.length,
+                        similarity: row.similarity,
+                        kind: row.kind,
+                    })
+                    .collect(),
+            });
+        }
+        if self.pairs.len() > 2 * PAIRS {
+            self.keep_most_copied();
+        }
+    }
+
+    fn keep_most_copied(&mut self) {
+        self.pairs
+            .sort_by_key(|it| (Reverse(it.copied), it.document, it.source));
+        self.pairs.truncate(PAIRS);
+    }
+
+    /// Returns the data of the page. `written` are the other outputs of the run: role and path.
+    ///
+    /// # Errors
+    /// If a document cannot be read again.
+    pub(super) fn collect_data(
+        mut self,
+        corpus: &PassageCorpus<'_>,
+        summary: (Value, u64),
+        written: &[(String, String)],
+    ) -> Result<PassageData> {
+        self.keep_most_copied();
+        let mut data = PassageData {
+            summary: summary.0,
+            written: written.to_vec(),
+            ..PassageData::default()
+        };
+        data.pairs.total = summary.1;
+        let mut shown = ShownDocuments::new(corpus);
+        let mut names = NameBudget::default();
+        for pair in &self.pairs {
+            if !names.takes_names(&pair.ids) {
+                break;
+            }
+            let texts = shown.show_pair(pair, &mut data.texts)?;
+            data.pairs.push_pair(pair, texts, &data.texts);
+        }
+        Ok(data)
+    }
+}
+
+impl PassageData {
+    /// Returns the page. `language` is that in which it opens; `None` leaves it to the browser.
+    pub(super) fn render_page(&self, language: Option<&'static str>) -> String {
+        render_report("passages", language, self)
+    }
+}
+
+impl PairColumns {
+    fn push_pair(&mut self, pair: &ReportedPair, texts: Option<[usize; 2]>, columns: &TextColumns) {
+        let [document, source] = &pair.ids;
+        self.document.push(NameBudget::shorten(document));
+        self.source.push(NameBudget::shorten(source));
+        self.tokens.push(pair.tokens);
+        self.covered.push(pair.covered);
+        self.copied.push(pair.copied);
+        self.share.push(pair.share);
+        self.source_share.push(pair.source_share);
+        self.passages.push(pair.passages.len());
+        let lengths = pair.passages.iter().map(|it| it.length);
+        self.longest.push(lengths.max().unwrap_or(0));
+        let number = |side: usize| texts.map_or(-1, |it| it[side] as i64);
+        self.document_text.push(number(0));
+        self.source_text.push(number(1));
+        let marks = texts.map(|numbers| {
+            let both = numbers.map(|number| &*columns.text[number]);
+            pair.mark_passages(both)
+        });
+        self.marks.push(marks.unwrap_or_default());
+    }
+}
+
+impl ReportedPair {
+    /// Returns the passages that lie in what is shown of both texts.
+    fn mark_passages(
+        &self,
+        texts: [&str; 2],
+    ) -> Vec<(usize, usize, usize, usize, usize, f64, &'static str)> {
+        let units = |text: &str, byte: usize| text.get(..byte).map(|it| it.encode_utf16().count());
+        let mark = |passage: &ReportedPassage| {
+            let [document, source] = &passage.bytes;
+            Some((
+                units(texts[0], document.start)?,
+                units(texts[0], document.end)?,
+                units(texts[1], source.start)?,
+                units(texts[1], source.end)?,
+                passage.length,
+                passage.similarity,
+                passage.kind,
+            ))
+        };
+        self.passages.iter().filter_map(mark).collect()
+    }
+}
+
+/// Texts read again, within the budget of bytes.
+struct ShownDocuments<'a> {
+    corpus: &'a PassageCorpus<'a>,
+    parse: ParseScratch,
+    tokens: SpannedTokens,
+    /// Number of the text of a searched document, and of a source.
+    numbers: [HashMap<DocId, usize>; 2],
+    bytes: usize,
+}
+
+impl<'a> ShownDocuments<'a> {
+    fn new(corpus: &'a PassageCorpus<'a>) -> Self {
+        Self {
+            corpus,
+            parse: ParseScratch::default(),
+            tokens: SpannedTokens::default(),
+            numbers: Default::default(),
+            bytes: 0,
+        }
+    }
+
+    /// Returns the numbers of both texts; `None` if the budget is spent.
+    fn show_pair(
+        &mut self,
+        pair: &ReportedPair,
+        columns: &mut TextColumns,
+    ) -> Result<Option<[usize; 2]>> {
+        if self.bytes > SHOWN_BYTES {
+            return Ok(None);
+        }
+        self.bytes += PASSAGE_BYTES * pair.passages.len();
+        let document = self.show_text(0, pair.document, columns)?;
+        let source = self.show_text(1, pair.source, columns)?;
+        Ok(Some([document, source]))
+    }
+
+    fn show_text(
+        &mut self,
+        side: usize,
+        document: DocId,
+        columns: &mut TextColumns,
+    ) -> Result<usize> {
+        if let Some(&number) = self.numbers[side].get(&document) {
+            return Ok(number);
+        }
+        let (parse, tokens) = (&mut self.parse, &mut self.tokens);
+        let reread = match side {
+            0 => self.corpus.reread_document(document, parse, tokens)?,
+            _ => self.corpus.reread_source(document, parse, tokens)?,
+        };
+        let text = reread.text();
+        let end = text.char_indices().nth(TEXT_CHARACTERS);
+        let shown = &text[..end.map_or(text.len(), |(end, _)| end)];
+        let number = columns.text.len();
+        self.bytes += NameBudget::count_bytes(shown);
+        columns.text.push(shown.to_owned());
+        columns.characters.push(text.chars().count());
+        self.numbers[side].insert(document, number);
+        Ok(number)
+    }
+}

@@ -1,0 +1,325 @@
+//! The second reading: every document beside the sources that its grams name.
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lookalike::DocId;
+use lookalike::passages::{
+    Passage, PassageCandidate, PassageFinder, PassageSettings, PassageSource, PlaceIndex,
+    SelectedGram, Winnower, count_covered, to_visible_characters,
+};
+use lookalike::text::SpannedTokens;
+use lookalike_io::documents::ExtractedText;
+use lookalike_io::error::Result;
+use lookalike_io::source::ParseScratch;
+
+use crate::run::commands::passages::cache::DocumentCache;
+use crate::run::commands::passages::corpus::{PassageCorpus, RereadText};
+use crate::run::commands::passages::settings::{CopiedPair, DescribedPassage, OffsetUnit};
+use crate::shared_passages::{file_bytes, file_characters, file_line, round_share};
+
+/// Characters of a text that a summary shows.
+const SHOWN_CHARACTERS: usize = 2000;
+
+/// A row of the table of passages.
+#[derive(Debug, Clone)]
+pub(super) struct PassageRow {
+    pub(super) document: DocId,
+    pub(super) source: DocId,
+    pub(super) ids: [Arc<str>; 2],
+    /// Positions in the document, in the unit of the run.
+    pub(super) place: Range<usize>,
+    pub(super) source_place: Range<usize>,
+    /// Bytes of both texts as they are compared.
+    pub(super) bytes: [Range<usize>; 2],
+    pub(super) length: usize,
+    pub(super) similarity: f64,
+    pub(super) kind: &'static str,
+    /// Words and characters of the document that lie in passages of this source.
+    pub(super) copied: usize,
+}
+
+impl PassageRow {
+    /// Returns the bytes of memory, with twice the room of the row, because lists of rows grow.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let ids = self.ids.iter().map(|id| id.len()).sum::<usize>();
+        2 * size_of::<Self>() + ids
+    }
+}
+
+/// The passages of one document.
+#[derive(Debug, Default)]
+pub(super) struct DocumentFindings {
+    pub(super) rows: Vec<PassageRow>,
+    pub(super) pairs: Vec<CopiedPair>,
+    /// Passages that may be among the longest of the run, each with its row.
+    pub(super) described: Vec<(usize, DescribedPassage)>,
+    pub(super) tokens: usize,
+    pub(super) copied: usize,
+    pub(super) has_boilerplate: bool,
+}
+
+/// A source with all that is needed of it.
+struct CachedSource {
+    reread: Arc<RereadText>,
+    tokens: SpannedTokens,
+    places: PlaceIndex,
+    prepared: PassageSource,
+}
+
+impl CachedSource {
+    /// Returns the bytes of memory.
+    fn memory_bytes(&self) -> usize {
+        16 * self.tokens.len() + self.prepared.memory_bytes() + 200
+    }
+}
+
+/// Searches documents on one thread.
+pub(super) struct DocumentSearcher<'a> {
+    corpus: &'a PassageCorpus<'a>,
+    offsets: OffsetUnit,
+    /// Passages shorter than this are not described.
+    min_described: &'a AtomicUsize,
+    winnower: Winnower,
+    finder: PassageFinder,
+    parse: ParseScratch,
+    tokens: SpannedTokens,
+    selected: Vec<SelectedGram>,
+    candidates: Vec<PassageCandidate>,
+    cache: DocumentCache<Rc<CachedSource>>,
+    settings: PassageSettings,
+}
+
+impl<'a> DocumentSearcher<'a> {
+    pub(super) fn new(
+        corpus: &'a PassageCorpus<'a>,
+        settings: PassageSettings,
+        offsets: OffsetUnit,
+        min_described: &'a AtomicUsize,
+    ) -> Self {
+        Self {
+            corpus,
+            offsets,
+            min_described,
+            winnower: Winnower::new(corpus.indexed),
+            finder: PassageFinder::new(settings),
+            parse: ParseScratch::default(),
+            tokens: SpannedTokens::default(),
+            selected: Vec::new(),
+            candidates: Vec::new(),
+            cache: DocumentCache::new(corpus.memory.source_bytes()),
+            settings,
+        }
+    }
+
+    /// Finds the passages of a document in all of its sources.
+    pub(super) fn search_document(&mut self, document: DocId) -> Result<DocumentFindings> {
+        let corpus = self.corpus;
+        let reread = corpus.reread_document(document, &mut self.parse, &mut self.tokens)?;
+        self.winnower
+            .select_grams(self.tokens.values(), &mut self.selected);
+        let boilerplate = corpus
+            .index
+            .find_candidates(&self.selected, &mut self.candidates)?;
+        let mut findings = DocumentFindings {
+            tokens: self.tokens.len(),
+            has_boilerplate: boilerplate > 0,
+            ..DocumentFindings::default()
+        };
+        let sources = self.list_candidates()?;
+        let sources = sources.into_iter().map(|it| corpus.indexed_source(it));
+        let sources: Vec<DocId> = sources
+            .filter(|&source| corpus.may_copy(document, source))
+            .collect();
+        if sources.is_empty() {
+            return Ok(findings);
+        }
+        self.finder.set_document(self.tokens.values());
+        let places = PlaceIndex::new(reread.extracted.original_text());
+        let mut covered = Vec::new();
+        for source in sources {
+            let prepared = self.prepare_source(source)?;
+            let passages = self.finder.find_passages(&prepared.prepared);
+            if passages.is_empty() {
+                continue;
+            }
+            passages
+                .iter()
+                .for_each(|it| covered.push(it.document.clone()));
+            let sides = [
+                TextSide::new(document, &reread, &self.tokens, &places),
+                TextSide::new(source, &prepared.reread, &prepared.tokens, &prepared.places),
+            ];
+            self.add_pair(sides, &passages, &mut findings);
+        }
+        findings.copied = count_covered(covered);
+        Ok(findings)
+    }
+
+    /// Returns the candidates by grams, and by rare terms if reworded passages are found, ascending.
+    fn list_candidates(&self) -> Result<Vec<u32>> {
+        let mut candidates: Vec<u32> = self.candidates.iter().map(|it| it.document).collect();
+        if let Some(terms) = &self.corpus.rare_terms {
+            candidates.extend(terms.find_candidates(self.tokens.values())?);
+            candidates.sort_unstable();
+            candidates.dedup();
+        }
+        Ok(candidates)
+    }
+
+    fn prepare_source(&mut self, document: DocId) -> Result<Rc<CachedSource>> {
+        if let Some(known) = self.cache.find_value(document) {
+            return Ok(known);
+        }
+        let mut tokens = SpannedTokens::default();
+        let reread = self
+            .corpus
+            .reread_source(document, &mut self.parse, &mut tokens)?;
+        let source = Rc::new(CachedSource {
+            places: PlaceIndex::new(reread.extracted.original_text()),
+            prepared: PassageSource::new(tokens.values(), self.settings),
+            reread,
+            tokens,
+        });
+        self.cache
+            .add_value(document, Rc::clone(&source), source.memory_bytes());
+        Ok(source)
+    }
+
+    /// Adds the passages of one document and one source.
+    fn add_pair(
+        &self,
+        [document, source]: [TextSide<'_>; 2],
+        passages: &[Passage],
+        findings: &mut DocumentFindings,
+    ) {
+        let pair = describe_pair(&document, &source, passages);
+        for passage in passages {
+            let bytes = document.byte_range(&passage.document);
+            let source_bytes = source.byte_range(&passage.source);
+            let row = PassageRow {
+                document: document.id,
+                source: source.id,
+                ids: [Arc::clone(document.name), Arc::clone(source.name)],
+                place: document.offsets(&bytes, self.offsets),
+                source_place: source.offsets(&source_bytes, self.offsets),
+                bytes: [bytes.clone(), source_bytes.clone()],
+                length: passage.document.len(),
+                similarity: round_share(passage.similarity()),
+                kind: passage.kind.kind_name(),
+                copied: pair.copied,
+            };
+            if row.length >= self.min_described.load(Ordering::Relaxed) {
+                let described = DescribedPassage {
+                    document: pair.document.clone(),
+                    source: pair.source.clone(),
+                    line: document.line_number(&bytes),
+                    source_line: source.line_number(&source_bytes),
+                    length: row.length,
+                    similarity: row.similarity,
+                    kind: row.kind,
+                    text: cut_text(&document.text()[bytes]),
+                    source_text: cut_text(&source.text()[source_bytes]),
+                };
+                findings.described.push((findings.rows.len(), described));
+            }
+            findings.rows.push(row);
+        }
+        findings.pairs.push(pair);
+    }
+}
+
+fn describe_pair(
+    document: &TextSide<'_>,
+    source: &TextSide<'_>,
+    passages: &[Passage],
+) -> CopiedPair {
+    let copied = count_covered(passages.iter().map(|it| it.document.clone()).collect());
+    let of_source = count_covered(passages.iter().map(|it| it.source.clone()).collect());
+    let share = |part: usize, side: &TextSide<'_>| {
+        round_share(part as f64 / side.tokens.len().max(1) as f64)
+    };
+    CopiedPair {
+        document: document.name.to_string(),
+        source: source.name.to_string(),
+        passages: passages.len() as u64,
+        copied,
+        share: share(copied, document),
+        source_share: share(of_source, source),
+        longest: passages
+            .iter()
+            .map(|it| it.document.len())
+            .max()
+            .unwrap_or(0),
+    }
+}
+
+/// One text of a pair, and how places in it are counted.
+struct TextSide<'t> {
+    id: DocId,
+    name: &'t Arc<str>,
+    extracted: &'t ExtractedText,
+    tokens: &'t SpannedTokens,
+    /// Places of the original text.
+    places: &'t PlaceIndex,
+}
+
+impl<'t> TextSide<'t> {
+    fn new(
+        id: DocId,
+        reread: &'t RereadText,
+        tokens: &'t SpannedTokens,
+        places: &'t PlaceIndex,
+    ) -> Self {
+        Self {
+            id,
+            name: &reread.id,
+            extracted: &reread.extracted,
+            tokens,
+            places,
+        }
+    }
+
+    fn text(&self) -> &str {
+        &self.extracted.text
+    }
+
+    fn byte_range(&self, tokens: &Range<usize>) -> Range<usize> {
+        to_visible_characters(self.text(), self.tokens.byte_range(tokens.clone()))
+    }
+
+    /// Returns the positions of a range of the text in the file.
+    fn offsets(&self, bytes: &Range<usize>, unit: OffsetUnit) -> Range<usize> {
+        match unit {
+            OffsetUnit::Bytes => file_bytes(self.extracted, bytes),
+            OffsetUnit::Characters => file_characters(self.extracted, self.places, bytes),
+        }
+    }
+
+    /// Returns the line of the file in which a range of the text begins.
+    fn line_number(&self, bytes: &Range<usize>) -> usize {
+        file_line(self.extracted, self.places, bytes)
+    }
+}
+
+/// Returns the beginning of a text that a summary shows.
+fn cut_text(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..to_visible_characters(text, 0..end).end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_at_whole_characters() {
+        assert_eq!(cut_text("船"), "船");
+        let cut = cut_text(&"e\u{301}".repeat(1500));
+        assert_eq!(cut, "e\u{301}".repeat(1000) + "…");
+    }
+}

@@ -1,0 +1,344 @@
+//! Settings and summary of a passages run.
+
+use std::path::PathBuf;
+
+use lookalike::Recipe;
+use lookalike::passages::PassageSettings;
+use lookalike_io::error::{Error, Result};
+use lookalike_io::sink::OutputTarget;
+use lookalike_io::source::ReadOptions;
+use serde::Serialize;
+
+use crate::index::indexed_passages::IndexedPassages;
+use crate::match_options::OptionSpelling;
+use crate::memory::MemoryLimit;
+use crate::run::commands::summary::SpilledRuns;
+use crate::run::report::ReportOutput;
+use crate::run::settings::{RunSettings, RunWindow};
+
+/// In how many documents a gram may be before it counts as boilerplate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum BoilerplateLimit {
+    /// 20 documents, or one in a thousand if that is more.
+    #[default]
+    Usual,
+    /// This many documents, from 1.
+    Documents(u32),
+    /// This share of the documents, above 0 and at most 1; at least one document.
+    Share(f64),
+    /// No limit.
+    Unlimited,
+}
+
+impl BoilerplateLimit {
+    /// Returns the largest number of documents of a corpus that may share a gram; `None` without a limit.
+    pub fn max_documents(self, documents: usize) -> Option<u32> {
+        let share = |share: f64| (documents as f64 * share).clamp(1.0, f64::from(u32::MAX)) as u32;
+        match self {
+            Self::Usual => Some(share(0.001).max(20)),
+            Self::Documents(most) => Some(most),
+            Self::Share(part) => Some(share(part)),
+            Self::Unlimited => None,
+        }
+    }
+}
+
+/// Parses the value of `--max-documents`: a number of documents, a percentage such as `0.5%`, or `none`.
+///
+/// # Errors
+/// If the text is none of these. The message is a phrase that can follow the text.
+pub fn parse_boilerplate_limit(text: &str) -> Result<BoilerplateLimit, String> {
+    let wanted = "give a number of documents from 1, a percentage above 0 and up to 100 such as 0.5%, or none";
+    if text == "none" {
+        return Ok(BoilerplateLimit::Unlimited);
+    }
+    let limit = match text.strip_suffix('%') {
+        Some(percent) => percent
+            .parse()
+            .ok()
+            .filter(|percent| *percent > 0.0 && *percent <= 100.0)
+            .map(|percent: f64| BoilerplateLimit::Share(percent / 100.0)),
+        None => text
+            .parse()
+            .ok()
+            .filter(|most| *most > 0)
+            .map(BoilerplateLimit::Documents),
+    };
+    limit.ok_or_else(|| wanted.to_owned())
+}
+
+/// The unit of positions in the table of passages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OffsetUnit {
+    /// Characters (code points).
+    #[default]
+    Characters,
+    /// Bytes of UTF-8, into which other encodings are converted.
+    Bytes,
+}
+
+impl OffsetUnit {
+    /// All units.
+    pub const ALL: [Self; 2] = [Self::Characters, Self::Bytes];
+
+    /// Returns the name by which users choose it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Characters => "characters",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
+/// The order of the table of passages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PassageOrder {
+    /// By document, by source, and by position.
+    #[default]
+    Position,
+    /// The longest passages first.
+    Longest,
+    /// First the documents that have most text of one source.
+    Copied,
+}
+
+impl PassageOrder {
+    /// All orders.
+    pub const ALL: [Self; 3] = [Self::Position, Self::Longest, Self::Copied];
+
+    /// Returns the name by which users choose it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Position => "position",
+            Self::Longest => "longest",
+            Self::Copied => "copied",
+        }
+    }
+}
+
+/// Settings of a passages run.
+#[derive(Debug, Clone)]
+pub struct PassageRunSettings {
+    /// Its normalisation determines which tokens are equal. Its other steps have no effect.
+    pub recipe: Recipe,
+    /// How long a passage must be.
+    pub passages: PassageSettings,
+    /// In how many documents a gram may be.
+    pub max_documents: BoilerplateLimit,
+    /// Options of reading. The run fills `fields.extra` itself.
+    pub read: ReadOptions,
+    /// A field with the time of a document. The source of a passage is the earlier document.
+    pub time: Option<String>,
+    /// Largest difference in time between two documents that are compared, in seconds; needs `time`.
+    pub window: Option<f64>,
+    /// A field that must have equal values in both documents.
+    pub within: Option<String>,
+    /// An index on disk whose texts are the possible sources, instead of other documents.
+    pub index: Option<PathBuf>,
+    /// The unit of positions. Those in a document file are of the file, or of the extracted text of `.docx` and PDF.
+    pub offsets: OffsetUnit,
+    /// The order of the table.
+    pub order: PassageOrder,
+    /// Number of passages and of pairs of documents that the summary describes.
+    pub described: usize,
+    /// Number of threads, from 1.
+    pub threads: usize,
+    /// `true` to stop at the first bad row.
+    pub strict: bool,
+    /// Limit on the memory of the process; `None` keeps everything in memory. The result does not depend on it.
+    pub memory: Option<MemoryLimit>,
+    /// The spelling of these settings in messages.
+    pub spelling: OptionSpelling,
+}
+
+impl PassageRunSettings {
+    /// Returns the settings for an index: its recipe, and passages that are at least as long as it can find.
+    pub(super) fn with_index(&self, index: Option<&IndexedPassages>) -> Result<Self> {
+        let Some(index) = index else {
+            return Ok(self.clone());
+        };
+        if self.passages.finds_reworded() {
+            return Err(Error::usage_error(
+                "an index of passages knows runs of words only, and no reworded passages: give the sources themselves, \
+                 or leave the reworded ones out"
+                    .to_owned(),
+            ));
+        }
+        let (least, wanted) = (
+            index.passage_settings().min_words(),
+            self.passages.min_words(),
+        );
+        if wanted < least {
+            return Err(Error::usage_error(format!(
+                "the index finds passages of at least {least} words, not of {wanted}: build it for shorter ones"
+            )));
+        }
+        Ok(Self {
+            recipe: index.recipe().clone(),
+            ..self.clone()
+        })
+    }
+
+    /// Returns the settings by which the rows are read.
+    pub(super) fn reading_settings(&self) -> RunSettings {
+        RunSettings {
+            recipe: self.recipe.clone(),
+            read: self.read.clone(),
+            within: self.within.clone(),
+            window: self.time.clone().map(|field| RunWindow {
+                seconds: self.window.unwrap_or(f64::INFINITY),
+                field,
+            }),
+            threads: self.threads,
+            strict: self.strict,
+            spelling: self.spelling,
+            ..RunSettings::default()
+        }
+    }
+}
+
+/// Outputs of a passages run.
+#[derive(Debug, Clone)]
+pub struct PassageOutputs {
+    /// A table of passages: `document, source, start, end, source_start, source_end, length, similarity, kind`;
+    /// `None` writes none.
+    pub passages: Option<OutputTarget>,
+    /// The rejected rows, byte for byte. A document file that cannot be read is a line of JSON with its reason.
+    pub rejected: Option<OutputTarget>,
+    /// A directory for the texts of `.docx` and PDF files, in which positions count.
+    pub extracted: Option<PathBuf>,
+    /// A report of the run as an HTML file.
+    pub report: Option<ReportOutput>,
+}
+
+/// The result of a passages run.
+#[derive(Debug, Clone, Serialize)]
+pub struct PassagesSummary {
+    /// Documents that were searched for passages.
+    pub documents: u64,
+    /// Documents of `--against`.
+    pub against: u64,
+    /// Passages found.
+    pub passages: u64,
+    /// Pairs of a document and a source with at least one passage.
+    pub pairs: u64,
+    /// Documents with at least one passage.
+    pub copying: u64,
+    /// Words and single characters of the documents that lie in passages.
+    pub copied_tokens: u64,
+    /// Words and single characters of the documents.
+    pub tokens: u64,
+    /// Grams that are in too many documents.
+    pub boilerplate: BoilerplateSummary,
+    /// The longest passages, longest first.
+    pub longest: Vec<DescribedPassage>,
+    /// The pairs of a document and a source that share most text, first the one that shares most.
+    pub most_copied: Vec<CopiedPair>,
+    /// Documents that have the id of an earlier one.
+    pub repeated_ids: u64,
+    /// Rows that could not be used, and files that could not be read.
+    pub rejected: u64,
+    /// Document files among them.
+    pub unreadable_files: u64,
+    /// Texts of `.docx` and PDF files that were written.
+    pub extracted_texts: u64,
+    /// Bytes of input, after decompression.
+    pub bytes: u64,
+    /// Bytes of memory of the index.
+    pub index_bytes: u64,
+    /// How much of the run went to temporary files, if the index did not fit into the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spilled: Option<SpilledRuns>,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// Smallest number of words of a passage.
+    pub min_words: u32,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of the recipe.
+    pub recipe_id: String,
+}
+
+/// Grams that led to no passage because too many documents have them.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct BoilerplateSummary {
+    /// Largest number of documents that may share a gram; `None` without a limit.
+    pub max_documents: Option<u32>,
+    /// Distinct grams in more documents.
+    pub grams: u64,
+    /// Searched documents with at least one such gram.
+    pub documents: u64,
+    /// The most frequent grams.
+    pub examples: Vec<BoilerplateExample>,
+}
+
+/// A gram that is in too many documents.
+#[derive(Debug, Clone, Serialize)]
+pub struct BoilerplateExample {
+    /// Its text in the first of these documents.
+    pub text: String,
+    /// Number of documents that have it.
+    pub documents: u32,
+}
+
+/// A passage with its texts.
+#[derive(Debug, Clone, Serialize)]
+pub struct DescribedPassage {
+    /// Id of the document.
+    pub document: String,
+    /// Id of the source.
+    pub source: String,
+    /// First line of the passage in the document, from 1.
+    pub line: usize,
+    /// First line of the passage in the source, from 1.
+    pub source_line: usize,
+    /// Words and single characters of the document's part.
+    pub length: usize,
+    /// Share of equal tokens of both parts.
+    pub similarity: f64,
+    /// `verbatim`, `edited` or `reordered`.
+    pub kind: &'static str,
+    /// The document's part, at most 2,000 characters of it.
+    pub text: String,
+    /// The source's part, at most 2,000 characters of it.
+    pub source_text: String,
+}
+
+/// A document and a source with passages in common.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CopiedPair {
+    /// Id of the document.
+    pub document: String,
+    /// Id of the source.
+    pub source: String,
+    /// Number of passages.
+    pub passages: u64,
+    /// Words and single characters of the document that lie in passages.
+    pub copied: usize,
+    /// Share of the document's words and characters.
+    pub share: f64,
+    /// Share of the source's words and characters that lie in passages.
+    pub source_share: f64,
+    /// Length of the longest passage.
+    pub longest: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boilerplate_limits_parse() {
+        let most =
+            |text, documents| parse_boilerplate_limit(text).map(|it| it.max_documents(documents));
+        assert_eq!(most("none", 1000), Ok(None));
+        assert_eq!(most("7", 1000), Ok(Some(7)));
+        assert_eq!(most("0.5%", 1000), Ok(Some(5)));
+        assert_eq!(most("0.5%", 10), Ok(Some(1)));
+        assert_eq!(BoilerplateLimit::Usual.max_documents(100), Some(20));
+        assert_eq!(BoilerplateLimit::Usual.max_documents(50_000), Some(50));
+        for text in ["", "0", "-1", "0%", "101%", "x", "1.5", "nan%"] {
+            assert!(most(text, 1).is_err(), "{text}");
+        }
+    }
+}

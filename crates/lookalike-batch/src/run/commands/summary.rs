@@ -1,0 +1,200 @@
+//! Results of runs, for people and programs.
+
+use crate::run::execution::out_of_core::grouping::SpilledSummary;
+use crate::run::reading::documents::MixedValues;
+use crate::run::reading::documents::TextStateCounts;
+use crate::run::report::similarity_histogram::SimilarityHistogram;
+use serde::Serialize;
+
+use crate::decisions::DecisionSummary;
+use crate::index::run_index::RunIndexSummary;
+use crate::run::commands::repeated_text::RepeatedTextSummary;
+use crate::run::execution::audit::report::AuditReport;
+use crate::run::report::band_sample::SimilarityBand;
+
+/// The result of a dedup run.
+#[derive(Debug, Clone, Serialize)]
+pub struct DedupSummary {
+    /// Documents read, without those of `--against`.
+    pub documents: u64,
+    /// Documents of `--against`.
+    pub against: u64,
+    /// The index of `--library`, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<RunIndexSummary>,
+    /// Documents that have the id of an earlier document of the same inputs.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeated_ids: u64,
+    /// Documents that have the id of a document of `--against`, or its number if rows are numbered.
+    /// Tables distinguish the two by source and row.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub shared_ids: u64,
+    /// Counts of numbers and strings in the field of `--keep`, if it has both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixed_values: Option<MixedValues>,
+    /// Documents kept.
+    pub kept: u64,
+    /// Documents removed.
+    pub removed: u64,
+    /// Clusters: kept documents that at least one removed document names.
+    pub clusters: u64,
+    /// Components: groups of at least two documents connected by verified pairs. `None` if not asked
+    /// for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub components: Option<u64>,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input, after decompression.
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// `auto`, `minhash`, …
+    pub method: &'static str,
+    /// `jaccard`, `levenshtein`, …
+    pub measure: &'static str,
+    /// Smallest Jaccard index for which candidates were found, if another measure decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate_threshold: Option<f64>,
+    /// Smallest similarity of a match.
+    pub threshold: f64,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of the recipe.
+    pub recipe_id: String,
+    /// Removed documents by route: texts equal after normalisation, exact join, MinHash, and so on.
+    pub by_route: ByRoute,
+    /// Documents without features: too short for an n-gram, only symbols, or empty.
+    pub states: TextStateCounts,
+    /// The ten largest clusters, largest first.
+    pub largest: Vec<LargeCluster>,
+    /// Clusters that a person should inspect.
+    pub suspicious: Vec<SuspiciousCluster>,
+    /// Removed documents by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
+    pub histogram: SimilarityHistogram,
+    /// Estimate of what the run missed, if it was audited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditReport>,
+    /// Decisions of a person, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<DecisionSummary>,
+    /// Text of kept documents that stands in earlier ones, if it was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passages: Option<RepeatedTextSummary>,
+    /// How much of the run went to temporary files, if it was out of core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spilled: Option<SpilledSummary>,
+    /// Seconds of each stage.
+    pub stages: Vec<(&'static str, f64)>,
+}
+
+/// How much of a run went to temporary files of sorted runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SpilledRuns {
+    /// Bytes that were written to temporary files.
+    pub bytes: u64,
+    /// Sorted runs in which they were written.
+    pub runs: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Removed documents by the route that found their match.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct ByRoute {
+    /// Equal after normalisation.
+    pub exact: u64,
+    /// Found by the exact join of short documents.
+    pub join: u64,
+    /// Found by MinHash bands.
+    pub minhash: u64,
+    /// Found by SimHash distance or blocks.
+    pub simhash: u64,
+    /// Found by their longest sentences.
+    pub sentences: u64,
+    /// Found by the smallest hashes of their features.
+    pub bottomk: u64,
+    /// Decided as the same text by a person.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub decision: u64,
+}
+
+/// A cluster with many documents.
+#[derive(Debug, Clone, Serialize)]
+pub struct LargeCluster {
+    /// Id of the representative, which names the cluster.
+    pub cluster: String,
+    /// Documents in it, the representative included.
+    pub documents: u64,
+    /// Smallest similarity between a member and the representative.
+    pub least_similarity: f64,
+}
+
+/// A cluster or component that a person should inspect.
+#[derive(Debug, Clone, Serialize)]
+pub struct SuspiciousCluster {
+    /// Id of the representative.
+    pub cluster: String,
+    /// What is suspicious.
+    pub kind: SuspicionKind,
+    /// Documents of a giant cluster, or clusters that a stretched component connects.
+    pub count: u64,
+    /// A phrase that says what is suspicious.
+    pub reason: String,
+}
+
+/// What is suspicious about a cluster or component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SuspicionKind {
+    /// It is a large part of all documents.
+    Giant,
+    /// It connects many clusters by chains of matches.
+    Stretched,
+}
+
+/// The result of a pairs run.
+#[derive(Debug, Clone, Serialize)]
+pub struct PairsSummary {
+    /// Documents read.
+    pub documents: u64,
+    /// Pairs written.
+    pub pairs: u64,
+    /// Documents whose text equals that of an earlier document within reach; 0 if all pairs of equal
+    /// texts are listed.
+    pub equal_texts: u64,
+    /// Documents that have the id of an earlier document.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeated_ids: u64,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input, after decompression.
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// `auto`, `minhash`, …
+    pub method: &'static str,
+    /// `jaccard`, `levenshtein`, …
+    pub measure: &'static str,
+    /// Smallest Jaccard index for which candidates were found, if another measure decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate_threshold: Option<f64>,
+    /// Smallest similarity of a match.
+    pub threshold: f64,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of the recipe.
+    pub recipe_id: String,
+    /// Pairs by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
+    pub histogram: SimilarityHistogram,
+    /// Sample of the pairs of each band of similarity from the threshold on, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Vec<SimilarityBand>>,
+    /// Estimate of what the run missed, if it was audited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditReport>,
+    /// How much of the run went to temporary files, if it was out of core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spilled: Option<SpilledSummary>,
+}

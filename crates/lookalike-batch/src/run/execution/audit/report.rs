@@ -1,0 +1,298 @@
+//! The report of an audit.
+
+use lookalike::dedup::{DocumentSource, route_between};
+use lookalike::plan::{MatchPlan, SimilarityMeasure};
+use lookalike::quality::audit::{WilsonEstimate, similarity};
+use lookalike::{DocId, Similarity};
+use lookalike_io::error::Result;
+use lookalike_io::source::ParseScratch;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::run::execution::audit::planted::EditedCopies;
+use crate::run::execution::audit::tallies::{
+    FoundPairs, PairPrecision, REPORTED, SimilarCounts, SmallestNumbers, list_by_length,
+};
+use crate::run::execution::audit::{OF_INPUTS, RunAudit};
+use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::settings::AuditSettings;
+
+/// The result of an audit.
+#[derive(Debug, Clone, Serialize)]
+pub struct AuditReport {
+    /// Sampled documents.
+    pub sampled: u64,
+    /// Documents that were to be sampled, or all documents if there are fewer. It exceeds `sampled` if
+    /// the number of rows was overestimated.
+    pub requested: u64,
+    /// Seed of the sample.
+    pub seed: u64,
+    /// Smallest Jaccard index of a pair that counts; `None` if only the threshold decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_jaccard: Option<f64>,
+    /// Pairs of a sampled document and a later one at or above the threshold, without pairs of equal
+    /// texts. At most 16 per sampled document count.
+    pub pairs: u64,
+    /// Recall: the share of the later documents similar to a document that the method finds, averaged
+    /// over sampled documents that have any.
+    pub recall: EstimatedShare,
+    /// Recall by the length of the sampled document, and precision by the length of the pair's
+    /// first-read document. Classes without cases are left out.
+    pub by_length: Vec<ByLength>,
+    /// The share of the later documents similar to a document that remains in the output together with
+    /// it. Only for runs that remove documents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_together: Option<EstimatedShare>,
+    /// Precision: the share of reported pairs at or above the threshold; in a dedup run, of pairs of a
+    /// removed and a kept document.
+    pub precision: EstimatedShare,
+    /// Edited copies of sampled documents, checked with the same match plan; `None` without texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planted: Option<PlantedReport>,
+    /// Approximate bytes of memory of the sample.
+    pub memory_bytes: u64,
+}
+
+/// A share with its 95 % confidence interval (Wilson).
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct EstimatedShare {
+    /// The estimate; `None` without cases.
+    pub share: Option<f64>,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end of the interval.
+    pub high: f64,
+    /// Independent cases: documents with a similar one, reported pairs, or copies.
+    pub cases: u64,
+}
+
+impl From<WilsonEstimate> for EstimatedShare {
+    fn from(estimate: WilsonEstimate) -> Self {
+        Self {
+            share: (estimate.cases > 0).then_some(estimate.share),
+            low: estimate.low,
+            high: estimate.high,
+            cases: estimate.cases,
+        }
+    }
+}
+
+/// Recall and precision of a length class.
+#[derive(Debug, Clone, Serialize)]
+pub struct ByLength {
+    /// The length class in tokens, for example `16-50`.
+    pub length: &'static str,
+    /// Recall of documents of this length.
+    pub recall: EstimatedShare,
+    /// Precision of the pairs reported for documents of this length.
+    pub precision: EstimatedShare,
+}
+
+/// Recall of planted edits.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlantedReport {
+    /// Edited copies.
+    pub copies: u64,
+    /// The share that the method finds of the copies at or above the threshold.
+    pub recall: EstimatedShare,
+    /// The figures for each kind and strength of edit.
+    pub by_edit: Vec<ByEdit>,
+}
+
+/// Recall of one kind of edit.
+#[derive(Debug, Clone, Serialize)]
+pub struct ByEdit {
+    /// Name of the kind.
+    pub kind: &'static str,
+    /// The changed share of the text, if the kind has strengths.
+    pub strength: Option<f64>,
+    /// Edited copies.
+    pub copies: u64,
+    /// The share that the method finds of the copies at or above the threshold.
+    pub recall: EstimatedShare,
+}
+
+/// One byte in this many is in an edited document, within the bounds below, because planting takes ten
+/// times as long as reading.
+const PLANTED_SHARE: u64 = 256;
+const PLANTED_BYTES: std::ops::RangeInclusive<u64> = 1 << 18..=1 << 23;
+
+/// A random sample of the pairs that a run has reported: those with the smallest hashes.
+#[derive(Debug)]
+pub(in crate::run) struct ReportedPairs {
+    pairs: SmallestNumbers<(u32, u32)>,
+}
+
+impl Default for ReportedPairs {
+    fn default() -> Self {
+        Self {
+            pairs: SmallestNumbers::new(REPORTED),
+        }
+    }
+}
+
+impl ReportedPairs {
+    pub(in crate::run) fn offer_pair(&mut self, a: DocId, b: DocId) {
+        let mut name = [0; 8];
+        name[..4].copy_from_slice(&a.0.to_le_bytes());
+        name[4..].copy_from_slice(&b.0.to_le_bytes());
+        self.pairs.offer(lookalike::value_hash(&name), (a.0, b.0));
+    }
+
+    fn measure_precision(self, corpus: &ReadCorpus<'_>) -> Result<PairPrecision> {
+        let judged = self
+            .pairs
+            .into_ascending()
+            .into_par_iter()
+            .map(|(_, (a, b))| {
+                let mut tokens = Vec::new();
+                corpus.append_words(DocId(a.min(b)), &mut tokens)?;
+                Ok((tokens.len(), matches_exactly(corpus, DocId(a), DocId(b))?))
+            });
+        let judged: Vec<(usize, bool)> = judged.collect::<Result<_>>()?;
+        let mut precision = PairPrecision::default();
+        for (tokens, right) in judged {
+            precision.add_pair(tokens, right);
+        }
+        Ok(precision)
+    }
+}
+
+/// Returns `true` if two documents match by the exact measure.
+fn matches_exactly(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
+    if corpus.sketches.text_key(a) == corpus.sketches.text_key(b) {
+        return Ok(true);
+    }
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    corpus.append_features(a, &mut one)?;
+    corpus.append_features(b, &mut other)?;
+    Ok(similarity(corpus.plan, &one, &other).is_some())
+}
+
+impl RunAudit {
+    /// Builds the report. For runs that remove documents, `kept` returns which of them remain.
+    pub(in crate::run) fn report_run(
+        &self,
+        corpus: &ReadCorpus<'_>,
+        reported: ReportedPairs,
+        kept: Option<&dyn Fn(DocId) -> bool>,
+    ) -> Result<AuditReport> {
+        let rows = self.drawing.drawn_in_order();
+        let found = self.measure_recall(corpus, &rows, kept)?;
+        let precision = reported.measure_precision(corpus)?;
+        Ok(AuditReport {
+            sampled: rows.len() as u64,
+            requested: self.drawing.wanted_count().min(corpus.len() as u64),
+            least_jaccard: least_jaccard(corpus.plan),
+            seed: self.settings.seed,
+            pairs: found.pairs,
+            recall: found.recall.to_share(),
+            by_length: list_by_length(&found, &precision),
+            left_together: kept.map(|_| found.left.to_share()),
+            precision: precision.all.to_share(),
+            planted: self.report_planted(corpus, &rows)?,
+            memory_bytes: self.drawing.with_sample(|sample| sample.memory_bytes()) as u64,
+        })
+    }
+
+    fn measure_recall(
+        &self,
+        corpus: &ReadCorpus<'_>,
+        rows: &[u64],
+        kept: Option<&dyn Fn(DocId) -> bool>,
+    ) -> Result<FoundPairs> {
+        let view = corpus.match_corpus();
+        let mut all = FoundPairs::default();
+        for &row in rows {
+            let Some(document) = document_of(corpus, row) else {
+                continue;
+            };
+            let (partners, length) = self
+                .drawing
+                .with_sample(|sample| (sample.partners_of(row), sample.token_count(row)));
+            let mut similar = SimilarCounts::default();
+            for partner in partners {
+                let Some(other) = document_of(corpus, partner.row) else {
+                    continue;
+                };
+                let counts = view.can_pair(document, other)
+                    && !corpus.is_decided_pair(document, other)
+                    && (kept.is_some() || is_listed_pair(corpus, document, other));
+                if !counts || !similar_enough(corpus, partner.similarity) {
+                    continue;
+                }
+                let left = kept.is_some_and(|kept| kept(document) && kept(other));
+                similar.add_pair(route_between(&view, document, other)?.is_some(), left);
+            }
+            all.add_document(length, similar);
+        }
+        Ok(all)
+    }
+
+    /// Plants edits in all sampled documents if their number was requested, otherwise in as many as the
+    /// limit of bytes allows.
+    fn report_planted(
+        &self,
+        corpus: &ReadCorpus<'_>,
+        rows: &[u64],
+    ) -> Result<Option<PlantedReport>> {
+        let most = most_planted_bytes(self.settings, corpus.documents.bytes);
+        let mut parse = ParseScratch::default();
+        let mut texts = Vec::new();
+        let mut bytes = 0;
+        for &row in rows {
+            let Some(document) = document_of(corpus, row) else {
+                continue;
+            };
+            let Some(text) = corpus.reread_text(document, &mut parse)? else {
+                return Ok(None);
+            };
+            bytes += text.len() as u64;
+            if bytes > most && !texts.is_empty() {
+                break;
+            }
+            texts.push((corpus.document_id(document)?.into_owned(), text));
+        }
+        let copies = EditedCopies::plant_copies(
+            corpus.plan,
+            corpus.run_recipe(),
+            self.settings.seed,
+            &texts,
+        );
+        copies.report_recall().map(Some)
+    }
+}
+
+/// Returns the bytes of text, of `bytes` in all, in which edits are planted. The first sampled document is
+/// edited whatever its length.
+pub(super) fn most_planted_bytes(settings: AuditSettings, bytes: u64) -> u64 {
+    match settings.documents {
+        Some(_) => u64::MAX,
+        None => (bytes / PLANTED_SHARE).clamp(*PLANTED_BYTES.start(), *PLANTED_BYTES.end()),
+    }
+}
+
+/// Returns the smallest Jaccard index at which containment candidates are found.
+pub(super) fn least_jaccard(plan: &MatchPlan) -> Option<f64> {
+    let is_containment = plan.match_settings().measure == SimilarityMeasure::Containment;
+    is_containment.then(|| plan.candidate_threshold().get())
+}
+
+fn similar_enough(corpus: &ReadCorpus<'_>, similarity: Similarity) -> bool {
+    corpus.plan.threshold().admits_similarity(similarity)
+}
+
+/// Returns `true` if a pairs run lists a pair of these documents. With `--against`, one of the two must
+/// be from there.
+fn is_listed_pair(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> bool {
+    let is_given = |document: DocId| document.index() < corpus.known_count();
+    corpus.known_count() == 0 || is_given(a) != is_given(b)
+}
+
+/// Returns the document of a row, or `None` if the row was not used.
+fn document_of(corpus: &ReadCorpus<'_>, row: u64) -> Option<DocId> {
+    match row.checked_sub(OF_INPUTS) {
+        Some(number) => corpus.document_of_row(number),
+        None => corpus.known_of_row(row),
+    }
+}

@@ -1,0 +1,108 @@
+//! The documents of an index that match those of a run, found before its verdicts, and the kept documents that the
+//! index receives.
+//!
+//! The most similar row of the index is found for each document. These rows, and no others, become the first documents
+//! of the corpus, because a document of the index that is no document's best match changes no verdict.
+//!
+//! Cost: each document is read and analysed once more, and looked up in the index. The size of the index does not
+//! matter, except for what [`RunIndex`] opens.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lookalike::DocId;
+use lookalike::dedup::DocumentRemoval;
+use lookalike::similarity::DocumentMatch;
+use lookalike_io::error::Result;
+use lookalike_io::source::RowPlace;
+use rayon::prelude::*;
+
+use crate::index::run_index::{IndexHit, RunIndex, RunIndexScratch};
+use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::settings::RunSettings;
+
+/// Documents whose matches are collected at once.
+const AT_ONCE: usize = 1 << 18;
+
+/// Documents between two reports of progress.
+const REPORTED: u64 = 256;
+
+/// Finds the most similar row of the index for each document, and puts these rows before all documents of the corpus.
+/// Returns the matches, sorted by document.
+pub(in crate::run) fn find_index_matches(
+    corpus: &mut ReadCorpus<'_>,
+    index: &RunIndex,
+    progress: &dyn ProgressListener,
+) -> Result<Vec<DocumentRemoval>> {
+    let hits = find_hits(corpus, index, progress)?;
+    let mut positions: Vec<u64> = hits.iter().map(|(_, hit)| hit.position).collect();
+    positions.sort_unstable();
+    positions.dedup();
+    let rows = index.name_rows(&positions)?;
+    let shift = rows.len() as u32;
+    corpus.put_indexed_first(index.display_name(), rows);
+    let matches = hits.into_iter().map(|(document, hit)| DocumentRemoval {
+        document: DocId(document.0 + shift),
+        kept: DocumentMatch {
+            with: DocId(positions.partition_point(|&it| it < hit.position) as u32),
+            similarity: hit.similarity,
+            route: hit.route,
+        },
+    });
+    Ok(matches.collect())
+}
+
+/// Returns the best row of the index for each document that matches one.
+fn find_hits(
+    corpus: &ReadCorpus<'_>,
+    index: &RunIndex,
+    progress: &dyn ProgressListener,
+) -> Result<Vec<(DocId, IndexHit)>> {
+    let judged = corpus.known_count() as u32..corpus.len() as u32;
+    progress.begin_stage(RunStage::Library, Some(judged.len() as u64));
+    let done = AtomicU64::new(0);
+    let mut hits = Vec::new();
+    for first in judged.clone().step_by(AT_ONCE) {
+        let documents = first..judged.end.min(first.saturating_add(AT_ONCE as u32));
+        let found: Vec<Option<(DocId, IndexHit)>> = documents
+            .into_par_iter()
+            .map_init(RunIndexScratch::default, |scratch, document| {
+                let document = DocId(document);
+                let mut found = Ok(None);
+                corpus.visit_analysis(document, |analysis| {
+                    found = index.find_best(analysis, scratch);
+                })?;
+                let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+                if done.is_multiple_of(REPORTED) {
+                    progress.advance_stage(done);
+                }
+                found.map(|hit| hit.map(|hit| (document, hit)))
+            })
+            .collect::<Result<_>>()?;
+        hits.extend(found.into_iter().flatten());
+    }
+    Ok(hits)
+}
+
+/// Adds the kept documents to the index, if the run adds any. The index leaves out empty texts.
+pub(in crate::run) fn add_kept_documents(
+    corpus: &ReadCorpus<'_>,
+    index: &mut RunIndex,
+    settings: &RunSettings,
+    is_kept: impl Fn(DocId) -> bool,
+    progress: &dyn ProgressListener,
+) -> Result<()> {
+    if !index.adds_rows() {
+        return Ok(());
+    }
+    let known = corpus.known_count();
+    let documents = &corpus.documents;
+    let kept: Vec<(RowPlace, u64)> = (0..documents.len())
+        .filter(|&at| is_kept(DocId((known + at) as u32)))
+        .map(|at| (documents.place_of(at), documents.row_number(at)))
+        .collect();
+    let last = documents.len().checked_sub(1);
+    let last_row = last.map_or(0, |at| documents.row_number(at));
+    let rows = (&corpus.opened.inputs, &kept[..], last_row);
+    index.add_rows(rows, settings, progress)
+}

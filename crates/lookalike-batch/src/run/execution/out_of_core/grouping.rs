@@ -1,0 +1,86 @@
+//! Components of documents that may match, and their groups.
+
+use lookalike::DocId;
+use lookalike_io::error::Result;
+use serde::Serialize;
+
+use crate::run::execution::out_of_core::component_groups::ComponentGroups;
+use crate::run::execution::out_of_core::linking;
+use crate::run::execution::out_of_core::linking::LinkedNodes;
+use crate::run::execution::out_of_core::spilled_reading::SpilledReading;
+use crate::run::execution::read_corpus::ReadCorpus;
+
+/// The documents of a run out of core: their components, equal texts and groups.
+pub(in crate::run) struct DocumentGrouping {
+    reading: SpilledReading,
+    nodes: LinkedNodes,
+    groups: ComponentGroups,
+    written: u64,
+}
+
+impl DocumentGrouping {
+    /// Links and groups documents. `merges_equal_texts` says whether all documents of a text match the same others
+    /// and need no group but for the earliest.
+    ///
+    /// # Errors
+    /// If temporary files or inputs cannot be read or written, or if a component does not fit into the memory.
+    pub(in crate::run) fn group_documents(
+        mut reading: SpilledReading,
+        corpus: &ReadCorpus<'_>,
+        merges_equal_texts: bool,
+    ) -> Result<Self> {
+        let (nodes, written) = linking::link_documents(&mut reading, corpus, merges_equal_texts)?;
+        let written = written + reading.written_bytes();
+        reading.release_blocks()?;
+        let takes = |document| nodes.earlier_equal(corpus, document).is_none();
+        let groups = ComponentGroups::divide_documents(&reading, corpus, &nodes, &takes)?;
+        Ok(Self {
+            written: written + groups.written_bytes(),
+            reading,
+            nodes,
+            groups,
+        })
+    }
+
+    /// Returns groups of the documents that `takes` accepts.
+    ///
+    /// # Errors
+    /// As [`group_documents`](Self::group_documents).
+    pub(super) fn regroup_documents(
+        &self,
+        corpus: &ReadCorpus<'_>,
+        takes: &dyn Fn(DocId) -> bool,
+    ) -> Result<ComponentGroups> {
+        ComponentGroups::divide_documents(&self.reading, corpus, &self.nodes, takes)
+    }
+
+    /// Returns the components and equal texts.
+    pub(super) fn nodes(&self) -> &LinkedNodes {
+        &self.nodes
+    }
+
+    /// Returns the groups.
+    pub(super) fn groups(&self) -> &ComponentGroups {
+        &self.groups
+    }
+
+    /// Returns how much of the run went to temporary files.
+    pub(in crate::run) fn summarize_spilled(&self) -> SpilledSummary {
+        SpilledSummary {
+            bytes: self.written,
+            groups: self.groups.group_count() as u64,
+            grouped: self.groups.member_count(),
+        }
+    }
+}
+
+/// How much of a run went to temporary files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SpilledSummary {
+    /// Bytes that were written to temporary files.
+    pub bytes: u64,
+    /// Groups of documents that were decided one after another.
+    pub groups: u64,
+    /// Documents in groups. No other document may match the rest.
+    pub grouped: u64,
+}

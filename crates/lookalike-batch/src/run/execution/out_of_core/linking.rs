@@ -1,0 +1,278 @@
+//! Finds the components of documents that may match: keys by parts, links within each part.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lookalike::DocId;
+use lookalike::shuffle::{
+    BlockGatherer, EqualTexts, GatheredLinks, LocalKeys, LocalLinks, ShuffleBlockKind,
+};
+use lookalike::text::AnalysisScratch;
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::ParseScratch;
+use rayon::prelude::*;
+
+use crate::run::execution::out_of_core::spilled_reading::{FEATURES, KEYS, SpilledReading};
+use crate::run::execution::out_of_core::{into_inner, lock};
+use crate::run::execution::read_corpus::ReadCorpus;
+use crate::temporary::part_file::PartFile;
+
+/// Number of parts with which the size of all keys is estimated.
+const TRIED_PARTS: u32 = 16;
+
+/// Number of blocks of each kind from which the size of all keys is estimated.
+const TRIED_BLOCKS: usize = 16;
+
+/// Largest number of parts.
+const MOST_PARTS: u64 = 1024;
+
+/// Number of documents of dense buckets that a thread reads again at once.
+const DENSE_AT_ONCE: usize = 512;
+
+/// The component of every node, and which documents have the text of an earlier one. See
+/// [`node_of`](crate::run::corpus_rows::CorpusRows::node_of).
+pub(super) struct LinkedNodes {
+    components: Vec<u32>,
+    /// Node of the earliest document with the same text; empty if equal texts are not merged.
+    earliest: Vec<u32>,
+}
+
+impl LinkedNodes {
+    /// Number of nodes, and of numbers of components.
+    pub(super) fn len(&self) -> usize {
+        self.components.len()
+    }
+
+    /// Number of documents whose text an earlier one has, if equal texts are merged.
+    pub(super) fn repeat_count(&self) -> usize {
+        let nodes = (0u32..).zip(&self.earliest);
+        nodes.filter(|(node, earliest)| node != *earliest).count()
+    }
+
+    /// Returns the component of a document.
+    pub(super) fn component_of(&self, corpus: &ReadCorpus<'_>, document: DocId) -> u32 {
+        self.components[corpus.node_of(document) as usize]
+    }
+
+    /// Returns the earliest document with the text of another one, unless that is the earliest itself or equal texts
+    /// are not merged.
+    pub(super) fn earlier_equal(&self, corpus: &ReadCorpus<'_>, document: DocId) -> Option<DocId> {
+        let node = corpus.node_of(document);
+        let earliest = *self.earliest.get(node as usize)?;
+        (earliest != node).then(|| corpus.document_of_node(earliest))?
+    }
+}
+
+/// Finds the components of all documents. Also returns the bytes that were written to temporary files.
+///
+/// # Errors
+/// If temporary files or inputs cannot be read or written.
+pub(super) fn link_documents(
+    reading: &mut SpilledReading,
+    corpus: &ReadCorpus<'_>,
+    merges_equal_texts: bool,
+) -> Result<(LinkedNodes, u64)> {
+    reading.finish_writing()?;
+    reading.choose_keys()?;
+    let linking = Linking::new(reading, corpus);
+    let earliest = linking.link_equal_texts(merges_equal_texts)?;
+    let dense = linking.link_keys(&reading.keys, &reading.blocks)?;
+    linking.link_dense_documents(&dense)?;
+    Ok(linking.into_nodes(earliest))
+}
+
+struct Linking<'a> {
+    reading: &'a SpilledReading,
+    corpus: &'a ReadCorpus<'a>,
+    links: Mutex<LocalLinks>,
+    written: AtomicU64,
+}
+
+/// Documents that are still to be compared after the links of all parts are found.
+struct DenseBuckets {
+    /// Nodes that need keys of their rarest features.
+    dense: BTreeSet<u32>,
+    /// Buckets that are compared in squares.
+    squares: PartFile,
+}
+
+impl<'a> Linking<'a> {
+    fn new(reading: &'a SpilledReading, corpus: &'a ReadCorpus<'a>) -> Self {
+        Self {
+            reading,
+            corpus,
+            links: Mutex::new(LocalLinks::with_documents(corpus.node_count())),
+            written: AtomicU64::new(0),
+        }
+    }
+
+    fn into_nodes(self, earliest: Vec<u32>) -> (LinkedNodes, u64) {
+        let nodes = LinkedNodes {
+            components: into_inner(self.links).into_components(),
+            earliest,
+        };
+        (nodes, self.written.into_inner())
+    }
+
+    fn create_file(&self, parts: u32) -> Result<PartFile> {
+        let reading = self.reading;
+        PartFile::create_file(
+            reading.directory.as_deref(),
+            parts,
+            reading.sizes.buffered_bytes,
+        )
+    }
+
+    /// Links the documents of all keys. Returns the nodes that need keys of their rarest features.
+    fn link_keys(&self, keys: &LocalKeys, blocks: &PartFile) -> Result<BTreeSet<u32>> {
+        let parts = self.count_parts(keys, blocks)?;
+        let divided = self.divide_blocks(keys, blocks, parts)?;
+        let found = self.gather_parts(&divided)?;
+        drop(divided);
+        self.gather_parts(&found.squares)?;
+        Ok(found.dense)
+    }
+
+    /// Links documents of equal texts. If these are merged, returns the node of the earliest document of each text.
+    fn link_equal_texts(&self, merges: bool) -> Result<Vec<u32>> {
+        let nodes = self.corpus.node_count() as u32;
+        let earliest = Mutex::new(if merges {
+            (0..nodes).collect()
+        } else {
+            Vec::new()
+        });
+        let ranks = self.corpus.node_ranks();
+        let rank = |node: u32| ranks.as_ref().map_or(node, |ranks| ranks[node as usize]);
+        let texts = &self.reading.texts;
+        let parts = (0..texts.part_count()).into_par_iter();
+        parts.try_for_each(|part| {
+            let mut equal = EqualTexts::with_bytes(texts.part_bytes(part));
+            texts.visit_part(part, |names| Ok(equal.append_names(names)?))?;
+            equal.sort_names(rank);
+            let mut links = lock(&self.links);
+            let mut earliest = lock(&earliest);
+            equal.visit_repeats(|repeat, first| {
+                links.add_link(repeat, first);
+                if merges {
+                    earliest[repeat as usize] = first;
+                }
+            });
+            Ok::<_, Error>(())
+        })?;
+        Ok(into_inner(earliest))
+    }
+
+    /// Returns the number of parts in which keys fit into the memory.
+    fn count_parts(&self, keys: &LocalKeys, blocks: &PartFile) -> Result<u32> {
+        let mut bytes = 0.0;
+        for kind in [KEYS, FEATURES] {
+            let all = blocks.extent_count(kind);
+            let step = all.div_ceil(TRIED_BLOCKS).max(1);
+            let (mut read, mut made) = (0, 0);
+            for at in (0..all).step_by(step) {
+                blocks.visit_extent((kind, at), |block| {
+                    read += block.len();
+                    let divided = keys.divide_keys(block, TRIED_PARTS)?;
+                    made += divided.iter().map(|it| it.block.len()).sum::<usize>();
+                    Ok(())
+                })?;
+            }
+            let share = made as f64 / read.max(1) as f64;
+            bytes += share * blocks.part_bytes(kind) as f64;
+        }
+        let parts = (bytes / self.reading.sizes.part_bytes as f64).ceil() as u64;
+        let fewest = rayon::current_num_threads() as u64;
+        Ok(parts.clamp(fewest, MOST_PARTS.max(fewest)) as u32)
+    }
+
+    /// Divides keys and features among parts.
+    fn divide_blocks(&self, keys: &LocalKeys, blocks: &PartFile, parts: u32) -> Result<PartFile> {
+        let divided = self.create_file(parts)?;
+        for kind in [KEYS, FEATURES] {
+            let all = (0..blocks.extent_count(kind)).into_par_iter();
+            all.try_for_each(|at| {
+                blocks.visit_extent((kind, at), |block| {
+                    let made = keys.divide_keys(block, parts)?;
+                    let mut made = made.iter();
+                    made.try_for_each(|part| divided.push_block(part.part, &part.block))
+                })
+            })?;
+        }
+        self.finish_file(&divided)?;
+        Ok(divided)
+    }
+
+    fn finish_file(&self, file: &PartFile) -> Result<()> {
+        file.finish_writing()?;
+        self.written
+            .fetch_add(file.written_bytes(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Links the documents of every part, as many parts at once as there are threads.
+    fn gather_parts(&self, parts: &PartFile) -> Result<DenseBuckets> {
+        let squares = self.create_file(parts.part_count())?;
+        let dense = Mutex::new(BTreeSet::new());
+        let each = (0..parts.part_count()).into_par_iter();
+        each.try_for_each(|part| {
+            let mut gatherer = BlockGatherer::new(self.reading.setup.clone());
+            parts.visit_part(part, |block| Ok(gatherer.add_block(block)?))?;
+            let GatheredLinks {
+                links,
+                dense_nodes,
+                split,
+                ..
+            } = gatherer.finish_gathering(parts.part_count());
+            lock(&self.links).add_links(&links)?;
+            lock(&dense).extend(dense_nodes.iter().map(|node| node.0 as u32));
+            let mut split = split.iter();
+            split.try_for_each(|it| squares.push_block(it.part, &it.block))
+        })?;
+        self.finish_file(&squares)?;
+        Ok(DenseBuckets {
+            dense: into_inner(dense),
+            squares,
+        })
+    }
+
+    /// Links documents of dense buckets by their rarest features, which are made again from their texts.
+    fn link_dense_documents(&self, dense: &BTreeSet<u32>) -> Result<()> {
+        if dense.is_empty() {
+            return Ok(());
+        }
+        let reading = self.reading;
+        let keys = LocalKeys::new(reading.setup.clone(), dense.len(), 0, 0);
+        let blocks = PartFile::with_single_blocks(reading.directory.as_deref(), 2)?;
+        let nodes: Vec<u32> = dense.iter().copied().collect();
+        let portions = nodes.par_chunks(DENSE_AT_ONCE);
+        portions.try_for_each(|nodes| self.scatter_dense(nodes, &keys, &blocks))?;
+        self.finish_file(&blocks)?;
+        // Keys are not chosen: combinations of sets of many features would be too many.
+        self.link_keys(&keys, &blocks).map(drop)
+    }
+
+    fn scatter_dense(&self, nodes: &[u32], keys: &LocalKeys, blocks: &PartFile) -> Result<()> {
+        let mut scatterer = self.reading.new_scatterer();
+        let sketcher = self.reading.setup.document_sketcher();
+        let mut sketches = sketcher.new_sketches(0);
+        let mut scratch = (ParseScratch::default(), AnalysisScratch::default());
+        for &node in nodes {
+            let document = self.corpus.document_of_node(node).ok_or_else(|| {
+                Error::input_error(format!("no document has the number {node} of a link"))
+            })?;
+            let part = self.corpus.part_of(document);
+            self.corpus
+                .analyze_again(document, &mut scratch, |analysis| {
+                    sketcher.add_document(analysis, &mut sketches);
+                    let at = DocId(sketches.len() as u32 - 1);
+                    scatterer.add_dense_document((node, part), (&sketches, at), analysis);
+                })?;
+        }
+        for block in scatterer.take_blocks(keys) {
+            debug_assert_eq!(block.kind, ShuffleBlockKind::Features);
+            blocks.push_block(FEATURES, &block.block)?;
+        }
+        Ok(())
+    }
+}

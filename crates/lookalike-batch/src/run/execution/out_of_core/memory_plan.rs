@@ -1,0 +1,572 @@
+//! The plan of a run in bounded memory: what stays in memory, what goes to temporary files, and how much of it.
+//!
+//! The first blocks of the inputs show how much memory a document takes. All figures are estimates but the limit.
+
+use crate::memory::MemoryLimit;
+use lookalike::plan::MatchPlan;
+use lookalike::shuffle::{DocumentOrder, LocalKeys, LocalScatterer, MatchBounds, ShuffleSetup};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::{Cpu, DocId, DocumentSketcher};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{InputRow, ParseScratch};
+use serde::Serialize;
+
+use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::documents::ReadDocuments;
+use crate::run::reading::row_analysis::analyze_row;
+use crate::run::reading::row_reader::FEATURES_HELD;
+use crate::run::settings::{RunInputs, RunSettings};
+
+/// The conditions of a plan.
+#[derive(Debug, Clone, Copy)]
+struct PlanFrame {
+    limit: MemoryLimit,
+    /// Bytes that stay in memory for each document beside its row.
+    beside_row: f64,
+    /// Bytes of the largest record batches of an Arrow file while they are decoded.
+    of_batches: u64,
+}
+
+/// Bytes that every run takes: the program, dictionaries, buffers of files.
+const BASE: u64 = 64 << 20;
+
+/// Bytes of buffers for each thread.
+const OF_THREAD: u64 = 24 << 20;
+
+/// Bytes that stay in memory for each document beside its row: links, groups and verdicts.
+const BESIDE_ROW: f64 = 32.0;
+
+/// Bytes that a document takes beside an index: its match and the name of the matching row, or, if it is kept, its place
+/// and id while it is added.
+const BESIDE_INDEX: f64 = 160.0;
+
+/// Bytes of memory that the keys of a document take, for each byte of keys and features in temporary files.
+const BUCKETS: f64 = 0.9;
+
+/// Part of the memory by which estimates may fail.
+const RESERVE: f64 = 1.15;
+
+/// Fewest bytes for keys and groups.
+const LEAST_WORKING: u64 = 48 << 20;
+
+/// Fewest bytes for what an index sorts.
+const LEAST_OF_INDEX: u64 = 1 << 20;
+
+/// Bytes of memory that a part of the keys takes while its documents are linked, for each of its bytes.
+const GATHERING: u64 = 5;
+
+/// Bytes that a run mostly takes beside its documents, and for each thread. Limits count with the larger [`BASE`] and
+/// [`OF_THREAD`].
+const USUAL_BASE: f64 = 40e6;
+const USUAL_OF_THREAD: f64 = 15e6;
+
+/// Bytes of temporary files for each document; and for each byte of its sketches, which are written once more for
+/// documents that may match, and of its keys, which are written once more in parts. Measured on corpora of titles,
+/// paragraphs and articles of which a tenth to nine tenths may match.
+const DISK_OF_DOCUMENT: f64 = 20.0;
+const DISK_OF_SKETCHES: f64 = 1.5;
+const DISK_OF_KEYS: f64 = 2.5;
+
+/// Number of documents of the first blocks that are measured, and most blocks.
+const MEASURED: usize = 4096;
+const MEASURED_BLOCKS: usize = 8;
+
+/// How much memory and disk a run takes, and whether it goes to temporary files.
+#[derive(Debug, Clone, Serialize)]
+pub struct MemoryPlan {
+    /// Expected number of documents; `None` if the size of the inputs is not known.
+    pub documents: Option<u64>,
+    /// Limit on the memory of the process, in bytes.
+    pub limit_bytes: u64,
+    /// Most bytes of memory that a run may take that keeps everything in memory.
+    pub in_memory_bytes: Option<u64>,
+    /// Expected bytes of memory of such a run.
+    pub expected_bytes: Option<u64>,
+    /// `true` if sketches and keys go to temporary files.
+    pub out_of_core: bool,
+    /// Expected bytes that stay in memory in any case.
+    pub resident_bytes: u64,
+    /// Expected bytes of temporary files; 0 if everything stays in memory.
+    pub disk_bytes: u64,
+    /// Smallest limit, in bytes, with which the run would be accepted.
+    pub smallest_limit_bytes: u64,
+    #[serde(skip)]
+    sizes: SpillSizes,
+}
+
+/// The sizes by which a run out of core divides its work.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::run) struct SpillSizes {
+    /// Expected number of documents.
+    pub(super) documents: usize,
+    /// Expected number of keys of sketches and texts.
+    pub(super) keys: usize,
+    /// Bytes of the filter of keys that several documents have.
+    pub(super) filter_bytes: usize,
+    /// Bytes of buffers of a temporary file.
+    pub(super) buffered_bytes: u64,
+    /// Bytes of keys of a part.
+    pub(super) part_bytes: u64,
+    /// Bytes of memory of a group of components.
+    pub(super) group_bytes: u64,
+    /// Largest number of bytes of a group that has only one component.
+    pub(super) largest_group_bytes: u64,
+    /// Number of features that a group keeps in memory.
+    pub(super) held_features: usize,
+    limit_bytes: u64,
+    /// Bytes of the limit that are for rows, keys and groups.
+    free_bytes: u64,
+    /// Bytes for keys and groups, if they do not follow from the limit.
+    working_set: Option<u64>,
+    threads: u64,
+    /// Most bytes that rows may take.
+    most_row_bytes: u64,
+    /// Bytes that stay in memory for each document beside its row.
+    beside_row: f64,
+}
+
+impl SpillSizes {
+    /// Returns the sizes for what rows of so many bytes leave, once they are read.
+    pub(in crate::run) fn beside_rows(self, documents: usize, bytes: u64) -> Self {
+        let resident = bytes + (self.beside_row * documents as f64) as u64;
+        self.for_left(self.free_bytes.saturating_sub(resident))
+    }
+
+    /// Takes so many bytes that an index needs as long as the run lasts.
+    ///
+    /// # Errors
+    /// If the limit leaves too little for the rest.
+    pub(in crate::run) fn beside_index(mut self, bytes: u64) -> Result<Self> {
+        let least = (self.beside_row * self.documents as f64) as u64 + LEAST_WORKING;
+        if self.free_bytes < bytes + least {
+            let missing = bytes + least - self.free_bytes;
+            return Err(Error::usage_error(format!(
+                "the rows of the library take {} MB of memory, more than a limit of {} MB leaves for them: give {} MB \
+                 or more",
+                bytes.div_ceil(1_000_000),
+                self.limit_bytes / 1_000_000,
+                (self.limit_bytes + missing).div_ceil(1_000_000)
+            )));
+        }
+        self.free_bytes -= bytes;
+        self.most_row_bytes = self.most_row_bytes.saturating_sub(bytes);
+        Ok(self)
+    }
+
+    /// Bytes that an index may take while it is opened, and while rows are added to it.
+    pub(in crate::run) fn index_bytes(&self) -> u64 {
+        (2 * self.group_bytes).max(LEAST_OF_INDEX)
+    }
+
+    fn for_left(mut self, left: u64) -> Self {
+        let left = left.max(LEAST_WORKING);
+        let working = self.working_set.unwrap_or(left);
+        self.filter_bytes = (working / 4) as usize;
+        self.buffered_bytes = working / 8;
+        self.part_bytes = (working / 2 / GATHERING / self.threads).max(1);
+        self.group_bytes = working / 2;
+        self.largest_group_bytes = working.max(left);
+        self.held_features = (working / 8 / 8).min(12 << 20) as usize;
+        self
+    }
+
+    /// Refuses rows that take more memory than the limit leaves for them, because inputs were larger than expected.
+    ///
+    /// # Errors
+    /// If `bytes`, of `documents` rows read so far, are too many.
+    pub(in crate::run) fn check_rows(&self, documents: usize, bytes: u64) -> Result<()> {
+        let all = bytes + (self.beside_row * documents as f64) as u64;
+        if all <= self.most_row_bytes {
+            return Ok(());
+        }
+        Err(Error::limit_error(format!(
+            "the places and ids of {documents} rows take {} MB, more than a limit of {} MB leaves for them: give \
+             a higher one",
+            all.div_ceil(1_000_000),
+            self.limit_bytes / 1_000_000
+        )))
+    }
+
+    /// Returns the error for a component that does not fit into the memory.
+    pub(super) fn refuse_component(&self, documents: u32, per_document: u64) -> Error {
+        let wanted = u64::from(documents) * per_document;
+        let more = wanted.saturating_sub(self.largest_group_bytes);
+        Error::limit_error(format!(
+            "{documents} documents may match one another by chains, and are decided together, which takes {} MB \
+             of memory: give a limit of {} MB or more, a higher threshold, or a stricter recipe",
+            wanted.div_ceil(1_000_000),
+            (self.limit_bytes + more).div_ceil(1_000_000) + 1,
+        ))
+    }
+}
+
+/// Measured bytes of a document.
+#[derive(Debug, Clone, Copy, Default)]
+struct DocumentBytes {
+    row: f64,
+    sketches: f64,
+    /// Keys and features as they are written to temporary files.
+    keys: f64,
+}
+
+impl DocumentBytes {
+    fn in_memory(self, beside_row: f64) -> f64 {
+        self.row + self.sketches + BUCKETS * self.keys + beside_row
+    }
+
+    /// Bytes of temporary files of a run out of core.
+    fn on_disk(self) -> f64 {
+        DISK_OF_DOCUMENT + DISK_OF_SKETCHES * self.sketches + DISK_OF_KEYS * self.keys
+    }
+}
+
+impl MemoryPlan {
+    /// Plans a run over inputs, beside an index if `has_index`. It reads the first block of the inputs, from a source of
+    /// its own.
+    ///
+    /// # Errors
+    /// If the inputs cannot be read, or the limit is too small for any run over them; the message says which limit
+    /// would do.
+    pub fn plan_run(
+        paths: &RunInputs,
+        settings: &RunSettings,
+        limit: MemoryLimit,
+        has_index: bool,
+    ) -> Result<Self> {
+        let frame = PlanFrame {
+            limit,
+            beside_row: match has_index {
+                true => BESIDE_ROW + BESIDE_INDEX,
+                false => BESIDE_ROW,
+            },
+            of_batches: 0,
+        };
+        Self::plan_in_frame(paths, settings, frame)
+    }
+
+    fn plan_in_frame(
+        paths: &RunInputs,
+        settings: &RunSettings,
+        mut frame: PlanFrame,
+    ) -> Result<Self> {
+        let of_unknown_size =
+            || Self::from_measures(None, DocumentBytes::default(), settings.threads, frame);
+        let sources = [&paths.documents, &paths.against];
+        let are_read_once = sources.iter().any(|source| source.is_read_once());
+        // Measuring reads the first block of an object once more.
+        let are_remote = sources.iter().any(|source| source.has_objects());
+        if are_read_once || are_remote && !frame.limit.is_set {
+            return of_unknown_size();
+        }
+        let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
+        let opened = OpenInputs::new(paths, settings)?;
+        let documents = match opened.size_on_disk() {
+            Some(_) => opened.expected_rows()?,
+            None => None,
+        };
+        let Some(documents) = documents else {
+            return of_unknown_size();
+        };
+        let of_document = measure_documents(&opened, settings, &plan)?;
+        frame.of_batches = opened.decoding_bytes()?;
+        Self::from_measures(Some(documents), of_document, settings.threads, frame)
+    }
+
+    fn from_measures(
+        documents: Option<f64>,
+        of_document: DocumentBytes,
+        threads: usize,
+        frame: PlanFrame,
+    ) -> Result<Self> {
+        let PlanFrame {
+            limit,
+            beside_row,
+            of_batches,
+        } = frame;
+        let fixed = BASE + threads as u64 * OF_THREAD + of_batches;
+        let count = documents.unwrap_or(0.0);
+        let scaled = |bytes: f64| (RESERVE * count * bytes) as u64;
+        let in_memory = documents.map(|_| fixed + scaled(of_document.in_memory(beside_row)));
+        let out_of_core = match in_memory {
+            Some(bytes) => bytes > limit.bytes,
+            None => limit.is_set,
+        } || limit.working_set.is_some();
+        let resident = match out_of_core {
+            true => fixed + scaled(of_document.row + beside_row),
+            false => in_memory.unwrap_or(fixed),
+        };
+        let smallest = (fixed + scaled(of_document.row + beside_row) + LEAST_WORKING)
+            .min(in_memory.unwrap_or(u64::MAX));
+        if limit.bytes < smallest {
+            let rows = scaled(of_document.row + beside_row);
+            let of_documents = match documents {
+                Some(count) => format!(
+                    "{} documents, whose rows take {} MB",
+                    count.round(),
+                    rows.div_ceil(1_000_000)
+                ),
+                None => "inputs of unknown size, whose rows come".to_owned(),
+            };
+            let reading = match of_batches {
+                0 => String::new(),
+                bytes => format!(
+                    " and the {} MB of the largest record batches of an Arrow file",
+                    bytes.div_ceil(1_000_000)
+                ),
+            };
+            return Err(Error::usage_error(format!(
+                "{} MB of memory are too little for {of_documents} beside the {} MB of every run{reading}: give {} MB \
+                 or more",
+                limit.bytes / 1_000_000,
+                (fixed - of_batches).div_ceil(1_000_000),
+                smallest.div_ceil(1_000_000)
+            )));
+        }
+        let disk = match out_of_core {
+            true => count * of_document.on_disk(),
+            false => 0.0,
+        };
+        let keys = count * of_document.keys / 12.0;
+        Ok(Self {
+            documents: documents.map(|count| count.round() as u64),
+            limit_bytes: limit.bytes,
+            in_memory_bytes: in_memory,
+            expected_bytes: documents.map(|_| {
+                let usual = USUAL_BASE + threads as f64 * USUAL_OF_THREAD + of_batches as f64;
+                (usual + count * of_document.in_memory(beside_row)) as u64
+            }),
+            out_of_core,
+            resident_bytes: resident,
+            disk_bytes: disk as u64,
+            smallest_limit_bytes: smallest,
+            sizes: SpillSizes {
+                // Without a known size, tables are as large as those of 16 million documents.
+                documents: documents.map_or(1 << 24, |count| count as usize),
+                keys: documents.map_or(usize::MAX, |_| keys as usize),
+                limit_bytes: limit.bytes,
+                free_bytes: limit.bytes.saturating_sub(fixed),
+                working_set: limit.working_set,
+                threads: threads as u64,
+                most_row_bytes: limit.bytes.saturating_sub(fixed + LEAST_WORKING),
+                beside_row,
+                ..SpillSizes::default()
+            }
+            .for_left(limit.bytes.saturating_sub(resident)),
+        })
+    }
+
+    /// Returns the sizes by which the work is divided, if it is done out of core.
+    pub(in crate::run) fn spill_sizes(&self) -> Option<SpillSizes> {
+        self.out_of_core.then_some(self.sizes)
+    }
+}
+
+/// Returns how a run divides its work, if its limit makes it go out of core. `needs_all` names an option for which
+/// all documents must be in memory. `has_index` says whether the run decides beside an index.
+///
+/// # Errors
+/// As [`MemoryPlan::plan_run`], and if there is such an option and the limit was set by a user.
+pub(in crate::run) fn plan_spilling(
+    paths: &RunInputs,
+    settings: &RunSettings,
+    needs_all: Option<&str>,
+    has_index: bool,
+) -> Result<Option<SpillSizes>> {
+    let Some(limit) = settings.memory else {
+        return Ok(None);
+    };
+    if needs_all.is_some() && !limit.is_set {
+        return Ok(None);
+    }
+    let sizes = MemoryPlan::plan_run(paths, settings, limit, has_index)?.spill_sizes();
+    match (needs_all, sizes) {
+        (Some(option), Some(sizes)) => {
+            let spelling = &settings.spelling;
+            Err(Error::usage_error(format!(
+                "{} needs all documents in memory, which takes more than {} MB: leave it out, or raise {}",
+                spelling.spell_option(option),
+                sizes.limit_bytes / 1_000_000,
+                spelling.spell_option("memory")
+            )))
+        }
+        _ => Ok(sizes),
+    }
+}
+
+/// Returns the setup of the engine's shuffle for a run.
+///
+/// # Errors
+/// If there is no match plan for the settings.
+pub(in crate::run) fn shuffle_setup(
+    settings: &RunSettings,
+) -> Result<std::sync::Arc<ShuffleSetup>> {
+    let bounds = MatchBounds {
+        within: settings.within.is_some(),
+        ..MatchBounds::default()
+    };
+    let setup = ShuffleSetup::new(
+        &settings.recipe,
+        settings.matching,
+        DocumentOrder::Smallest,
+        bounds,
+    );
+    Ok(setup?)
+}
+
+/// Returns the bytes of a document, from the first blocks of the inputs.
+fn measure_documents(
+    opened: &OpenInputs,
+    settings: &RunSettings,
+    plan: &MatchPlan,
+) -> Result<DocumentBytes> {
+    let sketcher = DocumentSketcher::new(&settings.recipe, plan, Cpu::detect_best());
+    let analyzer = TextAnalyzer::new(&settings.recipe).with_extras(sketcher.required_extras());
+    let setup = shuffle_setup(settings)?;
+    let mut scatterer = LocalScatterer::new(setup.clone());
+    let mut documents = ReadDocuments::with_sketches(sketcher.new_sketches(FEATURES_HELD));
+    let mut scratch = AnalysisScratch::default();
+    for _ in 0..MEASURED_BLOCKS {
+        let Some(block) = opened
+            .inputs
+            .next_block()?
+            .filter(|_| documents.len() < MEASURED)
+        else {
+            break;
+        };
+        let mut measure_row = |row: &InputRow<'_>| {
+            if documents.len() == MEASURED || documents.push_row(row, &opened.extra).is_err() {
+                return;
+            }
+            let analysis = analyze_row(&analyzer, row, &mut scratch);
+            sketcher.add_document(&analysis, &mut documents.sketches);
+            let number = documents.len() as u32 - 1;
+            let part = documents.parts.last().copied().unwrap_or(0);
+            let at = (&documents.sketches, DocId(number));
+            scatterer.add_document((number, part), at, &analysis);
+        };
+        opened
+            .inputs
+            .parse_block(&block, &mut ParseScratch::default(), &mut |row| {
+                if let Ok(row) = row {
+                    measure_row(&row);
+                }
+                Ok(())
+            })?;
+    }
+    let keys = LocalKeys::new(setup, documents.len(), 0, 0);
+    let blocks = scatterer.take_blocks(&keys);
+    let of_keys: usize = blocks.iter().map(|block| block.block.len()).sum();
+    let count = documents.len().max(1) as f64;
+    let values = documents.value_bytes() + documents.text_value_bytes();
+    let row = documents.memory_bytes() + values;
+    let sketches = documents.sketches.memory_bytes() + documents.sketches.list_bytes();
+    Ok(DocumentBytes {
+        row: row as f64 / count,
+        sketches: sketches as f64 / count,
+        keys: of_keys as f64 / count,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARTICLE: DocumentBytes = DocumentBytes {
+        row: 60.0,
+        sketches: 600.0,
+        keys: 500.0,
+    };
+
+    fn plan_of(documents: Option<f64>, bytes: u64, is_set: bool) -> Result<MemoryPlan> {
+        plan_beside_batches(documents, bytes, is_set, 0)
+    }
+
+    fn plan_beside_batches(
+        documents: Option<f64>,
+        bytes: u64,
+        is_set: bool,
+        of_batches: u64,
+    ) -> Result<MemoryPlan> {
+        let limit = MemoryLimit {
+            bytes,
+            is_set,
+            working_set: None,
+        };
+        let frame = PlanFrame {
+            limit,
+            beside_row: BESIDE_ROW,
+            of_batches,
+        };
+        MemoryPlan::from_measures(documents, ARTICLE, 2, frame)
+    }
+
+    #[test]
+    fn runs_go_out_of_core_only_where_they_must() {
+        let free = plan_of(Some(1e6), 1 << 40, true).unwrap();
+        assert!(!free.out_of_core && free.disk_bytes == 0);
+        let needed = free.in_memory_bytes.unwrap();
+        assert!(!plan_of(Some(1e6), needed, true).unwrap().out_of_core);
+        let bounded = plan_of(Some(1e6), needed - 1, true).unwrap();
+        assert!(bounded.out_of_core && bounded.disk_bytes > 0);
+        assert!(bounded.resident_bytes < needed / 2);
+    }
+
+    #[test]
+    fn large_record_batches_count() {
+        let batches = 500_000_000;
+        let plain = plan_of(Some(1e6), 1 << 40, true).unwrap();
+        let beside = plan_beside_batches(Some(1e6), 1 << 40, true, batches).unwrap();
+        assert_eq!(
+            beside.smallest_limit_bytes,
+            plain.smallest_limit_bytes + batches
+        );
+        assert_eq!(beside.resident_bytes, plain.resident_bytes + batches);
+        let limit = beside.smallest_limit_bytes - 1;
+        let error = plan_beside_batches(Some(1e6), limit, true, batches).unwrap_err();
+        let named = "every run and the 500 MB of the largest record batches of an Arrow file: give";
+        assert!(error.to_string().contains(named), "{error}");
+    }
+
+    #[test]
+    fn the_smallest_limit_is_accepted_and_one_byte_less_is_not() {
+        let smallest = plan_of(Some(1e6), 1 << 40, true)
+            .unwrap()
+            .smallest_limit_bytes;
+        assert!(plan_of(Some(1e6), smallest, true).unwrap().out_of_core);
+        let error = plan_of(Some(1e6), smallest - 1, true)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("1000000 documents"), "{error}");
+        assert!(
+            error.contains(&format!("give {} MB", smallest.div_ceil(1_000_000))),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn rows_beyond_the_limit_are_refused_while_they_are_read() {
+        let sizes = plan_of(None, 1 << 30, true).unwrap().spill_sizes().unwrap();
+        let most = sizes.most_row_bytes;
+        assert!(most > (1 << 29) && sizes.check_rows(0, most).is_ok());
+        let error = sizes.check_rows(0, most + 1).unwrap_err().to_string();
+        assert!(error.contains("a limit of 1073 MB"), "{error}");
+        assert!(sizes.check_rows(most as usize / 20, 0).is_err());
+    }
+
+    #[test]
+    fn a_component_that_does_not_fit_is_refused_with_the_limit_that_would_do() {
+        let sizes = plan_of(Some(1e6), 1 << 29, true)
+            .unwrap()
+            .spill_sizes()
+            .unwrap();
+        let documents = (sizes.largest_group_bytes / 500) as u32;
+        let error = sizes.refuse_component(documents + 2000, 500).to_string();
+        assert!(error.contains("give a limit of 539 MB"), "{error}");
+    }
+
+    #[test]
+    fn inputs_of_unknown_size_go_out_of_core_under_a_limit_that_was_set() {
+        assert!(plan_of(None, 1 << 30, true).unwrap().out_of_core);
+        assert!(!plan_of(None, 1 << 30, false).unwrap().out_of_core);
+    }
+}

@@ -1,0 +1,225 @@
+//! The first reading of a run out of core: all threads write sketches, keys and features to temporary files.
+
+use crate::run::reading::documents::count_state;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use lookalike::shuffle::{
+    EqualTexts, FeatureBlocks, LocalKeys, LocalScatterer, ShuffleBlock, ShuffleBlockKind,
+    ShuffleSetup,
+};
+use lookalike::{DocId, DocumentSketches};
+use lookalike_io::error::Result;
+
+use crate::run::execution::out_of_core::lock;
+use crate::run::execution::out_of_core::memory_plan::SpillSizes;
+use crate::run::reading::documents::TextStateCounts;
+use crate::temporary::part_file::PartFile;
+
+/// The parts of the file of blocks.
+pub(super) const KEYS: u32 = 0;
+pub(super) const FEATURES: u32 = 1;
+
+/// Number of parts among which the names of texts are divided while they are read.
+const TEXT_PARTS: u32 = 64;
+
+/// Keys, features and names of texts that a thread has made of a block of the inputs.
+#[derive(Default)]
+pub(in crate::run) struct ScatteredBlock {
+    /// Keys and features.
+    pub(in crate::run) blocks: Vec<ShuffleBlock>,
+    /// Names of texts, for [`EqualTexts::append_names`].
+    pub(in crate::run) texts: Vec<u8>,
+}
+
+/// Temporary files of the sketches, keys, features and names of texts that were read so far.
+pub(in crate::run) struct SpilledReading {
+    pub(super) setup: Arc<ShuffleSetup>,
+    pub(super) sizes: SpillSizes,
+    pub(super) directory: Option<PathBuf>,
+    pub(super) keys: LocalKeys,
+    /// Keys and features, as the scatterers made them.
+    pub(super) blocks: PartFile,
+    /// Names of texts.
+    pub(super) texts: PartFile,
+    /// Bytes of blocks that were removed.
+    pub(super) released: u64,
+    /// Sketches in the order of the documents. Each block begins with the number of its documents.
+    pub(super) sketches: PartFile,
+    /// Text states of the documents to decide about.
+    states: Mutex<TextStateCounts>,
+}
+
+impl SpilledReading {
+    /// Begins a reading, with the directory of its temporary files.
+    ///
+    /// # Errors
+    /// If temporary files cannot be created.
+    pub(in crate::run) fn begin_reading(
+        setup: Arc<ShuffleSetup>,
+        sizes: SpillSizes,
+        directory: Option<PathBuf>,
+    ) -> Result<Self> {
+        let keys = LocalKeys::new(
+            setup.clone(),
+            sizes.documents,
+            sizes.keys,
+            sizes.filter_bytes,
+        );
+        Ok(Self {
+            keys,
+            blocks: PartFile::with_single_blocks(directory.as_deref(), 2)?,
+            texts: PartFile::create_file(directory.as_deref(), TEXT_PARTS, sizes.buffered_bytes)?,
+            sketches: PartFile::with_single_blocks(directory.as_deref(), 1)?,
+            states: Mutex::default(),
+            released: 0,
+            setup,
+            sizes,
+            directory,
+        })
+    }
+
+    /// Returns a step that collects the keys of documents, for one thread.
+    pub(in crate::run) fn new_scatterer(&self) -> LocalScatterer {
+        LocalScatterer::new(self.setup.clone())
+    }
+
+    /// Takes the keys, features and names of a thread from a block of the inputs, and counts them.
+    pub(in crate::run) fn take_scattered(&self, scatterer: &mut LocalScatterer) -> ScatteredBlock {
+        ScatteredBlock {
+            blocks: scatterer.take_blocks(&self.keys),
+            texts: scatterer.take_texts().divide_names(1).swap_remove(0),
+        }
+    }
+
+    /// Counts the keys and features of a block that an earlier run has made.
+    ///
+    /// # Errors
+    /// If a block is damaged.
+    pub(in crate::run) fn count_scattered(&self, scattered: &ScatteredBlock) -> Result<()> {
+        let mut blocks = scattered.blocks.iter();
+        blocks.try_for_each(|block| Ok(self.keys.count_block(&block.block)?))
+    }
+
+    /// Writes keys, features and names of texts of a block of the inputs, in any order. `of_block` says whether the run
+    /// decides about its documents, and its number. Blocks are read in the order of these, so that keys are chosen alike
+    /// in every run over the same inputs.
+    ///
+    /// # Errors
+    /// If they cannot be written, or if names are truncated.
+    pub(in crate::run) fn push_scattered(
+        &self,
+        of_block: (bool, u64),
+        scattered: &ScatteredBlock,
+    ) -> Result<()> {
+        let (is_judged, ordinal) = of_block;
+        let order = u64::from(is_judged) << 63 | ordinal;
+        for block in &scattered.blocks {
+            let part = match block.kind {
+                ShuffleBlockKind::Part => KEYS,
+                ShuffleBlockKind::Features => FEATURES,
+            };
+            self.blocks.push_ordered_block(part, order, &block.block)?;
+        }
+        let mut texts = EqualTexts::default();
+        texts.append_names(&scattered.texts)?;
+        let divided = (0..).zip(texts.divide_names(TEXT_PARTS));
+        let mut filled = divided.filter(|(_, names)| !names.is_empty());
+        filled.try_for_each(|(part, names)| self.texts.push_block(part, &names))
+    }
+
+    /// Returns sketches as bytes for [`push_sketches`](Self::push_sketches).
+    pub(in crate::run) fn encode_sketches(&self, sketches: &DocumentSketches) -> Vec<u8> {
+        let mut bytes = (sketches.len() as u32).to_le_bytes().to_vec();
+        let sketcher = self.setup.document_sketcher();
+        sketcher.encode_columns(sketches, true, &mut bytes);
+        bytes
+    }
+
+    /// Writes what is pending, so that everything can be read.
+    ///
+    /// # Errors
+    /// If a temporary file cannot be written.
+    pub(super) fn finish_writing(&self) -> Result<()> {
+        self.blocks.finish_writing()?;
+        self.texts.finish_writing()?;
+        self.sketches.finish_writing()
+    }
+
+    /// Chooses the keys of rare features, once everything is written.
+    ///
+    /// # Errors
+    /// If a temporary file cannot be read.
+    pub(super) fn choose_keys(&mut self) -> Result<()> {
+        Ok(self.keys.choose_keys(&FeatureFile(&self.blocks))?)
+    }
+
+    /// Writes the sketches of the next documents.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub(in crate::run) fn push_sketches(&self, encoded: &[u8]) -> Result<()> {
+        self.sketches.push_block(0, encoded)
+    }
+
+    /// Refuses rows that take more memory than the limit leaves for them.
+    ///
+    /// # Errors
+    /// As [`SpillSizes::check_rows`].
+    pub(in crate::run) fn check_rows(&self, documents: usize, bytes: u64) -> Result<()> {
+        self.sizes.check_rows(documents, bytes)
+    }
+
+    /// Takes the room that rows of so many bytes leave, once all are read.
+    pub(in crate::run) fn note_rows(&mut self, documents: usize, bytes: u64) {
+        self.sizes = self.sizes.beside_rows(documents, bytes);
+    }
+
+    /// Counts the text states of documents to decide about.
+    pub(in crate::run) fn count_states(&self, sketches: &DocumentSketches) {
+        let mut states = lock(&self.states);
+        for at in 0..sketches.len() as u32 {
+            count_state(&mut states, sketches.text_state(DocId(at)));
+        }
+    }
+
+    /// Returns all bytes that were written to temporary files.
+    pub(in crate::run) fn written_bytes(&self) -> u64 {
+        self.blocks.written_bytes() + self.sketches.written_bytes() + self.texts.written_bytes()
+    }
+
+    /// Removes keys and features, once documents are linked.
+    ///
+    /// # Errors
+    /// If no temporary file can be created.
+    pub(in crate::run) fn release_blocks(&mut self) -> Result<()> {
+        self.keys = LocalKeys::new(self.setup.clone(), 0, 0, 0);
+        self.released += self.blocks.written_bytes();
+        self.blocks = PartFile::with_single_blocks(self.directory.as_deref(), 2)?;
+        Ok(())
+    }
+
+    /// Returns the text states of the documents to decide about.
+    pub(in crate::run) fn text_states(&self) -> TextStateCounts {
+        *lock(&self.states)
+    }
+}
+
+/// The features in a file of blocks.
+struct FeatureFile<'a>(&'a PartFile);
+
+impl FeatureBlocks for FeatureFile<'_> {
+    fn block_count(&self) -> usize {
+        self.0.extent_count(FEATURES)
+    }
+
+    fn read_block(&self, at: usize) -> lookalike::Result<Vec<u8>> {
+        let mut read = Vec::new();
+        let visited = self.0.visit_extent((FEATURES, at), |block| {
+            read.extend_from_slice(block);
+            Ok(())
+        });
+        visited.map_err(lookalike::Error::text_error)?;
+        Ok(read)
+    }
+}

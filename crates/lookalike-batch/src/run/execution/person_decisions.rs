@@ -1,0 +1,92 @@
+//! The documents that the decisions of a person are about.
+
+use std::collections::{HashMap, HashSet};
+
+use lookalike::DocId;
+use lookalike::dedup::{PairDecision, PairDecisions};
+use lookalike::text::TextState;
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::ParseScratch;
+use rayon::prelude::*;
+
+use crate::decisions::{ContentDecision, ContentHash, DecisionSummary};
+use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::settings::RunSettings;
+
+/// Finds the documents of decided texts and sets the decisions of the corpus. Documents whose text has the key of a
+/// decided one are read again. Returns `None` if there are no decisions.
+///
+/// # Errors
+/// If a document cannot be read again, or if documents are lists of features and have no texts.
+pub(in crate::run) fn apply_decisions(
+    corpus: &mut ReadCorpus<'_>,
+    settings: &RunSettings,
+) -> Result<Option<DecisionSummary>> {
+    if settings.decisions.is_empty() {
+        return Ok(None);
+    }
+    let recipe = settings.recipe.recipe_id().to_string();
+    let is_own = |it: &&ContentDecision| it.recipe == recipe;
+    let decisions: Vec<&ContentDecision> = settings.decisions.iter().filter(is_own).collect();
+    let mut summary = DecisionSummary {
+        of_other_recipes: (settings.decisions.len() - decisions.len()) as u64,
+        ..DecisionSummary::default()
+    };
+    let documents = find_documents(corpus, &decisions)?;
+    let mut pairs = PairDecisions::default();
+    let mut classes: HashMap<ContentHash, u32> = HashMap::new();
+    for (class, (content, members)) in (0..).zip(&documents) {
+        classes.insert(*content, class);
+        members.iter().for_each(|&it| pairs.set_class(it, class));
+    }
+    for one in decisions {
+        match one.decision {
+            PairDecision::Same => summary.same += 1,
+            PairDecision::Different => summary.different += 1,
+        }
+        let class_of = |content| Some((*classes.get(content)?, documents.get(content)?));
+        let both = class_of(&one.a.content).zip(class_of(&one.b.content));
+        let Some(((a, members_of_a), (b, members_of_b))) = both else {
+            summary.without_pair += 1;
+            continue;
+        };
+        pairs.decide_classes(a, b, one.decision);
+        let view = corpus.match_corpus();
+        let can_pair = |&a: &DocId| members_of_b.iter().any(|&b| view.can_pair(a, b));
+        summary.without_pair += u64::from(!members_of_a.iter().any(can_pair));
+    }
+    corpus.set_decisions(pairs);
+    Ok(Some(summary))
+}
+
+/// Returns the documents of each decided content.
+fn find_documents(
+    corpus: &ReadCorpus<'_>,
+    decisions: &[&ContentDecision],
+) -> Result<HashMap<ContentHash, Vec<DocId>>> {
+    let texts = || decisions.iter().flat_map(|it| [it.a, it.b]);
+    let keys: HashSet<u128> = texts().map(|it| it.text_key).collect();
+    let contents: HashSet<ContentHash> = texts().map(|it| it.content).collect();
+    let found: Vec<(ContentHash, DocId)> = (0..corpus.len() as u32)
+        .into_par_iter()
+        .map(DocId)
+        .filter(|&document| {
+            keys.contains(&corpus.sketches.text_key(document))
+                && corpus.sketches.text_state(document) != TextState::Empty
+        })
+        .map_init(ParseScratch::default, |parse, document| {
+            let text = corpus.reread_text(document, parse)?.ok_or_else(|| {
+                Error::usage_error(
+                    "decisions name texts, but the documents are lists of features: leave out the \
+                     decisions, or read texts",
+                )
+            })?;
+            Ok((ContentHash::from_text(&text), document))
+        })
+        .collect::<Result<_>>()?;
+    let mut documents: HashMap<ContentHash, Vec<DocId>> = HashMap::new();
+    for (content, document) in found.into_iter().filter(|(it, _)| contents.contains(it)) {
+        documents.entry(content).or_default().push(document);
+    }
+    Ok(documents)
+}

@@ -1,0 +1,326 @@
+//! The manifest of an interruptible run: what is computed, from which inputs, and the steps that are complete.
+//!
+//! It is a text. The first line holds a magic word, the version and the checksum of the rest; the rest is
+//! JSON. It is replaced as a whole, by renaming, after the steps that it names are on disk. Therefore it names
+//! only complete steps, whenever the process ends.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::source::InputSet;
+use serde::{Deserialize, Serialize};
+
+use crate::file_checksum::FileChecksum;
+
+/// The manifest's file name.
+pub(super) const NAME: &str = "manifest";
+
+const MAGIC: &str = "lookalike-work";
+
+/// The version of the manifest and of the steps.
+pub(super) const VERSION: u32 = 3;
+
+/// The stages of an interruptible run, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkStage {
+    /// Reading and sketching.
+    Read,
+    /// Deciding verdicts.
+    Decide,
+    /// Writing outputs.
+    Write,
+    /// All outputs are in place.
+    Finished,
+}
+
+impl WorkStage {
+    /// Returns the name in messages and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Decide => "decide",
+            Self::Write => "write",
+            Self::Finished => "finished",
+        }
+    }
+}
+
+/// The kinds of steps, in the order in which a run makes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::run) enum StepKind {
+    /// Sketches of documents of `--against`.
+    Against,
+    /// Sketches of documents of the inputs.
+    Documents,
+    /// Verdicts.
+    Verdicts,
+}
+
+impl StepKind {
+    pub(super) const ALL: [Self; 3] = [Self::Against, Self::Documents, Self::Verdicts];
+
+    /// Returns the first part of the names of its files.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Against => "against",
+            Self::Documents => "documents",
+            Self::Verdicts => "verdicts",
+        }
+    }
+}
+
+/// The manifest of an interruptible run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkManifest {
+    /// The version of the program.
+    pub(super) program: String,
+    /// The number that identifies the run in all of its files.
+    pub(super) run: FileChecksum,
+    /// The settings that decide about results: name, and value as text.
+    pub(super) settings: Vec<(String, String)>,
+    pub(super) against: Vec<InputEntry>,
+    pub(super) inputs: Vec<InputEntry>,
+    /// Seconds since 1970 at which the run began.
+    pub(super) begun: u64,
+    /// Seconds since 1970 at which the manifest was written.
+    pub(super) changed: u64,
+    pub(super) stage: WorkStage,
+    /// Number of all documents, once they are read.
+    pub(super) documents: Option<u64>,
+    /// Complete steps, in the order of their kinds and, of a kind, of their numbers.
+    pub(super) steps: Vec<StepEntry>,
+    /// The outputs in place, once the run is finished.
+    pub(super) outputs: Vec<OutputEntry>,
+}
+
+/// An input, as it was when the run began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InputEntry {
+    pub(super) name: String,
+    pub(super) bytes: u64,
+    /// Time of the last change: seconds and nanoseconds since 1970.
+    pub(super) changed: (i64, i64),
+}
+
+/// An output that is in place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::run) struct OutputEntry {
+    /// Content of the output, for example `kept`.
+    pub(in crate::run) role: String,
+    pub(in crate::run) path: String,
+    pub(in crate::run) bytes: u64,
+    /// Time of the last change: seconds and nanoseconds since 1970.
+    pub(in crate::run) changed: (i64, i64),
+}
+
+/// A complete step and its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StepEntry {
+    pub(super) kind: StepKind,
+    /// First block of the inputs, or first document in the total order; from 0.
+    pub(super) first: u64,
+    /// The block or document after the last one.
+    pub(super) end: u64,
+    /// Documents that were read or decided.
+    pub(super) documents: u64,
+    /// Bytes of input on disk that were read.
+    pub(super) input_bytes: u64,
+    /// Size of the file in bytes.
+    pub(super) bytes: u64,
+    pub(super) checksum: FileChecksum,
+}
+
+/// Returns the name of the file of a step. Steps of a kind are numbered from 1.
+pub(super) fn step_file_name(kind: StepKind, number: usize) -> String {
+    format!("{}-{number:06}.step", kind.name())
+}
+
+/// Returns `true` if a run could have made a file of this name: a step, or a temporary file of a step or
+/// manifest.
+pub(super) fn is_work_file(name: &str) -> bool {
+    let plain = match name
+        .strip_prefix('.')
+        .and_then(|it| it.strip_suffix(".tmp"))
+    {
+        Some(hidden) => hidden.rsplit_once('.').map_or(hidden, |(name, _)| name),
+        None => name,
+    };
+    let is_hidden = plain != name;
+    let is_step = || {
+        let (kind, number) = plain.strip_suffix(".step")?.rsplit_once('-')?;
+        let is_number = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
+        Some(is_number && StepKind::ALL.iter().any(|it| it.name() == kind))
+    };
+    is_step() == Some(true) || is_hidden && plain == NAME
+}
+
+/// Returns `true` if `name` is one under which a file is complete but not in place yet: `.TARGET.HEX.tmp`.
+pub(super) fn is_temporary_of(name: &str, target: &OsStr) -> bool {
+    let hidden = name
+        .strip_prefix('.')
+        .and_then(|it| it.strip_suffix(".tmp"));
+    let divided = hidden.and_then(|hidden| hidden.rsplit_once('.'));
+    divided.is_some_and(|(plain, random)| {
+        let is_random = random.len() == 16 && random.bytes().all(|it| it.is_ascii_hexdigit());
+        is_random && OsStr::new(plain) == target
+    })
+}
+
+/// Returns the error for a damaged file of an interruptible run.
+pub(super) fn damaged_file(path: &Path, what: &str) -> Error {
+    Error::input_error(format!(
+        "{} is damaged: {what}; delete its directory, or name another one, to begin the run again",
+        display_path(path)
+    ))
+}
+
+impl InputEntry {
+    /// Returns the entries of all inputs.
+    ///
+    /// # Errors
+    /// If an input cannot be read once more by a later process.
+    pub(super) fn list_inputs(inputs: &InputSet) -> Result<Vec<Self>> {
+        let files = inputs.input_files().iter();
+        let entries = files.map(|file| {
+            let known = file.size_on_disk().zip(file.modification_time());
+            let (bytes, changed) = known.ok_or_else(|| {
+                let name = file.display_name();
+                let name = if name == "-" { "standard input" } else { name };
+                Error::usage_error(format!(
+                    "{name} cannot be read again after an interruption, because it is not a regular file: \
+                     copy it to a file and give that, or leave out --work"
+                ))
+            })?;
+            Ok(Self {
+                name: file.display_name().to_owned(),
+                bytes,
+                changed,
+            })
+        });
+        entries.collect()
+    }
+}
+
+impl WorkManifest {
+    /// Returns the content of the manifest's file.
+    pub(super) fn to_text(&self) -> String {
+        let json = serde_json::to_string_pretty(self)
+            .expect("a manifest has only strings, numbers and lists");
+        let body = format!("{json}\n");
+        let checksum = FileChecksum(lookalike::value_hash(body.as_bytes()));
+        format!("{MAGIC} {VERSION} {checksum}\n{body}")
+    }
+
+    /// Parses the content of a manifest's file. Messages name it by `path`.
+    ///
+    /// # Errors
+    /// If the content is not a manifest, has an unsupported version, is damaged or contradicts itself.
+    pub(super) fn parse_manifest(bytes: &[u8], path: &Path) -> Result<Self> {
+        let text = std::str::from_utf8(bytes).map_err(|_| damaged_file(path, "it is not UTF-8"))?;
+        let (first, body) = text.split_once('\n').unwrap_or((text, ""));
+        let mut words = first.split(' ');
+        if words.next() != Some(MAGIC) {
+            return Err(Error::input_error(format!(
+                "{} is not the manifest of a run with --work",
+                display_path(path)
+            )));
+        }
+        let version = words.next().unwrap_or_default();
+        if version != VERSION.to_string() {
+            return Err(Error::input_error(format!(
+                "{} is of version {version}; this program reads version {VERSION}",
+                display_path(path)
+            )));
+        }
+        let checksum = FileChecksum(lookalike::value_hash(body.as_bytes())).to_string();
+        if words.next() != Some(&checksum) || words.next().is_some() {
+            return Err(damaged_file(path, "its text does not match its checksum"));
+        }
+        let manifest: Self =
+            serde_json::from_str(body).map_err(|error| damaged_file(path, &error.to_string()))?;
+        match manifest.has_gaps() {
+            true => Err(damaged_file(path, "its steps are not contiguous")),
+            false => Ok(manifest),
+        }
+    }
+
+    fn has_gaps(&self) -> bool {
+        let in_order = self.steps.is_sorted_by_key(|step| step.kind);
+        let has_gap = |kind| {
+            let mut next = 0;
+            self.steps_of(kind).any(|(_, step)| {
+                let follows = step.first == next && step.end >= step.first;
+                next = step.end;
+                !follows
+            })
+        };
+        !in_order || StepKind::ALL.into_iter().any(has_gap)
+    }
+
+    /// Returns the steps of a kind with the names of their files.
+    pub(super) fn steps_of(&self, kind: StepKind) -> impl Iterator<Item = (String, &StepEntry)> {
+        let steps = self.steps.iter().filter(move |step| step.kind == kind);
+        (1..)
+            .zip(steps)
+            .map(move |(number, step)| (step_file_name(kind, number), step))
+    }
+
+    /// Returns the names of the files of all steps.
+    pub(super) fn step_names(&self) -> Vec<String> {
+        let kinds = StepKind::ALL.into_iter();
+        kinds
+            .flat_map(|kind| self.steps_of(kind).map(|(name, _)| name))
+            .collect()
+    }
+
+    /// Returns the difference to what a run would compute now, as a phrase; `None` if there is none.
+    pub(super) fn find_difference(&self, now: &Self) -> Option<String> {
+        if self.program != now.program {
+            return Some(format!(
+                "it was begun by lookalike {}, and this is lookalike {}",
+                self.program, now.program
+            ));
+        }
+        let settings = difference_of_settings(&self.settings, &now.settings);
+        settings
+            .or_else(|| difference_of_inputs("input", &self.inputs, &now.inputs))
+            .or_else(|| difference_of_inputs("reference input", &self.against, &now.against))
+    }
+}
+
+fn difference_of_settings(before: &[(String, String)], now: &[(String, String)]) -> Option<String> {
+    let value = |settings: &[(String, String)], name: &str| {
+        let found = settings.iter().find(|(other, _)| other == name);
+        found.map_or_else(|| "not set".to_owned(), |(_, value)| value.clone())
+    };
+    let mut names = before.iter().chain(now).map(|(name, _)| name);
+    let name = names.find(|name| value(before, name) != value(now, name))?;
+    Some(format!(
+        "it was begun with the {name} {}, and now the {name} is {}",
+        value(before, name),
+        value(now, name)
+    ))
+}
+
+fn difference_of_inputs(what: &str, before: &[InputEntry], now: &[InputEntry]) -> Option<String> {
+    let name = |at: usize, inputs: &[InputEntry]| inputs.get(at).map(|it| it.name.clone());
+    let at = (0..before.len().max(now.len())).find(|&at| before.get(at) != now.get(at))?;
+    Some(match (name(at, before), name(at, now)) {
+        (Some(before), Some(now)) if before == now => {
+            format!("the {what} {now} has changed since it was begun")
+        }
+        (Some(before), Some(now)) => {
+            format!("it was begun with the {what} {before}, where now {now} is given")
+        }
+        (Some(before), None) => format!("its {what} {before} is not given"),
+        (None, Some(now)) => format!("the {what} {now} is given, which it does not have"),
+        (None, None) => return None,
+    })
+}

@@ -1,0 +1,551 @@
+//! Runs that survive a kill: a directory with everything that a run has computed so far.
+//!
+//! ```text
+//! DIR/manifest               what is computed, from which inputs; the steps that are complete
+//! DIR/lock                   locked by the process that works on the run; holds its number
+//! DIR/against-000001.step    sketches of documents of `--against`
+//! DIR/documents-000001.step  sketches of documents of the inputs, some seconds of work each
+//! DIR/verdicts-000001.step   verdicts of documents, in their total order
+//! ```
+//!
+//! A run ends a step after a twentieth of the time since it began, at least a quarter of a second and at most
+//! 30 seconds, or when the step has 32 MiB. A thread of its own writes the file, syncs it, and then replaces
+//! the manifest, so that reading and deciding go on meanwhile.
+//!
+//! Guarantees: the directory describes a state of the run at any moment, whenever the process is killed or the
+//! power fails. A resumed run repeats what was computed since the last complete step, and its outputs are the bytes
+//! that an uninterrupted run writes. It is refused if its inputs, its settings or the program have changed, or if
+//! a file of the directory is damaged; the message names the difference or the file.
+//!
+//! Cost: a resumed run reads compressed inputs, JSON lists and Parquet again up to where it was, because rows are compared and
+//! copied later. It analyses only rows that no step has. It then builds the buckets of all documents but the removed ones.
+//! Outputs are one step, which is repeated.
+
+pub(in crate::run) mod manifest;
+pub(in crate::run) mod reading;
+mod status;
+mod step_file;
+pub(in crate::run) mod verdicts;
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::OutputTarget;
+
+pub(in crate::run) use self::manifest::OutputEntry;
+pub use self::manifest::WorkStage;
+pub use self::status::{StageProgress, WorkStatus, read_work_status};
+use crate::file_checksum::FileChecksum;
+use crate::run::commands::run_outputs::DedupOutputs;
+use crate::run::execution::work_directory::manifest::{InputEntry, WorkManifest};
+use crate::run::execution::work_directory::step_file::NewStep;
+use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::settings::{KeepOrder, RunSettings};
+
+/// The file that the process of a run locks. It holds the number of the process.
+const LOCK: &str = "lock";
+
+/// Attempts to lock, because `status` holds the lock for a moment.
+const LOCK_ATTEMPTS: usize = 20;
+
+/// Time between two attempts.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// The directory of an interruptible run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkSettings {
+    /// The directory. It is created if it does not exist.
+    pub directory: PathBuf,
+    /// `true` to continue the run in the directory, or to begin one if there is none. Otherwise a directory with
+    /// an unfinished run is refused.
+    pub resume: bool,
+}
+
+/// An opened directory of an interruptible run. No other process changes it meanwhile.
+pub(in crate::run) struct WorkDirectory {
+    state: Arc<WorkState>,
+    /// The manifest when the directory was opened.
+    before: WorkManifest,
+    clock: Mutex<StepClock>,
+    writing: Mutex<Option<JoinHandle<Result<()>>>>,
+}
+
+struct WorkState {
+    path: PathBuf,
+    manifest: Mutex<WorkManifest>,
+    /// Held as long as a thread still writes a step.
+    _lock: File,
+}
+
+/// Decides when a step ends.
+struct StepClock {
+    begun: Instant,
+    last: Instant,
+}
+
+impl StepClock {
+    /// A step takes this share of the time since the run began.
+    const SHARE: u32 = 20;
+    const SHORTEST: Duration = Duration::from_millis(250);
+    const LONGEST: Duration = Duration::from_secs(30);
+
+    fn new() -> Self {
+        let begun = Instant::now();
+        Self { begun, last: begun }
+    }
+
+    fn is_due(&self) -> bool {
+        let share = self.begun.elapsed() / Self::SHARE;
+        self.last.elapsed() >= share.clamp(Self::SHORTEST, Self::LONGEST)
+    }
+}
+
+/// Bytes from which a step ends in any case.
+const LARGE_STEP: usize = 32 << 20;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn seconds_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+impl WorkDirectory {
+    /// Opens a directory to begin a run, or to resume the one in it.
+    ///
+    /// # Errors
+    /// If the directory holds an unfinished run that is not to be resumed, a run with other inputs, settings or of
+    /// another version, or anything else; if another process works on it; if an input cannot be read again; and if
+    /// the directory cannot be written.
+    pub(in crate::run) fn open_run(
+        work: &WorkSettings,
+        (settings, out_of_core): (&RunSettings, bool),
+        opened: &OpenInputs,
+    ) -> Result<Self> {
+        let new = new_manifest((settings, out_of_core), opened)?;
+        Self::open_directory(&work.directory, work.resume, new)
+    }
+
+    /// Opens a directory whose run, if it is begun now, has the manifest `new`. An unfinished run in it is continued if
+    /// `resume`.
+    fn open_directory(path: &Path, resume: bool, new: WorkManifest) -> Result<Self> {
+        create_directory(path)?;
+        Self::open_locked(path, lock_directory(path)?, resume, new)
+    }
+
+    fn open_locked(path: &Path, lock: File, resume: bool, new: WorkManifest) -> Result<Self> {
+        let manifest = match read_manifest(path)? {
+            Some(there) if resume => {
+                if let Some(difference) = there.find_difference(&new) {
+                    return Err(Error::usage_error(format!(
+                        "cannot resume the run in {}: {difference}; delete the directory, or name another one, \
+                         to begin again",
+                        display_path(path)
+                    )));
+                }
+                there
+            }
+            Some(there) if there.stage != WorkStage::Finished => {
+                return Err(Error::usage_error(format!(
+                    "{} holds an unfinished run: continue it with --resume, or delete the directory or name \
+                     another one to begin again",
+                    display_path(path)
+                )));
+            }
+            Some(_) => new,
+            None => {
+                refuse_foreign_files(path)?;
+                new
+            }
+        };
+        // The manifest comes first: it must not name a step that is removed.
+        write_manifest(path, &manifest)?;
+        remove_unnamed_files(path, &manifest);
+        Ok(Self {
+            state: Arc::new(WorkState {
+                path: path.to_owned(),
+                manifest: Mutex::new(manifest.clone()),
+                _lock: lock,
+            }),
+            before: manifest,
+            clock: Mutex::new(StepClock::new()),
+            writing: Mutex::new(None),
+        })
+    }
+
+    /// Returns `true` if a step of so many bytes should end now.
+    fn is_step_due(&self, bytes: usize) -> bool {
+        bytes >= LARGE_STEP || lock(&self.clock).is_due()
+    }
+
+    /// Writes a step in another thread, once the step before it is written.
+    ///
+    /// # Errors
+    /// If the step before it could not be written.
+    fn submit_step(&self, step: NewStep) -> Result<()> {
+        self.wait_for_writing()?;
+        lock(&self.clock).last = Instant::now();
+        let state = Arc::clone(&self.state);
+        let writing = std::thread::Builder::new()
+            .name("step".to_owned())
+            .spawn(move || state.write_step(&step))
+            .map_err(|cause| Error::write_error("start a thread for", self.name(), cause))?;
+        *lock(&self.writing) = Some(writing);
+        Ok(())
+    }
+
+    /// Waits until the last step is on disk and in the manifest.
+    fn wait_for_writing(&self) -> Result<()> {
+        match lock(&self.writing).take() {
+            None => Ok(()),
+            Some(writing) => writing
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        }
+    }
+
+    fn name(&self) -> String {
+        display_path(&self.state.path)
+    }
+
+    /// Records that all documents are read.
+    pub(in crate::run) fn finish_reading(&self, documents: u64) -> Result<()> {
+        self.wait_for_writing()?;
+        self.change_manifest(|manifest| {
+            manifest.documents = Some(documents);
+            manifest.stage = manifest.stage.max(WorkStage::Decide);
+        })
+    }
+
+    /// Records that all documents have a verdict.
+    pub(in crate::run) fn finish_deciding(&self) -> Result<()> {
+        self.wait_for_writing()?;
+        self.change_manifest(|manifest| manifest.stage = manifest.stage.max(WorkStage::Write))
+    }
+
+    /// Records that all outputs are in place.
+    pub(in crate::run) fn finish_run(&self, outputs: Vec<OutputEntry>) -> Result<()> {
+        self.change_manifest(|manifest| {
+            manifest.stage = WorkStage::Finished;
+            manifest.outputs = outputs;
+        })
+    }
+
+    /// Returns `true` if the run was finished before, and these outputs are still those that it wrote.
+    pub(in crate::run) fn has_written(&self, outputs: &DedupOutputs) -> bool {
+        self.before.stage == WorkStage::Finished
+            && list_outputs(outputs).is_some_and(|now| now == self.before.outputs)
+    }
+
+    /// Removes temporary names beside outputs. The run that is resumed left them if it was killed while it put its
+    /// outputs in place. Outputs that mirror directories are left out. Names that cannot be removed remain.
+    pub(in crate::run) fn remove_interrupted_outputs(&self, outputs: &DedupOutputs) {
+        if self.before.stage != WorkStage::Write {
+            return;
+        }
+        let outputs = [
+            &outputs.kept,
+            &outputs.removed,
+            &outputs.clusters,
+            &outputs.rejected,
+            &outputs.cuts,
+        ];
+        for output in outputs.into_iter().flatten() {
+            if let OutputTarget::Path(path) = output
+                && let Some(name) = path.file_name()
+                && let Ok(entries) = fs::read_dir(parent_directory(path))
+            {
+                let is_left = |entry: &fs::DirEntry| {
+                    manifest::is_temporary_of(&entry.file_name().to_string_lossy(), name)
+                };
+                for entry in entries.flatten().filter(is_left) {
+                    let _ = fs::remove_file(entry.path());
+                }
+            }
+        }
+    }
+
+    fn change_manifest(&self, change: impl FnOnce(&mut WorkManifest)) -> Result<()> {
+        let mut manifest = lock(&self.state.manifest);
+        let before = manifest.clone();
+        change(&mut manifest);
+        if *manifest == before {
+            return Ok(());
+        }
+        manifest.changed = seconds_since_1970();
+        write_manifest(&self.state.path, &manifest)
+    }
+}
+
+impl Drop for WorkDirectory {
+    /// Waits for the thread that writes, so that no other run finds the directory locked. A failure is ignored,
+    /// because a run that did not wait itself has failed already.
+    fn drop(&mut self) {
+        let _ = self.wait_for_writing();
+    }
+}
+
+impl WorkState {
+    fn write_step(&self, step: &NewStep) -> Result<()> {
+        let mut manifest = lock(&self.manifest);
+        let number = manifest.steps_of(step.kind).count() + 1;
+        let path = self.path.join(manifest::step_file_name(step.kind, number));
+        let entry = step_file::write_step(&path, manifest.run, step)?;
+        manifest.steps.push(entry);
+        manifest.changed = seconds_since_1970();
+        write_manifest(&self.path, &manifest)
+    }
+}
+
+/// Returns the manifest of a run that begins now.
+fn new_manifest(
+    (settings, out_of_core): (&RunSettings, bool),
+    opened: &OpenInputs,
+) -> Result<WorkManifest> {
+    let against = opened.against.as_ref().map(InputEntry::list_inputs);
+    let mut manifest = WorkManifest {
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        run: FileChecksum(0),
+        settings: describe_settings(settings, out_of_core),
+        against: against.transpose()?.unwrap_or_default(),
+        inputs: InputEntry::list_inputs(&opened.inputs)?,
+        begun: seconds_since_1970(),
+        changed: seconds_since_1970(),
+        stage: WorkStage::Read,
+        documents: None,
+        steps: Vec::new(),
+        outputs: Vec::new(),
+    };
+    // The time makes two runs with the same settings different.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_nanos());
+    let identity = format!("{now} {} {}", std::process::id(), manifest.to_text());
+    manifest.run = FileChecksum(lookalike::value_hash(identity.as_bytes()));
+    Ok(manifest)
+}
+
+/// Returns the settings that decide about results, each with a name for messages. Outputs, threads and `--strict`
+/// are not among them: a resumed run may have others. Steps of a run out of core hold keys too.
+fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, String)> {
+    let RunSettings {
+        recipe,
+        matching,
+        read,
+        keep,
+        within,
+        window,
+        threads: _,
+        strict: _,
+        audit: _,
+        memory: _,
+        temporary: _,
+        decisions,
+        spelling: _,
+    } = settings;
+    let keep = match keep {
+        KeepOrder::First => "first".to_owned(),
+        KeepOrder::Last => "last".to_owned(),
+        KeepOrder::Longest => "longest".to_owned(),
+        KeepOrder::Max(field) => format!("max:{field}"),
+        KeepOrder::Min(field) => format!("min:{field}"),
+    };
+    let window = window.as_ref();
+    let window = window.map(|it| format!("{} s in field {}", it.seconds, it.field));
+    let none = || "not set".to_owned();
+    let decisions = (!decisions.is_empty()).then(|| {
+        let hash = lookalike::value_hash(format!("{decisions:?}").as_bytes());
+        format!("{} ({hash:016x})", decisions.len())
+    });
+    let named = [
+        (
+            "recipe",
+            format!("{} ({})", recipe.name, recipe.recipe_id()),
+        ),
+        ("method", matching.method.name().to_owned()),
+        ("threshold", matching.threshold.get().to_string()),
+        ("distance", matching.distance.to_string()),
+        ("measure", matching.measure.name().to_owned()),
+        ("unit", matching.unit.name().to_owned()),
+        ("candidates", matching.candidates.name().to_owned()),
+        ("number of sentences", matching.sentences.to_string()),
+        ("keep rule", keep),
+        ("field of `within`", within.clone().unwrap_or_else(none)),
+        ("window", window.unwrap_or_else(none)),
+        ("decisions", decisions.unwrap_or_else(none)),
+        ("text field", read.fields.text.join(",")),
+        ("id field", format!("{:?}", read.fields.id)),
+        (
+            "field of features",
+            read.fields.features.clone().unwrap_or_else(none),
+        ),
+        ("kind of features", format!("{}", read.fields.lists_only)),
+        ("format", format!("{:?}", read.format)),
+        ("header", read.header.to_string()),
+        ("encoding", read.encoding.name().to_owned()),
+        (
+            "treatment of invalid text",
+            format!("{:?}", read.invalid_text),
+        ),
+        (
+            "documents of plain text",
+            format!("{}, {}", read.document_per_file, read.text_documents),
+        ),
+        ("document files", read.document_files.is_some().to_string()),
+        ("largest row", read.max_row_bytes.to_string()),
+        ("block size", read.block_bytes.to_string()),
+        ("bounded memory", out_of_core.to_string()),
+    ];
+    let owned = named.into_iter();
+    owned
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// Returns the outputs as they are in place now; `None` if one is missing or is no single file.
+pub(in crate::run) fn list_outputs(outputs: &DedupOutputs) -> Option<Vec<OutputEntry>> {
+    let kept_as = match (&outputs.passages, outputs.annotate) {
+        (Some(passages), _) => format!("kept, {passages:?}"),
+        (None, true) => "annotated".to_owned(),
+        (None, false) => "kept".to_owned(),
+    };
+    let clusters_as = match outputs.components {
+        true => "clusters, components",
+        false => "clusters",
+    };
+    let report = outputs.report.as_ref().map(|it| it.target.clone());
+    let places = [
+        (&*kept_as, &outputs.kept),
+        ("removed", &outputs.removed),
+        (clusters_as, &outputs.clusters),
+        ("rejected", &outputs.rejected),
+        ("cuts", &outputs.cuts),
+        ("report", &report),
+    ];
+    let given = places.into_iter();
+    let given = given.filter_map(|(role, place)| Some((role, place.as_ref()?)));
+    given
+        .map(|(role, place)| {
+            let OutputTarget::Path(path) = place else {
+                return None;
+            };
+            let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+            Some(OutputEntry {
+                role: role.to_owned(),
+                path: display_path(path),
+                bytes: metadata.size(),
+                changed: (metadata.mtime(), metadata.mtime_nsec()),
+            })
+        })
+        .collect()
+}
+
+fn create_directory(path: &Path) -> Result<()> {
+    let failed = |cause| Error::write_error("create", display_path(path), cause);
+    match fs::create_dir(path) {
+        Ok(()) => {}
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {
+            return Ok(());
+        }
+        Err(cause) => return Err(failed(cause)),
+    }
+    let synced = File::open(parent_directory(path)).and_then(|parent| parent.sync_all());
+    synced.map_err(failed)
+}
+
+fn parent_directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Acquires the exclusive right to work on a run. It ends with the file or the process.
+fn lock_directory(path: &Path) -> Result<File> {
+    try_lock_directory(path)?.ok_or_else(|| {
+        Error::usage_error(format!(
+            "another process works on the run in {}: wait until it ends",
+            display_path(path)
+        ))
+    })
+}
+
+/// Acquires the exclusive right to work on a run; `None` if another process has it.
+fn try_lock_directory(path: &Path) -> Result<Option<File>> {
+    let place = path.join(LOCK);
+    let failed = |cause| Error::write_error("lock", display_path(&place), cause);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&place)
+        .map_err(failed)?;
+    for attempt in 1.. {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::Error(cause)) => return Err(failed(cause)),
+            Err(TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => {
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        }
+    }
+    file.set_len(0)
+        .and_then(|()| write!(file, "{}", std::process::id()))
+        .map_err(failed)?;
+    Ok(Some(file))
+}
+
+/// Reads the manifest of a directory, if it has one.
+fn read_manifest(path: &Path) -> Result<Option<WorkManifest>> {
+    let place = path.join(manifest::NAME);
+    match fs::read(&place) {
+        Ok(bytes) => WorkManifest::parse_manifest(&bytes, &place).map(Some),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(Error::read_error("read", display_path(&place), cause)),
+    }
+}
+
+fn write_manifest(path: &Path, manifest: &WorkManifest) -> Result<()> {
+    let place = path.join(manifest::NAME);
+    step_file::write_file(&place, &[manifest.to_text().as_bytes()])
+}
+
+/// Refuses a directory that holds something else than the files of a run.
+fn refuse_foreign_files(path: &Path) -> Result<()> {
+    let failed = |cause| Error::read_error("read", display_path(path), cause);
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let name = name.to_string_lossy();
+        if name != LOCK && !manifest::is_work_file(&name) {
+            return Err(Error::usage_error(format!(
+                "{} holds {name}, which is no part of a run: give a new or empty directory",
+                display_path(path)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Removes files that the manifest does not name: those of a step that was interrupted, and those of a finished
+/// run. The next run tries again to remove files that cannot be removed now.
+fn remove_unnamed_files(path: &Path, manifest: &WorkManifest) {
+    let named = manifest.step_names();
+    let Ok(entries) = fs::read_dir(path) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if manifest::is_work_file(&name) && !named.contains(&name) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The inputs of a run that reads its rows twice, and where each document's row is.
+//!
+//! Documents of the index that match, if there is one, come first and have the first numbers. Those of `--against`
+//! follow.
+
+use std::borrow::Cow;
+
+use lookalike::DocId;
+use lookalike_io::documents::ExtractedText;
+use lookalike_io::error::Result;
+use lookalike_io::source::{InputSet, ParseScratch, ReadOptions};
+
+use crate::run::reading::documents::{ExtraFields, ReadDocuments};
+use crate::run::reading::repeated_ids::read_id;
+use crate::run::settings::{RunInputs, RunSettings};
+
+/// The opened inputs of a run: the documents of `--against`, and the documents to decide about.
+pub(in crate::run) struct OpenInputs {
+    pub(in crate::run) against: Option<InputSet>,
+    pub(in crate::run) inputs: InputSet,
+    /// The extra fields that are read from the rows of each.
+    pub(in crate::run) extra_of_given: ExtraFields,
+    pub(in crate::run) extra: ExtraFields,
+}
+
+impl OpenInputs {
+    pub(in crate::run) fn new(paths: &RunInputs, settings: &RunSettings) -> Result<Self> {
+        let options = |extra: &ExtraFields| {
+            let mut options: ReadOptions = settings.read.clone();
+            options.fields.extra = extra.names.clone();
+            options
+        };
+        let extra_of_given = ExtraFields::for_known(settings);
+        let against = if paths.against.is_empty() {
+            None
+        } else {
+            Some(InputSet::open_source(
+                &paths.against,
+                &options(&extra_of_given),
+            )?)
+        };
+        let extra = ExtraFields::new(settings);
+        Ok(Self {
+            against,
+            inputs: InputSet::open_source(&paths.documents, &options(&extra))?,
+            extra_of_given,
+            extra,
+        })
+    }
+}
+
+impl OpenInputs {
+    /// Returns the expected number of rows in all inputs, if it can be determined before they are read.
+    pub(in crate::run) fn expected_rows(&self) -> Result<Option<f64>> {
+        let against = self
+            .against
+            .as_ref()
+            .map_or(Ok(Some(0.0)), InputSet::expected_rows)?;
+        let rows = self.inputs.expected_rows()?;
+        Ok(rows.zip(against).map(|(rows, against)| rows + against))
+    }
+
+    /// Returns the size on disk of all inputs in bytes, if it is known.
+    pub(in crate::run) fn size_on_disk(&self) -> Option<u64> {
+        let against = self
+            .against
+            .as_ref()
+            .map_or(Some(0), InputSet::total_bytes)?;
+        Some(self.inputs.total_bytes()? + against)
+    }
+
+    /// Returns the bytes of memory that large record batches of Arrow files take while they are read.
+    pub(in crate::run) fn decoding_bytes(&self) -> Result<u64> {
+        let against = self
+            .against
+            .as_ref()
+            .map_or(Ok(0), InputSet::decoding_bytes)?;
+        Ok(self.inputs.decoding_bytes()?.max(against))
+    }
+}
+
+/// Documents of an index that match documents of the run. Their texts are not read.
+#[derive(Debug, Default)]
+pub(in crate::run) struct IndexedDocuments {
+    /// The name of the index.
+    pub(in crate::run) source: String,
+    pub(in crate::run) rows: Vec<IndexedDocument>,
+}
+
+/// The rows of all documents of a run.
+pub(in crate::run) struct CorpusRows<'a> {
+    pub(in crate::run) opened: &'a OpenInputs,
+    pub(in crate::run) indexed: IndexedDocuments,
+    pub(in crate::run) against: ReadDocuments,
+    pub(in crate::run) documents: ReadDocuments,
+}
+
+impl CorpusRows<'_> {
+    /// Returns the name of a document's input and the row number within it, from 1.
+    pub(in crate::run) fn source_and_row(&self, document: DocId) -> (&str, u64) {
+        if let Some(row) = self.indexed.rows.get(document.index()) {
+            return (&self.indexed.source, row.row);
+        }
+        let (inputs, documents, index) = self.locate_document(document);
+        inputs.source_row(documents.place_of(index), documents.row_number(index))
+    }
+
+    /// Returns the number of documents that are known before the run: those of the index that match, and those of
+    /// `--against`.
+    pub(in crate::run) fn known_count(&self) -> usize {
+        self.indexed.rows.len() + self.against.len()
+    }
+
+    /// Returns the number of all documents, including the known ones.
+    pub(in crate::run) fn len(&self) -> usize {
+        self.known_count() + self.documents.len()
+    }
+
+    /// Returns all documents but those of the index.
+    pub(in crate::run) fn read_documents(&self) -> impl Iterator<Item = DocId> + Clone + use<> {
+        (self.indexed.rows.len() as u32..self.len() as u32).map(DocId)
+    }
+
+    /// Returns the node of a document in a run out of core, which follows from its row: rows of `--against` come
+    /// first. Documents of the index have none.
+    pub(in crate::run) fn node_of(&self, document: DocId) -> u32 {
+        let (_, documents, index) = self.locate_document(document);
+        let first = match document.index() < self.known_count() {
+            true => 0,
+            false => self.against.last_number(),
+        };
+        (first + documents.row_number(index) - 1) as u32
+    }
+
+    /// Returns the number of nodes.
+    pub(in crate::run) fn node_count(&self) -> usize {
+        (self.against.last_number() + self.documents.last_number()) as usize
+    }
+
+    /// Returns the document with a node.
+    pub(in crate::run) fn document_of_node(&self, node: u32) -> Option<DocId> {
+        let number = u64::from(node) + 1;
+        let index = match number.checked_sub(self.against.last_number()) {
+            None | Some(0) => self.indexed.rows.len() + self.against.index_of_row(number)?,
+            Some(number) => self.known_count() + self.documents.index_of_row(number)?,
+        };
+        Some(DocId(index as u32))
+    }
+
+    /// Reads the text of a document again. Returns `None` if its features were given instead.
+    pub(in crate::run) fn reread_text(
+        &self,
+        document: DocId,
+        parse: &mut ParseScratch,
+    ) -> Result<Option<String>> {
+        let (inputs, documents, index) = self.locate_document(document);
+        inputs.reread_row(documents.place_of(index), parse, |row| {
+            row.features.is_none().then(|| row.text.to_owned())
+        })
+    }
+
+    /// Reads a document again, with the places of its characters if it is a document file.
+    pub(in crate::run) fn reread_document(
+        &self,
+        document: DocId,
+        parse: &mut ParseScratch,
+    ) -> Result<ExtractedText> {
+        let (inputs, documents, index) = self.locate_document(document);
+        inputs.reread_document(documents.place_of(index), parse)
+    }
+
+    /// Returns the inputs and the documents to which a document belongs, and its index there. The document is none
+    /// of the index, because those have no rows in inputs.
+    pub(in crate::run) fn locate_document(
+        &self,
+        document: DocId,
+    ) -> (&InputSet, &ReadDocuments, usize) {
+        match (
+            document.index().checked_sub(self.known_count()),
+            &self.opened.against,
+        ) {
+            (None, Some(against)) => {
+                let at = document.index() - self.indexed.rows.len();
+                (against, &self.against, at)
+            }
+            (at, _) => (&self.opened.inputs, &self.documents, at.unwrap_or_default()),
+        }
+    }
+
+    /// Returns the id of a document.
+    pub(in crate::run) fn document_id(&self, document: DocId) -> Result<Cow<'_, str>> {
+        if let Some(row) = self.indexed.rows.get(document.index()) {
+            return Ok(Cow::Borrowed(&row.id));
+        }
+        let (inputs, documents, index) = self.locate_document(document);
+        read_id(inputs, documents, index)
+    }
+}
+
+/// A document of an index as tables name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IndexedDocument {
+    pub(crate) id: String,
+    /// Number among the rows that are not removed, from 1.
+    pub(crate) row: u64,
+}

@@ -1,0 +1,413 @@
+//! The properties of a run's documents that stay in memory, apart from their sketches.
+
+pub(in crate::run) mod block_codec;
+
+use lookalike::text::TextState;
+use serde::Serialize;
+use std::ops::Range;
+
+use lookalike::{ColumnReservation, DocId, DocumentSketches};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{BadRow, FieldValue, InputRow, InputSet, RowPlace, shortest_digits};
+
+use crate::rank_value::RankValue;
+use crate::run::reading::document_ids::DocumentIds;
+use crate::run::settings::{KeepOrder, RunSettings};
+
+/// The documents of one set of inputs, in reading order. Each takes 16 bytes and its id, and more only
+/// if the settings need it.
+#[derive(Debug, Default)]
+pub(in crate::run) struct ReadDocuments {
+    places: Vec<RowPlace>,
+    numbers: Vec<u32>,
+    pub(in crate::run) ids: DocumentIds,
+    /// Values of the field of `--keep`.
+    ranks: Vec<RankValue>,
+    /// Times in seconds, with `--window`.
+    pub(in crate::run) times: Vec<f64>,
+    /// Hashes of the values of `--within`.
+    pub(in crate::run) parts: Vec<u64>,
+    pub(in crate::run) sketches: DocumentSketches,
+    /// For each of [`ExtraFields::names`]: `true` if some row had the field.
+    had: Vec<bool>,
+    /// Bad rows that have not been reported yet.
+    pub(in crate::run) bad: Vec<BadRow>,
+    /// Bytes of the rows, good and bad.
+    pub(in crate::run) bytes: u64,
+}
+
+/// The extra fields that a run reads from every row, with their indices in `names`.
+#[derive(Debug, Clone)]
+pub(in crate::run) struct ExtraFields {
+    rank: Option<usize>,
+    rank_is_id: bool,
+    longest: bool,
+    time: Option<usize>,
+    part: Option<usize>,
+    /// The text fields, if there are several. Each must occur in at least one row.
+    texts: Range<usize>,
+    /// The names, as [`WantedFields::extra`](lookalike_io::source::WantedFields) expects them.
+    pub(in crate::run) names: Vec<String>,
+}
+
+impl ExtraFields {
+    /// Returns the fields for the documents of the run.
+    pub(in crate::run) fn new(settings: &RunSettings) -> Self {
+        let rank = match &settings.keep {
+            KeepOrder::Max(field) | KeepOrder::Min(field) => Some(field),
+            KeepOrder::First | KeepOrder::Last | KeepOrder::Longest => None,
+        };
+        Self::with_rank(settings, rank, settings.keep == KeepOrder::Longest)
+    }
+
+    /// Returns the fields for the documents of `--against`, whose order does not matter.
+    pub(in crate::run) fn for_known(settings: &RunSettings) -> Self {
+        Self::with_rank(settings, None, false)
+    }
+
+    fn with_rank(settings: &RunSettings, rank: Option<&String>, longest: bool) -> Self {
+        let mut names = Vec::new();
+        let mut wanted = |name: Option<&String>| {
+            name.map(|name| {
+                names.push(name.clone());
+                names.len() - 1
+            })
+        };
+        let id = match &settings.read.fields.id {
+            lookalike_io::source::IdField::Named(name) => name.as_str(),
+            lookalike_io::source::IdField::Default | lookalike_io::source::IdField::RowNumber => {
+                "id"
+            }
+        };
+        let rank_is_id = rank.is_some_and(|field| field == id);
+        let rank = wanted(rank);
+        let time = wanted(settings.window.as_ref().map(|window| &window.field));
+        let part = wanted(settings.within.as_ref());
+        let text = &settings.read.fields.text;
+        let texts = names.len()..names.len() + if text.len() > 1 { text.len() } else { 0 };
+        names.extend(text[..texts.len()].iter().cloned());
+        Self {
+            rank,
+            rank_is_id,
+            longest,
+            time,
+            part,
+            texts,
+            names,
+        }
+    }
+}
+
+impl ReadDocuments {
+    pub(in crate::run) fn with_sketches(sketches: DocumentSketches) -> Self {
+        Self {
+            sketches,
+            ..Self::default()
+        }
+    }
+
+    pub(in crate::run) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Returns the bytes of memory, without sketches and the values of `--keep`.
+    pub(in crate::run) fn memory_bytes(&self) -> u64 {
+        let fixed =
+            self.places.len() * size_of::<RowPlace>() + self.numbers.len() * size_of::<u32>();
+        (fixed + 8 * (self.times.len() + self.parts.len()) + self.ids.memory_bytes()) as u64
+    }
+
+    /// Returns the bytes of memory of the values of `--keep` and of the order that follows from them, apart from
+    /// those of texts.
+    pub(in crate::run) fn value_bytes(&self) -> u64 {
+        // The order itself, and the rank of each document.
+        let of_document = size_of::<RankValue>() + 2 * size_of::<DocId>();
+        (self.ranks.len() * of_document) as u64
+    }
+
+    /// Returns the bytes of memory of all texts among the values of `--keep`.
+    pub(in crate::run) fn text_value_bytes(&self) -> u64 {
+        let of_texts = self.ranks.iter().map(RankValue::heap_bytes);
+        of_texts.sum::<usize>() as u64
+    }
+
+    pub(in crate::run) fn place_of(&self, index: usize) -> RowPlace {
+        self.places[index]
+    }
+
+    /// Returns the row number, from 1.
+    pub(in crate::run) fn row_number(&self, index: usize) -> u64 {
+        u64::from(self.numbers[index])
+    }
+
+    /// Returns the row number of the last document; 0 if there are no documents.
+    pub(in crate::run) fn last_number(&self) -> u64 {
+        self.numbers.last().map_or(0, |&number| number.into())
+    }
+
+    /// Returns the index of the document that was read from the row with this number.
+    pub(in crate::run) fn index_of_row(&self, number: u64) -> Option<usize> {
+        let number = u32::try_from(number).ok()?;
+        // Bad rows are few, so it is often where it would be without them.
+        let guess = number.checked_sub(1)? as usize;
+        match self.numbers.get(guess) {
+            Some(&there) if there == number => Some(guess),
+            _ => self.numbers.binary_search(&number).ok(),
+        }
+    }
+
+    /// Adds a row, whose sketch is added separately. The error is the reason why the row cannot be
+    /// used.
+    pub(in crate::run) fn push_row(
+        &mut self,
+        row: &InputRow<'_>,
+        extra: &ExtraFields,
+    ) -> Result<(), String> {
+        let time = extra
+            .time
+            .map(|at| parse_seconds(row.extra[at]))
+            .transpose()
+            .map_err(|reason| {
+                let field = extra.time.map_or("", |at| &extra.names[at]);
+                format!("the time in field '{field}' {reason}")
+            })?;
+        let number = u32::try_from(row.number).map_err(|_| {
+            format!(
+                "row {} is beyond the limit of {} rows",
+                row.number,
+                u32::MAX
+            )
+        })?;
+        self.had.resize(extra.names.len(), false);
+        for (had, value) in self.had.iter_mut().zip(row.extra) {
+            *had |= *value != FieldValue::Missing;
+        }
+        self.times.extend(time);
+        self.places.push(row.place);
+        self.numbers.push(number);
+        if let Some(id) = row.id {
+            self.ids.push_id(id);
+        }
+        if let Some(at) = extra.rank {
+            self.ranks
+                .push(RankValue::from_field(row.extra[at], extra.rank_is_id));
+        }
+        if extra.longest {
+            let length = row.text.chars().count();
+            self.ranks.push(RankValue::Integer(length as i64));
+        }
+        if let Some(at) = extra.part {
+            self.parts.push(part_value(row.extra[at]));
+        }
+        Ok(())
+    }
+
+    /// Reserves memory for as many documents as expected, if they are like those that are already there.
+    pub(in crate::run) fn reserve_documents(&mut self, expected: usize) {
+        let reserve = ColumnReservation {
+            documents: self.len(),
+            expected,
+        };
+        reserve.extend_column(&mut self.places);
+        reserve.extend_column(&mut self.numbers);
+        reserve.extend_column(&mut self.ranks);
+        reserve.extend_column(&mut self.times);
+        reserve.extend_column(&mut self.parts);
+        self.ids.reserve_ids(reserve);
+        // The sketches are also those of the known documents.
+        let known = self.sketches.len().saturating_sub(self.len());
+        self.sketches.reserve_documents(known + expected);
+    }
+
+    pub(in crate::run) fn append_documents(&mut self, other: &mut Self) {
+        self.places.append(&mut other.places);
+        self.numbers.append(&mut other.numbers);
+        self.ids.append_ids(&other.ids);
+        self.ranks.append(&mut other.ranks);
+        self.times.append(&mut other.times);
+        self.parts.append(&mut other.parts);
+        self.sketches.append_sketches(&other.sketches);
+        self.had.resize(self.had.len().max(other.had.len()), false);
+        for (had, other) in self.had.iter_mut().zip(&other.had) {
+            *had |= other;
+        }
+        self.bytes += other.bytes;
+    }
+
+    /// Refuses a field of the settings that no document has. Single rows may lack it, but if all do,
+    /// the setting would have no effect.
+    pub(in crate::run) fn check_fields(
+        &self,
+        inputs: &InputSet,
+        extra: &ExtraFields,
+        settings: &RunSettings,
+    ) -> Result<()> {
+        let absent = self.had.iter().position(|had| !had);
+        let Some(at) = absent.filter(|_| self.len() > 0) else {
+            return Ok(());
+        };
+        let field = &extra.names[at];
+        let setting = match &settings.keep {
+            KeepOrder::Max(_) if extra.rank == Some(at) => settings
+                .spelling
+                .spell_choice("keep", &format!("max:{field}")),
+            KeepOrder::Min(_) if extra.rank == Some(at) => settings
+                .spelling
+                .spell_choice("keep", &format!("min:{field}")),
+            _ if extra.texts.contains(&at) => {
+                let names = settings.read.fields.text.join(",");
+                settings.spelling.spell_choice("text", &names)
+            }
+            _ => settings.spelling.spell_choice("within", field),
+        };
+        let there = inputs.describe_fields(field);
+        let there = there.map_or_else(String::new, |there| format!(": {there}"));
+        Err(Error::usage_error(format!(
+            "{setting}: none of the {} documents has a field '{field}'{there}",
+            self.len()
+        )))
+    }
+
+    /// Returns how many documents have a number and how many a string in the field of `--keep`, if both
+    /// occur.
+    pub(in crate::run) fn mixed_values(&self) -> Option<MixedValues> {
+        let mut mixed = MixedValues::default();
+        for rank in &self.ranks {
+            mixed.numbers +=
+                u64::from(matches!(rank, RankValue::Integer(_) | RankValue::Number(_)));
+            mixed.strings += u64::from(matches!(rank, RankValue::Text(_)));
+        }
+        Some(mixed).filter(|mixed| mixed.numbers > 0 && mixed.strings > 0)
+    }
+
+    /// Returns all documents of a run in their total order, or `None` if that is the reading order. The
+    /// `given` documents, which have the first numbers, always come first.
+    pub(in crate::run) fn total_order(&self, keep: &KeepOrder, given: usize) -> Option<Vec<DocId>> {
+        let mut order: Vec<_> = (0..(given + self.len()) as u32).map(DocId).collect();
+        let rest = &mut order[given..];
+        let by_value = |descending: bool| {
+            move |a: &DocId, b: &DocId| {
+                let (a, b) = (
+                    &self.ranks[a.index() - given],
+                    &self.ranks[b.index() - given],
+                );
+                a.compare_preferred(b, descending)
+            }
+        };
+        match keep {
+            KeepOrder::First => return None,
+            KeepOrder::Last => rest.reverse(),
+            KeepOrder::Longest | KeepOrder::Max(_) => rest.sort_by(by_value(true)),
+            KeepOrder::Min(_) => rest.sort_by(by_value(false)),
+        }
+        Some(order)
+    }
+}
+
+/// Returns the hash of a value of [`RunSettings::within`]. Equal values have equal hashes. Values are
+/// compared as text, as ids are: a number by its shortest digits, so that `1`, `1.0` and the string `1`
+/// are equal, and a Boolean by its word. Missing values and null are equal to each other and to nothing
+/// else.
+pub fn part_value(value: FieldValue<'_>) -> u64 {
+    let tagged = match value {
+        FieldValue::Missing | FieldValue::Null => return 0,
+        FieldValue::Number { literal, .. } => shortest_digits(literal),
+        FieldValue::Text(text) => text.into(),
+        FieldValue::Bool(true) => "true".into(),
+        FieldValue::Bool(false) => "false".into(),
+    };
+    lookalike::value_hash(tagged.as_bytes()) | 1
+}
+
+/// Returns the time in seconds since 1970, or the reason why the value is not a time.
+fn parse_seconds(value: FieldValue<'_>) -> Result<f64, String> {
+    match value {
+        FieldValue::Missing => Err("is missing".into()),
+        FieldValue::Null => Err("is null".into()),
+        FieldValue::Bool(_) => Err("is a boolean, not a time".into()),
+        FieldValue::Number { literal, .. } | FieldValue::Text(literal)
+            if is_compact_date(literal) =>
+        {
+            Err(format!(
+                "is {literal}, which may be a date or seconds since 1970: write the date with \
+                 hyphens, or the seconds as {literal}.0"
+            ))
+        }
+        FieldValue::Number { value, .. } if is_plausible(value) => Ok(value),
+        FieldValue::Number { literal, .. } => Err(format!(
+            "is {literal}, which is too large for seconds since 1970: divide milliseconds by 1000"
+        )),
+        FieldValue::Text(text) => parse_time(text.trim()).ok_or_else(|| {
+            let shown: String = text.chars().take(40).collect();
+            format!("is '{shown}': give seconds since 1970 or an ISO 8601 date or date and time")
+        }),
+    }
+}
+
+/// Returns `true` if the text could be a date of the years 1900 to 2199 without hyphens, as ISO 8601
+/// permits.
+fn is_compact_date(text: &str) -> bool {
+    let number = |range: std::ops::Range<usize>| text[range].parse::<u32>().unwrap_or(0);
+    text.len() == 8
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && (1900..2200).contains(&number(0..4))
+        && (1..=12).contains(&number(4..6))
+        && (1..=31).contains(&number(6..8))
+}
+
+/// Returns `true` unless the time is beyond the year 5138, which indicates milliseconds instead of
+/// seconds.
+fn is_plausible(seconds: f64) -> bool {
+    seconds.is_finite() && seconds.abs() < 1e11
+}
+
+/// Parses a time: seconds since 1970 as a number, or an ISO 8601 date or date and time, in UTC unless
+/// it has an offset. It rejects three ambiguous forms: eight digits that may be a date (`20240310`),
+/// numbers from 10¹¹ on, which are probably not seconds, and times with a time zone name
+/// (`[Asia/Shanghai]`), because the rules of time zones change.
+pub fn parse_time(text: &str) -> Option<f64> {
+    if is_compact_date(text) || text.contains('[') {
+        return None;
+    }
+    if let Ok(number) = text.parse::<f64>() {
+        return Some(number).filter(|&number| is_plausible(number));
+    }
+    let timestamp = text.parse::<jiff::Timestamp>().or_else(|_| {
+        let civil: jiff::civil::DateTime = text.parse()?;
+        Ok::<_, jiff::Error>(civil.to_zoned(jiff::tz::TimeZone::UTC)?.timestamp())
+    });
+    timestamp
+        .ok()
+        .map(|timestamp| timestamp.as_microsecond() as f64 / 1e6)
+}
+
+/// Counts of numbers and strings in the field of `--keep`, if it has both. Every string is larger than
+/// every number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct MixedValues {
+    /// Documents with a number.
+    pub numbers: u64,
+    /// Documents with a string that is not a number.
+    pub strings: u64,
+}
+
+/// Documents by text state, without those that have features.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct TextStateCounts {
+    /// Fewer tokens than an n-gram needs.
+    pub too_short: u64,
+    /// No tokens, but some text.
+    pub symbols_only: u64,
+    /// No text; matches nothing.
+    pub empty: u64,
+}
+
+/// Counts the text state of a document.
+pub(in crate::run) fn count_state(states: &mut TextStateCounts, state: TextState) {
+    match state {
+        TextState::Fingerprintable => {}
+        TextState::TooShort => states.too_short += 1,
+        TextState::SymbolsOnly => states.symbols_only += 1,
+        TextState::Empty => states.empty += 1,
+    }
+}

@@ -1,0 +1,77 @@
+//! Blocks of rows, processed by all threads, with results in input order.
+//!
+//! Memory is bounded: a thread waits if it is more than a few blocks ahead of the others, or if it has
+//! produced too many results of a single block and it is not that block's turn.
+
+use lookalike_io::error::Result;
+use lookalike_io::ordered_results::OrderedResults;
+use lookalike_io::source::{InputBlock, InputSet, ParseScratch};
+
+use crate::run::progress::{ProgressListener, begin_reading};
+
+/// Number of finished blocks per thread that may wait for earlier blocks.
+const WAITING: u64 = 3;
+
+/// Passes on a part of a block's results, after waiting for the block's turn.
+pub(crate) type EmitPart<'a, T> = dyn Fn(T) -> Result<()> + 'a;
+
+/// Reads all inputs. `work` processes each block on any thread, with a state of its own per thread.
+/// `hand_on` receives the results in input order.
+pub(crate) fn blocks_in_order<S: Default, T: Send>(
+    inputs: &InputSet,
+    progress: &dyn ProgressListener,
+    work: impl Fn(&InputBlock, &mut ParseScratch, &mut S, &EmitPart<'_, T>) -> Result<T> + Sync,
+    hand_on: impl FnMut(T) -> Result<()> + Send,
+) -> Result<()> {
+    let work = |block: &InputBlock, state: &mut (ParseScratch, S), emit: &EmitPart<'_, T>| {
+        work(block, &mut state.0, &mut state.1, emit)
+    };
+    first_blocks_in_order(
+        inputs,
+        progress,
+        <(ParseScratch, S)>::default,
+        &|| inputs.next_block(),
+        work,
+        hand_on,
+    )
+}
+
+/// Reads inputs until `next_block` returns none. `new_state` makes the state of a thread.
+pub(in crate::run) fn first_blocks_in_order<S, T: Send>(
+    inputs: &InputSet,
+    progress: &dyn ProgressListener,
+    new_state: impl Fn() -> S + Sync,
+    next_block: &(dyn Fn() -> Result<Option<InputBlock>> + Sync),
+    work: impl Fn(&InputBlock, &mut S, &EmitPart<'_, T>) -> Result<T> + Sync,
+    mut hand_on: impl FnMut(T) -> Result<()> + Send,
+) -> Result<()> {
+    begin_reading(progress, inputs);
+    let mut all_bytes = 0;
+    let receive = |(part, bytes_on_disk): (T, Option<u64>)| {
+        hand_on(part)?;
+        if let Some(bytes) = bytes_on_disk {
+            all_bytes += bytes;
+            progress.advance_stage(all_bytes);
+        }
+        Ok(())
+    };
+    let ordered = OrderedResults::new(receive, WAITING * rayon::current_num_threads() as u64);
+    rayon::broadcast(|_| {
+        ordered.run_worker(|| {
+            let mut state = new_state();
+            while !ordered.is_stopped() {
+                let Some(block) = next_block()? else {
+                    break;
+                };
+                let ordinal = block.ordinal();
+                let emit = |part| ordered.use_turn(ordinal, |receive| receive((part, None)));
+                let part = work(&block, &mut state, &emit)?;
+                let bytes_on_disk = block.bytes_on_disk();
+                inputs.recycle_block(block);
+                ordered.finish_result(ordinal, (part, Some(bytes_on_disk)))?;
+            }
+            Ok(())
+        });
+    });
+    ordered.into_receiver().map(drop)
+}
