@@ -12,7 +12,7 @@ use lookalike_io::sink::{OutputTarget, check_output};
 use lookalike_io::source::{IdField, InputSet};
 
 use crate::file_checksum::FileChecksum;
-use crate::index::build_plan::ExpectedRows;
+use crate::index::build_space::ExpectedRows;
 use crate::index::build_space::{BuildSpace, smallest_limit};
 use crate::index::directory::{DirectoryKind, NewDirectory};
 use crate::index::ids::{IdsWriter, StoredIds};

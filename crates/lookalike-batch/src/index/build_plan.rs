@@ -6,22 +6,9 @@ use lookalike_io::error::Result;
 use lookalike_io::source::{IdField, InputSet, ParseScratch, RowSource};
 use serde::Serialize;
 
-use crate::index::build_space::{resident_bytes, smallest_limit};
+use crate::index::build_space::{ExpectedRows, resident_bytes, smallest_limit};
 use crate::index::{IndexEntries, IndexReadOptions};
 use crate::memory::MemoryLimit;
-
-/// The rows that a build expects.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ExpectedRows {
-    /// Number of rows, if it is known before they are read.
-    pub(super) documents: Option<f64>,
-    /// `true` if the rows have ids.
-    pub(super) have_ids: bool,
-    /// `true` if the rows are documents, `false` if they are bare fingerprints.
-    pub(super) are_documents: bool,
-    /// `true` if the index has other rows.
-    pub(super) are_added: bool,
-}
 
 impl ExpectedRows {
     /// Estimates the rows of inputs. It reads the first block, unless the inputs can be read only once, are somewhere

@@ -22,12 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lookalike::hamming::{BuildMemory, FingerprintCode};
 use lookalike_io::error::{Error, Result};
 
-use crate::index::build_plan::ExpectedRows;
 use crate::index::postings::{MOST_SORTED, PostingSort};
 use crate::index::spill_buffer::{FingerprintSpool, SpillBuffer, SpillSpace};
-
-/// Bytes that the process takes whatever it builds.
-const PROCESS_BYTES: u64 = 64 << 20;
+use crate::memory::{MemoryBudget, with_reserve};
 
 /// Bytes that a thread takes for reading and sorting bare fingerprints, and for reading and recording documents.
 const THREAD_BYTES: u64 = 32 << 20;
@@ -39,14 +36,24 @@ const ID_BYTES: u64 = 40;
 const ADDED_ID_BYTES: u64 = 80;
 const UNFINGERPRINTED_BYTES: u64 = 80;
 
-/// Part of the memory by which the estimate of the rows may fail.
-const RESERVE: f64 = 1.15;
-
 /// Smallest number of bytes for what is kept, a slice and sorting together.
 const SMALLEST_WORK: u64 = 128 << 20;
 
 /// Largest slice, and the slice of a build without a limit. More would save few passes over the fingerprints.
 const LARGEST_SLICE: u64 = 2 << 30;
+
+/// The rows that a build expects.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ExpectedRows {
+    /// Number of rows, if it is known before they are read.
+    pub(super) documents: Option<f64>,
+    /// `true` if the rows have ids.
+    pub(super) have_ids: bool,
+    /// `true` if the rows are documents, `false` if they are bare fingerprints.
+    pub(super) are_documents: bool,
+    /// `true` if the index has other rows.
+    pub(super) are_added: bool,
+}
 
 /// The places where a build keeps fingerprints and columns, and the bytes that it sorts at once.
 #[derive(Debug)]
@@ -94,7 +101,7 @@ impl BuildSpace {
         check_limit(limit, threads, rows)?;
         // The allocator holds back some of what it was given.
         let resident = resident_bytes(rows);
-        let work = (limit - fixed_bytes(threads, rows) - resident) / 16 * 15;
+        let work = (limit - budget_of_build(threads, rows).fixed_bytes() - resident) / 16 * 15;
         // Rows of unknown number may have ids.
         let for_ids = match rows.documents {
             Some(_) => 0,
@@ -216,12 +223,17 @@ impl BuildSpace {
     }
 }
 
-fn fixed_bytes(threads: usize, rows: &ExpectedRows) -> u64 {
-    let of_thread = match rows.are_documents {
-        true => DOCUMENT_THREAD_BYTES,
-        false => THREAD_BYTES,
-    };
-    PROCESS_BYTES + threads as u64 * of_thread
+fn budget_of_build(threads: usize, rows: &ExpectedRows) -> MemoryBudget {
+    MemoryBudget {
+        threads,
+        thread_bytes: if rows.are_documents {
+            DOCUMENT_THREAD_BYTES
+        } else {
+            THREAD_BYTES
+        },
+        decoding_bytes: 0,
+        least_working_bytes: SMALLEST_WORK,
+    }
 }
 
 fn bytes_of_id(rows: &ExpectedRows) -> u64 {
@@ -234,14 +246,14 @@ fn bytes_of_id(rows: &ExpectedRows) -> u64 {
 /// Returns the bytes that stay in memory for ids.
 pub(super) fn resident_bytes(rows: &ExpectedRows) -> u64 {
     match (rows.documents, rows.have_ids) {
-        (Some(documents), true) => (RESERVE * documents) as u64 * bytes_of_id(rows),
+        (Some(documents), true) => with_reserve(documents) * bytes_of_id(rows),
         _ => 0,
     }
 }
 
 /// Returns the smallest limit of a build.
 pub(super) fn smallest_limit(threads: usize, rows: &ExpectedRows) -> u64 {
-    fixed_bytes(threads, rows) + resident_bytes(rows) + SMALLEST_WORK
+    budget_of_build(threads, rows).smallest_limit(resident_bytes(rows))
 }
 
 /// Refuses a limit that no build keeps.

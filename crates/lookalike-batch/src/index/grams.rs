@@ -11,15 +11,13 @@ use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike_io::error::{Error, Result};
 
 use crate::file_checksum::FileChecksum;
-use crate::index::manifest::{IndexManifest, file_name};
+use crate::index::manifest::{GRAMS_FILE, IndexManifest, file_name};
 use crate::index::paged::damaged_file;
 use crate::index::postings::{PostingList, PostingSort, pack_posting, write_postings};
-use crate::index::segments::{SegmentPart, spill_failed};
+use crate::index::segments::SegmentPart;
 use crate::index::spill_buffer::FingerprintSpool;
+use crate::index::spill_buffer::spill_failed;
 use crate::index::texts::UnpackedFrame;
-
-/// Extension of the file.
-pub(super) const GRAMS_FILE: &str = "grams";
 
 /// Selects the grams of texts. It keeps its buffers from text to text.
 #[derive(Clone)]

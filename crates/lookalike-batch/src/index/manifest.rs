@@ -11,7 +11,6 @@ use lookalike::passages::PassageSettings;
 use lookalike_io::error::{Error, Result, display_path};
 use serde::{Deserialize, Serialize};
 
-use crate::index::grams::GRAMS_FILE;
 use crate::index::paged::damaged_file;
 
 /// The manifest's file name.
@@ -350,7 +349,7 @@ impl IndexManifest {
                 names.push(file_name(segment.file, "poor"));
             }
             if let Some(matching) = &segment.matching {
-                names.extend(super::records::file_names(segment.file, matching));
+                names.extend(record_file_names(segment.file, matching));
             }
             if segment.grams.is_some() {
                 names.push(file_name(segment.file, GRAMS_FILE));
@@ -375,4 +374,18 @@ impl SegmentEntry {
             unfingerprinted.rows - unfingerprinted.gone
         })
     }
+}
+
+/// Extension of the file.
+pub(super) const GRAMS_FILE: &str = "grams";
+/// Extensions of the files.
+pub(super) const RECORDS_FILE: &str = "records";
+pub(super) const SIGNATURES_FILE: &str = "signatures";
+pub(super) const POSTINGS_FILE: &str = "postings";
+
+/// Returns the names of a segment's files.
+pub(super) fn record_file_names(file: u64, entry: &MatchingEntry) -> Vec<String> {
+    let signatures = entry.signatures.as_ref().map(|_| SIGNATURES_FILE);
+    let extensions = [RECORDS_FILE, POSTINGS_FILE].into_iter().chain(signatures);
+    extensions.map(|it| file_name(file, it)).collect()
 }

@@ -22,29 +22,19 @@ use lookalike_io::error::Result;
 
 use crate::file_checksum::FileChecksum;
 use crate::index::build_space::BuildSpace;
-use crate::index::manifest::{MatchingEntry, file_name};
+use crate::index::manifest::{
+    MatchingEntry, POSTINGS_FILE, RECORDS_FILE, SIGNATURES_FILE, file_name,
+};
 use crate::index::paged::{
     FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array,
 };
 use crate::index::postings::{PostingList, PostingSort, pack_posting, write_postings};
-use crate::index::segments::spill_failed;
 use crate::index::spill_buffer::SpillBuffer;
+use crate::index::spill_buffer::spill_failed;
 use crate::index::tombstones::Tombstones;
 
 const RECORDS: FileMagic = *b"LAre";
 const SIGNATURES: FileMagic = *b"LAsi";
-
-/// Extensions of the files.
-const RECORDS_FILE: &str = "records";
-const SIGNATURES_FILE: &str = "signatures";
-const POSTINGS_FILE: &str = "postings";
-
-/// Returns the names of a segment's files.
-pub(super) fn file_names(file: u64, entry: &MatchingEntry) -> Vec<String> {
-    let signatures = entry.signatures.as_ref().map(|_| SIGNATURES_FILE);
-    let extensions = [RECORDS_FILE, POSTINGS_FILE].into_iter().chain(signatures);
-    extensions.map(|it| file_name(file, it)).collect()
-}
 
 /// Records and signatures in the format of the files; several threads produce such batches.
 #[derive(Default)]

@@ -19,8 +19,9 @@ use crate::index::manifest::{IndexManifest, file_name};
 use crate::index::records::RecordsWriter;
 use crate::index::row_numbers::RowNumbers;
 use crate::index::rows::{IndexRow, RowFingerprinter, RowPrint};
-use crate::index::segments::{MOST_ROWS, spill_failed};
+use crate::index::segments::MOST_ROWS;
 use crate::index::spill_buffer::FingerprintSpool;
+use crate::index::spill_buffer::spill_failed;
 use crate::index::texts::TextsWriter;
 use crate::index::{IndexEntries, grams, ids, records, texts};
 

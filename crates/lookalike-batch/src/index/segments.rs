@@ -20,6 +20,7 @@ use crate::index::paged::damaged_file;
 use crate::index::postings::PostingList;
 use crate::index::records::{DocumentRecords, RecordsWriter};
 use crate::index::spill_buffer::FingerprintSpool;
+use crate::index::spill_buffer::spill_failed;
 use crate::index::texts::{StoredTexts, TextsWriter, UnpackedFrame};
 use crate::index::tombstones::Tombstones;
 use crate::index::unfingerprinted::UnfingerprintedRows;
@@ -341,11 +342,6 @@ impl Write for FrontedWriter<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Returns the error of fingerprints that could not be kept.
-pub(super) fn spill_failed(cause: io::Error) -> Error {
-    Error::write_error("write", "the temporary file of the fingerprints", cause)
 }
 
 /// Builds and writes the Hamming index of a new segment. Returns its checksum and size.

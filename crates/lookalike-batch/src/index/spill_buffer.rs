@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::hamming::{CodeSource, ColumnBuffer, FingerprintCode};
+use lookalike_io::error::Error;
 
 /// Bytes that a buffer takes from the budget, reads or writes at once.
 const CHUNK: usize = 1 << 20;
@@ -271,6 +272,11 @@ impl<C: FingerprintCode> CodeSource<C> for FingerprintSpool<C> {
         self.bytes
             .read_bytes(at, bytemuck::cast_slice_mut::<C, u8>(into))
     }
+}
+
+/// Returns the error of fingerprints that could not be kept.
+pub(super) fn spill_failed(cause: io::Error) -> Error {
+    Error::write_error("write", "the temporary file of the fingerprints", cause)
 }
 
 #[cfg(test)]

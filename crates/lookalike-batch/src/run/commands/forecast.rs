@@ -15,10 +15,12 @@ use lookalike::dedup::{CandidateSurvey, ComparedPairs, SurveyKind, SurveyLimits,
 use lookalike::plan::MatchPlan;
 use lookalike::similarity::Route;
 use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{BadRow, InputSet};
 use serde::Serialize;
 
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::reading::corpus_reader::read_inputs;
 use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
 
@@ -113,7 +115,9 @@ fn sample_and_forecast(
     };
     let sampling = RowSampling::new(bytes);
     let begun = Instant::now();
-    let corpus = ReadCorpus::read_sample(&opened, settings, &plan, &sampling, progress)?;
+    let ignore = |_: &InputSet, _: &[BadRow]| Ok(());
+    let sample = read_inputs(&opened, settings, &plan, &sampling, &ignore, progress)?;
+    let corpus = RunCorpus::from_inputs(&opened, settings, &plan, sample, true);
     let reading = begun.elapsed().as_secs_f64();
     progress.begin_stage(RunStage::Candidates, None);
     let begun = Instant::now();
@@ -135,7 +139,7 @@ struct ForecastScale<'a> {
 impl ForecastScale<'_> {
     fn scale_forecast(
         &self,
-        corpus: &ReadCorpus<'_>,
+        corpus: &RunCorpus<'_>,
         survey: &CandidateSurvey,
         (reading, matching): (f64, f64),
     ) -> RunForecast {

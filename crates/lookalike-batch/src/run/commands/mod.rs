@@ -1,5 +1,6 @@
 //! Commands: one run for each command, from its settings to its outputs and its summary.
 
+mod bad_row_outputs;
 pub(crate) mod corpus_sample;
 pub(crate) mod dedup;
 pub(crate) mod evaluate;

@@ -3,21 +3,23 @@
 use std::time::Instant;
 
 use lookalike::Threshold;
-use lookalike::dedup::{self, MatchingPair};
+use lookalike::dedup::MatchingPair;
 use lookalike::plan::MatchPlan;
 use lookalike_io::error::{ErrorKind, Result};
-use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, commit_all};
+use lookalike_io::sink::{
+    OutputTarget, StagedOutput, TableCell, TableColumn, TableWriter, check_output, commit_all,
+};
 
+use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::commands::run_outputs::PairsOutputs;
 use crate::run::commands::summary::PairsSummary;
 use crate::run::execution::audit::report::ReportedPairs;
-use crate::run::execution::out_of_core;
-use crate::run::execution::read_corpus::{ReadCorpus, RunObservers};
+use crate::run::execution::out_of_core::memory_plan::plan_spilling;
+use crate::run::execution::run_corpus::RunCorpus;
+use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::corpus_rows::OpenInputs;
-use crate::run::reading::rejected_rows::RejectedRows;
-use crate::run::report::bad_rows::BadRowTally;
-use crate::run::report::band_sample::PairSampler;
+use crate::run::report::band_sample::{PairSampler, SimilarityBand};
 use crate::run::report::match_data::{MatchReportInputs, write_match_report};
 use crate::run::report::pair_sample::PairSample;
 use crate::run::report::similarity_histogram::SimilarityHistogram;
@@ -50,99 +52,21 @@ fn run_pairs(
 ) -> Result<PairsSummary> {
     let started = Instant::now();
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
-    let spill =
-        out_of_core::plan_spilling(paths, settings, settings.audit.map(|_| "audit"), false)?;
+    let needs_all = settings.audit.map(|_| "audit");
+    let spill = plan_spilling(paths, settings, needs_all, false)?;
     let opened = OpenInputs::new(paths, settings)?;
-    let report = outputs.report.as_ref().map(|it| &it.target);
-    for output in [outputs.pairs.as_ref(), outputs.rejected.as_ref(), report]
-        .into_iter()
-        .flatten()
-    {
-        check_output(output, &opened.inputs)?;
-    }
-    let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
-    let bad_rows = BadRowTally::default();
-    let reject = |inputs: &_, rows: &_| {
-        bad_rows.add_rows(rows);
-        rejected.push_rows(inputs, rows)
-    };
-    let mut reported_sample = outputs.report.as_ref().map(|_| PairSample::default());
-    let observers = RunObservers {
-        reject: &reject,
-        work: None,
-        spill,
-    };
-    let mut corpus = ReadCorpus::read_for_run(&opened, settings, &plan, observers, progress)?;
-    corpus.tell_repeated_ids(settings, progress)?;
+    check_outputs(&opened, outputs)?;
+    let bad_rows = BadRowOutputs::create_output(outputs.rejected.as_ref())?;
+    let reject = |inputs: &_, rows: &_| bad_rows.push_rows(inputs, rows);
+    let storage = RunStorage { work: None, spill };
+    let sketched = SketchedRun::read(&opened, settings, &plan, storage, &reject, progress)?;
+    sketched.corpus.report_repeated_ids(settings, progress)?;
     progress.begin_stage(RunStage::Candidates, None);
-    corpus.group_documents(false)?;
-    let corpus = corpus;
-    let columns = [
-        TableColumn::Text("a"),
-        TableColumn::Text("b"),
-        TableColumn::Number("similarity"),
-        TableColumn::Text("a_source"),
-        TableColumn::Integer("a_row"),
-        TableColumn::Text("b_source"),
-        TableColumn::Integer("b_row"),
-    ];
-    let create = |place| TableWriter::create_table(place, &columns, Some(&opened.inputs));
-    let mut table = outputs.pairs.as_ref().map(create).transpose()?;
-    let mut sampler = outputs.sample.map(PairSampler::new);
-    let mut written = 0;
-    let mut reported = ReportedPairs::default();
-    let mut histogram = SimilarityHistogram::default();
-    let total = corpus.len() as u64;
-    let deciding = |done: usize| {
-        if done == 0 {
-            progress.begin_stage(RunStage::Decide, Some(total));
-        }
-        progress.advance_stage(done as u64);
-    };
-    let write = |pair: MatchingPair| {
-        written += 1;
-        if let Some(sample) = &mut reported_sample {
-            sample.offer_pair(&pair);
-        }
-        reported.offer_pair(pair.a, pair.b);
-        histogram.add_similarity(pair.similarity);
-        if let Some(sampler) = &mut sampler {
-            sampler.offer_pair(pair);
-        }
-        let Some(table) = &mut table else {
-            return Ok(());
-        };
-        let (a, b) = (corpus.document_id(pair.a)?, corpus.document_id(pair.b)?);
-        let [(a_source, a_row), (b_source, b_row)] =
-            [pair.a, pair.b].map(|it| corpus.source_and_row(it));
-        table.push_row(&[
-            TableCell::Text(&a),
-            TableCell::Text(&b),
-            TableCell::Number(pair.similarity.get()),
-            TableCell::Text(a_source),
-            TableCell::Integer(a_row),
-            TableCell::Text(b_source),
-            TableCell::Integer(b_row),
-        ])
-    };
-    let copies = outputs.copies;
-    let equal = match corpus.grouping() {
-        Some(grouping) => {
-            out_of_core::find_pairs_of_groups(&corpus, grouping, copies, write, &deciding)
-        }
-        None => dedup::find_pairs(&corpus.match_corpus(), copies, write, &deciding),
-    };
-    let prepare = |equal| {
-        let table = table.map(TableWriter::prepare_table).transpose()?;
-        let describe = |sampler: PairSampler| {
-            sampler.describe_bands(&histogram, plan.threshold().get(), &corpus)
-        };
-        Ok((equal, table, sampler.map(describe).transpose()?))
-    };
-    let prepared = equal.and_then(prepare);
-    let (rejected, rejected_rows) = rejected.prepare_output()?;
-    let (equal, table, sample) = match prepared {
-        Ok(prepared) => prepared,
+    let linked = sketched.link(false)?;
+    let found = list_pairs(&linked, outputs, progress);
+    let (rejected, rejected_rows, bad_rows) = bad_rows.prepare_output()?;
+    let found = match found {
+        Ok(found) => found,
         // The reader of the pairs has closed the pipe, but the rejected rows are still written.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
             commit_all(rejected_rows)?;
@@ -150,32 +74,37 @@ fn run_pairs(
         }
         Err(error) => return Err(error),
     };
-    let audit = corpus.audit_report(reported, None)?;
+    let FoundPairs {
+        table,
+        reported,
+        report_sample,
+        ..
+    } = found;
     let mut summary = PairsSummary {
-        documents: corpus.documents.len() as u64,
-        pairs: written,
-        equal_texts: equal as u64,
-        repeated_ids: corpus.repeated_ids(),
+        documents: linked.corpus.documents.len() as u64,
+        pairs: found.count,
+        equal_texts: found.equal_texts as u64,
+        repeated_ids: linked.corpus.repeated_ids(),
         rejected,
-        bytes: corpus.documents.bytes,
-        histogram,
-        sample,
-        audit,
-        spilled: corpus.spilled_summary(),
+        bytes: linked.corpus.documents.bytes,
+        histogram: found.histogram,
+        sample: found.bands,
+        audit: linked.audit_report(reported, None)?,
+        spilled: linked.spilled_summary(),
         seconds: started.elapsed().as_secs_f64(),
         method: plan.match_settings().method.name(),
         measure: plan.match_settings().measure.name(),
         candidate_threshold: plan.separate_candidate_threshold().map(Threshold::get),
         threshold: plan.threshold().get(),
         recipe: settings.recipe.name.clone(),
-        recipe_id: corpus.recipe_id().to_string(),
+        recipe_id: linked.corpus.recipe_id().to_string(),
     };
-    let report = outputs.report.as_ref().zip(reported_sample);
+    let report = outputs.report.as_ref().zip(report_sample);
     let report = report.map(|(wanted, sample)| {
         let (total, similarities, removals) = sample.into_parts();
         let inputs = MatchReportInputs {
             kind: "pairs",
-            corpus: &corpus,
+            corpus: &linked.corpus,
             removals: &removals,
             settings,
             plan: &plan,
@@ -189,4 +118,121 @@ fn run_pairs(
     commit_all(outputs.chain(report.transpose()?))?;
     summary.seconds = started.elapsed().as_secs_f64();
     Ok(summary)
+}
+
+fn check_outputs(opened: &OpenInputs, outputs: &PairsOutputs) -> Result<()> {
+    let report = outputs.report.as_ref().map(|report| &report.target);
+    let targets = [outputs.pairs.as_ref(), outputs.rejected.as_ref(), report];
+    let mut targets = targets.into_iter().flatten();
+    targets.try_for_each(|target| check_output(target, &opened.inputs))
+}
+
+/// All pairs of a run: their table, which is still to be put in place, and what is counted and sampled of them.
+struct FoundPairs {
+    count: u64,
+    /// Documents whose text equals that of an earlier one.
+    equal_texts: usize,
+    table: Option<StagedOutput>,
+    histogram: SimilarityHistogram,
+    /// Pairs of each band of similarity, if they are wanted.
+    bands: Option<Vec<SimilarityBand>>,
+    /// Pairs for the audit.
+    reported: ReportedPairs,
+    /// Pairs for the report, if it is wanted.
+    report_sample: Option<PairSample>,
+}
+
+/// Finds all pairs, and writes, counts and samples them.
+fn list_pairs(
+    linked: &LinkedRun<'_>,
+    outputs: &PairsOutputs,
+    progress: &dyn ProgressListener,
+) -> Result<FoundPairs> {
+    let corpus = &linked.corpus;
+    let create = |output| PairTable::create_table(output, corpus);
+    let mut table = outputs.pairs.as_ref().map(create).transpose()?;
+    let mut sampler = outputs.sample.map(PairSampler::new);
+    let mut report_sample = outputs.report.as_ref().map(|_| PairSample::default());
+    let mut reported = ReportedPairs::default();
+    let mut histogram = SimilarityHistogram::default();
+    let mut count = 0;
+    let visit = |pair: MatchingPair| {
+        count += 1;
+        if let Some(sample) = &mut report_sample {
+            sample.offer_pair(&pair);
+        }
+        reported.offer_pair(pair.a, pair.b);
+        histogram.add_similarity(pair.similarity);
+        if let Some(sampler) = &mut sampler {
+            sampler.offer_pair(pair);
+        }
+        table
+            .as_mut()
+            .map_or(Ok(()), |table| table.push_pair(&pair))
+    };
+    let total = corpus.len() as u64;
+    let report_decided = |decided: usize| {
+        if decided == 0 {
+            progress.begin_stage(RunStage::Decide, Some(total));
+        }
+        progress.advance_stage(decided as u64);
+    };
+    let equal_texts = linked.find_pairs(outputs.copies, visit, &report_decided)?;
+    let table = table.map(PairTable::prepare_table).transpose()?;
+    let threshold = corpus.plan.threshold().get();
+    let describe = |sampler: PairSampler| sampler.describe_bands(&histogram, threshold, corpus);
+    let bands = sampler.map(describe).transpose()?;
+    Ok(FoundPairs {
+        count,
+        equal_texts,
+        table,
+        histogram,
+        bands,
+        reported,
+        report_sample,
+    })
+}
+
+/// The table of pairs.
+struct PairTable<'a> {
+    corpus: &'a RunCorpus<'a>,
+    table: TableWriter,
+}
+
+impl<'a> PairTable<'a> {
+    const COLUMNS: [TableColumn<'static>; 7] = [
+        TableColumn::Text("a"),
+        TableColumn::Text("b"),
+        TableColumn::Number("similarity"),
+        TableColumn::Text("a_source"),
+        TableColumn::Integer("a_row"),
+        TableColumn::Text("b_source"),
+        TableColumn::Integer("b_row"),
+    ];
+
+    fn create_table(output: &OutputTarget, corpus: &'a RunCorpus<'a>) -> Result<Self> {
+        let inputs = Some(&corpus.opened.inputs);
+        let table = TableWriter::create_table(output, &Self::COLUMNS, inputs)?;
+        Ok(Self { corpus, table })
+    }
+
+    fn push_pair(&mut self, pair: &MatchingPair) -> Result<()> {
+        let corpus = self.corpus;
+        let (a, b) = (corpus.document_id(pair.a)?, corpus.document_id(pair.b)?);
+        let (a_source, a_row) = corpus.source_and_row(pair.a);
+        let (b_source, b_row) = corpus.source_and_row(pair.b);
+        self.table.push_row(&[
+            TableCell::Text(&a),
+            TableCell::Text(&b),
+            TableCell::Number(pair.similarity.get()),
+            TableCell::Text(a_source),
+            TableCell::Integer(a_row),
+            TableCell::Text(b_source),
+            TableCell::Integer(b_row),
+        ])
+    }
+
+    fn prepare_table(self) -> Result<StagedOutput> {
+        self.table.prepare_table()
+    }
 }

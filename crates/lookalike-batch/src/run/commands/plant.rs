@@ -23,7 +23,8 @@ use lookalike_io::source::{InputFormat, InputSet, ParseScratch, ReadOptions, for
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
+use crate::run::execution::run_stages::{RunStorage, SketchedRun};
 use crate::run::length_classes;
 use crate::run::length_classes::length_class;
 use crate::run::progress::{ProgressListener, RunStage};
@@ -190,7 +191,8 @@ fn plant_corpus(
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, row: &_| rejected.push_rows(inputs, row);
-    let corpus = ReadCorpus::read_all(&opened, &joined, &plan, &reject, progress)?;
+    let storage = RunStorage::default();
+    let corpus = SketchedRun::read(&opened, &joined, &plan, storage, &reject, progress)?.corpus;
     // Labels address documents by their ids.
     corpus.refuse_repeated_ids(&joined)?;
     let field = PlantContext::new(&corpus, &opened.inputs, settings)?;
@@ -262,7 +264,7 @@ impl PlantSettings {
 
 /// The documents of a corpus and those drawn from it.
 struct PlantContext<'a> {
-    corpus: &'a ReadCorpus<'a>,
+    corpus: &'a RunCorpus<'a>,
     inputs: &'a InputSet,
     settings: &'a PlantSettings,
     analyzer: TextAnalyzer,
@@ -392,7 +394,7 @@ struct PlantedDocument {
 
 impl<'a> PlantContext<'a> {
     fn new(
-        corpus: &'a ReadCorpus<'a>,
+        corpus: &'a RunCorpus<'a>,
         inputs: &'a InputSet,
         settings: &'a PlantSettings,
     ) -> Result<Self> {

@@ -29,7 +29,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::run::commands::passages::cache::DocumentCache;
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::corpus_rows::{CorpusRows, OpenInputs};
 use crate::run::settings::RunSettings;
@@ -119,7 +119,7 @@ enum FoundCuts {
 impl RepeatedText {
     /// Finds the text of kept documents that stands in earlier ones, and writes the table of cuts.
     pub(in crate::run) fn find_in_corpus(
-        corpus: &ReadCorpus<'_>,
+        corpus: &RunCorpus<'_>,
         kept: &[DocId],
         (settings, run): (&RepeatedTextSettings, &RunSettings),
         cuts: Option<(&OutputTarget, &OpenInputs)>,

@@ -4,6 +4,7 @@ use lookalike::dedup::CopyPairs;
 use lookalike_io::sink::OutputTarget;
 
 use crate::run::commands::repeated_text::RepeatedTextSettings;
+use crate::run::execution::work_directory::NamedOutput;
 use crate::run::report::ReportOutput;
 
 /// Outputs of a dedup run; all are optional.
@@ -32,6 +33,47 @@ pub struct DedupOutputs {
     pub cuts: Option<OutputTarget>,
     /// A report of the run as an HTML file.
     pub report: Option<ReportOutput>,
+}
+
+impl DedupOutputs {
+    /// Returns the outputs that are wanted, each with the name of its content.
+    pub(super) fn named_outputs(&self) -> Vec<NamedOutput<'_>> {
+        let kept_as = match (&self.passages, self.annotate) {
+            (Some(passages), _) => format!("kept, {passages:?}"),
+            (None, true) => "annotated".to_owned(),
+            (None, false) => "kept".to_owned(),
+        };
+        let clusters_as = if self.components {
+            "clusters, components"
+        } else {
+            "clusters"
+        };
+        let report = self.report.as_ref().map(|report| &report.target);
+        let places = [
+            (&*kept_as, self.kept.as_ref()),
+            ("removed", self.removed.as_ref()),
+            (clusters_as, self.clusters.as_ref()),
+            ("rejected", self.rejected.as_ref()),
+            ("cuts", self.cuts.as_ref()),
+            ("report", report),
+        ];
+        let named = places.into_iter().filter_map(|(name, target)| {
+            Some(NamedOutput {
+                name: name.to_owned(),
+                target: target?,
+            })
+        });
+        named.collect()
+    }
+
+    /// Returns the outputs of a run that writes nothing and counts the same.
+    pub(super) fn without_files(&self) -> Self {
+        Self {
+            components: self.components,
+            passages: self.passages,
+            ..Self::default()
+        }
+    }
 }
 
 /// Outputs of a pairs run.

@@ -17,7 +17,7 @@ use lookalike_io::source::RowPlace;
 use rayon::prelude::*;
 
 use crate::index::run_index::{IndexHit, RunIndex, RunIndexScratch};
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::settings::RunSettings;
 
@@ -30,7 +30,7 @@ const REPORTED: u64 = 256;
 /// Finds the most similar row of the index for each document, and puts these rows before all documents of the corpus.
 /// Returns the matches, sorted by document.
 pub(in crate::run) fn find_index_matches(
-    corpus: &mut ReadCorpus<'_>,
+    corpus: &mut RunCorpus<'_>,
     index: &RunIndex,
     progress: &dyn ProgressListener,
 ) -> Result<Vec<DocumentRemoval>> {
@@ -54,7 +54,7 @@ pub(in crate::run) fn find_index_matches(
 
 /// Returns the best row of the index for each document that matches one.
 fn find_hits(
-    corpus: &ReadCorpus<'_>,
+    corpus: &RunCorpus<'_>,
     index: &RunIndex,
     progress: &dyn ProgressListener,
 ) -> Result<Vec<(DocId, IndexHit)>> {
@@ -86,7 +86,7 @@ fn find_hits(
 
 /// Adds the kept documents to the index, if the run adds any. The index leaves out empty texts.
 pub(in crate::run) fn add_kept_documents(
-    corpus: &ReadCorpus<'_>,
+    corpus: &RunCorpus<'_>,
     index: &mut RunIndex,
     settings: &RunSettings,
     is_kept: impl Fn(DocId) -> bool,

@@ -10,7 +10,7 @@ use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;
 
 use crate::decisions::{ContentDecision, ContentHash, DecisionSummary};
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::settings::RunSettings;
 
 /// Finds the documents of decided texts and sets the decisions of the corpus. Documents whose text has the key of a
@@ -19,7 +19,7 @@ use crate::run::settings::RunSettings;
 /// # Errors
 /// If a document cannot be read again, or if documents are lists of features and have no texts.
 pub(in crate::run) fn apply_decisions(
-    corpus: &mut ReadCorpus<'_>,
+    corpus: &mut RunCorpus<'_>,
     settings: &RunSettings,
 ) -> Result<Option<DecisionSummary>> {
     if settings.decisions.is_empty() {
@@ -61,7 +61,7 @@ pub(in crate::run) fn apply_decisions(
 
 /// Returns the documents of each decided content.
 fn find_documents(
-    corpus: &ReadCorpus<'_>,
+    corpus: &RunCorpus<'_>,
     decisions: &[&ContentDecision],
 ) -> Result<HashMap<ContentHash, Vec<DocId>>> {
     let texts = || decisions.iter().flat_map(|it| [it.a, it.b]);

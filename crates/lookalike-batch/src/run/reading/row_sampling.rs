@@ -2,15 +2,23 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use lookalike_io::source::InputBlock;
+use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
+use lookalike_io::error::Result;
+use lookalike_io::source::{BadRow, InputBlock, InputRow};
+
+use crate::run::reading::documents::ReadDocuments;
+use crate::run::reading::reading_sink::{
+    BlockSource, InputRole, ReadBuffers, ReadingBackend, ReadingSink, RowSketching, SinkWorker,
+};
+use crate::run::reading::row_analysis::analyze_row;
 
 /// Approximate number of sampled documents.
-const WANTED: f64 = 10_000.0;
+const WANTED_DOCUMENTS: f64 = 10_000.0;
 
 /// Largest number of bytes read from disk.
-const MOST_READ: u64 = 1 << 30;
+const MAX_READ_BYTES: u64 = 1 << 30;
 
 /// Approximate largest number of bytes of the rows of a sample.
 const WANTED_BYTES: f64 = 16e6;
@@ -46,7 +54,7 @@ impl RowSampling {
 
     /// Records a block that was read. After the call the selection is known; it follows from the number
     /// of rows in the first block.
-    pub(in crate::run) fn begin_block(&self, block: &InputBlock) {
+    fn begin_block(&self, block: &InputBlock) {
         let rows = block.row_numbers();
         let rows = rows.end - rows.start;
         self.rows.fetch_add(rows, Ordering::Relaxed);
@@ -60,27 +68,27 @@ impl RowSampling {
             let per_byte = rows as f64 / block.bytes_on_disk().max(1) as f64;
             let all = (per_byte * self.bytes as f64).max(1.0);
             let per_row = block.bytes_of_rows() as f64 / rows.max(1) as f64;
-            let wanted = WANTED.min(WANTED_BYTES / per_row.max(1.0));
+            let wanted = WANTED_DOCUMENTS.min(WANTED_BYTES / per_row.max(1.0));
             ((wanted / all).min(1.0) * u64::MAX as f64) as u64
         });
     }
 
-    pub(in crate::run) fn takes_row(&self, row: u64) -> bool {
+    fn takes_row(&self, row: u64) -> bool {
         let hash = lookalike::value_hash(&row.to_le_bytes());
         self.cut.get().is_some_and(|&cut| hash <= cut)
     }
 
     /// Counts a row that cannot be used.
-    pub(in crate::run) fn count_bad_row(&self) {
+    fn count_bad_row(&self) {
         self.bad.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(in crate::run) fn is_enough(&self) -> bool {
-        self.read.load(Ordering::Relaxed) >= MOST_READ
+    fn is_enough(&self) -> bool {
+        self.read.load(Ordering::Relaxed) >= MAX_READ_BYTES
     }
 
     /// Adds the time of sketching a sampled row as a run takes it, and all the time spent on the row.
-    pub(in crate::run) fn add_sketching(&self, sketching: Duration, spent: Duration) {
+    fn add_sketching(&self, sketching: Duration, spent: Duration) {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.sketching
             .fetch_add(nanoseconds(sketching), Ordering::Relaxed);
@@ -100,5 +108,84 @@ impl RowSampling {
         self.cut
             .get()
             .map_or(1.0, |&cut| cut as f64 / u64::MAX as f64)
+    }
+}
+
+/// Reads the rows of a sample and keeps them in memory. Bad rows are only counted.
+impl ReadingBackend for RowSampling {
+    fn open_sink(&self, _role: InputRole, _rows_before: u64) -> Box<dyn ReadingSink + '_> {
+        Box::new(SampleSink { sampling: self })
+    }
+
+    fn reads_all_rows(&self) -> bool {
+        false
+    }
+}
+
+struct SampleSink<'a> {
+    sampling: &'a RowSampling,
+}
+
+impl ReadingSink for SampleSink<'_> {
+    fn new_worker(&self) -> Box<dyn SinkWorker + '_> {
+        Box::new(SampleWorker {
+            sampling: self.sampling,
+            scratch: AnalysisScratch::default(),
+            begun: Instant::now(),
+        })
+    }
+
+    fn is_enough(&self) -> bool {
+        self.sampling.is_enough()
+    }
+}
+
+struct SampleWorker<'a> {
+    sampling: &'a RowSampling,
+    scratch: AnalysisScratch,
+    /// Time at which the current row was begun.
+    begun: Instant,
+}
+
+impl SinkWorker for SampleWorker<'_> {
+    fn begin_block(
+        &mut self,
+        source: BlockSource<'_>,
+        _analyzer: &TextAnalyzer,
+        _buffers: &mut ReadBuffers,
+    ) -> Result<()> {
+        self.sampling.begin_block(source.block);
+        Ok(())
+    }
+
+    fn takes_row(&mut self, number: u64) -> bool {
+        let is_taken = self.sampling.takes_row(number);
+        if is_taken {
+            self.begun = Instant::now();
+        }
+        is_taken
+    }
+
+    /// Analyses the row once more. A sampled row stands alone between others that are skipped, so its first analysis
+    /// reads code and tables into the caches again. The second one takes as long as among other rows, and counts.
+    fn add_document(
+        &mut self,
+        sketching: &RowSketching,
+        row: &InputRow<'_>,
+        _analysis: &TextAnalysis<'_>,
+        documents: &mut ReadDocuments,
+    ) -> Result<()> {
+        let warm = Instant::now();
+        let analysis = analyze_row(&sketching.analyzer, row, &mut self.scratch);
+        sketching
+            .sketcher
+            .add_document(&analysis, &mut documents.sketches);
+        self.sampling
+            .add_sketching(warm.elapsed(), self.begun.elapsed());
+        Ok(())
+    }
+
+    fn take_bad_row(&mut self, _bad: BadRow, _documents: &mut ReadDocuments) {
+        self.sampling.count_bad_row();
     }
 }

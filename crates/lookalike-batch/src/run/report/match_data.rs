@@ -20,7 +20,7 @@ use lookalike_io::sink::StagedOutput;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::report::bad_rows::{BadRowReason, BadRowTally};
 use crate::run::report::budgets::{
     EQUAL_READ, EQUAL_SHOWN, NEAREST, PAIRS_OF_BAND, SHOWN_CLUSTERS, SHOWN_MEMBERS, shorten_name,
@@ -39,7 +39,7 @@ use crate::run::settings::RunSettings;
 pub(in crate::run) struct MatchReportInputs<'a> {
     /// `dedup` or `pairs`.
     pub(in crate::run) kind: &'static str,
-    pub(in crate::run) corpus: &'a ReadCorpus<'a>,
+    pub(in crate::run) corpus: &'a RunCorpus<'a>,
     pub(in crate::run) removals: &'a [DocumentRemoval],
     pub(in crate::run) settings: &'a RunSettings,
     pub(in crate::run) plan: &'a MatchPlan,

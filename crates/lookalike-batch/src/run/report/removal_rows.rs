@@ -8,7 +8,7 @@ use lookalike::similarity::Route;
 use lookalike_io::error::Result;
 use serde::Serialize;
 
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::report::budgets::{
     CLUSTER_BYTES, REMOVAL_BYTES, count_digits, count_json_bytes, shorten_name,
 };
@@ -115,7 +115,7 @@ pub(super) struct ListedRows {
 /// Lists rows within the budgets: the removals `first` (numbers among all) with their clusters, then the largest
 /// clusters, then removals of listed clusters in the order of their numbers drawn.
 pub(super) fn list_rows(
-    corpus: &ReadCorpus<'_>,
+    corpus: &RunCorpus<'_>,
     removals: &[DocumentRemoval],
     clusters: &[CountedCluster],
     first: &[usize],
@@ -199,7 +199,7 @@ fn round_similarity(similarity: f64) -> f64 {
 impl RemovalColumns {
     fn push_row(
         &mut self,
-        corpus: &ReadCorpus<'_>,
+        corpus: &RunCorpus<'_>,
         removal: &DocumentRemoval,
         cluster: usize,
         sources: &mut SourceNames,
@@ -221,7 +221,7 @@ impl RemovalColumns {
 impl ClusterColumns {
     fn push_row(
         &mut self,
-        corpus: &ReadCorpus<'_>,
+        corpus: &RunCorpus<'_>,
         cluster: &CountedCluster,
         sources: &mut SourceNames,
     ) -> Result<()> {

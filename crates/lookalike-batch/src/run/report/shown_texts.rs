@@ -9,7 +9,7 @@ use lookalike_io::source::ParseScratch;
 use serde::Serialize;
 
 use crate::decisions::ContentHash;
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::report::budgets::{TEXT_BYTES, TEXT_CHARACTERS, count_json_bytes};
 use crate::text_diff::{PairedRun, RunKind, diff_paired};
 
@@ -45,7 +45,7 @@ impl DifferenceColumns {
 
 /// Texts read again, within the budget of bytes.
 pub(super) struct ShownTexts<'a> {
-    corpus: &'a ReadCorpus<'a>,
+    corpus: &'a RunCorpus<'a>,
     tokenizer: SpanTokenizer,
     columns: TextColumns,
     number_of: HashMap<DocId, usize>,
@@ -54,7 +54,7 @@ pub(super) struct ShownTexts<'a> {
 }
 
 impl<'a> ShownTexts<'a> {
-    pub(super) fn new(corpus: &'a ReadCorpus<'a>) -> Self {
+    pub(super) fn new(corpus: &'a RunCorpus<'a>) -> Self {
         Self {
             corpus,
             tokenizer: SpanTokenizer::new(corpus.run_recipe()),

@@ -13,14 +13,11 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::source::{InputSet, ParseScratch, RowSource};
 use serde::Serialize;
 
-use crate::memory::MemoryLimit;
-use crate::run::commands::idf::IdfSettings;
-
-/// Bytes that every run takes: the program, dictionaries, buffers of files.
-const BASE: u64 = 64 << 20;
+use crate::memory::{MemoryBudget, MemoryLimit};
+use crate::run::commands::idf::settings::IdfSettings;
 
 /// Bytes of buffers for each thread: blocks of rows, and terms that are not yet counted.
-const OF_THREAD: u64 = 48 << 20;
+const THREAD_BYTES: u64 = 48 << 20;
 
 /// Fewest bytes for counts and spellings.
 const LEAST_WORKING: u64 = 64 << 20;
@@ -67,7 +64,7 @@ impl IdfMemory {
             });
         };
         check_limit(limit.bytes, threads)?;
-        let left = (limit.bytes - fixed_bytes(threads)) / 8 * 7;
+        let left = (limit.bytes - budget_of_run(threads).fixed_bytes()) / 8 * 7;
         Ok(Self {
             working: limit.working_set.unwrap_or(left),
             is_always_spilled: limit.working_set.is_some(),
@@ -117,16 +114,17 @@ impl IdfMemory {
     }
 }
 
-fn fixed_bytes(threads: usize) -> u64 {
-    BASE + threads as u64 * OF_THREAD
-}
-
-fn smallest_limit(threads: usize) -> u64 {
-    fixed_bytes(threads) + LEAST_WORKING
+fn budget_of_run(threads: usize) -> MemoryBudget {
+    MemoryBudget {
+        threads,
+        thread_bytes: THREAD_BYTES,
+        decoding_bytes: 0,
+        least_working_bytes: LEAST_WORKING,
+    }
 }
 
 fn check_limit(bytes: u64, threads: usize) -> Result<()> {
-    let smallest = smallest_limit(threads);
+    let smallest = budget_of_run(threads).smallest_limit(0);
     if bytes >= smallest {
         return Ok(());
     }
@@ -198,7 +196,7 @@ impl IdfPlan {
             in_memory_bytes: None,
             out_of_core: false,
             disk_bytes: 0,
-            smallest_limit_bytes: smallest_limit(settings.threads),
+            smallest_limit_bytes: budget_of_run(settings.threads).smallest_limit(0),
         };
         if source.is_read_once() || source.is_empty() {
             return Ok(plan);
@@ -230,7 +228,7 @@ impl IdfPlan {
                 OF_COUNTED_TERM + on_threads + OF_FINISHED_SPELLING as f64
             }
         };
-        let in_memory = fixed_bytes(threads) as f64 + terms * of_term;
+        let in_memory = budget_of_run(threads).fixed_bytes() as f64 + terms * of_term;
         self.documents = Some(documents.round() as u64);
         self.terms = Some(terms as u64);
         self.in_memory_bytes = Some(in_memory as u64);
@@ -327,7 +325,7 @@ mod tests {
     #[test]
     fn the_named_smallest_limit_works() {
         for threads in [1, 2, 64] {
-            let smallest = smallest_limit(threads);
+            let smallest = budget_of_run(threads).smallest_limit(0);
             let memory = IdfMemory::new(limit(smallest), threads).unwrap();
             assert!(memory.table_bytes() >= 24 << 20);
             let error = IdfMemory::new(limit(smallest - 1), threads).unwrap_err();
@@ -342,7 +340,7 @@ mod tests {
         let counting = memory.table_bytes() + 4 * memory.spelling_bytes();
         let merging = 4 * (memory.collected_bytes() + memory.merged_bytes()) as u64;
         for part in [counting, merging, memory.merged_alone_bytes() as u64] {
-            assert!(part <= (1 << 30) / 8 * 7 - fixed_bytes(4) / 8 * 7);
+            assert!(part <= (1 << 30) / 8 * 7 - budget_of_run(4).fixed_bytes() / 8 * 7);
         }
         assert!(memory.fits(1000, 1000, true));
         assert!(!memory.fits(1 << 30, 0, false));

@@ -4,12 +4,13 @@
 //! not fit into it goes to temporary files (see `spilled_terms`). `docs/format.md` describes the table, which is a text.
 
 mod memory_plan;
+mod settings;
 mod spilled_terms;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -29,8 +30,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 pub use memory_plan::IdfPlan;
+pub use settings::IdfSettings;
 
-use crate::memory::MemoryLimit;
 use crate::run::commands::summary::SpilledRuns;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::ordered_pipeline::blocks_in_order;
@@ -43,27 +44,6 @@ const LINES: usize = 16 << 10;
 
 /// Bytes of lines that are written at a time.
 const LINE_BYTES: usize = 256 << 10;
-
-/// Settings of a run that learns document frequencies.
-#[derive(Debug, Clone)]
-pub struct IdfSettings {
-    /// Determines how texts become terms.
-    pub recipe: Recipe,
-    /// Smallest number of documents of a term in the table, from 1.
-    pub least_documents: u64,
-    /// Largest number of terms in the table; the most frequent ones are kept.
-    pub top: Option<usize>,
-    /// Tables of the same recipe whose counts are added.
-    pub merge: Vec<PathBuf>,
-    /// Options of reading.
-    pub read: ReadOptions,
-    /// Number of threads, from 1.
-    pub threads: usize,
-    /// `true` to stop at the first bad row.
-    pub strict: bool,
-    /// Limit on the memory of the process; `None` keeps everything in memory. The result does not depend on it.
-    pub memory: Option<MemoryLimit>,
-}
 
 /// The result of a run that learns document frequencies.
 #[derive(Debug, Clone, Serialize)]

@@ -20,8 +20,8 @@ use lookalike::text::weight::repeated_term_error;
 use lookalike_io::error::{Error, Result, display_path};
 use rayon::prelude::*;
 
-use crate::run::commands::idf::IdfSettings;
 use crate::run::commands::idf::memory_plan::IdfMemory;
+use crate::run::commands::idf::settings::IdfSettings;
 use crate::run::commands::summary::SpilledRuns;
 use crate::temporary::sorted_runs::{RunCollector, SortedRuns};
 

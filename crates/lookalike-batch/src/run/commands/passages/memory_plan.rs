@@ -10,26 +10,17 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{InputSet, ParseScratch};
 use serde::Serialize;
 
-use crate::memory::MemoryLimit;
+use crate::memory::{BESIDE_ROW, MemoryBudget, MemoryLimit, RowBudget, with_reserve};
 use crate::run::commands::passages::settings::PassageRunSettings;
 use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::reading::documents::{ExtraFields, ReadDocuments};
 use crate::run::settings::RunInputs;
 
-/// Bytes that every run takes: the program, tables of characters, buffers of files.
-const BASE: u64 = 64 << 20;
-
 /// Bytes of buffers for each thread: blocks of rows, and the text that is searched.
-const OF_THREAD: u64 = 48 << 20;
+const THREAD_BYTES: u64 = 48 << 20;
 
 /// Fewest bytes for grams and texts.
 const LEAST_WORKING: u64 = 64 << 20;
-
-/// Bytes that stay in memory for each document beside its row, while repeated ids are found.
-const BESIDE_ROW: f64 = 32.0;
-
-/// Part of the memory by which estimates may fail.
-const RESERVE: f64 = 1.15;
 
 /// Bytes of memory of a gram of the sources while an index of them is built in memory.
 const BUILDING: u64 = 26;
@@ -48,12 +39,10 @@ const MEASURED: usize = 4096;
 /// How a run divides its memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PassageMemory {
-    /// Limit on the memory of the process.
-    limit: u64,
+    /// The bytes that rows may take.
+    rows: RowBudget,
     /// Bytes for everything beside the rows.
     working: u64,
-    /// Most bytes that rows may take.
-    most_row_bytes: u64,
     /// `true` if grams go to temporary files whether they would fit or not.
     is_always_spilled: bool,
     threads: u64,
@@ -69,9 +58,12 @@ impl PassageMemory {
         let threads = settings.threads as u64;
         let Some(limit) = settings.memory else {
             return Ok(Self {
-                limit: u64::MAX,
+                rows: RowBudget {
+                    limit_bytes: u64::MAX,
+                    most_bytes: u64::MAX,
+                    beside_row: BESIDE_ROW,
+                },
                 working: u64::MAX,
-                most_row_bytes: u64::MAX,
                 is_always_spilled: false,
                 threads,
             });
@@ -81,12 +73,15 @@ impl PassageMemory {
             true => limit.bytes,
             false => limit.bytes.max(plan.smallest_limit_bytes),
         };
-        let fixed = fixed_bytes(settings.threads);
-        let left = (bytes - fixed - plan.resident_bytes) / 8 * 7;
+        let budget = budget_of_run(settings);
+        let left = (bytes - budget.fixed_bytes() - plan.resident_bytes) / 8 * 7;
         Ok(Self {
-            limit: bytes,
+            rows: RowBudget {
+                limit_bytes: bytes,
+                most_bytes: bytes - budget.smallest_limit(0),
+                beside_row: BESIDE_ROW,
+            },
             working: limit.working_set.unwrap_or(left),
-            most_row_bytes: bytes - fixed - LEAST_WORKING,
             is_always_spilled: limit.working_set.is_some(),
             threads,
         })
@@ -129,21 +124,12 @@ impl PassageMemory {
         (self.working / 8 / self.threads).min(SOURCE_BYTES) as usize
     }
 
-    /// Refuses rows that take more memory than the limit leaves for them, because inputs were larger than expected.
+    /// Refuses rows that take more memory than the limit leaves for them.
     ///
     /// # Errors
-    /// If `bytes`, of `documents` rows read so far, are too many.
+    /// As [`RowBudget::check_rows`].
     pub(super) fn check_rows(self, documents: usize, bytes: u64) -> Result<()> {
-        let all = bytes + (BESIDE_ROW * documents as f64) as u64;
-        if all <= self.most_row_bytes {
-            return Ok(());
-        }
-        Err(Error::limit_error(format!(
-            "the places and ids of {documents} rows take {} MB, more than a limit of {} MB leaves for them: give a \
-             higher one",
-            all.div_ceil(1_000_000),
-            self.limit / 1_000_000
-        )))
+        self.rows.check_rows(documents, bytes)
     }
 
     /// Refuses passages that wait for their order in more memory than the limit leaves for them.
@@ -158,13 +144,18 @@ impl PassageMemory {
             "{passages} passages that wait for their order take {} MB, more than a limit of {} MB leaves for them: give \
              a higher one, or write them in the order of their positions",
             bytes.div_ceil(1_000_000),
-            self.limit / 1_000_000
+            self.rows.limit_bytes / 1_000_000
         )))
     }
 }
 
-fn fixed_bytes(threads: usize) -> u64 {
-    BASE + threads as u64 * OF_THREAD
+fn budget_of_run(settings: &PassageRunSettings) -> MemoryBudget {
+    MemoryBudget {
+        threads: settings.threads,
+        thread_bytes: THREAD_BYTES,
+        decoding_bytes: 0,
+        least_working_bytes: LEAST_WORKING,
+    }
 }
 
 /// How much memory and disk a run is expected to take.
@@ -211,19 +202,13 @@ impl PassagePlan {
         if limit.bytes >= plan.smallest_limit_bytes || !limit.is_set {
             return Ok(plan);
         }
-        let of_documents = match plan.documents {
-            Some(count) => format!(
-                "{count} documents, whose rows take {} MB",
-                plan.resident_bytes.div_ceil(1_000_000)
-            ),
-            None => "inputs of unknown size, whose rows come".to_owned(),
-        };
-        Err(Error::usage_error(format!(
-            "{} MB of memory are too little for {of_documents} beside the {} MB of every run: give {} MB or more",
-            limit.bytes / 1_000_000,
-            fixed_bytes(settings.threads).div_ceil(1_000_000),
-            plan.smallest_limit_bytes.div_ceil(1_000_000)
-        )))
+        let documents = plan.documents.map(|count| count as f64);
+        Err(budget_of_run(settings).refuse_limit(
+            limit.bytes,
+            documents,
+            plan.resident_bytes,
+            plan.smallest_limit_bytes,
+        ))
     }
 
     fn from_measures(
@@ -231,28 +216,29 @@ impl PassagePlan {
         settings: &PassageRunSettings,
         limit_bytes: u64,
     ) -> Self {
-        let fixed = fixed_bytes(settings.threads);
+        let budget = budget_of_run(settings);
+        let fixed = budget.fixed_bytes();
         let all = measured.unwrap_or_default();
         let sum = |of: fn(&MeasuredRows) -> f64| all.iter().map(of).sum::<f64>();
-        let resident = RESERVE * sum(|it| it.documents * (it.row_bytes + BESIDE_ROW));
-        let grams = sum(|it| it.documents * it.grams);
+        let resident = with_reserve(sum(|rows| rows.documents * (rows.row_bytes + BESIDE_ROW)));
+        let grams = sum(|rows| rows.documents * rows.grams);
         let caches = TEXT_BYTES + settings.threads as u64 * SOURCE_BYTES;
-        let in_memory = fixed + resident as u64 + (BUILDING as f64 * grams) as u64;
-        let left = (limit_bytes.saturating_sub(fixed + resident as u64)) / 8 * 7;
+        let in_memory = fixed + resident + (BUILDING as f64 * grams) as u64;
+        let left = (limit_bytes.saturating_sub(fixed + resident)) / 8 * 7;
         let for_grams = left.saturating_sub((left / 4).min(TEXT_BYTES));
         let out_of_core = measured.is_some() && BUILDING as f64 * grams > for_grams as f64;
         Self {
-            documents: measured.map(|_| sum(|it| it.documents).round() as u64),
+            documents: measured.map(|_| sum(|rows| rows.documents).round() as u64),
             limit_bytes,
             in_memory_bytes: measured.map(|_| in_memory + caches),
             out_of_core,
-            resident_bytes: resident as u64,
+            resident_bytes: resident,
             disk_bytes: if out_of_core {
                 (WRITTEN * grams) as u64
             } else {
                 0
             },
-            smallest_limit_bytes: fixed + resident as u64 + LEAST_WORKING,
+            smallest_limit_bytes: budget.smallest_limit(resident),
         }
     }
 }

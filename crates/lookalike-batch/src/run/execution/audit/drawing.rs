@@ -7,14 +7,17 @@ use std::sync::{PoisonError, RwLock};
 use lookalike::quality::audit::{
     DrawnDocument, DrawnSample, SampleComparer, default_sample_size, draw_limit, draw_number,
 };
-use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
+use lookalike::text::{TextAnalysis, TextAnalyzer};
 use lookalike_io::error::Result;
 use lookalike_io::ordered_results::OrderedResults;
-use lookalike_io::source::{InputBlock, InputSet, ParseScratch};
+use lookalike_io::source::InputBlock;
 
-use crate::run::execution::audit::OF_INPUTS;
+use crate::run::reading::reading_sink::{BlockSource, ReadBuffers};
 use crate::run::reading::row_analysis::analyze_row;
 use crate::run::settings::AuditSettings;
+
+/// Offset of the row numbers of the inputs. Rows of `--against` have the offset 0.
+pub(super) const FIRST_ROW_OF_INPUTS: u64 = 1 << 40;
 
 /// Number of sampled documents if the size of the input is unknown.
 const AUDITED: usize = 1000;
@@ -39,7 +42,7 @@ pub(in crate::run) struct AuditDrawing {
 }
 
 struct DrawingState {
-    /// Offset of the row numbers: 0 for `--against`, [`OF_INPUTS`] for the inputs.
+    /// Offset of the row numbers: 0 for `--against`, [`FIRST_ROW_OF_INPUTS`] for the inputs.
     base: u64,
     /// Wanted number of sampled documents.
     most: usize,
@@ -78,7 +81,8 @@ impl AuditDrawing {
     /// Marks the blocks that follow as those of the inputs, not of `--against`.
     pub(in crate::run) fn begin_inputs(&self) {
         self.state.restart_turns();
-        self.state.with_receiver(|state| state.base = OF_INPUTS);
+        self.state
+            .with_receiver(|state| state.base = FIRST_ROW_OF_INPUTS);
     }
 
     /// Sets the expected number of documents before any is read. It determines how many rows are
@@ -120,14 +124,14 @@ impl AuditDrawing {
     /// the block may be compared.
     pub(in crate::run) fn draw_from_block(
         &self,
-        (inputs, bytes): (&InputSet, Option<u64>),
-        block: &InputBlock,
+        BlockSource { inputs, block }: BlockSource<'_>,
+        input_bytes: Option<u64>,
         analyzer: &TextAnalyzer,
-        (parse, scratch): (&mut ParseScratch, &mut AnalysisScratch),
+        ReadBuffers { parse, analysis }: &mut ReadBuffers,
     ) -> Result<()> {
         let guard = self.state.stop_unless_done();
         let base = self.row_number_base();
-        if let (0, Some(bytes)) = (block.ordinal(), bytes) {
+        if let (0, Some(bytes)) = (block.ordinal(), input_bytes) {
             self.estimate_rows(block, bytes);
         }
         let cut = self.cut.load(Ordering::Relaxed);
@@ -139,7 +143,7 @@ impl AuditDrawing {
         inputs.parse_some(block, &wanted, parse, &mut |row| {
             // Bad rows are reported when the block is parsed.
             if let Ok(row) = row {
-                let drawn = DrawnDocument::new(&analyze_row(analyzer, &row, scratch));
+                let drawn = DrawnDocument::new(&analyze_row(analyzer, &row, analysis));
                 let row = base + row.number;
                 let number = self.draw_number(row);
                 candidates.push(DrawCandidate { number, row, drawn });

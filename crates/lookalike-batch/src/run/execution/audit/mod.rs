@@ -7,15 +7,18 @@
 
 pub(in crate::run) mod drawing;
 mod planted;
+pub(in crate::run) mod reading;
 pub(in crate::run) mod report;
 mod shuffle;
 mod tallies;
 
-pub use report::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
+pub use planted::{ByEdit, PlantedReport};
+pub use report::AuditReport;
 pub use shuffle::{
     AuditFindings, CountedDocuments, PartnerFinding, RemovedSample, RemovedTexts, SampleDraw,
     check_shuffle_audit,
 };
+pub use tallies::{ByLength, EstimatedShare};
 
 use lookalike::plan::{MatchMethod, MatchPlan, SimilarityMeasure};
 use lookalike::quality::audit::{DrawnSample, SampleComparer};
@@ -25,9 +28,6 @@ use lookalike_io::error::{Error, Result};
 use crate::match_options::OptionSpelling;
 use crate::run::execution::audit::drawing::AuditDrawing;
 use crate::run::settings::{AuditSettings, RunSettings};
-
-/// Offset of the row numbers of the inputs. Rows of `--against` have the offset 0.
-const OF_INPUTS: u64 = 1 << 40;
 
 /// The audit of a run.
 pub(in crate::run) struct RunAudit {

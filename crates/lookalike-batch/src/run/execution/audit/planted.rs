@@ -11,7 +11,9 @@ use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe, Similari
 use lookalike_io::error::Result;
 use rayon::prelude::*;
 
-use crate::run::execution::audit::report::{ByEdit, EstimatedShare, PlantedReport};
+use serde::Serialize;
+
+use crate::run::execution::audit::tallies::EstimatedShare;
 
 /// One edited copy of each sampled document.
 pub(super) struct EditedCopies<'a> {
@@ -142,4 +144,28 @@ impl CopyTally {
     fn similar_share(&self) -> EstimatedShare {
         EstimatedShare::from(WilsonEstimate::new(self.found as f64, self.similar))
     }
+}
+
+/// Recall of planted edits.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlantedReport {
+    /// Edited copies.
+    pub copies: u64,
+    /// The share that the method finds of the copies at or above the threshold.
+    pub recall: EstimatedShare,
+    /// The figures for each kind and strength of edit.
+    pub by_edit: Vec<ByEdit>,
+}
+
+/// Recall of one kind of edit.
+#[derive(Debug, Clone, Serialize)]
+pub struct ByEdit {
+    /// Name of the kind.
+    pub kind: &'static str,
+    /// The changed share of the text, if the kind has strengths.
+    pub strength: Option<f64>,
+    /// Edited copies.
+    pub copies: u64,
+    /// The share that the method finds of the copies at or above the threshold.
+    pub recall: EstimatedShare,
 }

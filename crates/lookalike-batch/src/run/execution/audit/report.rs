@@ -2,19 +2,21 @@
 
 use lookalike::dedup::{DocumentSource, route_between};
 use lookalike::plan::{MatchPlan, SimilarityMeasure};
-use lookalike::quality::audit::{WilsonEstimate, similarity};
+use lookalike::quality::audit::similarity;
 use lookalike::{DocId, Similarity};
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::run::execution::audit::planted::EditedCopies;
+use crate::run::execution::audit::RunAudit;
+use crate::run::execution::audit::drawing::FIRST_ROW_OF_INPUTS;
+use crate::run::execution::audit::planted::{EditedCopies, PlantedReport};
 use crate::run::execution::audit::tallies::{
-    FoundPairs, PairPrecision, REPORTED, SimilarCounts, SmallestNumbers, list_by_length,
+    ByLength, EstimatedShare, FoundPairs, PairPrecision, REPORTED, SimilarCounts, SmallestNumbers,
+    list_by_length,
 };
-use crate::run::execution::audit::{OF_INPUTS, RunAudit};
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::settings::AuditSettings;
 
 /// The result of an audit.
@@ -53,65 +55,6 @@ pub struct AuditReport {
     pub memory_bytes: u64,
 }
 
-/// A share with its 95 % confidence interval (Wilson).
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct EstimatedShare {
-    /// The estimate; `None` without cases.
-    pub share: Option<f64>,
-    /// The lower end of the interval.
-    pub low: f64,
-    /// The upper end of the interval.
-    pub high: f64,
-    /// Independent cases: documents with a similar one, reported pairs, or copies.
-    pub cases: u64,
-}
-
-impl From<WilsonEstimate> for EstimatedShare {
-    fn from(estimate: WilsonEstimate) -> Self {
-        Self {
-            share: (estimate.cases > 0).then_some(estimate.share),
-            low: estimate.low,
-            high: estimate.high,
-            cases: estimate.cases,
-        }
-    }
-}
-
-/// Recall and precision of a length class.
-#[derive(Debug, Clone, Serialize)]
-pub struct ByLength {
-    /// The length class in tokens, for example `16-50`.
-    pub length: &'static str,
-    /// Recall of documents of this length.
-    pub recall: EstimatedShare,
-    /// Precision of the pairs reported for documents of this length.
-    pub precision: EstimatedShare,
-}
-
-/// Recall of planted edits.
-#[derive(Debug, Clone, Serialize)]
-pub struct PlantedReport {
-    /// Edited copies.
-    pub copies: u64,
-    /// The share that the method finds of the copies at or above the threshold.
-    pub recall: EstimatedShare,
-    /// The figures for each kind and strength of edit.
-    pub by_edit: Vec<ByEdit>,
-}
-
-/// Recall of one kind of edit.
-#[derive(Debug, Clone, Serialize)]
-pub struct ByEdit {
-    /// Name of the kind.
-    pub kind: &'static str,
-    /// The changed share of the text, if the kind has strengths.
-    pub strength: Option<f64>,
-    /// Edited copies.
-    pub copies: u64,
-    /// The share that the method finds of the copies at or above the threshold.
-    pub recall: EstimatedShare,
-}
-
 /// One byte in this many is in an edited document, within the bounds below, because planting takes ten
 /// times as long as reading.
 const PLANTED_SHARE: u64 = 256;
@@ -139,7 +82,7 @@ impl ReportedPairs {
         self.pairs.offer(lookalike::value_hash(&name), (a.0, b.0));
     }
 
-    fn measure_precision(self, corpus: &ReadCorpus<'_>) -> Result<PairPrecision> {
+    fn measure_precision(self, corpus: &RunCorpus<'_>) -> Result<PairPrecision> {
         let judged = self
             .pairs
             .into_ascending()
@@ -159,7 +102,7 @@ impl ReportedPairs {
 }
 
 /// Returns `true` if two documents match by the exact measure.
-fn matches_exactly(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
+fn matches_exactly(corpus: &RunCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
     if corpus.sketches.text_key(a) == corpus.sketches.text_key(b) {
         return Ok(true);
     }
@@ -173,7 +116,7 @@ impl RunAudit {
     /// Builds the report. For runs that remove documents, `kept` returns which of them remain.
     pub(in crate::run) fn report_run(
         &self,
-        corpus: &ReadCorpus<'_>,
+        corpus: &RunCorpus<'_>,
         reported: ReportedPairs,
         kept: Option<&dyn Fn(DocId) -> bool>,
     ) -> Result<AuditReport> {
@@ -197,7 +140,7 @@ impl RunAudit {
 
     fn measure_recall(
         &self,
-        corpus: &ReadCorpus<'_>,
+        corpus: &RunCorpus<'_>,
         rows: &[u64],
         kept: Option<&dyn Fn(DocId) -> bool>,
     ) -> Result<FoundPairs> {
@@ -233,7 +176,7 @@ impl RunAudit {
     /// limit of bytes allows.
     fn report_planted(
         &self,
-        corpus: &ReadCorpus<'_>,
+        corpus: &RunCorpus<'_>,
         rows: &[u64],
     ) -> Result<Option<PlantedReport>> {
         let most = most_planted_bytes(self.settings, corpus.documents.bytes);
@@ -278,20 +221,20 @@ pub(super) fn least_jaccard(plan: &MatchPlan) -> Option<f64> {
     is_containment.then(|| plan.candidate_threshold().get())
 }
 
-fn similar_enough(corpus: &ReadCorpus<'_>, similarity: Similarity) -> bool {
+fn similar_enough(corpus: &RunCorpus<'_>, similarity: Similarity) -> bool {
     corpus.plan.threshold().admits_similarity(similarity)
 }
 
 /// Returns `true` if a pairs run lists a pair of these documents. With `--against`, one of the two must
 /// be from there.
-fn is_listed_pair(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> bool {
+fn is_listed_pair(corpus: &RunCorpus<'_>, a: DocId, b: DocId) -> bool {
     let is_given = |document: DocId| document.index() < corpus.known_count();
     corpus.known_count() == 0 || is_given(a) != is_given(b)
 }
 
 /// Returns the document of a row, or `None` if the row was not used.
-fn document_of(corpus: &ReadCorpus<'_>, row: u64) -> Option<DocId> {
-    match row.checked_sub(OF_INPUTS) {
+fn document_of(corpus: &RunCorpus<'_>, row: u64) -> Option<DocId> {
+    match row.checked_sub(FIRST_ROW_OF_INPUTS) {
         Some(number) => corpus.document_of_row(number),
         None => corpus.known_of_row(row),
     }

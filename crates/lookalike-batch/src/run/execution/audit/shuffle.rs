@@ -15,9 +15,8 @@ use lookalike_io::error::Result;
 use crate::match_options::OptionSpelling;
 use crate::run::execution::audit::open_sample;
 use crate::run::execution::audit::planted::EditedCopies;
-use crate::run::execution::audit::report::{
-    AuditReport, PlantedReport, least_jaccard, most_planted_bytes,
-};
+use crate::run::execution::audit::planted::PlantedReport;
+use crate::run::execution::audit::report::{AuditReport, least_jaccard, most_planted_bytes};
 use crate::run::execution::audit::tallies::{
     FoundPairs, PairPrecision, REPORTED, SimilarCounts, SmallestNumbers, list_by_length,
 };

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use lookalike::quality::audit::{PARTNERS, WilsonEstimate};
 
-use crate::run::execution::audit::report::{ByLength, EstimatedShare};
+use serde::Serialize;
+
 use crate::run::length_classes;
 use crate::run::length_classes::length_class;
 
@@ -135,4 +136,39 @@ pub(super) fn list_by_length(found: &FoundPairs, precision: &PairPrecision) -> V
         })
     });
     classes.collect()
+}
+
+/// A share with its 95 % confidence interval (Wilson).
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct EstimatedShare {
+    /// The estimate; `None` without cases.
+    pub share: Option<f64>,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end of the interval.
+    pub high: f64,
+    /// Independent cases: documents with a similar one, reported pairs, or copies.
+    pub cases: u64,
+}
+
+impl From<WilsonEstimate> for EstimatedShare {
+    fn from(estimate: WilsonEstimate) -> Self {
+        Self {
+            share: (estimate.cases > 0).then_some(estimate.share),
+            low: estimate.low,
+            high: estimate.high,
+            cases: estimate.cases,
+        }
+    }
+}
+
+/// Recall and precision of a length class.
+#[derive(Debug, Clone, Serialize)]
+pub struct ByLength {
+    /// The length class in tokens, for example `16-50`.
+    pub length: &'static str,
+    /// Recall of documents of this length.
+    pub recall: EstimatedShare,
+    /// Precision of the pairs reported for documents of this length.
+    pub precision: EstimatedShare,
 }

@@ -8,7 +8,7 @@ use lookalike_io::error::{Error, Result};
 use crate::run::execution::out_of_core::linking::LinkedNodes;
 use crate::run::execution::out_of_core::memory_plan::SpillSizes;
 use crate::run::execution::out_of_core::spilled_reading::SpilledReading;
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
 use crate::temporary::part_file::PartFile;
 
 /// The group of each document that may match another, and the sketches of all groups.
@@ -32,7 +32,7 @@ impl ComponentGroups {
     /// If a component is too large for the memory, or if temporary files cannot be read or written.
     pub(in crate::run) fn divide_documents(
         reading: &SpilledReading,
-        corpus: &ReadCorpus<'_>,
+        corpus: &RunCorpus<'_>,
         nodes: &LinkedNodes,
         takes: &dyn Fn(DocId) -> bool,
     ) -> Result<Self> {
@@ -120,7 +120,7 @@ impl ComponentGroups {
     pub(in crate::run) fn load_group<'a>(
         &self,
         group: usize,
-        corpus: &'a ReadCorpus<'a>,
+        corpus: &'a RunCorpus<'a>,
         ranks: Option<&[u32]>,
         known_matches: &[DocumentRemoval],
     ) -> Result<GroupCorpus<'a>> {
@@ -243,7 +243,7 @@ fn damaged_sketches() -> Error {
 
 /// The documents of a group, numbered from 0 in reading order.
 pub(in crate::run) struct GroupCorpus<'a> {
-    corpus: &'a ReadCorpus<'a>,
+    corpus: &'a RunCorpus<'a>,
     members: Vec<DocId>,
     sketches: DocumentSketches,
     order: Option<Vec<DocId>>,
@@ -255,7 +255,7 @@ pub(in crate::run) struct GroupCorpus<'a> {
 
 impl<'a> GroupCorpus<'a> {
     fn new(
-        corpus: &'a ReadCorpus<'a>,
+        corpus: &'a RunCorpus<'a>,
         members: Vec<DocId>,
         (sketches, mut known_matches): (DocumentSketches, Vec<DocumentRemoval>),
         ranks: Option<&[u32]>,

@@ -8,7 +8,7 @@ use crate::run::execution::out_of_core::component_groups::ComponentGroups;
 use crate::run::execution::out_of_core::linking;
 use crate::run::execution::out_of_core::linking::LinkedNodes;
 use crate::run::execution::out_of_core::spilled_reading::SpilledReading;
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
 
 /// The documents of a run out of core: their components, equal texts and groups.
 pub(in crate::run) struct DocumentGrouping {
@@ -26,7 +26,7 @@ impl DocumentGrouping {
     /// If temporary files or inputs cannot be read or written, or if a component does not fit into the memory.
     pub(in crate::run) fn group_documents(
         mut reading: SpilledReading,
-        corpus: &ReadCorpus<'_>,
+        corpus: &RunCorpus<'_>,
         merges_equal_texts: bool,
     ) -> Result<Self> {
         let (nodes, written) = linking::link_documents(&mut reading, corpus, merges_equal_texts)?;
@@ -48,7 +48,7 @@ impl DocumentGrouping {
     /// As [`group_documents`](Self::group_documents).
     pub(super) fn regroup_documents(
         &self,
-        corpus: &ReadCorpus<'_>,
+        corpus: &RunCorpus<'_>,
         takes: &dyn Fn(DocId) -> bool,
     ) -> Result<ComponentGroups> {
         ComponentGroups::divide_documents(&self.reading, corpus, &self.nodes, takes)

@@ -8,14 +8,13 @@ use lookalike::DocId;
 use lookalike::shuffle::{
     BlockGatherer, EqualTexts, GatheredLinks, LocalKeys, LocalLinks, ShuffleBlockKind,
 };
-use lookalike::text::AnalysisScratch;
 use lookalike_io::error::{Error, Result};
-use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;
 
 use crate::run::execution::out_of_core::spilled_reading::{FEATURES, KEYS, SpilledReading};
 use crate::run::execution::out_of_core::{into_inner, lock};
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
+use crate::run::reading::reading_sink::ReadBuffers;
 use crate::temporary::part_file::PartFile;
 
 /// Number of parts with which the size of all keys is estimated.
@@ -31,7 +30,7 @@ const MOST_PARTS: u64 = 1024;
 const DENSE_AT_ONCE: usize = 512;
 
 /// The component of every node, and which documents have the text of an earlier one. See
-/// [`node_of`](crate::run::corpus_rows::CorpusRows::node_of).
+/// [`node_of`](crate::run::reading::corpus_rows::CorpusRows::node_of).
 pub(super) struct LinkedNodes {
     components: Vec<u32>,
     /// Node of the earliest document with the same text; empty if equal texts are not merged.
@@ -51,13 +50,13 @@ impl LinkedNodes {
     }
 
     /// Returns the component of a document.
-    pub(super) fn component_of(&self, corpus: &ReadCorpus<'_>, document: DocId) -> u32 {
+    pub(super) fn component_of(&self, corpus: &RunCorpus<'_>, document: DocId) -> u32 {
         self.components[corpus.node_of(document) as usize]
     }
 
     /// Returns the earliest document with the text of another one, unless that is the earliest itself or equal texts
     /// are not merged.
-    pub(super) fn earlier_equal(&self, corpus: &ReadCorpus<'_>, document: DocId) -> Option<DocId> {
+    pub(super) fn earlier_equal(&self, corpus: &RunCorpus<'_>, document: DocId) -> Option<DocId> {
         let node = corpus.node_of(document);
         let earliest = *self.earliest.get(node as usize)?;
         (earliest != node).then(|| corpus.document_of_node(earliest))?
@@ -70,7 +69,7 @@ impl LinkedNodes {
 /// If temporary files or inputs cannot be read or written.
 pub(super) fn link_documents(
     reading: &mut SpilledReading,
-    corpus: &ReadCorpus<'_>,
+    corpus: &RunCorpus<'_>,
     merges_equal_texts: bool,
 ) -> Result<(LinkedNodes, u64)> {
     reading.finish_writing()?;
@@ -84,7 +83,7 @@ pub(super) fn link_documents(
 
 struct Linking<'a> {
     reading: &'a SpilledReading,
-    corpus: &'a ReadCorpus<'a>,
+    corpus: &'a RunCorpus<'a>,
     links: Mutex<LocalLinks>,
     written: AtomicU64,
 }
@@ -98,7 +97,7 @@ struct DenseBuckets {
 }
 
 impl<'a> Linking<'a> {
-    fn new(reading: &'a SpilledReading, corpus: &'a ReadCorpus<'a>) -> Self {
+    fn new(reading: &'a SpilledReading, corpus: &'a RunCorpus<'a>) -> Self {
         Self {
             reading,
             corpus,
@@ -256,14 +255,14 @@ impl<'a> Linking<'a> {
         let mut scatterer = self.reading.new_scatterer();
         let sketcher = self.reading.setup.document_sketcher();
         let mut sketches = sketcher.new_sketches(0);
-        let mut scratch = (ParseScratch::default(), AnalysisScratch::default());
+        let mut buffers = ReadBuffers::default();
         for &node in nodes {
             let document = self.corpus.document_of_node(node).ok_or_else(|| {
                 Error::input_error(format!("no document has the number {node} of a link"))
             })?;
             let part = self.corpus.part_of(document);
             self.corpus
-                .analyze_again(document, &mut scratch, |analysis| {
+                .analyze_again(document, &mut buffers, |analysis| {
                     sketcher.add_document(analysis, &mut sketches);
                     let at = DocId(sketches.len() as u32 - 1);
                     scatterer.add_dense_document((node, part), (&sketches, at), analysis);

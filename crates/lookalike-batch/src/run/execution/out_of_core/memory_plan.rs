@@ -2,7 +2,7 @@
 //!
 //! The first blocks of the inputs show how much memory a document takes. All figures are estimates but the limit.
 
-use crate::memory::MemoryLimit;
+use crate::memory::{BESIDE_ROW, MemoryBudget, MemoryLimit, RowBudget, with_reserve};
 use lookalike::plan::MatchPlan;
 use lookalike::shuffle::{DocumentOrder, LocalKeys, LocalScatterer, MatchBounds, ShuffleSetup};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
@@ -11,30 +11,20 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{InputRow, ParseScratch};
 use serde::Serialize;
 
+use crate::run::reading::corpus_reader::FEATURES_IN_MEMORY;
 use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::reading::documents::ReadDocuments;
 use crate::run::reading::row_analysis::analyze_row;
-use crate::run::reading::row_reader::FEATURES_HELD;
 use crate::run::settings::{RunInputs, RunSettings};
 
 /// The conditions of a plan.
 #[derive(Debug, Clone, Copy)]
 struct PlanFrame {
     limit: MemoryLimit,
+    budget: MemoryBudget,
     /// Bytes that stay in memory for each document beside its row.
     beside_row: f64,
-    /// Bytes of the largest record batches of an Arrow file while they are decoded.
-    of_batches: u64,
 }
-
-/// Bytes that every run takes: the program, dictionaries, buffers of files.
-const BASE: u64 = 64 << 20;
-
-/// Bytes of buffers for each thread.
-const OF_THREAD: u64 = 24 << 20;
-
-/// Bytes that stay in memory for each document beside its row: links, groups and verdicts.
-const BESIDE_ROW: f64 = 32.0;
 
 /// Bytes that a document takes beside an index: its match and the name of the matching row, or, if it is kept, its place
 /// and id while it is added.
@@ -43,8 +33,8 @@ const BESIDE_INDEX: f64 = 160.0;
 /// Bytes of memory that the keys of a document take, for each byte of keys and features in temporary files.
 const BUCKETS: f64 = 0.9;
 
-/// Part of the memory by which estimates may fail.
-const RESERVE: f64 = 1.15;
+/// Bytes of buffers for each thread.
+const THREAD_BYTES: u64 = 24 << 20;
 
 /// Fewest bytes for keys and groups.
 const LEAST_WORKING: u64 = 48 << 20;
@@ -55,8 +45,8 @@ const LEAST_OF_INDEX: u64 = 1 << 20;
 /// Bytes of memory that a part of the keys takes while its documents are linked, for each of its bytes.
 const GATHERING: u64 = 5;
 
-/// Bytes that a run mostly takes beside its documents, and for each thread. Limits count with the larger [`BASE`] and
-/// [`OF_THREAD`].
+/// Bytes that a run mostly takes beside its documents, and for each thread. Limits count with the larger figures of
+/// [`MemoryBudget`].
 const USUAL_BASE: f64 = 40e6;
 const USUAL_OF_THREAD: f64 = 15e6;
 
@@ -95,7 +85,7 @@ pub struct MemoryPlan {
 }
 
 /// The sizes by which a run out of core divides its work.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(in crate::run) struct SpillSizes {
     /// Expected number of documents.
     pub(super) documents: usize,
@@ -113,22 +103,19 @@ pub(in crate::run) struct SpillSizes {
     pub(super) largest_group_bytes: u64,
     /// Number of features that a group keeps in memory.
     pub(super) held_features: usize,
-    limit_bytes: u64,
+    /// The bytes that rows may take.
+    rows: RowBudget,
     /// Bytes of the limit that are for rows, keys and groups.
     free_bytes: u64,
     /// Bytes for keys and groups, if they do not follow from the limit.
     working_set: Option<u64>,
     threads: u64,
-    /// Most bytes that rows may take.
-    most_row_bytes: u64,
-    /// Bytes that stay in memory for each document beside its row.
-    beside_row: f64,
 }
 
 impl SpillSizes {
     /// Returns the sizes for what rows of so many bytes leave, once they are read.
     pub(in crate::run) fn beside_rows(self, documents: usize, bytes: u64) -> Self {
-        let resident = bytes + (self.beside_row * documents as f64) as u64;
+        let resident = self.rows.resident_bytes(documents, bytes);
         self.for_left(self.free_bytes.saturating_sub(resident))
     }
 
@@ -137,19 +124,19 @@ impl SpillSizes {
     /// # Errors
     /// If the limit leaves too little for the rest.
     pub(in crate::run) fn beside_index(mut self, bytes: u64) -> Result<Self> {
-        let least = (self.beside_row * self.documents as f64) as u64 + LEAST_WORKING;
+        let least = self.rows.resident_bytes(self.documents, 0) + LEAST_WORKING;
         if self.free_bytes < bytes + least {
             let missing = bytes + least - self.free_bytes;
             return Err(Error::usage_error(format!(
                 "the rows of the library take {} MB of memory, more than a limit of {} MB leaves for them: give {} MB \
                  or more",
                 bytes.div_ceil(1_000_000),
-                self.limit_bytes / 1_000_000,
-                (self.limit_bytes + missing).div_ceil(1_000_000)
+                self.rows.limit_bytes / 1_000_000,
+                (self.rows.limit_bytes + missing).div_ceil(1_000_000)
             )));
         }
         self.free_bytes -= bytes;
-        self.most_row_bytes = self.most_row_bytes.saturating_sub(bytes);
+        self.rows.most_bytes = self.rows.most_bytes.saturating_sub(bytes);
         Ok(self)
     }
 
@@ -170,21 +157,12 @@ impl SpillSizes {
         self
     }
 
-    /// Refuses rows that take more memory than the limit leaves for them, because inputs were larger than expected.
+    /// Refuses rows that take more memory than the limit leaves for them.
     ///
     /// # Errors
-    /// If `bytes`, of `documents` rows read so far, are too many.
+    /// As [`RowBudget::check_rows`].
     pub(in crate::run) fn check_rows(&self, documents: usize, bytes: u64) -> Result<()> {
-        let all = bytes + (self.beside_row * documents as f64) as u64;
-        if all <= self.most_row_bytes {
-            return Ok(());
-        }
-        Err(Error::limit_error(format!(
-            "the places and ids of {documents} rows take {} MB, more than a limit of {} MB leaves for them: give \
-             a higher one",
-            all.div_ceil(1_000_000),
-            self.limit_bytes / 1_000_000
-        )))
+        self.rows.check_rows(documents, bytes)
     }
 
     /// Returns the error for a component that does not fit into the memory.
@@ -195,7 +173,7 @@ impl SpillSizes {
             "{documents} documents may match one another by chains, and are decided together, which takes {} MB \
              of memory: give a limit of {} MB or more, a higher threshold, or a stricter recipe",
             wanted.div_ceil(1_000_000),
-            (self.limit_bytes + more).div_ceil(1_000_000) + 1,
+            (self.rows.limit_bytes + more).div_ceil(1_000_000) + 1,
         ))
     }
 }
@@ -235,11 +213,17 @@ impl MemoryPlan {
     ) -> Result<Self> {
         let frame = PlanFrame {
             limit,
-            beside_row: match has_index {
-                true => BESIDE_ROW + BESIDE_INDEX,
-                false => BESIDE_ROW,
+            budget: MemoryBudget {
+                threads: settings.threads,
+                thread_bytes: THREAD_BYTES,
+                decoding_bytes: 0,
+                least_working_bytes: LEAST_WORKING,
             },
-            of_batches: 0,
+            beside_row: if has_index {
+                BESIDE_ROW + BESIDE_INDEX
+            } else {
+                BESIDE_ROW
+            },
         };
         Self::plan_in_frame(paths, settings, frame)
     }
@@ -249,8 +233,7 @@ impl MemoryPlan {
         settings: &RunSettings,
         mut frame: PlanFrame,
     ) -> Result<Self> {
-        let of_unknown_size =
-            || Self::from_measures(None, DocumentBytes::default(), settings.threads, frame);
+        let of_unknown_size = || Self::from_measures(None, DocumentBytes::default(), frame);
         let sources = [&paths.documents, &paths.against];
         let are_read_once = sources.iter().any(|source| source.is_read_once());
         // Measuring reads the first block of an object once more.
@@ -268,63 +251,42 @@ impl MemoryPlan {
             return of_unknown_size();
         };
         let of_document = measure_documents(&opened, settings, &plan)?;
-        frame.of_batches = opened.decoding_bytes()?;
-        Self::from_measures(Some(documents), of_document, settings.threads, frame)
+        frame.budget.decoding_bytes = opened.decoding_bytes()?;
+        Self::from_measures(Some(documents), of_document, frame)
     }
 
     fn from_measures(
         documents: Option<f64>,
         of_document: DocumentBytes,
-        threads: usize,
         frame: PlanFrame,
     ) -> Result<Self> {
         let PlanFrame {
             limit,
+            budget,
             beside_row,
-            of_batches,
         } = frame;
-        let fixed = BASE + threads as u64 * OF_THREAD + of_batches;
+        let fixed = budget.fixed_bytes();
         let count = documents.unwrap_or(0.0);
-        let scaled = |bytes: f64| (RESERVE * count * bytes) as u64;
-        let in_memory = documents.map(|_| fixed + scaled(of_document.in_memory(beside_row)));
-        let out_of_core = match in_memory {
-            Some(bytes) => bytes > limit.bytes,
-            None => limit.is_set,
-        } || limit.working_set.is_some();
-        let resident = match out_of_core {
-            true => fixed + scaled(of_document.row + beside_row),
-            false => in_memory.unwrap_or(fixed),
+        let row_bytes = with_reserve(count * (of_document.row + beside_row));
+        let in_memory =
+            documents.map(|count| fixed + with_reserve(count * of_document.in_memory(beside_row)));
+        let exceeds_limit = in_memory.map_or(limit.is_set, |bytes| bytes > limit.bytes);
+        let out_of_core = exceeds_limit || limit.working_set.is_some();
+        let resident = if out_of_core {
+            fixed + row_bytes
+        } else {
+            in_memory.unwrap_or(fixed)
         };
-        let smallest = (fixed + scaled(of_document.row + beside_row) + LEAST_WORKING)
+        let smallest = budget
+            .smallest_limit(row_bytes)
             .min(in_memory.unwrap_or(u64::MAX));
         if limit.bytes < smallest {
-            let rows = scaled(of_document.row + beside_row);
-            let of_documents = match documents {
-                Some(count) => format!(
-                    "{} documents, whose rows take {} MB",
-                    count.round(),
-                    rows.div_ceil(1_000_000)
-                ),
-                None => "inputs of unknown size, whose rows come".to_owned(),
-            };
-            let reading = match of_batches {
-                0 => String::new(),
-                bytes => format!(
-                    " and the {} MB of the largest record batches of an Arrow file",
-                    bytes.div_ceil(1_000_000)
-                ),
-            };
-            return Err(Error::usage_error(format!(
-                "{} MB of memory are too little for {of_documents} beside the {} MB of every run{reading}: give {} MB \
-                 or more",
-                limit.bytes / 1_000_000,
-                (fixed - of_batches).div_ceil(1_000_000),
-                smallest.div_ceil(1_000_000)
-            )));
+            return Err(budget.refuse_limit(limit.bytes, documents, row_bytes, smallest));
         }
-        let disk = match out_of_core {
-            true => count * of_document.on_disk(),
-            false => 0.0,
+        let disk = if out_of_core {
+            count * of_document.on_disk()
+        } else {
+            0.0
         };
         let keys = count * of_document.keys / 12.0;
         Ok(Self {
@@ -332,7 +294,8 @@ impl MemoryPlan {
             limit_bytes: limit.bytes,
             in_memory_bytes: in_memory,
             expected_bytes: documents.map(|_| {
-                let usual = USUAL_BASE + threads as f64 * USUAL_OF_THREAD + of_batches as f64;
+                let of_threads = budget.threads as f64 * USUAL_OF_THREAD;
+                let usual = USUAL_BASE + of_threads + budget.decoding_bytes as f64;
                 (usual + count * of_document.in_memory(beside_row)) as u64
             }),
             out_of_core,
@@ -343,13 +306,20 @@ impl MemoryPlan {
                 // Without a known size, tables are as large as those of 16 million documents.
                 documents: documents.map_or(1 << 24, |count| count as usize),
                 keys: documents.map_or(usize::MAX, |_| keys as usize),
-                limit_bytes: limit.bytes,
+                rows: RowBudget {
+                    limit_bytes: limit.bytes,
+                    most_bytes: limit.bytes.saturating_sub(budget.smallest_limit(0)),
+                    beside_row,
+                },
                 free_bytes: limit.bytes.saturating_sub(fixed),
                 working_set: limit.working_set,
-                threads: threads as u64,
-                most_row_bytes: limit.bytes.saturating_sub(fixed + LEAST_WORKING),
-                beside_row,
-                ..SpillSizes::default()
+                threads: budget.threads as u64,
+                filter_bytes: 0,
+                buffered_bytes: 0,
+                part_bytes: 0,
+                group_bytes: 0,
+                largest_group_bytes: 0,
+                held_features: 0,
             }
             .for_left(limit.bytes.saturating_sub(resident)),
         })
@@ -385,7 +355,7 @@ pub(in crate::run) fn plan_spilling(
             Err(Error::usage_error(format!(
                 "{} needs all documents in memory, which takes more than {} MB: leave it out, or raise {}",
                 spelling.spell_option(option),
-                sizes.limit_bytes / 1_000_000,
+                sizes.rows.limit_bytes / 1_000_000,
                 spelling.spell_option("memory")
             )))
         }
@@ -423,7 +393,7 @@ fn measure_documents(
     let analyzer = TextAnalyzer::new(&settings.recipe).with_extras(sketcher.required_extras());
     let setup = shuffle_setup(settings)?;
     let mut scatterer = LocalScatterer::new(setup.clone());
-    let mut documents = ReadDocuments::with_sketches(sketcher.new_sketches(FEATURES_HELD));
+    let mut documents = ReadDocuments::with_sketches(sketcher.new_sketches(FEATURES_IN_MEMORY));
     let mut scratch = AnalysisScratch::default();
     for _ in 0..MEASURED_BLOCKS {
         let Some(block) = opened
@@ -494,10 +464,15 @@ mod tests {
         };
         let frame = PlanFrame {
             limit,
+            budget: MemoryBudget {
+                threads: 2,
+                thread_bytes: THREAD_BYTES,
+                decoding_bytes: of_batches,
+                least_working_bytes: LEAST_WORKING,
+            },
             beside_row: BESIDE_ROW,
-            of_batches,
         };
-        MemoryPlan::from_measures(documents, ARTICLE, 2, frame)
+        MemoryPlan::from_measures(documents, ARTICLE, frame)
     }
 
     #[test]
@@ -546,7 +521,7 @@ mod tests {
     #[test]
     fn rows_beyond_the_limit_are_refused_while_they_are_read() {
         let sizes = plan_of(None, 1 << 30, true).unwrap().spill_sizes().unwrap();
-        let most = sizes.most_row_bytes;
+        let most = sizes.rows.most_bytes;
         assert!(most > (1 << 29) && sizes.check_rows(0, most).is_ok());
         let error = sizes.check_rows(0, most + 1).unwrap_err().to_string();
         assert!(error.contains("a limit of 1073 MB"), "{error}");

@@ -29,8 +29,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use self::grouping::SpilledSummary;
 pub use self::memory_plan::MemoryPlan;
-pub(in crate::run) use self::memory_plan::plan_spilling;
-pub(in crate::run) use self::resolving::{decide_groups, find_pairs_of_groups};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -10,52 +10,63 @@ use lookalike_io::error::{Error, Result};
 
 use crate::run::execution::out_of_core::component_groups::ComponentGroups;
 use crate::run::execution::out_of_core::grouping::DocumentGrouping;
-use crate::run::execution::read_corpus::ReadCorpus;
+use crate::run::execution::run_corpus::RunCorpus;
 use crate::temporary::part_file::PartFile;
 
+/// The verdicts of all documents.
+pub(in crate::run) struct RunDecisions {
+    pub(in crate::run) outcome: DedupOutcome,
+    /// The component of matching pairs of every document, if components are wanted.
+    pub(in crate::run) components: Option<Vec<DocId>>,
+}
+
 /// Decides all documents. `known_matches` are those in an index; see [`dedup::follow_verdicts_beside_index`]. Returns all
-/// verdicts, and the component of matching pairs of every document if these are wanted. Calls `told` with the number of documents that have been decided.
+/// verdicts, and the component of matching pairs of every document if these are wanted. Calls `report` with the number of documents that have been decided.
 ///
 /// # Errors
 /// If temporary files or inputs cannot be read or written.
 pub(in crate::run) fn decide_groups(
-    corpus: &ReadCorpus<'_>,
+    corpus: &RunCorpus<'_>,
     grouping: &DocumentGrouping,
-    (known_matches, components_wanted): (&[DocumentRemoval], bool),
-    told: &(dyn Fn(usize) + Sync),
-) -> Result<(DedupOutcome, Option<Vec<DocId>>)> {
+    known_matches: &[DocumentRemoval],
+    wants_components: bool,
+    report: &(dyn Fn(usize) + Sync),
+) -> Result<RunDecisions> {
     let mut deciding = GroupDecisions {
         corpus,
         known_matches,
         ranks: corpus.document_ranks(),
         removals: Vec::new(),
-        components: components_wanted.then(|| (0..corpus.len() as u32).map(DocId).collect()),
+        components: wants_components.then(|| (0..corpus.len() as u32).map(DocId).collect()),
         decided: corpus.len() - grouping.groups().member_count() as usize,
-        told,
+        report,
     };
-    told(0);
+    report(0);
     deciding.decide_documents(grouping.groups(), |_| true)?;
     deciding.remove_known(grouping);
     deciding.decide_repeats(grouping)?;
-    told(corpus.len());
+    report(corpus.len());
     let GroupDecisions {
         mut removals,
         components,
         ..
     } = deciding;
     corpus.sort_removals(&mut removals);
-    Ok((DedupOutcome { removals }, components))
+    Ok(RunDecisions {
+        outcome: DedupOutcome { removals },
+        components,
+    })
 }
 
 /// The verdicts of the groups so far.
 struct GroupDecisions<'a> {
-    corpus: &'a ReadCorpus<'a>,
+    corpus: &'a RunCorpus<'a>,
     known_matches: &'a [DocumentRemoval],
     ranks: Option<Vec<u32>>,
     removals: Vec<DocumentRemoval>,
     components: Option<Vec<DocId>>,
     decided: usize,
-    told: &'a (dyn Fn(usize) + Sync),
+    report: &'a (dyn Fn(usize) + Sync),
 }
 
 impl GroupDecisions<'_> {
@@ -72,9 +83,10 @@ impl GroupDecisions<'_> {
             let before = self.decided;
             // Documents of the second round count twice.
             let most = self.corpus.len();
-            let told = |done: usize, _: &[DocumentRemoval]| (self.told)((before + done).min(most));
+            let report =
+                |done: usize, _: &[DocumentRemoval]| (self.report)((before + done).min(most));
             let outcome =
-                dedup::follow_verdicts_beside_index(&local, group.known_matches(), &told)?;
+                dedup::follow_verdicts_beside_index(&local, group.known_matches(), &report)?;
             self.decided += group.len();
             if let Some(components) = &mut self.components {
                 let of_group = dedup::find_components(&local, &outcome)?;
@@ -169,11 +181,11 @@ const PAIRS_AT_ONCE: usize = 4096;
 /// # Errors
 /// If temporary files or inputs cannot be read or written, and the errors of `visit`.
 pub(in crate::run) fn find_pairs_of_groups(
-    corpus: &ReadCorpus<'_>,
+    corpus: &RunCorpus<'_>,
     grouping: &DocumentGrouping,
     copies: CopyPairs,
     mut visit: impl FnMut(MatchingPair) -> Result<()>,
-    told: &(dyn Fn(usize) + Sync),
+    report: &(dyn Fn(usize) + Sync),
 ) -> Result<usize> {
     let groups = grouping.groups();
     let ranks = corpus.document_ranks();
@@ -188,7 +200,7 @@ pub(in crate::run) fn find_pairs_of_groups(
     )?;
     let mut equal = 0;
     let mut decided = corpus.len() - groups.member_count() as usize;
-    told(0);
+    report(0);
     for number in 0..groups.group_count() {
         let group = groups.load_group(number, corpus, ranks.as_deref(), &[])?;
         // Pairs of a run with known documents have one of them each.
@@ -213,7 +225,7 @@ pub(in crate::run) fn find_pairs_of_groups(
             file.push_block(number as u32, &std::mem::take(&mut pending))
         };
         equal += dedup::find_pairs(&group.match_corpus(), copies, write, &|done| {
-            told(decided + done);
+            report(decided + done);
         })?;
         file.push_block(number as u32, &pending)?;
         decided += group.len();

@@ -42,7 +42,6 @@ pub(in crate::run) use self::manifest::OutputEntry;
 pub use self::manifest::WorkStage;
 pub use self::status::{StageProgress, WorkStatus, read_work_status};
 use crate::file_checksum::FileChecksum;
-use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::execution::work_directory::manifest::{InputEntry, WorkManifest};
 use crate::run::execution::work_directory::step_file::NewStep;
 use crate::run::reading::corpus_rows::OpenInputs;
@@ -65,6 +64,12 @@ pub struct WorkSettings {
     /// `true` to continue the run in the directory, or to begin one if there is none. Otherwise a directory with
     /// an unfinished run is refused.
     pub resume: bool,
+}
+
+/// An output of a run, with the name of its content, for example `kept`.
+pub(in crate::run) struct NamedOutput<'a> {
+    pub(in crate::run) name: String,
+    pub(in crate::run) target: &'a OutputTarget,
 }
 
 /// An opened directory of an interruptible run. No other process changes it meanwhile.
@@ -127,10 +132,11 @@ impl WorkDirectory {
     /// the directory cannot be written.
     pub(in crate::run) fn open_run(
         work: &WorkSettings,
-        (settings, out_of_core): (&RunSettings, bool),
+        settings: &RunSettings,
         opened: &OpenInputs,
+        is_out_of_core: bool,
     ) -> Result<Self> {
-        let new = new_manifest((settings, out_of_core), opened)?;
+        let new = new_manifest(settings, opened, is_out_of_core)?;
         Self::open_directory(&work.directory, work.resume, new)
     }
 
@@ -232,7 +238,8 @@ impl WorkDirectory {
     }
 
     /// Records that all outputs are in place.
-    pub(in crate::run) fn finish_run(&self, outputs: Vec<OutputEntry>) -> Result<()> {
+    pub(in crate::run) fn finish_run(&self, outputs: &[NamedOutput<'_>]) -> Result<()> {
+        let outputs = list_outputs(outputs).unwrap_or_default();
         self.change_manifest(|manifest| {
             manifest.stage = WorkStage::Finished;
             manifest.outputs = outputs;
@@ -240,26 +247,19 @@ impl WorkDirectory {
     }
 
     /// Returns `true` if the run was finished before, and these outputs are still those that it wrote.
-    pub(in crate::run) fn has_written(&self, outputs: &DedupOutputs) -> bool {
+    pub(in crate::run) fn has_written(&self, outputs: &[NamedOutput<'_>]) -> bool {
         self.before.stage == WorkStage::Finished
             && list_outputs(outputs).is_some_and(|now| now == self.before.outputs)
     }
 
     /// Removes temporary names beside outputs. The run that is resumed left them if it was killed while it put its
     /// outputs in place. Outputs that mirror directories are left out. Names that cannot be removed remain.
-    pub(in crate::run) fn remove_interrupted_outputs(&self, outputs: &DedupOutputs) {
+    pub(in crate::run) fn remove_interrupted_outputs(&self, outputs: &[NamedOutput<'_>]) {
         if self.before.stage != WorkStage::Write {
             return;
         }
-        let outputs = [
-            &outputs.kept,
-            &outputs.removed,
-            &outputs.clusters,
-            &outputs.rejected,
-            &outputs.cuts,
-        ];
-        for output in outputs.into_iter().flatten() {
-            if let OutputTarget::Path(path) = output
+        for output in outputs {
+            if let OutputTarget::Path(path) = output.target
                 && let Some(name) = path.file_name()
                 && let Ok(entries) = fs::read_dir(parent_directory(path))
             {
@@ -307,14 +307,15 @@ impl WorkState {
 
 /// Returns the manifest of a run that begins now.
 fn new_manifest(
-    (settings, out_of_core): (&RunSettings, bool),
+    settings: &RunSettings,
     opened: &OpenInputs,
+    is_out_of_core: bool,
 ) -> Result<WorkManifest> {
     let against = opened.against.as_ref().map(InputEntry::list_inputs);
     let mut manifest = WorkManifest {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         run: FileChecksum(0),
-        settings: describe_settings(settings, out_of_core),
+        settings: describe_settings(settings, is_out_of_core),
         against: against.transpose()?.unwrap_or_default(),
         inputs: InputEntry::list_inputs(&opened.inputs)?,
         begun: seconds_since_1970(),
@@ -410,41 +411,20 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
 }
 
 /// Returns the outputs as they are in place now; `None` if one is missing or is no single file.
-pub(in crate::run) fn list_outputs(outputs: &DedupOutputs) -> Option<Vec<OutputEntry>> {
-    let kept_as = match (&outputs.passages, outputs.annotate) {
-        (Some(passages), _) => format!("kept, {passages:?}"),
-        (None, true) => "annotated".to_owned(),
-        (None, false) => "kept".to_owned(),
-    };
-    let clusters_as = match outputs.components {
-        true => "clusters, components",
-        false => "clusters",
-    };
-    let report = outputs.report.as_ref().map(|it| it.target.clone());
-    let places = [
-        (&*kept_as, &outputs.kept),
-        ("removed", &outputs.removed),
-        (clusters_as, &outputs.clusters),
-        ("rejected", &outputs.rejected),
-        ("cuts", &outputs.cuts),
-        ("report", &report),
-    ];
-    let given = places.into_iter();
-    let given = given.filter_map(|(role, place)| Some((role, place.as_ref()?)));
-    given
-        .map(|(role, place)| {
-            let OutputTarget::Path(path) = place else {
-                return None;
-            };
-            let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-            Some(OutputEntry {
-                role: role.to_owned(),
-                path: display_path(path),
-                bytes: metadata.size(),
-                changed: (metadata.mtime(), metadata.mtime_nsec()),
-            })
+fn list_outputs(outputs: &[NamedOutput<'_>]) -> Option<Vec<OutputEntry>> {
+    let entry = |output: &NamedOutput<'_>| {
+        let OutputTarget::Path(path) = output.target else {
+            return None;
+        };
+        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some(OutputEntry {
+            role: output.name.clone(),
+            path: display_path(path),
+            bytes: metadata.size(),
+            changed: (metadata.mtime(), metadata.mtime_nsec()),
         })
-        .collect()
+    };
+    outputs.iter().map(entry).collect()
 }
 
 fn create_directory(path: &Path) -> Result<()> {

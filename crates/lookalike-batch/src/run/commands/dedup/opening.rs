@@ -1,0 +1,209 @@
+//! The opening of a dedup run: what it reads and writes, where it keeps what it computes, and that all of it fits together.
+
+use lookalike::plan::MatchPlan;
+use lookalike_io::error::{Error, Result};
+use lookalike_io::sink::{check_kept, check_output, check_table};
+
+use crate::index::run_index::{RunIndex, RunIndexMemory, RunIndexSettings};
+use crate::run::commands::repeated_text::{self, RepeatedTextAction};
+use crate::run::commands::run_outputs::DedupOutputs;
+use crate::run::execution::out_of_core::memory_plan::{SpillSizes, plan_spilling};
+use crate::run::execution::run_stages::RunStorage;
+use crate::run::execution::work_directory::{WorkDirectory, WorkSettings};
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::settings::{RunInputs, RunSettings};
+
+/// What a dedup run uses beside its inputs.
+#[derive(Clone, Copy, Default)]
+pub(super) struct DedupExtras<'a> {
+    /// The directory of a run that can be interrupted.
+    pub(super) work: Option<&'a WorkSettings>,
+    /// The index whose documents come before all others.
+    pub(super) index: Option<&'a RunIndexSettings>,
+}
+
+/// An opened dedup run. Its outputs are checked, and nothing is written yet.
+pub(super) struct OpenedDedup {
+    pub(super) opened: OpenInputs,
+    pub(super) index: Option<RunIndex>,
+    pub(super) work: Option<WorkDirectory>,
+    spill: Option<SpillSizes>,
+    /// The outputs that are still to be written.
+    pub(super) outputs: DedupOutputs,
+}
+
+impl OpenedDedup {
+    /// Opens the inputs, the index and the directory of a run.
+    ///
+    /// # Errors
+    /// If something cannot be opened, or if settings, extras and outputs contradict each other.
+    pub(super) fn open(
+        paths: &RunInputs,
+        settings: &RunSettings,
+        plan: &MatchPlan,
+        extras: DedupExtras<'_>,
+        outputs: &DedupOutputs,
+        progress: &dyn ProgressListener,
+    ) -> Result<Self> {
+        let needs_all = option_that_needs_all(settings, outputs);
+        let mut spill = plan_spilling(paths, settings, needs_all, extras.index.is_some())?;
+        let opened = OpenInputs::new(paths, settings)?;
+        check_outputs(&opened, outputs)?;
+        if outputs.passages.is_some() {
+            repeated_text::check_settings(settings)?;
+        }
+        let index = match extras.index {
+            Some(index) => {
+                check_index_options(settings, outputs)?;
+                progress.begin_stage(RunStage::Open, None);
+                Some(open_index(index, settings, plan, outputs, &mut spill)?)
+            }
+            None => None,
+        };
+        let work = match extras.work {
+            Some(work) => Some(open_work(work, settings, &opened, spill.is_some())?),
+            None => None,
+        };
+        let mut outputs = outputs.clone();
+        if let Some(work) = &work {
+            work.remove_interrupted_outputs(&outputs.named_outputs());
+            if work.has_written(&outputs.named_outputs()) {
+                outputs = outputs.without_files();
+            }
+        }
+        Ok(Self {
+            opened,
+            index,
+            work,
+            spill,
+            outputs,
+        })
+    }
+
+    /// Returns where the run keeps what it computes.
+    pub(super) fn storage(&self) -> RunStorage<'_> {
+        RunStorage {
+            work: self.work.as_ref(),
+            spill: self.spill,
+        }
+    }
+}
+
+/// Returns the first option for which all documents must be in memory.
+fn option_that_needs_all(settings: &RunSettings, outputs: &DedupOutputs) -> Option<&'static str> {
+    if settings.audit.is_some() {
+        Some("audit")
+    } else if outputs.passages.is_some() {
+        Some("passages")
+    } else if !settings.decisions.is_empty() {
+        Some("decisions")
+    } else {
+        None
+    }
+}
+
+/// Opens an index, and takes its memory from a run out of core.
+fn open_index(
+    index: &RunIndexSettings,
+    settings: &RunSettings,
+    plan: &MatchPlan,
+    outputs: &DedupOutputs,
+    spill: &mut Option<SpillSizes>,
+) -> Result<RunIndex> {
+    let directory = || {
+        settings
+            .temporary
+            .clone()
+            .unwrap_or_else(std::env::temp_dir)
+    };
+    let memory = spill.map(|sizes| RunIndexMemory {
+        bytes: sizes.index_bytes(),
+        directory: directory(),
+    });
+    let index = RunIndex::open(index, settings, plan, memory)?;
+    if let Some(sizes) = spill {
+        *sizes = sizes.beside_index(index.row_bytes(settings.threads))?;
+    }
+    for output in outputs.named_outputs() {
+        index.check_output(output.target)?;
+    }
+    Ok(index)
+}
+
+fn open_work(
+    work: &WorkSettings,
+    settings: &RunSettings,
+    opened: &OpenInputs,
+    is_out_of_core: bool,
+) -> Result<WorkDirectory> {
+    if settings.audit.is_some() {
+        return Err(Error::usage_error(
+            "--audit compares texts while they are read, which a resumed run does not do again: leave out \
+             --audit or --work",
+        ));
+    }
+    WorkDirectory::open_run(work, settings, opened, is_out_of_core)
+}
+
+fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {
+    if let Some(output) = &outputs.kept {
+        let marks = outputs
+            .passages
+            .is_some_and(|passages| passages.action == RepeatedTextAction::Mark);
+        check_kept(&opened.inputs, output, outputs.annotate || marks)?;
+    }
+    let tables = [&outputs.removed, &outputs.clusters, &outputs.cuts];
+    for table in tables.into_iter().flatten() {
+        check_table(table)?;
+    }
+    for output in outputs.named_outputs() {
+        let output = output.target;
+        check_output(output, &opened.inputs)?;
+        if let Some(against) = &opened.against {
+            check_output(output, against)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what an index has no texts or pairs for.
+fn check_index_options(settings: &RunSettings, outputs: &DedupOutputs) -> Result<()> {
+    let refuse = |option: &str, reason: &str| {
+        Err(Error::usage_error(format!(
+            "{option} cannot be combined with --library, {reason}: leave {option} out, or give the documents \
+             themselves with --against"
+        )))
+    };
+    if settings.audit.is_some() {
+        return refuse(
+            "--audit",
+            "because the audit compares a sample with all documents, and those of a library are not read",
+        );
+    }
+    if outputs.components {
+        return refuse(
+            "--components",
+            "because only the best match of a document is taken from the library, and components connect all",
+        );
+    }
+    if outputs.report.is_some() {
+        return refuse(
+            "--report",
+            "because the report shows texts, and those of a library are not read",
+        );
+    }
+    if !settings.decisions.is_empty() {
+        return refuse(
+            "--decisions",
+            "because decisions are about texts, and those of a library are not read",
+        );
+    }
+    if outputs.passages.is_some() {
+        return refuse(
+            "--passages",
+            "because repeated text is searched in the texts of all earlier documents, which are not read",
+        );
+    }
+    Ok(())
+}

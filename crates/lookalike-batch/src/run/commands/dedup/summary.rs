@@ -1,0 +1,139 @@
+//! The summary of a dedup run, with the clusters that a person should look at.
+
+use lookalike::dedup::DedupOutcome;
+use lookalike::similarity::Route;
+use lookalike::{Similarity, Threshold};
+use lookalike_io::error::Result;
+
+use super::verdicts::{DocumentVerdicts, VerdictCluster};
+use crate::run::commands::summary::{
+    ByRoute, DedupSummary, LargeCluster, SuspicionKind, SuspiciousCluster,
+};
+use crate::run::execution::run_corpus::RunCorpus;
+use crate::run::execution::run_stages::LinkedRun;
+
+/// Largest number of clusters that a summary names.
+const NAMED_CLUSTERS: usize = 10;
+
+/// Fewest removed documents of a cluster that is reported as suspicious. They must also be more than 2
+/// % of all documents.
+const LEAST_OF_GIANT: u64 = 100;
+
+/// Makes the summary of a run. Times, and what other stages know, are still missing.
+pub(super) fn summarize_run(
+    run: &LinkedRun<'_>,
+    verdicts: &DocumentVerdicts<'_>,
+    rejected: u64,
+) -> Result<DedupSummary> {
+    let (corpus, outcome) = (&run.corpus, verdicts.outcome);
+    let documents = corpus.documents.len() as u64;
+    let removed = outcome.removals.len() as u64;
+    let clusters = verdicts.list_clusters();
+    let plan = corpus.plan;
+    Ok(DedupSummary {
+        documents,
+        against: corpus.against.len() as u64,
+        library: None,
+        repeated_ids: corpus.repeated_ids(),
+        shared_ids: corpus.shared_ids(),
+        mixed_values: corpus.documents.mixed_values(),
+        kept: documents - removed,
+        removed,
+        clusters: clusters.len() as u64,
+        components: verdicts.component_count(),
+        rejected,
+        bytes: corpus.documents.bytes,
+        method: plan.match_settings().method.name(),
+        measure: plan.match_settings().measure.name(),
+        candidate_threshold: plan.separate_candidate_threshold().map(Threshold::get),
+        threshold: plan.threshold().get(),
+        recipe: corpus.run_recipe().name.clone(),
+        recipe_id: corpus.recipe_id().to_string(),
+        by_route: count_by_route(outcome),
+        states: run.text_states(),
+        largest: name_largest_clusters(corpus, &clusters)?,
+        suspicious: find_suspicious_clusters(corpus, &clusters, verdicts)?,
+        histogram: removal_similarities(outcome).collect(),
+        audit: verdicts.audit_report(run)?,
+        decisions: None,
+        passages: None,
+        spilled: run.spilled_summary(),
+        seconds: 0.0,
+        stages: Vec::new(),
+    })
+}
+
+fn count_by_route(outcome: &DedupOutcome) -> ByRoute {
+    let mut counts = ByRoute::default();
+    for removal in &outcome.removals {
+        match removal.kept.route {
+            Route::Exact => counts.exact += 1,
+            Route::Join => counts.join += 1,
+            Route::MinHash => counts.minhash += 1,
+            Route::SimHash => counts.simhash += 1,
+            Route::Sentences => counts.sentences += 1,
+            Route::BottomK => counts.bottomk += 1,
+            Route::Decision => counts.decision += 1,
+        }
+    }
+    counts
+}
+
+fn name_largest_clusters(
+    corpus: &RunCorpus<'_>,
+    clusters: &[VerdictCluster],
+) -> Result<Vec<LargeCluster>> {
+    let named = clusters.iter().take(NAMED_CLUSTERS).map(|cluster| {
+        Ok(LargeCluster {
+            cluster: corpus.document_id(cluster.kept)?.into_owned(),
+            documents: cluster.removed + 1,
+            least_similarity: cluster.least,
+        })
+    });
+    named.collect()
+}
+
+fn find_suspicious_clusters(
+    corpus: &RunCorpus<'_>,
+    clusters: &[VerdictCluster],
+    verdicts: &DocumentVerdicts<'_>,
+) -> Result<Vec<SuspiciousCluster>> {
+    let documents = corpus.documents.len() as u64;
+    let giant = |cluster: &&VerdictCluster| {
+        cluster.removed >= LEAST_OF_GIANT && 50 * cluster.removed > documents
+    };
+    let mut found = Vec::new();
+    for cluster in clusters.iter().filter(giant).take(NAMED_CLUSTERS) {
+        found.push(SuspiciousCluster {
+            cluster: corpus.document_id(cluster.kept)?.into_owned(),
+            kind: SuspicionKind::Giant,
+            count: cluster.removed + 1,
+            reason: format!(
+                "giant: {} of {documents} documents; most of their text may be a template or \
+                 boilerplate",
+                cluster.removed + 1
+            ),
+        });
+    }
+    for (component, chained) in verdicts
+        .stretched_components()
+        .into_iter()
+        .take(NAMED_CLUSTERS)
+    {
+        found.push(SuspiciousCluster {
+            cluster: corpus.document_id(component)?.into_owned(),
+            kind: SuspicionKind::Stretched,
+            count: chained,
+            reason: format!(
+                "stretched: its component connects {chained} clusters by chains of matches, and \
+                 their representatives are below the threshold with one another"
+            ),
+        });
+    }
+    Ok(found)
+}
+
+fn removal_similarities(outcome: &DedupOutcome) -> impl Iterator<Item = Similarity> {
+    let removals = outcome.removals.iter();
+    removals.map(|removal| removal.kept.similarity)
+}

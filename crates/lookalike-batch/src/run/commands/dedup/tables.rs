@@ -1,0 +1,240 @@
+//! The outputs of a dedup run: kept rows, removed documents and clusters.
+
+use lookalike::DocId;
+use lookalike_io::error::Result;
+use lookalike_io::sink::{
+    AddedField, AddedFields, AddedValue, OutputRows, OutputTarget, RowChange, StagedOutput,
+    TableCell, TableColumn, TableWriter, WriteOptions, prepare_kept,
+};
+use lookalike_io::source::RowPlace;
+
+use super::verdicts::DocumentVerdicts;
+use crate::run::commands::repeated_text::{RepeatedText, RepeatedTextAction};
+use crate::run::commands::run_outputs::DedupOutputs;
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::settings::RunSettings;
+
+/// The fields of `--annotate`.
+const ANNOTATED_FIELDS: [AddedField; 3] = [
+    AddedField {
+        name: "cluster",
+        is_number: false,
+    },
+    AddedField {
+        name: "duplicate_of",
+        is_number: false,
+    },
+    AddedField {
+        name: "similarity",
+        is_number: true,
+    },
+];
+
+/// The field of `--passages mark`.
+const MARKED_FIELDS: [AddedField; 1] = [AddedField {
+    name: "passages",
+    is_number: false,
+}];
+
+impl DocumentVerdicts<'_> {
+    /// Completes the tables of removed documents and clusters that are wanted.
+    pub(super) fn write_tables(
+        &self,
+        outputs: &DedupOutputs,
+        opened: &OpenInputs,
+    ) -> Result<Vec<StagedOutput>> {
+        let removed = outputs.removed.as_ref();
+        let removed =
+            removed.map(|output| StagedOutput::even_if_unread(self.write_removed(output, opened)));
+        let removed = removed.transpose()?;
+        let clusters = outputs.clusters.as_ref();
+        let clusters = clusters
+            .map(|output| StagedOutput::even_if_unread(self.write_clusters(output, opened)));
+        Ok(removed.into_iter().chain(clusters.transpose()?).collect())
+    }
+
+    /// Writes kept rows.
+    pub(super) fn write_kept(
+        &self,
+        opened: &OpenInputs,
+        outputs: &DedupOutputs,
+        repeated: Option<&RepeatedText>,
+        settings: &RunSettings,
+        progress: &dyn ProgressListener,
+    ) -> Result<Option<StagedOutput>> {
+        let Some(output) = &outputs.kept else {
+            return Ok(None);
+        };
+        progress.begin_stage(RunStage::Write, Some(self.corpus.documents.len() as u64));
+        let document = |index: usize| DocId((self.corpus.known_count() + index) as u32);
+        let annotation = |index: usize| self.annotation(document(index));
+        let annotations = AddedFields {
+            fields: &ANNOTATED_FIELDS,
+            values: &annotation,
+        };
+        let mark = |index: usize| {
+            Ok(repeated
+                .map(|it| it.marked_value(document(index)))
+                .into_iter()
+                .collect())
+        };
+        let marks = AddedFields {
+            fields: &MARKED_FIELDS,
+            values: &mark,
+        };
+        let left_out =
+            |index: usize| repeated.and_then(|repeated| repeated.left_out(document(index)));
+        let options = WriteOptions {
+            change: match outputs.passages.map(|passages| passages.action) {
+                Some(RepeatedTextAction::Mark) => RowChange::AddFields(&marks),
+                Some(RepeatedTextAction::Remove) => RowChange::CutText(&left_out),
+                None if outputs.annotate => RowChange::AddFields(&annotations),
+                None => RowChange::Unchanged,
+            },
+            threads: settings.threads,
+        };
+        let rows = VerdictRows {
+            verdicts: self,
+            all: outputs.annotate,
+        };
+        let advance = |done| progress.advance_stage(done);
+        let prepared = prepare_kept(&opened.inputs, &rows, output, &options, &advance);
+        StagedOutput::even_if_unread(prepared).map(Some)
+    }
+
+    fn write_removed(&self, output: &OutputTarget, opened: &OpenInputs) -> Result<StagedOutput> {
+        let columns = [
+            TableColumn::Text("id"),
+            TableColumn::Text("kept"),
+            TableColumn::Number("similarity"),
+            TableColumn::Text("method"),
+            TableColumn::Number("threshold"),
+            TableColumn::Text("cluster"),
+            TableColumn::Text("source"),
+            TableColumn::Integer("row"),
+            TableColumn::Text("kept_source"),
+            TableColumn::Integer("kept_row"),
+        ];
+        let threshold = self.corpus.plan.threshold().get();
+        let mut table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
+        for document in self.judged_documents() {
+            let Some(removal) = self.removal_of(document) else {
+                continue;
+            };
+            let kept = self.corpus.document_id(removal.kept.with)?;
+            let (source, row) = self.corpus.source_and_row(document);
+            let (kept_source, kept_row) = self.corpus.source_and_row(removal.kept.with);
+            table.push_row(&[
+                TableCell::Text(&self.corpus.document_id(document)?),
+                TableCell::Text(&kept),
+                TableCell::Number(removal.kept.similarity.get()),
+                TableCell::Text(removal.kept.route.name()),
+                TableCell::Number(threshold),
+                TableCell::Text(&kept),
+                TableCell::Text(source),
+                TableCell::Integer(row),
+                TableCell::Text(kept_source),
+                TableCell::Integer(kept_row),
+            ])?;
+        }
+        table.prepare_table()
+    }
+
+    fn write_clusters(&self, output: &OutputTarget, opened: &OpenInputs) -> Result<StagedOutput> {
+        let mut columns = vec![
+            TableColumn::Text("id"),
+            TableColumn::Text("cluster"),
+            TableColumn::Text("representative"),
+            TableColumn::Number("similarity"),
+            TableColumn::Bool("kept"),
+            TableColumn::Text("source"),
+            TableColumn::Integer("row"),
+        ];
+        columns.extend(self.components.map(|_| TableColumn::Text("component")));
+        let mut represents = vec![false; self.corpus.len()];
+        for removal in &self.outcome.removals {
+            represents[removal.kept.with.index()] = true;
+        }
+        // A document may be alone in its cluster but share a component with others.
+        let mut connected = vec![0u32; self.components.map_or(0, <[DocId]>::len)];
+        for component in self.components.into_iter().flatten() {
+            connected[component.index()] += 1;
+        }
+        let is_connected = |document: DocId| {
+            let component = self
+                .components
+                .map(|components| components[document.index()]);
+            component.is_some_and(|component| connected[component.index()] > 1)
+        };
+        let mut table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
+        for document in (0..self.corpus.len()).map(|at| DocId(at as u32)) {
+            let removal = self.removal_of(document);
+            if removal.is_none() && !represents[document.index()] && !is_connected(document) {
+                continue;
+            }
+            let kept = removal.map_or(document, |removal| removal.kept.with);
+            let similarity = removal.map_or(1.0, |removal| removal.kept.similarity.get());
+            let (id, cluster) = (
+                self.corpus.document_id(document)?,
+                self.corpus.document_id(kept)?,
+            );
+            let (source, row) = self.corpus.source_and_row(document);
+            let mut cells = vec![
+                TableCell::Text(&id),
+                TableCell::Text(&cluster),
+                TableCell::Text(&cluster),
+                TableCell::Number(similarity),
+                TableCell::Bool(removal.is_none()),
+                TableCell::Text(source),
+                TableCell::Integer(row),
+            ];
+            let component = match self.components {
+                Some(components) => Some(self.corpus.document_id(components[document.index()])?),
+                None => None,
+            };
+            cells.extend(component.as_deref().map(TableCell::Text));
+            table.push_row(&cells)?;
+        }
+        table.prepare_table()
+    }
+
+    /// Returns the values of `cluster`, `duplicate_of` and `similarity`.
+    fn annotation(&self, document: DocId) -> Result<Vec<AddedValue>> {
+        let removal = self.removal_of(document);
+        let kept = removal.map_or(document, |removal| removal.kept.with);
+        let cluster = AddedValue::Text(self.corpus.document_id(kept)?.into_owned());
+        Ok(match removal {
+            Some(removal) => {
+                let similarity = AddedValue::Number(removal.kept.similarity.get());
+                vec![cluster.clone(), cluster, similarity]
+            }
+            None => vec![cluster, AddedValue::Null, AddedValue::Null],
+        })
+    }
+}
+
+/// The rows of the inputs with their final verdicts.
+struct VerdictRows<'a> {
+    verdicts: &'a DocumentVerdicts<'a>,
+    all: bool,
+}
+
+impl OutputRows for VerdictRows<'_> {
+    fn len(&self) -> usize {
+        self.verdicts.corpus.documents.len()
+    }
+
+    fn place_of(&self, index: usize) -> RowPlace {
+        self.verdicts.corpus.documents.place_of(index)
+    }
+
+    fn row_number(&self, index: usize) -> u64 {
+        self.verdicts.corpus.documents.row_number(index)
+    }
+
+    fn is_kept(&self, index: usize) -> bool {
+        let document = DocId((self.verdicts.corpus.known_count() + index) as u32);
+        self.all || self.verdicts.is_kept(document)
+    }
+}

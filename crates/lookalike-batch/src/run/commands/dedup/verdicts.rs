@@ -1,0 +1,133 @@
+//! The verdicts of a run by document, and the clusters that follow from them.
+
+use lookalike::DocId;
+use lookalike::dedup::{DedupOutcome, DocumentRemoval};
+use lookalike::similarity::Route;
+use lookalike_io::error::Result;
+
+use crate::run::execution::audit::report::{AuditReport, ReportedPairs};
+use crate::run::execution::run_corpus::RunCorpus;
+use crate::run::execution::run_stages::LinkedRun;
+
+/// The verdicts of all documents, by document.
+pub(super) struct DocumentVerdicts<'a> {
+    pub(super) corpus: &'a RunCorpus<'a>,
+    pub(super) outcome: &'a DedupOutcome,
+    /// Index of each document's removal in the outcome, or [`KEPT`].
+    removal: Vec<u32>,
+    pub(super) components: Option<&'a [DocId]>,
+}
+
+const KEPT: u32 = u32::MAX;
+
+/// The cluster of documents for which nothing was removed.
+const NO_CLUSTER: u32 = u32::MAX;
+
+/// Smallest number of kept documents in a component that is reported as stretched.
+const LEAST_OF_STRETCHED: u64 = 4;
+
+/// A kept document and the documents that were removed for it.
+#[derive(Clone, Copy)]
+pub(super) struct VerdictCluster {
+    pub(super) kept: DocId,
+    pub(super) removed: u64,
+    pub(super) least: f64,
+}
+
+impl<'a> DocumentVerdicts<'a> {
+    pub(super) fn new(
+        corpus: &'a RunCorpus<'a>,
+        outcome: &'a DedupOutcome,
+        components: Option<&'a [DocId]>,
+    ) -> Self {
+        let mut removal = vec![KEPT; corpus.len()];
+        for (at, removed) in outcome.removals.iter().enumerate() {
+            removal[removed.document.index()] = at as u32;
+        }
+        Self {
+            corpus,
+            outcome,
+            removal,
+            components,
+        }
+    }
+
+    /// Returns `true` if a document is kept.
+    pub(super) fn is_kept(&self, document: DocId) -> bool {
+        self.removal[document.index()] == KEPT
+    }
+
+    pub(super) fn removal_of(&self, document: DocId) -> Option<&DocumentRemoval> {
+        match self.removal[document.index()] {
+            KEPT => None,
+            at => Some(&self.outcome.removals[at as usize]),
+        }
+    }
+
+    /// Returns the documents of the inputs, without the known ones, in reading order.
+    pub(super) fn judged_documents(&self) -> impl Iterator<Item = DocId> + '_ {
+        (self.corpus.known_count()..self.corpus.len()).map(|at| DocId(at as u32))
+    }
+
+    /// Returns the clusters by size, largest first, then in reading order.
+    pub(super) fn list_clusters(&self) -> Vec<VerdictCluster> {
+        let mut at_kept = vec![NO_CLUSTER; self.corpus.len()];
+        let mut clusters: Vec<VerdictCluster> = Vec::new();
+        for removal in &self.outcome.removals {
+            let kept = removal.kept.with;
+            let at = &mut at_kept[kept.index()];
+            if *at == NO_CLUSTER {
+                *at = clusters.len() as u32;
+                clusters.push(VerdictCluster {
+                    kept,
+                    removed: 0,
+                    least: 1.0,
+                });
+            }
+            let cluster = &mut clusters[*at as usize];
+            cluster.removed += 1;
+            cluster.least = cluster.least.min(removal.kept.similarity.get());
+        }
+        clusters.sort_unstable_by_key(|cluster| (std::cmp::Reverse(cluster.removed), cluster.kept));
+        clusters
+    }
+
+    /// Returns the report of the audit on these verdicts, if there is one.
+    pub(super) fn audit_report(&self, run: &LinkedRun<'_>) -> Result<Option<AuditReport>> {
+        let mut reported = ReportedPairs::default();
+        let is_measured = |removal: &&DocumentRemoval| removal.kept.route != Route::Decision;
+        for removal in self.outcome.removals.iter().filter(is_measured) {
+            reported.offer_pair(removal.document, removal.kept.with);
+        }
+        let kept = |document| self.is_kept(document);
+        run.audit_report(reported, Some(&kept))
+    }
+
+    /// Returns the number of components of at least two documents, if components are wanted.
+    pub(super) fn component_count(&self) -> Option<u64> {
+        let components = self.components?;
+        let others = components
+            .iter()
+            .enumerate()
+            .filter(|(at, first)| first.index() != *at);
+        let mut firsts: Vec<_> = others.map(|(_, first)| *first).collect();
+        firsts.sort_unstable();
+        firsts.dedup();
+        Some(firsts.len() as u64)
+    }
+
+    /// Returns components that connect many kept documents, largest first.
+    pub(super) fn stretched_components(&self) -> Vec<(DocId, u64)> {
+        let Some(components) = self.components else {
+            return Vec::new();
+        };
+        let mut kept = vec![0u64; components.len()];
+        for (document, component) in (0..).map(DocId).zip(components) {
+            kept[component.index()] += u64::from(self.is_kept(document));
+        }
+        let is_stretched = |(_, count): &(DocId, u64)| *count >= LEAST_OF_STRETCHED;
+        let mut found: Vec<_> = (0u32..).map(DocId).zip(kept).filter(is_stretched).collect();
+        found.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        found
+    }
+}

@@ -1,0 +1,166 @@
+//! A block of documents as bytes, so that a later process of the run need not sketch it again.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 73 | where the block begins: [`BlockStart`] |
+//! | 8 | its size on disk |
+//! | 8, then 1 for each wanted field | number of wanted fields, and whether a row has had each so far |
+//! | | the documents with their sketches |
+//! | | keys, features and names of texts, if the memory of the run is limited |
+
+use lookalike::DocumentSketcher;
+use lookalike::byte_reader::ByteReader;
+use lookalike::shuffle::{ShuffleBlock, ShuffleBlockKind};
+use lookalike_io::source::KnownBlock;
+
+use crate::run::execution::out_of_core::spilled_reading::ScatteredBlock;
+use crate::run::reading::corpus_reader::FEATURES_IN_MEMORY;
+use crate::run::reading::documents::ReadDocuments;
+use crate::run::reading::element_count::{put_count, read_count};
+use crate::run::reading::reading_sink::BlockSource;
+
+/// Where a block begins among its inputs.
+#[derive(Clone, Copy)]
+pub(super) struct BlockStart {
+    /// The number of the first row.
+    pub(super) number: u64,
+    /// The place of the first row; 0 if that is not known before the rows are parsed.
+    pub(super) place: u64,
+    /// The node of the first row; 0 if the run has no nodes.
+    pub(super) node: u64,
+    /// Where the block is in its input, if it is one of lines.
+    pub(super) known: Option<KnownBlock>,
+}
+
+impl BlockStart {
+    /// Appends number, place and node, a byte that says whether the block is one of lines, and the six numbers of
+    /// [`KnownBlock`], or zeros.
+    fn encode_start(self, into: &mut Vec<u8>) {
+        for number in [self.number, self.place, self.node] {
+            into.extend(number.to_le_bytes());
+        }
+        into.push(u8::from(self.known.is_some()));
+        let known = self.known.map_or([0; 6], |block| {
+            [
+                block.offset,
+                block.length,
+                block.line,
+                block.lines,
+                block.rows,
+                block.bytes_on_disk,
+            ]
+        });
+        known
+            .iter()
+            .for_each(|number| into.extend(number.to_le_bytes()));
+    }
+
+    pub(super) fn decode_start(reader: &mut ByteReader<'_>) -> Option<Self> {
+        let [number, place, node] = [reader.read_u64()?, reader.read_u64()?, reader.read_u64()?];
+        let is_known = reader.read_u8()? != 0;
+        let known = KnownBlock {
+            offset: reader.read_u64()?,
+            length: reader.read_u64()?,
+            line: reader.read_u64()?,
+            lines: reader.read_u64()?,
+            rows: reader.read_u64()?,
+            bytes_on_disk: reader.read_u64()?,
+        };
+        Some(Self {
+            number,
+            place,
+            node,
+            known: is_known.then_some(known),
+        })
+    }
+
+    /// Returns `true` if both begin at the same rows, places and nodes.
+    pub(super) fn is_at(self, other: Self) -> bool {
+        let at = |start: Self| (start.number, start.place, start.node);
+        at(self) == at(other)
+    }
+}
+
+/// A block that was stored.
+pub(super) struct StoredRows {
+    /// Size on disk of what it was made from.
+    pub(super) bytes_on_disk: u64,
+    pub(super) start: BlockStart,
+    /// For each wanted field: whether a row has had it so far.
+    pub(super) seen_fields: Vec<bool>,
+    pub(super) documents: ReadDocuments,
+    pub(super) scattered: ScatteredBlock,
+}
+
+impl StoredRows {
+    /// Returns the bytes of a block. `keeps_lists` says whether lists of features are worth storing.
+    pub(super) fn encode_rows(
+        source: BlockSource<'_>,
+        start: BlockStart,
+        sketcher: &DocumentSketcher,
+        documents: &ReadDocuments,
+        scattered: &ScatteredBlock,
+        keeps_lists: bool,
+    ) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        start.encode_start(&mut bytes);
+        bytes.extend(source.block.bytes_on_disk().to_le_bytes());
+        let seen = source.inputs.seen_fields();
+        put_count(seen.len(), &mut bytes);
+        bytes.extend(seen.into_iter().map(u8::from));
+        documents.encode_block(sketcher, keeps_lists, &mut bytes);
+        put_scattered(scattered, &mut bytes);
+        bytes
+    }
+
+    /// Decodes what [`encode_rows`](Self::encode_rows) has written.
+    pub(super) fn decode_rows(bytes: &[u8], sketcher: &DocumentSketcher) -> Option<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let start = BlockStart::decode_start(&mut reader)?;
+        let bytes_on_disk = reader.read_u64()?;
+        let fields = read_count(&mut reader)?;
+        let seen = reader.read_bytes(fields)?.iter().map(|&seen| seen != 0);
+        let seen_fields = seen.collect();
+        let documents = ReadDocuments::decode_block(&mut reader, sketcher, FEATURES_IN_MEMORY)?;
+        let scattered = read_scattered(&mut reader)?;
+        reader.is_at_end().then_some(Self {
+            bytes_on_disk,
+            start,
+            seen_fields,
+            documents,
+            scattered,
+        })
+    }
+}
+
+/// Appends keys and features, after their number: for each its kind, its length and its bytes. The names of texts
+/// follow, after the number of their bytes.
+fn put_scattered(scattered: &ScatteredBlock, into: &mut Vec<u8>) {
+    put_count(scattered.blocks.len(), into);
+    for block in &scattered.blocks {
+        into.push(u8::from(block.kind == ShuffleBlockKind::Features));
+        put_count(block.block.len(), into);
+        into.extend_from_slice(&block.block);
+    }
+    put_count(scattered.texts.len(), into);
+    into.extend_from_slice(&scattered.texts);
+}
+
+/// Reads what [`put_scattered`] has written.
+fn read_scattered(reader: &mut ByteReader<'_>) -> Option<ScatteredBlock> {
+    let count = read_count(reader)?;
+    let mut scattered = ScatteredBlock::default();
+    for _ in 0..count {
+        let kind = match reader.read_u8()? {
+            0 => ShuffleBlockKind::Part,
+            _ => ShuffleBlockKind::Features,
+        };
+        let length = read_count(reader)?;
+        let block = reader.read_bytes(length)?.to_vec();
+        let part = 0;
+        scattered.blocks.push(ShuffleBlock { kind, part, block });
+    }
+    let length = read_count(reader)?;
+    scattered.texts = reader.read_bytes(length)?.to_vec();
+    Some(scattered)
+}

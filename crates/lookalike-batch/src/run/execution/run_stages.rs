@@ -1,0 +1,290 @@
+//! The stages of a run between its settings and its outputs.
+//!
+//! ```text
+//! read, sketch            link                  decide
+//! SketchedRun::read ────> SketchedRun::link ──> LinkedRun::decide_documents, find_pairs
+//! ```
+//!
+//! A run whose memory is limited keeps sketches and keys in temporary files: it links documents that may match into
+//! components, and decides the components in groups that fit into the memory. Any other run keeps all sketches in memory,
+//! and needs no links. Guarantee: both give the same results, byte for byte.
+
+use std::ops::ControlFlow;
+
+use lookalike::dedup::{self, CopyPairs, DedupOutcome, DocumentRemoval, MatchCorpus, MatchingPair};
+use lookalike::plan::MatchPlan;
+use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches};
+use lookalike_io::error::Result;
+
+use crate::run::execution::audit::RunAudit;
+use crate::run::execution::audit::reading::AuditBackend;
+use crate::run::execution::audit::report::{AuditReport, ReportedPairs};
+use crate::run::execution::disk_backend::DiskBackend;
+use crate::run::execution::out_of_core::grouping::{DocumentGrouping, SpilledSummary};
+use crate::run::execution::out_of_core::memory_plan::{SpillSizes, shuffle_setup};
+use crate::run::execution::out_of_core::resolving::{
+    RunDecisions, decide_groups, find_pairs_of_groups,
+};
+use crate::run::execution::out_of_core::spilled_reading::SpilledReading;
+use crate::run::execution::run_corpus::RunCorpus;
+use crate::run::execution::work_directory::WorkDirectory;
+use crate::run::execution::work_directory::verdicts::VerdictSteps;
+use crate::run::progress::ProgressListener;
+use crate::run::reading::corpus_reader::{RejectRows, SketchedInputs, read_inputs};
+use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::documents::{ReadDocuments, TextStateCounts, count_state};
+use crate::run::reading::reading_sink::{MemoryBackend, ReadingBackend};
+use crate::run::settings::RunSettings;
+
+/// Where a run keeps what it computes.
+#[derive(Clone, Copy, Default)]
+pub(in crate::run) struct RunStorage<'a> {
+    /// The directory of the run, if it can be interrupted.
+    pub(in crate::run) work: Option<&'a WorkDirectory>,
+    /// How the work is divided if sketches and keys go to temporary files.
+    pub(in crate::run) spill: Option<SpillSizes>,
+}
+
+/// A run whose documents are read and sketched.
+pub(in crate::run) struct SketchedRun<'a> {
+    pub(in crate::run) corpus: RunCorpus<'a>,
+    /// The temporary files of sketches and keys, if the memory is limited.
+    spilled: Option<SpilledReading>,
+    audit: Option<RunAudit>,
+    text_states: TextStateCounts,
+}
+
+impl<'a> SketchedRun<'a> {
+    /// Reads and sketches all inputs. Documents that the directory of the run holds are not sketched again, and it
+    /// takes the others. `reject` receives all bad rows in order.
+    ///
+    /// # Errors
+    /// As [`read_inputs`], and if temporary files or the directory cannot be written.
+    pub(in crate::run) fn read(
+        opened: &'a OpenInputs,
+        settings: &RunSettings,
+        plan: &'a MatchPlan,
+        storage: RunStorage<'_>,
+        reject: &RejectRows<'_>,
+        progress: &dyn ProgressListener,
+    ) -> Result<Self> {
+        let audit = open_audit(opened, settings, plan)?;
+        let mut spilled = open_spilled(settings, storage)?;
+        let inputs = {
+            let backend = choose_backend(opened, settings, plan, storage, &audit, &spilled);
+            read_inputs(opened, settings, plan, &*backend, reject, progress)?
+        };
+        let text_states = match &spilled {
+            Some(spilled) => spilled.text_states(),
+            None => count_text_states(&inputs.sketches, inputs.against.len()),
+        };
+        if let Some(spilled) = &mut spilled {
+            note_row_bytes(spilled, &inputs);
+        }
+        let has_sketches = spilled.is_none();
+        let corpus = RunCorpus::from_inputs(opened, settings, plan, inputs, has_sketches);
+        if let Some(work) = storage.work {
+            work.finish_reading(corpus.len() as u64)?;
+        }
+        Ok(Self {
+            corpus,
+            spilled,
+            audit,
+            text_states,
+        })
+    }
+
+    /// Links documents that may match, if the memory is limited. `merges_equal_texts` says whether documents of equal
+    /// texts get equal verdicts, as far as the settings allow it.
+    ///
+    /// # Errors
+    /// If temporary files or inputs cannot be read or written, or if a component does not fit into the memory.
+    pub(in crate::run) fn link(self, merges_equal_texts: bool) -> Result<LinkedRun<'a>> {
+        let merges = merges_equal_texts && self.corpus.can_merge_equal_texts();
+        let group = |reading| DocumentGrouping::group_documents(reading, &self.corpus, merges);
+        let grouping = self.spilled.map(group).transpose()?;
+        Ok(LinkedRun {
+            corpus: self.corpus,
+            grouping,
+            audit: self.audit,
+            text_states: self.text_states,
+        })
+    }
+}
+
+fn open_audit(
+    opened: &OpenInputs,
+    settings: &RunSettings,
+    plan: &MatchPlan,
+) -> Result<Option<RunAudit>> {
+    let audit = RunAudit::from_settings(settings, plan)?;
+    if let Some(audit) = &audit
+        && let Some(rows) = opened.expected_rows()?
+    {
+        audit.audit_drawing().expect_rows(rows);
+    }
+    Ok(audit)
+}
+
+fn open_spilled(settings: &RunSettings, storage: RunStorage<'_>) -> Result<Option<SpilledReading>> {
+    let Some(sizes) = storage.spill else {
+        return Ok(None);
+    };
+    let directory = settings.temporary.clone();
+    SpilledReading::begin_reading(shuffle_setup(settings)?, sizes, directory).map(Some)
+}
+
+/// Returns the backend of a reading. An audited run keeps everything in memory, because other settings refuse an audit.
+fn choose_backend<'r>(
+    opened: &OpenInputs,
+    settings: &RunSettings,
+    plan: &MatchPlan,
+    storage: RunStorage<'r>,
+    audit: &'r Option<RunAudit>,
+    spilled: &'r Option<SpilledReading>,
+) -> Box<dyn ReadingBackend + 'r> {
+    if let Some(audit) = audit {
+        let input_bytes = opened.size_on_disk();
+        return Box::new(AuditBackend { audit, input_bytes });
+    }
+    if storage.work.is_none() && spilled.is_none() {
+        return Box::new(MemoryBackend);
+    }
+    Box::new(DiskBackend {
+        work: storage.work,
+        spilled: spilled.as_ref(),
+        sketcher: DocumentSketcher::new(&settings.recipe, plan, Cpu::detect_best()),
+    })
+}
+
+/// Tells the temporary files how much memory the rows take.
+fn note_row_bytes(spilled: &mut SpilledReading, inputs: &SketchedInputs) {
+    let SketchedInputs {
+        against, documents, ..
+    } = inputs;
+    let of_rows = |rows: &ReadDocuments| rows.memory_bytes() + rows.value_bytes();
+    let bytes = of_rows(against) + of_rows(documents);
+    spilled.note_rows(against.len() + documents.len(), bytes);
+}
+
+/// Counts the text states of documents behind the known ones.
+fn count_text_states(sketches: &DocumentSketches, known: usize) -> TextStateCounts {
+    let mut states = TextStateCounts::default();
+    for at in known..sketches.len() {
+        count_state(&mut states, sketches.text_state(DocId(at as u32)));
+    }
+    states
+}
+
+/// A run whose documents are linked, so that they can be decided.
+pub(in crate::run) struct LinkedRun<'a> {
+    pub(in crate::run) corpus: RunCorpus<'a>,
+    /// The documents that may match, in groups, if the memory is limited.
+    grouping: Option<DocumentGrouping>,
+    audit: Option<RunAudit>,
+    text_states: TextStateCounts,
+}
+
+impl LinkedRun<'_> {
+    /// Returns `true` if documents are decided in their total order, and not in groups.
+    pub(in crate::run) fn decides_in_order(&self) -> bool {
+        self.grouping.is_none()
+    }
+
+    /// Decides all documents, and finds the components of matching pairs if they are wanted. `known_matches` are those
+    /// in an index; see [`dedup::follow_verdicts_beside_index`]. Verdicts that the directory of the run holds are not
+    /// decided again, and it takes the others. Calls `report` with the number of decided documents and, if documents
+    /// are decided in their order, with the new removals.
+    ///
+    /// # Errors
+    /// If temporary files, inputs or the directory cannot be read or written.
+    pub(in crate::run) fn decide_documents(
+        &self,
+        work: Option<&WorkDirectory>,
+        known_matches: &[DocumentRemoval],
+        wants_components: bool,
+        report: &(dyn Fn(usize, &[DocumentRemoval]) + Sync),
+    ) -> Result<RunDecisions> {
+        if let Some(grouping) = &self.grouping {
+            let report = |decided: usize| report(decided, &[]);
+            let corpus = &self.corpus;
+            return decide_groups(corpus, grouping, known_matches, wants_components, &report);
+        }
+        let corpus = self.corpus.match_corpus();
+        let outcome = match work {
+            None => dedup::follow_verdicts_beside_index(&corpus, known_matches, report)?,
+            Some(work) => continue_verdicts(&corpus, work, report)?,
+        };
+        let components = if wants_components {
+            Some(dedup::find_components(&corpus, &outcome)?)
+        } else {
+            None
+        };
+        Ok(RunDecisions {
+            outcome,
+            components,
+        })
+    }
+
+    /// Calls `visit` with all matching pairs in the order of the earlier and then of the later document. Returns how
+    /// many documents have the text of an earlier one, if their pairs are left out; see [`dedup::find_pairs`].
+    ///
+    /// # Errors
+    /// If temporary files or inputs cannot be read or written, and the errors of `visit`.
+    pub(in crate::run) fn find_pairs(
+        &self,
+        copies: CopyPairs,
+        visit: impl FnMut(MatchingPair) -> Result<()>,
+        report: &(dyn Fn(usize) + Sync),
+    ) -> Result<usize> {
+        match &self.grouping {
+            Some(grouping) => find_pairs_of_groups(&self.corpus, grouping, copies, visit, report),
+            None => dedup::find_pairs(&self.corpus.match_corpus(), copies, visit, report),
+        }
+    }
+
+    /// Returns how much of the run went to temporary files, if its memory is limited.
+    pub(in crate::run) fn spilled_summary(&self) -> Option<SpilledSummary> {
+        self.grouping
+            .as_ref()
+            .map(DocumentGrouping::summarize_spilled)
+    }
+
+    /// Returns the text states of the documents to decide about.
+    pub(in crate::run) fn text_states(&self) -> TextStateCounts {
+        self.text_states
+    }
+
+    /// Returns the report of the audit, if there is one. For runs that remove documents, `kept` returns which of them
+    /// remain.
+    pub(in crate::run) fn audit_report(
+        &self,
+        reported: ReportedPairs,
+        kept: Option<&dyn Fn(DocId) -> bool>,
+    ) -> Result<Option<AuditReport>> {
+        let audit = self.audit.as_ref();
+        let report = |audit: &RunAudit| audit.report_run(&self.corpus, reported, kept);
+        audit.map(report).transpose()
+    }
+}
+
+/// Decides the documents that have no verdict in the directory of the run, and stores the new verdicts there.
+fn continue_verdicts(
+    corpus: &MatchCorpus<'_>,
+    work: &WorkDirectory,
+    report: &(dyn Fn(usize, &[DocumentRemoval]) + Sync),
+) -> Result<DedupOutcome> {
+    let (mut steps, prefix) = VerdictSteps::read_prefix(work, corpus.sketches.len())?;
+    let mut stored = Ok(());
+    let outcome = dedup::continue_verdicts(corpus, prefix, |decided, removals| {
+        report(decided, removals);
+        stored = steps.take_removals(decided, removals);
+        match stored {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    })?;
+    stored?;
+    steps.finish_steps()?;
+    Ok(outcome)
+}
