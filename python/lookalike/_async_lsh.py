@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Awaitable, Callable, Generator, Hashable, Optional
+from typing import Any, Callable, Generator, Hashable, Optional
 
 from ._lsh import MinHashLSH
 
@@ -97,24 +97,38 @@ class AsyncMinHashLSH:
 
 
 class _AsyncSession:
+    """A session whose calls run in threads, several at the same time: the session that it wraps allows that."""
+
     def __init__(self, lsh: AsyncMinHashLSH, session: Any) -> None:
         self.lsh = lsh
         self._session = session
 
     async def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
-        await self._run(lambda: self._session.insert(key, minhash, check_duplication))
+        await asyncio.to_thread(self._session.insert, key, minhash, check_duplication)
 
     async def remove(self, key: Hashable) -> None:
-        await self._run(lambda: self._session.remove(key))
+        await asyncio.to_thread(self._session.remove, key)
 
     async def close(self) -> None:
-        await self._run(self._session.close)
-
-    def _run(self, call: Callable[[], None]) -> Awaitable[None]:
-        return asyncio.to_thread(call)
+        """Sends what is buffered. A cancellation waits for that, because the keys of the buffer are claimed already."""
+        await _finished(self._session.close)
 
     async def __aenter__(self) -> "_AsyncSession":
         return self
 
     async def __aexit__(self, *_: Any) -> None:
         await self.close()
+
+
+async def _finished(call: Callable[[], None]) -> None:
+    """Runs a call in a thread to its end, and is cancelled only then."""
+    running = asyncio.get_running_loop().run_in_executor(None, call)
+    cancellation: Optional[asyncio.CancelledError] = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as error:
+            cancellation = error
+    if cancellation is not None:
+        raise cancellation from running.exception()
+    running.result()
