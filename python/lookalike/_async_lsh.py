@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Callable, Generator, Hashable, Optional
 
 from ._lsh import MinHashLSH
@@ -78,6 +80,20 @@ class AsyncMinHashLSH:
         """Returns the same for some keys."""
         return await asyncio.to_thread(self._lsh.get_subset_counts, *keys)
 
+    @property
+    def keys(self) -> "_AsyncTable":
+        """The bytes of the bands of each key."""
+        return _AsyncTable(lambda: self._lsh.keys)
+
+    @property
+    def hashtables(self) -> "list[_AsyncTable]":
+        """For each band the keys of each of its buckets, by the bytes of the band. In memory each call makes a copy of all
+        buckets."""
+        return [_AsyncTable(partial(self._hashtable, band)) for band in range(self.b)]
+
+    def _hashtable(self, band: int) -> Mapping[Any, Any]:
+        return self._lsh.hashtables[band]
+
     def insertion_session(self, batch_size: int = 10_000) -> "_AsyncSession":
         """Returns an asynchronous context manager for insertions."""
         return _AsyncSession(self, self._lsh.insertion_session(batch_size))
@@ -94,6 +110,37 @@ class AsyncMinHashLSH:
 
     def __repr__(self) -> str:
         return f"<Async{self._lsh!r}>".replace("<Async<", "<Async").replace(">>", ">")
+
+
+class _AsyncTable:
+    """A mapping of an index, whose methods are coroutines."""
+
+    def __init__(self, table: Callable[[], Mapping[Any, Any]]) -> None:
+        self._table = table
+
+    async def keys(self) -> list[Any]:
+        """Returns the keys."""
+        return await asyncio.to_thread(lambda: list(self._table()))
+
+    async def get(self, key: Any) -> Any:
+        """Returns the values of a key, which are none if the key is absent."""
+        return await asyncio.to_thread(lambda: self._table().get(key, []))
+
+    async def getmany(self, *keys: Any) -> list[Any]:
+        """Returns the values of each key."""
+        return list(await asyncio.gather(*(self.get(key) for key in keys)))
+
+    async def has_key(self, key: Any) -> bool:
+        """Returns True if the key is there."""
+        return await asyncio.to_thread(lambda: key in self._table())
+
+    async def size(self) -> int:
+        """Returns the number of keys."""
+        return await asyncio.to_thread(lambda: len(self._table()))
+
+    async def itemcounts(self) -> dict[Any, int]:
+        """Returns the number of values of each key."""
+        return await asyncio.to_thread(lambda: {key: len(values) for key, values in self._table().items()})
 
 
 class _AsyncSession:

@@ -261,3 +261,20 @@ def test_a_cancelled_session_sends_what_it_has(port):
 
     keys, counts = asyncio.run(run())
     assert keys > 0 and all(sum(table.values()) == keys for table in counts)
+
+
+def test_the_tables_of_an_asynchronous_index(port):
+    minhash = signed({"a", "b"})[0]
+
+    async def run(settings):
+        async with la.AsyncMinHashLSH(0.5, storage_config=settings) as lsh:
+            await lsh.insert(b"a", minhash)
+            bands = await lsh.keys.get(b"a" if settings is None else pickle.dumps(b"a"))
+            assert len(bands) == len(lsh.hashtables) == lsh.b
+            assert await lsh.keys.size() == 1 and not await lsh.keys.has_key(b"absent")
+            for band, table in zip(bands, lsh.hashtables):
+                assert await table.keys() == [band] and await table.itemcounts() == {band: 1}
+                assert [len(values) for values in await table.getmany(band, b"absent")] == [1, 0]
+
+    asyncio.run(run(None))
+    asyncio.run(run(config(port, b"tables")))
