@@ -10,14 +10,21 @@ passes and the package does not.
 
 It wants pytest and what the peers' tests want: `pip install pytest pytest-asyncio numpy scipy scikit-learn aiounittest
 redis mockredispy mock motor`.
+
+datasketch's tests of indexes in Redis want a server at port 6379. The script starts one of its own if `redis-server` is
+installed and the port is free, and says what it does not run otherwise.
 """
 
 import collections
+import contextlib
 import os
 import pathlib
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -57,7 +64,43 @@ PARTS = ("minhash", "lean_minhash", "b_bit_minhash", "weighted_minhash", "hyperl
 PARTS += ("lsh", "lsh_bloom", "lshforest", "lshensemble", "aio", "experimental", "experimental.aio", "experimental.aio.lsh")
 
 
-def run_tests(folder, before):
+#: Where the tests of datasketch look for Redis.
+REDIS_ADDRESS = ("127.0.0.1", 6379)
+
+
+def accepts_connections(address):
+    with socket.socket() as probe:
+        return probe.connect_ex(address) == 0
+
+
+@contextlib.contextmanager
+def redis_server():
+    """Runs a Redis server of its own, and yields the variables that make datasketch test with it."""
+    program = shutil.which("redis-server")
+    if program is None:
+        print("redis-server is not installed (Debian: redis-server): the tests in Redis do not run")
+        yield {}
+        return
+    if accepts_connections(REDIS_ADDRESS):
+        print(f"port {REDIS_ADDRESS[1]} is taken, perhaps by data of yours: the tests in Redis do not run")
+        yield {}
+        return
+    with tempfile.TemporaryDirectory() as work:
+        arguments = ["--bind", REDIS_ADDRESS[0], "--port", str(REDIS_ADDRESS[1]), "--save", "", "--dir", work]
+        process = subprocess.Popen([program, *arguments], stdout=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 20
+            while not accepts_connections(REDIS_ADDRESS):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    sys.exit(f"redis-server does not answer at port {REDIS_ADDRESS[1]} after 20 seconds")
+                time.sleep(0.05)
+            yield {"DO_TEST_REDIS": "true"}
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def run_tests(folder, before, variables):
     """Returns the outcome of each test of a folder, by its name."""
     with tempfile.TemporaryDirectory() as work:
         report = pathlib.Path(work, "report.xml")
@@ -69,7 +112,7 @@ def run_tests(folder, before):
             [sys.executable, "-m", "pytest", "-q", "-p", "conftest_of_peer", "-p", "no:cacheprovider", *ignored]
             + [*options, str(folder)],
             cwd=work,
-            env={**os.environ, "PYTHONPATH": f"{work}:{ROOT / 'python'}", "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "PYTHONPATH": f"{work}:{ROOT / 'python'}", "PYTHONDONTWRITEBYTECODE": "1", **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -86,10 +129,11 @@ def run_tests(folder, before):
         return outcomes
 
 
-def compare_suite(peer, source):
+def compare_suite(peer, source, variables):
     folder = pathlib.Path(source, TESTS[peer]).resolve()
-    theirs = run_tests(folder, "")
-    ours = run_tests(folder, STAND_IN.replace("PEER", repr(peer)).replace("PARTS", repr(PARTS)) + "import importlib\n")
+    theirs = run_tests(folder, "", variables)
+    stand_in = STAND_IN.replace("PEER", repr(peer)).replace("PARTS", repr(PARTS)) + "import importlib\n"
+    ours = run_tests(folder, stand_in, variables)
     passed = [name for name, reason in theirs.items() if reason is None]
     if not passed:
         print(f"{peer}: the peer passes none of its tests; the first says: {next(iter(theirs.values()), 'nothing')}")
@@ -105,11 +149,13 @@ def compare_suite(peer, source):
 
 
 def main():
-    for argument in sys.argv[1:]:
-        peer, _, source = argument.partition("=")
+    sources = [argument.partition("=")[::2] for argument in sys.argv[1:]]
+    for peer, source in sources:
         if peer not in TESTS or not pathlib.Path(source, TESTS[peer]).is_dir():
-            sys.exit(f"{argument}: give PEER=DIR, a source with tests of one of {', '.join(TESTS)}")
-        compare_suite(peer, source)
+            sys.exit(f"{peer}={source}: give PEER=DIR, a source with tests of one of {', '.join(TESTS)}")
+    with redis_server() as variables:
+        for peer, source in sources:
+            compare_suite(peer, source, variables)
 
 
 if __name__ == "__main__":

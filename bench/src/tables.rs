@@ -10,7 +10,16 @@ use serde_json::Value;
 use crate::goals;
 use crate::machine::{results, root};
 
-const DOCUMENTS: [&str; 3] = [
+const DOCUMENTS: [&str; 12] = [
+    "bench/README.md",
+    "bench/figures/fingerprints.md",
+    "bench/figures/goals.md",
+    "bench/figures/labelled-pairs.md",
+    "bench/figures/passages.md",
+    "bench/figures/recall.md",
+    "bench/figures/service.md",
+    "bench/figures/sketches.md",
+    "bench/figures/whole-runs.md",
     "docs/evaluation.md",
     "docs/python/speed.md",
     "docs/spark-steps.md",
@@ -67,6 +76,7 @@ fn table(name: &str) -> Result<String> {
         "machine hamming" => machine("hamming"),
         "machine join" => machine("join"),
         "dedup" => rows("dedup", &DEDUP, |_| true),
+        "dedup default" => rows("dedup", &DEDUP, |row| row["threshold"] == 0.75),
         "siblings" => rows("siblings", &SIBLINGS, |_| true),
         "machine siblings" => machine("siblings"),
         "memory" => rows("memory", &MEMORY, |_| true),
@@ -101,11 +111,15 @@ fn table(name: &str) -> Result<String> {
         "chinese" => rows("chinese", &CHINESE, |_| true),
         "machine chinese" => machine("chinese"),
         "hamming" => rows("hamming", &HAMMING, |_| true),
+        "hamming uniform" => rows("hamming", &HAMMING, |row| {
+            row["fingerprints"] == "uniform" && row["count"] == 50_000_000
+        }),
         "hamming large" => rows("hamming_large", &HAMMING, |_| true),
         "hamming large avx2" => rows("hamming_large_avx2", &HAMMING, |_| true),
         "machine hamming large avx2" => machine("hamming_large_avx2"),
         "join" => rows("join", &JOIN, |_| true),
         "quality" => rows("quality", &QUALITY, |_| true),
+        "quality at .8" => rows("quality", &QUALITY, |row| row["threshold"] == 0.8),
         "quality classes" => rows("quality_classes", &QUALITY_CLASSES, |_| true),
         "quality methods" => rows("quality_methods", &QUALITY_METHODS, |_| true),
         "passages" => rows("passages", &PASSAGES, |row| row["reworded"] == false),
@@ -133,6 +147,7 @@ fn table(name: &str) -> Result<String> {
         "python calls" => rows("python_calls", &PYTHON_CALLS, |_| true),
         "peers" => peers(),
         "faiss" => faiss(),
+        "goals missed" => goals::missed_table(),
         _ => match name.strip_prefix("goals ") {
             Some(part) => goals::table(part),
             None => bail!("there is no table '{name}'"),

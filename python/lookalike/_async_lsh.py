@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Awaitable, Callable, Generator, Hashable, Optional
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Callable, Generator, Hashable, Optional
 
 from ._lsh import MinHashLSH
 
@@ -78,6 +80,20 @@ class AsyncMinHashLSH:
         """Returns the same for some keys."""
         return await asyncio.to_thread(self._lsh.get_subset_counts, *keys)
 
+    @property
+    def keys(self) -> "_AsyncTable":
+        """The bytes of the bands of each key."""
+        return _AsyncTable(lambda: self._lsh.keys)
+
+    @property
+    def hashtables(self) -> "list[_AsyncTable]":
+        """For each band the keys of each of its buckets, by the bytes of the band. In memory each call makes a copy of all
+        buckets."""
+        return [_AsyncTable(partial(self._hashtable, band)) for band in range(self.b)]
+
+    def _hashtable(self, band: int) -> Mapping[Any, Any]:
+        return self._lsh.hashtables[band]
+
     def insertion_session(self, batch_size: int = 10_000) -> "_AsyncSession":
         """Returns an asynchronous context manager for insertions."""
         return _AsyncSession(self, self._lsh.insertion_session(batch_size))
@@ -96,25 +112,70 @@ class AsyncMinHashLSH:
         return f"<Async{self._lsh!r}>".replace("<Async<", "<Async").replace(">>", ">")
 
 
+class _AsyncTable:
+    """A mapping of an index, whose methods are coroutines."""
+
+    def __init__(self, table: Callable[[], Mapping[Any, Any]]) -> None:
+        self._table = table
+
+    async def keys(self) -> list[Any]:
+        """Returns the keys."""
+        return await asyncio.to_thread(lambda: list(self._table()))
+
+    async def get(self, key: Any) -> Any:
+        """Returns the values of a key, which are none if the key is absent."""
+        return await asyncio.to_thread(lambda: self._table().get(key, []))
+
+    async def getmany(self, *keys: Any) -> list[Any]:
+        """Returns the values of each key."""
+        return list(await asyncio.gather(*(self.get(key) for key in keys)))
+
+    async def has_key(self, key: Any) -> bool:
+        """Returns True if the key is there."""
+        return await asyncio.to_thread(lambda: key in self._table())
+
+    async def size(self) -> int:
+        """Returns the number of keys."""
+        return await asyncio.to_thread(lambda: len(self._table()))
+
+    async def itemcounts(self) -> dict[Any, int]:
+        """Returns the number of values of each key."""
+        return await asyncio.to_thread(lambda: {key: len(values) for key, values in self._table().items()})
+
+
 class _AsyncSession:
+    """A session whose calls run in threads, several at the same time: the session that it wraps allows that."""
+
     def __init__(self, lsh: AsyncMinHashLSH, session: Any) -> None:
         self.lsh = lsh
         self._session = session
 
     async def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
-        await self._run(lambda: self._session.insert(key, minhash, check_duplication))
+        await asyncio.to_thread(self._session.insert, key, minhash, check_duplication)
 
     async def remove(self, key: Hashable) -> None:
-        await self._run(lambda: self._session.remove(key))
+        await asyncio.to_thread(self._session.remove, key)
 
     async def close(self) -> None:
-        await self._run(self._session.close)
-
-    def _run(self, call: Callable[[], None]) -> Awaitable[None]:
-        return asyncio.to_thread(call)
+        """Sends what is buffered. A cancellation waits for that, because the keys of the buffer are claimed already."""
+        await _finished(self._session.close)
 
     async def __aenter__(self) -> "_AsyncSession":
         return self
 
     async def __aexit__(self, *_: Any) -> None:
         await self.close()
+
+
+async def _finished(call: Callable[[], None]) -> None:
+    """Runs a call in a thread to its end, and is cancelled only then."""
+    running = asyncio.get_running_loop().run_in_executor(None, call)
+    cancellation: Optional[asyncio.CancelledError] = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as error:
+            cancellation = error
+    if cancellation is not None:
+        raise cancellation from running.exception()
+    running.result()

@@ -7,15 +7,26 @@ import pickle
 import random
 import string
 import struct
+import threading
 from collections.abc import Mapping
-from typing import Any, Callable, Hashable, Iterator, Optional
+from typing import Any, Callable, Hashable, Iterator, NamedTuple, Optional
 
-from ._errors import SettingError
+from ._errors import OutputError, SettingError
 from ._forest import band_bytes, known_scheme
 from ._lsh import checked_bands
+from ._words import counted
 
 #: Commands of a session before they are sent.
 _SESSION_COMMANDS = 50_000
+
+
+class _Insertion(NamedTuple):
+    """A key as it is stored, and the bands of its MinHash."""
+
+    stored: bytes
+    bands: list[bytes]
+    #: The insertion made the key, so that nothing else is under it.
+    is_new_key: bool
 
 
 class RedisMinHashLSH:
@@ -70,20 +81,53 @@ class RedisMinHashLSH:
 
     def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
         """Adds a MinHash under a new key. Without ``check_duplication`` a key can have several."""
-        with self._redis.pipeline() as commands:
-            self._insert(commands, key, minhash, check_duplication)
-            commands.execute()
+        self._send([self._prepare(key, minhash, check_duplication)])
 
-    def _insert(self, commands: Any, key: Hashable, minhash: Any, check_duplication: bool) -> None:
+    def _prepare(self, key: Hashable, minhash: Any, check_duplication: bool) -> _Insertion:
+        """Claims a key and returns what is to be sent."""
         self._scheme = self._checked(minhash)
-        stored = self._stored(key)
-        # One command claims the key, so that of two clients only one inserts it.
+        stored, bands = self._stored(key), self._bands(minhash)
+        # One command claims the key, so that of two clients only one inserts it. Nothing that can fail comes between
+        # the claim and the sending, because a claimed key without bands can be neither found nor inserted.
         if check_duplication and not self.keys.claim(stored):
             raise ValueError("The given key already exists")
-        bands = self._bands(minhash)
+        return _Insertion(stored, bands, is_new_key=check_duplication)
+
+    def _send(self, insertions: list[_Insertion]) -> None:
+        """Sends insertions as one transaction. If that fails, gives up the keys that they claimed."""
+        try:
+            with self._redis.pipeline() as commands:
+                for insertion in insertions:
+                    self._add_bands(commands, insertion.stored, insertion.bands)
+                commands.execute()
+        except BaseException:
+            self._withdraw(insertions)
+            raise
+
+    def _withdraw(self, insertions: list[_Insertion]) -> None:
+        """Removes the keys that insertions made. The server may have done nothing or all of a failed transaction, because
+        a connection can break before the answer; removing is right in both cases."""
+        import redis
+
+        try:
+            with self._redis.pipeline() as commands:
+                for insertion in insertions:
+                    if insertion.is_new_key:
+                        self._remove_bands(commands, insertion.stored, insertion.bands)
+                commands.execute()
+        except redis.RedisError:
+            pass  # The failure that is being handled says that the server cannot be used.
+
+    def _add_bands(self, commands: Any, stored: bytes, bands: list[bytes]) -> None:
         self.keys.insert(commands, stored, *bands)
-        for table, band in zip(self.hashtables, bands):
-            table.insert(commands, band, stored)
+        # A key with several MinHashes has the bands of each, one after another.
+        for at, band in enumerate(bands):
+            self.hashtables[at % self.b].insert(commands, band, stored)
+
+    def _remove_bands(self, commands: Any, stored: bytes, bands: list[bytes]) -> None:
+        for at, band in enumerate(bands):
+            self.hashtables[at % self.b].discard(commands, band, stored)
+        self.keys.remove(commands, stored)
 
     def query(self, minhash: Any) -> list[Hashable]:
         """Returns the keys whose MinHash shares a band with this one, each once."""
@@ -106,15 +150,16 @@ class RedisMinHashLSH:
         if not bands:
             raise ValueError("The given key does not exist")
         with self._redis.pipeline() as commands:
-            # A key with several MinHashes has the bands of each, one after another.
-            for at, band in enumerate(bands):
-                self.hashtables[at % self.b].discard(commands, band, stored)
-            self.keys.remove(commands, stored)
-            commands.execute()
+            self._remove_bands(commands, stored, bands)
+            *_, was_key, _ = commands.execute()
+        # Several can remove a key at the same time, and one of them succeeds.
+        if not was_key:
+            raise ValueError("The given key does not exist")
 
     def insertion_session(self, buffer_size: int = _SESSION_COMMANDS) -> "_RedisSession":
         """Returns a context manager whose insertions are sent together, at its end or every ``buffer_size``
-        commands."""
+        commands. Threads can share it. Its end raises :class:`~lookalike.OutputError` if documents could not be
+        inserted."""
         return _RedisSession(self, buffer_size)
 
     def deletion_session(self, buffer_size: int = _SESSION_COMMANDS) -> "_RedisSession":
@@ -131,10 +176,7 @@ class RedisMinHashLSH:
             raise ValueError("The keys are overlapping, duplicate key exists.")
         with self._redis.pipeline() as commands:
             for stored in other.keys:
-                bands = other.keys.get(stored)
-                self.keys.insert(commands, stored, *bands)
-                for at, band in enumerate(bands):
-                    self.hashtables[at % self.b].insert(commands, band, stored)
+                self._add_bands(commands, stored, other.keys.get(stored))
             commands.execute()
 
     def add_to_query_buffer(self, minhash: Any) -> None:
@@ -269,21 +311,83 @@ if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('HDEL', KEYS[2], ARGV[2]) 
 
 
 class _RedisSession:
+    """Insertions that wait to be sent together. Threads can share a session.
+
+    The lock guards the fields, and is never held while the server is asked. A batch leaves the session under the lock
+    and is sent by the thread that filled it, while other threads fill the next one.
+    """
+
     def __init__(self, lsh: RedisMinHashLSH, buffer_size: int) -> None:
         self.lsh = lsh
-        self._size = buffer_size
-        self._commands = lsh._redis.pipeline()
         self.remove = lsh.remove
+        self._most_commands = buffer_size
+        self._waiting: list[_Insertion] = []
+        self._waiting_commands = 0
+        #: Insertions that have begun and are not in the buffer yet, or whose batch is being sent.
+        self._running = 0
+        self._failed_insertions = 0
+        self._first_failure: Optional[BaseException] = None
+        self._is_closed = False
+        self._changed = threading.Condition()
 
     def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
-        """Adds a MinHash under a new key, which is claimed at once."""
-        self.lsh._insert(self._commands, key, minhash, check_duplication)
-        if len(self._commands) >= self._size:
-            self._commands.execute()
+        """Adds a MinHash under a new key, which is claimed at once. After the end of the session it is also sent at
+        once."""
+        with self._changed:
+            self._running += 1
+        try:
+            self._buffer(self.lsh._prepare(key, minhash, check_duplication))
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def _buffer(self, insertion: _Insertion) -> None:
+        with self._changed:
+            self._waiting.append(insertion)
+            # Two commands for the key and for each band.
+            self._waiting_commands += 2 + 2 * len(insertion.bands)
+            is_full = self._is_closed or self._waiting_commands >= self._most_commands
+            batch = self._take_batch() if is_full else []
+        self._send(batch)
+
+    def _take_batch(self) -> list[_Insertion]:
+        batch, self._waiting, self._waiting_commands = self._waiting, [], 0
+        return batch
+
+    def _send(self, batch: list[_Insertion]) -> None:
+        if not batch:
+            return
+        try:
+            self.lsh._send(batch)
+        except BaseException as error:
+            with self._changed:
+                self._failed_insertions += len(batch)
+                self._first_failure = self._first_failure or error
+            if isinstance(error, Exception):
+                raise self._output_error(len(batch), error) from error
+            raise
 
     def close(self) -> None:
-        """Sends what is buffered."""
-        self._commands.execute()
+        """Waits for the insertions of other threads and sends what is buffered. Raises if documents of the session could
+        not be inserted, also if an insertion has raised that already."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._running == 0)
+            self._is_closed = True
+            batch = self._take_batch()
+        try:
+            self._send(batch)
+        except OutputError:
+            pass  # It is counted.
+        with self._changed:
+            failed, self._failed_insertions = self._failed_insertions, 0
+            failure, self._first_failure = self._first_failure, None
+        if failure is not None:
+            raise self._output_error(failed, failure) from failure
+
+    def _output_error(self, failed: int, failure: BaseException) -> OutputError:
+        name = self.lsh._config["basename"]
+        return OutputError(f"{counted(failed, 'document')} could not be inserted into {name!r} of Redis: {failure}")
 
     def __enter__(self) -> "_RedisSession":
         return self

@@ -5,7 +5,9 @@ import pickle
 import shutil
 import socket
 import subprocess
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import datasketch
 import pytest
@@ -13,7 +15,7 @@ from test_datasketch_set import made_sets, signed
 
 import lookalike as la
 
-pytest.importorskip("redis")
+redis = pytest.importorskip("redis")
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +126,155 @@ def test_ensemble_and_asynchronous_index_in_redis(port):
             return await lsh.query(signed({"a", "b"})[0])
 
     assert asyncio.run(run()) == ["a"]
+
+
+def distinct_minhashes(count):
+    return [signed({f"word {key}", f"word {key + 1}"}, 16)[0] for key in range(count)]
+
+
+class Refusing:
+    """A Redis client whose next transactions fail, before or after the server ran them."""
+
+    def __init__(self, client, failures, before):
+        self._client, self._failures, self._before = client, failures, before
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    def pipeline(self, *arguments, **named):
+        commands = self._client.pipeline(*arguments, **named)
+        execute = commands.execute
+
+        def failing():
+            if self._failures == 0:
+                return execute()
+            self._failures -= 1
+            if not self._before:
+                execute()
+            raise redis.ConnectionError("the connection broke")
+
+        commands.execute = failing
+        return commands
+
+
+def test_threads_share_sessions(port):
+    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"threads"))
+    minhashes = distinct_minhashes(1_000)
+    with ThreadPoolExecutor(16) as threads, lsh.insertion_session(buffer_size=200) as session:
+        for _ in threads.map(session.insert, range(1_000), minhashes):
+            pass
+    assert len(lsh.keys) == 1_000 and all(sum(table.values()) == 1_000 for table in lsh.get_counts())
+    assert all(key in lsh.query(minhash) for key, minhash in enumerate(minhashes))
+
+    def remove(key):
+        try:
+            session.remove(key)
+        except ValueError:
+            return 0
+        return 1
+
+    # Each key is removed by two threads, of which one succeeds.
+    with ThreadPoolExecutor(16) as threads, lsh.deletion_session(buffer_size=200) as session:
+        assert sum(threads.map(remove, [*range(1_000), *range(1_000)])) == 1_000
+    assert lsh.is_empty() and all(not table for table in lsh.get_counts())
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_the_end_of_a_session_reports_what_was_not_inserted(port, before):
+    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"failing%d" % before))
+    minhashes = distinct_minhashes(20)
+    session = lsh.insertion_session(buffer_size=5 * (2 + 2 * lsh.b))
+    client, failed_keys = lsh._redis, []
+    lsh._redis = Refusing(client, 1, before)
+    for key, minhash in enumerate(minhashes[:18]):
+        try:
+            session.insert(key, minhash)
+        except la.OutputError as error:
+            failed_keys.append(key)
+            assert "5 documents could not be inserted into b'failing%d' of Redis" % before in str(error)
+    assert failed_keys == [4]
+    with pytest.raises(la.OutputError, match="5 documents .* the connection broke"):
+        session.close()
+    # The failed batch left nothing, so that it can be inserted again; the others are there.
+    assert len(lsh.keys) == 13 and all(sum(table.values()) == 13 for table in lsh.get_counts())
+    with lsh.insertion_session() as session:
+        for key, minhash in enumerate(minhashes[:5]):
+            session.insert(key, minhash)
+    # What is inserted after the end of a session is sent at once.
+    session.insert(18, minhashes[18])
+    lsh._redis = Refusing(client, 1, before)
+    with pytest.raises(redis.ConnectionError):
+        lsh.insert(19, minhashes[19])
+    lsh.insert(19, minhashes[19])
+    assert all(lsh.query(minhash).count(key) == 1 for key, minhash in enumerate(minhashes) if key in lsh)
+    assert len(lsh.keys) == 20 and all(sum(table.values()) == 20 for table in lsh.get_counts())
+
+
+def test_asynchronous_sessions_keep_what_they_were_given(port):
+    minhashes = distinct_minhashes(2_500)
+
+    async def run():
+        settings = {**config(port, b"gathered"), "type": "aioredis"}
+        async with la.AsyncMinHashLSH(0.5, num_perm=16, storage_config=settings) as lsh:
+            async with lsh.insertion_session(batch_size=1000) as session:
+                await asyncio.gather(*(session.insert(key, minhash) for key, minhash in enumerate(minhashes)))
+            counts = await lsh.get_counts()
+            found = await asyncio.gather(*(lsh.query(minhash) for minhash in minhashes))
+            async with lsh.delete_session(batch_size=1000) as session:
+                await asyncio.gather(*(session.remove(key) for key in range(2_500)))
+            return counts, found, await lsh.is_empty()
+
+    counts, found, is_empty = asyncio.run(run())
+    assert all(sum(table.values()) == 2_500 for table in counts)
+    assert all(key in answer for key, answer in enumerate(found))
+    assert is_empty
+
+
+def test_a_cancelled_session_sends_what_it_has(port):
+    minhashes = distinct_minhashes(500)
+    closing = threading.Event()
+
+    async def insert(lsh):
+        async with lsh.insertion_session() as session:
+            close = session._session.close
+
+            def close_slowly():
+                closing.set()
+                time.sleep(0.2)
+                close()
+
+            session._session.close = close_slowly
+            await asyncio.gather(*(session.insert(key, minhash) for key, minhash in enumerate(minhashes)))
+
+    async def run():
+        async with la.AsyncMinHashLSH(0.5, num_perm=16, storage_config=config(port, b"cancelled")) as lsh:
+            inserting = asyncio.create_task(insert(lsh))
+            while await lsh.is_empty():
+                pass
+            # The second cancellation comes while the session waits for its end.
+            inserting.cancel()
+            await asyncio.to_thread(closing.wait)
+            inserting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await inserting
+            return len(lsh._lsh.keys), await lsh.get_counts()
+
+    keys, counts = asyncio.run(run())
+    assert keys > 0 and all(sum(table.values()) == keys for table in counts)
+
+
+def test_the_tables_of_an_asynchronous_index(port):
+    minhash = signed({"a", "b"})[0]
+
+    async def run(settings):
+        async with la.AsyncMinHashLSH(0.5, storage_config=settings) as lsh:
+            await lsh.insert(b"a", minhash)
+            bands = await lsh.keys.get(b"a" if settings is None else pickle.dumps(b"a"))
+            assert len(bands) == len(lsh.hashtables) == lsh.b
+            assert await lsh.keys.size() == 1 and not await lsh.keys.has_key(b"absent")
+            for band, table in zip(bands, lsh.hashtables):
+                assert await table.keys() == [band] and await table.itemcounts() == {band: 1}
+                assert [len(values) for values in await table.getmany(band, b"absent")] == [1, 0]
+
+    asyncio.run(run(None))
+    asyncio.run(run(config(port, b"tables")))

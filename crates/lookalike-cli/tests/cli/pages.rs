@@ -21,6 +21,8 @@ const REFERENCES: [&str; 10] = [
 /// Bytes of the longest page that a user has to read, and of the README.
 const MOST_BYTES_OF_PAGE: usize = 12_000;
 const MOST_BYTES_OF_README: usize = 8_000;
+/// Bytes of the page of measurements. Figures that few readers need are in `bench/figures/`.
+const MOST_BYTES_OF_EVALUATION: usize = 15_000;
 
 pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -170,6 +172,11 @@ fn chinese_pages_follow_the_english_ones() {
 
 #[test]
 fn pages_of_users_are_short() {
+    let bytes = read_page(Path::new("docs/evaluation.md")).len();
+    assert!(
+        bytes <= MOST_BYTES_OF_EVALUATION,
+        "docs/evaluation.md: {bytes} bytes, at most {MOST_BYTES_OF_EVALUATION}: move figures to bench/figures/"
+    );
     for english in user_pages() {
         for page in [PageLanguage::Chinese.page_of(&english), english] {
             let is_readme = page.starts_with("README.md") || page.starts_with("README.zh.md");
@@ -239,7 +246,9 @@ fn normal_path(path: &Path) -> PathBuf {
 #[test]
 fn links_lead_somewhere() {
     let mut pages = find_pages(Path::new("docs"));
+    pages.extend(find_pages(Path::new("bench/figures")));
     let others = [
+        "bench/README.md",
         "README.md",
         "README.zh.md",
         "CHANGELOG.md",
