@@ -48,6 +48,7 @@ use crate::api::body::{MAX_DROP_TIME, MAX_DROPPED_BYTES, MIN_BYTES_PER_SECOND};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::router::{UnfinishedBody, is_probe_path};
 use crate::certificate_expiry::earliest_expiry;
+use crate::condition_log::ConditionLog;
 use crate::error::{Result, with_context};
 use crate::limits::byte_budget::network_of;
 use crate::service::ServiceState;
@@ -142,6 +143,7 @@ pub(crate) async fn accept_until_stopped(
     let room = Arc::new(Semaphore::new(limits.connections));
     let reserve = Arc::new(Semaphore::new(RESERVED_CONNECTIONS));
     let addresses = Arc::new(AddressCounts::default());
+    let mut refusals = ConditionLog::default();
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = async {
@@ -179,7 +181,11 @@ pub(crate) async fn accept_until_stopped(
                 });
             }
             Err(error) => {
-                tracing::warn!(error = %error, "a connection was not accepted");
+                // Clients try again at once, so the refusals would fill the log.
+                let now = std::time::Instant::now();
+                if let Some(times) = refusals.count_failure("", &error.to_string(), now) {
+                    tracing::warn!(error = %error, times, "a connection was not accepted");
+                }
                 sleep(ACCEPT_PAUSE).await;
             }
         }

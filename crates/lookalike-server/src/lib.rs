@@ -31,6 +31,7 @@ mod access;
 mod api;
 mod certificate_expiry;
 mod collections;
+mod condition_log;
 mod config;
 mod connections;
 mod error;

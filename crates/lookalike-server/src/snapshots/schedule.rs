@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::{SnapshotInfo, SnapshotStore};
 use crate::api::snapshots::copy_collection;
 use crate::collections::open_collection::OpenCollection;
+use crate::condition_log::ConditionLog;
 use crate::service::ServiceState;
 
 /// Prefix of the names of scheduled snapshots.
@@ -53,6 +54,7 @@ pub(crate) fn start_thread(
 fn run_schedule(service: &Weak<ServiceState>, schedule: SnapshotSchedule) {
     // The time of the next attempt for collections whose last one failed.
     let mut retry_at: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut failed_collections = ConditionLog::default();
     loop {
         std::thread::sleep(CHECK_INTERVAL);
         let Some(service) = service.upgrade() else {
@@ -61,7 +63,9 @@ fn run_schedule(service: &Weak<ServiceState>, schedule: SnapshotSchedule) {
         let Some(snapshots) = &service.snapshots else {
             return;
         };
-        for name in service.collections.open_names() {
+        let names = service.collections.open_names();
+        failed_collections.retain_subjects(&names);
+        for name in names {
             if retry_at
                 .get(&name)
                 .is_some_and(|&time| Instant::now() < time)
@@ -73,10 +77,16 @@ fn run_schedule(service: &Weak<ServiceState>, schedule: SnapshotSchedule) {
                 continue;
             };
             retry_at.remove(&name);
-            if let Err(error) = make_if_due(&open, snapshots, schedule) {
-                service.metrics.count_failed_snapshot();
-                tracing::error!(collection = name, error, "no snapshot was made");
-                retry_at.insert(name, Instant::now() + RETRY_INTERVAL.min(schedule.every));
+            let Err(error) = make_if_due(&open, snapshots, schedule) else {
+                if let Some(attempts) = failed_collections.end_condition(&name) {
+                    tracing::info!(collection = name, attempts, "snapshots are made again");
+                }
+                continue;
+            };
+            service.metrics.count_failed_snapshot();
+            let now = Instant::now();
+            if let Some(attempts) = failed_collections.count_failure(&name, &error, now) {
+                tracing::error!(collection = name, error, attempts, "no snapshot was made");
             }
         }
     }
