@@ -48,6 +48,7 @@ use crate::api::body::{MAX_DROP_TIME, MAX_DROPPED_BYTES, MIN_BYTES_PER_SECOND};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::router::{UnfinishedBody, is_probe_path};
 use crate::certificate_expiry::earliest_expiry;
+use crate::certificate_handshake::{check_chain, try_handshake};
 use crate::condition_log::ConditionLog;
 use crate::error::{Result, with_context};
 use crate::limits::byte_budget::network_of;
@@ -491,7 +492,8 @@ pub(crate) struct ServedCertificate {
 /// Reads a certificate and its key.
 ///
 /// # Errors
-/// If a file cannot be read, or the two do not belong together.
+/// If a file cannot be read, the two do not belong together, or a client could not connect with them, for example
+/// because a further certificate of the chain is damaged.
 pub(crate) fn load_tls(
     (certificate, key): &(impl AsRef<Path>, impl AsRef<Path>),
 ) -> Result<ServedCertificate> {
@@ -502,14 +504,17 @@ pub(crate) fn load_tls(
         .map_err(with_context(&of_certificate))?
         .collect();
     let chain = chain.map_err(with_context(&of_certificate))?;
+    check_chain(&chain).map_err(with_context(&of_certificate))?;
     let expiry = earliest_expiry(&chain);
     let key = PrivateKeyDer::from_pem_file(key).map_err(with_context(of_key))?;
     let config = ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(with_context(&of_certificate))?;
+    let config = Arc::new(config);
+    try_handshake(&config).map_err(with_context(&of_certificate))?;
     Ok(ServedCertificate {
-        acceptor: TlsAcceptor::from(Arc::new(config)),
+        acceptor: TlsAcceptor::from(config),
         expiry,
     })
 }

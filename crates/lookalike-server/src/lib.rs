@@ -30,6 +30,7 @@
 mod access;
 mod api;
 mod certificate_expiry;
+mod certificate_handshake;
 mod collections;
 mod condition_log;
 mod config;

@@ -162,6 +162,31 @@ fn certificate_is_replaced_without_restart() {
     assert!(log.contains("the certificate was not read again"), "{log}");
 }
 
+/// A chain that no client could read is refused at the start, and replaces no certificate.
+#[test]
+fn damaged_chain_replaces_no_certificate() {
+    let place = Place::new();
+    let first = write_certificate(&place, 2090);
+    let service = Service::launch(&place, TLS_OPTIONS);
+    let answers = || {
+        let answer = service.try_get_encrypted(&first, "/livez");
+        answer.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 "))
+    };
+    assert!(answers());
+    let garbage = "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n";
+    place.write("cert.pem", place.read("cert.pem") + garbage);
+    service.signal("-HUP");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(answers());
+    let (_, log) = service.stop();
+    assert!(log.contains("the certificate was not read again"), "{log}");
+    assert!(log.contains("certificate 2 of 2"), "{log}");
+    place.refused(
+        &format!("serve --data other --listen 127.0.0.1:0 {TLS_OPTIONS}"),
+        &["the certificate cert.pem", "certificate 2 of 2"],
+    );
+}
+
 #[test]
 fn alias_switches_under_load() {
     let place = Place::new();
