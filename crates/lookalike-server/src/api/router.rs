@@ -97,6 +97,16 @@ const FOR_LIMITED_KEYS: [&str; 11] = [
     "segment",
 ];
 
+/// Names of the calls that act on the name in their path itself, and never on the collection that it is an alias of.
+/// Such a name may be that of a collection that does not exist yet, or that exists no more and has left snapshots.
+const BY_OWN_NAME: [&str; 5] = [
+    "put_collection",
+    "patch_collection",
+    "delete_collection",
+    "restore",
+    "delete_snapshot",
+];
+
 /// A variable part of a path, and its value.
 pub(crate) type NamedPart = (&'static str, &'static str);
 
@@ -332,13 +342,9 @@ impl ApiRequest {
         BodyReader::new(&self.headers, body, most, patience)
     }
 
-    /// Returns the name of the collection as the path has it, which may be an alias.
-    pub(crate) fn collection(&self) -> String {
-        self.path_part("collection")
-    }
-
-    /// Returns the name of the collection that the path meant when the request began. An alias that is switched
-    /// meanwhile changes neither the collection nor the rights of the caller.
+    /// Returns the name of the collection that the call acts on. It is the name by which access was decided when
+    /// the request began: an alias that is switched meanwhile changes neither the collection nor the rights of
+    /// the caller.
     pub(crate) fn target_collection(&self) -> String {
         self.target.clone().unwrap_or_default()
     }
@@ -537,7 +543,13 @@ fn admit_request(
         check_host(&parts.headers, &parts.uri)?;
     }
     let given = find_parameter(&path, "collection");
-    let target = given.map(|name| service.collections.resolve_name(name));
+    let target = given.map(|name| {
+        if BY_OWN_NAME.contains(&call.name) {
+            name.to_owned()
+        } else {
+            service.collections.resolve_name(name)
+        }
+    });
     let names: Vec<_> = given.into_iter().chain(target.as_deref()).collect();
     caller.check_access(call.role, call.access_scope(&names))?;
     let client = caller.client_id();

@@ -1,7 +1,9 @@
 //! Snapshots at regular intervals.
 //!
 //! Such a snapshot is named `auto-` and its time in UTC. Only snapshots with such names are ever deleted by the
-//! schedule, and only after a newer one is complete.
+//! schedule, and only after a newer one is complete. The call that makes a snapshot on request refuses such names, so
+//! that the name alone says who made a snapshot. A mark in the snapshot would not say it of those that earlier
+//! versions made.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -88,6 +90,7 @@ fn run_schedule(service: &Weak<ServiceState>, schedule: SnapshotSchedule) {
             if let Some(attempts) = failed_collections.count_failure(&name, &error, now) {
                 tracing::error!(collection = name, error, attempts, "no snapshot was made");
             }
+            retry_at.insert(name, now + RETRY_INTERVAL.min(schedule.every));
         }
     }
 }
@@ -153,7 +156,7 @@ fn delete_oldest(
     let is_complete = |name: &String| name == made || others.iter().any(|it| it.name == *name);
     let remains = listed
         .iter()
-        .filter(|name| time_of_name(name).is_some() && !is_complete(name));
+        .filter(|name| is_scheduled_name(name) && !is_complete(name));
     let old = others[..surplus].iter().map(|it| &it.name);
     for name in old.chain(remains) {
         // One that is being restored is deleted the next time.
@@ -172,13 +175,18 @@ fn scheduled_snapshots(
 ) -> Result<Vec<SnapshotInfo>, String> {
     let listed = snapshots.list_snapshots(Some(collection));
     let mut listed = listed.map_err(|error| format!("the snapshots cannot be listed: {error}"))?;
-    listed.retain(|it| time_of_name(&it.name).is_some());
+    listed.retain(|snapshot| is_scheduled_name(&snapshot.name));
     Ok(listed)
 }
 
 fn snapshot_name(time: SystemTime) -> String {
     let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
     format!("{PREFIX}{}", time.strftime(TIME_FORM))
+}
+
+/// Returns `true` for a name that the schedule gives, and whose snapshot it deletes in time. Nobody else may give one.
+pub(crate) fn is_scheduled_name(name: &str) -> bool {
+    time_of_name(name).is_some()
 }
 
 /// Returns the time in the name of a scheduled snapshot.
