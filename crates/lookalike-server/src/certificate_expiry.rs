@@ -11,7 +11,7 @@
 //!       notBefore, notAfter                            YYMMDDHHMMSSZ or YYYYMMDDHHMMSSZ
 //! ```
 //!
-//! It verifies nothing: clients do that, and the TLS library when it loads the certificate.
+//! It verifies nothing: clients do that, and `certificate_handshake` when the certificate is loaded.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;

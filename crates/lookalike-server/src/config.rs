@@ -67,7 +67,7 @@ pub struct ClientLimits {
     pub header_timeout: Duration,
     /// Longest time in which a body brings nothing, or a client reads nothing of its answer.
     pub body_timeout: Duration,
-    /// Longest time for open requests after a signal to stop.
+    /// Longest time for open requests after a signal to stop, and after the end of the access of their callers.
     pub drain: Duration,
     /// Bytes of disk space that stay free.
     pub headroom: u64,

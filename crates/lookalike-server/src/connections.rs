@@ -7,6 +7,9 @@
 //! `--connections` is reached, [`RESERVED_CONNECTIONS`] more answer probes only, so that a load balancer sees a
 //! busy service and not a dead one.
 //!
+//! A connection whose latest request has lost its access, because its key was removed or has expired, is closed
+//! after `--drain`. Until then the client can take its answer.
+//!
 //! A connection that ends before its request was read completely goes on reading for a while. If a socket is
 //! closed with unread bytes in it, the system resets the connection and discards what the client has not read
 //! yet, so a client that sends everything first would never see why it was refused.
@@ -44,10 +47,13 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::access::request_access::ConnectionAccess;
 use crate::api::body::{MAX_DROP_TIME, MAX_DROPPED_BYTES, MIN_BYTES_PER_SECOND};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::router::{UnfinishedBody, is_probe_path};
 use crate::certificate_expiry::earliest_expiry;
+use crate::certificate_handshake::{check_chain, try_handshake};
+use crate::condition_log::ConditionLog;
 use crate::error::{Result, with_context};
 use crate::limits::byte_budget::network_of;
 use crate::service::ServiceState;
@@ -142,6 +148,7 @@ pub(crate) async fn accept_until_stopped(
     let room = Arc::new(Semaphore::new(limits.connections));
     let reserve = Arc::new(Semaphore::new(RESERVED_CONNECTIONS));
     let addresses = Arc::new(AddressCounts::default());
+    let mut refusals = ConditionLog::default();
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = async {
@@ -179,7 +186,11 @@ pub(crate) async fn accept_until_stopped(
                 });
             }
             Err(error) => {
-                tracing::warn!(error = %error, "a connection was not accepted");
+                // Clients try again at once, so the refusals would fill the log.
+                let now = std::time::Instant::now();
+                if let Some(times) = refusals.count_failure("", &error.to_string(), now) {
+                    tracing::warn!(error = %error, times, "a connection was not accepted");
+                }
                 sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -252,9 +263,12 @@ impl ClientConnection {
             .max_buf_size(2 * limits.header + UNCOUNTED_HEAD_BYTES);
         let router = TowerToHyperService::new(self.router);
         let (address, is_reserved) = (self.address, self.is_reserved);
+        let access = ConnectionAccess::default();
+        let latest_access = access.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             let refused = is_reserved && !is_probe_path(request.uri().path());
             request.extensions_mut().insert(PeerAddress(address));
+            request.extensions_mut().insert(latest_access.clone());
             let unread = unread.clone();
             let request = request.map(|body| Body::new(WatchedBody::new(body, unread.clone())));
             let answer = router.call(request);
@@ -268,7 +282,10 @@ impl ClientConnection {
         });
         let connection = http.serve_connection(TokioIo::new(stream), service);
         let watched = self.watcher.watch(connection);
-        watched.await.map_err(io::Error::other)
+        tokio::select! {
+            served = watched => served.map_err(io::Error::other),
+            problem = access.wait_until_cut(limits.drain) => Err(io::Error::other(problem.detail)),
+        }
     }
 }
 
@@ -482,10 +499,11 @@ pub(crate) struct ServedCertificate {
     pub(crate) expiry: Option<i64>,
 }
 
-/// Reads a certificate and its key.
+/// Reads a certificate and its key, and makes a handshake with them.
 ///
 /// # Errors
-/// If a file cannot be read, or the two do not belong together.
+/// If a file cannot be read, the two do not belong together, or a client could not connect with them, for example
+/// because a further certificate of the chain is damaged.
 pub(crate) fn load_tls(
     (certificate, key): &(impl AsRef<Path>, impl AsRef<Path>),
 ) -> Result<ServedCertificate> {
@@ -496,14 +514,17 @@ pub(crate) fn load_tls(
         .map_err(with_context(&of_certificate))?
         .collect();
     let chain = chain.map_err(with_context(&of_certificate))?;
+    check_chain(&chain).map_err(with_context(&of_certificate))?;
     let expiry = earliest_expiry(&chain);
     let key = PrivateKeyDer::from_pem_file(key).map_err(with_context(of_key))?;
     let config = ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(with_context(&of_certificate))?;
+    let config = Arc::new(config);
+    try_handshake(&config).map_err(with_context(&of_certificate))?;
     Ok(ServedCertificate {
-        acceptor: TlsAcceptor::from(Arc::new(config)),
+        acceptor: TlsAcceptor::from(config),
         expiry,
     })
 }

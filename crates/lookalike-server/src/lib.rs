@@ -30,7 +30,9 @@
 mod access;
 mod api;
 mod certificate_expiry;
+mod certificate_handshake;
 mod collections;
+mod condition_log;
 mod config;
 mod connections;
 mod error;

@@ -3,18 +3,20 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::AccessKeys;
 use crate::connections::{self, ServedCertificate};
 use crate::error::{Result, bail};
 
-/// Keys and certificate in use, and the files that they come from. A reload replaces each as a whole;
-/// connections and requests that have begun keep what they began with.
+/// Keys and certificate in use, and the files that they come from. A reload replaces each as a whole. Connections
+/// keep the certificate that they began with. Requests that have begun end if the new keys do not permit them
+/// ([`RequestAccess`](crate::access::request_access::RequestAccess)).
 pub(crate) struct ReloadedFiles {
     key_file: Option<PathBuf>,
     tls_files: Option<(PathBuf, PathBuf)>,
-    keys: RwLock<Arc<AccessKeys>>,
+    keys: watch::Sender<Arc<AccessKeys>>,
     certificate: RwLock<Option<ServedCertificate>>,
 }
 
@@ -32,15 +34,19 @@ impl ReloadedFiles {
         Ok(Self {
             key_file,
             tls_files,
-            keys: RwLock::new(Arc::new(keys)),
+            keys: watch::Sender::new(Arc::new(keys)),
             certificate: RwLock::new(certificate),
         })
     }
 
     /// Returns the accepted keys.
     pub(crate) fn keys(&self) -> Arc<AccessKeys> {
-        // A value is replaced in one step, so a poisoned lock is still consistent.
-        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.keys.borrow())
+    }
+
+    /// Returns the accepted keys for requests that wait for their replacement.
+    pub(crate) fn subscribe_keys(&self) -> watch::Receiver<Arc<AccessKeys>> {
+        self.keys.subscribe()
     }
 
     /// Returns the certificate for new connections, if they are encrypted.
@@ -56,6 +62,7 @@ impl ReloadedFiles {
     }
 
     fn of_certificate<T>(&self, value: impl FnOnce(&ServedCertificate) -> T) -> Option<T> {
+        // A value is replaced in one step, so a poisoned lock is still consistent.
         let certificate = self.certificate.read();
         let certificate = certificate.unwrap_or_else(PoisonError::into_inner);
         certificate.as_ref().map(value)
@@ -93,7 +100,7 @@ impl ReloadedFiles {
             bail!("there are no keys");
         }
         let count = keys.key_count();
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+        self.keys.send_replace(Arc::new(keys));
         Ok(Some(count))
     }
 

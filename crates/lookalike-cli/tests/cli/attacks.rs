@@ -9,7 +9,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use socket2::{Domain, Socket, Type};
 
-use crate::service::{Connection, NDJSON, Reply, Service, document};
+use crate::service::{Connection, NDJSON, Reply, Service, document, wait_until};
 use crate::support::{Place, zstd};
 
 const INSERT: &str = "/v1/collections/a/documents";
@@ -420,6 +420,119 @@ fn slow_bodies_are_cut_off() {
             "{kind}: {}",
             reply.text()
         );
+    }
+}
+
+/// Writes a chunk of a request body.
+fn send_chunk(connection: &mut Connection, bytes: &[u8]) -> std::io::Result<()> {
+    let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+    chunk.extend_from_slice(bytes);
+    chunk.extend_from_slice(b"\r\n");
+    connection.send(&chunk)
+}
+
+/// A key that is removed inserts nothing over the requests that it has open, and reads nothing.
+#[test]
+fn revoked_keys_end_open_requests() {
+    let place = Place::new();
+    let service = service_with_keys(&place, "--drain 5s");
+    // More than the buffers of a connection hold.
+    for at in 0..32 {
+        let text = format!("word{at} ").repeat(100_000);
+        let inserted = insert(&service, &document(&format!("long-{at}"), &text));
+        assert_eq!(inserted.status, 200, "{}", inserted.text());
+    }
+    let head = |method: &str, path: &str, key: &str, kind: &str| {
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
+             Content-Type: {kind}\r\n"
+        )
+    };
+    let chunked = "Transfer-Encoding: chunked\r\n\r\n";
+    let mut bulk = service.connect();
+    bulk.send((head("POST", INSERT, WRITE, NDJSON) + chunked).as_bytes())
+        .unwrap();
+    let line = |at: usize| {
+        let document = document(&format!("line-{at}"), &format!("one of many lines, {at}"));
+        format!("{document}\n").into_bytes()
+    };
+    send_chunk(&mut bulk, &line(0)).unwrap();
+    let mut single = service.connect();
+    single
+        .send((head("POST", INSERT, WRITE, "application/json") + chunked).as_bytes())
+        .unwrap();
+    send_chunk(&mut single, b"{\"id\":\"single\",").unwrap();
+    let mut export = service.connect();
+    let path = "/v1/collections/a/export";
+    export
+        .send((head("GET", path, READ, "application/json") + "\r\n").as_bytes())
+        .unwrap();
+    let stored = |id: &str| {
+        let path = format!("{INSERT}/{id}");
+        send(&service, ADMIN, "GET", &path, &[], b"").status == 200
+    };
+    wait_until("the first line is stored", || stored("line-0"));
+    wait_until("the export has begun", || export.has_answer());
+    let digits = |key: &str| -> String {
+        let hash = Sha256::digest(key.as_bytes());
+        hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    place.write("keys", format!("admin sha256:{}\n", digits(ADMIN)));
+    service.signal("-HUP");
+    wait_until("the key is refused", || {
+        send(&service, WRITE, "GET", "/v1/collections", &[], b"").status == 401
+    });
+    // The service may have closed the connections by now.
+    let _ = send_chunk(&mut bulk, &line(1));
+    let _ = send_chunk(&mut single, b"\"text\":\"a text\"}");
+    let _ = single.send(b"0\r\n\r\n");
+    let answer = bulk.reply().unwrap();
+    let lines = answer.lines();
+    assert_eq!(lines.len(), 2, "{}", answer.text());
+    assert_eq!(lines[0]["id"], "line-0");
+    assert_eq!(lines[1]["problem"]["code"], "unauthenticated");
+    assert_eq!(single.reply().unwrap().problem().0, 401);
+    // The export breaks off, because its client has not taken all of it.
+    if let Ok(complete) = export.reply() {
+        let shown: String = complete.text().chars().take(300).collect();
+        panic!("{} bytes: {shown}", complete.body.len());
+    }
+    assert!(!stored("line-1") && !stored("single"));
+}
+
+/// A refusal repeats little of a value, however long the value is.
+#[test]
+fn long_values_are_repeated_shortly() {
+    let place = Place::new();
+    let service = service_with_keys(&place, "");
+    let long = "a".repeat(300_000);
+    let recipe = format!("name = \"x\"\nscheme = \"{long}\"\n");
+    let upload = format!(
+        "--x\r\nContent-Disposition: form-data; name=\"recipe\"\r\n\r\n{recipe}\r\n--x--\r\n"
+    );
+    let settings = |name: &str| json!({ name: long }).to_string();
+    let parts = "multipart/form-data; boundary=x";
+    let kind = "application/json";
+    for (method, path, kind, body) in [
+        ("PUT", "/v1/recipes/mine", parts, upload),
+        ("PUT", "/v1/collections/b", kind, settings("recipe")),
+        ("PUT", "/v1/collections/b", kind, settings("measure")),
+        ("PUT", "/v1/collections/b", kind, settings("window")),
+        ("PUT", "/v1/collections/b", kind, settings(&long)),
+        (
+            "PUT",
+            "/v1/collections/b",
+            kind,
+            json!({ "recipe": { "toml": recipe } }).to_string(),
+        ),
+        ("PUT", "/v1/aliases/b", kind, settings("collection")),
+        ("POST", "/v1/segment", kind, settings("recipe")),
+    ] {
+        let headers = [("Content-Type", kind)];
+        let refused = send(&service, ADMIN, method, path, &headers, body.as_bytes());
+        assert!((400..500).contains(&refused.status), "{method} {path}");
+        let shown: String = refused.text().chars().take(200).collect();
+        assert!(refused.body.len() < 8000, "{method} {path}: {shown}");
     }
 }
 

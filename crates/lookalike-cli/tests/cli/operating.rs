@@ -162,6 +162,31 @@ fn certificate_is_replaced_without_restart() {
     assert!(log.contains("the certificate was not read again"), "{log}");
 }
 
+/// A chain that no client could read is refused at the start, and replaces no certificate.
+#[test]
+fn damaged_chain_replaces_no_certificate() {
+    let place = Place::new();
+    let first = write_certificate(&place, 2090);
+    let service = Service::launch(&place, TLS_OPTIONS);
+    let answers = || {
+        let answer = service.try_get_encrypted(&first, "/livez");
+        answer.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 "))
+    };
+    assert!(answers());
+    let garbage = "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n";
+    place.write("cert.pem", place.read("cert.pem") + garbage);
+    service.signal("-HUP");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(answers());
+    let (_, log) = service.stop();
+    assert!(log.contains("the certificate was not read again"), "{log}");
+    assert!(log.contains("certificate 2 of 2"), "{log}");
+    place.refused(
+        &format!("serve --data other --listen 127.0.0.1:0 {TLS_OPTIONS}"),
+        &["the certificate cert.pem", "certificate 2 of 2"],
+    );
+}
+
 #[test]
 fn alias_switches_under_load() {
     let place = Place::new();
@@ -302,6 +327,63 @@ fn limited_key_reaches_collections_through_aliases() {
     }
     let listed = with_key(&service, READ, "GET", "/v1/aliases", "").json();
     assert_eq!(listed, json!({ "aliases": { "to-a": "a" } }));
+}
+
+/// An alias that has taken the name of a deleted collection gives no access to what that collection has left, and none
+/// to the name itself.
+#[test]
+fn limited_key_reaches_no_snapshots_through_aliases() {
+    let place = Place::new();
+    let limited = format!("{} collections=mine\n", line("admin", WRITE).trim_end());
+    place.write("keys", [limited, line("admin", ADMIN)].concat());
+    let service = Service::launch(&place, "--keys keys --snapshots copies");
+    while service.get("/readyz").status != 200 {}
+    let admin = |method: &str, path: &str, body: &str| {
+        let reply = with_key(&service, ADMIN, method, path, body);
+        assert!(reply.status < 300, "{method} {path}: {}", reply.text());
+        reply
+    };
+    admin("PUT", "/v1/collections/mine", "{}");
+    admin("PUT", "/v1/collections/gone", "{}");
+    admin(
+        "POST",
+        "/v1/collections/gone/snapshot",
+        "{\"name\":\"last\"}",
+    );
+    admin("DELETE", "/v1/collections/gone", "");
+    admin("PUT", "/v1/aliases/gone", "{\"collection\":\"mine\"}");
+    let tried = |method: &str, path: &str, body: &str| {
+        with_key(&service, WRITE, method, path, body).problem()
+    };
+    for (method, path, body) in [
+        ("DELETE", "/v1/snapshots/gone/last", ""),
+        (
+            "POST",
+            "/v1/collections/mine/restore",
+            "{\"snapshot\":\"last\",\"from\":\"gone\"}",
+        ),
+        (
+            "POST",
+            "/v1/collections/gone/restore",
+            "{\"snapshot\":\"last\"}",
+        ),
+        ("PUT", "/v1/collections/gone", "{}"),
+        ("PATCH", "/v1/collections/gone", "{}"),
+        ("DELETE", "/v1/collections/gone", ""),
+    ] {
+        let refused = (403, "forbidden".to_owned());
+        assert_eq!(tried(method, path, body), refused, "{method} {path}");
+    }
+    let listed = with_key(&service, WRITE, "GET", "/v1/snapshots", "").json();
+    assert_eq!(listed, json!({ "snapshots": [] }));
+    // What the alias stands for is within reach.
+    let stats = with_key(&service, WRITE, "GET", "/v1/collections/gone/stats", "");
+    assert_eq!(stats.status, 200);
+    let path = "/v1/collections/gone/snapshot";
+    let made = with_key(&service, WRITE, "POST", path, "{\"name\":\"first\"}");
+    assert_eq!(made.json()["collection"], "mine");
+    admin("DELETE", "/v1/snapshots/mine/first", "");
+    admin("DELETE", "/v1/snapshots/gone/last", "");
 }
 
 /// With many collections, a page of metrics has a few lines for each, and sums of the other figures.
@@ -501,6 +583,21 @@ fn snapshots_are_made_on_a_schedule() {
             .status,
         201
     );
+    // The schedule would delete a snapshot of such a name.
+    for (name, status) in [
+        ("auto-20200101t000000z", 422),
+        ("auto-20990101t000000z", 422),
+        ("auto-20261301t000000z", 201),
+    ] {
+        let made = service.post("/v1/collections/a/snapshot", &json!({ "name": name }));
+        assert_eq!(made.status, status, "{name}: {}", made.text());
+        if status == 422 {
+            assert_eq!(made.problem().1, "bad_name");
+            assert!(made.text().contains("use another name"), "{}", made.text());
+        }
+    }
+    let deleted = service.delete("/v1/snapshots/a/auto-20261301t000000z");
+    assert_eq!(deleted.status, 204);
     let automatic = || -> Vec<String> {
         let names = snapshots_of(&service, "a").into_iter();
         names.filter(|name| name.starts_with("auto-")).collect()

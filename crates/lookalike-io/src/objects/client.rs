@@ -2,7 +2,8 @@
 //!
 //! Credentials, region and endpoint come from the environment, under the names that the stores' own tools
 //! use (`AWS_…`, `GOOGLE_…`, `AZURE_…`). A missing credential is found out within seconds, because the
-//! addresses of cloud machines that would know one are asked twice only, unlike the store itself.
+//! addresses of cloud machines that would know one are asked twice only, unlike the store itself. The first
+//! answer of a store has a deadline, which includes its credentials ([`AnswerDeadline`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,6 +17,7 @@ use object_store::path::Path as Key;
 use object_store::{BackoffConfig, ClientOptions, Error as StoreError, ObjectStore, RetryConfig};
 use tokio::runtime::Runtime;
 
+use super::first_answer::AnswerDeadline;
 use super::url::{ObjectUrl, StoreKind};
 use crate::error::{Error, Result};
 
@@ -56,8 +58,11 @@ pub(super) fn runtime() -> &'static Runtime {
 ///
 /// # Errors
 /// If the environment configures the store wrongly or has no credentials for it, or if the key is one that
-/// no request can name.
-pub(super) fn open_store(url: &ObjectUrl) -> Result<(Arc<dyn ObjectStore>, Key)> {
+/// no request can name. Also if there are no credentials at the deadline.
+pub(super) fn open_store(
+    url: &ObjectUrl,
+    deadline: &AnswerDeadline,
+) -> Result<(Arc<dyn ObjectStore>, Key)> {
     static OPEN: OnceLock<Mutex<OpenStores>> = OnceLock::new();
     if url.kind == StoreKind::Https {
         return Ok((open_server(url)?, Key::default()));
@@ -77,13 +82,15 @@ pub(super) fn open_store(url: &ObjectUrl) -> Result<(Arc<dyn ObjectStore>, Key)>
         return Ok((Arc::clone(store), key));
     }
     install_cryptography();
-    let store = wait_for(async {
+    let opened = deadline.wait_for(async {
         match url.kind {
             StoreKind::S3 => open_s3(url).await,
             StoreKind::Google => open_google(url).await,
             StoreKind::Azure | StoreKind::Https => open_azure(url).await,
         }
-    })?;
+    });
+    let store = opened
+        .map_err(|cause| Error::input_error(format!("cannot open {}: {cause}", url.root)))??;
     open.insert(place, Arc::clone(&store));
     Ok((store, key))
 }

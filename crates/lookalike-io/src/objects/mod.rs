@@ -21,11 +21,16 @@
 //!
 //! # Limits
 //!
+//! A store that gives no answer within a minute is given up, with its credentials and all repetitions
+//! (`first_answer`).
+//!
 //! The module is there in every build, so that URLs are recognised. Without the Cargo feature
 //! `object-store` every URL is refused with a message that names it.
 
 #[cfg(feature = "object-store")]
 mod client;
+#[cfg(feature = "object-store")]
+mod first_answer;
 #[cfg(feature = "object-store")]
 mod listing;
 #[cfg(feature = "object-store")]

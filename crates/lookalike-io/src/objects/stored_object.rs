@@ -13,6 +13,7 @@ use object_store::{
 use tokio::task::JoinHandle;
 
 use super::client::{self, reason_of};
+use super::first_answer::AnswerDeadline;
 use super::object_stream::ObjectStream;
 use super::url::{ObjectUrl, StoreKind};
 use super::{ObjectFailure, PART_BYTES};
@@ -94,9 +95,9 @@ impl StoredObject {
     /// Asks for the object of a URL; `None` if there is none.
     ///
     /// # Errors
-    /// If the store cannot be opened or does not answer, or if access is denied.
-    pub(super) fn open_url(url: &ObjectUrl) -> Result<Option<Self>> {
-        let (store, key) = client::open_store(url)?;
+    /// If the store cannot be opened or does not answer until the deadline, or if access is denied.
+    pub(super) fn open_url(url: &ObjectUrl, deadline: &AnswerDeadline) -> Result<Option<Self>> {
+        let (store, key) = client::open_store(url, deadline)?;
         let object = Self {
             name: url.to_string(),
             store,
@@ -106,7 +107,7 @@ impl StoredObject {
             version: OnceLock::new(),
             ahead: Mutex::default(),
         };
-        let asked = client::wait_for(async {
+        let asked = deadline.wait_for(async {
             match url.kind {
                 StoreKind::Https => object.ask_server().await,
                 StoreKind::S3 | StoreKind::Google | StoreKind::Azure => {
@@ -115,6 +116,8 @@ impl StoredObject {
                 }
             }
         });
+        let asked =
+            asked.map_err(|cause| Error::input_error(format!("cannot open {url}: {cause}")))?;
         match asked {
             Ok((length, has_ranges)) => Ok(Some(Self {
                 length,

@@ -10,6 +10,7 @@ use object_store::path::Path as Key;
 use object_store::{MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, UploadPart};
 
 use super::client::{self, reason_of, wait_for};
+use super::first_answer::AnswerDeadline;
 use super::url::ObjectUrl;
 use crate::error::{Error, Result};
 
@@ -52,9 +53,11 @@ impl ObjectUpload {
         if url.is_prefix() {
             return Err(refused("it has no name: give a key after the last /"));
         }
-        let (store, key) = client::open_store(url)?;
-        let upload = wait_for(client::repeat_if_cut(|| store.put_multipart(&key)))
-            .map_err(|cause| refused(&reason_of(&cause)))?;
+        let deadline = AnswerDeadline::begin_wait();
+        let (store, key) = client::open_store(url, &deadline)?;
+        let begun = deadline.wait_for(client::repeat_if_cut(|| store.put_multipart(&key)));
+        let begun = begun.map_err(|cause| refused(&cause.to_string()))?;
+        let upload = begun.map_err(|cause| refused(&reason_of(&cause)))?;
         let before = wait_for(store.head(&key)).ok();
         Ok(Self(Arc::new(OpenUpload {
             name: url.to_string(),

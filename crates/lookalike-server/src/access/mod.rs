@@ -7,9 +7,11 @@
 
 pub(crate) mod host;
 mod key;
+pub(crate) mod request_access;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::{HeaderMap, header};
 use jiff::Timestamp;
@@ -132,13 +134,26 @@ impl AccessKeys {
         let Some(key) = bearer_token(headers) else {
             return ApiCaller::WithoutKey;
         };
-        let hash: [u8; 32] = Sha256::digest(key).into();
         let is_long = Choice::from(u8::from(key.len() >= MIN_KEY_BYTES));
-        let is_same = |known: &&Arc<AccessKey>| (known.hash.ct_eq(&hash) & is_long).into();
+        self.find_entries(&Sha256::digest(key).into(), is_long)
+    }
+
+    /// Identifies the caller of a request that has begun with other keys.
+    pub(crate) fn identify_again(&self, caller: &ApiCaller) -> ApiCaller {
+        match caller.first_entry() {
+            Some(entry) => self.find_entries(&entry.hash, Choice::from(1)),
+            None => caller.clone(),
+        }
+    }
+
+    /// Returns the caller with the entries of a hash; none of them is accepted if `is_accepted` is zero.
+    fn find_entries(&self, hash: &[u8; 32], is_accepted: Choice) -> ApiCaller {
+        let is_same = |known: &&Arc<AccessKey>| (known.hash.ct_eq(hash) & is_accepted).into();
         let entries: Vec<_> = self.known.iter().filter(is_same).map(Arc::clone).collect();
-        match entries.is_empty() {
-            true => ApiCaller::UnknownKey,
-            false => ApiCaller::Known(entries),
+        if entries.is_empty() {
+            ApiCaller::UnknownKey
+        } else {
+            ApiCaller::Known(entries)
         }
     }
 }
@@ -208,6 +223,16 @@ impl ApiCaller {
         self.first_entry().map(|entry| entry.name.as_str())
     }
 
+    /// Returns the time until the next entry of the caller's key expires, if one does.
+    fn time_to_expiry(&self, now: Timestamp) -> Option<Duration> {
+        let Self::Known(entries) = self else {
+            return None;
+        };
+        let times = entries.iter().filter_map(|entry| entry.expires);
+        let next = times.filter(|&time| time > now).min()?;
+        next.duration_since(now).try_into().ok()
+    }
+
     fn first_entry(&self) -> Option<&AccessKey> {
         match self {
             Self::Known(entries) => entries.first().map(Arc::as_ref),
@@ -266,11 +291,11 @@ fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    const LONG: &str = "0123456789abcdef";
-    const OTHER: &str = "fedcba9876543210";
+    pub(super) const LONG: &str = "0123456789abcdef";
+    pub(super) const OTHER: &str = "fedcba9876543210";
 
     /// Returns keys from lines of which each is a role, a key, and more attributes.
-    fn keys(lines: &[(&str, &str, &str)]) -> AccessKeys {
+    pub(super) fn keys(lines: &[(&str, &str, &str)]) -> AccessKeys {
         let mut keys = AccessKeys::default();
         for (role, key, more) in lines {
             let hash = Sha256::digest(key.as_bytes());
@@ -281,7 +306,7 @@ mod tests {
         keys
     }
 
-    fn caller(keys: &AccessKeys, key: &str) -> ApiCaller {
+    pub(super) fn caller(keys: &AccessKeys, key: &str) -> ApiCaller {
         let mut headers = HeaderMap::new();
         headers.insert(
             header::AUTHORIZATION,

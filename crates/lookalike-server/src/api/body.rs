@@ -2,15 +2,18 @@
 //!
 //! A compressed body is decompressed piece by piece, so memory does not depend on the size that a body
 //! claims, and other requests run between two pieces, also of bodies that arrive faster than they are
-//! read. Three limits protect the service:
+//! read. These limits protect the service:
 //!
 //! - A body that expands to more than [`MAX_EXPANSION`] times the bytes received is refused, because a small
 //!   request must not cost much time.
 //! - A body that brings less than 1 KiB in the time given is cut off.
+//! - A body is not read any further once the access of its caller has ended.
 //! - After a body has been refused, its remaining bytes are read and dropped for a while, because a client
 //!   that is still sending may not read the answer yet.
 
+use std::future::pending;
 use std::io::{self, BufRead, Read};
+use std::pin::Pin;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -22,6 +25,7 @@ use hyper::body::Body as _;
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::access::request_access::RequestAccess;
 use crate::api::problem::{ApiProblem, ProblemCode};
 
 /// Bytes that are decompressed at a time.
@@ -72,7 +76,12 @@ pub(crate) struct BodyReader {
     /// A frame that was read in advance by [`wait_for_begin`](Self::wait_for_begin); `Some(None)` at the
     /// end of the body.
     first: Option<Option<Bytes>>,
+    /// Ends when the caller may not make the call any more.
+    access_end: AccessEnd,
 }
+
+/// Wait for the end of an access, which returns the reason.
+type AccessEnd = Pin<Box<dyn Future<Output = ApiProblem> + Send>>;
 
 enum BodyDecoder {
     Plain,
@@ -110,7 +119,16 @@ impl BodyReader {
             deadline: None,
             brought: 0,
             first: None,
+            access_end: Box::pin(pending()),
         })
+    }
+
+    /// Sets the access with whose end reading fails.
+    pub(crate) fn with_access(self, access: RequestAccess) -> Self {
+        Self {
+            access_end: Box::pin(access.wait_until_ended()),
+            ..self
+        }
     }
 
     /// Checks the length that the request states.
@@ -144,7 +162,7 @@ impl BodyReader {
     /// this first read, and only if it has no answer by then.
     ///
     /// # Errors
-    /// If nothing arrives in time, or the body breaks off.
+    /// If nothing arrives in time, the body breaks off, or the access of the caller ends.
     pub(crate) async fn wait_for_begin(&mut self) -> Result<(), ApiProblem> {
         self.first = Some(self.next_frame().await?);
         self.stop_waiting();
@@ -168,7 +186,7 @@ impl BodyReader {
     /// again.
     ///
     /// # Errors
-    /// If the body is too large, too slow, or does not have its stated encoding.
+    /// If the body is too large, too slow, or does not have its stated encoding, or if the access of the caller ends.
     pub(crate) async fn next_piece(&mut self) -> Result<Option<Bytes>, ApiProblem> {
         loop {
             if self.over {
@@ -249,7 +267,15 @@ impl BodyReader {
                 self.brought = 0;
             }
             let deadline = self.deadline.unwrap_or_else(Instant::now);
-            let frame = timeout_at(deadline, self.body.frame()).await;
+            let frame = tokio::select! {
+                biased;
+                problem = &mut self.access_end => {
+                    // A completed future must not be polled again.
+                    self.access_end = Box::pin(std::future::ready(problem.clone()));
+                    return Err(problem);
+                }
+                frame = timeout_at(deadline, self.body.frame()) => frame,
+            };
             let frame = frame.map_err(|_| body_too_slow(self.patience))?;
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| {

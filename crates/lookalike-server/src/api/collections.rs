@@ -63,7 +63,10 @@ pub(crate) async fn get_collection(api_request: ApiRequest) -> ApiResult {
 
 /// Creates a collection.
 pub(crate) async fn create_collection(api_request: ApiRequest) -> ApiResult {
-    let (service, name) = (Arc::clone(&api_request.service), api_request.collection());
+    let (service, name) = (
+        Arc::clone(&api_request.service),
+        api_request.target_collection(),
+    );
     check_name(&name)?;
     let (body, _room) = responses::read_json_body(api_request, MAX_SETTINGS_BYTES).await?;
     in_background(move || {
@@ -86,7 +89,10 @@ pub(crate) async fn create_collection(api_request: ApiRequest) -> ApiResult {
 
 /// Changes the settings of a collection that can change.
 pub(crate) async fn change_collection(api_request: ApiRequest) -> ApiResult {
-    let (service, name) = (Arc::clone(&api_request.service), api_request.collection());
+    let (service, name) = (
+        Arc::clone(&api_request.service),
+        api_request.target_collection(),
+    );
     let (body, _room) = responses::read_json_body(api_request, MAX_SETTINGS_BYTES).await?;
     in_background(move || {
         let change = read_change(&body)?;
@@ -101,7 +107,10 @@ pub(crate) async fn change_collection(api_request: ApiRequest) -> ApiResult {
 
 /// Deletes a collection.
 pub(crate) async fn delete_collection(api_request: ApiRequest) -> ApiResult {
-    let (service, name) = (Arc::clone(&api_request.service), api_request.collection());
+    let (service, name) = (
+        Arc::clone(&api_request.service),
+        api_request.target_collection(),
+    );
     in_background(move || {
         service.collections.delete_collection(&name)?;
         Ok(responses::empty_response())

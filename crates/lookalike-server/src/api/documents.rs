@@ -143,6 +143,7 @@ async fn check_lines(mut api_request: ApiRequest, task: StreamTask) -> ApiResult
         held: Arc::clone(&api_request.service.held),
         timed: api_request.timed,
         client: api_request.client,
+        access: api_request.access,
         longest: limits.document as usize,
         patience: limits.body_timeout,
     };

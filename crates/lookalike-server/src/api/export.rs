@@ -14,6 +14,7 @@ use lookalike_store::DocumentExport;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::access::request_access::RequestAccess;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::in_background;
 use crate::api::router::{ApiRequest, ApiResult, TimedRequest, UnfinishedBody};
@@ -41,6 +42,7 @@ pub(crate) async fn export_documents(api_request: ApiRequest) -> ApiResult {
         held: Arc::clone(&api_request.service.held),
         turns: Arc::clone(&api_request.service.turns),
         client: api_request.client,
+        access: api_request.access.clone(),
         patience: api_request.service.config.limits.body_timeout,
     };
     let begun = in_background(move || {
@@ -131,6 +133,7 @@ struct ExportSink {
     held: Arc<ByteBudget>,
     turns: Arc<AnswerTurns>,
     client: ClientId,
+    access: RequestAccess,
     patience: Duration,
 }
 
@@ -145,7 +148,7 @@ impl ExportSink {
     /// Makes the next portion and queues it for the client. Returns `true` if the export goes on.
     ///
     /// # Errors
-    /// If the client has disconnected, the collection is being deleted, there is no budget for a long document in
+    /// If the client has disconnected, its access has ended, the collection is being deleted, there is no budget for a long document in
     /// time, or a file is damaged.
     async fn send_portion(
         &self,
@@ -184,6 +187,7 @@ impl ExportSink {
             biased;
             () = self.open.wait_until_closing() => Err(self.open.deleting_problem().into()),
             () = self.sender.closed() => Err(BrokenExport::ClientGone),
+            problem = self.access.clone().wait_until_ended() => Err(problem.into()),
             permit = permit => Ok(permit),
         }
     }

@@ -109,10 +109,13 @@ pub(crate) struct ProblemJson<'a> {
 }
 
 impl ApiProblem {
+    /// Creates a problem. A detail that repeats a long value of the request is shortened in its middle, because its
+    /// beginning names the place and its end says what to do.
     pub(crate) fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
         Self {
             code,
-            detail: detail.into(),
+            detail: shorten_middle(detail),
         }
     }
 
@@ -171,6 +174,25 @@ impl ApiProblem {
     }
 }
 
+/// Characters of the beginning and of the end of a detail that stay if it has more than both.
+const DETAIL_BEGINNING: usize = 1200;
+const DETAIL_END: usize = 600;
+
+/// Removes the middle of a detail that is too long.
+fn shorten_middle(detail: String) -> String {
+    // Few details are long, and none with fewer bytes has more characters.
+    if detail.len() <= DETAIL_BEGINNING + DETAIL_END {
+        return detail;
+    }
+    let characters = detail.chars().count();
+    if characters <= DETAIL_BEGINNING + DETAIL_END {
+        return detail;
+    }
+    let beginning = detail.chars().take(DETAIL_BEGINNING);
+    let end = detail.chars().skip(characters - DETAIL_END);
+    beginning.chain(['…']).chain(end).collect()
+}
+
 /// Returns as much of a text as a message shows.
 pub(crate) fn shorten_text(text: &str) -> String {
     text.chars().take(60).collect()
@@ -195,6 +217,21 @@ impl From<Error> for ApiProblem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_details_lose_their_middle() {
+        for sign in ["a", "质"] {
+            let longest = sign.repeat(DETAIL_BEGINNING + DETAIL_END);
+            let kept = ApiProblem::new(ProblemCode::BadRequest, longest.clone());
+            assert_eq!(kept.detail, longest);
+            let cut = ApiProblem::new(ProblemCode::BadRequest, format!("the {longest}: give"));
+            assert_eq!(
+                cut.detail.chars().count(),
+                DETAIL_BEGINNING + 1 + DETAIL_END
+            );
+            assert!(cut.detail.starts_with("the ") && cut.detail.ends_with(": give"));
+        }
+    }
 
     #[test]
     fn problem_codes_are_unique() {

@@ -21,6 +21,7 @@ use super::{
     aliases, collections, documents, export, extraction, health, listing, recipes, snapshots, texts,
 };
 use crate::access::host::check_host;
+use crate::access::request_access::{ConnectionAccess, RequestAccess};
 use crate::access::{AccessRole, AccessScope, ApiCaller};
 use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
@@ -95,6 +96,16 @@ const FOR_LIMITED_KEYS: [&str; 11] = [
     "extract",
     "fingerprint",
     "segment",
+];
+
+/// Names of the calls that act on the name in their path itself, and never on the collection that it is an alias of.
+/// Such a name may be that of a collection that does not exist yet, or that exists no more and has left snapshots.
+const BY_OWN_NAME: [&str; 5] = [
+    "put_collection",
+    "patch_collection",
+    "delete_collection",
+    "restore",
+    "delete_snapshot",
 ];
 
 /// A variable part of a path, and its value.
@@ -305,7 +316,9 @@ pub(crate) struct ApiRequest {
     pub(crate) timed: TimedRequest,
     pub(crate) client: ClientId,
     pub(crate) caller: ApiCaller,
-    /// Name of the collection that the path meant when the request began, which an alias may have meant.
+    /// Permission of the caller, which can end while the request is open.
+    pub(crate) access: RequestAccess,
+    /// Name of the collection that the call acts on, by which its access was decided.
     target: Option<String>,
     path: Vec<(String, String)>,
     pub(crate) query: Option<String>,
@@ -329,16 +342,13 @@ impl ApiRequest {
     pub(crate) fn read_body(&mut self, most: u64) -> Result<BodyReader, ApiProblem> {
         let body = std::mem::take(&mut self.body);
         let patience = self.service.config.limits.body_timeout;
-        BodyReader::new(&self.headers, body, most, patience)
+        let reader = BodyReader::new(&self.headers, body, most, patience)?;
+        Ok(reader.with_access(self.access.clone()))
     }
 
-    /// Returns the name of the collection as the path has it, which may be an alias.
-    pub(crate) fn collection(&self) -> String {
-        self.path_part("collection")
-    }
-
-    /// Returns the name of the collection that the path meant when the request began. An alias that is switched
-    /// meanwhile changes neither the collection nor the rights of the caller.
+    /// Returns the name of the collection that the call acts on. It is the name by which access was decided when
+    /// the request began: an alias that is switched meanwhile changes neither the collection nor the rights of
+    /// the caller.
     pub(crate) fn target_collection(&self) -> String {
         self.target.clone().unwrap_or_default()
     }
@@ -492,7 +502,7 @@ async fn answer_call(
     let call = &CALLS[at];
     let admitted = path.and_then(|path| admit_request(call, &timed, caller, path, (parts, body)));
     let answered = match admitted {
-        Ok(api_request) => (call.answer)(api_request).await,
+        Ok(api_request) => answer_while_permitted(call, api_request).await,
         Err(problem) => Err(problem),
     };
     let response = answered.unwrap_or_else(|problem| problem.to_response());
@@ -500,6 +510,21 @@ async fn answer_call(
         timed.count_request(response.status().as_u16());
     }
     response
+}
+
+/// Answers a request. A call that only reads ends with the access of its caller. One that changes something is
+/// completed, because its answer says what was changed, but no more of its body is read.
+async fn answer_while_permitted(call: &ApiCall, api_request: ApiRequest) -> ApiResult {
+    let access = api_request.access.clone();
+    let answer = (call.answer)(api_request);
+    if call.role != AccessRole::Read {
+        return answer.await;
+    }
+    tokio::select! {
+        biased;
+        answered = answer => answered,
+        problem = access.wait_until_ended() => Err(problem),
+    }
 }
 
 /// Returns the names and values of the variable parts of a path.
@@ -537,9 +562,21 @@ fn admit_request(
         check_host(&parts.headers, &parts.uri)?;
     }
     let given = find_parameter(&path, "collection");
-    let target = given.map(|name| service.collections.resolve_name(name));
+    let target = given.map(|name| {
+        if BY_OWN_NAME.contains(&call.name) {
+            name.to_owned()
+        } else {
+            service.collections.resolve_name(name)
+        }
+    });
     let names: Vec<_> = given.into_iter().chain(target.as_deref()).collect();
-    caller.check_access(call.role, call.access_scope(&names))?;
+    let scope = call.access_scope(&names);
+    caller.check_access(call.role, scope)?;
+    let keys = service.reloaded.subscribe_keys();
+    let access = RequestAccess::new(caller.clone(), call.role, scope, keys);
+    if let Some(connection) = parts.extensions.get::<ConnectionAccess>() {
+        connection.set_latest(access.clone());
+    }
     let client = caller.client_id();
     let client = client.unwrap_or_else(|| ClientId::from_address(timed.record.client));
     if !is_probe_path(call.path) && !service.rate.take_token(client, timed.started) {
@@ -556,6 +593,7 @@ fn admit_request(
         timed: timed.clone(),
         client,
         caller,
+        access,
         target,
         path,
         query: parts.uri.query().map(str::to_owned),

@@ -17,6 +17,7 @@ use crate::collections::check_name;
 use crate::collections::open_collection::OpenCollection;
 use crate::json::JsonFields;
 use crate::service::ServiceState;
+use crate::snapshots::schedule::is_scheduled_name;
 use crate::snapshots::{SnapshotInfo, SnapshotRefusal, SnapshotStore};
 
 /// Largest body, in bytes, of a request.
@@ -55,12 +56,25 @@ pub(crate) async fn make_snapshot(api_request: ApiRequest) -> ApiResult {
         let name: String = fields.need_field("name")?;
         fields.refuse_rest()?;
         check_name(&name)?;
+        refuse_scheduled_name(&name)?;
         let open = service.collections.open_collection(&collection)?;
         copy_collection(&open, snapshot_store(&service)?, &name)?;
         let body = json!({ "collection": open.name, "name": name });
         Ok(responses::json_response(StatusCode::CREATED, &body))
     })
     .await
+}
+
+/// Refuses a name that the schedule gives, because the schedule would delete the snapshot.
+fn refuse_scheduled_name(name: &str) -> Result<(), ApiProblem> {
+    if !is_scheduled_name(name) {
+        return Ok(());
+    }
+    let detail = format!(
+        "the name '{name}' is one that --snapshot-every gives, and the schedule would delete the snapshot: use \
+         another name"
+    );
+    Err(ApiProblem::new(ProblemCode::BadName, detail))
 }
 
 /// Copies an open collection to a new snapshot.
@@ -101,7 +115,10 @@ pub(crate) async fn list_snapshots(api_request: ApiRequest) -> ApiResult {
 
 /// Deletes a snapshot.
 pub(crate) async fn delete_snapshot(api_request: ApiRequest) -> ApiResult {
-    let (collection, name) = (api_request.collection(), api_request.path_part("snapshot"));
+    let (collection, name) = (
+        api_request.target_collection(),
+        api_request.path_part("snapshot"),
+    );
     check_name(&collection)?;
     check_name(&name)?;
     in_background(move || {
@@ -120,7 +137,10 @@ pub(crate) async fn delete_snapshot(api_request: ApiRequest) -> ApiResult {
 
 /// Creates a collection from a snapshot, of this or another collection.
 pub(crate) async fn restore_snapshot(api_request: ApiRequest) -> ApiResult {
-    let (service, collection) = (Arc::clone(&api_request.service), api_request.collection());
+    let (service, collection) = (
+        Arc::clone(&api_request.service),
+        api_request.target_collection(),
+    );
     let caller = api_request.caller.clone();
     check_name(&collection)?;
     snapshot_store(&service)?;

@@ -1,12 +1,12 @@
 //! Background maintenance of collections: compaction, and expiry by the wall clock.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use lookalike_store::MaintenancePace;
 
 use crate::collections::open_collection::OpenCollection;
+use crate::condition_log::ConditionLog;
 use crate::service::ServiceState;
 
 /// Interval between checks whether work is due.
@@ -23,27 +23,34 @@ pub(crate) fn start_thread(service: &Arc<ServiceState>) -> std::io::Result<()> {
 }
 
 fn run_maintenance(service: &Weak<ServiceState>) {
-    // The last error of each collection, kept so that a repeated error is logged once.
-    let mut told = BTreeMap::new();
+    let mut refused_collections = ConditionLog::default();
     loop {
         std::thread::sleep(CHECK_INTERVAL);
         let Some(service) = service.upgrade() else {
             return;
         };
-        for name in service.collections.open_names() {
+        let names = service.collections.open_names();
+        refused_collections.retain_subjects(&names);
+        for name in names {
             // One collection at a time, because a deletion waits for what uses the collection.
             if let Ok(open) = service.collections.open_collection(&name) {
                 let refused = maintain_collection(&open);
-                if refused.is_some() && told.get(&name) != refused.as_ref() {
-                    let error = refused.as_deref().unwrap_or_default();
-                    tracing::warn!(collection = name, error, "cannot be compacted");
-                }
-                match refused {
-                    Some(why) => drop(told.insert(name, why)),
-                    None => drop(told.remove(&name)),
-                }
+                log_result(&mut refused_collections, &name, refused.as_deref());
             }
         }
+    }
+}
+
+/// Logs that a collection cannot be maintained: when that begins, rarely while it lasts, and when it ends.
+fn log_result(log: &mut ConditionLog, collection: &str, refused: Option<&str>) {
+    let Some(error) = refused else {
+        if let Some(attempts) = log.end_condition(collection) {
+            tracing::info!(collection, attempts, "can be compacted again");
+        }
+        return;
+    };
+    if let Some(attempts) = log.count_failure(collection, error, Instant::now()) {
+        tracing::warn!(collection, error, attempts, "cannot be compacted");
     }
 }
 

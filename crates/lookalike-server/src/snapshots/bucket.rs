@@ -1,18 +1,26 @@
 //! A prefix of an object store as a [`Disk`], whose files are written once and then read.
+//!
+//! The client repeats a request that has no answer for minutes. The first answer of the store, with its credentials,
+//! has a deadline, so that a store that cannot be reached is an error and not a wait.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use lookalike_store::{Disk, DiskFile};
 use object_store::path::Path as Key;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use crate::error::{Result, with_context};
 
 /// Bytes per request. Object stores accept parts of 5 MiB or more.
 const PART_BYTES: usize = 8 << 20;
+
+/// Longest time to the first answer of a store.
+const FIRST_ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// A prefix of an object store.
 #[derive(Debug, Clone)]
@@ -20,6 +28,9 @@ pub(crate) struct ObjectBucket {
     store: Arc<dyn ObjectStore>,
     prefix: Key,
     runtime: Handle,
+    first_answer_limit: Duration,
+    /// `true` once the store has answered a request.
+    is_answered: Arc<AtomicBool>,
 }
 
 impl ObjectBucket {
@@ -28,17 +39,28 @@ impl ObjectBucket {
     /// # Errors
     /// If the URL is not that of a known store, or the environment configures the store wrongly.
     pub(crate) fn open_url(url: &str, runtime: Handle) -> Result<Self> {
+        Self::open_with(url, std::env::vars(), runtime)
+    }
+
+    /// Opens the prefix that a URL names, with the options of the store instead of the environment.
+    fn open_with(
+        url: &str,
+        options: impl IntoIterator<Item = (String, String)>,
+        runtime: Handle,
+    ) -> Result<Self> {
         // Without an installed provider the client cannot use TLS.
         let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
         let what = format!("'{url}' is not a URL of an object store");
         let parsed = url.parse().map_err(with_context(&what))?;
         let _entered = runtime.enter();
-        let opened = object_store::parse_url_opts(&parsed, std::env::vars());
+        let opened = object_store::parse_url_opts(&parsed, options);
         let (store, prefix) = opened.map_err(with_context(&what))?;
         Ok(Self {
             store: store.into(),
             prefix,
             runtime,
+            first_answer_limit: FIRST_ANSWER_LIMIT,
+            is_answered: Arc::default(),
         })
     }
 
@@ -74,7 +96,25 @@ impl ObjectBucket {
     }
 
     fn wait_for<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
-        self.runtime.block_on(request).map_err(io::Error::from)
+        if self.is_answered.load(Ordering::Relaxed) {
+            return self.runtime.block_on(request).map_err(io::Error::from);
+        }
+        let limit = self.first_answer_limit;
+        let answered = self
+            .runtime
+            .block_on(async { timeout(limit, request).await });
+        let answered = answered.map_err(|_| {
+            let seconds = limit.as_secs_f64();
+            let message = format!(
+                "the object store gave no answer in {seconds} s, the limit: check the network, the endpoint and \
+                 where the credentials come from"
+            );
+            io::Error::new(io::ErrorKind::TimedOut, message)
+        })?;
+        if answered.is_ok() {
+            self.is_answered.store(true, Ordering::Relaxed);
+        }
+        answered.map_err(io::Error::from)
     }
 }
 
@@ -272,6 +312,41 @@ mod tests {
     use tokio::runtime::Runtime;
 
     use super::*;
+
+    #[test]
+    fn silent_store_is_given_up_at_the_deadline() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            // Connections stay open as long as they are kept.
+            let _open: Vec<_> = listener.incoming().collect();
+        });
+        let runtime = Runtime::new().unwrap();
+        let endpoint = format!("http://{address}");
+        let keys = [("aws_access_key_id", "a"), ("aws_secret_access_key", "b")];
+        let with_keys = [("aws_endpoint", &*endpoint), ("aws_allow_http", "true")];
+        let with_keys = [keys, with_keys].concat();
+        let with_metadata = vec![("aws_metadata_endpoint", &*endpoint)];
+        for options in [with_keys, with_metadata] {
+            let options = options
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let handle = runtime.handle().clone();
+            let bucket = ObjectBucket::open_with("s3://bucket/prefix", options, handle).unwrap();
+            let bucket = ObjectBucket {
+                first_answer_limit: Duration::from_millis(200),
+                ..bucket
+            };
+            for refused in [
+                bucket.folder_names().err(),
+                bucket.below_prefix("a").file_names().err(),
+                bucket.open_file("a").err(),
+            ] {
+                let message = refused.unwrap().to_string();
+                assert!(message.contains("no answer in 0.2 s"), "{message}");
+            }
+        }
+    }
 
     /// Empty files, short files and files of several parts are read as they were written.
     #[test]

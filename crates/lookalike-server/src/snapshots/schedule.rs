@@ -1,7 +1,9 @@
 //! Snapshots at regular intervals.
 //!
 //! Such a snapshot is named `auto-` and its time in UTC. Only snapshots with such names are ever deleted by the
-//! schedule, and only after a newer one is complete.
+//! schedule, and only after a newer one is complete. The call that makes a snapshot on request refuses such names, so
+//! that the name alone says who made a snapshot. A mark in the snapshot would not say it of those that earlier
+//! versions made.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -12,6 +14,7 @@ use jiff::Timestamp;
 use super::{SnapshotInfo, SnapshotStore};
 use crate::api::snapshots::copy_collection;
 use crate::collections::open_collection::OpenCollection;
+use crate::condition_log::ConditionLog;
 use crate::service::ServiceState;
 
 /// Prefix of the names of scheduled snapshots.
@@ -53,6 +56,7 @@ pub(crate) fn start_thread(
 fn run_schedule(service: &Weak<ServiceState>, schedule: SnapshotSchedule) {
     // The time of the next attempt for collections whose last one failed.
     let mut retry_at: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut failed_collections = ConditionLog::default();
     loop {
         std::thread::sleep(CHECK_INTERVAL);
         let Some(service) = service.upgrade() else {
@@ -61,7 +65,9 @@ fn run_schedule(service: &Weak<ServiceState>, schedule: SnapshotSchedule) {
         let Some(snapshots) = &service.snapshots else {
             return;
         };
-        for name in service.collections.open_names() {
+        let names = service.collections.open_names();
+        failed_collections.retain_subjects(&names);
+        for name in names {
             if retry_at
                 .get(&name)
                 .is_some_and(|&time| Instant::now() < time)
@@ -73,11 +79,18 @@ fn run_schedule(service: &Weak<ServiceState>, schedule: SnapshotSchedule) {
                 continue;
             };
             retry_at.remove(&name);
-            if let Err(error) = make_if_due(&open, snapshots, schedule) {
-                service.metrics.count_failed_snapshot();
-                tracing::error!(collection = name, error, "no snapshot was made");
-                retry_at.insert(name, Instant::now() + RETRY_INTERVAL.min(schedule.every));
+            let Err(error) = make_if_due(&open, snapshots, schedule) else {
+                if let Some(attempts) = failed_collections.end_condition(&name) {
+                    tracing::info!(collection = name, attempts, "snapshots are made again");
+                }
+                continue;
+            };
+            service.metrics.count_failed_snapshot();
+            let now = Instant::now();
+            if let Some(attempts) = failed_collections.count_failure(&name, &error, now) {
+                tracing::error!(collection = name, error, attempts, "no snapshot was made");
             }
+            retry_at.insert(name, now + RETRY_INTERVAL.min(schedule.every));
         }
     }
 }
@@ -143,7 +156,7 @@ fn delete_oldest(
     let is_complete = |name: &String| name == made || others.iter().any(|it| it.name == *name);
     let remains = listed
         .iter()
-        .filter(|name| time_of_name(name).is_some() && !is_complete(name));
+        .filter(|name| is_scheduled_name(name) && !is_complete(name));
     let old = others[..surplus].iter().map(|it| &it.name);
     for name in old.chain(remains) {
         // One that is being restored is deleted the next time.
@@ -162,13 +175,18 @@ fn scheduled_snapshots(
 ) -> Result<Vec<SnapshotInfo>, String> {
     let listed = snapshots.list_snapshots(Some(collection));
     let mut listed = listed.map_err(|error| format!("the snapshots cannot be listed: {error}"))?;
-    listed.retain(|it| time_of_name(&it.name).is_some());
+    listed.retain(|snapshot| is_scheduled_name(&snapshot.name));
     Ok(listed)
 }
 
 fn snapshot_name(time: SystemTime) -> String {
     let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
     format!("{PREFIX}{}", time.strftime(TIME_FORM))
+}
+
+/// Returns `true` for a name that the schedule gives, and whose snapshot it deletes in time. Nobody else may give one.
+pub(crate) fn is_scheduled_name(name: &str) -> bool {
+    time_of_name(name).is_some()
 }
 
 /// Returns the time in the name of a scheduled snapshot.

@@ -37,6 +37,7 @@ use tokio::time::timeout;
 use self::line_portion::LinePortion;
 use self::line_source::LineSource;
 
+use crate::access::request_access::RequestAccess;
 use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::in_background;
@@ -71,6 +72,7 @@ pub(crate) struct DocumentStream {
     /// Budget, in bytes, for answers that the whole service holds.
     pub(crate) held: Arc<ByteBudget>,
     pub(crate) client: ClientId,
+    pub(crate) access: RequestAccess,
     /// Longest line, in bytes.
     pub(crate) longest: usize,
     /// Longest wait for budget, and for the client to take answers.
@@ -108,6 +110,7 @@ impl DocumentStream {
             timed,
             queue,
             client,
+            access,
             longest,
             patience,
             ..
@@ -119,7 +122,7 @@ impl DocumentStream {
         let reading = source.read_portions(&open, portions, &out);
         let sender = out.sender.clone();
         let preparing = prepare_portions(&open, task, sender, to_prepare, prepared);
-        let admitting = admit_portions(&open, to_admit, admitted);
+        let admitting = admit_portions(&open, access, to_admit, admitted);
         let answering = answer_portions(&open, to_answer, &out);
         let (broken, (), (), ()) = tokio::join!(reading, preparing, admitting, answering);
         drop(open);
@@ -262,12 +265,22 @@ fn each_in_order<T>(
 
 async fn admit_portions(
     open: &Arc<OpenCollection>,
+    mut access: RequestAccess,
     mut ready: mpsc::Receiver<PipelineStep>,
     admitted: mpsc::Sender<PipelineStep>,
 ) {
     while let Some(PipelineStep { portion, documents }) = ready.recv().await {
-        let open = Arc::clone(open);
-        let documents = in_background(move || documents.admit_prepared(&open)).await;
+        // The body is not read any further by now, but earlier portions may have waited for their turn.
+        let documents = match access.check_now() {
+            Ok(()) => {
+                let open = Arc::clone(open);
+                in_background(move || documents.admit_prepared(&open)).await
+            }
+            Err(problem) => {
+                let refuse = |_| Err(problem.clone().into());
+                PortionState::Answered(portion.lines.iter().map(refuse).collect())
+            }
+        };
         let step = PipelineStep { portion, documents };
         if admitted.send(step).await.is_err() {
             return;
