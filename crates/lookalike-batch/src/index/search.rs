@@ -4,6 +4,7 @@
 //! Results are written in input order. The queries of a block are searched in batches, which become smaller
 //! if queries have many matches, so that memory stays bounded.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -19,7 +20,7 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{
     OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output,
 };
-use lookalike_io::source::{BadRow, InputSet};
+use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch};
 use serde::Serialize;
 
 use crate::index::build_space::BuildSpace;
@@ -32,7 +33,6 @@ use crate::index::{IndexEntries, IndexReadOptions, by_width, directory};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::ordered_pipeline::{EmitPart, blocks_in_order};
 use crate::run::reading::rejected_rows::{BadRows, RejectedRows};
-use crate::run::reading::row_analysis::id_text;
 use crate::run::reading::row_analysis::{analyze_row, make_bad_row};
 use crate::threads::run_in_pool;
 
@@ -347,39 +347,94 @@ impl<C> SearchWorker<C> {
 
 struct BlockSearcher<'a, C> {
     opened: &'a OpenIndex<C>,
+    inputs: &'a InputSet,
     settings: &'a SearchSettings,
     search: SearchLimits,
-    matcher: Option<IndexMatcher>,
-    /// Compares candidates that are found by distance or blocks.
-    verifier: Option<(TextAnalyzer, DocumentComparer)>,
+    fingerprinter: RowFingerprinter,
+    matcher: Option<&'a IndexMatcher>,
+    verifier: Option<CandidateVerifier>,
     template: TableRows,
 }
 
 fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> {
     let started = Instant::now();
+    let inputs = open_queries(job)?;
+    job.progress.begin_stage(RunStage::Open, None);
+    let opened = open_whole_index::<C>(job.index_path)?;
+    let search = PlannedSearch::plan_search(job, &opened)?;
+    let opening_seconds = started.elapsed().as_secs_f64();
+    let (output, rejected) = job.outputs;
+    let rejected = RejectedRows::create_output(rejected)?;
+    let mut table = create_match_table(output, job.settings, &inputs)?;
+    let searcher = BlockSearcher::new(job, &opened, &search, &inputs, table.new_rows())?;
+    let bad_rows = BadRows {
+        inputs: &inputs,
+        rejected: &rejected,
+        strict: job.reading.strict,
+        progress: job.progress,
+        tally: Mutex::default(),
+    };
+    let mut counts = SearchCounts::default();
+    blocks_in_order(
+        &inputs,
+        job.progress,
+        |block, parse, worker: &mut SearchWorker<C>, emit| {
+            let mut found = searcher.read_queries(block, parse, worker)?;
+            searcher.search_block(worker, &mut found, emit)?;
+            Ok(found)
+        },
+        |found: SearchedBlock| {
+            bad_rows.report_rows(&found.bad, found.counts.queries)?;
+            counts.add_counts(found.counts);
+            table.append_rows(found.rows)
+        },
+    )?;
+    bad_rows.refuse_useless()?;
+    table.finish_table()?;
     let settings = job.settings;
+    let compared = settings.check.filter(TextCheck::compares_texts);
+    let recipe = opened.recipe.as_ref();
+    let by_distance = settings.candidates == SearchCandidates::Distance;
+    Ok(SearchSummary {
+        queries: counts.queries,
+        unfingerprinted: counts.unfingerprinted,
+        empty: counts.without,
+        matched: counts.matched,
+        matches: counts.matches,
+        truncated: counts.truncated,
+        rejected: rejected.finish_output()?,
+        bytes: counts.bytes,
+        seconds: 0.0,
+        opening_seconds,
+        fingerprints: opened.manifest.count_live_rows(),
+        distance: by_distance.then_some(search.distance.get()),
+        threshold: compared.map(|check| check.threshold.get()),
+        measure: compared.map(|check| check.measure.name()),
+        candidates: describe_candidates(settings.candidates, search.plan.as_ref(), search.distance),
+        recipe: recipe.map(|recipe| recipe.name.clone()),
+        recipe_id: recipe.map(|recipe| recipe.recipe_id().to_string()),
+    })
+}
+
+/// Opens the inputs with the queries, and checks the outputs.
+fn open_queries(job: &SearchJob<'_>) -> Result<InputSet> {
     let IndexReadOptions {
         entries, options, ..
     } = job.reading;
     let (output, rejected) = job.outputs;
-    for output in [Some(output), rejected].into_iter().flatten() {
-        refuse_index(output, job.index_path)?;
-    }
-    let again = rejected.is_some();
-    let inputs = InputSet::open_paths(job.inputs, &entries.read_options(options, again)?)?;
-    for output in [Some(output), rejected].into_iter().flatten() {
-        check_output(output, &inputs)?;
-    }
-    job.progress.begin_stage(RunStage::Open, None);
-    let opened = open_whole_index::<C>(job.index_path)?;
-    let distance = opened.check_job(job)?;
-    let plan = opened.match_plan(settings, distance)?;
-    let by_plan = settings.candidates == SearchCandidates::Plan;
-    let matcher = opened.open_matcher(job.index_path, plan.as_ref().filter(|_| by_plan))?;
-    let opening = started.elapsed().as_secs_f64();
-    let id = &options.fields.id;
-    let recipe = opened.recipe.as_ref();
-    let fingerprinter = RowFingerprinter::new(entries, recipe, opened.manifest.bits, id)?;
+    let outputs = || [Some(output), rejected].into_iter().flatten();
+    outputs().try_for_each(|output| refuse_index(output, job.index_path))?;
+    let read_options = entries.read_options(options, rejected.is_some())?;
+    let inputs = InputSet::open_paths(job.inputs, &read_options)?;
+    outputs().try_for_each(|output| check_output(output, &inputs))?;
+    Ok(inputs)
+}
+
+fn create_match_table(
+    output: &OutputTarget,
+    settings: &SearchSettings,
+    inputs: &InputSet,
+) -> Result<TableWriter> {
     let columns = [
         TableColumn::Text("query"),
         TableColumn::Text("match"),
@@ -393,137 +448,47 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
         Some(_) => &columns[..],
         None => &columns[..3],
     };
-    let rejected = RejectedRows::create_output(rejected)?;
-    let bad_rows = BadRows {
-        inputs: &inputs,
-        rejected: &rejected,
-        strict: job.reading.strict,
-        progress: job.progress,
-        tally: Mutex::default(),
-    };
-    let mut table = TableWriter::create_table(output, columns, Some(&inputs))?;
-    let searcher = BlockSearcher {
-        opened: &opened,
-        settings,
-        search: SearchLimits {
-            distance: match settings.candidates {
-                SearchCandidates::Distance => Some(distance),
-                SearchCandidates::Blocks | SearchCandidates::Plan => None,
-            },
-            limit: usize::MAX,
-        },
-        matcher,
-        verifier: recipe
-            .zip(plan.as_ref().filter(|_| !by_plan))
-            .map(|(recipe, plan)| {
-                let comparer = DocumentComparer::new(recipe, plan);
-                let analyzer = TextAnalyzer::new(recipe).with_extras(comparer.required_extras());
-                (analyzer, comparer)
-            }),
-        template: table.new_rows(),
-    };
-    let mut counts = SearchCounts::default();
-    blocks_in_order(
-        &inputs,
-        job.progress,
-        |block, parse, worker: &mut SearchWorker<C>, emit| {
-            let mut made = searcher.new_block_result();
-            worker.clear_queries();
-            inputs.parse_block(block, parse, &mut |row| {
-                let row = match row {
-                    Ok(row) => row,
-                    Err(bad) => {
-                        made.counts.bytes += u64::from(bad.place.byte_length());
-                        made.bad.push(bad);
-                        return Ok(());
-                    }
-                };
-                made.counts.bytes += u64::from(row.place.byte_length());
-                let documents = &mut worker.documents;
-                let mut prepare = |analysis: &TextAnalysis<'_>| {
-                    if let Some(matcher) = searcher.matcher.as_ref().filter(|it| !it.needs_texts())
-                    {
-                        documents.push(matcher.query_comparer().prepare_document(analysis));
-                    }
-                };
-                match fingerprinter.make_row(&inputs, &row, &mut worker.scratch, &mut prepare) {
-                    Err(reason) => made.bad.push(make_bad_row(&inputs, &row, reason)),
-                    Ok(None) => {}
-                    Ok(Some(item)) => {
-                        made.counts.queries += 1;
-                        let code = match item.print {
-                            RowPrint::Nothing => {
-                                made.counts.without += 1;
-                                return Ok(());
-                            }
-                            RowPrint::Code(fingerprint) => fingerprint,
-                            RowPrint::Text { key, code } => {
-                                made.counts.unfingerprinted += 1;
-                                worker
-                                    .unfingerprinted
-                                    .push((worker.codes.len() as u32, key));
-                                code
-                            }
-                        };
-                        worker.codes.push(C::narrow_from(code));
-                        match item.id {
-                            Some(id) => worker.ids.push_str(id),
-                            None => {
-                                let row = lookalike_io::source::InputRow { id: None, ..row };
-                                worker.ids.push_str(id_text(&row, &mut worker.number));
-                            }
-                        }
-                        worker.id_ends.push(worker.ids.len());
-                        if let Some(matcher) =
-                            searcher.matcher.as_ref().filter(|it| it.needs_texts())
-                        {
-                            let analysis =
-                                analyze_row(matcher.query_analyzer(), &row, &mut worker.scratch);
-                            worker
-                                .documents
-                                .push(matcher.query_comparer().prepare_document(&analysis));
-                        }
-                        if let Some((analyzer, comparer)) = &searcher.verifier {
-                            let analysis = analyze_row(analyzer, &row, &mut worker.scratch);
-                            let mut document = ComparedDocument::default();
-                            comparer.fill_lists(&analysis, &mut document);
-                            worker.documents.push(document);
-                        }
-                    }
-                }
-                Ok(())
-            })?;
-            searcher.search_block(worker, &mut made, emit)?;
-            Ok(made)
-        },
-        |made: SearchedBlock| {
-            bad_rows.report_rows(&made.bad, made.counts.queries)?;
-            counts.add_counts(made.counts);
-            table.append_rows(made.rows)
-        },
-    )?;
-    bad_rows.refuse_useless()?;
-    table.finish_table()?;
-    let compared = settings.check.filter(TextCheck::compares_texts);
-    Ok(SearchSummary {
-        queries: counts.queries,
-        unfingerprinted: counts.unfingerprinted,
-        empty: counts.without,
-        matched: counts.matched,
-        matches: counts.matches,
-        truncated: counts.truncated,
-        rejected: rejected.finish_output()?,
-        bytes: counts.bytes,
-        seconds: 0.0,
-        opening_seconds: opening,
-        fingerprints: opened.manifest.count_live_rows(),
-        distance: (settings.candidates == SearchCandidates::Distance).then_some(distance.get()),
-        threshold: compared.map(|check| check.threshold.get()),
-        measure: compared.map(|check| check.measure.name()),
-        candidates: describe_candidates(settings.candidates, plan.as_ref(), distance),
-        recipe: recipe.map(|recipe| recipe.name.clone()),
-        recipe_id: recipe.map(|recipe| recipe.recipe_id().to_string()),
-    })
+    TableWriter::create_table(output, columns, Some(inputs))
+}
+
+/// How the candidates of queries are found in an index, and how they are checked.
+struct PlannedSearch {
+    distance: Distance,
+    /// The match plan, if texts are compared.
+    plan: Option<MatchPlan>,
+    /// Finds candidates by the match plan; `None` if they are found by distance or blocks.
+    matcher: Option<IndexMatcher>,
+}
+
+impl PlannedSearch {
+    fn plan_search<C: FingerprintCode>(job: &SearchJob<'_>, opened: &OpenIndex<C>) -> Result<Self> {
+        let distance = opened.check_job(job)?;
+        let plan = opened.match_plan(job.settings, distance)?;
+        let by_plan = job.settings.candidates == SearchCandidates::Plan;
+        let matcher = opened.open_matcher(job.index_path, plan.as_ref().filter(|_| by_plan))?;
+        Ok(Self {
+            distance,
+            plan,
+            matcher,
+        })
+    }
+
+    /// Returns what compares candidates that are found by distance or blocks, if they are compared.
+    fn new_verifier(&self, recipe: Option<&Recipe>) -> Option<CandidateVerifier> {
+        if self.matcher.is_some() {
+            return None;
+        }
+        let (recipe, plan) = recipe.zip(self.plan.as_ref())?;
+        let comparer = DocumentComparer::new(recipe, plan);
+        let analyzer = TextAnalyzer::new(recipe).with_extras(comparer.required_extras());
+        Some(CandidateVerifier { analyzer, comparer })
+    }
+}
+
+/// Compares candidates that are found by distance or blocks.
+struct CandidateVerifier {
+    analyzer: TextAnalyzer,
+    comparer: DocumentComparer,
 }
 
 /// Describes how candidates are found.
@@ -674,7 +639,127 @@ impl<C: FingerprintCode> OpenIndex<C> {
     }
 }
 
-impl<C: FingerprintCode> BlockSearcher<'_, C> {
+impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
+    fn new(
+        job: &'a SearchJob<'a>,
+        opened: &'a OpenIndex<C>,
+        search: &'a PlannedSearch,
+        inputs: &'a InputSet,
+        template: TableRows,
+    ) -> Result<Self> {
+        let settings = job.settings;
+        let recipe = opened.recipe.as_ref();
+        let id = &job.reading.options.fields.id;
+        let bits = opened.manifest.bits;
+        Ok(Self {
+            opened,
+            inputs,
+            settings,
+            search: SearchLimits {
+                distance: match settings.candidates {
+                    SearchCandidates::Distance => Some(search.distance),
+                    SearchCandidates::Blocks | SearchCandidates::Plan => None,
+                },
+                limit: usize::MAX,
+            },
+            fingerprinter: RowFingerprinter::new(&job.reading.entries, recipe, bits, id)?,
+            matcher: search.matcher.as_ref(),
+            verifier: search.new_verifier(recipe),
+            template,
+        })
+    }
+
+    /// Parses the rows of a block, and prepares their queries in `worker`.
+    fn read_queries(
+        &self,
+        block: &InputBlock,
+        parse: &mut ParseScratch,
+        worker: &mut SearchWorker<C>,
+    ) -> Result<SearchedBlock> {
+        let mut found = self.new_block_result();
+        worker.clear_queries();
+        self.inputs.parse_block(block, parse, &mut |row| {
+            let row = match row {
+                Ok(row) => row,
+                Err(bad) => {
+                    found.counts.bytes += u64::from(bad.place.byte_length());
+                    found.bad.push(bad);
+                    return Ok(());
+                }
+            };
+            found.counts.bytes += u64::from(row.place.byte_length());
+            if let Err(reason) = self.prepare_query(&row, worker, &mut found.counts) {
+                found.bad.push(make_bad_row(self.inputs, &row, reason));
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Prepares the query of a row. The error is the reason why the row cannot be used.
+    fn prepare_query(
+        &self,
+        row: &InputRow<'_>,
+        worker: &mut SearchWorker<C>,
+        counts: &mut SearchCounts,
+    ) -> Result<(), String> {
+        let SearchWorker {
+            codes,
+            unfingerprinted,
+            ids,
+            id_ends,
+            documents,
+            scratch,
+            number,
+            ..
+        } = worker;
+        let needs_texts = self.matcher.is_some_and(IndexMatcher::needs_texts);
+        let mut prepare = |analysis: &TextAnalysis<'_>| {
+            if let Some(matcher) = self.matcher.filter(|_| !needs_texts) {
+                documents.push(matcher.query_comparer().prepare_document(analysis));
+            }
+        };
+        let made = self
+            .fingerprinter
+            .make_row(self.inputs, row, scratch, &mut prepare)?;
+        let Some(query) = made else { return Ok(()) };
+        counts.queries += 1;
+        let code = match query.print {
+            RowPrint::Nothing => {
+                counts.without += 1;
+                return Ok(());
+            }
+            RowPrint::Code(fingerprint) => fingerprint,
+            RowPrint::Text { key, code } => {
+                counts.unfingerprinted += 1;
+                unfingerprinted.push((codes.len() as u32, key));
+                code
+            }
+        };
+        codes.push(C::narrow_from(code));
+        match query.id {
+            Some(id) => ids.push_str(id),
+            None => {
+                number.clear();
+                // Writing to a string does not fail.
+                let _ = write!(number, "{}", row.number);
+                ids.push_str(number);
+            }
+        }
+        id_ends.push(ids.len());
+        if let Some(matcher) = self.matcher.filter(|_| needs_texts) {
+            let analysis = analyze_row(matcher.query_analyzer(), row, scratch);
+            documents.push(matcher.query_comparer().prepare_document(&analysis));
+        }
+        if let Some(CandidateVerifier { analyzer, comparer }) = &self.verifier {
+            let analysis = analyze_row(analyzer, row, scratch);
+            let mut document = ComparedDocument::default();
+            comparer.fill_lists(&analysis, &mut document);
+            documents.push(document);
+        }
+        Ok(())
+    }
+
     fn new_block_result(&self) -> SearchedBlock {
         SearchedBlock {
             rows: self.template.empty_like(),
@@ -802,7 +887,7 @@ impl<C: FingerprintCode> BlockSearcher<'_, C> {
             worker.hits = hits;
             return Ok(());
         }
-        let Some((analyzer, comparer)) = &self.verifier else {
+        let Some(CandidateVerifier { analyzer, comparer }) = &self.verifier else {
             worker.hits = hits;
             return Ok(());
         };
