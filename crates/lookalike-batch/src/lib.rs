@@ -3,7 +3,6 @@
 
 pub mod comparison;
 pub mod decisions;
-mod file_checksum;
 mod fingerprint_notation;
 pub mod index;
 pub mod machine_memory;
@@ -13,6 +12,7 @@ pub mod passage_shuffle;
 pub mod rank_value;
 pub mod recipes;
 pub mod run;
+mod sealed_manifest;
 pub mod shared_passages;
 pub mod shingle_sets;
 mod temporary;

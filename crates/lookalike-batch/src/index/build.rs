@@ -11,7 +11,6 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, check_output};
 use lookalike_io::source::{IdField, InputSet};
 
-use crate::file_checksum::FileChecksum;
 use crate::index::build_space::ExpectedRows;
 use crate::index::build_space::{BuildSpace, smallest_limit};
 use crate::index::directory::{DirectoryKind, NewDirectory};
@@ -40,6 +39,7 @@ use crate::run::reading::ordered_pipeline::blocks_in_order;
 use crate::run::reading::rejected_rows::{BadRows, RejectedRows};
 use crate::run::reading::repeated_ids::RepeatedIds;
 use crate::run::reading::row_analysis::make_bad_row;
+use crate::sealed_manifest::FileChecksum;
 use crate::threads::run_in_pool;
 
 /// A new segment is merged with the one before it if that one is at most this many times as large.

@@ -10,7 +10,6 @@ use lookalike::passages::{PassageIndex, PassageSettings, SelectedGram, Winnower}
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike_io::error::{Error, Result};
 
-use crate::file_checksum::FileChecksum;
 use crate::index::manifest::{GRAMS_FILE, IndexManifest, file_name};
 use crate::index::paged::damaged_file;
 use crate::index::postings::{PostingList, PostingSort, pack_posting, write_postings};
@@ -18,6 +17,7 @@ use crate::index::segments::SegmentPart;
 use crate::index::spill_buffer::FingerprintSpool;
 use crate::index::spill_buffer::spill_failed;
 use crate::index::texts::UnpackedFrame;
+use crate::sealed_manifest::FileChecksum;
 
 /// Selects the grams of texts. It keeps its buffers from text to text.
 #[derive(Clone)]

@@ -3,12 +3,12 @@
 //! It is a text. The first line holds a magic word, the version and the checksum of the rest; the rest
 //! is JSON. It is replaced as a whole, by renaming, after the files that it names are on disk.
 
-use crate::file_checksum::FileChecksum;
+use crate::sealed_manifest::{FileChecksum, ManifestKind};
 use std::path::Path;
 
 use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
-use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::error::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::index::paged::damaged_file;
@@ -16,17 +16,20 @@ use crate::index::paged::damaged_file;
 /// The manifest's file name.
 pub(super) const NAME: &str = "manifest";
 
-const MAGIC: &str = "lookalike-library";
+/// The versions that are read. Version 2 added rows without a fingerprint, version 3 added records, version 4 added
+/// grams.
+const MANIFEST: ManifestKind = ManifestKind {
+    magic: "lookalike-library",
+    noun: "an index",
+    versions: &["1", "2", VERSION, PASSAGES_VERSION],
+    damaged_file,
+};
 
 /// The version that is written, unless the index finds passages.
 const VERSION: &str = "3";
 
 /// The version of an index that finds passages.
 const PASSAGES_VERSION: &str = "4";
-
-/// The versions that are read. Version 2 added rows without a fingerprint, version 3 added records, version 4 added
-/// grams.
-const READ: [&str; 4] = ["1", "2", VERSION, PASSAGES_VERSION];
 
 /// The settings of an index and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -151,15 +154,11 @@ pub(super) fn file_name(number: u64, extension: &str) -> String {
 impl IndexManifest {
     /// Returns the content of the manifest's file.
     pub fn to_text(&self) -> String {
-        let json = serde_json::to_string_pretty(self)
-            .expect("a manifest has only strings, numbers and lists");
-        let body = format!("{json}\n");
-        let checksum = FileChecksum(lookalike::value_hash(body.as_bytes()));
         let version = match self.passages {
             None => VERSION,
             Some(_) => PASSAGES_VERSION,
         };
-        format!("{MAGIC} {version} {checksum}\n{body}")
+        MANIFEST.seal_manifest(version, self)
     }
 
     /// Parses the content of a manifest's file. Messages name it by `path`.
@@ -168,29 +167,7 @@ impl IndexManifest {
     ///
     /// If the content is not a manifest, has an unsupported version, is damaged or contradicts itself.
     pub fn parse_manifest(bytes: &[u8], path: &Path) -> Result<Self> {
-        let text = std::str::from_utf8(bytes).map_err(|_| damaged_file(path, "it is not UTF-8"))?;
-        let (first, body) = text.split_once('\n').unwrap_or((text, ""));
-        let mut words = first.split(' ');
-        if words.next() != Some(MAGIC) {
-            return Err(Error::input_error(format!(
-                "{} is not the manifest of an index",
-                display_path(path)
-            )));
-        }
-        let version = words.next().unwrap_or_default();
-        if !READ.contains(&version) {
-            return Err(Error::input_error(format!(
-                "{} is of version {version}; this program reads versions {}",
-                display_path(path),
-                READ.join(", ")
-            )));
-        }
-        let checksum = FileChecksum(lookalike::value_hash(body.as_bytes())).to_string();
-        if words.next() != Some(&checksum) || words.next().is_some() {
-            return Err(damaged_file(path, "its text does not match its checksum"));
-        }
-        let mut manifest: Self =
-            serde_json::from_str(body).map_err(|error| damaged_file(path, &format!("{error}")))?;
+        let mut manifest: Self = MANIFEST.open_manifest(bytes, path)?;
         let directory = path.parent().unwrap_or(Path::new(""));
         manifest
             .load_recipe(directory)

@@ -23,12 +23,12 @@ use lookalike::hamming::ColumnBuffer;
 use lookalike_io::error::{Error, Result, display_path};
 use rayon::slice::ParallelSliceMut;
 
-use crate::file_checksum::FileChecksum;
 use crate::index::build_space::BuildSpace;
 use crate::index::paged::{
     FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array,
 };
 use crate::index::spill_buffer::{SpillBuffer, SpillSpace};
+use crate::sealed_manifest::FileChecksum;
 use crate::temporary::sorted_runs::SortedRuns;
 
 const MAGIC: FileMagic = *b"LAbk";

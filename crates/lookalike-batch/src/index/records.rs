@@ -20,7 +20,6 @@ use lookalike::hamming::ColumnBuffer;
 use lookalike::similarity::{DocumentRecorder, visit_record_keys};
 use lookalike_io::error::Result;
 
-use crate::file_checksum::FileChecksum;
 use crate::index::build_space::BuildSpace;
 use crate::index::manifest::{
     MatchingEntry, POSTINGS_FILE, RECORDS_FILE, SIGNATURES_FILE, file_name,
@@ -32,6 +31,7 @@ use crate::index::postings::{PostingList, PostingSort, pack_posting, write_posti
 use crate::index::spill_buffer::SpillBuffer;
 use crate::index::spill_buffer::spill_failed;
 use crate::index::tombstones::Tombstones;
+use crate::sealed_manifest::FileChecksum;
 
 const RECORDS: FileMagic = *b"LAre";
 const SIGNATURES: FileMagic = *b"LAsi";

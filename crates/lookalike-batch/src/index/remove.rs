@@ -8,7 +8,6 @@ use lookalike::hamming::FingerprintCode;
 use lookalike_io::error::Result;
 use serde::Serialize;
 
-use crate::file_checksum::FileChecksum;
 use crate::index::build_space::BuildSpace;
 use crate::index::inspect::IndexInfo;
 use crate::index::manifest::{IndexManifest, RemovedEntry, SegmentEntry, file_name};
@@ -17,6 +16,7 @@ use crate::index::segments::{
 };
 use crate::index::{by_width, directory, inspect};
 use crate::run::progress::{ProgressListener, RunStage};
+use crate::sealed_manifest::FileChecksum;
 use crate::threads::run_in_pool;
 
 /// The result of a removal.

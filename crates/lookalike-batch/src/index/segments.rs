@@ -10,7 +10,6 @@ use lookalike::{Distance, ErrorKind as EngineErrorKind};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::AtomicFile;
 
-use crate::file_checksum::FileChecksum;
 use crate::index::build_space::BuildSpace;
 use crate::index::ids::{IdsWriter, StoredIds};
 use crate::index::manifest::{
@@ -25,6 +24,7 @@ use crate::index::texts::{StoredTexts, TextsWriter, UnpackedFrame};
 use crate::index::tombstones::Tombstones;
 use crate::index::unfingerprinted::UnfingerprintedRows;
 use crate::index::{grams, ids, texts};
+use crate::sealed_manifest::FileChecksum;
 
 /// Largest number of rows in a segment.
 pub(super) const MOST_ROWS: u64 = (1 << 31) - 2;

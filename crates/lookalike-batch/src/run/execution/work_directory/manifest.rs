@@ -11,15 +11,22 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::source::InputSet;
 use serde::{Deserialize, Serialize};
 
-use crate::file_checksum::FileChecksum;
+use crate::sealed_manifest::{FileChecksum, ManifestKind};
 
 /// The manifest's file name.
 pub(super) const NAME: &str = "manifest";
 
-const MAGIC: &str = "lookalike-work";
+const MANIFEST: ManifestKind = ManifestKind {
+    magic: "lookalike-work",
+    noun: "a run with --work",
+    versions: &[VERSION_WORD],
+    damaged_file,
+};
 
 /// The version of the manifest and of the steps.
 pub(super) const VERSION: u32 = 3;
+
+const VERSION_WORD: &str = "3";
 
 /// The stages of an interruptible run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -211,11 +218,7 @@ impl InputEntry {
 impl WorkManifest {
     /// Returns the content of the manifest's file.
     pub(super) fn to_text(&self) -> String {
-        let json = serde_json::to_string_pretty(self)
-            .expect("a manifest has only strings, numbers and lists");
-        let body = format!("{json}\n");
-        let checksum = FileChecksum(lookalike::value_hash(body.as_bytes()));
-        format!("{MAGIC} {VERSION} {checksum}\n{body}")
+        MANIFEST.seal_manifest(VERSION_WORD, self)
     }
 
     /// Parses the content of a manifest's file. Messages name it by `path`.
@@ -223,32 +226,11 @@ impl WorkManifest {
     /// # Errors
     /// If the content is not a manifest, has an unsupported version, is damaged or contradicts itself.
     pub(super) fn parse_manifest(bytes: &[u8], path: &Path) -> Result<Self> {
-        let text = std::str::from_utf8(bytes).map_err(|_| damaged_file(path, "it is not UTF-8"))?;
-        let (first, body) = text.split_once('\n').unwrap_or((text, ""));
-        let mut words = first.split(' ');
-        if words.next() != Some(MAGIC) {
-            return Err(Error::input_error(format!(
-                "{} is not the manifest of a run with --work",
-                display_path(path)
-            )));
+        let manifest: Self = MANIFEST.open_manifest(bytes, path)?;
+        if manifest.has_gaps() {
+            return Err(damaged_file(path, "its steps are not contiguous"));
         }
-        let version = words.next().unwrap_or_default();
-        if version != VERSION.to_string() {
-            return Err(Error::input_error(format!(
-                "{} is of version {version}; this program reads version {VERSION}",
-                display_path(path)
-            )));
-        }
-        let checksum = FileChecksum(lookalike::value_hash(body.as_bytes())).to_string();
-        if words.next() != Some(&checksum) || words.next().is_some() {
-            return Err(damaged_file(path, "its text does not match its checksum"));
-        }
-        let manifest: Self =
-            serde_json::from_str(body).map_err(|error| damaged_file(path, &error.to_string()))?;
-        match manifest.has_gaps() {
-            true => Err(damaged_file(path, "its steps are not contiguous")),
-            false => Ok(manifest),
-        }
+        Ok(manifest)
     }
 
     fn has_gaps(&self) -> bool {

@@ -41,11 +41,11 @@ use lookalike_io::sink::OutputTarget;
 pub(in crate::run) use self::manifest::OutputEntry;
 pub use self::manifest::WorkStage;
 pub use self::status::{StageProgress, WorkStatus, read_work_status};
-use crate::file_checksum::FileChecksum;
 use crate::run::execution::work_directory::manifest::{InputEntry, WorkManifest};
 use crate::run::execution::work_directory::step_file::NewStep;
 use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::settings::{KeepOrder, RunSettings};
+use crate::sealed_manifest::FileChecksum;
 
 /// The file that the process of a run locks. It holds the number of the process.
 const LOCK: &str = "lock";

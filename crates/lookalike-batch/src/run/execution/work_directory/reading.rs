@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex};
 use lookalike::byte_reader::ByteReader;
 use lookalike_io::error::{Error, Result};
 
-use crate::file_checksum::FileChecksum;
 use crate::run::execution::work_directory::manifest::{
     StepEntry, StepKind, WorkManifest, damaged_file,
 };
 use crate::run::execution::work_directory::step_file::{NewStep, StepContent, read_step};
 use crate::run::execution::work_directory::{WorkDirectory, lock};
+use crate::sealed_manifest::FileChecksum;
 
 /// The steps of one set of inputs: those that are stored, and the one that is being made.
 pub(in crate::run) struct ReadingSteps<'a> {

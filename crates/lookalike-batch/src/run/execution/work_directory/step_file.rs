@@ -21,8 +21,8 @@ use lookalike::byte_reader::ByteReader;
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::AtomicFile;
 
-use crate::file_checksum::FileChecksum;
 use crate::run::execution::work_directory::manifest::{StepEntry, StepKind, VERSION, damaged_file};
+use crate::sealed_manifest::FileChecksum;
 
 const MAGIC: [u8; 4] = *b"LKWS";
 
