@@ -114,7 +114,9 @@ mod tests {
     #[test]
     #[ignore = "the test `silent_stores_are_given_up_at_the_deadline` runs it"]
     fn ask_store_of_environment() {
-        let url = std::env::var(URL_VARIABLE).unwrap();
+        let Ok(url) = std::env::var(URL_VARIABLE) else {
+            return;
+        };
         let url = ObjectUrl::from_path(Path::new(&url)).unwrap().unwrap();
         let deadline = AnswerDeadline::begin_with(Duration::from_secs(1));
         let error = find_objects_until(&url, &deadline).err().unwrap();
