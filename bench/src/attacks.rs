@@ -2,8 +2,8 @@
 //!
 //! Each attack has a service of its own, with the limits that the program has by default. The attacker comes
 //! from one address of this machine with a key that may only read, or write where the attack needs it. An
-//! honest client comes from another address with another key and sends single documents and queries at a
-//! steady rate; a third address asks `/livez` over a new connection each time. All times count from the moment
+//! honest client comes from another address with another key and sends single documents and queries, and reads
+//! documents, at a steady rate; a third address asks `/livez` over a new connection each time. All times count from the moment
 //! at which a request was due, so that a service which stands still delays every request of that time.
 //!
 //! In the end the service is told to stop while the attack goes on, and is started again: every insert that was
@@ -72,6 +72,8 @@ struct AttackSize {
     dripping: usize,
     /// Texts that are permutations of the same blocks, and the bytes of each.
     permutations: (usize, usize),
+    /// Texts that share most of their blocks, and the bytes of each.
+    near_texts: (usize, usize),
     /// Bytes of an honest text in the collection that compares by edit distance.
     honest_text: usize,
     /// A request that is refused after the signal to stop counts if it had waited longer than this before.
@@ -90,6 +92,7 @@ const FULL: AttackSize = AttackSize {
     unread_lines: 300_000,
     dripping: 200,
     permutations: (150, 65_000),
+    near_texts: (4000, 2400),
     honest_text: 2000,
     longest_wait: Duration::from_secs(1),
     options: &["--drain", "5s"],
@@ -105,6 +108,7 @@ const SHORT: AttackSize = AttackSize {
     unread_lines: 30_000,
     dripping: 20,
     permutations: (6, 3000),
+    near_texts: (60, 600),
     honest_text: 300,
     longest_wait: LONGEST_END,
     options: &[
@@ -512,5 +516,9 @@ fn usual_settings() -> serde_json::Value {
 
 /// Settings of a collection that compares by edit distance.
 fn edit_distance_settings() -> serde_json::Value {
-    json!({ "measure": "levenshtein", "threshold": 0.8 })
+    settings_of_measure("levenshtein")
+}
+
+fn settings_of_measure(measure: &str) -> serde_json::Value {
+    json!({ "measure": measure, "threshold": 0.8 })
 }

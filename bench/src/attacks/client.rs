@@ -172,7 +172,17 @@ pub(super) struct HonestClient {
     rate: f64,
     next: AtomicUsize,
     answered: AtomicUsize,
+    /// Id of a document that is stored, once there is one.
+    stored: OnceLock<usize>,
     longest_wait: Duration,
+}
+
+/// A request of the honest client.
+enum HonestRequest {
+    Insert,
+    Query,
+    /// Reads a stored document.
+    Read(usize),
 }
 
 impl HonestClient {
@@ -189,6 +199,7 @@ impl HonestClient {
             rate,
             next: AtomicUsize::new(0),
             answered: AtomicUsize::new(0),
+            stored: OnceLock::new(),
             longest_wait,
         }
     }
@@ -222,13 +233,19 @@ impl HonestClient {
             if ended.load(Ordering::Relaxed) && !counts {
                 return log;
             }
-            let is_insert = at % 2 == 1;
+            let request = match (at % 4, self.stored.get()) {
+                (1 | 3, _) => HonestRequest::Insert,
+                (2, Some(&stored)) => HonestRequest::Read(stored),
+                _ => HonestRequest::Query,
+            };
+            let is_insert = matches!(request, HonestRequest::Insert);
             let sent = self.document(at);
-            let answer = self.ask(&mut connection, is_insert, &sent);
+            let answer = self.ask(&mut connection, &request, &sent);
             log.count(due, stopped.get(), answer.is_some(), self.longest_wait);
             if let Some(answer) = answer.filter(|_| is_insert) {
                 log.acknowledged.push((sent, answer));
                 self.answered.fetch_add(1, Ordering::Relaxed);
+                self.stored.get_or_init(|| at);
             }
         }
     }
@@ -251,10 +268,14 @@ impl HonestClient {
     fn ask(
         &self,
         connection: &mut Option<Connection>,
-        is_insert: bool,
+        request: &HonestRequest,
         sent: &str,
     ) -> Option<String> {
-        let call = if is_insert { "documents" } else { "query" };
+        let (method, call, body) = match request {
+            HonestRequest::Insert => ("POST", "documents".to_owned(), sent),
+            HonestRequest::Query => ("POST", "query".to_owned(), sent),
+            HonestRequest::Read(id) => ("GET", format!("documents/{id}"), ""),
+        };
         let headers = [
             ("Authorization", ADMIN_KEY),
             ("Content-Type", "application/json"),
@@ -264,7 +285,7 @@ impl HonestClient {
         }
         let open = connection.as_mut()?;
         let path = format!("{COLLECTION}/{call}");
-        let answer = open.ask("POST", &path, &headers, sent.as_bytes());
+        let answer = open.ask(method, &path, &headers, body.as_bytes());
         match answer {
             Ok(answer) if answer.status == 200 && answer.body.contains("\"verdict\"") => {
                 Some(answer.body)

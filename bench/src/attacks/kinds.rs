@@ -13,7 +13,8 @@ use serde_json::json;
 
 use super::client::{Connection, NDJSON, head_of};
 use super::{
-    AttackSize, COLLECTION, READ_KEY, Target, WRITE_KEY, edit_distance_settings, usual_settings,
+    AttackSize, COLLECTION, READ_KEY, Target, WRITE_KEY, edit_distance_settings,
+    settings_of_measure, usual_settings,
 };
 
 /// An attack.
@@ -36,7 +37,7 @@ impl AttackKind {
 }
 
 /// All attacks, after what the clients meet without one.
-pub(super) const ATTACKS: [AttackKind; 8] = [
+pub(super) const ATTACKS: [AttackKind; 12] = [
     AttackKind {
         name: "none",
         threads: 0,
@@ -92,6 +93,34 @@ pub(super) const ATTACKS: [AttackKind; 8] = [
         settings: edit_distance_settings,
         honest_texts: long_texts,
         attack: send_permutations,
+    },
+    AttackKind {
+        name: "single permuted texts, by levenshtein",
+        threads: 8,
+        settings: edit_distance_settings,
+        honest_texts: long_texts,
+        attack: send_single_permutations,
+    },
+    AttackKind {
+        name: "single permuted texts, by indel",
+        threads: 8,
+        settings: || settings_of_measure("indel"),
+        honest_texts: long_texts,
+        attack: send_single_permutations,
+    },
+    AttackKind {
+        name: "single permuted texts, by lcs",
+        threads: 8,
+        settings: || settings_of_measure("lcs"),
+        honest_texts: long_texts,
+        attack: send_single_permutations,
+    },
+    AttackKind {
+        name: "near texts, by containment",
+        threads: 2,
+        settings: || settings_of_measure("containment"),
+        honest_texts: long_texts,
+        attack: send_near_texts,
     },
 ];
 
@@ -314,34 +343,84 @@ fn drip_bodies(target: &Target<'_>, _: usize) -> Result<()> {
 /// costly.
 fn send_permutations(target: &Target<'_>, _: usize) -> Result<()> {
     let (count, bytes) = target.size.permutations;
+    send_bulk(target, |round| permuted_texts(count, bytes, round))
+}
+
+/// Inserts texts that share most of their blocks, so that each has all before it as candidates by containment.
+fn send_near_texts(target: &Target<'_>, thread: usize) -> Result<()> {
+    let (count, bytes) = target.size.near_texts;
+    send_bulk(target, |round| {
+        near_texts(count, bytes, (thread as u64) << 32 | round)
+    })
+}
+
+/// Inserts the texts of one round after another, each round in one body.
+fn send_bulk<T: Iterator<Item = String>>(
+    target: &Target<'_>,
+    texts_of_round: impl Fn(u64) -> T,
+) -> Result<()> {
     let path = format!("{COLLECTION}/documents");
     let headers = headers(WRITE_KEY, NDJSON);
     let mut round = 0;
     while !target.has_ended() {
         round += 1;
-        let body: String = permuted_texts(count, bytes, round)
-            .enumerate()
-            .map(|(at, text)| {
-                let id = format!("permuted-{round}-{at}");
-                json!({ "id": id, "text": text }).to_string() + "\n"
-            })
+        let body: String = texts_of_round(round)
+            .map(|text| document_of_attacker(&text) + "\n")
             .collect();
         let asked = target.connect().and_then(|mut connection| {
             target.count_attempt();
             connection.ask("POST", &path, &headers, body.as_bytes())
         });
         match asked {
-            Ok(answer) => {
-                let told = answer.body.lines().all(|line| {
-                    ["\"verdict\"", "\"too_costly\"", "\"busy\"", "\"stopping\""]
-                        .iter()
-                        .any(|it| line.contains(it))
-                });
-                ensure!(told || target.is_draining(), "{}", answer.body);
-            }
+            Ok(answer) => check_answers(target, &answer.body)?,
             Err(_) => std::thread::sleep(PAUSE),
         }
     }
+    Ok(())
+}
+
+/// Inserts permuted texts one at a time. All threads use the same key, so that they are one client, which always
+/// has a document in the queue.
+fn send_single_permutations(target: &Target<'_>, thread: usize) -> Result<()> {
+    let (count, bytes) = target.size.permutations;
+    let path = format!("{COLLECTION}/documents");
+    let headers = headers(WRITE_KEY, "application/json");
+    let mut connection = None;
+    for round in 1.. {
+        for text in permuted_texts(count, bytes, (thread as u64) << 32 | round) {
+            if target.has_ended() {
+                return Ok(());
+            }
+            if connection.is_none() {
+                connection = target.connect().ok();
+            }
+            let Some(open) = &mut connection else {
+                std::thread::sleep(PAUSE);
+                continue;
+            };
+            target.count_attempt();
+            let document = document_of_attacker(&text);
+            match open.ask("POST", &path, &headers, document.as_bytes()) {
+                Ok(answer) => check_answers(target, &answer.body)?,
+                Err(_) => connection = None,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns a document with an id that follows from its text.
+fn document_of_attacker(text: &str) -> String {
+    let id = format!("attack-{:016x}", lookalike::value_hash(text.as_bytes()));
+    json!({ "id": id, "text": text }).to_string()
+}
+
+/// Checks that every line is an answer or a refusal that the attack expects.
+fn check_answers(target: &Target<'_>, answers: &str) -> Result<()> {
+    const EXPECTED: [&str; 4] = ["\"verdict\"", "\"too_costly\"", "\"busy\"", "\"stopping\""];
+    let is_expected = |line: &str| EXPECTED.iter().any(|&expected| line.contains(expected));
+    let told = answers.lines().all(is_expected);
+    ensure!(told || target.is_draining(), "{answers}");
     Ok(())
 }
 
@@ -364,5 +443,23 @@ fn permuted_texts(count: usize, bytes: usize, seed: u64) -> impl Iterator<Item =
             blocks.swap(at, order.below(at + 1));
         }
         blocks.concat()
+    })
+}
+
+/// Texts of about so many bytes, each of three in five blocks of five words: two of them share three in five of
+/// their features, too few to match.
+fn near_texts(count: usize, bytes: usize, seed: u64) -> impl Iterator<Item = String> {
+    const BYTES_OF_BLOCK: usize = 40;
+    let mut numbers = Numbers(2);
+    let block = |_| -> String {
+        (0..5)
+            .map(|_| format!("n{:06} ", numbers.below(1_000_000)))
+            .collect()
+    };
+    let blocks: Vec<String> = (0..bytes * 5 / 3 / BYTES_OF_BLOCK).map(block).collect();
+    let mut choice = Numbers(seed);
+    (0..count).map(move |_| {
+        let chosen = blocks.iter().filter(|_| choice.below(5) < 3);
+        chosen.map(String::as_str).collect()
     })
 }

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::files::records;
 use crate::files::rows::{self, RowVerdict};
 use crate::settings::CollectionContent;
+use crate::state::{PendingCheck, PrecheckedDocument};
 
 /// Largest id, in bytes.
 pub const LONGEST_ID: usize = 512;
@@ -69,9 +70,21 @@ pub struct PendingInsert {
     pub(crate) sketched: stream::SketchedDocument,
     /// The record of its text, encoded.
     pub(crate) record: Vec<u8>,
+    /// What is known of its check, if it waits for another [turn](crate::Collection::admit_turn).
+    pub(crate) check: PendingCheck,
 }
 
 impl PendingInsert {
+    /// Returns the steps that storing the document takes about, beyond those of its check.
+    pub(crate) fn insertion_steps(&self, check: &Result<PrecheckedDocument>) -> u64 {
+        /// Bytes that are copied in a step.
+        const BYTES_OF_STEP: u64 = 16;
+        let keys = check
+            .as_ref()
+            .map_or(0, PrecheckedDocument::insertion_steps);
+        keys + self.record.len() as u64 / BYTES_OF_STEP
+    }
+
     pub(crate) fn new(
         document: NewDocument,
         holds: CollectionContent,
@@ -110,6 +123,7 @@ impl PendingInsert {
         let content = [content_hash, meta_hash.unwrap_or(0)].map(u64::to_le_bytes);
         Ok(Self {
             record: records::encode_record(&id, sketched.text().unwrap_or_default()),
+            check: None,
             id_hash: hash_id(&id),
             content: value_hash(content.as_flattened()),
             id,

@@ -11,9 +11,10 @@
 //!             (queue)            (queue)
 //! ```
 //!
-//! Documents that take much work to verify are admitted in turns. Between two turns the task takes in
-//! those that have arrived, one of each client, so that no document waits for all that another client
-//! has sent.
+//! Documents that take much work to check are admitted in turns. Between two turns the task takes in
+//! those that have arrived, one of each client. The client that a turn was spent on goes behind the others,
+//! and its document keeps the work that was done for it. So no document waits for more than a turn of each
+//! client.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -124,10 +125,18 @@ impl OpenCollection {
                 let document = WaitingDocument::Prepared(Box::new(prepared));
                 (client, WaitingInsert { document, answer })
             });
-            let answers = senders.into_iter().map(|(_, answer)| answer).collect();
+            let rest: Vec<_> = rest.collect();
+            let (mut served, answers): (Vec<_>, Vec<_>) = senders.into_iter().unzip();
+            if served.is_empty() {
+                // The whole turn went to the first document, which is not finished.
+                served.extend(rest.first().map(|&(client, _)| client));
+            }
             let begins = {
                 let mut queue = self.lock_queue();
-                queue.waiting.put_back(rest.collect());
+                queue.waiting.put_back(rest, &served);
+                if answers.is_empty() {
+                    continue;
+                }
                 queue.taken.push((taken, answers));
                 !std::mem::replace(&mut queue.settling, true)
             };

@@ -281,7 +281,7 @@ impl OpenCollection {
         prepared: Vec<PreparedDocument>,
     ) -> (AdmittedBatch, Vec<PreparedDocument>) {
         let (mut documents, mut places) = separate(prepared);
-        let admitted = self.collection.admit_turn(&documents);
+        let admitted = self.collection.admit_turn(&mut documents);
         let mut left = documents.split_off(admitted.count()).into_iter();
         // A refusal belongs to the turn up to the first document that is left.
         let mut admitted_places = 0;

@@ -1,7 +1,11 @@
 //! A queue in which clients take turns, so that one that brings much does not delay the others.
+//!
+//! Items are taken for a turn, and those that the turn did not reach are put back. A client that was served goes
+//! behind all others, whether its item was finished or will take further turns. So a client waits for at most as
+//! many turns as there are clients before it, and nothing that others push or put back makes them more.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::limits::byte_budget::ClientId;
 
@@ -38,18 +42,29 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Puts items back that were taken: they leave before the client's other ones, in the same order. The
-    /// client's turn stays where it is.
-    pub(crate) fn put_back(&mut self, items: Vec<(ClientId, T)>) {
-        for (client, item) in items.into_iter().rev() {
-            match self.items.entry(client) {
-                Entry::Occupied(mut items) => items.get_mut().push_front(item),
-                Entry::Vacant(entry) => {
-                    entry.insert(VecDeque::from([item]));
-                    self.turns.push_back(client);
-                }
+    /// Puts items back that were taken and not finished: they leave before the client's other ones, in the same
+    /// order. Clients that were not `served` come first again, in the order of their items, and those that were
+    /// come last, behind clients that pushed meanwhile.
+    pub(crate) fn put_back(&mut self, items: Vec<(ClientId, T)>, served: &[ClientId]) {
+        let served_clients: HashSet<ClientId> = served.iter().copied().collect();
+        let mut placed = HashSet::new();
+        let mut turns = VecDeque::new();
+        let in_batch = items.iter().map(|&(client, _)| client);
+        let waiting = in_batch.chain(self.turns.iter().copied());
+        for client in waiting.filter(|client| !served_clients.contains(client)) {
+            if placed.insert(client) {
+                turns.push_back(client);
             }
         }
+        for (client, item) in items.into_iter().rev() {
+            self.items.entry(client).or_default().push_front(item);
+        }
+        for &client in served {
+            if self.items.contains_key(&client) && placed.insert(client) {
+                turns.push_back(client);
+            }
+        }
+        self.turns = turns;
     }
 
     /// Removes up to `most` items.
@@ -75,6 +90,8 @@ impl<T> FairQueue<T> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn client(number: u64) -> ClientId {
@@ -101,6 +118,97 @@ mod tests {
         assert!(queue.take(1).is_empty());
     }
 
+    /// A client whose item takes many turns, and that pushes another item during each, does not keep others
+    /// from theirs.
+    #[test]
+    fn served_client_goes_behind_the_others() {
+        let mut queue = FairQueue::default();
+        queue.push(client(1), "a1");
+        queue.push(client(2), "b1");
+        queue.push(client(1), "a2");
+        let taken = queue.take(9);
+        queue.push(client(3), "c1");
+        queue.put_back(taken, &[client(1)]);
+        assert_eq!(items(queue.take(9)), ["b1", "c1", "a1", "a2"]);
+    }
+
+    #[derive(Clone, Debug)]
+    enum QueueStep {
+        Push {
+            client: u64,
+        },
+        /// Takes up to `most` items, of which the turn finishes `finished`; then it may work in vain on the next
+        /// one. Some clients push meanwhile.
+        Turn {
+            most: usize,
+            finished: usize,
+            pushed: Vec<u64>,
+        },
+    }
+
+    const CLIENTS: u64 = 6;
+
+    fn queue_steps() -> impl Strategy<Value = Vec<QueueStep>> {
+        let pushed = prop::collection::vec(0..CLIENTS, 0..4);
+        let step = prop_oneof![
+            (0..CLIENTS).prop_map(|client| QueueStep::Push { client }),
+            (1..12usize, 0..4usize, pushed).prop_map(|(most, finished, pushed)| QueueStep::Turn {
+                most,
+                finished,
+                pushed
+            }),
+        ];
+        prop::collection::vec(step, 0..80)
+    }
+
+    proptest! {
+        /// Whatever is pushed, taken and put back: nothing is lost, the items of a client keep their order, and
+        /// no client waits for more turns than there are clients.
+        #[test]
+        fn client_waits_for_as_many_turns_as_there_are_clients(steps in queue_steps()) {
+            let mut queue = FairQueue::default();
+            let mut waiting: HashMap<u64, VecDeque<usize>> = HashMap::new();
+            let mut turns_waited: HashMap<u64, u64> = HashMap::new();
+            let mut next = 0;
+            let mut push = |queue: &mut FairQueue<usize>, waiting: &mut HashMap<u64, VecDeque<usize>>, number: u64| {
+                queue.push(client(number), next);
+                waiting.entry(number).or_default().push_back(next);
+                next += 1;
+            };
+            for step in steps {
+                let (most, finished, pushed) = match step {
+                    QueueStep::Push { client } => {
+                        push(&mut queue, &mut waiting, client);
+                        continue;
+                    }
+                    QueueStep::Turn { most, finished, pushed } => (most, finished, pushed),
+                };
+                let mut taken = queue.take(most);
+                let rest = taken.split_off(finished.min(taken.len()));
+                let mut served: Vec<ClientId> = taken.iter().map(|&(client, _)| client).collect();
+                for &(client, item) in &taken {
+                    let ClientId::Key(number) = client else { unreachable!("all clients have keys") };
+                    prop_assert_eq!(waiting.get_mut(&number).unwrap().pop_front(), Some(item));
+                }
+                served.extend(rest.first().filter(|_| taken.is_empty()).map(|&(client, _)| client));
+                for number in pushed {
+                    push(&mut queue, &mut waiting, number);
+                }
+                queue.put_back(rest, &served);
+                for number in 0..CLIENTS {
+                    let is_waiting = waiting.get(&number).is_some_and(|items| !items.is_empty());
+                    let waited = turns_waited.entry(number).or_default();
+                    let is_served = served.contains(&client(number));
+                    *waited = if is_waiting && !is_served { *waited + 1 } else { 0 };
+                    prop_assert!(*waited <= CLIENTS, "client {number} waits for {waited} turns");
+                }
+            }
+            let left: usize = waiting.values().map(VecDeque::len).sum();
+            prop_assert_eq!(queue.take(usize::MAX).len(), left);
+            prop_assert!(queue.is_empty() && queue.items.is_empty());
+        }
+    }
+
     #[test]
     fn returned_items_come_first() {
         let mut queue = FairQueue::default();
@@ -112,7 +220,7 @@ mod tests {
         assert_eq!(taken.len(), 4);
         let rest = taken.split_off(1);
         queue.push(client(1), "a4");
-        queue.put_back(rest);
+        queue.put_back(rest, &[client(1)]);
         let left = items(queue.take(9));
         let mut of_first = left.clone();
         of_first.retain(|&item| item != "b1");

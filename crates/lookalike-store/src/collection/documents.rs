@@ -1,5 +1,7 @@
 //! Single documents: queries, look-ups and deletions.
 
+use lookalike::stream::{PrecheckResult, SearchTurn, Timestamp};
+
 use super::{Collection, DELETION_ROW_BYTES};
 use crate::document::{
     DocumentContent, DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredDocument,
@@ -21,8 +23,32 @@ impl Collection {
     /// If the text of a candidate cannot be read, or the id exists with other content and the collection does
     /// not replace documents.
     pub fn query_document(&self, document: &PendingInsert) -> Result<InsertAnswer> {
-        self.read_state()?
-            .answer_query(document, (self.options.clock)())
+        self.search_by_turns(document, false, |state, now, search, turn| {
+            state.answer_query(document, now, search, turn)
+        })
+    }
+
+    /// Runs a search in turns, so that it does not hold the shared lock for long.
+    fn search_by_turns<T>(
+        &self,
+        document: &PendingInsert,
+        lists_all: bool,
+        answer: impl Fn(
+            &CollectionState,
+            Timestamp,
+            &mut PrecheckResult,
+            &mut SearchTurn,
+        ) -> Result<Option<T>>,
+    ) -> Result<T> {
+        let now = (self.options.clock)();
+        let mut search = self.read_state()?.begin_query(document, now, lists_all);
+        loop {
+            let mut turn = SearchTurn::new(self.options.verification.turn_steps);
+            let state = self.read_state()?;
+            if let Some(answer) = answer(&state, now, &mut search, &mut turn)? {
+                return Ok(answer);
+            }
+        }
     }
 
     /// Answers a query as [`query_document`](Self::query_document) does, and also returns up to `limit` kept
@@ -36,8 +62,9 @@ impl Collection {
         document: &PendingInsert,
         limit: usize,
     ) -> Result<(InsertAnswer, Vec<DuplicateEvidence>)> {
-        self.read_state()?
-            .answer_with_matches(document, (self.options.clock)(), limit)
+        self.search_by_turns(document, true, |state, now, search, turn| {
+            state.answer_with_matches(document, now, limit, search, turn)
+        })
     }
 
     /// Returns the document with the given id, if there is one. If the window follows the wall clock, a

@@ -1,11 +1,11 @@
 //! Insertion of documents: they are admitted in memory, and answered once they are on disk.
 
-use lookalike::stream::Timestamp;
+use lookalike::stream::{SearchTurn, Timestamp};
 
 use super::{Collection, check_room, thread_panicked};
 use crate::document::{InsertAnswer, PendingInsert};
 use crate::error::{Error, ErrorKind, Result};
-use crate::state::PrecheckedDocument;
+use crate::state::PendingCheck;
 
 /// Largest number of documents that are admitted under one lock; their work can end it earlier.
 const PORTION_LENGTH: usize = 512;
@@ -50,17 +50,31 @@ impl Collection {
     /// while this one admits the next documents. An admitted document counts from now on, and may reach
     /// the disk even if it is never settled.
     pub fn admit_documents(&self, documents: &[PendingInsert]) -> AdmittedDocuments {
-        self.admit_turns(documents, usize::MAX)
+        let mut checks: Vec<PendingCheck> = documents.iter().map(|_| None).collect();
+        self.admit_turns(documents, &mut checks, usize::MAX)
     }
 
     /// As [`admit_documents`](Self::admit_documents), for as many of the first documents as make a
-    /// [turn](crate::VerificationLimits::turn_steps): all of them, unless they take much work to verify.
-    pub fn admit_turn(&self, documents: &[PendingInsert]) -> AdmittedDocuments {
-        self.admit_turns(documents, 1)
+    /// [turn](crate::VerificationLimits::turn_steps): all of them, unless they take much work to verify, and
+    /// none if the first one takes more than a turn. The others keep the work that was done for them, so that a
+    /// later turn goes on with it.
+    pub fn admit_turn(&self, documents: &mut [PendingInsert]) -> AdmittedDocuments {
+        let taken = documents.iter_mut().map(|document| document.check.take());
+        let mut checks: Vec<PendingCheck> = taken.collect();
+        let admitted = self.admit_turns(documents, &mut checks, 1);
+        for (document, check) in documents.iter_mut().zip(checks) {
+            document.check = check;
+        }
+        admitted
     }
 
     /// Admits documents until `turns` turns have used up their steps.
-    fn admit_turns(&self, documents: &[PendingInsert], turns: usize) -> AdmittedDocuments {
+    fn admit_turns(
+        &self,
+        documents: &[PendingInsert],
+        checks: &mut [PendingCheck],
+        turns: usize,
+    ) -> AdmittedDocuments {
         let refused = |error: Error| AdmittedDocuments {
             answers: vec![Err(error); documents.len()],
             last: 0,
@@ -76,8 +90,9 @@ impl Collection {
             last: 0,
         };
         let mut turns_left = turns;
-        for portion in documents.chunks(PORTION_LENGTH) {
-            match self.admit_portion(portion, &mut admitted, &mut turns_left) {
+        let checks = checks.chunks_mut(PORTION_LENGTH);
+        for (portion, checks) in documents.chunks(PORTION_LENGTH).zip(checks) {
+            match self.admit_portion(portion, checks, &mut admitted, &mut turns_left) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => return refused(error),
@@ -115,13 +130,13 @@ impl Collection {
     fn admit_portion(
         &self,
         portion: &[PendingInsert],
+        checks: &mut [PendingCheck],
         admitted: &mut AdmittedDocuments,
         turns_left: &mut usize,
     ) -> Result<bool> {
         let now = (self.options.clock)();
         let turn_steps = self.options.verification.turn_steps;
-        let mut checks: Vec<_> = portion.iter().map(|_| None).collect();
-        let (mut rest, mut checks) = (portion, checks.as_mut_slice());
+        let (mut rest, mut checks) = (portion, checks);
         while !rest.is_empty() {
             let checked = self.read_state()?.precheck(rest, checks, now, turn_steps);
             let (documents, their_checks) = (&rest[..checked], &mut checks[..checked]);
@@ -137,18 +152,24 @@ impl Collection {
         Ok(true)
     }
 
-    /// Admits prechecked documents under the exclusive lock, until the remaining verification has taken more
-    /// steps than a turn. Returns how many it admitted: at least one.
+    /// Admits prechecked documents under the exclusive lock, until the remaining work exceeds that of a turn.
+    /// Returns how many it admitted. A document whose check is out of date by more than a turn is left: the
+    /// check is brought up to date under the shared lock. The next time it may take twice as long here, so that
+    /// others who insert cannot keep it waiting for ever.
     fn admit_checked(
         &self,
         documents: &[PendingInsert],
-        checks: &mut [Option<Result<PrecheckedDocument>>],
+        checks: &mut [PendingCheck],
         now: Timestamp,
         admitted: &mut AdmittedDocuments,
     ) -> Result<usize> {
+        if documents.is_empty() {
+            return Ok(0);
+        }
         let mut state = self.write_state()?;
-        let most =
-            (state.matcher.steps_taken()).saturating_add(self.options.verification.turn_steps);
+        let overtaken = times_overtaken(&checks[0]).min(u64::BITS - 1);
+        let turn_steps = self.options.verification.turn_steps;
+        let mut turn = SearchTurn::new(turn_steps.saturating_mul(1 << overtaken));
         let mut count = 0;
         for (at, document) in documents.iter().enumerate() {
             if let (Some(document), Some(Some(check))) = (
@@ -157,12 +178,19 @@ impl Collection {
             ) {
                 state.prefetch_document(document, check);
             }
+            if !state.update_check(&mut checks[at], document, now, &mut turn) {
+                if let (0, Some(Ok(check))) = (count, &mut checks[at]) {
+                    check.overtaken += 1;
+                }
+                break;
+            }
             let check = checks[at].take().unwrap_or_else(|| Err(thread_panicked()));
+            turn.add_steps(document.insertion_steps(&check));
             admitted
                 .answers
                 .push(state.admit_document(document, check, now));
             count += 1;
-            if state.matcher.steps_taken() > most {
+            if turn.is_over() {
                 break;
             }
         }
@@ -188,5 +216,13 @@ impl Collection {
             return check_room(&*self.disk, self.options.headroom / 2, bytes);
         }
         Err(refused)
+    }
+}
+
+/// Returns how many times a check was left because it was out of date.
+fn times_overtaken(check: &PendingCheck) -> u32 {
+    match check {
+        Some(Ok(check)) => check.overtaken,
+        _ => 0,
     }
 }

@@ -25,7 +25,7 @@ pub struct CollectionOptions {
     pub verification: VerificationLimits,
 }
 
-/// Limits of verification, in steps of 64 cells of an edit distance, a few nanoseconds each.
+/// Limits of checks, in steps of 64 cells of an edit distance, a few nanoseconds each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerificationLimits {
     /// The most steps of a document, where documents are compared as sequences. One that takes more is
@@ -33,7 +33,8 @@ pub struct VerificationLimits {
     /// than half of them, because later ones like it, which are compared with it too, must still get their
     /// verdicts.
     pub document_steps: u64,
-    /// Steps after which readers and other writers have their turn.
+    /// Steps after which readers and other writers have their turn. All work of checks and insertions counts, by
+    /// every measure: looking up candidates, filtering and comparing them, and adding keys.
     pub turn_steps: u64,
 }
 

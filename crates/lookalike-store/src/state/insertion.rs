@@ -3,7 +3,7 @@
 //! Each operation first does everything that can fail, and then changes all parts of the state.
 
 use lookalike::stream::{
-    ArrivalTime, DocumentSlot, KeptMatch, PrecheckResult, SketchedDocument, Timestamp,
+    ArrivalTime, DocumentSlot, KeptMatch, PrecheckResult, SearchTurn, SketchedDocument, Timestamp,
 };
 use lookalike::text::AnalysisScratch;
 
@@ -41,13 +41,14 @@ impl CollectionState {
         }
         if arrival.late {
             let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-            return self.answer_without(replaced, document, &arrival);
+            let checked = self.check_without(replaced, prechecked?, document, &arrival)?;
+            return self.answer_with(checked.precheck.found_match(), document, &arrival);
         }
         self.make_room(document, &arrival)?;
         // A document that expired with its partition in the meantime is not replaced any more.
         let known = known.filter(|known| !self.is_dead_row(known.number));
         let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-        let checked = self.check_without(replaced, prechecked?, &document.sketched, &arrival)?;
+        let checked = self.check_without(replaced, prechecked?, document, &arrival)?;
         let found = checked.precheck.found_match();
         if found.is_none() {
             self.matcher.check_keepable(&checked.precheck)?;
@@ -62,29 +63,15 @@ impl CollectionState {
 
     /// Brings the check of a document up to date, as if the document that it replaces did not exist.
     fn check_without(
-        &mut self,
+        &self,
         replaced: Option<DocumentSlot>,
-        prechecked: PrecheckedDocument,
-        document: &SketchedDocument,
+        mut prechecked: PrecheckedDocument,
+        document: &PendingInsert,
         arrival: &ArrivalTime,
     ) -> Result<PrecheckedDocument> {
-        let PrecheckedDocument { precheck, verdict } = prechecked;
-        let before = precheck.found_match();
-        if let Some(slot) = replaced {
-            self.matcher.hide_document(slot);
-        }
-        let updated = self
-            .matcher
-            .update_precheck(precheck, document, arrival, &self.rows);
-        if let Some(slot) = replaced {
-            self.matcher.unhide_document(slot);
-        }
-        let precheck = updated?;
-        let verdict = match precheck.found_match() == before {
-            true => verdict,
-            false => self.make_verdict(precheck.found_match())?,
-        };
-        Ok(PrecheckedDocument { precheck, verdict })
+        let turn = &mut SearchTurn::unlimited();
+        self.continue_checked(&mut prechecked, document, (arrival, replaced), turn)?;
+        Ok(prechecked)
     }
 
     fn store_document(
@@ -94,7 +81,9 @@ impl CollectionState {
         checked: PrecheckedDocument,
         moving: Option<MovingDocument>,
     ) -> Result<InsertAnswer> {
-        let PrecheckedDocument { precheck, verdict } = checked;
+        let PrecheckedDocument {
+            precheck, verdict, ..
+        } = checked;
         let (seq, found) = (self.rows.partitions.next_row(), precheck.found_match());
         let (place, in_row) = match (found, &verdict) {
             (Some(found), StoredVerdict::Duplicate(evidence)) => {

@@ -47,7 +47,7 @@ pub(crate) use self::partition_state::NOWHERE;
 pub(crate) use self::pending_queue::{PendingBatch, PendingWork};
 pub(crate) use self::row_reader::DocumentReader;
 use self::stored_rows::StoredRows;
-pub(crate) use self::verdicts::PrecheckedDocument;
+pub(crate) use self::verdicts::{PendingCheck, PrecheckedDocument};
 use crate::document::KnownDocument;
 use crate::error::Result;
 use crate::files::partition::PartitionFiles;

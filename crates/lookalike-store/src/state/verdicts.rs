@@ -5,9 +5,10 @@
 //! finds the match in advance; [`insertion`](super::insertion) brings it up to date at the document's turn.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use lookalike::stream::{
-    ArrivalTime, DocumentSlot, KeptMatch, PrecheckResult, SketchedDocument, StreamWindow, Timestamp,
+    ArrivalTime, DocumentSlot, KeptMatch, PrecheckResult, SearchTurn, StreamWindow, Timestamp,
 };
 
 use super::CollectionState;
@@ -19,70 +20,146 @@ use crate::parallel_map;
 use crate::settings::OnConflict;
 
 /// A document that was checked before its turn, and the verdict of that check.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PrecheckedDocument {
     pub(super) precheck: PrecheckResult,
-    /// Verdict by the match that the precheck found.
+    /// Verdict by the match in `verdict_of`.
     pub(super) verdict: StoredVerdict,
+    verdict_of: Option<KeptMatch>,
+    /// Number of times that the check was not up to date when the document could have been admitted, because
+    /// others had inserted too much meanwhile.
+    pub(crate) overtaken: u32,
 }
+
+impl PrecheckedDocument {
+    /// Returns the steps that the insertion of the document takes about, if it is kept.
+    pub(crate) fn insertion_steps(&self) -> u64 {
+        self.precheck.insertion_steps()
+    }
+}
+
+/// A check that may not be complete yet, or why the document is refused.
+pub(crate) type PendingCheck = Option<Result<PrecheckedDocument>>;
+
+/// Steps of preparing, storing and answering a document that matches nothing and has no keys, some 2 µs.
+const STEPS_OF_CHECK: u64 = 600;
 
 impl CollectionState {
     /// Checks documents that are about to be admitted together, on all cores and in their order, and brings
-    /// those up to date that were checked before. It begins no further one once the work exceeds
-    /// `turn_steps`. Returns how many of the first ones are up to date: at least one.
+    /// those up to date that were checked before. It ends once the work exceeds `turn_steps`; what was done is
+    /// kept in `checks`. Returns how many of the first ones are up to date: none if the first one takes more
+    /// than a turn.
     pub(crate) fn precheck(
         &self,
         documents: &[PendingInsert],
-        checks: &mut [Option<Result<PrecheckedDocument>>],
+        checks: &mut [PendingCheck],
         now: Timestamp,
         turn_steps: u64,
     ) -> usize {
         let stated = documents.iter().map(|document| document.time);
         let arrivals = self.matcher.resolve_arrivals(stated, now);
         let spent = AtomicU64::new(0);
-        let before = &*checks;
-        let made = parallel_map::parallel_map(documents.len(), |at| {
-            if at > 0 && spent.load(Ordering::Relaxed) > turn_steps {
-                return None;
-            }
-            let document = &documents[at].sketched;
-            let prechecked = self.precheck_document(document, &arrivals[at], before[at].as_ref());
-            let steps = prechecked
-                .as_ref()
-                .map_or(turn_steps, |it| it.precheck.steps());
-            spent.fetch_add(steps, Ordering::Relaxed);
-            Some(prechecked)
+        let taken = checks.iter_mut().map(|check| Mutex::new(check.take()));
+        let taken: Vec<Mutex<PendingCheck>> = taken.collect();
+        let is_complete = parallel_map::parallel_map(documents.len(), |at| {
+            let left = match at {
+                0 => Some(turn_steps),
+                _ => turn_steps.checked_sub(spent.load(Ordering::Relaxed)),
+            };
+            let Some(left) = left else {
+                return false;
+            };
+            let mut turn = SearchTurn::new(left);
+            let mut check = taken[at].lock().unwrap_or_else(PoisonError::into_inner);
+            let is_complete =
+                self.continue_check(&mut check, &documents[at], &arrivals[at], &mut turn);
+            spent.fetch_add(turn.steps(), Ordering::Relaxed);
+            is_complete
         });
-        let count = made
-            .iter()
-            .take_while(|prechecked| prechecked.is_some())
-            .count();
-        for (check, prechecked) in checks.iter_mut().zip(made) {
-            if prechecked.is_some() {
-                *check = prechecked;
-            }
+        for (check, taken) in checks.iter_mut().zip(taken) {
+            *check = taken.into_inner().unwrap_or_else(PoisonError::into_inner);
         }
-        count
+        let complete = is_complete.iter().take_while(|&&is_complete| is_complete);
+        complete.count()
     }
 
-    /// Checks a document, or brings an earlier check up to date.
-    fn precheck_document(
+    /// Brings the check of a document up to date as far as the turn allows. Returns `true` if it is.
+    pub(crate) fn update_check(
         &self,
-        document: &SketchedDocument,
+        check: &mut PendingCheck,
+        document: &PendingInsert,
+        now: Timestamp,
+        turn: &mut SearchTurn,
+    ) -> bool {
+        let arrival = self.matcher.resolve_arrival(document.time, now);
+        self.continue_check(check, document, &arrival, turn)
+    }
+
+    /// Begins or continues the check of a document. Returns `true` if it is complete, or the document refused.
+    fn continue_check(
+        &self,
+        check: &mut PendingCheck,
+        document: &PendingInsert,
         arrival: &ArrivalTime,
-        before: Option<&Result<PrecheckedDocument>>,
-    ) -> Result<PrecheckedDocument> {
-        let precheck = match before {
-            Some(Ok(before)) => {
-                let before = before.precheck.clone();
-                self.matcher
-                    .update_precheck(before, document, arrival, &self.rows)?
+        turn: &mut SearchTurn,
+    ) -> bool {
+        let checked = check.take().unwrap_or_else(|| {
+            Ok(PrecheckedDocument {
+                precheck: self.matcher.begin_precheck(arrival),
+                verdict: StoredVerdict::Kept,
+                verdict_of: None,
+                overtaken: 0,
+            })
+        });
+        turn.add_steps(STEPS_OF_CHECK);
+        let continued = checked.and_then(|mut checked| {
+            let replaced = self.replaced_slot(document)?;
+            let is_complete =
+                self.continue_checked(&mut checked, document, (arrival, replaced), turn)?;
+            Ok((checked, is_complete))
+        });
+        match continued {
+            Ok((checked, is_complete)) => {
+                *check = Some(Ok(checked));
+                is_complete
             }
-            Some(Err(error)) => return Err(error.clone()),
-            None => self.matcher.precheck(document, arrival, &self.rows)?,
-        };
-        let verdict = self.make_verdict(precheck.found_match())?;
-        Ok(PrecheckedDocument { precheck, verdict })
+            Err(error) => {
+                *check = Some(Err(error));
+                true
+            }
+        }
+    }
+
+    /// Continues a check, and makes its verdict once it is complete.
+    pub(super) fn continue_checked(
+        &self,
+        checked: &mut PrecheckedDocument,
+        document: &PendingInsert,
+        (arrival, replaced): (&ArrivalTime, Option<DocumentSlot>),
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        let is_complete = self.matcher.continue_precheck(
+            &mut checked.precheck,
+            &document.sketched,
+            (arrival, replaced),
+            &self.rows,
+            turn,
+        )?;
+        let found = checked.precheck.found_match();
+        if is_complete && found != checked.verdict_of {
+            checked.verdict = self.make_verdict(found)?;
+            checked.verdict_of = found;
+        }
+        Ok(is_complete)
+    }
+
+    /// Returns the slot of the kept document that a document replaces, if the collection replaces documents.
+    fn replaced_slot(&self, document: &PendingInsert) -> Result<Option<DocumentSlot>> {
+        if self.settings.on_conflict != OnConflict::Replace {
+            return Ok(None);
+        }
+        let known = self.find_by_id(&document.id, document.id_hash)?;
+        Ok(known.and_then(|known| self.document_slot(&known)))
     }
 
     /// Prefetches the memory that a document will need when it is inserted.
@@ -118,43 +195,83 @@ impl CollectionState {
         })
     }
 
-    /// Answers a document as if it were inserted now.
+    /// Begins a query for the verdict of a document, or for its matches.
+    pub(crate) fn begin_query(
+        &self,
+        document: &PendingInsert,
+        now: Timestamp,
+        lists_all: bool,
+    ) -> PrecheckResult {
+        let arrival = self.matcher.resolve_arrival(document.time, now);
+        if lists_all {
+            self.matcher.begin_listing(&arrival)
+        } else {
+            self.matcher.begin_precheck(&arrival)
+        }
+    }
+
+    /// Answers a document as if it were inserted now. Returns `None` if the search takes further turns.
     pub(crate) fn answer_query(
         &self,
         document: &PendingInsert,
         now: Timestamp,
-    ) -> Result<InsertAnswer> {
+        search: &mut PrecheckResult,
+        turn: &mut SearchTurn,
+    ) -> Result<Option<InsertAnswer>> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
         let arrival = self.matcher.resolve_arrival(document.time, now);
         if let Some(first) = self.first_answer(document, known.as_ref(), &arrival)? {
-            return Ok(first);
+            return Ok(Some(first));
         }
-        let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-        self.answer_without(replaced, document, &arrival)
+        let own = known.as_ref().and_then(|known| self.document_slot(known));
+        if !self.continue_query(search, document, (&arrival, own), turn)? {
+            return Ok(None);
+        }
+        self.answer_with(search.found_match(), document, &arrival)
+            .map(Some)
     }
 
-    /// Answers a document as if it were inserted now, with the kept documents that match it.
+    /// Answers a document as if it were inserted now, with the kept documents that match it. Returns `None` if
+    /// the search takes further turns.
     pub(crate) fn answer_with_matches(
         &self,
         document: &PendingInsert,
         now: Timestamp,
         limit: usize,
-    ) -> Result<(InsertAnswer, Vec<DuplicateEvidence>)> {
+        search: &mut PrecheckResult,
+        turn: &mut SearchTurn,
+    ) -> Result<Option<(InsertAnswer, Vec<DuplicateEvidence>)>> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
         let own = known.as_ref().and_then(|known| self.document_slot(known));
         let arrival = self.matcher.resolve_arrival(document.time, now);
         let first = self.first_answer(document, known.as_ref(), &arrival)?;
-        // The most similar match is also the verdict, even if none is listed.
-        let count = limit.max(1);
-        let found =
-            self.matcher
-                .find_matches(&document.sketched, &arrival, own, count, &self.rows)?;
+        if !self.continue_query(search, document, (&arrival, own), turn)? {
+            return Ok(None);
+        }
         let answer = match first {
             Some(first) => first,
-            None => self.answer_with(found.first().copied(), document, &arrival)?,
+            None => self.answer_with(search.found_match(), document, &arrival)?,
         };
-        let matches = found.iter().take(limit).map(|it| self.make_evidence(it));
-        Ok((answer, matches.collect::<Result<_>>()?))
+        let found = search.list_matches();
+        let matches = found
+            .iter()
+            .take(limit)
+            .map(|kept| self.make_evidence(kept));
+        Ok(Some((answer, matches.collect::<Result<_>>()?)))
+    }
+
+    fn continue_query(
+        &self,
+        search: &mut PrecheckResult,
+        document: &PendingInsert,
+        reach: (&ArrivalTime, Option<DocumentSlot>),
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        let sketched = &document.sketched;
+        let searched = self
+            .matcher
+            .continue_precheck(search, sketched, reach, &self.rows, turn);
+        Ok(searched?)
     }
 
     /// Returns the first answer of a document that exists already, and the number of its row.
@@ -214,21 +331,8 @@ impl CollectionState {
         Ok(document.sketched.text() == Some(&*self.document_text(known)?))
     }
 
-    /// Answers a document that is not inserted, as if the one that it would replace did not exist.
-    pub(super) fn answer_without(
-        &self,
-        replaced: Option<DocumentSlot>,
-        document: &PendingInsert,
-        arrival: &ArrivalTime,
-    ) -> Result<InsertAnswer> {
-        let found =
-            self.matcher
-                .check_without(&document.sketched, arrival, replaced, &self.rows)?;
-        self.answer_with(found, document, arrival)
-    }
-
     /// Returns the answer to a document that is not inserted, by its best match.
-    fn answer_with(
+    pub(super) fn answer_with(
         &self,
         found: Option<KeptMatch>,
         document: &PendingInsert,

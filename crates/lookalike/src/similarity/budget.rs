@@ -29,6 +29,11 @@ impl StepBudget {
         Self { taken: 0, limit }
     }
 
+    /// Allows up to `limit` steps, of which `taken` were taken before.
+    pub(crate) fn resume(limit: u64, taken: u64) -> Self {
+        Self { taken, limit }
+    }
+
     /// Allows any number of steps.
     pub fn unlimited() -> Self {
         Self::new(u64::MAX)

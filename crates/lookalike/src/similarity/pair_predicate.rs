@@ -270,7 +270,7 @@ impl<'p> PairPredicate<'p> {
                 .sequence_outline()
                 .symbol_count()
                 .map_or(USUAL, |it| it as u64),
-            None => USUAL,
+            None => candidate.set_size().map_or(USUAL, |size| size as u64),
         };
         STEPS * length
     }

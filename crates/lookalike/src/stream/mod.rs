@@ -31,7 +31,8 @@
 //! memory by part.
 //!
 //! Verification by edit distances takes time in proportion to the product of the lengths. The work of a check
-//! can be [bounded](StreamMatcher::set_step_limit).
+//! can be [bounded](StreamMatcher::set_step_limit). By every measure a check can be done in
+//! [turns](StreamMatcher::continue_precheck), so that one with many candidates does not hold a lock for long.
 //!
 //! # Limits
 //!
@@ -40,6 +41,7 @@
 //! at once.
 
 mod buckets;
+mod candidate_search;
 mod containment;
 mod keys;
 mod pair_inputs;
@@ -48,6 +50,7 @@ mod precheck;
 mod prefilter;
 mod rarity;
 mod recent;
+mod search_turn;
 mod sketched_document;
 #[cfg(test)]
 mod tests;
@@ -57,26 +60,25 @@ pub use keys::{DocumentKeys, KeyExtractor};
 pub use pair_inputs::StreamTexts;
 pub use partitions::DocumentSlot;
 pub use precheck::PrecheckResult;
+pub use search_turn::SearchTurn;
 pub use sketched_document::{DocumentPreparer, SketchedDocument};
 pub use window::{ArrivalTime, StreamWindow, Timestamp};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::candidates::{BucketSide, ContainmentFilter};
+use crate::candidates::BucketSide;
 use crate::error::Result;
 use crate::hamming::live::{LiveIndex, SequenceNumber};
 use crate::plan::MatchPlan;
 use crate::recipe::Recipe;
-use crate::similarity::StepBudget;
-use crate::similarity::{PairPredicate, Route, SketchRef};
-use crate::text::{AnalysisScratch, TextState};
+use crate::similarity::{PairPredicate, Route, SketchRef, StepBudget};
+use crate::text::AnalysisScratch;
 use crate::types::{Distance, DocId, Similarity};
 use buckets::StreamBuckets;
 use keys::StreamKeys;
-use pair_inputs::StreamInputs;
+use pair_inputs::{NewDocumentInputs, StreamInputs};
 use partitions::TimePartitions;
 use prefilter::PrefilterTable;
-use rarity::ProbeKey;
 use recent::RecentKeys;
 
 /// A kept document that matches.
@@ -451,9 +453,10 @@ impl StreamMatcher {
         without: Option<DocumentSlot>,
         texts: &dyn StreamTexts,
     ) -> Result<Option<KeptMatch>> {
-        Ok(self
-            .search_kept(document, arrival, without, texts)?
-            .found_match())
+        let mut precheck = self.begin_precheck(arrival);
+        let turn = &mut SearchTurn::unlimited();
+        self.continue_precheck(&mut precheck, document, (arrival, without), texts, turn)?;
+        Ok(precheck.found_match())
     }
 
     /// Returns up to `limit` kept documents that match, without the one at `without`: the most similar first, and
@@ -471,94 +474,43 @@ impl StreamMatcher {
         limit: usize,
         texts: &dyn StreamTexts,
     ) -> Result<Vec<KeptMatch>> {
-        if document.text_state() == TextState::Empty {
-            return Ok(Vec::new());
-        }
-        let probed = self.keys.probe_keys(document);
-        let mut candidates = self.candidates(document, arrival, &probed)?;
-        candidates.retain(|candidate| Some(candidate.slot) != without);
-        let mut matches = Vec::new();
-        self.verify_within_limit(document, candidates, texts, 0, &mut |found| {
-            matches.push(found)
-        })?;
-        matches.sort_unstable_by(|one, other| {
-            let by_similarity = other.similarity.get().total_cmp(&one.similarity.get());
-            by_similarity.then(one.order.cmp(&other.order))
-        });
+        let mut listing = self.begin_listing(arrival);
+        let turn = &mut SearchTurn::unlimited();
+        self.continue_precheck(&mut listing, document, (arrival, without), texts, turn)?;
+        let mut matches = listing.list_matches();
         matches.truncate(limit);
         Ok(matches)
     }
 
-    /// Verifies candidates within the step limit. Returns the best match, and the steps taken, to which those
-    /// of the check before are added.
-    fn best_match(
+    /// Verifies a candidate within a budget of steps.
+    fn verify_candidate(
         &self,
-        document: &SketchedDocument,
-        candidates: Vec<CandidateDocument>,
+        candidate: &CandidateDocument,
+        new: &NewDocumentInputs<'_>,
         texts: &dyn StreamTexts,
-        steps_before: u64,
-    ) -> Result<(Option<KeptMatch>, u64)> {
-        let mut best: Option<KeptMatch> = None;
-        let mut visit = |found| best = better_match(best, Some(found));
-        let steps =
-            self.verify_within_limit(document, candidates, texts, steps_before, &mut visit)?;
-        Ok((best, steps_before.saturating_add(steps)))
-    }
-
-    /// Verifies candidates within the step limit, of which a check before took `steps_before`. Calls `visit`
-    /// with every match, and returns the steps taken.
-    fn verify_within_limit(
-        &self,
-        document: &SketchedDocument,
-        candidates: Vec<CandidateDocument>,
-        texts: &dyn StreamTexts,
-        steps_before: u64,
-        visit: &mut dyn FnMut(KeptMatch),
-    ) -> Result<u64> {
-        let mut budget = StepBudget::new(match self.plan.sequence_measure() {
-            Some(_) => self.step_limit.saturating_sub(steps_before),
-            None => u64::MAX,
-        });
-        let verified = self.verify_candidates(document, candidates, texts, (&mut budget, visit));
-        let steps = budget.taken();
-        self.steps_taken.fetch_add(steps, Ordering::Relaxed);
-        verified.map(|()| steps)
-    }
-
-    fn verify_candidates(
-        &self,
-        document: &SketchedDocument,
-        candidates: Vec<CandidateDocument>,
-        texts: &dyn StreamTexts,
-        (budget, visit): (&mut StepBudget, &mut dyn FnMut(KeptMatch)),
-    ) -> Result<()> {
-        let new = self.inputs.inputs_of_new(document);
-        for candidate in candidates {
-            let (section, at) = self.partitions.locate_number(candidate.number);
-            let in_kept = section.sketch_at(at);
-            let kept = self
-                .inputs
-                .inputs_of_kept(&candidate, section.text_key_at(at), texts);
-            budget.take(
-                self.pair_predicate()
-                    .count_reading_steps(candidate.route, in_kept),
-            )?;
-            let similarity = self.pair_predicate().check_within(
-                candidate.route,
-                (document.sketch_ref(), &new),
-                (in_kept, &kept),
-                budget,
-            )?;
-            if let Some(similarity) = similarity {
-                visit(KeptMatch {
-                    slot: candidate.slot,
-                    order: candidate.order,
-                    similarity,
-                    route: candidate.route,
-                });
-            }
-        }
-        Ok(())
+        budget: &mut StepBudget,
+    ) -> Result<Option<KeptMatch>> {
+        let (section, at) = self.partitions.locate_number(candidate.number);
+        let in_kept = section.sketch_at(at);
+        let kept = self
+            .inputs
+            .inputs_of_kept(candidate, section.text_key_at(at), texts);
+        budget.take(
+            self.pair_predicate()
+                .count_reading_steps(candidate.route, in_kept),
+        )?;
+        let similarity = self.pair_predicate().check_within(
+            candidate.route,
+            (new.sketch_ref(), new),
+            (in_kept, &kept),
+            budget,
+        )?;
+        Ok(similarity.map(|similarity| KeptMatch {
+            slot: candidate.slot,
+            order: candidate.order,
+            similarity,
+            route: candidate.route,
+        }))
     }
 
     fn pair_predicate(&self) -> PairPredicate<'_> {
@@ -625,56 +577,12 @@ impl StreamMatcher {
             .is_none_or(|window| window.reaches_time(time, arrival))
     }
 
-    /// Returns the kept documents that the plan makes candidates, by ascending number.
-    fn candidates(
-        &self,
-        document: &SketchedDocument,
-        arrival: &ArrivalTime,
-        keys: &[ProbeKey],
-    ) -> Result<Vec<CandidateDocument>> {
-        let (low, mut numbers) = (self.partitions.lowest_number(), Vec::new());
-        let candidate = |number: u64| self.check_candidate(document, arrival, number);
-        if let Some(filter) = ContainmentFilter::for_plan(&self.plan) {
-            let numbers = self.find_containments(filter, document, keys, low);
-            return Ok(numbers.into_iter().filter_map(candidate).collect());
-        }
-        let from = self
-            .prefilters
-            .query_from(self.prefilters.prefilter_of(document.set_summary()));
-        let found = |probed: ProbeKey, number, prefilter, side| {
-            if probed.finds_side(side) && !from.rules_out_match(prefilter) {
-                numbers.push(number);
-            }
-        };
-        self.buckets
-            .visit_buckets(keys, |probed| probed.key, low, found);
-        if let (Some(codes), Some(distance), Some(code)) =
-            (&self.codes, self.plan.distance(), document.fingerprint())
-        {
-            codes.search_fingerprints(code, distance, |SequenceNumber(number), _| {
-                numbers.push(number)
-            })?;
-        }
-        numbers.sort_unstable();
-        numbers.dedup();
-        Ok(numbers.into_iter().filter_map(candidate).collect())
-    }
-
-    /// Returns a document as a candidate, if it is not removed, is within reach, and the plan makes it
-    /// one.
-    fn check_candidate(
-        &self,
-        document: &SketchedDocument,
-        arrival: &ArrivalTime,
-        number: u64,
-    ) -> Option<CandidateDocument> {
+    /// Returns a document as a candidate, if the plan makes it one. It may be removed or out of reach.
+    fn to_candidate(&self, document: &SketchedDocument, number: u64) -> Option<CandidateDocument> {
         let (section, at) = self.partitions.locate_number(number);
         let route = self
             .pair_predicate()
             .candidates(document.sketch_ref(), section.sketch_at(at))?;
-        if section.is_removed(at) || !self.is_in_reach(section.time_at(at), arrival) {
-            return None;
-        }
         Some(CandidateDocument {
             number,
             slot: section.slot_at(at),
@@ -776,18 +684,6 @@ impl StreamMatcher {
             codes.remove_fingerprint(SequenceNumber(number));
         }
         true
-    }
-
-    /// Hides a kept document from all checks until it is [brought back](Self::unhide_document).
-    pub fn hide_document(&mut self, slot: DocumentSlot) {
-        self.partitions.remove_document(slot);
-        self.changes += 1;
-    }
-
-    /// Makes a document visible again that was [hidden](Self::hide_document).
-    pub fn unhide_document(&mut self, slot: DocumentSlot) {
-        self.partitions.bring_back(slot);
-        self.changes += 1;
     }
 
     /// Returns the order and the time of a kept document, if it is there.

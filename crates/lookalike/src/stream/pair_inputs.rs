@@ -8,7 +8,7 @@ use super::CandidateDocument;
 use super::partitions::DocumentSlot;
 use super::sketched_document::{DocumentPreparer, SketchedDocument};
 use crate::error::{Error, Result};
-use crate::similarity::{DocumentList, DocumentListCache, PairInputs, WeightedFeature};
+use crate::similarity::{DocumentList, DocumentListCache, PairInputs, SketchRef, WeightedFeature};
 use crate::text::{AnalysisScratch, TextAnalysis};
 
 /// A source of the texts of kept documents.
@@ -109,6 +109,10 @@ pub(super) struct NewDocumentInputs<'a> {
 }
 
 impl NewDocumentInputs<'_> {
+    pub(super) fn sketch_ref(&self) -> SketchRef<'_> {
+        self.document.sketch_ref()
+    }
+
     fn make_list<'s, T>(
         &'s self,
         cell: &'s OnceCell<Vec<T>>,

@@ -217,15 +217,6 @@ impl TimePartition {
         true
     }
 
-    /// Reverts a removal. Returns `true` if the document was removed.
-    fn bring_back(&mut self, at: usize) -> bool {
-        let removed = self.is_removed(at);
-        if removed {
-            self.removed[at / 64] &= !(1 << (at % 64));
-        }
-        removed
-    }
-
     fn count_removed(&self) -> u64 {
         let words = self.removed.iter();
         words.map(|word| u64::from(word.count_ones())).sum()
@@ -410,14 +401,6 @@ impl TimePartitions {
         let at = slot.index as usize;
         let there = at < section.len() && !section.is_removed(at);
         there.then(|| (section.order_at(at), section.time_at(at)))
-    }
-
-    /// Reverts a removal.
-    pub(super) fn bring_back(&mut self, slot: DocumentSlot) {
-        if let Some(at) = self.partition_index(slot.partition) {
-            let back = self.partitions[at].bring_back(slot.index as usize);
-            self.removals -= u64::from(back);
-        }
     }
 
     pub(super) fn refresh_document(&mut self, slot: DocumentSlot, time: Timestamp) {

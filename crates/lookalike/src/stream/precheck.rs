@@ -1,38 +1,58 @@
 //! Prechecks: most of a check is done on any thread while others insert, and only what has changed in
 //! between is checked when the document's turn comes.
 //!
-//! Guarantee: [`update_precheck`](StreamMatcher::update_precheck) returns what
-//! [`find_match`](StreamMatcher::find_match) would return at that moment. Insertions only add candidates, so
-//! only these are checked. After any other change, or with another arrival time, the whole check is repeated.
+//! A check is a search that can stop after any candidate and go on later, so that a caller that holds a
+//! lock can let others have it. It remembers which kept documents it has compared. Texts do not change, so
+//! a pair is compared once, whatever is removed, refreshed or inserted meanwhile.
+//!
+//! ```text
+//! bucket keys ──walk──> candidates ──compare──> compared documents ──> the best that is visible
+//! ```
+//!
+//! Guarantee: a [complete](StreamMatcher::continue_precheck) search has the result that
+//! [`find_match`](StreamMatcher::find_match) would return at that moment. Insertions add candidates, which are
+//! looked up from the first new number on. After any other change, or with another arrival time, it is decided
+//! again which of the compared documents are visible.
 
+use super::candidate_search::{ComparedCandidate, KeyWalk};
 use super::keys::{DocumentKeys, KeyExtractor};
 use super::pair_inputs::StreamTexts;
 use super::rarity::ProbeKey;
-use super::{
-    ArrivalTime, DocumentSlot, KeptMatch, SketchedDocument, StreamMatcher, Timestamp, better_match,
-};
-use crate::candidates::{BucketSide, ContainmentFilter};
+use super::search_turn::SearchTurn;
+use super::{ArrivalTime, DocumentSlot, KeptMatch, SketchedDocument, StreamMatcher, Timestamp};
+use crate::candidates::{BucketSide, PrefixHits};
 use crate::error::{Error, ErrorKind, Result};
-use crate::text::TextState;
 
-/// The result of a check at some moment. See [`StreamMatcher::precheck`].
+/// The result of a check at some moment, or what is known of it. See [`StreamMatcher::precheck`].
 #[derive(Clone, Debug)]
 pub struct PrecheckResult {
-    found: Option<KeptMatch>,
-    /// Steps of verification.
-    steps: u64,
-    arrival: ArrivalTime,
+    pub(super) found: Option<KeptMatch>,
+    /// Steps of verification of the visible candidates.
+    pub(super) steps: u64,
+    pub(super) arrival: ArrivalTime,
+    /// The kept document that is ignored.
+    pub(super) without: Option<DocumentSlot>,
+    /// `true` if all matches are wanted, so that an equal text does not end the search.
+    pub(super) lists_all: bool,
     /// `true` if an equal text was found. No later insertion can be a better match, so no keys were made.
-    settled: bool,
+    pub(super) settled: bool,
     /// Bucket keys under which the document looks for others.
-    probed: Vec<ProbeKey>,
+    pub(super) probed: Vec<ProbeKey>,
     /// Bucket keys under which it will be inserted; empty if a match was found.
-    added: Vec<(u64, BucketSide)>,
-    /// Number of the first document that was not there yet.
-    since: u64,
-    changes: u64,
+    pub(super) added: Vec<(u64, BucketSide)>,
+    /// Number of the first document that was not looked up yet.
+    pub(super) since: u64,
+    /// The look-up of keys that is under way.
+    pub(super) walk: Option<KeyWalk>,
+    /// Candidates that are not compared yet, the next one last.
+    pub(super) pending: Vec<(u64, PrefixHits)>,
+    pub(super) compared: Vec<ComparedCandidate>,
+    /// Candidates that were out of reach.
+    pub(super) passed_over: Vec<(u64, PrefixHits)>,
+    /// Number of changes of the matcher by then; `None` if the search has not begun.
+    pub(super) changes: Option<u64>,
     /// Generation of the keys; see `StreamKeys::generation`.
-    generation: u64,
+    pub(super) generation: u64,
 }
 
 impl PrecheckResult {
@@ -45,6 +65,24 @@ impl PrecheckResult {
     /// [`set_step_limit`](StreamMatcher::set_step_limit).
     pub fn steps(&self) -> u64 {
         self.steps
+    }
+
+    /// Steps that the insertion of the document takes about, if it is kept.
+    pub fn insertion_steps(&self) -> u64 {
+        /// A key costs one or two cache misses.
+        const STEPS_OF_KEY: u64 = 24;
+        self.added.len() as u64 * STEPS_OF_KEY
+    }
+
+    /// Returns the visible matches, the most similar first, and of equally similar ones the earliest first.
+    pub fn list_matches(&self) -> Vec<KeptMatch> {
+        let visible = self.compared.iter().filter(|kept| kept.is_visible);
+        let mut matches: Vec<KeptMatch> = visible.filter_map(|kept| kept.found).collect();
+        matches.sort_unstable_by(|one, other| {
+            let by_similarity = other.similarity.get().total_cmp(&one.similarity.get());
+            by_similarity.then(one.order.cmp(&other.order))
+        });
+        matches
     }
 }
 
@@ -61,42 +99,37 @@ impl StreamMatcher {
         arrival: &ArrivalTime,
         texts: &dyn StreamTexts,
     ) -> Result<PrecheckResult> {
-        self.search_kept(document, arrival, None, texts)
+        self.update_precheck(self.begin_precheck(arrival), document, arrival, texts)
     }
 
-    pub(super) fn search_kept(
-        &self,
-        document: &SketchedDocument,
-        arrival: &ArrivalTime,
-        without: Option<DocumentSlot>,
-        texts: &dyn StreamTexts,
-    ) -> Result<PrecheckResult> {
-        let mut precheck = PrecheckResult {
+    /// Returns a check that has done nothing yet, to be [continued](Self::continue_precheck).
+    pub fn begin_precheck(&self, arrival: &ArrivalTime) -> PrecheckResult {
+        PrecheckResult {
             found: None,
             steps: 0,
             arrival: *arrival,
+            without: None,
+            lists_all: false,
             settled: false,
             probed: Vec::new(),
             added: Vec::new(),
-            since: self.partitions.next_number(),
-            changes: self.changes,
+            since: self.partitions.lowest_number(),
+            walk: None,
+            pending: Vec::new(),
+            compared: Vec::new(),
+            passed_over: Vec::new(),
+            changes: None,
             generation: self.keys.generation(),
-        };
-        if document.text_state() == TextState::Empty {
-            return Ok(precheck);
         }
-        precheck.found = self.find_equal_text(document, arrival, without);
-        precheck.settled = precheck.found.is_some();
-        if !precheck.settled {
-            precheck.probed = self.keys.probe_keys(document);
-            let mut candidates = self.candidates(document, arrival, &precheck.probed)?;
-            candidates.retain(|candidate| Some(candidate.slot) != without);
-            (precheck.found, precheck.steps) = self.best_match(document, candidates, texts, 0)?;
-            if precheck.found.is_none() {
-                precheck.added = self.keys.insertion_keys(document);
-            }
+    }
+
+    /// Returns a check as [`begin_precheck`](Self::begin_precheck) does, that finds all matches; see
+    /// [`list_matches`](PrecheckResult::list_matches).
+    pub fn begin_listing(&self, arrival: &ArrivalTime) -> PrecheckResult {
+        PrecheckResult {
+            lists_all: true,
+            ..self.begin_precheck(arrival)
         }
-        Ok(precheck)
     }
 
     /// Updates the result of an earlier check of the same document to this moment.
@@ -110,72 +143,25 @@ impl StreamMatcher {
         arrival: &ArrivalTime,
         texts: &dyn StreamTexts,
     ) -> Result<PrecheckResult> {
-        let same_reach = self.window.is_none() || precheck.arrival == *arrival;
-        if precheck.changes != self.changes || !same_reach {
-            return self.precheck(document, arrival, texts);
-        }
-        if document.text_state() == TextState::Empty || precheck.settled {
-            return Ok(precheck);
-        }
-        let added = self.numbers_added(document, &precheck);
-        let candidate = |number: u64| self.check_candidate(document, arrival, number);
-        let candidates: Vec<_> = added.into_iter().filter_map(candidate).collect();
-        let (added, steps) = self.best_match(document, candidates, texts, precheck.steps)?;
-        precheck.found = better_match(precheck.found, added);
-        precheck.steps = steps;
-        precheck.arrival = *arrival;
-        precheck.since = self.partitions.next_number();
+        let turn = &mut SearchTurn::unlimited();
+        self.continue_precheck(&mut precheck, document, (arrival, None), texts, turn)?;
         Ok(precheck)
     }
 
-    /// Returns the numbers of candidates that were inserted since the precheck, ascending.
-    fn numbers_added(&self, document: &SketchedDocument, precheck: &PrecheckResult) -> Vec<u64> {
-        if precheck.since == self.partitions.next_number() {
-            return Vec::new();
-        }
-        if let Some(filter) = ContainmentFilter::for_plan(&self.plan) {
-            return self.find_containments(filter, document, &precheck.probed, precheck.since);
-        }
-        let mut added: Vec<u64> = Vec::new();
-        self.visit_added(document, precheck, |number| added.push(number));
-        added.sort_unstable();
-        added.dedup();
-        added
-    }
-
-    /// Calls `visit` with the number of every candidate that was inserted since the precheck: documents under a
-    /// probed key, and near fingerprints.
-    fn visit_added(
+    /// Goes on with a check until it is complete or the turn is over. Returns `true` if it is complete: then
+    /// its result is that of this moment, without the kept document that is named beside the arrival time.
+    ///
+    /// # Errors
+    /// Fails as [`precheck`](Self::precheck) does. The check cannot be continued then.
+    pub fn continue_precheck(
         &self,
+        precheck: &mut PrecheckResult,
         document: &SketchedDocument,
-        precheck: &PrecheckResult,
-        mut visit: impl FnMut(u64),
-    ) {
-        let since = precheck.since;
-        let from = self
-            .prefilters
-            .query_from(self.prefilters.prefilter_of(document.set_summary()));
-        for &probed in &precheck.probed {
-            if self.recent.may_contain(probed.key, since) {
-                // The newest come first, so the first document before `since` ends the chain.
-                self.buckets
-                    .visit_bucket(probed.key, since, |number, prefilter, side| {
-                        if probed.finds_side(side) && !from.rules_out_match(prefilter) {
-                            visit(number);
-                        }
-                    });
-            }
-        }
-        if let (Some(_), Some(distance), Some(code)) =
-            (&self.codes, self.plan.distance(), document.fingerprint())
-        {
-            let near = |other: u128| (other ^ code).count_ones() <= distance.get();
-            self.partitions.visit_codes(since, |number, other| {
-                if near(other) {
-                    visit(number);
-                }
-            });
-        }
+        (arrival, without): (&ArrivalTime, Option<DocumentSlot>),
+        texts: &dyn StreamTexts,
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        self.search_further(precheck, document, (arrival, without), texts, turn)
     }
 
     /// Refuses a document whose precheck took more than half of the [allowed](Self::set_step_limit) steps,

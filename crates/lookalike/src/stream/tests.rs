@@ -950,3 +950,153 @@ fn steps_of_verification_are_bounded() {
         .map(|text| stream.offer(text, None, Timestamp(0)).1);
     assert!(found.skip(1).all(|found| found.is_some()));
 }
+
+/// Returns settings of every way in which candidates are found and compared.
+fn settings_of_all_measures() -> Vec<MatchSettings> {
+    let of = |measure, hundredths| MatchSettings {
+        measure,
+        threshold: Threshold::new(f64::from(hundredths) / 100.0).unwrap(),
+        ..MatchSettings::default()
+    };
+    let joined = MatchSettings {
+        method: MatchMethod::Join,
+        ..of(SimilarityMeasure::Jaccard, 60)
+    };
+    let by_fingerprint = MatchSettings {
+        method: MatchMethod::SimHash,
+        ..of(SimilarityMeasure::Sketch, 80)
+    };
+    vec![
+        joined,
+        by_fingerprint,
+        of(SimilarityMeasure::Jaccard, 75),
+        of(SimilarityMeasure::Containment, 80),
+        of(SimilarityMeasure::Cosine, 80),
+        of(SimilarityMeasure::Levenshtein, 75),
+        of(SimilarityMeasure::Indel, 75),
+        of(SimilarityMeasure::Substring, 75),
+    ]
+}
+
+/// Checks that go on in turns of one unit, while documents are inserted, removed and refreshed and the window
+/// moves, have the result of a check at that moment.
+#[test]
+fn checks_in_turns_equal_whole_checks() {
+    let windows = [None, Some(false), Some(true)].map(|refresh| {
+        let seconds = Duration::from_secs;
+        refresh.map(|refresh| StreamWindow::new(seconds(60), seconds(5), refresh).unwrap())
+    });
+    let (mut matches, mut unfinished) = (0, 0);
+    for (at, settings) in settings_of_all_measures().into_iter().enumerate() {
+        for window in windows {
+            let mut random = Random(100 + at as u64);
+            let texts = texts(120, &mut random);
+            let mut stream = Stream::new(settings, window);
+            // Searches under way: the place of the text, the stated time, and a slot that is ignored.
+            let mut searches = Vec::new();
+            for step in 0..400i64 {
+                let now = Timestamp(1_000_000 * S + step * S / 2);
+                let text = random.below(texts.len());
+                stream.offer(&texts[text], None, now);
+                if step % 5 == 0 && !stream.kept.0.is_empty() {
+                    let slots: BTreeSet<_> = stream.kept.0.keys().copied().collect();
+                    let place = random.below(slots.len());
+                    let slot = slots.into_iter().nth(place).unwrap();
+                    stream.matcher.remove_document(slot);
+                }
+                let arrival = stream.matcher.resolve_arrival(None, now);
+                let search = match random.below(3) {
+                    0 => stream.matcher.begin_listing(&arrival),
+                    _ => stream.matcher.begin_precheck(&arrival),
+                };
+                let without = stream
+                    .kept
+                    .0
+                    .keys()
+                    .min()
+                    .copied()
+                    .filter(|_| step % 3 == 0);
+                searches.push((random.below(texts.len()), without, search));
+                if searches.len() > 6 {
+                    searches.remove(random.below(searches.len()));
+                }
+                for (text, without, search) in &mut searches {
+                    let document = stream.prepare(&texts[*text]);
+                    let reach = (&arrival, *without);
+                    let (matcher, kept) = (&stream.matcher, &stream.kept);
+                    let mut turn = SearchTurn::new(random.below(3) as u64 * 200);
+                    let is_complete = matcher
+                        .continue_precheck(search, &document, reach, kept, &mut turn)
+                        .unwrap();
+                    if !is_complete {
+                        unfinished += 1;
+                        continue;
+                    }
+                    let whole = matcher.check_without(&document, &arrival, *without, kept);
+                    let whole = whole.unwrap();
+                    let summary = |found: KeptMatch| (found.slot, found.similarity.get());
+                    assert_eq!(
+                        search.found_match().map(summary),
+                        whole.map(summary),
+                        "{settings:?} {window:?} step {step}"
+                    );
+                    if search.lists_all {
+                        let all = matcher.find_matches(&document, &arrival, *without, 1000, kept);
+                        assert_eq!(search.list_matches(), all.unwrap(), "step {step}");
+                    }
+                    matches += usize::from(whole.is_some());
+                }
+            }
+        }
+    }
+    assert!(matches > 2000 && unfinished > 500, "{matches} {unfinished}");
+}
+
+/// The work of a turn is bounded by every measure, however many candidates a document has.
+#[test]
+fn turns_are_bounded_by_every_measure() {
+    const LIMIT: u64 = 20_000;
+    for settings in settings_of_all_measures() {
+        if settings.measure == SimilarityMeasure::Sketch {
+            continue;
+        }
+        let mut random = Random(3);
+        let mut stream = Stream::new(settings, None);
+        // Texts of most of the same words: each has all others as candidates, or nearly.
+        let text_of = |random: &mut Random| {
+            let words = (0..60).map(|at| match random.below(4) {
+                0 => format!("own{} ", random.below(100_000)),
+                _ => format!("shared{at} "),
+            });
+            words.collect::<String>()
+        };
+        for _ in 0..400 {
+            stream.offer(&text_of(&mut random), None, Timestamp(0));
+        }
+        let document = stream.prepare(&text_of(&mut random));
+        let arrival = stream.matcher.resolve_arrival(None, Timestamp(0));
+        let mut search = stream.matcher.begin_listing(&arrival);
+        let (mut turns, mut longest) = (0, 0);
+        loop {
+            let mut turn = SearchTurn::new(LIMIT);
+            let is_complete = stream.matcher.continue_precheck(
+                &mut search,
+                &document,
+                (&arrival, None),
+                &stream.kept,
+                &mut turn,
+            );
+            longest = longest.max(turn.steps());
+            turns += 1;
+            if is_complete.unwrap() {
+                break;
+            }
+            assert!(turn.steps() > LIMIT);
+        }
+        // A unit is one candidate or a few keys of some hundred documents.
+        assert!(longest < 20 * LIMIT, "{settings:?}: {longest}");
+        if settings.measure == SimilarityMeasure::Containment {
+            assert!(turns > 1, "{settings:?}: {turns} turns");
+        }
+    }
+}

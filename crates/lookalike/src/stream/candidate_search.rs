@@ -1,0 +1,391 @@
+//! The search of a check: it looks up bucket keys, collects candidates and compares them, unit by unit.
+//!
+//! A unit is a few keys, or one candidate. Between two units the search can stop and go on later, after
+//! others have inserted, removed or refreshed documents; see [`precheck`](super::precheck).
+//!
+//! Cost of stopping: none but that the features of the document itself are made again. Memory: 16 bytes for each
+//! candidate that is not compared yet, and 56 for each that is.
+
+use super::pair_inputs::{NewDocumentInputs, StreamTexts};
+use super::precheck::PrecheckResult;
+use super::search_turn::SearchTurn;
+use super::{
+    ArrivalTime, CandidateDocument, DocumentSlot, KeptMatch, SketchedDocument, StreamMatcher,
+    better_match,
+};
+use crate::candidates::{ContainmentFilter, PrefixHits};
+use crate::error::Result;
+use crate::hamming::live::SequenceNumber;
+use crate::similarity::StepBudget;
+use crate::text::TextState;
+use std::sync::atomic::Ordering;
+
+/// A candidate that was compared.
+#[derive(Clone, Debug)]
+pub(super) struct ComparedCandidate {
+    number: u64,
+    /// Steps of verification.
+    steps: u64,
+    pub(super) found: Option<KeptMatch>,
+    /// `false` if it has gone out of reach, or is ignored.
+    pub(super) is_visible: bool,
+}
+
+/// A look-up of all keys, for the documents of a range of numbers.
+#[derive(Clone, Debug)]
+pub(super) struct KeyWalk {
+    from: u64,
+    until: u64,
+    /// Next key to look up, by its place.
+    next_key: usize,
+    /// Keys of the next unit.
+    unit_keys: usize,
+    /// Documents under the keys so far: each once up to `summed`, with the sum of its hits, then one for each hit.
+    hits: Vec<(u64, PrefixHits)>,
+    summed: usize,
+}
+
+/// Keys of a unit at first, and at most.
+const FIRST_UNIT_KEYS: usize = 16;
+const MOST_UNIT_KEYS: usize = 256;
+
+/// Hits after which a unit has fewer keys, some milliseconds of work.
+const MOST_UNIT_HITS: usize = 1 << 14;
+
+/// Hits that are collected before those of a document are summed up.
+const UNSUMMED_HITS: usize = 1 << 15;
+
+/// Documents from which on new fingerprints are searched for in the index rather than one after another.
+const LONGEST_CODE_SCAN: u64 = 4096;
+
+/// Steps of looking up a key, of reading an entry of a bucket, of collecting and sorting a hit, and of filtering
+/// a candidate. They are estimates for memory that is not in a cache.
+const STEPS_OF_KEY: u64 = 16;
+const STEPS_OF_ENTRY: u64 = 1;
+const STEPS_OF_HIT: u64 = 12;
+const STEPS_OF_CANDIDATE: u64 = 32;
+
+impl KeyWalk {
+    fn new(from: u64, until: u64) -> Self {
+        Self {
+            from,
+            until,
+            next_key: 0,
+            unit_keys: FIRST_UNIT_KEYS,
+            hits: Vec::new(),
+            summed: 0,
+        }
+    }
+
+    /// Chooses the keys of the next unit by the hits of the last one.
+    fn adapt_unit(&mut self, hits: usize) {
+        self.unit_keys = if hits > MOST_UNIT_HITS {
+            (self.unit_keys / 4).max(1)
+        } else if hits < MOST_UNIT_HITS / 4 {
+            (self.unit_keys * 2).min(MOST_UNIT_KEYS)
+        } else {
+            self.unit_keys
+        };
+    }
+
+    /// Sums up the hits of each document once they are as many again as the documents.
+    fn limit_hits(&mut self) {
+        if self.hits.len() - self.summed > UNSUMMED_HITS.max(self.summed) {
+            self.sum_hits();
+        }
+    }
+
+    /// Sums up the hits of each document, in the order of their numbers.
+    fn sum_hits(&mut self) {
+        // The first part is sorted already, which a stable sort makes use of.
+        self.hits.sort_by_key(|&(number, _)| number);
+        self.hits.dedup_by(|later, kept| {
+            let is_same = later.0 == kept.0;
+            if is_same {
+                kept.1.add_hits(later.1);
+            }
+            is_same
+        });
+        self.summed = self.hits.len();
+    }
+}
+
+impl StreamMatcher {
+    /// Does what [`continue_precheck`](Self::continue_precheck) says.
+    pub(super) fn search_further(
+        &self,
+        precheck: &mut PrecheckResult,
+        document: &SketchedDocument,
+        (arrival, without): (&ArrivalTime, Option<DocumentSlot>),
+        texts: &dyn StreamTexts,
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        if document.text_state() == TextState::Empty {
+            return Ok(true);
+        }
+        let has_same_reach = self.window.is_none() || precheck.arrival == *arrival;
+        let is_current =
+            precheck.changes == Some(self.changes) && precheck.without == without && has_same_reach;
+        precheck.arrival = *arrival;
+        precheck.without = without;
+        if !is_current {
+            self.reconsider(precheck, document, turn);
+        }
+        if precheck.settled {
+            return Ok(true);
+        }
+        loop {
+            if !self.compare_pending(precheck, document, texts, turn)? {
+                return Ok(false);
+            }
+            if precheck.walk.is_none() {
+                let next = self.partitions.next_number();
+                if precheck.since >= next {
+                    break;
+                }
+                precheck.walk = Some(self.begin_walk(precheck, document, next));
+            }
+            if !self.continue_walk(precheck, document, turn)? {
+                return Ok(false);
+            }
+        }
+        if precheck.found.is_none() && precheck.added.is_empty() && !precheck.lists_all {
+            precheck.added = self.keys.insertion_keys(document);
+        }
+        Ok(true)
+    }
+
+    /// Decides again which compared documents are visible, after a change of the matcher or of the reach.
+    fn reconsider(
+        &self,
+        precheck: &mut PrecheckResult,
+        document: &SketchedDocument,
+        turn: &mut SearchTurn,
+    ) {
+        precheck.changes = Some(self.changes);
+        precheck.found = None;
+        precheck.steps = 0;
+        if precheck.generation != self.keys.generation() {
+            // Documents before `since` were looked up under all orders that they were inserted under.
+            precheck.generation = self.keys.generation();
+            precheck.probed.clear();
+            precheck.added.clear();
+            precheck.walk = None;
+        }
+        if !precheck.lists_all {
+            precheck.found = self.find_equal_text(document, &precheck.arrival, precheck.without);
+            precheck.settled = precheck.found.is_some();
+            if precheck.settled {
+                return;
+            }
+        }
+        let low = self.partitions.lowest_number();
+        let known = precheck.compared.len() + precheck.passed_over.len();
+        turn.add_steps(known as u64 * STEPS_OF_CANDIDATE);
+        precheck.pending.append(&mut precheck.passed_over);
+        precheck.pending.retain(|&(number, _)| number >= low);
+        let mut compared = std::mem::take(&mut precheck.compared);
+        compared.retain_mut(|candidate| {
+            if self.partitions.is_dead(candidate.number) {
+                return false;
+            }
+            candidate.is_visible = self.is_visible(candidate.number, precheck);
+            if candidate.is_visible {
+                precheck.steps = precheck.steps.saturating_add(candidate.steps);
+                precheck.found = better_match(precheck.found, candidate.found);
+            }
+            true
+        });
+        precheck.compared = compared;
+    }
+
+    /// Returns `true` if a document that has not expired can be found by the check.
+    fn is_visible(&self, number: u64, precheck: &PrecheckResult) -> bool {
+        let (section, at) = self.partitions.locate_number(number);
+        !section.is_removed(at)
+            && self.is_in_reach(section.time_at(at), &precheck.arrival)
+            && Some(section.slot_at(at)) != precheck.without
+    }
+
+    fn begin_walk(
+        &self,
+        precheck: &mut PrecheckResult,
+        document: &SketchedDocument,
+        until: u64,
+    ) -> KeyWalk {
+        if precheck.probed.is_empty() {
+            precheck.probed = self.keys.probe_keys(document);
+            for probed in precheck.probed.iter().take(MOST_UNIT_KEYS) {
+                self.buckets.prefetch_bucket(probed.key);
+            }
+        }
+        KeyWalk::new(precheck.since, until)
+    }
+
+    /// Goes on with the look-up of keys. Returns `true` if it is complete: then all candidates of its range are
+    /// pending.
+    fn continue_walk(
+        &self,
+        precheck: &mut PrecheckResult,
+        document: &SketchedDocument,
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        let Some(mut walk) = precheck.walk.take() else {
+            return Ok(true);
+        };
+        while walk.next_key < precheck.probed.len() {
+            if !turn.begin_unit() {
+                precheck.walk = Some(walk);
+                return Ok(false);
+            }
+            self.look_up_unit(&mut walk, precheck, document, turn);
+        }
+        self.look_up_codes(&mut walk, document, turn)?;
+        walk.sum_hits();
+        precheck.since = walk.until;
+        precheck.pending = walk.hits;
+        // The next candidate is the last one.
+        precheck.pending.reverse();
+        Ok(true)
+    }
+
+    /// Looks up the next keys.
+    fn look_up_unit(
+        &self,
+        walk: &mut KeyWalk,
+        precheck: &PrecheckResult,
+        document: &SketchedDocument,
+        turn: &mut SearchTurn,
+    ) {
+        let low = walk.from.max(self.partitions.lowest_number());
+        let keys = &precheck.probed[walk.next_key..];
+        let keys = &keys[..walk.unit_keys.min(keys.len())];
+        let own = self.prefilters.prefilter_of(document.set_summary());
+        let own = self.prefilters.query_from(own);
+        let (until, hits) = (walk.until, &mut walk.hits);
+        let (before, mut entries) = (hits.len(), 0);
+        let recent: Vec<_> = keys
+            .iter()
+            .filter(|probed| self.recent.may_contain(probed.key, low))
+            .copied()
+            .collect();
+        self.buckets.visit_buckets(
+            &recent,
+            |probed| probed.key,
+            low,
+            |probed, number, prefilter, side| {
+                entries += 1;
+                if number < until && probed.finds_side(side) && !own.rules_out_match(prefilter) {
+                    hits.push((number, probed.hit_on_side(side)));
+                }
+            },
+        );
+        let hits = hits.len() - before;
+        walk.next_key += keys.len();
+        walk.adapt_unit(hits);
+        walk.limit_hits();
+        turn.add_steps(
+            keys.len() as u64 * STEPS_OF_KEY
+                + entries * STEPS_OF_ENTRY
+                + hits as u64 * STEPS_OF_HIT,
+        );
+    }
+
+    /// Adds the documents with a near fingerprint.
+    fn look_up_codes(
+        &self,
+        walk: &mut KeyWalk,
+        document: &SketchedDocument,
+        turn: &mut SearchTurn,
+    ) -> Result<()> {
+        let (Some(codes), Some(distance), Some(code)) =
+            (&self.codes, self.plan.distance(), document.fingerprint())
+        else {
+            return Ok(());
+        };
+        let low = walk.from.max(self.partitions.lowest_number());
+        let (until, hits) = (walk.until, &mut walk.hits);
+        let before = hits.len();
+        let mut add = |number: u64| {
+            if (low..until).contains(&number) {
+                hits.push((number, PrefixHits::default()));
+            }
+        };
+        let next = self.partitions.next_number();
+        if low > self.partitions.lowest_number() && next - low <= LONGEST_CODE_SCAN {
+            self.partitions.visit_codes(low, |number, other| {
+                if (other ^ code).count_ones() <= distance.get() {
+                    add(number);
+                }
+            });
+            turn.add_steps((next - low) * STEPS_OF_ENTRY);
+        } else {
+            codes.search_fingerprints(code, distance, |SequenceNumber(number), _| add(number))?;
+        }
+        turn.add_steps((hits.len() - before) as u64 * STEPS_OF_HIT);
+        Ok(())
+    }
+
+    /// Compares pending candidates. Returns `true` if none is left.
+    fn compare_pending(
+        &self,
+        precheck: &mut PrecheckResult,
+        document: &SketchedDocument,
+        texts: &dyn StreamTexts,
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        let new = self.inputs.inputs_of_new(document);
+        let low = self.partitions.lowest_number();
+        let filter = ContainmentFilter::for_plan(&self.plan);
+        while let Some(&(number, hits)) = precheck.pending.last() {
+            if !turn.begin_unit() {
+                return Ok(false);
+            }
+            precheck.pending.pop();
+            turn.add_steps(STEPS_OF_CANDIDATE);
+            let may_match = number >= low
+                && filter.is_none_or(|filter| self.may_contain(filter, document, number, hits));
+            if !may_match {
+                continue;
+            }
+            let Some(candidate) = self.to_candidate(document, number) else {
+                continue;
+            };
+            if !self.is_visible(number, precheck) {
+                precheck.passed_over.push((number, hits));
+                continue;
+            }
+            let compared = self.compare_candidate(precheck.steps, &candidate, &new, texts, turn)?;
+            precheck.steps = precheck.steps.saturating_add(compared.steps);
+            precheck.found = better_match(precheck.found, compared.found);
+            precheck.compared.push(compared);
+        }
+        Ok(true)
+    }
+
+    /// Compares a candidate within the step limit, of which candidates before took `steps_before`.
+    fn compare_candidate(
+        &self,
+        steps_before: u64,
+        candidate: &CandidateDocument,
+        new: &NewDocumentInputs<'_>,
+        texts: &dyn StreamTexts,
+        turn: &mut SearchTurn,
+    ) -> Result<ComparedCandidate> {
+        let limit = match self.plan.sequence_measure() {
+            Some(_) => self.step_limit,
+            None => u64::MAX,
+        };
+        let mut budget = StepBudget::resume(limit, steps_before);
+        let verified = self.verify_candidate(candidate, new, texts, &mut budget);
+        let steps = budget.taken() - steps_before;
+        self.steps_taken.fetch_add(steps, Ordering::Relaxed);
+        turn.add_steps(steps);
+        Ok(ComparedCandidate {
+            number: candidate.number,
+            steps,
+            found: verified?,
+            is_visible: true,
+        })
+    }
+}
