@@ -76,8 +76,9 @@ pub use pairs::find_pairs;
 pub use passages::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
     OffsetUnit, PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs, PassagePlan,
-    PassageRunSettings, PassageTableRow, PassagesSummary, TextDocument, TextPassages,
-    evaluate_passages, find_passages, find_passages_of_texts, parse_boilerplate_limit,
+    PassageRunLimits, PassageRunSettings, PassageTableRow, PassagesSummary, TextDocument,
+    TextPassages, evaluate_passages, find_passages, find_passages_of_texts,
+    parse_boilerplate_limit,
 };
 pub use plant::{
     EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,

@@ -40,6 +40,7 @@ const RARE_OPTIONS: [&str; 44] = [
     "lossy",
     "max-body",
     "max-header",
+    "max-passage-steps",
     "max-row",
     "max-verification-steps",
     "min-length",

@@ -29,6 +29,7 @@ use super::gram_index::{DiskGrams, GramIndex, RareTerms};
 use super::memory_plan::PassageMemory;
 use super::settings::PassageRunSettings;
 use crate::index::{IndexedPassages, IndexedSource};
+use crate::shared_passages::source_token_bytes;
 
 /// All documents of a run after the first reading.
 pub(super) struct PassageCorpus<'a> {
@@ -40,6 +41,8 @@ pub(super) struct PassageCorpus<'a> {
     pub(super) indexed: PassageSettings,
     pub(super) max_documents: Option<u32>,
     pub(super) tokenizer: Arc<SpanTokenizer>,
+    /// Largest number of tokens of a text.
+    max_tokens: usize,
     pub(super) repeated_ids: Option<RepeatedIds>,
     /// Document files that have no text or cannot be read.
     pub(super) unreadable_files: u64,
@@ -96,6 +99,7 @@ impl<'a> PassageCorpus<'a> {
         let max_documents = settings.max_documents.max_documents(sources);
         let (grams, rare_terms) = keys.build_indexes(memory, max_documents, is_indexed)?;
         Ok(Self {
+            max_tokens: max_tokens(settings),
             rows: CorpusRows {
                 opened,
                 indexed: IndexedDocuments::default(),
@@ -210,8 +214,16 @@ impl<'a> PassageCorpus<'a> {
             // The documents are no sources, and each is read once.
             GramIndex::Disk(_) => Arc::new(read()?),
         };
-        self.tokenizer.tokenize_text(reread.text(), tokens)?;
+        self.tokenize(reread.text(), tokens)?;
         Ok(reread)
+    }
+
+    /// Replaces `tokens` by those of a text, as far as the limits of the run leave memory for them.
+    fn tokenize(&self, text: &str, tokens: &mut SpannedTokens) -> Result<()> {
+        let read = self
+            .tokenizer
+            .tokenize_text_within(text, self.max_tokens, tokens);
+        Ok(read?)
     }
 
     /// Returns the text of a source, which is read again, and replaces `tokens` by its tokens.
@@ -231,7 +243,7 @@ impl<'a> PassageCorpus<'a> {
                 extracted: ExtractedText::from_plain_text(text),
             })
         })?;
-        self.tokenizer.tokenize_text(reread.text(), tokens)?;
+        self.tokenize(reread.text(), tokens)?;
         Ok(reread)
     }
 
@@ -415,7 +427,8 @@ impl PassageReader<'_> {
         }
         part.documents.bytes += u64::from(row.place.byte_length());
         if is_indexed {
-            self.tokenizer.tokenize_text(row.text, &mut worker.tokens)?;
+            let most = max_tokens(self.settings);
+            (self.tokenizer).tokenize_text_within(row.text, most, &mut worker.tokens)?;
             let tokens = worker.tokens.values();
             worker.winnower.select_grams(tokens, &mut worker.selected);
             let grams = worker.selected.iter().map(|it| (it.hash, number));
@@ -509,6 +522,14 @@ impl CorpusKeys {
         };
         Ok((grams, Some(terms)))
     }
+}
+
+/// Returns how many tokens a text may have within the limits of a run.
+fn max_tokens(settings: &PassageRunSettings) -> usize {
+    let limits = settings.limits.as_ref();
+    limits.map_or(usize::MAX, |limits| {
+        limits.budget.max_bytes() / source_token_bytes(settings.passages)
+    })
 }
 
 fn check_count(documents: usize) -> Result<()> {
