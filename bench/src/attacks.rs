@@ -74,6 +74,8 @@ struct AttackSize {
     permutations: (usize, usize),
     /// Texts that share most of their blocks, and the bytes of each.
     near_texts: (usize, usize),
+    /// Bytes of a text with copied passages, and of a file of markers.
+    copied_text: usize,
     /// Bytes of an honest text in the collection that compares by edit distance.
     honest_text: usize,
     /// A request that is refused after the signal to stop counts if it had waited longer than this before.
@@ -93,10 +95,15 @@ const FULL: AttackSize = AttackSize {
     dripping: 200,
     permutations: (150, 65_000),
     near_texts: (4000, 2400),
+    copied_text: 15 << 20,
     honest_text: 2000,
     longest_wait: Duration::from_secs(1),
     options: &["--drain", "5s"],
 };
+
+/// The queue of the short form in MiB, and the memory that a service may take beside its queue.
+const SHORT_QUEUE_MIB: u32 = 8;
+const BESIDE_QUEUE_MIB: u32 = 128;
 
 const SHORT: AttackSize = AttackSize {
     lasts: Duration::from_millis(800),
@@ -109,6 +116,7 @@ const SHORT: AttackSize = AttackSize {
     dripping: 20,
     permutations: (6, 3000),
     near_texts: (60, 600),
+    copied_text: 400 << 10,
     honest_text: 300,
     longest_wait: LONGEST_END,
     options: &[
@@ -150,6 +158,9 @@ struct AttackRow {
     lost: usize,
     /// Requests or connections of the attacker.
     attempts: u64,
+    /// Peak memory of the process beyond that before the attack.
+    #[serde(serialize_with = "machine::rounded")]
+    memory_mib: f64,
 }
 
 /// Measures every attack, one after another.
@@ -206,6 +217,12 @@ pub fn smoke() -> Result<()> {
         ensure!(
             row.end_seconds < LONGEST_END.as_secs_f64(),
             "{name}: the service does not end"
+        );
+        let most_mib = f64::from(SHORT_QUEUE_MIB + BESIDE_QUEUE_MIB);
+        ensure!(
+            row.memory_mib <= most_mib,
+            "{name}: the service took {} MiB, more than {most_mib}",
+            row.memory_mib
         );
         let is_attack = name != ATTACKS[0].name;
         ensure!(is_attack == (row.attempts > 0), "{name}: no attack");
@@ -276,6 +293,7 @@ fn measure(kind: &AttackKind, size: &AttackSize, payloads: &Payloads) -> Result<
     let folder = tempfile::tempdir_in(machine::root())?;
     let mut service = RunningService::start(folder.path(), size)?;
     service.make_collection(&(kind.settings)())?;
+    let idle_bytes = service.peak_bytes()?;
     let honest = HonestClient::new(
         service.address,
         kind.texts(size),
@@ -292,7 +310,7 @@ fn measure(kind: &AttackKind, size: &AttackSize, payloads: &Payloads) -> Result<
         ended: &ended,
         attempts: &attempts,
     };
-    let (attacked, log, probes, end) = std::thread::scope(|scope| {
+    let (attacked, log, probes, end, peak_bytes) = std::thread::scope(|scope| {
         let target = &target;
         let attackers: Vec<_> = (0..kind.threads)
             .map(|thread| scope.spawn(move || (kind.attack)(target, thread)))
@@ -311,6 +329,7 @@ fn measure(kind: &AttackKind, size: &AttackSize, payloads: &Payloads) -> Result<
         while !has_begun() && begun.elapsed() < LONGEST_END {
             std::thread::sleep(Duration::from_millis(10));
         }
+        let peak_bytes = service.peak_bytes();
         let _ = stopped.set(Instant::now());
         let end = service.stop();
         ended.store(true, Ordering::Relaxed);
@@ -319,7 +338,7 @@ fn measure(kind: &AttackKind, size: &AttackSize, payloads: &Payloads) -> Result<
             .into_iter()
             .map(|one| one.join().unwrap_or_else(failed))
             .collect();
-        (attacked, asking.join(), probing.join(), end)
+        (attacked, asking.join(), probing.join(), end, peak_bytes)
     });
     attacked.into_iter().collect::<Result<Vec<_>>>()?;
     let failed = |_| anyhow::anyhow!("a client failed");
@@ -333,6 +352,7 @@ fn measure(kind: &AttackKind, size: &AttackSize, payloads: &Payloads) -> Result<
         end,
         lost,
         attempts.load(Ordering::Relaxed),
+        peak_bytes?.saturating_sub(idle_bytes),
     ))
 }
 
@@ -399,6 +419,15 @@ impl RunningService {
         Ok(connection.ask(method, path, &headers, body)?)
     }
 
+    /// Returns the peak memory of the process so far.
+    fn peak_bytes(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
+        let kibibytes: u64 = peak.context("the system tells no peak memory")?.parse()?;
+        Ok(kibibytes << 10)
+    }
+
     fn make_collection(&self, settings: &serde_json::Value) -> Result<()> {
         let made = self.ask("PUT", COLLECTION, settings.to_string().as_bytes())?;
         ensure!(made.status == 201, "{}", made.body);
@@ -443,6 +472,7 @@ impl AttackRow {
         end: Duration,
         lost: usize,
         attempts: u64,
+        memory_bytes: u64,
     ) -> Self {
         let (requests, probed) = (log.times.len(), probes.times.len());
         let (median_ms, p99_ms, longest_ms) = percentiles(log.times);
@@ -463,12 +493,13 @@ impl AttackRow {
             acknowledged: log.acknowledged.len(),
             lost,
             attempts,
+            memory_mib: memory_bytes as f64 / f64::from(1 << 20),
         }
     }
 
     fn print(&self) {
         println!(
-            "{:40} {:8} {:7} {:8.1} {:8.1} {:8.1} {:7} {:6} {:8.1} {:8.1} {:8.1} {:6.1} {:7} {:5} {:8}",
+            "{:40} {:8} {:7} {:8.1} {:8.1} {:8.1} {:7} {:6} {:8.1} {:8.1} {:8.1} {:6.1} {:7} {:5} {:8} {:8.0}",
             self.attack,
             self.requests,
             self.refused,
@@ -484,13 +515,14 @@ impl AttackRow {
             self.acknowledged,
             self.lost,
             self.attempts,
+            self.memory_mib,
         );
     }
 }
 
 fn print_heading() {
     println!(
-        "{:40} {:>8} {:>7} {:>8} {:>8} {:>8} {:>7} {:>6} {:>8} {:>8} {:>8} {:>6} {:>7} {:>5} {:>8}",
+        "{:40} {:>8} {:>7} {:>8} {:>8} {:>8} {:>7} {:>6} {:>8} {:>8} {:>8} {:>6} {:>7} {:>5} {:>8} {:>8}",
         "attack",
         "requests",
         "refused",
@@ -506,6 +538,7 @@ fn print_heading() {
         "acked",
         "lost",
         "attempts",
+        "MiB",
     );
 }
 

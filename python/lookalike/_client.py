@@ -167,12 +167,16 @@ class Client:
         reworded: bool = False,
         report: bool = False,
         language: Optional[str] = None,
+        partial: bool = False,
     ) -> Any:
         """Returns the passages that documents have from ``against``, by default from the documents before them.
 
         A document is ``{"id", "text"}``. The answer has ``passages`` and ``summary``, and with ``report`` the report as
         an HTML page, which opens in the ``language`` ``"en"`` or ``"zh"``. ``min_length`` is the shortest passage in
         words, and ``reworded`` also finds passages in other words. Nothing is stored.
+
+        A search that takes too much work raises :class:`ServiceError` with the code ``too_costly``. With ``partial`` the
+        answer has what was found so far instead, and its ``complete`` is False.
 
         >>> import lookalike as la
         >>> client = la.Client("http://127.0.0.1:7600")
@@ -184,7 +188,7 @@ class Client:
         """
         asked: dict[str, Any] = {"documents": [dict(one) for one in documents], "reworded": reworded, "report": report}
         asked["against"] = None if against is None else [dict(one) for one in against]
-        asked.update(min_length=min_length, language=language)
+        asked.update(min_length=min_length, language=language, partial=partial or None)
         given = {name: value for name, value in asked.items() if value is not None}
         return self.call("POST", "/v1/passages/documents", given, repeatable=True)
 
@@ -322,13 +326,16 @@ class Collection:
         answers = self._check(_with_query("query", {"limit": limit}), documents)
         return answers
 
-    def passages(self, text: str, *, min_length: Optional[int] = None, limit: Optional[int] = None) -> Any:
+    def passages(
+        self, text: str, *, min_length: Optional[int] = None, limit: Optional[int] = None, partial: bool = False
+    ) -> Any:
         """Returns the kept documents that a text has passages from, as ``sources``, the one of which it has most first.
 
         ``min_length`` is the shortest passage in words, from 12, and ``limit``, from 1 to 1000, the number of sources.
         While the passages of the collection are being indexed, raises :class:`ServiceError` with the code
-        ``passages_not_ready``."""
-        asked = {"text": text, "min_length": min_length, "limit": limit}
+        ``passages_not_ready``. A search that takes too much work raises it with the code ``too_costly``; with
+        ``partial`` the answer has what was found so far instead, and its ``complete`` is False."""
+        asked = {"text": text, "min_length": min_length, "limit": limit, "partial": partial or None}
         given = {name: value for name, value in asked.items() if value is not None}
         return self._client.call("POST", f"{self._path}/passages", given)
 

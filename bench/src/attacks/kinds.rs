@@ -37,7 +37,7 @@ impl AttackKind {
 }
 
 /// All attacks, after what the clients meet without one.
-pub(super) const ATTACKS: [AttackKind; 12] = [
+pub(super) const ATTACKS: [AttackKind; 15] = [
     AttackKind {
         name: "none",
         threads: 0,
@@ -121,6 +121,27 @@ pub(super) const ATTACKS: [AttackKind; 12] = [
         settings: || settings_of_measure("containment"),
         honest_texts: long_texts,
         attack: send_near_texts,
+    },
+    AttackKind {
+        name: "passages of alternating sentences",
+        threads: 3,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: find_alternating_passages,
+    },
+    AttackKind {
+        name: "sources of alternating sentences",
+        threads: 3,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: find_alternating_sources,
+    },
+    AttackKind {
+        name: "Markdown of nothing but markers",
+        threads: 3,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: extract_markers,
     },
 ];
 
@@ -462,4 +483,68 @@ fn near_texts(count: usize, bytes: usize, seed: u64) -> impl Iterator<Item = Str
         let chosen = blocks.iter().filter(|_| choice.below(5) < 3);
         chosen.map(String::as_str).collect()
     })
+}
+
+/// Two sentences of 13 words.
+const SENTENCES: [&str; 2] = ["a b c d e f g h i j k l m ", "n o p q r s t u v w x y z "];
+
+/// Returns a source with both sentences far apart. In [`alternating_text`] each of them is then a passage every time.
+fn distant_sentences() -> String {
+    let mut numbers = Numbers(9);
+    let words = (0..100).map(|_| format!("w{} ", numbers.below(1_000_000)));
+    [SENTENCES[0], &words.collect::<String>(), SENTENCES[1]].concat()
+}
+
+fn alternating_text(bytes: usize) -> String {
+    let both = SENTENCES.concat();
+    both.repeat(bytes / both.len())
+}
+
+fn find_alternating_passages(target: &Target<'_>, _: usize) -> Result<()> {
+    let text = alternating_text(target.size.copied_text);
+    let body = json!({ "pairs": [{ "a": distant_sentences(), "b": text }] }).to_string();
+    send_searches(target, "/v1/passages", "application/json", body.as_bytes())
+}
+
+/// Inserts sources that have the sentences, and searches for them.
+fn find_alternating_sources(target: &Target<'_>, thread: usize) -> Result<()> {
+    for at in 0..20 {
+        let id = format!("source-{thread}-{at}");
+        let body = json!({ "id": id, "text": format!("{id} {}", distant_sentences()) });
+        let path = format!("{COLLECTION}/documents");
+        let headers = headers(WRITE_KEY, "application/json");
+        let body = body.to_string();
+        let _ = target
+            .connect()
+            .and_then(|mut connection| connection.ask("POST", &path, &headers, body.as_bytes()));
+    }
+    let text = alternating_text(target.size.copied_text);
+    let body = json!({ "text": text, "limit": 1000 }).to_string();
+    let path = format!("{COLLECTION}/passages");
+    send_searches(target, &path, "application/json", body.as_bytes())
+}
+
+fn extract_markers(target: &Target<'_>, _: usize) -> Result<()> {
+    let body = "*a_ ".repeat(target.size.copied_text / 4);
+    let path = "/v1/extract?name=a.md";
+    send_searches(target, path, "application/octet-stream", body.as_bytes())
+}
+
+/// Sends a body again and again. Every answer is complete or a refusal.
+fn send_searches(target: &Target<'_>, path: &str, kind: &str, body: &[u8]) -> Result<()> {
+    let headers = headers(READ_KEY, kind);
+    while !target.has_ended() {
+        let asked = target.connect().and_then(|mut connection| {
+            target.count_attempt();
+            connection.ask("POST", path, &headers, body)
+        });
+        match asked {
+            Ok(answer) => {
+                let is_expected = matches!(answer.status, 200 | 413 | 422 | 429 | 503);
+                ensure!(is_expected, "{}: {}", answer.status, answer.body);
+            }
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+    Ok(())
 }

@@ -1,16 +1,19 @@
 //! The passages that two texts share, with places as people and programs count them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use lookalike::passages::{
-    Passage, PassageFinder, PassageKind, PassageSettings, PassageSource, PlaceIndex, count_covered,
-    to_visible_characters,
+    Passage, PassageBudget, PassageFinder, PassageKind, PassageSettings, PassageSource, PlaceIndex,
+    count_covered, to_visible_characters,
 };
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike::{Recipe, Result};
 pub use lookalike_io::documents::ExtractedText;
 use lookalike_io::documents::TextOrigin;
-use serde_json::{Value, json};
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// The place of one side of a passage. In a document file with markup, characters and line are those of the file;
 /// the text is then without the markup.
@@ -26,18 +29,18 @@ pub struct PassageSpot {
     pub text_characters: Option<Range<usize>>,
 }
 
-impl PassageSpot {
-    fn to_json(&self) -> Value {
-        let mut told = json!({
-            "start": self.characters.start,
-            "end": self.characters.end,
-            "line": self.line,
-        });
+impl Serialize for PassageSpot {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let count = if self.text_characters.is_some() { 5 } else { 3 };
+        let mut fields = serializer.serialize_struct("PassageSpot", count)?;
+        fields.serialize_field("start", &self.characters.start)?;
+        fields.serialize_field("end", &self.characters.end)?;
+        fields.serialize_field("line", &self.line)?;
         if let Some(text) = &self.text_characters {
-            told["text_start"] = text.start.into();
-            told["text_end"] = text.end.into();
+            fields.serialize_field("text_start", &text.start)?;
+            fields.serialize_field("text_end", &text.end)?;
         }
-        told
+        fields.end()
     }
 }
 
@@ -81,7 +84,7 @@ fn original_range(extracted: &ExtractedText, bytes: &Range<usize>) -> Range<usiz
 }
 
 /// A passage that two texts share.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SharedPassage {
     /// Its place in the first text.
     pub a: PassageSpot,
@@ -92,23 +95,16 @@ pub struct SharedPassage {
     /// Share of equal tokens of both parts.
     pub similarity: f64,
     /// How one was made of the other.
+    #[serde(serialize_with = "serialize_kind")]
     pub kind: PassageKind,
 }
 
-impl SharedPassage {
-    fn to_json(&self) -> Value {
-        json!({
-            "a": self.a.to_json(),
-            "b": self.b.to_json(),
-            "length": self.length,
-            "similarity": self.similarity,
-            "kind": self.kind.kind_name(),
-        })
-    }
+fn serialize_kind<S: Serializer>(kind: &PassageKind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.kind_name())
 }
 
-/// All passages that two texts share.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// All passages that two texts share. As JSON it is the list of passages, and the shares of both texts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SharedPassages {
     /// Ascending by their place in the second text.
     pub passages: Vec<SharedPassage>,
@@ -117,6 +113,7 @@ pub struct SharedPassages {
     /// The same of the second text.
     pub share_of_b: f64,
     /// Number of words and single characters of the second text that lie in passages.
+    #[serde(skip)]
     pub copied: usize,
 }
 
@@ -175,14 +172,10 @@ impl SharedPassages {
             && (self.share_of_a.min(self.share_of_b) < 0.5 || self.passages.iter().any(is_reworded))
     }
 
-    /// Returns the passages as JSON: the list, and the shares of both texts.
+    /// Returns the passages as a tree of JSON, which takes several times the memory of their text. An answer with
+    /// many passages is serialised instead.
     pub fn to_json(&self) -> Value {
-        let passages: Vec<Value> = self.passages.iter().map(SharedPassage::to_json).collect();
-        json!({
-            "passages": passages,
-            "share_of_a": self.share_of_a,
-            "share_of_b": self.share_of_b,
-        })
+        serde_json::to_value(self).expect("numbers and names serialise")
     }
 }
 
@@ -192,6 +185,7 @@ impl SharedPassages {
 pub struct SourceComparer<'t> {
     tokenizer: &'t SpanTokenizer,
     settings: PassageSettings,
+    budget: Arc<PassageBudget>,
     finder: PassageFinder,
     document: ComparedText<'t>,
     /// Tokens of the other text, whose memory is kept.
@@ -217,13 +211,30 @@ impl<'t> SourceComparer<'t> {
         document: &'t ExtractedText,
         settings: PassageSettings,
     ) -> Result<Self> {
+        let budget = Arc::new(PassageBudget::unlimited());
+        Self::new_within(tokenizer, document, settings, budget)
+    }
+
+    /// Prepares a document, whose preparation and comparisons stay within a budget.
+    ///
+    /// # Errors
+    /// If the text has 4 GiB or more, or takes more memory or work than the budget has.
+    pub fn new_within(
+        tokenizer: &'t SpanTokenizer,
+        document: &'t ExtractedText,
+        settings: PassageSettings,
+        budget: Arc<PassageBudget>,
+    ) -> Result<Self> {
         let mut tokens = SpannedTokens::default();
-        tokenizer.tokenize_text(&document.text, &mut tokens)?;
+        let max_tokens = budget.max_bytes() / document_token_bytes(settings);
+        tokenizer.tokenize_text_within(&document.text, max_tokens, &mut tokens)?;
+        budget.take_steps(preparation_steps(settings, tokens.len()))?;
         let mut finder = PassageFinder::new(settings);
         finder.set_document(tokens.values());
         Ok(Self {
             tokenizer,
             settings,
+            budget,
             finder,
             document: ComparedText::new(document, tokens),
             other_tokens: SpannedTokens::default(),
@@ -240,12 +251,14 @@ impl<'t> SourceComparer<'t> {
     /// Finds the passages that the document has from a source, which is the first text of the result.
     ///
     /// # Errors
-    /// If the text has 4 GiB or more.
+    /// If the text has 4 GiB or more, or the comparison takes more memory or work than the budget has.
     pub fn find_passages(&mut self, source: &ExtractedText) -> Result<SharedPassages> {
         let mut tokens = std::mem::take(&mut self.other_tokens);
-        self.tokenizer.tokenize_text(&source.text, &mut tokens)?;
+        self.read_other(&source.text, &mut tokens)?;
         self.source.set_tokens(tokens.values(), self.settings);
-        let passages = self.finder.find_passages(&self.source);
+        let passages = self
+            .finder
+            .find_passages_within(&self.source, &self.budget)?;
         if passages.is_empty() {
             self.other_tokens = tokens;
             return Ok(SharedPassages::default());
@@ -260,17 +273,19 @@ impl<'t> SourceComparer<'t> {
     /// document is prepared as a source by the first call, which takes some 50 bytes of memory per token.
     ///
     /// # Errors
-    /// If the text has 4 GiB or more.
+    /// If the text has 4 GiB or more, or the comparison takes more memory or work than the budget has.
     pub fn find_copies(&mut self, copying: &ExtractedText) -> Result<SharedPassages> {
         let mut tokens = std::mem::take(&mut self.other_tokens);
-        self.tokenizer.tokenize_text(&copying.text, &mut tokens)?;
+        self.read_other(&copying.text, &mut tokens)?;
         let (document, settings) = (&self.document.tokens, self.settings);
         let copies = self.copies.get_or_insert_with(|| CopyFinder {
             finder: PassageFinder::new(settings),
             source: PassageSource::new(document.values(), settings),
         });
         copies.finder.set_document(tokens.values());
-        let passages = copies.finder.find_passages(&copies.source);
+        let passages = copies
+            .finder
+            .find_passages_within(&copies.source, &self.budget)?;
         if passages.is_empty() {
             self.other_tokens = tokens;
             return Ok(SharedPassages::default());
@@ -280,6 +295,36 @@ impl<'t> SourceComparer<'t> {
         self.other_tokens = copying.tokens;
         Ok(found)
     }
+}
+
+impl SourceComparer<'_> {
+    /// Reads the tokens of the other text of a comparison, as far as the document leaves memory for them.
+    fn read_other(&self, text: &str, tokens: &mut SpannedTokens) -> Result<()> {
+        let of_document = document_token_bytes(self.settings) * self.document.tokens.len();
+        let free = self.budget.max_bytes().saturating_sub(of_document);
+        let max_tokens = free / source_token_bytes(self.settings);
+        self.tokenizer
+            .tokenize_text_within(text, max_tokens, tokens)?;
+        self.budget
+            .take_steps(preparation_steps(self.settings, tokens.len()))
+    }
+}
+
+/// Returns the bytes of memory that a token of a document takes: its place, and what the finder has of it. For
+/// reworded passages the tokens are sorted, too.
+fn document_token_bytes(settings: PassageSettings) -> usize {
+    if settings.finds_reworded() { 92 } else { 40 }
+}
+
+/// Returns the same for a token of a source, of which there is also a table of grams.
+pub(crate) fn source_token_bytes(settings: PassageSettings) -> usize {
+    document_token_bytes(settings) + 28
+}
+
+/// Returns the steps in which a text is read and prepared.
+pub(crate) fn preparation_steps(settings: PassageSettings, tokens: usize) -> u64 {
+    let per_token = if settings.finds_reworded() { 24 } else { 4 };
+    per_token * tokens as u64
 }
 
 /// A document with its tokens and the indices of its places.

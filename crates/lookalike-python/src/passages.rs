@@ -71,6 +71,7 @@ impl PassageOptions {
             threads: thread_count(self.threads)?,
             strict: self.strict,
             memory: None,
+            limits: None,
             spelling: OptionSpelling::Arguments,
         })
     }

@@ -73,6 +73,8 @@ pub struct ClientLimits {
     pub headroom: u64,
     /// Steps of verification that a document may take.
     pub verification_steps: u64,
+    /// Steps that a search for passages may take.
+    pub passage_steps: u64,
     /// Bytes of memory of the indexes of passages, of all collections together.
     pub passage_memory: u64,
 }

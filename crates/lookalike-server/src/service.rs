@@ -26,6 +26,12 @@ use crate::reload::ReloadedFiles;
 use crate::snapshots::{SnapshotStore, schedule};
 use crate::traces::SpanExport;
 
+/// Long answers about stored documents that are made at a time.
+const LONG_ANSWERS: usize = 3;
+
+/// Requests with texts that are worked on at a time. Each takes a core, and inserts need some of these, too.
+const TEXT_REQUESTS: usize = 2;
+
 /// State shared by all requests.
 pub(crate) struct ServiceState {
     pub(crate) config: ServiceConfig,
@@ -43,8 +49,11 @@ pub(crate) struct ServiceState {
     pub(crate) held: Arc<ByteBudget>,
     /// Limit of requests per second for each client.
     pub(crate) rate: RequestRate,
-    /// Turns for long answers.
+    /// Turns for long answers about stored documents.
     pub(crate) turns: Arc<AnswerTurns>,
+    /// Turns for work on texts that clients send: searches for passages, comparisons, document files. They are apart,
+    /// so that no such work keeps a list or an export waiting.
+    pub(crate) text_turns: Arc<AnswerTurns>,
     /// Permits for short look-ups that block a request thread. There is one fewer than request threads, so
     /// that one thread always stays responsive.
     pub(crate) at_once: Semaphore,
@@ -82,7 +91,8 @@ impl ServiceState {
             queue: ByteBudget::new(config.limits.queue),
             held: ByteBudget::new(config.limits.queue),
             rate: RequestRate::new(config.limits.rate),
-            turns: Arc::default(),
+            turns: AnswerTurns::new(LONG_ANSWERS),
+            text_turns: AnswerTurns::new(TEXT_REQUESTS),
             at_once: Semaphore::new(Handle::current().metrics().num_workers() - 1),
             config,
         })

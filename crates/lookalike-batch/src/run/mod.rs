@@ -45,8 +45,9 @@ pub use self::commands::pairs::find_pairs;
 pub use self::commands::passages::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
     OffsetUnit, PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs, PassagePlan,
-    PassageRunSettings, PassageTableRow, PassagesSummary, TextDocument, TextPassages,
-    evaluate_passages, find_passages, find_passages_of_texts, parse_boilerplate_limit,
+    PassageRunLimits, PassageRunSettings, PassageTableRow, PassagesSummary, TextDocument,
+    TextPassages, evaluate_passages, find_passages, find_passages_of_texts,
+    parse_boilerplate_limit,
 };
 pub use self::commands::plant::{
     EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,

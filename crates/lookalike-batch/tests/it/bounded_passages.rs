@@ -70,6 +70,7 @@ fn settings(max_documents: BoilerplateLimit, reworded: bool, threads: usize) -> 
         threads,
         strict: false,
         memory: None,
+        limits: None,
         spelling: OptionSpelling::Options,
     }
 }

@@ -40,6 +40,7 @@ const RARE_OPTIONS: [&str; 43] = [
     "lossy",
     "max-body",
     "max-header",
+    "max-passage-steps",
     "max-row",
     "max-verification-steps",
     "min-length",

@@ -346,6 +346,7 @@ fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
         threads: thread_count(args.running.threads),
         strict: args.running.strict,
         memory: memory_limit(args.memory),
+        limits: None,
         spelling: OptionSpelling::Options,
     })
 }

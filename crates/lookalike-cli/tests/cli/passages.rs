@@ -404,6 +404,107 @@ fn service_finds_passages_of_pairs() {
     }
 }
 
+/// Returns a source with two sentences far apart, and a text in which they alternate: each time one is a passage.
+fn alternating_texts(bytes: usize) -> (String, String) {
+    let (first, second) = ("a b c d e f g h i j k l m", "n o p q r s t u v w x y z");
+    let source = format!("{first} {} {second}", filler(&mut Numbers::new(3), 100));
+    (source, format!("{first} {second} ").repeat(bytes / 52))
+}
+
+/// A search beyond the work or the memory of a request is refused, or answered with what was found.
+#[test]
+fn service_bounds_the_search_for_passages() {
+    let place = Place::new();
+    let service = Service::start(
+        &place,
+        "--max-queue 16Mi --max-document 4Mi --max-passage-steps 300000",
+    );
+    let idle = service.peak_memory();
+    let small = json!({ "a": SOURCE, "b": &SOURCE[27..] });
+    // Too much memory, and too much work.
+    let (source, text) = alternating_texts(3 << 20);
+    let many = json!({ "a": source, "b": text });
+    let dense = json!({ "a": "船到".repeat(20_000), "b": "到船".repeat(20_000) });
+    for (pair, said) in [(&many, "bytes of memory"), (&dense, "300000 steps")] {
+        let ask = |partial: bool| {
+            let pairs = json!([small, pair, small]);
+            let body = json!({ "pairs": pairs, "partial": partial });
+            service.post("/v1/passages", &body)
+        };
+        let refused = ask(false);
+        let told = refused.text();
+        assert_eq!(refused.problem(), (422, "too_costly".to_owned()), "{told}");
+        assert!(
+            told.contains(said) || told.contains("single characters"),
+            "{told}"
+        );
+        let partial = ask(true).json();
+        assert_eq!(partial["complete"], false);
+        assert_eq!(partial["results"].as_array().unwrap().len(), 1);
+        assert_eq!(partial["results"][0]["share_of_b"], 1.0);
+    }
+    let documents = |texts: &[&str], partial: bool| {
+        let rows: Vec<_> = (texts.iter().enumerate())
+            .map(|(at, text)| json!({ "id": at.to_string(), "text": text }))
+            .collect();
+        let body = json!({ "documents": rows, "partial": partial });
+        service.post("/v1/passages/documents", &body)
+    };
+    let (source, text) = alternating_texts(400 << 10);
+    let texts = [SOURCE, &SOURCE[27..], &source, &text];
+    let refused = documents(&texts, false);
+    assert_eq!(
+        refused.problem(),
+        (422, "too_costly".to_owned()),
+        "{}",
+        refused.text()
+    );
+    let partial = documents(&texts, true).json();
+    assert_eq!(partial["complete"], false);
+    assert_eq!(partial["passages"][0]["source"], "0");
+    let whole = documents(&texts[..2], false).json();
+    assert_eq!(whole["complete"], true);
+    assert_eq!(whole["passages"][0], partial["passages"][0]);
+
+    service.make("a", json!({}));
+    for (id, text) in [("ferry", SOURCE), ("both", &source)] {
+        service.post(
+            "/v1/collections/a/documents",
+            &json!({ "id": id, "text": text }),
+        );
+    }
+    let sources = |text: &str, partial: bool| {
+        let body = json!({ "text": text, "limit": 1000, "partial": partial });
+        service.post("/v1/collections/a/passages", &body)
+    };
+    let found = sources(SOURCE, false).json();
+    assert_eq!(
+        (&found["complete"], &found["sources"][0]["id"]),
+        (&json!(true), &json!("ferry"))
+    );
+    let refused = sources(&text, false);
+    assert_eq!(
+        refused.problem(),
+        (422, "too_costly".to_owned()),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(sources(&text, true).json()["complete"], false);
+
+    let markers = "*a_ ".repeat(900_000);
+    let headers = [("Content-Type", "application/octet-stream")];
+    let read = |text: &str| {
+        let path = "/v1/extract?name=a.md";
+        service
+            .connect()
+            .request("POST", path, &headers, text.as_bytes())
+    };
+    assert_eq!(read(&markers).problem(), (413, "too_large".to_owned()));
+    assert_eq!(read("*a_ b").json()["text"], "*a_ b\n");
+    let taken = service.peak_memory() - idle;
+    assert!(taken <= (16 + 128) << 20, "{taken} bytes");
+}
+
 /// The service finds in documents what the command finds in files of them: the same rows, totals and report.
 #[test]
 fn service_finds_passages_of_documents() {

@@ -27,6 +27,16 @@ pub(super) fn append_html(source: &str, range: Range<usize>, out: &mut SpanMapBu
     let Ok(()) = Tokenizer::new_with_emitter(&source[range], emitter).finish();
 }
 
+/// Bytes of memory of a span of the text, in a list that grows.
+const BYTES_PER_SPAN: usize = 48;
+
+/// Returns the bytes of memory of the spans that the text of some HTML has at most: a tag or a character reference ends
+/// one.
+pub(super) fn estimate_span_bytes(bytes: &[u8]) -> usize {
+    let ends = bytes.iter().filter(|&&byte| matches!(byte, b'<' | b'&'));
+    2 * BYTES_PER_SPAN * ends.count()
+}
+
 /// Elements that do not separate words.
 const INLINE: [&[u8]; 40] = [
     b"a", b"abbr", b"acronym", b"b", b"bdi", b"bdo", b"big", b"cite", b"code", b"data", b"del",

@@ -185,6 +185,25 @@ pub fn extract_text(
     }
 }
 
+/// Returns about how many bytes of memory [`extract_text`] takes beside the file, its result included. It is an upper
+/// bound but for the details of the allocator. A caller with a budget asks before it reads the file.
+///
+/// The tree of a Markdown document has nodes for each of its markers, so that a text of nothing but markers takes a
+/// hundred times its length. All other kinds take a small multiple of their length or of `options.max_bytes`.
+///
+/// Cost: one look at each byte of Markdown and HTML.
+pub fn estimate_memory(kind: DocumentKind, bytes: &[u8], options: &ExtractOptions) -> usize {
+    let expanded = options.max_bytes as usize;
+    match kind {
+        DocumentKind::PlainText => 2 * bytes.len(),
+        DocumentKind::Markdown => 3 * bytes.len() + markdown::estimate_tree_bytes(bytes),
+        DocumentKind::Html => 3 * bytes.len() + html::estimate_span_bytes(bytes),
+        // The part with the text in a list that grows, and the text.
+        DocumentKind::Docx => 3 * expanded,
+        DocumentKind::Pdf => 2 * expanded,
+    }
+}
+
 fn strip_markup(
     kind: DocumentKind,
     bytes: &[u8],

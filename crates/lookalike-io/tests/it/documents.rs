@@ -4,7 +4,8 @@ use std::fs;
 use std::io::Write;
 
 use lookalike_io::documents::{
-    DocumentKind, ExtractOptions, ExtractedText, PdfLimits, PdfReader, TextOrigin, extract_text,
+    DocumentKind, ExtractOptions, ExtractedText, PdfLimits, PdfReader, TextOrigin, estimate_memory,
+    extract_text,
 };
 use lookalike_io::sink::ExtractedTextWriter;
 use lookalike_io::source::{DocumentFileOptions, InputSet, ParseScratch, ReadOptions};
@@ -163,6 +164,21 @@ fn limits_are_inclusive() {
         let read = extract_text(DocumentKind::PlainText, &bytes, &options);
         assert_eq!(read.is_ok(), accepted, "{length}");
     }
+}
+
+/// A caller with a budget learns from the file alone that its tree would be large.
+#[test]
+fn estimated_memory_grows_with_markup() {
+    let options = ExtractOptions::default();
+    let estimate = |kind, text: &str| estimate_memory(kind, text.as_bytes(), &options);
+    let plain = "A line of plain words, which has no markup in it.\n".repeat(1000);
+    let marked = "*a_ ".repeat(plain.len() / 4);
+    let references = "&lt;".repeat(plain.len() / 4);
+    assert!(estimate(DocumentKind::Markdown, &plain) < 10 * plain.len());
+    assert!(estimate(DocumentKind::Markdown, &marked) > 140 * marked.len());
+    assert!(estimate(DocumentKind::Html, &plain) < 4 * plain.len());
+    assert!(estimate(DocumentKind::Html, &references) > 20 * references.len());
+    assert_eq!(estimate(DocumentKind::PlainText, &marked), 2 * marked.len());
 }
 
 #[test]

@@ -251,7 +251,7 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
         );
         return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
     }
-    responses::long_answer(api_request.service, api_request.client, move || {
+    responses::long_answer(api_request.service, api_request.client, move |text| {
         let after = after.map(|place| place.0);
         let selection = ClusterSelection {
             count,
@@ -268,7 +268,7 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
                 .next
                 .map(|slot| format!("{}-{}", slot.partition, slot.index)),
         };
-        Ok(responses::json_text(&page))
+        text.write_json(&page)
     })
     .await
 }
@@ -335,23 +335,28 @@ pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
         parameters.get_parameter("after", "the `next` of the answer before")?;
     let members = parameters.count_parameter("members", MEMBERS.0, MEMBERS.1)?;
     let prefer = preference_parameter(&parameters)?;
-    responses::long_answer(api_request.service, api_request.client, move || match open
-        .collection
-        .find_cluster(&id, after, members)
-        .map_err(|it| open.to_problem(it))?
-    {
-        Some(cluster) => {
-            let clusters = [cluster];
-            let preferred = find_all_preferred(&open, &clusters, prefer.as_ref(), COMPARED)?;
-            let told = clusters_as_json(&clusters, prefer.as_ref(), &preferred);
-            Ok(responses::json_text(&told[0]))
-        }
-        None => {
-            let shown = shorten_text(&id);
-            let detail =
-                format!("there is no cluster '{shown}': a cluster has the id of its kept document");
-            Err(ApiProblem::new(ProblemCode::NoCluster, detail))
-        }
-    })
+    responses::long_answer(
+        api_request.service,
+        api_request.client,
+        move |text| match open
+            .collection
+            .find_cluster(&id, after, members)
+            .map_err(|it| open.to_problem(it))?
+        {
+            Some(cluster) => {
+                let clusters = [cluster];
+                let preferred = find_all_preferred(&open, &clusters, prefer.as_ref(), COMPARED)?;
+                let told = clusters_as_json(&clusters, prefer.as_ref(), &preferred);
+                text.write_json(&told[0])
+            }
+            None => {
+                let shown = shorten_text(&id);
+                let detail = format!(
+                    "there is no cluster '{shown}': a cluster has the id of its kept document"
+                );
+                Err(ApiProblem::new(ProblemCode::NoCluster, detail))
+            }
+        },
+    )
     .await
 }

@@ -2,19 +2,20 @@
 //! Nothing is stored.
 //!
 //! The file, its text, and what a `.docx` file expands to, have at most the size of a document (`--max-document`). A
-//! PDF file is read in a process with limits of time and memory. The call waits for a turn, as every long answer, so
-//! that one client cannot start many such processes.
+//! PDF file is read in a process with limits of time and memory. The call waits for a turn, as all work on texts, so
+//! that one client cannot start many such processes, and for the memory that reading the file takes.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
-use lookalike_io::documents::{DocumentKind, ExtractOptions, extract_text};
+use lookalike_io::documents::{DocumentKind, ExtractOptions, estimate_memory, extract_text};
 use serde::Serialize;
 
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::responses::{self, QueryParameters};
 use crate::api::router::{ApiRequest, ApiResult};
+use crate::api::text_work;
 
 /// Type of the body: the bytes of the file. A page of another origin cannot send it without a permission that the
 /// service never gives.
@@ -43,17 +44,36 @@ pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
     };
     let reader = api_request.read_body(most)?;
     let (body, room) = responses::read_whole_body(reader, &service.queue, client).await?;
-    responses::long_answer(Arc::clone(&service), client, move || {
+    let needed = estimate_memory(kind, &body, &options);
+    check_memory(&name, needed, service.held.total_bytes())?;
+    text_work::answer_with_work(&service, client, needed, move |allowance, answer| {
         let extracted = extract_text(kind, &body, &options);
         drop((body, room));
-        let extracted = extracted.map_err(|reason| unreadable_file(&name, &reason))?;
-        Ok(responses::json_text(&ExtractedFileJson {
+        let text = extracted
+            .map_err(|reason| unreadable_file(&name, &reason))?
+            .text;
+        allowance.keep_memory(text.len());
+        answer.write_json(&ExtractedFileJson {
             name: &name,
             kind: kind.name(),
-            text: extracted.text,
-        }))
+            text,
+        })
     })
     .await
+}
+
+/// Refuses a file whose reading takes more memory than a request may hold.
+fn check_memory(name: &str, needed: usize, queue: usize) -> Result<(), ApiProblem> {
+    let most = queue / 2;
+    if needed <= most {
+        return Ok(());
+    }
+    let shown = shorten_text(name);
+    let detail = format!(
+        "reading '{shown}' takes up to {needed} bytes of memory, because of its size and its markup, more than the limit \
+         of {most}, half of --max-queue: send a smaller file, or start the service with a larger --max-queue"
+    );
+    Err(ApiProblem::new(ProblemCode::TooLarge, detail))
 }
 
 /// Returns the name of the file, whose extension says what it is.

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use lookalike_store::{DocumentPage, DocumentSelection, InsertAnswer, StoredVerdict};
 use serde::Serialize;
 
+use crate::api::answer_text::AnswerText;
 use crate::api::problem::{ApiProblem, ProblemCode, ProblemJson};
 use crate::api::responses::{self, QueryParameters, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
@@ -127,16 +128,16 @@ pub(crate) async fn list_documents(api_request: ApiRequest) -> ApiResult {
     let known = ["after", "limit", "text", "verdict", "meta.FIELD"];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let asked = PageQuery::parse_parameters(&parameters)?;
-    responses::long_answer(api_request.service, api_request.client, move || {
+    responses::long_answer(api_request.service, api_request.client, move |text| {
         let page = asked.read_page(&open)?;
         let bits = open.fingerprint_bits();
         let documents = page.documents.iter();
-        Ok(responses::json_text(&DocumentPageJson {
+        text.write_json(&DocumentPageJson {
             documents: documents
                 .map(|listed| DocumentJson::from_listed(listed, bits))
                 .collect(),
             next: page.next,
-        }))
+        })
     })
     .await
 }
@@ -156,26 +157,30 @@ pub(crate) async fn get_documents(api_request: ApiRequest) -> ApiResult {
     let (ids, room) = read_id_body(api_request).await?;
     // A body that arrives slowly must not keep the collection from being deleted.
     let open = service.collections.open_collection(&named)?;
-    responses::long_answer(service, client, move || {
-        let text = documents_as_json(&open, &ids);
+    responses::long_answer(service, client, move |text| {
+        let written = write_documents(&open, &ids, text);
         drop(room);
-        text
+        written
     })
     .await
 }
 
-fn documents_as_json(open: &OpenCollection, ids: &[String]) -> Result<Vec<u8>, ApiProblem> {
-    let mut text = b"{\"documents\":[".to_vec();
+fn write_documents(
+    open: &OpenCollection,
+    ids: &[String],
+    text: &mut AnswerText,
+) -> Result<(), ApiProblem> {
+    text.write_bytes(b"{\"documents\":[")?;
     for (at, id) in ids.iter().enumerate() {
         let found = open.collection.find_document(id);
         let found = found.map_err(|error| open.to_problem(error))?;
         let bits = open.fingerprint_bits();
         let document = found.as_ref().map(|stored| DocumentJson::new(stored, bits));
         if at > 0 {
-            text.push(b',');
+            text.write_bytes(b",")?;
         }
-        serde_json::to_writer(&mut text, &document).expect("strings and numbers serialise");
-        if at > 0 && text.len() > MAX_GOT_BYTES {
+        text.write_json(&document)?;
+        if at > 0 && text.byte_count() > MAX_GOT_BYTES {
             let detail = format!(
                 "the first {} of {} documents make an answer of more than {MAX_GOT_BYTES} bytes, the limit: \
                  ask for fewer in one request",
@@ -185,8 +190,7 @@ fn documents_as_json(open: &OpenCollection, ids: &[String]) -> Result<Vec<u8>, A
             return Err(ApiProblem::new(ProblemCode::TooLarge, detail));
         }
     }
-    text.extend_from_slice(b"]}");
-    Ok(text)
+    text.write_bytes(b"]}")
 }
 
 #[derive(Serialize)]

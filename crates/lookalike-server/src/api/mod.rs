@@ -1,6 +1,7 @@
 //! The calls of the service: from a request to its answer.
 
 pub(crate) mod aliases;
+pub(crate) mod answer_text;
 pub(crate) mod body;
 pub(crate) mod collections;
 pub(crate) mod documents;
@@ -17,4 +18,5 @@ pub(crate) mod responses;
 pub(crate) mod router;
 pub(crate) mod snapshots;
 pub(crate) mod stream;
+pub(crate) mod text_work;
 pub(crate) mod texts;

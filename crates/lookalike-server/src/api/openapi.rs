@@ -137,6 +137,21 @@ fn body_example(call: &str) -> Option<Value> {
     }
 }
 
+fn partial_schema() -> Value {
+    json!({
+        "type": "boolean",
+        "description": "If true, a search that takes more work or memory than a request may is answered with what was \
+            found so far, and `complete` is false. By default it is refused with 422 `too_costly`.",
+    })
+}
+
+fn complete_schema() -> Value {
+    json!({
+        "type": "boolean",
+        "description": "False if the search ended early because of `partial`.",
+    })
+}
+
 /// Returns the schema of a passage that two texts share.
 fn passage_schema() -> Value {
     let spot = || {
@@ -626,8 +641,10 @@ fn document_schemas() -> Value {
                 "description": "Also find passages that share many of their rarer words, in whatever order; not by \
                     default.",
             },
+            "partial": partial_schema(),
         })),
-        "PassagesResults": object_schema(&["recipe", "recipe_id", "results"], json!({
+        "PassagesResults": object_schema(&["recipe", "recipe_id", "results", "complete"], json!({
+            "complete": complete_schema(),
             "recipe": text,
             "recipe_id": text,
             "results": list_schema(object_schema(&["passages", "share_of_a", "share_of_b"], json!({
@@ -662,8 +679,10 @@ fn document_schemas() -> Value {
                 "description": "Also answer with the report, as `lookalike passages --report` writes it; not by default.",
             },
             "language": { "enum": REPORT_LANGUAGES, "description": "Language in which the report opens." },
+            "partial": partial_schema(),
         })),
-        "DocumentPassages": object_schema(&["recipe", "recipe_id", "summary", "passages"], json!({
+        "DocumentPassages": object_schema(&["recipe", "recipe_id", "summary", "passages", "complete"], json!({
+            "complete": complete_schema(),
             "recipe": text,
             "recipe_id": text,
             "summary": { "type": "object", "description": "Totals, as `lookalike passages --json` prints them." },
@@ -693,8 +712,10 @@ fn document_schemas() -> Value {
                     script without spaces.",
             },
             "limit": { "type": "integer", "minimum": 1, "maximum": MAX_SOURCES, "description": "Sources, 10 by default." },
+            "partial": partial_schema(),
         })),
-        "SourcesResult": object_schema(&["candidates", "examined", "found", "sources"], json!({
+        "SourcesResult": object_schema(&["candidates", "examined", "found", "sources", "complete"], json!({
+            "complete": complete_schema(),
             "candidates": number,
             "examined": number,
             "found": number,

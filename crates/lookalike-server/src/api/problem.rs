@@ -52,7 +52,7 @@ problem_codes! {
     BadName bad_name 422 "The name is not valid",
     BadSettings bad_settings 422 "The settings are not valid",
     BadDocument bad_document 422 "The document is not valid",
-    TooCostly too_costly 422 "Verifying the document takes too much work",
+    TooCostly too_costly 422 "The request takes too much work",
     Busy busy 429 "The queue is full",
     TooManyRequests too_many_requests 429 "The client sends too many requests",
     Damaged damaged 500 "A file is damaged",

@@ -3,19 +3,17 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use bytes::{Buf, Bytes};
-use serde::Serialize;
-use tokio::time::timeout;
-
+use crate::api::answer_text::AnswerText;
 use crate::api::body::{BYTE_ORDER_MARK, BodyReader};
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::queue_full;
 use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
-use crate::limits::response_budget::{self, HeldAnswer};
 use crate::service::ServiceState;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use bytes::{Buf, Bytes};
+use serde::Serialize;
 
 /// Returns a JSON response.
 pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Response<Body> {
@@ -29,34 +27,30 @@ pub(crate) fn json_text(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("what is answered serialises")
 }
 
-fn with_json_type(body: Body) -> Response<Body> {
+pub(crate) fn with_json_type(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }
 
-/// Returns a JSON response that may take long to compute or be long itself. Few of them are computed at a
-/// time, fewer for one client, and their bytes count towards a budget until the client has taken them.
+/// Returns a JSON response about stored documents that may take long to compute or be long itself. Few of them are
+/// computed at a time, fewer for one client, and their bytes count towards a budget from the first one on, until the
+/// client has taken them.
 ///
 /// # Errors
 /// Any error of `work`, or [`ProblemCode::Busy`] if there is no budget for the answer in time.
 pub(crate) async fn long_answer(
     service: Arc<ServiceState>,
     client: ClientId,
-    work: impl FnOnce() -> Result<Vec<u8>, ApiProblem> + Send + 'static,
+    work: impl FnOnce(&mut AnswerText) -> Result<(), ApiProblem> + Send + 'static,
 ) -> ApiResult {
-    let limits = &service.config.limits;
     let turn = service.turns.take(client).await;
-    // The turn is kept until the bytes are counted, even if the client disconnects.
-    let (text, _turn) = in_background(move || (work(), turn)).await;
-    let text = text?;
-    let bytes = text.len().min(limits.queue);
-    let room = timeout(limits.body_timeout, service.held.take_bytes(client, bytes)).await;
-    let room = room.map_err(|_| queue_full())?;
-    Ok(with_json_type(response_budget::single_answer_body(
-        HeldAnswer::new(text.into(), (None, room)),
-    )))
+    let mut text = AnswerText::new_waiting(&service, client);
+    // The turn is kept until the answer is made, even if the client disconnects.
+    let (made, text, _turn) = in_background(move || (work(&mut text), text, turn)).await;
+    made?;
+    Ok(with_json_type(text.into_body()))
 }
 
 /// Returns a response without a body.

@@ -4,23 +4,25 @@ use std::sync::Arc;
 
 use lookalike::passages::PassageSettings;
 use lookalike::plan::{MatchMethod, MatchSettings, SENTENCES};
-use lookalike::text::{AnalysisScratch, TextAnalyzer};
-use lookalike::{Recipe, compare::Comparison};
+use lookalike::text::{AnalysisScratch, SpanTokenizer, TextAnalyzer};
+use lookalike::{ErrorKind, Recipe, compare::Comparison};
 use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
 use lookalike_batch::run::{
-    PassageRunSettings, PassageTableRow, PassagesSummary, SketchKind, SketchValue, TextDocument,
-    TextFingerprinter, find_passages_of_texts, weight_in_digits,
+    PassageRunLimits, PassageRunSettings, PassageTableRow, PassagesSummary, SketchKind,
+    SketchValue, TextDocument, TextFingerprinter, find_passages_of_texts, weight_in_digits,
 };
-use lookalike_batch::shared_passages::SharedPassages;
+use lookalike_batch::shared_passages::{ExtractedText, SharedPassages, SourceComparer};
 use lookalike_batch::{FingerprintNotation, NO_FINGERPRINT};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::api::answer_text::AnswerText;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses;
 use crate::api::router::{ApiRequest, ApiResult};
-use crate::collections::passage_search::FoundSources;
+use crate::api::text_work::{TextAllowance, answer_with_work};
+use crate::collections::passage_search::SourceSearch;
 use crate::json::settings::NamedRecipes;
 use crate::json::{JsonFields, JsonObject, bad_settings};
 
@@ -45,20 +47,33 @@ const SHOWN_FEATURES: usize = 20;
 async fn answer_texts(
     api_request: ApiRequest,
     most: u64,
-    work: impl FnOnce(JsonFields, NamedRecipes) -> Result<Vec<u8>, ApiProblem> + Send + 'static,
+    work: impl FnOnce(
+        JsonFields,
+        NamedRecipes,
+        &mut TextAllowance,
+        &mut AnswerText,
+    ) -> Result<(), ApiProblem>
+    + Send
+    + 'static,
 ) -> ApiResult {
     let service = Arc::clone(&api_request.service);
     let most = most.min(service.config.limits.document);
     let client = api_request.client;
     let (body, room) = responses::read_json_body(api_request, most).await?;
-    responses::long_answer(Arc::clone(&service), client, move || {
-        let uploaded = |name: &str| service.recipes.load_recipe(name);
-        let text = work(JsonFields::read_fields(&body)?, &uploaded);
-        drop(room);
-        text
+    let first_bytes = PARSED_COPIES * body.len();
+    let recipes = Arc::clone(&service);
+    answer_with_work(&service, client, first_bytes, move |allowance, answer| {
+        let uploaded = |name: &str| recipes.recipes.load_recipe(name);
+        let fields = JsonFields::read_fields(&body)?;
+        // The parsed texts count as memory of the work.
+        drop((body, room));
+        work(fields, &uploaded, allowance, answer)
     })
     .await
 }
+
+/// Copies of a body that its parsed texts take: the values, and the texts that are made of them.
+const PARSED_COPIES: usize = 2;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,7 +87,12 @@ pub(crate) async fn compare_texts(api_request: ApiRequest) -> ApiResult {
     answer_texts(api_request, MAX_SHORT_BODY_BYTES, compare_all).await
 }
 
-fn compare_all(mut fields: JsonFields, uploaded: NamedRecipes) -> Result<Vec<u8>, ApiProblem> {
+fn compare_all(
+    mut fields: JsonFields,
+    uploaded: NamedRecipes,
+    _: &mut TextAllowance,
+    answer: &mut AnswerText,
+) -> Result<(), ApiProblem> {
     let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
     let recipe = fields.take_recipe("default", uploaded)?;
     let matching = fields.take_matching()?;
@@ -85,15 +105,14 @@ fn compare_all(mut fields: JsonFields, uploaded: NamedRecipes) -> Result<Vec<u8>
         );
         return Err(ApiProblem::new(ProblemCode::TooLarge, detail));
     }
-    let mut text = b"{\"results\":".to_vec();
+    answer.write_bytes(b"{\"results\":[")?;
     for (at, pair) in pairs.into_iter().enumerate() {
-        text.push(if at == 0 { b'[' } else { b',' });
-        let result = compare_pair(&recipe, matching, pair.0)?;
-        serde_json::to_writer(&mut text, &result).expect("strings and numbers serialise");
+        if at > 0 {
+            answer.write_bytes(b",")?;
+        }
+        answer.write_json(&compare_pair(&recipe, matching, pair.0)?)?;
     }
-    let end: &[u8] = if text.ends_with(b":") { b"[]}" } else { b"]}" };
-    text.extend_from_slice(end);
-    Ok(text)
+    answer.write_bytes(b"]}")
 }
 
 fn compare_pair(
@@ -124,29 +143,96 @@ fn compare_pair(
 
 /// Finds the passages that texts share, pair by pair.
 pub(crate) async fn find_passages(api_request: ApiRequest) -> ApiResult {
-    answer_texts(api_request, u64::MAX, |mut fields, uploaded| {
-        let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
-        let recipe = fields.take_recipe("default", uploaded)?;
-        let settings = take_passage_settings(&mut fields)?;
-        fields.refuse_rest()?;
-        check_count("pairs", pairs.len(), MAX_PAIRS)?;
-        let find = |pair: &JsonObject<TextPairJson>| {
-            let both = [&*pair.0.a, &*pair.0.b];
-            SharedPassages::find_all(&recipe, both, settings)
-                .map(|shared| shared.to_json())
-                .map_err(|error| ApiProblem::new(ProblemCode::TooLarge, error.to_string()))
-        };
-        let results = pairs
-            .par_iter()
-            .map(find)
-            .collect::<Result<Vec<Value>, _>>()?;
-        Ok(responses::json_text(&serde_json::json!({
-            "recipe": recipe.name,
-            "recipe_id": recipe.recipe_id().to_string(),
-            "results": results,
-        })))
-    })
+    answer_texts(
+        api_request,
+        u64::MAX,
+        |mut fields, uploaded, allowance, answer| {
+            let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
+            let recipe = fields.take_recipe("default", uploaded)?;
+            let settings = take_passage_settings(&mut fields)?;
+            let allows_partial = fields.take_field("partial")?.unwrap_or(false);
+            fields.refuse_rest()?;
+            check_count("pairs", pairs.len(), MAX_PAIRS)?;
+            let tokenizer = SpanTokenizer::new(&recipe);
+            write_recipe(&recipe, answer)?;
+            answer.write_bytes(b"\"results\":[")?;
+            let mut texts_left: usize = pairs
+                .iter()
+                .map(|pair| pair.0.a.len() + pair.0.b.len())
+                .sum();
+            let mut is_complete = true;
+            for (at, JsonObject(TextPairJson { a, b })) in pairs.into_iter().enumerate() {
+                let bytes = a.len() + b.len();
+                allowance.hold_memory(texts_left, work_bytes(settings, bytes))?;
+                texts_left -= bytes;
+                let mut result = allowance.new_part();
+                if at > 0 {
+                    result.write_bytes(b",")?;
+                }
+                let [a, b] = [a, b].map(ExtractedText::from_plain_text);
+                let budget = Arc::clone(&allowance.budget);
+                let found = SourceComparer::new_within(&tokenizer, &b, settings, budget)
+                    .and_then(|mut comparer| comparer.find_passages(&a))
+                    .map_err(passage_problem)
+                    .and_then(|shared| result.write_json(&shared));
+                match found {
+                    Ok(()) => answer.append(result),
+                    Err(problem) if allows_partial && problem.code == ProblemCode::TooCostly => {
+                        is_complete = false;
+                        break;
+                    }
+                    Err(problem) => return Err(problem),
+                }
+            }
+            answer.write_bytes(b"],\"complete\":")?;
+            answer.write_json(&is_complete)?;
+            answer.write_bytes(b"}")
+        },
+    )
     .await
+}
+
+/// Writes the beginning of an answer: its recipe.
+fn write_recipe(recipe: &Recipe, answer: &mut AnswerText) -> Result<(), ApiProblem> {
+    answer.write_bytes(b"{\"recipe\":")?;
+    answer.write_json(&recipe.name)?;
+    answer.write_bytes(b",\"recipe_id\":")?;
+    answer.write_json(&recipe.recipe_id().to_string())?;
+    answer.write_bytes(b",")
+}
+
+/// Returns the memory, in bytes, that comparing texts of so many bytes usually takes: a word with its blank has six
+/// bytes, and a character of Chinese three. A text of the shortest words needs more, and may be refused.
+pub(crate) fn work_bytes(settings: PassageSettings, text_bytes: usize) -> usize {
+    let per_byte = if settings.finds_reworded() { 64 } else { 32 };
+    SMALLEST_WORK + per_byte * text_bytes
+}
+
+/// Bytes of memory of the work on short texts.
+const SMALLEST_WORK: usize = 64 << 10;
+
+/// Returns the problem of a search for passages that failed.
+pub(crate) fn passage_problem(error: lookalike::Error) -> ApiProblem {
+    let code = match error.kind() {
+        ErrorKind::TooCostly => ProblemCode::TooCostly,
+        _ => ProblemCode::TooLarge,
+    };
+    ApiProblem::new(code, error.to_string())
+}
+
+/// Returns the problem of a run over documents that failed.
+fn run_problem(error: &lookalike_io::error::Error) -> ApiProblem {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
+    let is_costly = match cause {
+        Some(cause) => lookalike::Error::kind(cause) == ErrorKind::TooCostly,
+        None => error.kind() == lookalike_io::error::ErrorKind::Limit,
+    };
+    let code = if is_costly {
+        ProblemCode::TooCostly
+    } else {
+        ProblemCode::TooLarge
+    };
+    ApiProblem::new(code, error.to_string())
 }
 
 /// Largest number of documents in a request, sources included.
@@ -157,34 +243,56 @@ pub(crate) const REPORT_LANGUAGES: [&str; 2] = ["en", "zh"];
 
 /// Finds the passages of documents, as `lookalike passages` finds them in files.
 pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult {
-    answer_texts(api_request, u64::MAX, |mut fields, uploaded| {
-        let documents: Vec<JsonObject<TextDocument>> = fields.need_field("documents")?;
-        let against: Option<Vec<JsonObject<TextDocument>>> = fields.take_field("against")?;
-        let recipe = fields.take_recipe("default", uploaded)?;
-        let passages = take_passage_settings(&mut fields)?;
-        let wants_report = fields.take_field("report")?.unwrap_or(false);
-        let language = fields.choose_field("language", &REPORT_LANGUAGES, |it| it)?;
-        fields.refuse_rest()?;
-        if language.is_some() && !wants_report {
-            return Err(bad_settings(
-                "`language` is that of the report: add `\"report\": true`, or leave it out",
-            ));
-        }
-        let [documents, against] = [documents, against.unwrap_or_default()]
-            .map(|all| all.into_iter().map(|it| it.0).collect::<Vec<_>>());
-        check_count("documents", documents.len() + against.len(), MAX_DOCUMENTS)?;
-        let settings = PassageRunSettings::for_texts(recipe, passages, search_threads());
-        let page = wants_report.then_some(language);
-        let found = find_passages_of_texts(&documents, &against, &settings, page)
-            .map_err(|error| ApiProblem::new(ProblemCode::TooLarge, error.to_string()))?;
-        Ok(responses::json_text(&DocumentPassagesJson {
-            recipe: &settings.recipe.name,
-            recipe_id: settings.recipe.recipe_id().to_string(),
-            summary: &found.summary,
-            passages: &found.rows,
-            report: found.page.as_deref(),
-        }))
-    })
+    answer_texts(
+        api_request,
+        u64::MAX,
+        |mut fields, uploaded, allowance, answer| {
+            let documents: Vec<JsonObject<TextDocument>> = fields.need_field("documents")?;
+            let against: Option<Vec<JsonObject<TextDocument>>> = fields.take_field("against")?;
+            let recipe = fields.take_recipe("default", uploaded)?;
+            let passages = take_passage_settings(&mut fields)?;
+            let wants_report = fields.take_field("report")?.unwrap_or(false);
+            let language = fields.choose_field("language", &REPORT_LANGUAGES, |it| it)?;
+            let allows_partial = fields.take_field("partial")?.unwrap_or(false);
+            fields.refuse_rest()?;
+            if language.is_some() && !wants_report {
+                return Err(bad_settings(
+                    "`language` is that of the report: add `\"report\": true`, or leave it out",
+                ));
+            }
+            let [documents, against] = [documents, against.unwrap_or_default()]
+                .map(|all| all.into_iter().map(|it| it.0).collect::<Vec<_>>());
+            check_count("documents", documents.len() + against.len(), MAX_DOCUMENTS)?;
+            let texts = documents.iter().chain(&against);
+            let text_bytes: usize = texts.map(|document| document.text.len()).sum();
+            allowance.hold_memory(
+                COPIES_IN_RUN * text_bytes,
+                SMALLEST_RUN + COPIES_IN_RUN * text_bytes,
+            )?;
+            let max_bytes = allowance.budget.max_bytes();
+            allowance.budget.set_max_bytes(max_bytes / 2);
+            let settings = PassageRunSettings {
+                limits: Some(PassageRunLimits {
+                    budget: Arc::clone(&allowance.budget),
+                    max_row_bytes: max_bytes / 2,
+                    allows_partial,
+                }),
+                ..PassageRunSettings::for_texts(recipe, passages, search_threads())
+            };
+            let page = wants_report.then_some(language);
+            let found = find_passages_of_texts(&documents, &against, &settings, page)
+                .map_err(|error| run_problem(&error))?;
+            drop((documents, against));
+            answer.write_json(&DocumentPassagesJson {
+                recipe: &settings.recipe.name,
+                recipe_id: settings.recipe.recipe_id().to_string(),
+                summary: &found.summary,
+                passages: &found.rows,
+                complete: found.is_complete,
+                report: found.page.as_deref(),
+            })
+        },
+    )
     .await
 }
 
@@ -196,6 +304,13 @@ fn take_passage_settings(fields: &mut JsonFields) -> Result<PassageSettings, Api
         .map_err(bad_settings)?
         .with_reworded(finds_reworded))
 }
+
+/// Copies of the texts that a run over documents has: those of the request, its rows, those that it reads again, and its
+/// index.
+const COPIES_IN_RUN: usize = 4;
+
+/// Bytes of memory of a run over few documents: prepared sources, and rows.
+const SMALLEST_RUN: usize = 32 << 20;
 
 /// Returns the number of threads of a search in the documents of a request: half of the cores, so that inserts and
 /// queries keep the others.
@@ -211,6 +326,8 @@ struct DocumentPassagesJson<'a> {
     summary: &'a PassagesSummary,
     /// In the order of documents, sources and positions.
     passages: &'a [PassageTableRow],
+    /// `false` if the limits of a request ended the search early.
+    complete: bool,
     /// The report as an HTML page, if the request asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<&'a str>,
@@ -229,73 +346,62 @@ pub(crate) async fn find_sources(api_request: ApiRequest) -> ApiResult {
     let (body, room) = responses::read_json_body(api_request, most).await?;
     // A body that arrives slowly must not keep the collection from being deleted.
     let open = service.collections.open_collection(&name)?;
-    responses::long_answer(Arc::clone(&service), client, move || {
-        let asked = SourcesRequest::read_body(&body)?;
+    let first_bytes = PARSED_COPIES * body.len();
+    let state = Arc::clone(&service);
+    answer_with_work(&service, client, first_bytes, move |allowance, answer| {
+        let search = read_source_search(&body)?;
         drop((body, room));
-        let passages = &open.passages;
-        let found = passages.find_sources(&service, &open, &asked.text, asked.settings)?;
-        Ok(responses::json_text(&asked.to_answer(&found)))
+        let found = open
+            .passages
+            .find_sources(&state, &open, &search, allowance)?;
+        answer.write_bytes(b"{\"sources\":[")?;
+        for (at, source) in found.sources.into_iter().enumerate() {
+            if at > 0 {
+                answer.write_bytes(b",")?;
+            }
+            answer.append(source);
+        }
+        let counts = format!(
+            "],\"candidates\":{},\"examined\":{},\"found\":{},\"complete\":{}}}",
+            found.candidates, found.examined, found.found, found.is_complete
+        );
+        answer.write_bytes(counts.as_bytes())
     })
     .await
 }
 
-struct SourcesRequest {
-    text: String,
-    settings: PassageSettings,
-    limit: usize,
-}
-
-impl SourcesRequest {
-    fn read_body(body: &[u8]) -> Result<Self, ApiProblem> {
-        let mut fields = JsonFields::read_fields(body)?;
-        let text = fields.need_field("text")?;
-        let usual = PassageSettings::default().min_words();
-        let min_length = fields.take_field("min_length")?.unwrap_or(usual);
-        let limit = fields.take_field("limit")?.unwrap_or(SOURCES);
-        fields.refuse_rest()?;
-        if min_length < usual {
-            return Err(bad_settings(format!(
-                "`min_length` is {min_length}: the index of a collection finds passages of at least {usual} words, so \
-                 give {usual} to {}",
-                PassageSettings::MAX_WORDS
-            )));
-        }
-        if !(1..=MAX_SOURCES).contains(&limit) {
-            return Err(bad_settings(format!(
-                "`limit` is {limit}: give a number of sources from 1 to {MAX_SOURCES}"
-            )));
-        }
-        let settings = PassageSettings::new(min_length).map_err(bad_settings)?;
-        Ok(Self {
-            text,
-            settings,
-            limit,
-        })
+fn read_source_search(body: &[u8]) -> Result<SourceSearch, ApiProblem> {
+    let mut fields = JsonFields::read_fields(body)?;
+    let text: String = fields.need_field("text")?;
+    let usual = PassageSettings::default().min_words();
+    let min_length = fields.take_field("min_length")?.unwrap_or(usual);
+    let limit = fields.take_field("limit")?.unwrap_or(SOURCES);
+    let allows_partial = fields.take_field("partial")?.unwrap_or(false);
+    fields.refuse_rest()?;
+    if min_length < usual {
+        return Err(bad_settings(format!(
+            "`min_length` is {min_length}: the index of a collection finds passages of at least {usual} words, so \
+             give {usual} to {}",
+            PassageSettings::MAX_WORDS
+        )));
     }
-
-    fn to_answer(&self, found: &FoundSources) -> Value {
-        let sources = found.sources.iter().take(self.limit).map(|source| {
-            let mut json = source.shared.to_json();
-            json["id"] = source.id.as_str().into();
-            // A kept document is the representative of its cluster.
-            json["cluster"] = source.id.as_str().into();
-            json["seq"] = source.seq.into();
-            json["copied"] = source.shared.copied.into();
-            json["longest"] = source.longest().into();
-            json
-        });
-        serde_json::json!({
-            "candidates": found.candidates,
-            "examined": found.examined,
-            "found": found.sources.len(),
-            "sources": sources.collect::<Vec<_>>(),
-        })
+    if !(1..=MAX_SOURCES).contains(&limit) {
+        return Err(bad_settings(format!(
+            "`limit` is {limit}: give a number of sources from 1 to {MAX_SOURCES}"
+        )));
     }
+    let settings = PassageSettings::new(min_length).map_err(bad_settings)?;
+    Ok(SourceSearch {
+        text: ExtractedText::from_plain_text(text),
+        settings,
+        limit,
+        allows_partial,
+    })
 }
 
 /// Returns a fingerprint or signature for every text.
 pub(crate) async fn fingerprint(api_request: ApiRequest) -> ApiResult {
-    answer_texts(api_request, u64::MAX, |mut fields, uploaded| {
+    answer_texts(api_request, u64::MAX, |mut fields, uploaded, _, answer| {
         let texts: Vec<String> = fields.need_field("texts")?;
         let recipe = fields.take_recipe("default", uploaded)?;
         let sketch = sketch_kind(&mut fields, &recipe)?;
@@ -311,11 +417,11 @@ pub(crate) async fn fingerprint(api_request: ApiRequest) -> ApiResult {
                 maker.fingerprint(text, scratch).or_else(|| none.clone())
             })
             .collect();
-        Ok(responses::json_text(&MadeJson {
+        answer.write_json(&MadeJson {
             recipe: &recipe.name,
             recipe_id: recipe.recipe_id().to_string(),
             of_texts: OfTexts::Fingerprints(fingerprints),
-        }))
+        })
     })
     .await
 }
@@ -380,26 +486,30 @@ struct TermJson {
 
 /// Returns the tokens of every text, or its terms if `weights` is true.
 pub(crate) async fn segment_texts(api_request: ApiRequest) -> ApiResult {
-    answer_texts(api_request, MAX_SHORT_BODY_BYTES, |mut fields, uploaded| {
-        let texts: Vec<String> = fields.need_field("texts")?;
-        let recipe = fields.take_recipe("jieba", uploaded)?;
-        let weights = fields.take_field("weights")?.unwrap_or(false);
-        fields.refuse_rest()?;
-        check_count("texts", texts.len(), MAX_TEXTS)?;
-        let analyzer = TextAnalyzer::new(&recipe);
-        let results: Vec<_> = texts
-            .par_iter()
-            .map_init(AnalysisScratch::default, |scratch, text| match weights {
-                true => SegmentsJson::Terms(list_terms(&analyzer, text, scratch)),
-                false => SegmentsJson::Tokens(list_tokens(&analyzer, text, scratch)),
+    answer_texts(
+        api_request,
+        MAX_SHORT_BODY_BYTES,
+        |mut fields, uploaded, _, answer| {
+            let texts: Vec<String> = fields.need_field("texts")?;
+            let recipe = fields.take_recipe("jieba", uploaded)?;
+            let weights = fields.take_field("weights")?.unwrap_or(false);
+            fields.refuse_rest()?;
+            check_count("texts", texts.len(), MAX_TEXTS)?;
+            let analyzer = TextAnalyzer::new(&recipe);
+            let results: Vec<_> = texts
+                .par_iter()
+                .map_init(AnalysisScratch::default, |scratch, text| match weights {
+                    true => SegmentsJson::Terms(list_terms(&analyzer, text, scratch)),
+                    false => SegmentsJson::Tokens(list_tokens(&analyzer, text, scratch)),
+                })
+                .collect();
+            answer.write_json(&MadeJson {
+                recipe: &recipe.name,
+                recipe_id: recipe.recipe_id().to_string(),
+                of_texts: OfTexts::Results(results),
             })
-            .collect();
-        Ok(responses::json_text(&MadeJson {
-            recipe: &recipe.name,
-            recipe_id: recipe.recipe_id().to_string(),
-            of_texts: OfTexts::Results(results),
-        }))
-    })
+        },
+    )
     .await
 }
 

@@ -9,12 +9,14 @@
 //! [`passage_memory`](crate::config::ClientLimits::passage_memory) bytes. A search compares at most
 //! [`MAX_EXAMINED`] candidates.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lookalike::Recipe;
 use lookalike::passages::{
-    LivePassageIndex, PassageCandidate, PassageSettings, SelectedGram, Winnower,
+    LivePassageIndex, PassageBudget, PassageSettings, SelectedGram, Winnower,
 };
 use lookalike::stream::StreamWindow;
 use lookalike::text::{SpanTokenizer, SpannedTokens};
@@ -24,7 +26,12 @@ use lookalike_store::{
     CollectionContent, DocumentContent, DocumentSelection, ListedDocument, StoredVerdict,
 };
 
+use serde::Serialize;
+
+use crate::api::answer_text::AnswerText;
 use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::text_work::TextAllowance;
+use crate::api::texts::{passage_problem, work_bytes};
 use crate::collections::open_collection::OpenCollection;
 use crate::service::ServiceState;
 
@@ -39,6 +46,9 @@ const PAGE_DOCUMENTS: usize = 16 << 10;
 
 /// Grams that are looked up, and documents whose life is checked, under one lock of the collection.
 const CHECKED_AT_A_TIME: usize = 256;
+
+/// Steps of looking a gram up, and of checking the life of a document that has it.
+const STEPS_PER_LOOK_UP: u64 = 16;
 
 /// Documents below which removed ones are not purged.
 const MIN_PURGED: usize = 1024;
@@ -74,29 +84,87 @@ impl IndexedDocuments {
     }
 }
 
+/// A search for the kept documents from which a text has passages.
+pub(crate) struct SourceSearch {
+    pub(crate) text: ExtractedText,
+    /// How long passages must be.
+    pub(crate) settings: PassageSettings,
+    /// Largest number of sources in the answer.
+    pub(crate) limit: usize,
+    /// `true` if a search beyond its budget ends with what it has found, and `false` if it fails.
+    pub(crate) allows_partial: bool,
+}
+
 /// The kept documents of a collection from which a text has passages.
 pub(crate) struct FoundSources {
     /// Documents that share a gram with the text.
     pub(crate) candidates: usize,
     /// Candidates that were compared with it.
     pub(crate) examined: usize,
-    /// Those that share a passage with it, first those of which it has most.
-    pub(crate) sources: Vec<PassageSourceDocument>,
+    /// Number of those that share a passage with it.
+    pub(crate) found: usize,
+    /// `false` if the budget of the request ended the search before all candidates were compared.
+    pub(crate) is_complete: bool,
+    /// The sources of the answer as JSON, first those of which the text has most.
+    pub(crate) sources: Vec<AnswerText>,
 }
 
-/// A kept document that shares a passage with a text.
-pub(crate) struct PassageSourceDocument {
-    pub(crate) id: String,
-    pub(crate) seq: u64,
+/// A kept document that shares a passage with a text, as it is answered.
+#[derive(Serialize)]
+struct PassageSourceJson<'a> {
+    id: &'a str,
+    /// A kept document is the representative of its cluster.
+    cluster: &'a str,
+    seq: u64,
+    /// Words and characters of the text that lie in passages.
+    copied: usize,
+    /// Words and characters of the longest passage.
+    longest: usize,
     /// The source is the first text.
-    pub(crate) shared: SharedPassages,
+    #[serde(flatten)]
+    shared: &'a SharedPassages,
 }
 
-impl PassageSourceDocument {
-    /// Returns the words and characters of the longest passage.
-    pub(crate) fn longest(&self) -> usize {
-        let lengths = self.shared.passages.iter().map(|it| it.length);
-        lengths.max().unwrap_or(0)
+/// The sources of an answer as JSON, in their order: most copied words, longest passage, earliest document. Only as
+/// many as the answer has are kept.
+struct RankedSources {
+    limit: usize,
+    sources: BTreeMap<SourceRank, AnswerText>,
+}
+
+/// Place of a source in an answer: copied words and longest passage, both reversed, and sequence number.
+type SourceRank = (Reverse<usize>, Reverse<usize>, u64);
+
+impl RankedSources {
+    /// Adds a source, unless better ones fill the answer.
+    fn add_source(
+        &mut self,
+        id: &str,
+        seq: u64,
+        shared: &SharedPassages,
+        allowance: &TextAllowance,
+    ) -> Result<(), ApiProblem> {
+        let lengths = shared.passages.iter().map(|passage| passage.length);
+        let longest = lengths.max().unwrap_or(0);
+        let rank = (Reverse(shared.copied), Reverse(longest), seq);
+        if self.sources.len() == self.limit {
+            match self.sources.last_entry() {
+                Some(last) if *last.key() > rank => drop(last.remove()),
+                _ => return Ok(()),
+            }
+        }
+        let mut text = allowance.new_part();
+        text.write_json(&PassageSourceJson {
+            id,
+            cluster: id,
+            seq,
+            copied: shared.copied,
+            longest,
+            shared,
+        })?;
+        text.close_part();
+        self.sources.insert(rank, text);
+        Ok(())
     }
 }
 
@@ -116,13 +184,14 @@ impl PassageSearch {
     /// Finds what a text has from the kept documents. The passages have at least the length that `settings` say.
     ///
     /// # Errors
-    /// If the collection holds no texts, its index is not complete yet or takes too much memory, or a file is damaged.
+    /// If the collection holds no texts, its index is not complete yet or takes too much memory, a file is damaged, or
+    /// the search takes more memory or work than it may.
     pub(crate) fn find_sources(
         &self,
         service: &Arc<ServiceState>,
         open: &Arc<OpenCollection>,
-        text: &str,
-        settings: PassageSettings,
+        search: &SourceSearch,
+        allowance: &mut TextAllowance,
     ) -> Result<FoundSources, ApiProblem> {
         let collection = open.collection.collection_settings();
         if collection.holds != CollectionContent::Texts {
@@ -134,43 +203,73 @@ impl PassageSearch {
             return Err(ApiProblem::new(ProblemCode::BadSettings, detail));
         }
         self.catch_up(service, open)?;
-        let tokenizer = SpanTokenizer::new(&collection.recipe);
-        let too_large =
-            |error: lookalike::Error| ApiProblem::new(ProblemCode::TooLarge, error.to_string());
-        let document = ExtractedText::from_plain_text(text.to_owned());
+        let mut found = FoundSources {
+            candidates: 0,
+            examined: 0,
+            found: 0,
+            is_complete: true,
+            sources: Vec::new(),
+        };
+        let mut ranked = RankedSources {
+            limit: search.limit,
+            sources: BTreeMap::new(),
+        };
+        let compared = self.compare_candidates(open, search, allowance, &mut found, &mut ranked);
+        match compared {
+            Err(problem) if search.allows_partial && problem.code == ProblemCode::TooCostly => {
+                found.is_complete = false;
+            }
+            other => other?,
+        }
+        found.sources = ranked.sources.into_values().collect();
+        Ok(found)
+    }
+
+    /// Compares the text with its candidates, until all are examined or a limit is reached.
+    fn compare_candidates(
+        &self,
+        open: &OpenCollection,
+        search: &SourceSearch,
+        allowance: &mut TextAllowance,
+        found: &mut FoundSources,
+        ranked: &mut RankedSources,
+    ) -> Result<(), ApiProblem> {
+        let text_bytes = search.text.text.len();
+        allowance.hold_memory(text_bytes, work_bytes(search.settings, text_bytes))?;
+        let tokenizer = SpanTokenizer::new(&open.collection.collection_settings().recipe);
+        let budget = Arc::clone(&allowance.budget);
         let mut comparer =
-            SourceComparer::new(&tokenizer, &document, settings).map_err(too_large)?;
-        let candidates = self.find_candidates(open, comparer.document_tokens())?;
-        let (mut sources, mut examined, mut bytes) = (Vec::new(), 0, 0);
+            SourceComparer::new_within(&tokenizer, &search.text, search.settings, budget)
+                .map_err(passage_problem)?;
+        let candidates =
+            self.find_candidates(open, comparer.document_tokens(), &allowance.budget)?;
+        found.candidates = candidates.len();
+        let mut bytes = 0;
         for &seq in candidates.iter().take(MAX_EXAMINED) {
             if bytes >= MAX_EXAMINED_BYTES {
                 break;
             }
-            examined += 1;
-            let found = open.collection.find_kept(seq);
-            let Some(source) = found.map_err(|error| open.to_problem(error))? else {
+            let source = open.collection.find_kept(seq);
+            let source = source.map_err(|error| open.to_problem(error))?;
+            found.examined += 1;
+            let Some(source) = source else {
                 continue;
             };
             let DocumentContent::Text(text) = source.content else {
                 continue;
             };
             bytes += text.len();
+            let both = text_bytes + text.len();
+            allowance.hold_memory(both, work_bytes(search.settings, both))?;
             let shared = comparer
                 .find_passages(&ExtractedText::from_plain_text(text))
-                .map_err(too_large)?;
+                .map_err(passage_problem)?;
             if !shared.passages.is_empty() {
-                let id = source.answer.id;
-                sources.push(PassageSourceDocument { id, seq, shared });
+                found.found += 1;
+                ranked.add_source(&source.answer.id, seq, &shared, allowance)?;
             }
         }
-        sources.sort_by_key(|it| {
-            std::cmp::Reverse((it.shared.copied, it.longest(), std::cmp::Reverse(it.seq)))
-        });
-        Ok(FoundSources {
-            candidates: candidates.len(),
-            examined,
-            sources,
-        })
+        Ok(())
     }
 
     /// Returns the live documents that share grams with a text, first those that share most.
@@ -178,26 +277,43 @@ impl PassageSearch {
         &self,
         open: &OpenCollection,
         tokens: &SpannedTokens,
+        budget: &PassageBudget,
     ) -> Result<Vec<u64>, ApiProblem> {
         let mut selected: Vec<SelectedGram> = Vec::new();
         Winnower::new(PassageSettings::default()).select_grams(tokens.values(), &mut selected);
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
-        let mut found = Vec::new();
+        // Grams that each document shares with the text, by its number.
+        let mut shared = vec![0u32; index.seqs.len()];
+        let mut documents = Vec::new();
         for grams in selected.chunks(CHECKED_AT_A_TIME) {
+            let mut looked_up = 0;
             let visited = open.collection.visit_kept(|kept| {
                 let limit = BoilerplateLimit::Usual.max_documents(kept.count() as usize);
                 let is_live = |document: u32| kept.is_live(index.seqs[document as usize]);
                 for gram in grams {
-                    index
-                        .postings
-                        .find_documents(gram.hash, limit, is_live, &mut found);
+                    documents.clear();
+                    let is_boilerplate =
+                        index
+                            .postings
+                            .find_documents(gram.hash, limit, is_live, &mut documents);
+                    looked_up += if is_boilerplate {
+                        u64::from(limit.unwrap_or(u32::MAX))
+                    } else {
+                        documents.len() as u64
+                    };
+                    for &document in &documents {
+                        shared[document as usize] += 1;
+                    }
                 }
             });
             visited.map_err(|error| open.to_problem(error))?;
+            let steps = STEPS_PER_LOOK_UP * (grams.len() as u64 + looked_up);
+            budget.take_steps(steps).map_err(passage_problem)?;
         }
-        let mut candidates = PassageCandidate::count_documents(found);
-        candidates.sort_by_key(|it| (std::cmp::Reverse(it.shared), it.document));
-        let seqs = candidates.iter().map(|it| index.seqs[it.document as usize]);
+        let numbers = (0..index.seqs.len()).filter(|&document| shared[document] > 0);
+        let mut candidates: Vec<usize> = numbers.collect();
+        candidates.sort_by_key(|&document| (Reverse(shared[document]), document));
+        let seqs = candidates.iter().map(|&document| index.seqs[document]);
         Ok(seqs.collect())
     }
 

@@ -1,7 +1,7 @@
 //! Turns for answers that take long to make: a few at a time, shared between clients.
 //!
-//! One client has at most [`MOST_OF_ONE`] of the [`TURNS`], so that another one finds a turn free however many
-//! such answers the first asks for. A turn that ends goes to the client that has the fewest, and among equals to
+//! One client has at most all turns but one, so that another one finds a turn free however many such answers the first
+//! asks for. A turn that ends goes to the client that has the fewest, and among equals to
 //! whoever has waited longest.
 
 use std::collections::{HashMap, VecDeque};
@@ -11,18 +11,12 @@ use tokio::sync::oneshot;
 
 use crate::limits::byte_budget::ClientId;
 
-/// Answers that are made at a time.
-const TURNS: usize = 3;
-
-/// Answers of one client that are made at a time.
-const MOST_OF_ONE: usize = TURNS - 1;
-
 /// Turns of all clients.
-#[derive(Default)]
 pub(crate) struct AnswerTurns(Mutex<TurnQueue>);
 
-#[derive(Default)]
 struct TurnQueue {
+    /// Answers that are made at a time.
+    turns: usize,
     /// Turns that each client has.
     held: HashMap<ClientId, usize>,
     waiting: VecDeque<WaitingClient>,
@@ -40,6 +34,15 @@ pub(crate) struct AnswerTurn {
 }
 
 impl AnswerTurns {
+    /// Creates turns for so many answers at a time, from 2.
+    pub(crate) fn new(turns: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(TurnQueue {
+            turns,
+            held: HashMap::new(),
+            waiting: VecDeque::new(),
+        })))
+    }
+
     /// Waits for a turn of the client.
     pub(crate) async fn take(self: &Arc<Self>, client: ClientId) -> AnswerTurn {
         loop {
@@ -90,13 +93,13 @@ impl TurnQueue {
     /// that wait.
     fn next(&mut self) -> Option<WaitingClient> {
         self.waiting.retain(|one| !one.turn.is_closed());
-        if self.held.values().sum::<usize>() >= TURNS {
+        if self.held.values().sum::<usize>() >= self.turns {
             return None;
         }
         let waiting = self.waiting.iter().enumerate();
         let held = waiting.map(|(at, one)| (self.held_by(one.client), at));
         let (held, at) = held.min()?;
-        if held >= MOST_OF_ONE {
+        if held + 1 >= self.turns {
             return None;
         }
         let next = self.waiting.remove(at)?;
@@ -145,10 +148,10 @@ mod tests {
 
     #[test]
     fn one_client_cannot_hold_every_turn() {
-        let turns = Arc::new(AnswerTurns::default());
+        let turns = AnswerTurns::new(3);
         let mut first: Vec<_> = (0..4).map(|_| ask(&turns, 1)).collect();
         let had = first.iter().filter(|(_, turn)| turn.is_some()).count();
-        assert_eq!(had, MOST_OF_ONE);
+        assert_eq!(had, 2);
         let (_, other) = ask(&turns, 2);
         assert!(other.is_some());
         let (mut waiting, none) = ask(&turns, 3);
@@ -165,7 +168,7 @@ mod tests {
 
     #[test]
     fn disconnected_client_takes_no_turn() {
-        let turns = Arc::new(AnswerTurns::default());
+        let turns = AnswerTurns::new(3);
         let held: Vec<_> = [1, 1, 2].map(|client| ask(&turns, client)).into();
         assert!(held.iter().all(|(_, turn)| turn.is_some()));
         let (gone, _) = ask(&turns, 3);

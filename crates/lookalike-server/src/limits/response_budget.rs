@@ -78,14 +78,15 @@ impl AnswerStream {
     }
 }
 
-/// Returns a response body that consists of one answer.
-pub(crate) fn single_answer_body(held: HeldAnswer) -> Body {
+/// Returns a response body that consists of the parts of one answer.
+pub(crate) fn whole_answer_body(parts: Vec<HeldAnswer>) -> Body {
     let (sender, more) = mpsc::unbounded_channel();
+    for part in parts {
+        // The receiver is in this function.
+        let _ = sender.send(part);
+    }
     drop(sender);
-    Body::new(AnswerStream {
-        now: Some(held),
-        ..AnswerStream::new(more)
-    })
+    Body::new(AnswerStream::new(more))
 }
 
 impl hyper::body::Body for AnswerStream {

@@ -11,7 +11,9 @@
 //! Cost: linear in both texts, because a token of the document is compared with at most [`MAX_OCCURRENCES`] places,
 //! and an anchor extends backwards into the one before it by at most [`MAX_OVERLAP`] tokens.
 
+use super::budget::StepMeter;
 use super::grams::GramList;
+use crate::error::Result;
 
 /// Number of places of one gram that are tried in a source that repeats itself.
 pub(super) const MAX_OCCURRENCES: u32 = 32;
@@ -147,18 +149,28 @@ pub(super) struct GramText<'a> {
     pub(super) grams: &'a GramList,
 }
 
+/// Bytes of memory for each anchor: the anchor, its place in chains, and the piece and the passage that it may
+/// become, in lists that grow.
+pub(super) const BYTES_PER_ANCHOR: usize = 512;
+
 /// Replaces `anchors` by those of a document and a source, ascending by document. `table` holds the grams of the
 /// source.
+///
+/// # Errors
+/// If the budget of the meter is used up.
 pub(super) fn find_anchors(
     source: GramText<'_>,
     table: &GramTable,
     document: GramText<'_>,
     anchors: &mut Vec<Anchor>,
-) {
+    meter: &mut StepMeter<'_>,
+) -> Result<()> {
     anchors.clear();
     let mut at = 0;
     while at < document.grams.hashes.len() {
-        let Some(anchor) = find_longest(source, table, document, at, anchors.last()) else {
+        let (found, compared) = find_longest(source, table, document, at, anchors.last());
+        meter.count_steps(1 + compared)?;
+        let Some(anchor) = found else {
             at += 1;
             continue;
         };
@@ -167,7 +179,9 @@ pub(super) fn find_anchors(
             anchors,
             extend_backwards(source.tokens, document.tokens, anchor, anchors.last()),
         );
+        meter.check_list(anchors.len(), BYTES_PER_ANCHOR)?;
     }
+    Ok(())
 }
 
 /// Returns the gram with which the scan goes on after an anchor that began with the gram at `at`: the first one that
@@ -187,14 +201,15 @@ fn next_gram(ends: &[u32], at: usize, anchor_end: usize) -> usize {
 }
 
 /// Returns the longest run of equal tokens that begins with the gram at `at` and ends behind the anchor before it; of
-/// several, the one that continues that anchor, or else the first in the source.
+/// several, the one that continues that anchor, or else the first in the source. Also returns the steps that this
+/// took.
 fn find_longest(
     source: GramText<'_>,
     table: &GramTable,
     document: GramText<'_>,
     at: usize,
     before: Option<&Anchor>,
-) -> Option<Anchor> {
+) -> (Option<Anchor>, u64) {
     let least_end = before.map_or(0, |it| it.document_end() + 1);
     let least_end = least_end.max(document.grams.ends[at] as usize);
     let tokens = &document.tokens[at..];
@@ -202,26 +217,33 @@ fn find_longest(
     let continued = continued.filter(|&place| place < source.tokens.len());
     // Length and place of the best run so far.
     let mut best = (least_end - at - 1, None);
+    let mut steps = 0;
     for place in continued
         .into_iter()
         .chain(table.places(source.grams, document.grams.hashes[at]))
     {
+        steps += 1;
         let run = &source.tokens[place..];
         // A longer run has this token, too, and most places do not.
         if run.get(best.0) != tokens.get(best.0) || run.len() <= best.0 {
             continue;
         }
         let length = count_equal(run, tokens);
+        steps += length as u64 / TOKENS_PER_STEP;
         if length > best.0 {
             best = (length, Some(place));
         }
     }
-    best.1.map(|place| Anchor {
+    let longest = best.1.map(|place| Anchor {
         document: at,
         source: place,
         length: best.0,
-    })
+    });
+    (longest, steps)
 }
+
+/// Tokens of two runs that are compared in one step.
+const TOKENS_PER_STEP: u64 = 8;
 
 /// Returns the number of equal tokens at the starts of both.
 #[inline]
@@ -275,6 +297,7 @@ pub(super) fn trim_overlap(first: &Anchor, second: &Anchor) -> Option<Anchor> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::PassageBudget;
     use super::super::grams::{anchor_width, token_width};
     use super::*;
 
@@ -287,7 +310,10 @@ mod tests {
         let text = |tokens, grams| GramText { tokens, grams };
         let mut anchors = Vec::new();
         let source = text(source, &of_source);
-        find_anchors(source, &table, text(document, &of_document), &mut anchors);
+        let document = text(document, &of_document);
+        let budget = PassageBudget::unlimited();
+        let mut meter = StepMeter::new(&budget, 0);
+        find_anchors(source, &table, document, &mut anchors, &mut meter).unwrap();
         anchors
     }
 

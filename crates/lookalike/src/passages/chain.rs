@@ -12,8 +12,10 @@
 use std::ops::Range;
 
 use super::anchors::{Anchor, trim_overlap};
+use super::budget::StepMeter;
 use super::grams::token_width;
 use super::{Passage, PassageKind};
+use crate::error::Result;
 use crate::similarity::indel_distance;
 
 /// Number of anchors before an anchor among which its predecessor in a chain is looked for.
@@ -94,13 +96,17 @@ pub(super) struct PieceFinder<'a> {
 
 impl PieceFinder<'_> {
     /// Returns the pieces that the anchors make, ascending by document.
+    ///
+    /// # Errors
+    /// If the budget of the meter is used up.
     pub(super) fn find_pieces(
         &self,
         anchors: &[Anchor],
         buffers: &mut ChainBuffers,
-    ) -> Vec<CopiedPiece> {
+        meter: &mut StepMeter<'_>,
+    ) -> Result<Vec<CopiedPiece>> {
         let mut pieces = Vec::new();
-        self.score_chains(anchors, &mut buffers.scores);
+        self.score_chains(anchors, &mut buffers.scores, meter)?;
         let ChainBuffers {
             scores,
             order,
@@ -117,13 +123,18 @@ impl PieceFinder<'_> {
                 continue;
             }
             collect_chain(anchors, scores, taken, last, chain);
-            self.append_pieces(chain, &mut pieces);
+            self.append_pieces(chain, &mut pieces, meter)?;
         }
         pieces.sort_by_key(|it| (it.document.start, it.source.start));
-        pieces
+        Ok(pieces)
     }
 
-    fn score_chains(&self, anchors: &[Anchor], scores: &mut Vec<(i64, usize)>) {
+    fn score_chains(
+        &self,
+        anchors: &[Anchor],
+        scores: &mut Vec<(i64, usize)>,
+        meter: &mut StepMeter<'_>,
+    ) -> Result<()> {
         scores.clear();
         for (at, anchor) in anchors.iter().enumerate() {
             let mut best = (i64::from(self.width_of(anchor)), FIRST);
@@ -137,7 +148,9 @@ impl PieceFinder<'_> {
                 }
             }
             scores.push(best);
+            meter.count_steps(LOOK_BACK as u64)?;
         }
+        Ok(())
     }
 
     fn width_of(&self, anchor: &Anchor) -> u32 {
@@ -163,12 +176,17 @@ impl PieceFinder<'_> {
     }
 
     /// Parts a chain where a gap is not convincing, and appends its pieces.
-    fn append_pieces(&self, chain: &[Anchor], pieces: &mut Vec<CopiedPiece>) {
+    fn append_pieces(
+        &self,
+        chain: &[Anchor],
+        pieces: &mut Vec<CopiedPiece>,
+        meter: &mut StepMeter<'_>,
+    ) -> Result<()> {
         let mut piece: Option<(CopiedPiece, Anchor)> = None;
         for anchor in chain {
             if let Some((open, last)) = &mut piece
                 && let Some(rest) = trim_overlap(last, anchor)
-                && let Some(shared) = self.bridge_gap(last, &rest)
+                && let Some(shared) = self.bridge_gap(last, &rest, meter)?
             {
                 open.document.end = anchor.document_end();
                 open.source.end = anchor.source_end();
@@ -186,18 +204,29 @@ impl PieceFinder<'_> {
             pieces.extend(piece.replace((next, *anchor)).map(|(done, _)| done));
         }
         pieces.extend(piece.map(|(done, _)| done));
+        Ok(())
     }
 
     /// Returns the number of tokens that both sides of a gap share in order; `None` if the gap parts two pieces.
-    fn bridge_gap(&self, before: &Anchor, after: &Anchor) -> Option<usize> {
+    fn bridge_gap(
+        &self,
+        before: &Anchor,
+        after: &Anchor,
+        meter: &mut StepMeter<'_>,
+    ) -> Result<Option<usize>> {
         let [document, source] = self.gap_widths(before, after);
         let a = &self.document.tokens[before.document_end()..after.document];
         let b = &self.source.tokens[before.source_end()..after.source];
+        // Each token of one side meets the words of 64 bits that stand for the other side.
+        meter.count_steps((a.len() * (1 + b.len() / 64) + b.len()) as u64)?;
         let shared = count_shared(a, b);
         let similarity = 2.0 * shared as f64 / (a.len() + b.len()).max(1) as f64;
         let is_small = document <= FREE_GAP && (source <= FREE_GAP || document * 4 <= FREE_GAP);
-        (is_small || similarity >= MIN_GAP_SIMILARITY).then_some(shared)
+        Ok((is_small || similarity >= MIN_GAP_SIMILARITY).then_some(shared))
     }
+
+    /// Steps of [`extend_passage`](Self::extend_passage): some cells of both alignments make a step.
+    pub(super) const EXTENSION_STEPS: u64 = (2 * MAX_EXTENSION * MAX_EXTENSION / 4) as u64;
 
     /// Extends a passage across edits at both ends, within some tokens of the document.
     pub(super) fn extend_passage(&self, passage: &mut Passage, within: Range<usize>) {

@@ -8,8 +8,10 @@
 
 use std::ops::Range;
 
+use super::budget::StepMeter;
 use super::chain::{CopiedPiece, MeasuredTokens};
 use super::{Passage, PassageKind};
+use crate::error::Result;
 
 /// Largest width between two pieces of one passage, in each text.
 const MAX_DISTANCE: u32 = 80;
@@ -23,17 +25,26 @@ pub(super) fn append_passages(
     source: MeasuredTokens<'_>,
     pieces: Vec<CopiedPiece>,
     passages: &mut Vec<Passage>,
-) {
-    for group in part_groups([document, source], pieces) {
+    meter: &mut StepMeter<'_>,
+) -> Result<()> {
+    for group in part_groups([document, source], pieces, meter)? {
         append_group([document, source], group, passages);
     }
+    Ok(())
 }
 
+/// Steps of one round for each piece: the sort of the pieces, and the way of each into its part.
+const STEPS_PER_PIECE: u64 = 8;
+
 /// Parts pieces into groups that lie close together in both texts.
+///
+/// # Errors
+/// If the budget of the meter is used up.
 pub(super) fn part_groups(
     [document, source]: [MeasuredTokens<'_>; 2],
     pieces: Vec<CopiedPiece>,
-) -> Vec<Vec<CopiedPiece>> {
+    meter: &mut StepMeter<'_>,
+) -> Result<Vec<Vec<CopiedPiece>>> {
     let mut done = Vec::new();
     let mut groups = vec![(pieces, 0)];
     while let Some((mut group, unparted)) = groups.pop() {
@@ -42,6 +53,7 @@ pub(super) fn part_groups(
             done.extend(Some(group).filter(|it| !it.is_empty()));
             continue;
         }
+        meter.count_steps(STEPS_PER_PIECE * group.len() as u64)?;
         let by_document = unparted == 0;
         let parts = match by_document {
             true => part_pieces(document, &mut group, |it| &it.document),
@@ -56,7 +68,7 @@ pub(super) fn part_groups(
         };
         groups.extend(parts.into_iter().map(|part| (part, next)));
     }
-    done
+    Ok(done)
 }
 
 /// Parts pieces where one text has a wide gap between them.

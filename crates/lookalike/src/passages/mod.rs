@@ -32,6 +32,7 @@
 //! it may be found as reworded, for which there is no guarantee.
 
 mod anchors;
+mod budget;
 mod chain;
 mod cluster;
 mod grams;
@@ -49,6 +50,8 @@ use std::ops::{AddAssign, Range, Sub};
 
 use crate::error::{Error, Result};
 use anchors::{Anchor, GramTable, GramText, find_anchors};
+pub use budget::PassageBudget;
+use budget::StepMeter;
 use chain::{ChainBuffers, MeasuredTokens, PieceFinder, sum_widths};
 use grams::{GramList, anchor_width};
 pub use index::{BoilerplateGram, PassageCandidate, PassageIndex, SelectedGram, Winnower};
@@ -225,6 +228,11 @@ impl PreparedText {
         }
     }
 
+    /// Returns the bytes of memory.
+    fn memory_bytes(&self) -> usize {
+        24 * self.tokens.len() + self.slices.memory_bytes()
+    }
+
     fn as_grams(&self) -> GramText<'_> {
         GramText {
             tokens: &self.tokens,
@@ -322,31 +330,53 @@ impl PassageFinder {
     ///
     /// Cost: some nanoseconds per token of the document, and some microseconds for each edit inside a passage.
     pub fn find_passages(&mut self, source: &PassageSource) -> Vec<Passage> {
-        let passages = self.find_copied(source);
+        self.find_passages_within(source, &PassageBudget::unlimited())
+            .expect("a budget without limits is never used up")
+    }
+
+    /// Returns the passages that the document shares with a source, as [`find_passages`](Self::find_passages) does,
+    /// within a budget of steps and of memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooCostly`](crate::ErrorKind::TooCostly) if the budget is used up or the search is cancelled.
+    pub fn find_passages_within(
+        &mut self,
+        source: &PassageSource,
+        budget: &PassageBudget,
+    ) -> Result<Vec<Passage>> {
+        let text_bytes = self.document.memory_bytes() + source.memory_bytes();
+        let mut meter = StepMeter::new(budget, text_bytes);
+        let passages = self.find_copied(source, &mut meter)?;
         let texts = [self.document.as_measured(), source.text.as_measured()];
         let min_width = self.settings.min_width();
         if !self.settings.finds_reworded || !reworded::leave_room(texts, &passages, min_width) {
-            return passages;
+            return Ok(passages);
         }
+        meter.count_steps(self.document.slices.token_count() + source.text.slices.token_count())?;
         let finder = RewordedFinder::new(texts, [&self.document.slices, &source.text.slices]);
-        finder.add_regions(min_width, passages)
+        finder.add_regions(min_width, passages, &mut meter)
     }
 
-    fn find_copied(&mut self, source: &PassageSource) -> Vec<Passage> {
+    fn find_copied(
+        &mut self,
+        source: &PassageSource,
+        meter: &mut StepMeter<'_>,
+    ) -> Result<Vec<Passage>> {
         let (of_source, document) = (source.text.as_grams(), self.document.as_grams());
-        find_anchors(of_source, &source.table, document, &mut self.anchors);
+        find_anchors(of_source, &source.table, document, &mut self.anchors, meter)?;
         if self.anchors.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let (source, document) = (source.text.as_measured(), self.document.as_measured());
         let pieces = PieceFinder { document, source };
-        let found = pieces.find_pieces(&self.anchors, &mut self.chains);
+        let found = pieces.find_pieces(&self.anchors, &mut self.chains, meter)?;
         let mut passages = Vec::new();
-        cluster::append_passages(document, source, found, &mut passages);
+        cluster::append_passages(document, source, found, &mut passages, meter)?;
         passages.retain(|it| it.has_width(document, self.settings.min_width()));
         passages.sort_by_key(|it| (it.document.start, it.source.start));
+        meter.count_steps(PieceFinder::EXTENSION_STEPS * passages.len() as u64)?;
         extend_passages(&pieces, &mut passages);
-        passages
+        Ok(passages)
     }
 }
 

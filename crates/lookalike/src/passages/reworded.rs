@@ -34,16 +34,24 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::budget::StepMeter;
 use super::chain::{CopiedPiece, MeasuredTokens};
 use super::cluster::{join_ranges, part_groups};
 use super::grams::token_width;
 use super::{Passage, PassageKind, count_covered};
+use crate::error::Result;
 
 /// Width of a slice.
 pub(super) const SLICE_WIDTH: u32 = 24;
 
 /// Largest number of cells that one token makes. A token that would make more tells little.
 const MAX_CELLS: usize = 64;
+
+/// Bytes of memory for each cell, in lists that grow.
+const BYTES_PER_CELL: usize = 40;
+
+/// Bytes of memory for each seed, and for its place in a group.
+const BYTES_PER_SEED: usize = 256;
 
 /// Smallest shared weight of a seed, in percent of the weight of its two slices of the document.
 const SEED_SHARE: u64 = 30;
@@ -153,6 +161,11 @@ impl SlicedText {
     pub(super) fn memory_bytes(&self) -> usize {
         let numbers = [&self.bounds, &self.numbers, &self.ends, &self.slices];
         8 * self.different.len() + 4 * numbers.map(Vec::len).iter().sum::<usize>()
+    }
+
+    /// Returns the number of tokens, which is that of the steps in which a pair weighs them.
+    pub(super) fn token_count(&self) -> u64 {
+        self.numbers.len() as u64
     }
 
     fn slice_count(&self) -> usize {
@@ -317,8 +330,16 @@ impl<'a> RewordedFinder<'a> {
 
     /// Adds the regions of at least a width to the passages of a pair, which ascend by document. A passage of
     /// which more than half lies in a region, in both texts, is joined with it.
-    pub(super) fn add_regions(&self, min_width: u32, passages: Vec<Passage>) -> Vec<Passage> {
-        let regions = self.find_regions(min_width, &passages);
+    ///
+    /// # Errors
+    /// If the budget of the meter is used up.
+    pub(super) fn add_regions(
+        &self,
+        min_width: u32,
+        passages: Vec<Passage>,
+        meter: &mut StepMeter<'_>,
+    ) -> Result<Vec<Passage>> {
+        let regions = self.find_regions(min_width, &passages, meter)?;
         let mut parts = vec![Vec::new(); regions.len()];
         let mut joined = Vec::new();
         for passage in passages {
@@ -330,7 +351,7 @@ impl<'a> RewordedFinder<'a> {
         let regions = regions.iter().zip(&parts);
         joined.extend(regions.map(|(region, parts)| self.join_region(region, parts)));
         joined.sort_by_key(|it| (it.document.start, it.source.start));
-        joined
+        Ok(joined)
     }
 
     fn join_region(&self, region: &RewordedRegion, parts: &[Passage]) -> Passage {
@@ -350,30 +371,38 @@ impl<'a> RewordedFinder<'a> {
 
     /// Returns the regions of at least a width that do not lie in passages already, ascending by document. Of regions
     /// that overlap there, the heaviest remains.
-    fn find_regions(&self, min_width: u32, passages: &[Passage]) -> Vec<RewordedRegion> {
-        let (cells, totals) = self.weigh_cells();
-        let seeds = self.choose_seeds(&cells, &totals);
+    fn find_regions(
+        &self,
+        min_width: u32,
+        passages: &[Passage],
+        meter: &mut StepMeter<'_>,
+    ) -> Result<Vec<RewordedRegion>> {
+        let (cells, totals) = self.weigh_cells(meter)?;
+        let seeds = self.choose_seeds(&cells, &totals, meter)?;
         let known = KnownPassages::new(passages);
         let min_width = min_width.max(MIN_WIDTH);
         let (mut regions, mut is_other) = (Vec::new(), Vec::new());
-        for group in part_groups(self.texts, seeds) {
+        for group in part_groups(self.texts, seeds, meter)? {
             let document = join_ranges(group.iter().map(|it| &it.document));
             let source = join_ranges(group.iter().map(|it| &it.source));
+            // Each of three readings visits both parts, and the passages that the parts may lie in.
+            let visited = 3 * (document.len() + source.len()) + passages.len();
+            meter.count_steps(visited as u64)?;
             if !known.cover_parts(&document, &source) {
                 let region = self.find_region(document, source, min_width, &mut is_other);
                 regions.extend(region.filter(|it| !known.cover_parts(&it.document, &it.source)));
             }
         }
         regions.sort_by_key(|it| (Reverse(it.weight), it.document.start, it.source.start));
-        keep_disjoint(regions)
+        Ok(keep_disjoint(regions))
     }
 
     /// Returns the shared weight of slices of both texts, once for each token that they share, and the weight of all
     /// tokens of each slice of the document.
-    fn weigh_cells(&self) -> (Vec<SliceCell>, Vec<u64>) {
+    fn weigh_cells(&self, meter: &mut StepMeter<'_>) -> Result<(Vec<SliceCell>, Vec<u64>)> {
         let [document, source] = self.slices;
         let mut totals = vec![0; document.slice_count() + 1];
-        let mut cells = Vec::new();
+        let mut cells: Vec<SliceCell> = Vec::new();
         let PairTokens { weights, partners } = &self.tokens[DOCUMENT];
         for (number, (&weight, &partner)) in weights.iter().zip(partners).enumerate() {
             let with = document.slices_with(number);
@@ -384,7 +413,9 @@ impl<'a> RewordedFinder<'a> {
                 continue;
             }
             let shared = source.slices_with(partner as usize);
+            meter.count_steps(with.len() as u64)?;
             if with.len() * shared.len() <= MAX_CELLS {
+                meter.check_bytes(cells.len() * BYTES_PER_CELL)?;
                 let pairs = with
                     .iter()
                     .flat_map(|&document| shared.iter().map(move |&source| (document, source)));
@@ -395,11 +426,16 @@ impl<'a> RewordedFinder<'a> {
                 }));
             }
         }
-        (cells, totals)
+        Ok((cells, totals))
     }
 
     /// Returns the pairs of neighbouring slices that share enough, ascending by document and then by source.
-    fn choose_seeds(&self, cells: &[SliceCell], totals: &[u64]) -> Vec<CopiedPiece> {
+    fn choose_seeds(
+        &self,
+        cells: &[SliceCell],
+        totals: &[u64],
+        meter: &mut StepMeter<'_>,
+    ) -> Result<Vec<CopiedPiece>> {
         let [document, source] = self.slices.map(SlicedText::slice_count);
         let rows = CellRows::new(cells, document);
         // Sums of the cells of two neighbouring slices of the document, for each slice of the source.
@@ -417,6 +453,8 @@ impl<'a> RewordedFinder<'a> {
                 .chain(rows.row(cells, first + 1))
                 .flat_map(|it| it.source.saturating_sub(1)..it.source + 1)
                 .collect();
+            meter.count_steps(1 + 4 * touched.len() as u64)?;
+            meter.check_bytes(cells.len() * BYTES_PER_CELL + seeds.len() * BYTES_PER_SEED)?;
             touched.sort_unstable();
             touched.dedup();
             for at in touched {
@@ -437,7 +475,7 @@ impl<'a> RewordedFinder<'a> {
             }
             sums.swap(0, 1);
         }
-        seeds
+        Ok(seeds)
     }
 
     /// Returns the region of a group that spans parts of both texts.
@@ -616,6 +654,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::PassageBudget;
     use super::super::chain::sum_widths;
     use super::*;
 
@@ -761,8 +800,10 @@ mod tests {
                     }
                 }
             }
-            let (cells, totals) = finder.weigh_cells();
-            let seeds = finder.choose_seeds(&cells, &totals);
+            let budget = PassageBudget::unlimited();
+            let mut meter = StepMeter::new(&budget, 0);
+            let (cells, totals) = finder.weigh_cells(&mut meter).unwrap();
+            let seeds = finder.choose_seeds(&cells, &totals, &mut meter).unwrap();
             let expected: Vec<_> = expected
                 .into_iter()
                 .map(|(at, other, count)| {

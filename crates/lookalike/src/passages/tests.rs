@@ -44,6 +44,89 @@ fn passage_has_the_smallest_length() {
     }
 }
 
+/// Within a budget a search finds the same passages or is refused; it needs a fixed number of steps.
+#[test]
+fn search_within_a_budget_finds_the_same() {
+    let source = words(0, 3000);
+    let document = [&source[..900], &words(9000, 700), &source[1200..2900]].concat();
+    for settings in [
+        PassageSettings::default(),
+        PassageSettings::default().with_reworded(true),
+    ] {
+        let prepared = PassageSource::new(&source, settings);
+        let mut finder = PassageFinder::new(settings);
+        finder.set_document(&document);
+        let expected = finder.find_passages(&prepared);
+        assert!(expected.len() >= 2);
+        let mut is_found = |steps: u64, bytes: usize| {
+            let budget = PassageBudget::new(steps, bytes);
+            match finder.find_passages_within(&prepared, &budget) {
+                Ok(found) => {
+                    assert_eq!(found, expected);
+                    true
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), crate::ErrorKind::TooCostly);
+                    false
+                }
+            }
+        };
+        assert!(!is_found(0, usize::MAX));
+        assert!(is_found(1 << 20, usize::MAX));
+        let (mut low, mut high) = (0, 1 << 20);
+        while high - low > 1 {
+            let middle = u64::midpoint(low, high);
+            if is_found(middle, usize::MAX) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        assert!(!is_found(high - 1, usize::MAX) && is_found(high + 1, usize::MAX));
+    }
+}
+
+/// Two sentences that alternate in the document and lie far apart in the source are a passage each time.
+#[test]
+fn memory_of_many_passages_is_bounded() {
+    let (first, second) = (words(0, 13), words(100, 13));
+    let source = [&first[..], &words(1000, 100), &second].concat();
+    let document = [&first[..], &second].concat().repeat(3000);
+    let settings = PassageSettings::default();
+    let prepared = PassageSource::new(&source, settings);
+    let mut finder = PassageFinder::new(settings);
+    finder.set_document(&document);
+    assert_eq!(finder.find_passages(&prepared).len(), 6000);
+    let budget = PassageBudget::new(u64::MAX, 2 << 20);
+    let refused = finder.find_passages_within(&prepared, &budget).unwrap_err();
+    assert!(refused.to_string().contains("2097152 bytes"), "{refused}");
+    budget.set_max_bytes(16 << 20);
+    let found = finder.find_passages_within(&prepared, &budget).unwrap();
+    assert_eq!(found.len(), 6000);
+}
+
+#[test]
+fn tokens_are_counted_while_they_are_read() {
+    let tokenizer = SpanTokenizer::new(&Recipe::default());
+    for text in ["a b ".repeat(5000), "船到".repeat(5000), "㍿ﷺ".repeat(5000)] {
+        let mut tokens = SpannedTokens::default();
+        tokenizer.tokenize_text(&text, &mut tokens).unwrap();
+        let count = tokens.len();
+        let mut again = SpannedTokens::default();
+        for most in [count, count + 1] {
+            tokenizer
+                .tokenize_text_within(&text, most, &mut again)
+                .unwrap();
+            assert_eq!(again.values(), tokens.values());
+        }
+        for most in [0, 1, count - 1] {
+            let refused = tokenizer.tokenize_text_within(&text, most, &mut again);
+            assert_eq!(refused.unwrap_err().kind(), crate::ErrorKind::TooCostly);
+            assert!(again.is_empty());
+        }
+    }
+}
+
 #[test]
 fn edits_stay_inside_a_passage() {
     let source = words(0, 300);

@@ -140,6 +140,21 @@ impl SpanTokenizer {
     /// # Errors
     /// [`ErrorKind::Limit`] if the text has 4 GiB or more.
     pub fn tokenize_text(&self, text: &str, tokens: &mut SpannedTokens) -> Result<()> {
+        self.tokenize_text_within(text, usize::MAX, tokens)
+    }
+
+    /// Replaces `tokens` by those of a text, as [`tokenize_text`](Self::tokenize_text) does, if they are at most
+    /// `max_tokens`. It stops soon after more of them were read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] if the text has 4 GiB or more; [`ErrorKind::TooCostly`] if it has more tokens. There are
+    /// no tokens then.
+    pub fn tokenize_text_within(
+        &self,
+        text: &str,
+        max_tokens: usize,
+        tokens: &mut SpannedTokens,
+    ) -> Result<()> {
         if text.len() >= u32::MAX as usize - BLOCK {
             return Err(Error::new(
                 ErrorKind::Limit,
@@ -153,15 +168,28 @@ impl SpanTokenizer {
         self.cpu.run(SpanKernel {
             tokenizer: self,
             text,
+            max_tokens,
             tokens,
         });
-        Ok(())
+        if tokens.len() <= max_tokens {
+            return Ok(());
+        }
+        tokens.clear();
+        Err(Error::new(
+            ErrorKind::TooCostly,
+            format!(
+                "a text of {} bytes has more than {max_tokens} words and single characters, the limit for the memory \
+                 of a search for passages: send a shorter text",
+                text.len()
+            ),
+        ))
     }
 }
 
 struct SpanKernel<'a> {
     tokenizer: &'a SpanTokenizer,
     text: &'a str,
+    max_tokens: usize,
     tokens: &'a mut SpannedTokens,
 }
 
@@ -177,6 +205,7 @@ impl Kernel for SpanKernel<'_> {
             arch,
             tokenizer: self.tokenizer,
             text: self.text,
+            max_tokens: self.max_tokens,
             tokens: self.tokens,
             word: Vec::new(),
             place: None,
@@ -196,6 +225,8 @@ struct SpanRun<'a, A> {
     arch: A,
     tokenizer: &'a SpanTokenizer,
     text: &'a str,
+    /// Number of tokens beyond which reading stops.
+    max_tokens: usize,
     tokens: &'a mut SpannedTokens,
     /// Normalised bytes of the open word.
     word: Vec<u8>,
@@ -220,9 +251,13 @@ impl<A: Arch> SpanRun<'_, A> {
         let mut copy = [0; STRETCH + BLOCK + hash::WORD_PADDING];
         let mut edges = [0; STRETCH + BLOCK];
         let mut at = 0;
-        while at < self.text.len() {
+        while at < self.text.len() && !self.has_too_many() {
             at = self.read_stretch::<FOLD>(at, &mut copy, &mut edges);
         }
+    }
+
+    fn has_too_many(&self) -> bool {
+        self.tokens.len() > self.max_tokens
     }
 
     /// Reads ASCII from `start` on, up to a stretch, and the other characters behind it if there are any.
@@ -313,7 +348,9 @@ impl<A: Arch> SpanRun<'_, A> {
     /// is open. Returns where it stopped; no word is open then.
     fn read_characters(&mut self, mut at: usize, until_ascii: bool) -> usize {
         let first = at;
-        while let Some(point) = self.text[at..].chars().next() {
+        while !self.has_too_many()
+            && let Some(point) = self.text[at..].chars().next()
+        {
             if until_ascii
                 && self.place.is_none()
                 && at > first
@@ -366,7 +403,7 @@ impl<A: Arch> SpanRun<'_, A> {
         let mut entry = wide_entry(at);
         while let Some(this) = entry {
             let next = wide_entry(at + 3);
-            if next.is_none() {
+            if next.is_none() || self.has_too_many() {
                 break;
             }
             if this.entry_kind() == CharMapEntry::CHARACTER {

@@ -330,6 +330,19 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) max_verification_steps: Option<u64>,
 
+    /// Maximum number of steps of a request that finds passages; beyond it, the request is refused
+    ///
+    /// A step is the work on one token, some nanoseconds. Default: 1000000000. A request with `"partial": true` is
+    /// answered with the passages found so far instead.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "LOOKALIKE_MAX_PASSAGE_STEPS",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) max_passage_steps: Option<u64>,
+
     /// Memory of the indexes of passages, of all collections together; beyond it, a search for passages is refused
     ///
     /// Default: 1Gi, which is enough for some 3 GB of texts. An index is made at the first search.
@@ -441,6 +454,7 @@ impl ServeArgs {
             drain: self.drain.or(other.drain),
             headroom: self.headroom.or(other.headroom),
             max_verification_steps: self.max_verification_steps.or(other.max_verification_steps),
+            max_passage_steps: self.max_passage_steps.or(other.max_passage_steps),
             passage_memory: self.passage_memory.or(other.passage_memory),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),

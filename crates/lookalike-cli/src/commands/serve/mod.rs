@@ -175,6 +175,9 @@ fn resolve_path(path: &Path) -> std::io::Result<PathBuf> {
     Ok(at)
 }
 
+/// Steps that a request for passages may take, unless the options say otherwise: some seconds of one core.
+const DEFAULT_PASSAGE_STEPS: u64 = 1_000_000_000;
+
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
@@ -213,6 +216,7 @@ fn client_limits(args: &ServeArgs) -> Result<ClientLimits> {
         verification_steps: args
             .max_verification_steps
             .unwrap_or(VerificationLimits::default().document_steps),
+        passage_steps: args.max_passage_steps.unwrap_or(DEFAULT_PASSAGE_STEPS),
         passage_memory: size(
             "passage-memory",
             args.passage_memory,

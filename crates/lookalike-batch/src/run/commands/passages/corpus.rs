@@ -30,6 +30,7 @@ use crate::run::reading::rejected_rows::{RowTally, tell_bad_rows};
 use crate::run::reading::repeated_ids::{RepeatedIds, find_repeats};
 use crate::run::reading::row_analysis::make_bad_row;
 use crate::run::settings::RunSettings;
+use crate::shared_passages::source_token_bytes;
 
 /// All documents of a run after the first reading.
 pub(super) struct PassageCorpus<'a> {
@@ -41,6 +42,8 @@ pub(super) struct PassageCorpus<'a> {
     pub(super) indexed: PassageSettings,
     pub(super) max_documents: Option<u32>,
     pub(super) tokenizer: Arc<SpanTokenizer>,
+    /// Largest number of tokens of a text.
+    max_tokens: usize,
     pub(super) repeated_ids: Option<RepeatedIds>,
     /// Document files that have no text or cannot be read.
     pub(super) unreadable_files: u64,
@@ -97,6 +100,7 @@ impl<'a> PassageCorpus<'a> {
         let max_documents = settings.max_documents.max_documents(sources);
         let (grams, rare_terms) = keys.build_indexes(memory, max_documents, is_indexed)?;
         Ok(Self {
+            max_tokens: max_tokens(settings),
             rows: CorpusRows {
                 opened,
                 indexed: IndexedDocuments::default(),
@@ -211,8 +215,16 @@ impl<'a> PassageCorpus<'a> {
             // The documents are no sources, and each is read once.
             GramIndex::Disk(_) => Arc::new(read()?),
         };
-        self.tokenizer.tokenize_text(reread.text(), tokens)?;
+        self.tokenize(reread.text(), tokens)?;
         Ok(reread)
+    }
+
+    /// Replaces `tokens` by those of a text, as far as the limits of the run leave memory for them.
+    fn tokenize(&self, text: &str, tokens: &mut SpannedTokens) -> Result<()> {
+        let read = self
+            .tokenizer
+            .tokenize_text_within(text, self.max_tokens, tokens);
+        Ok(read?)
     }
 
     /// Returns the text of a source, which is read again, and replaces `tokens` by its tokens.
@@ -232,7 +244,7 @@ impl<'a> PassageCorpus<'a> {
                 extracted: ExtractedText::from_plain_text(text),
             })
         })?;
-        self.tokenizer.tokenize_text(reread.text(), tokens)?;
+        self.tokenize(reread.text(), tokens)?;
         Ok(reread)
     }
 
@@ -416,7 +428,8 @@ impl PassageReader<'_> {
         }
         part.documents.bytes += u64::from(row.place.byte_length());
         if is_indexed {
-            self.tokenizer.tokenize_text(row.text, &mut worker.tokens)?;
+            let most = max_tokens(self.settings);
+            (self.tokenizer).tokenize_text_within(row.text, most, &mut worker.tokens)?;
             let tokens = worker.tokens.values();
             worker.winnower.select_grams(tokens, &mut worker.selected);
             let grams = worker.selected.iter().map(|it| (it.hash, number));
@@ -510,6 +523,14 @@ impl CorpusKeys {
         };
         Ok((grams, Some(terms)))
     }
+}
+
+/// Returns how many tokens a text may have within the limits of a run.
+fn max_tokens(settings: &PassageRunSettings) -> usize {
+    let limits = settings.limits.as_ref();
+    limits.map_or(usize::MAX, |limits| {
+        limits.budget.max_bytes() / source_token_bytes(settings.passages)
+    })
 }
 
 fn check_count(documents: usize) -> Result<()> {

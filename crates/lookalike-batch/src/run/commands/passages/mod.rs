@@ -32,7 +32,7 @@ use std::time::Instant;
 use lookalike::DocId;
 use lookalike::passages::Winnower;
 use lookalike::text::SpannedTokens;
-use lookalike_io::error::Result;
+use lookalike_io::error::{Error, Result};
 use lookalike_io::ordered_results::OrderedResults;
 use lookalike_io::sink::{
     ExtractedTextWriter, TableCell, TableColumn, TableWriter, check_output, commit_all,
@@ -43,8 +43,8 @@ pub use evaluation::{PassageEvaluation, PassageFiles, evaluate_passages};
 pub use memory_plan::PassagePlan;
 pub use settings::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
-    OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
-    parse_boilerplate_limit,
+    OffsetUnit, PassageOrder, PassageOutputs, PassageRunLimits, PassageRunSettings,
+    PassagesSummary, parse_boilerplate_limit,
 };
 pub use texts::{PassageTableRow, TextDocument, TextPassages, find_passages_of_texts};
 
@@ -101,6 +101,7 @@ struct FinishedRun {
     summary: PassagesSummary,
     rows: Vec<PassageTableRow>,
     page: Option<String>,
+    is_complete: bool,
 }
 
 fn run_passages(
@@ -149,6 +150,7 @@ fn run_passages(
     let found = std::mem::take(&mut writer.found);
     let report = writer.report.take();
     let rows = std::mem::take(&mut writer.rows);
+    let is_complete = writer.is_complete;
     let table = writer.table.map(TableWriter::prepare_table).transpose()?;
     let (rejected, bad_rows) = rejected.prepare_output()?;
     let texts = texts.map(ExtractedTextWriter::prepare_texts);
@@ -195,6 +197,7 @@ fn run_passages(
         summary,
         rows,
         page,
+        is_complete,
     })
 }
 
@@ -219,7 +222,10 @@ struct PassageWriter<'a> {
     ranked_bytes: usize,
     /// Rows for the caller, if it wants them.
     rows: Vec<PassageTableRow>,
+    row_bytes: usize,
     wants_rows: bool,
+    /// `false` once the limits of the run have ended the search.
+    is_complete: bool,
     /// The data of the report, if one is wanted.
     report: Option<PassageReport>,
     found: FoundPassages,
@@ -251,7 +257,9 @@ impl<'a> PassageWriter<'a> {
             ranked: Vec::new(),
             ranked_bytes: 0,
             rows: Vec::new(),
+            row_bytes: 0,
             wants_rows: wanted.rows,
+            is_complete: true,
             report: (outputs.report.is_some() || wanted.page.is_some())
                 .then(PassageReport::default),
             found: FoundPassages::default(),
@@ -280,12 +288,7 @@ impl<'a> PassageWriter<'a> {
         let ordered = OrderedResults::new(receive, waiting);
         rayon::broadcast(|_| {
             ordered.run_worker(|| {
-                let mut searcher = DocumentSearcher::new(
-                    corpus,
-                    settings.passages,
-                    settings.offsets,
-                    &min_described,
-                );
+                let mut searcher = DocumentSearcher::new(corpus, settings, &min_described);
                 while !ordered.is_stopped() {
                     let at = next_batch.fetch_add(1, Ordering::Relaxed);
                     let Some(batch) = documents.chunks(BATCH).nth(at) else {
@@ -311,6 +314,11 @@ impl<'a> PassageWriter<'a> {
         settings: &PassageRunSettings,
         min_described: &AtomicUsize,
     ) -> Result<()> {
+        // What was found behind the place at which the search ended is not part of the result.
+        if !self.is_complete {
+            return Ok(());
+        }
+        self.is_complete = findings.is_complete;
         if let Some(report) = &mut self.report {
             report.add_findings(&findings);
         }
@@ -339,7 +347,10 @@ impl<'a> PassageWriter<'a> {
         found.tokens += findings.tokens as u64;
         found.with_boilerplate += u64::from(findings.has_boilerplate);
         match settings.order {
-            PassageOrder::Position => findings.rows.iter().try_for_each(|row| self.write_row(row)),
+            PassageOrder::Position => {
+                (findings.rows.iter()).try_for_each(|row| self.write_row(row))?;
+                self.check_row_bytes(settings)
+            }
             PassageOrder::Longest | PassageOrder::Copied => {
                 self.ranked_bytes += findings
                     .rows
@@ -353,9 +364,31 @@ impl<'a> PassageWriter<'a> {
         }
     }
 
+    /// Ends the search if its rows take more memory than the limits of the run allow.
+    fn check_row_bytes(&mut self, settings: &PassageRunSettings) -> Result<()> {
+        let Some(limits) = &settings.limits else {
+            return Ok(());
+        };
+        let most = limits.max_row_bytes;
+        if self.row_bytes <= most {
+            return Ok(());
+        }
+        if limits.allows_partial {
+            self.is_complete = false;
+            limits.budget.cancel();
+            return Ok(());
+        }
+        Err(Error::limit_error(format!(
+            "the passages take more than {most} bytes of memory, the limit of a request: send fewer or shorter documents, \
+             or a longer minimum length"
+        )))
+    }
+
     fn write_row(&mut self, row: &PassageRow) -> Result<()> {
         if self.wants_rows {
-            self.rows.push(PassageTableRow::new(row));
+            let row = PassageTableRow::new(row);
+            self.row_bytes += row.memory_bytes();
+            self.rows.push(row);
         }
         let Some(table) = &mut self.table else {
             return Ok(());

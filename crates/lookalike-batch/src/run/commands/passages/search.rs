@@ -5,20 +5,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lookalike::DocId;
 use lookalike::passages::{
-    Passage, PassageCandidate, PassageFinder, PassageSettings, PassageSource, PlaceIndex,
-    SelectedGram, Winnower, count_covered, to_visible_characters,
+    Passage, PassageBudget, PassageCandidate, PassageFinder, PassageSettings, PassageSource,
+    PlaceIndex, SelectedGram, Winnower, count_covered, to_visible_characters,
 };
 use lookalike::text::SpannedTokens;
+use lookalike::{DocId, ErrorKind};
 use lookalike_io::documents::ExtractedText;
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
 
 use crate::run::commands::passages::cache::DocumentCache;
 use crate::run::commands::passages::corpus::{PassageCorpus, RereadText};
-use crate::run::commands::passages::settings::{CopiedPair, DescribedPassage, OffsetUnit};
-use crate::shared_passages::{file_bytes, file_characters, file_line, round_share};
+use crate::run::commands::passages::settings::{CopiedPair, DescribedPassage, OffsetUnit, PassageRunSettings};
+use crate::shared_passages::{file_bytes, file_characters, file_line, preparation_steps, round_share};
 
 /// Characters of a text that a summary shows.
 const SHOWN_CHARACTERS: usize = 2000;
@@ -50,7 +50,7 @@ impl PassageRow {
 }
 
 /// The passages of one document.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct DocumentFindings {
     pub(super) rows: Vec<PassageRow>,
     pub(super) pairs: Vec<CopiedPair>,
@@ -59,6 +59,8 @@ pub(super) struct DocumentFindings {
     pub(super) tokens: usize,
     pub(super) copied: usize,
     pub(super) has_boilerplate: bool,
+    /// `false` if the limits of the run ended the search before all sources were compared.
+    pub(super) is_complete: bool,
 }
 
 /// A source with all that is needed of it.
@@ -90,27 +92,37 @@ pub(super) struct DocumentSearcher<'a> {
     candidates: Vec<PassageCandidate>,
     cache: DocumentCache<Rc<CachedSource>>,
     settings: PassageSettings,
+    budget: Arc<PassageBudget>,
+    /// `true` if a search beyond the budget returns what it has found.
+    allows_partial: bool,
 }
 
 impl<'a> DocumentSearcher<'a> {
     pub(super) fn new(
         corpus: &'a PassageCorpus<'a>,
-        settings: PassageSettings,
-        offsets: OffsetUnit,
+        run: &PassageRunSettings,
         min_described: &'a AtomicUsize,
     ) -> Self {
+        let limits = run.limits.as_ref();
+        let budget = limits.map_or_else(
+            || Arc::new(PassageBudget::unlimited()),
+            |limits| Arc::clone(&limits.budget),
+        );
+        let kept_bytes = corpus.memory.source_bytes().min(budget.max_bytes() / 2);
         Self {
             corpus,
-            offsets,
+            offsets: run.offsets,
             min_described,
             winnower: Winnower::new(corpus.indexed),
-            finder: PassageFinder::new(settings),
+            finder: PassageFinder::new(run.passages),
             parse: ParseScratch::default(),
             tokens: SpannedTokens::default(),
             selected: Vec::new(),
             candidates: Vec::new(),
-            cache: DocumentCache::new(corpus.memory.source_bytes()),
-            settings,
+            cache: DocumentCache::new(kept_bytes),
+            settings: run.passages,
+            budget,
+            allows_partial: limits.is_some_and(|limits| limits.allows_partial),
         }
     }
 
@@ -124,9 +136,13 @@ impl<'a> DocumentSearcher<'a> {
             .index
             .find_candidates(&self.selected, &mut self.candidates)?;
         let mut findings = DocumentFindings {
+            rows: Vec::new(),
+            pairs: Vec::new(),
+            described: Vec::new(),
             tokens: self.tokens.len(),
+            copied: 0,
             has_boilerplate: boilerplate > 0,
-            ..DocumentFindings::default()
+            is_complete: true,
         };
         let sources = self.list_candidates()?;
         let sources = sources.into_iter().map(|it| corpus.indexed_source(it));
@@ -140,8 +156,10 @@ impl<'a> DocumentSearcher<'a> {
         let places = PlaceIndex::new(reread.extracted.original_text());
         let mut covered = Vec::new();
         for source in sources {
-            let prepared = self.prepare_source(source)?;
-            let passages = self.finder.find_passages(&prepared.prepared);
+            let Some((prepared, passages)) = self.compare_source(source)? else {
+                findings.is_complete = false;
+                break;
+            };
             if passages.is_empty() {
                 continue;
             }
@@ -156,6 +174,25 @@ impl<'a> DocumentSearcher<'a> {
         }
         findings.copied = count_covered(covered);
         Ok(findings)
+    }
+
+    /// Returns a source and the passages that the document has from it; `None` if the budget is used up and the run
+    /// may end early.
+    fn compare_source(
+        &mut self,
+        source: DocId,
+    ) -> Result<Option<(Rc<CachedSource>, Vec<Passage>)>> {
+        let prepared = self.prepare_source(source)?;
+        let steps = preparation_steps(self.settings, prepared.tokens.len());
+        let found = self.budget.take_steps(steps).and_then(|()| {
+            self.finder
+                .find_passages_within(&prepared.prepared, &self.budget)
+        });
+        match found {
+            Ok(passages) => Ok(Some((prepared, passages))),
+            Err(error) if self.allows_partial && error.kind() == ErrorKind::TooCostly => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns the candidates by grams, and by rare terms if reworded passages are found, ascending.

@@ -1,9 +1,10 @@
 //! Settings and summary of a passages run.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use lookalike::Recipe;
-use lookalike::passages::PassageSettings;
+use lookalike::passages::{PassageBudget, PassageSettings};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::ReadOptions;
@@ -147,8 +148,21 @@ pub struct PassageRunSettings {
     pub strict: bool,
     /// Limit on the memory of the process; `None` keeps everything in memory. The result does not depend on it.
     pub memory: Option<MemoryLimit>,
+    /// Limits on the work; `None` allows any.
+    pub limits: Option<PassageRunLimits>,
     /// The spelling of these settings in messages.
     pub spelling: OptionSpelling,
+}
+
+/// Limits on the work of a run, which a service sets for its clients.
+#[derive(Debug, Clone)]
+pub struct PassageRunLimits {
+    /// The steps of all threads, and the bytes of memory that a thread may use for a document and its source.
+    pub budget: Arc<PassageBudget>,
+    /// Bytes of memory of all rows that the run returns.
+    pub max_row_bytes: usize,
+    /// `true` if a run beyond the limits ends with what it has found, and `false` if it fails.
+    pub allows_partial: bool,
 }
 
 impl PassageRunSettings {

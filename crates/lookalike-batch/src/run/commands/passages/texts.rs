@@ -44,6 +44,7 @@ impl PassageRunSettings {
             threads,
             strict: false,
             memory: None,
+            limits: None,
             spelling: OptionSpelling::Fields,
         }
     }
@@ -73,6 +74,11 @@ pub struct PassageTableRow {
 }
 
 impl PassageTableRow {
+    /// Returns the bytes of memory, with twice the room of the row, because lists of rows grow.
+    pub(super) fn memory_bytes(&self) -> usize {
+        2 * size_of::<Self>() + self.document.len() + self.source.len()
+    }
+
     pub(super) fn new(row: &PassageRow) -> Self {
         let [document, source] = row.ids.each_ref().map(|it| it.to_string());
         Self {
@@ -98,6 +104,8 @@ pub struct TextPassages {
     pub rows: Vec<PassageTableRow>,
     /// The report as one HTML page, if it was asked for.
     pub page: Option<String>,
+    /// `false` if the limits of the settings ended the search early.
+    pub is_complete: bool,
 }
 
 /// Finds the passages that documents share with earlier ones, or with those of `against` if there are any. The result is
@@ -137,5 +145,6 @@ pub fn find_passages_of_texts(
         summary: finished.summary,
         rows: finished.rows,
         page: finished.page,
+        is_complete: finished.is_complete,
     })
 }

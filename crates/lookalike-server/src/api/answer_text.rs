@@ -1,0 +1,217 @@
+//! The text of an answer while it is made.
+//!
+//! Its parts count towards the budget for untaken answers before they are allocated, so that an answer never takes
+//! memory that was not granted. An answer without room ends with a problem, which the writer keeps, because the
+//! serialiser knows errors of writing only.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use serde::Serialize;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::stream::queue_full;
+use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
+use crate::limits::response_budget::{HeldAnswer, whole_answer_body};
+use crate::service::ServiceState;
+
+/// Bytes of the first part of an answer; each further one has twice as many, up to [`LARGEST_PART`].
+const SMALLEST_PART: usize = 4 << 10;
+
+/// Most bytes of a part.
+const LARGEST_PART: usize = 256 << 10;
+
+/// The text of an answer, in parts that count towards a budget.
+pub(crate) struct AnswerText {
+    budget: Arc<ByteBudget>,
+    client: ClientId,
+    /// How long a part waits for budget, and the runtime in which it waits. Without it a part that finds none fails.
+    patience: Option<(Handle, Duration)>,
+    parts: Vec<HeldAnswer>,
+    /// The part that is being written, and its budget.
+    open: Option<(Vec<u8>, HeldBytes)>,
+    /// Bytes of all parts.
+    length: usize,
+    /// Why there is no room for more.
+    problem: Option<ApiProblem>,
+}
+
+impl AnswerText {
+    /// Creates an answer whose parts wait for budget, as long as a client may be silent. It is written on a thread that
+    /// may block.
+    pub(crate) fn new_waiting(service: &ServiceState, client: ClientId) -> Self {
+        let patience = service.config.limits.body_timeout;
+        Self {
+            patience: Some((Handle::current(), patience)),
+            ..Self::new(Arc::clone(&service.held), client)
+        }
+    }
+
+    /// Creates an answer that fails if there is no budget for a part at once.
+    pub(crate) fn new(budget: Arc<ByteBudget>, client: ClientId) -> Self {
+        Self {
+            budget,
+            client,
+            patience: None,
+            parts: Vec::new(),
+            open: None,
+            length: 0,
+            problem: None,
+        }
+    }
+
+    /// Appends a value as JSON.
+    ///
+    /// # Errors
+    /// If there is no budget.
+    pub(crate) fn write_json(&mut self, value: &impl Serialize) -> Result<(), ApiProblem> {
+        let written = serde_json::to_writer(&mut *self, value);
+        self.check_written(written.is_ok())
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// If there is no budget.
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), ApiProblem> {
+        let written = self.write_all(bytes);
+        self.check_written(written.is_ok())
+    }
+
+    /// Appends the parts of another answer.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.close_part();
+        other.close_part();
+        self.parts.append(&mut other.parts);
+        self.length += other.length;
+    }
+
+    /// Returns the number of bytes written.
+    pub(crate) fn byte_count(&self) -> usize {
+        self.length
+    }
+
+    /// Returns the answer as the body of a response.
+    pub(crate) fn into_body(mut self) -> Body {
+        self.close_part();
+        whole_answer_body(self.parts)
+    }
+
+    /// Returns memory and budget that the last part does not need.
+    pub(crate) fn close_part(&mut self) {
+        let Some((mut bytes, mut held)) = self.open.take() else {
+            return;
+        };
+        if bytes.is_empty() {
+            return;
+        }
+        bytes.shrink_to_fit();
+        let held = held.split_bytes(bytes.len());
+        self.parts.push(HeldAnswer::new(bytes.into(), (None, held)));
+    }
+
+    fn check_written(&mut self, is_written: bool) -> Result<(), ApiProblem> {
+        match self.problem.take() {
+            Some(problem) => Err(problem),
+            None if is_written => Ok(()),
+            None => Err(queue_full()),
+        }
+    }
+
+    /// Begins a part.
+    fn open_part(&mut self) -> Result<(), ApiProblem> {
+        self.close_part();
+        let wanted = self.length.clamp(SMALLEST_PART, LARGEST_PART);
+        let wanted = wanted.min(self.budget.total_bytes());
+        let share = ByteBudget::client_share(self.budget.total_bytes());
+        let held = match &self.patience {
+            // An answer that alone exceeds the share of a client could wait for ever. A page has limits of its own.
+            Some(_) if self.length + wanted > share => self.budget.try_take_bytes(self.client, 0),
+            Some((runtime, patience)) => {
+                let held = self.budget.take_bytes(self.client, wanted);
+                runtime.block_on(async { timeout(*patience, held).await.ok() })
+            }
+            None if self.length + wanted > share => return Err(answer_too_long(share)),
+            None => self.budget.try_take_bytes(self.client, wanted),
+        };
+        let held = held.ok_or_else(queue_full)?;
+        self.open = Some((Vec::with_capacity(wanted), held));
+        Ok(())
+    }
+}
+
+fn answer_too_long(share: usize) -> ApiProblem {
+    let detail = format!(
+        "the answer has more than {share} bytes, the part of --max-queue that one client may hold: ask for less, or start \
+         the service with a larger --max-queue"
+    );
+    ApiProblem::new(ProblemCode::TooCostly, detail)
+}
+
+impl Write for AnswerText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_full = |(part, _): &(Vec<u8>, HeldBytes)| part.len() == part.capacity();
+        if self.open.as_ref().is_none_or(is_full)
+            && let Err(problem) = self.open_part()
+        {
+            self.problem = Some(problem);
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let (part, _) = self.open.as_mut().expect("a part was opened");
+        let count = bytes.len().min(part.capacity() - part.len());
+        part.extend_from_slice(&bytes[..count]);
+        self.length += count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: ClientId = ClientId::Key(1);
+
+    /// Every byte is counted before it is written, and released with the answer.
+    #[test]
+    fn text_has_budget_from_its_first_byte() {
+        let budget = ByteBudget::new(10 << 20);
+        let mut text = AnswerText::new(Arc::clone(&budget), CLIENT);
+        for count in 1..=100_000 {
+            text.write_bytes(b"0123456789").unwrap();
+            let held = budget.total_bytes() - budget.free_bytes();
+            assert!(held >= 10 * count && held <= 10 * count + LARGEST_PART);
+        }
+        text.close_part();
+        assert_eq!(text.byte_count(), 1_000_000);
+        assert_eq!(budget.total_bytes() - budget.free_bytes(), 1_000_000);
+        let mut whole = AnswerText::new(Arc::clone(&budget), CLIENT);
+        whole.write_json(&"x").unwrap();
+        whole.append(text);
+        assert_eq!(whole.byte_count(), 1_000_003);
+        drop(whole.into_body());
+        assert_eq!(budget.free_bytes(), budget.total_bytes());
+    }
+
+    #[test]
+    fn text_without_budget_is_refused() {
+        let budget = ByteBudget::new(900 << 10);
+        let other = budget.try_take_bytes(ClientId::Key(2), 800 << 10);
+        let mut text = AnswerText::new(Arc::clone(&budget), CLIENT);
+        let refused = text.write_bytes(&vec![b'x'; 200 << 10]).unwrap_err();
+        assert_eq!(refused.code, ProblemCode::Busy);
+        drop((other, text));
+        let mut text = AnswerText::new(Arc::clone(&budget), CLIENT);
+        let refused = text.write_bytes(&vec![b'x'; 850 << 10]).unwrap_err();
+        assert_eq!(refused.code, ProblemCode::TooCostly);
+        drop(text);
+        assert_eq!(budget.free_bytes(), 900 << 10);
+    }
+}
