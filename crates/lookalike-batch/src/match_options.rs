@@ -214,7 +214,7 @@ impl MatchOptions {
         }
         let useless = [
             ("threshold", self.threshold.is_some()),
-            ("measure", measure != SimilarityMeasure::Jaccard),
+            ("measure", measure != SimilarityMeasure::default()),
         ];
         for (option, given) in useless {
             if method == MatchMethod::Exact && given {
@@ -248,12 +248,32 @@ pub fn check_unit(
     if unit.is_none() || measure.sequence_measure().is_some() {
         return Ok(());
     }
+    let names = sequence_measure_names();
+    let first = names.first().copied().unwrap_or_default();
     refuse!(
-        "{} is for {}, indel and lcs, which count characters or words: leave it out, or use one of \
-         these",
+        "{} is for {}, which count characters or words: leave it out, or use one of these",
         spelling.spell_option("unit"),
-        spelling.spell_choice("measure", "levenshtein")
+        join_with_and(&names).replacen(first, &spelling.spell_choice("measure", first), 1)
     );
+}
+
+/// Returns the names of the measures that count characters or words, as a list in a sentence.
+pub fn list_sequence_measures() -> String {
+    join_with_and(&sequence_measure_names())
+}
+
+fn sequence_measure_names() -> Vec<&'static str> {
+    let all = SimilarityMeasure::ALL.into_iter();
+    all.filter(|measure| measure.sequence_measure().is_some())
+        .map(SimilarityMeasure::name)
+        .collect()
+}
+
+fn join_with_and(names: &[&str]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 #[cfg(test)]

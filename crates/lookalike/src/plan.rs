@@ -15,6 +15,13 @@
 //! A band has the largest number of rows with which a pair *at* the threshold is found with probability
 //! [`RECALL`]. Recall comes first, because verification removes false candidates.
 
+mod measure;
+
+pub use measure::{
+    ComparedInputs, LOWEST_CANDIDATE_THRESHOLD, LeastJaccard, MeasureDescriptor, SimilarityMeasure,
+    WeightMeasure,
+};
+
 use crate::error::{Error, Result};
 use crate::recipe::Recipe;
 use crate::similarity::{OverlapBound, SequenceMeasure};
@@ -49,6 +56,32 @@ macro_rules! name_choices {
 }
 pub(crate) use name_choices;
 
+/// As [`name_choices`], for choices that have a descriptor with more than a name.
+macro_rules! describe_choices {
+    ($choice:ident, $descriptor:ident, $count:literal, $($variant:ident => $described:expr),+ $(,)?) => {
+        impl $choice {
+            /// All choices, in the order of their declaration.
+            pub const ALL: [Self; $count] = [$(Self::$variant),+];
+
+            /// Returns what there is to know about the choice.
+            pub fn descriptor(self) -> &'static $descriptor {
+                match self {
+                    $(Self::$variant => {
+                        static DESCRIPTOR_OF_CHOICE: $descriptor = $described;
+                        &DESCRIPTOR_OF_CHOICE
+                    })+
+                }
+            }
+
+            /// Returns the name in options, requests, calls and reports.
+            pub fn name(self) -> &'static str {
+                self.descriptor().name
+            }
+        }
+    };
+}
+pub(crate) use describe_choices;
+
 /// The method of finding candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchMethod {
@@ -78,65 +111,6 @@ name_choices! {
     Join => "join",
     Sentences => "sentences",
     BottomK => "bottomk",
-}
-
-/// The similarity measure by which candidates are verified. In the formulas, t is the threshold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SimilarityMeasure {
-    /// |A ∩ B| / |A ∪ B| on the sets of features.
-    #[default]
-    Jaccard,
-    /// |A ∩ B| / min(|A|, |B|). The methods `auto` and `join` find every pair at the threshold, whatever
-    /// the sizes are. `minhash` and `bottomk` find pairs whose Jaccard index is at least t/(2−t), which two sets
-    /// of equal size have when one contains the share t of the other.
-    Containment,
-    /// The cosine of the weighted features, for pairs whose Jaccard index is at least t/(2−t). A weight
-    /// is the number of occurrences unless weights are given.
-    Cosine,
-    /// 1 − Levenshtein distance ÷ length of the longer text, for pairs whose Jaccard index is at least
-    /// what that many edits leave of the features.
-    Levenshtein,
-    /// 1 − Indel distance ÷ sum of both lengths, for pairs as with Levenshtein.
-    Indel,
-    /// 2 · length of the longest common substring ÷ sum of both lengths, for pairs whose Jaccard index
-    /// is at least t/(2−t).
-    Substring,
-    /// The sketches alone: the share of equal slots, 1 − distance/bits, the estimate from the smallest
-    /// hashes, or 1 for equal sentences. Documents of the exact join are still compared exactly.
-    Sketch,
-}
-
-name_choices! {
-    SimilarityMeasure, 7,
-    Jaccard => "jaccard",
-    Containment => "containment",
-    Cosine => "cosine",
-    Levenshtein => "levenshtein",
-    Indel => "indel",
-    Substring => "lcs",
-    Sketch => "none",
-}
-
-impl SimilarityMeasure {
-    /// Returns the similarity of sequences, if the measure compares characters or words. Returns `None` if it
-    /// compares features or sketches.
-    pub fn sequence_measure(self) -> Option<SequenceMeasure> {
-        match self {
-            Self::Levenshtein => Some(SequenceMeasure::Levenshtein),
-            Self::Indel => Some(SequenceMeasure::Indel),
-            Self::Substring => Some(SequenceMeasure::Substring),
-            Self::Jaccard | Self::Containment | Self::Cosine | Self::Sketch => None,
-        }
-    }
-
-    /// Returns `true` if the measure is an edit distance, which takes time in proportion to the product of
-    /// both lengths.
-    pub fn counts_edits(self) -> bool {
-        match self.sequence_measure() {
-            Some(SequenceMeasure::Levenshtein | SequenceMeasure::Indel) => true,
-            Some(SequenceMeasure::Substring) | None => false,
-        }
-    }
 }
 
 /// The unit of edits and lengths.
@@ -371,7 +345,8 @@ impl MatchPlan {
             threshold: deciding_threshold(&settings, bits)?,
             ..settings
         };
-        let candidate_threshold = candidate_threshold(&settings, recipe.ngram)?;
+        let least_jaccard = settings.measure.descriptor().least_jaccard;
+        let candidate_threshold = least_jaccard.at_threshold(settings.threshold, recipe.ngram)?;
         let slots = recipe.minhash.slots as usize;
         let (short, signs) = match settings.method {
             _ if joins_by_containment(&settings) => (Some(usize::MAX), false),
@@ -435,12 +410,9 @@ impl MatchPlan {
     /// Returns the least Jaccard index of candidates if another measure decides among them. Pairs below
     /// it are not compared, however similar they are by that measure.
     pub fn separate_candidate_threshold(&self) -> Option<Threshold> {
-        let measure = self.settings.measure;
-        let decides = !matches!(
-            measure,
-            SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch
-        );
-        (decides && self.has_candidate_threshold()).then_some(self.candidate_threshold)
+        let least_jaccard = self.settings.measure.descriptor().least_jaccard;
+        (!least_jaccard.is_threshold() && self.has_candidate_threshold())
+            .then_some(self.candidate_threshold)
     }
 
     /// Returns the exact join, if the plan has one.
@@ -510,25 +482,16 @@ impl MatchPlan {
     /// Returns `true` if verification compares sets of features: by the measure, or to find out if a pair
     /// reaches the candidate threshold.
     pub(crate) fn compares_features(&self) -> bool {
-        match self.settings.measure {
-            SimilarityMeasure::Jaccard
-            | SimilarityMeasure::Containment
-            | SimilarityMeasure::Sketch => true,
-            SimilarityMeasure::Cosine
-            | SimilarityMeasure::Levenshtein
-            | SimilarityMeasure::Indel
-            | SimilarityMeasure::Substring => self.has_candidate_threshold(),
-        }
+        self.settings.measure.set_measure().is_some() || self.has_candidate_threshold()
     }
 
     /// Returns the least Jaccard index of all matching pairs of unequal texts, if the plan guarantees
     /// one without relying on sketches. It is [`candidate_threshold`](Self::candidate_threshold).
     pub(crate) fn guaranteed_jaccard(&self) -> Option<Threshold> {
-        let reach = match self.settings.measure {
-            SimilarityMeasure::Sketch => false,
-            SimilarityMeasure::Jaccard => true,
-            _ => self.has_candidate_threshold(),
-        };
+        let measure = self.settings.measure;
+        let reach = measure != SimilarityMeasure::Sketch
+            && (measure.descriptor().least_jaccard.is_threshold()
+                || self.has_candidate_threshold());
         reach.then_some(self.candidate_threshold)
     }
 
@@ -565,9 +528,6 @@ impl MatchPlan {
     }
 }
 
-/// Lowest Jaccard index down to which candidates of a measure of sequences are searched for.
-pub const LOWEST_CANDIDATE_THRESHOLD: f64 = 0.2;
-
 /// Returns the threshold that decides: the chosen one, or the one that follows from the method and
 /// measure.
 fn deciding_threshold(settings: &MatchSettings, bits: u32) -> Result<Threshold> {
@@ -587,31 +547,6 @@ fn deciding_threshold(settings: &MatchSettings, bits: u32) -> Result<Threshold> 
 fn joins_by_containment(settings: &MatchSettings) -> bool {
     settings.measure == SimilarityMeasure::Containment
         && matches!(settings.method, MatchMethod::Auto | MatchMethod::Join)
-}
-
-/// Returns the least Jaccard index of candidates.
-///
-/// An edit of one character (or token) changes at most `ngram` = n features. So if two texts of equal
-/// length have a Levenshtein similarity of 1 − x, they have a Jaccard index of at least (1 − n·x)/(1 +
-/// n·x). With Indel, 2n − 1 takes the place of n, because an insertion in one place and a deletion in
-/// another cost as much as one substitution.
-fn candidate_threshold(settings: &MatchSettings, ngram: u32) -> Result<Threshold> {
-    let threshold = settings.threshold.get();
-    let after_edits = |features: u32| {
-        let changed = f64::from(features) * (1.0 - threshold);
-        ((1.0 - changed) / (1.0 + changed)).max(LOWEST_CANDIDATE_THRESHOLD)
-    };
-    let least = match settings.measure {
-        SimilarityMeasure::Containment
-        | SimilarityMeasure::Cosine
-        | SimilarityMeasure::Substring => threshold / (2.0 - threshold),
-        SimilarityMeasure::Levenshtein => after_edits(ngram).min(threshold),
-        SimilarityMeasure::Indel => after_edits(2 * ngram - 1).min(threshold),
-        SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => return Ok(settings.threshold),
-    };
-    // Lowered by more than all rounding errors, because for example 80 of 120 must reach the bound of
-    // 0.8.
-    Threshold::new(least * (1.0 - 8.0 * f64::EPSILON))
 }
 
 impl BandPlan {

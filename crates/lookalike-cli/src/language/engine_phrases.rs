@@ -14,10 +14,20 @@ type Phrase = (&'static str, &'static str);
 /// The phrases. The pages of `console/` read the same file.
 const PHRASES: &str = include_str!("phrases.json");
 
+/// The phrases of the descriptors of measures that no page shows.
+const MEASURE_PHRASES: &str = include_str!("measure_phrases.json");
+
 /// Returns the phrases, which are read once.
 fn phrases() -> &'static [Phrase] {
     static READ: OnceLock<Vec<Phrase>> = OnceLock::new();
-    READ.get_or_init(|| serde_json::from_str(PHRASES).expect("the file is a list of pairs"))
+    READ.get_or_init(|| {
+        let read = |file: &'static str| -> Vec<Phrase> {
+            serde_json::from_str(file).expect("the file is a list of pairs")
+        };
+        let mut phrases = read(PHRASES);
+        phrases.extend(read(MEASURE_PHRASES));
+        phrases
+    })
 }
 
 /// Returns a phrase of the engine in the language of this process.
@@ -99,6 +109,8 @@ fn match_parts<'a>(phrase: &'a str, pattern: &str) -> Option<Vec<&'a str>> {
 
 #[cfg(test)]
 mod tests {
+    use lookalike::plan::SimilarityMeasure;
+
     use super::*;
 
     #[test]
@@ -125,6 +137,17 @@ mod tests {
             ("something new", None),
         ] {
             assert_eq!(to_chinese(english).as_deref(), chinese, "{english}");
+        }
+    }
+
+    /// A measure is reported in both languages: by its formula in plans, and by its noun for recorded values.
+    #[test]
+    fn measures_have_chinese_phrases() {
+        for measure in SimilarityMeasure::ALL {
+            let described = measure.descriptor();
+            for phrase in [described.formula, described.noun] {
+                assert!(to_chinese(phrase).is_some(), "{phrase}");
+            }
         }
     }
 

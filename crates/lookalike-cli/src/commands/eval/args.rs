@@ -7,7 +7,7 @@ use clap::Args;
 use lookalike::Threshold;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike::quality::evaluate::{EvaluatedSetting, EvaluationOptions, SweptParameter};
-use lookalike_batch::match_options::{MatchOptions, OptionSpelling};
+use lookalike_batch::match_options::{MatchOptions, OptionSpelling, list_sequence_measures};
 use lookalike_batch::run::{
     ClusterFiles, EvaluateSettings, LabelledInputs, LabelledRows, PassageFiles, options_to_measure,
     thresholds_from,
@@ -19,7 +19,8 @@ use crate::commands::shared::labels::{
     LabelArgs, ResamplingArgs, bootstrap_options, labelled_inputs, lowest_threshold_or_default,
 };
 use crate::commands::shared::matching::{
-    candidates_parser, measure_parser, method_parser, parse_threshold, unit_parser,
+    candidates_parser, measure_parser, method_parser, parse_threshold, unit_help, unit_long_help,
+    unit_parser,
 };
 use crate::commands::shared::outputs::{check_separate_outputs, is_standard, output_target};
 use crate::commands::shared::recipes::{RecipeChangeArgs, load_recipe};
@@ -164,10 +165,13 @@ pub(crate) struct EvaluatedMethodArgs {
     #[arg(long, value_name = "MEASURE", value_parser = measure_parser(), value_delimiter = ',')]
     pub(crate) verify: Vec<SimilarityMeasure>,
 
-    /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
-    ///
-    /// Default: characters.
-    #[arg(long, value_name = "UNIT", value_parser = unit_parser())]
+    #[arg(
+        long,
+        value_name = "UNIT",
+        value_parser = unit_parser(),
+        help = unit_help("Unit of edits and lengths"),
+        long_help = unit_long_help("Unit of edits and lengths")
+    )]
     pub(crate) unit: Option<EditUnit>,
 
     /// Lowest threshold that is evaluated; the others follow in steps of 0.05
@@ -387,7 +391,10 @@ fn check_ways(ways: &EvaluatedMethodArgs) -> Result<()> {
             .iter()
             .any(|&it| it.sequence_measure().is_some())
     {
-        bail!("--unit is for --verify levenshtein, indel and lcs, which count characters or words");
+        bail!(
+            "--unit is for --verify {}, which count characters or words",
+            list_sequence_measures()
+        );
     }
     Ok(())
 }

@@ -9,7 +9,9 @@ use lookalike::plan::{
     CandidateRule, EditUnit, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure,
 };
 use lookalike::{Recipe, Threshold};
-use lookalike_batch::match_options::{MatchOptions, OptionSpelling, check_unit};
+use lookalike_batch::match_options::{
+    MatchOptions, OptionSpelling, check_unit, list_sequence_measures,
+};
 
 use super::inputs::{ReadingArgs, check_has_text};
 use super::recipes::{RecipeChangeArgs, load_recipe};
@@ -70,10 +72,13 @@ pub(crate) struct MatchRuleArgs {
     #[arg(long, value_name = "MEASURE", value_parser = measure_parser(), default_value = "jaccard")]
     pub(crate) verify: SimilarityMeasure,
 
-    /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
-    ///
-    /// Default: characters.
-    #[arg(long, value_name = "UNIT", value_parser = unit_parser())]
+    #[arg(
+        long,
+        value_name = "UNIT",
+        value_parser = unit_parser(),
+        help = unit_help("Unit of edits and lengths"),
+        long_help = unit_long_help("Unit of edits and lengths")
+    )]
     pub(crate) unit: Option<EditUnit>,
 }
 
@@ -118,25 +123,18 @@ pub(crate) fn measure_parser() -> impl TypedValueParser<Value = SimilarityMeasur
     choice_parser(
         &SimilarityMeasure::ALL,
         SimilarityMeasure::name,
-        |measure| match measure {
-            SimilarityMeasure::Jaccard => "Shared features ÷ all features of both",
-            SimilarityMeasure::Containment => "Shared features ÷ features of the smaller document",
-            SimilarityMeasure::Cosine => {
-                "Cosine of the features, weighted by frequency or by given weights"
-            }
-            SimilarityMeasure::Levenshtein => {
-                "1 − (insertions, deletions and substitutions) ÷ length of the longer text"
-            }
-            SimilarityMeasure::Indel => "1 − (insertions and deletions) ÷ length of both texts",
-            SimilarityMeasure::Substring => {
-                "Twice the length of the longest common substring ÷ length of both texts"
-            }
-            SimilarityMeasure::Sketch => {
-                "No verification: similarity is the share of equal slots (MinHash), 1 − distance/bits \
-             (SimHash), the estimate of the smallest hashes (bottomk), or 1 for the same longest sentences"
-            }
-        },
+        |measure| measure.descriptor().help,
     )
+}
+
+/// Returns the help of an option for the unit, which names the measures that have one.
+pub(crate) fn unit_help(what: &str) -> String {
+    format!("{what}; for --verify {}", list_sequence_measures())
+}
+
+/// Returns the long help of an option for the unit.
+pub(crate) fn unit_long_help(what: &str) -> String {
+    format!("{}\n\nDefault: characters.", unit_help(what))
 }
 
 /// Returns the parser of a unit of edits and lengths.

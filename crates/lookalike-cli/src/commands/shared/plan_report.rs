@@ -315,10 +315,7 @@ fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> 
     }
     line(&messages::memory(), &describe_memory(plan));
     if let Some(curve) = RecallCurve::from_plan(plan) {
-        let axis = match curve.axis_name() {
-            "cosine" => messages::by_cosine(),
-            name => name.to_owned(),
-        };
+        let axis = translate_phrase(curve.axis_name());
         let heading = messages::predicted_recall(&axis);
         let _ = writeln!(
             text,
@@ -351,14 +348,7 @@ fn describe_predicate(plan: &MatchPlan) -> String {
     if measure == SimilarityMeasure::Sketch {
         return describe_unchecked(plan, threshold);
     }
-    let similarity = match measure {
-        SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => messages::jaccard_of_features(),
-        SimilarityMeasure::Containment => messages::share_of_smaller(),
-        SimilarityMeasure::Cosine => messages::cosine_of_features(),
-        SimilarityMeasure::Levenshtein => messages::levenshtein_formula(),
-        SimilarityMeasure::Indel => messages::indel_formula(),
-        SimilarityMeasure::Substring => messages::substring_formula(),
-    };
+    let similarity = translate_phrase(measure.descriptor().formula);
     let unit = match (plan.sequence_measure(), plan.match_settings().unit) {
         (None, _) => String::new(),
         (Some(_), EditUnit::Characters) => messages::in_characters(),
