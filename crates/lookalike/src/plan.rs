@@ -16,11 +16,13 @@
 //! [`RECALL`]. Recall comes first, because verification removes false candidates.
 
 mod measure;
+mod method;
 
 pub use measure::{
     ComparedInputs, LOWEST_CANDIDATE_THRESHOLD, LeastJaccard, MeasureDescriptor, SimilarityMeasure,
     WeightMeasure,
 };
+pub use method::{EqualKeySketch, JoinedDocuments, MatchMethod, MethodDescriptor, MethodSketch};
 
 use crate::error::{Error, Result};
 use crate::recipe::Recipe;
@@ -81,37 +83,6 @@ macro_rules! describe_choices {
     };
 }
 pub(crate) use describe_choices;
-
-/// The method of finding candidates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MatchMethod {
-    /// The exact join for short documents, and MinHash for all others.
-    #[default]
-    Auto,
-    /// MinHash bands for all documents.
-    MinHash,
-    /// SimHash fingerprints within a Hamming distance.
-    SimHash,
-    /// Only texts that are equal after normalisation.
-    Exact,
-    /// The exact join for all documents.
-    Join,
-    /// The same longest sentences.
-    Sentences,
-    /// The smallest hashes of the features: one of the very smallest in common.
-    BottomK,
-}
-
-name_choices! {
-    MatchMethod, 7,
-    Auto => "auto",
-    MinHash => "minhash",
-    SimHash => "simhash",
-    Exact => "exact",
-    Join => "join",
-    Sentences => "sentences",
-    BottomK => "bottomk",
-}
 
 /// The unit of edits and lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -336,10 +307,10 @@ impl MatchPlan {
     /// is 0 with [`MatchMethod::Sentences`].
     pub fn new(recipe: &Recipe, settings: MatchSettings) -> Result<Self> {
         let bits = recipe.simhash.bits;
-        let distance = if settings.method == MatchMethod::SimHash {
-            Some(Distance::new(settings.distance, bits)?)
-        } else {
-            None
+        let method = settings.method.descriptor();
+        let distance = match method.sketch {
+            MethodSketch::Fingerprint => Some(Distance::new(settings.distance, bits)?),
+            _ => None,
         };
         let settings = MatchSettings {
             threshold: deciding_threshold(&settings, bits)?,
@@ -348,32 +319,29 @@ impl MatchPlan {
         let least_jaccard = settings.measure.descriptor().least_jaccard;
         let candidate_threshold = least_jaccard.at_threshold(settings.threshold, recipe.ngram)?;
         let slots = recipe.minhash.slots as usize;
-        let (short, signs) = match settings.method {
-            _ if joins_by_containment(&settings) => (Some(usize::MAX), false),
-            MatchMethod::Auto => (Some(SHORT), true),
-            MatchMethod::MinHash => (None, true),
-            MatchMethod::Join => (Some(usize::MAX), false),
-            MatchMethod::SimHash
-            | MatchMethod::Exact
-            | MatchMethod::Sentences
-            | MatchMethod::BottomK => (None, false),
+        let joins_by_containment = joins_by_containment(&settings);
+        let short = match method.joined {
+            _ if joins_by_containment => Some(usize::MAX),
+            JoinedDocuments::Nothing => None,
+            JoinedDocuments::Short => Some(SHORT),
+            JoinedDocuments::All => Some(usize::MAX),
         };
         let join = short.map(|short| JoinPlan {
             max_features: short,
             max_partner_features: ((short as f64 / candidate_threshold.get()) as usize)
                 .saturating_add(1),
         });
-        let bands = if signs {
-            Some(BandPlan::for_recall(slots, candidate_threshold)?)
-        } else {
-            None
+        let bands = match method.sketch {
+            MethodSketch::Signature if !joins_by_containment => {
+                Some(BandPlan::for_recall(slots, candidate_threshold)?)
+            }
+            _ => None,
         };
-        let smallest = if settings.method == MatchMethod::BottomK {
-            Some(BottomKPlan::for_recall(slots, candidate_threshold)?)
-        } else {
-            None
+        let smallest = match method.sketch {
+            MethodSketch::Smallest => Some(BottomKPlan::for_recall(slots, candidate_threshold)?),
+            _ => None,
         };
-        if settings.method == MatchMethod::Sentences && settings.sentences == 0 {
+        if settings.method.takes_sentences() && settings.sentences == 0 {
             return Err(Error::setting_error(
                 "0 sentences cannot represent a document: give 1 or more",
             ));
@@ -439,7 +407,13 @@ impl MatchPlan {
 
     /// Returns the number of longest sentences, if the plan compares sentences.
     pub fn sentence_count(&self) -> Option<usize> {
-        (self.settings.method == MatchMethod::Sentences).then_some(self.settings.sentences)
+        let is_option = self.settings.method.takes_sentences();
+        is_option.then_some(self.settings.sentences)
+    }
+
+    /// Returns the key that candidates have in common, if the plan compares one.
+    pub fn equal_key(&self) -> Option<EqualKeySketch> {
+        self.settings.method.equal_key()
     }
 
     /// Returns the bottom-k sketch, if the plan compares it.
@@ -450,10 +424,8 @@ impl MatchPlan {
     /// Returns the similarity of sequences by which candidates are verified, if the measure is one. Equal
     /// texts are not verified, so there is none for the method `exact`.
     pub fn sequence_measure(&self) -> Option<SequenceMeasure> {
-        match self.settings.method {
-            MatchMethod::Exact => None,
-            _ => self.settings.measure.sequence_measure(),
-        }
+        let measure = self.settings.measure.sequence_measure();
+        measure.filter(|_| !self.settings.method.finds_equal_texts_alone())
     }
 
     /// Returns `true` if candidates must have a Jaccard index of at least
@@ -514,7 +486,7 @@ impl MatchPlan {
             16
         } else if let Some(smallest) = self.smallest {
             8 * smallest.hashes + 8
-        } else if self.sentence_count().is_some() {
+        } else if self.equal_key().is_some() {
             8
         } else {
             0
@@ -531,11 +503,13 @@ impl MatchPlan {
 /// Returns the threshold that decides: the chosen one, or the one that follows from the method and
 /// measure.
 fn deciding_threshold(settings: &MatchSettings, bits: u32) -> Result<Threshold> {
-    match (settings.method, settings.measure) {
-        (MatchMethod::Exact, _) | (MatchMethod::Sentences, SimilarityMeasure::Sketch) => {
-            Threshold::new(1.0)
-        }
-        (MatchMethod::SimHash, SimilarityMeasure::Sketch) => {
+    let by_sketch = settings.measure == SimilarityMeasure::Sketch;
+    if settings.method.finds_equal_texts_alone() {
+        return Threshold::new(1.0);
+    }
+    match settings.method.descriptor().sketch {
+        MethodSketch::EqualKey(_) if by_sketch => Threshold::new(1.0),
+        MethodSketch::Fingerprint if by_sketch => {
             let equal = bits - settings.distance;
             Threshold::new(Similarity::from_ratio(equal as usize, bits as usize).get())
         }
@@ -546,7 +520,7 @@ fn deciding_threshold(settings: &MatchSettings, bits: u32) -> Result<Threshold> 
 /// Returns `true` if settings lead to the exact join by containment.
 fn joins_by_containment(settings: &MatchSettings) -> bool {
     settings.measure == SimilarityMeasure::Containment
-        && matches!(settings.method, MatchMethod::Auto | MatchMethod::Join)
+        && settings.method.descriptor().joined != JoinedDocuments::Nothing
 }
 
 impl BandPlan {

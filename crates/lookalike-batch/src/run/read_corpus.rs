@@ -294,7 +294,7 @@ impl<'a> ReadCorpus<'a> {
     }
 
     fn can_merge_equal_texts(&self) -> bool {
-        self.width.is_none() && self.plan.sentence_count().is_none()
+        self.width.is_none() && self.plan.equal_key().is_none()
     }
 
     /// Returns the groups of a run out of core.

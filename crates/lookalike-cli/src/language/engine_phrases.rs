@@ -14,8 +14,8 @@ type Phrase = (&'static str, &'static str);
 /// The phrases. The pages of `console/` read the same file.
 const PHRASES: &str = include_str!("phrases.json");
 
-/// The phrases of the descriptors of measures that no page shows.
-const MEASURE_PHRASES: &str = include_str!("measure_phrases.json");
+/// The phrases of the descriptors of measures, methods and routes that no page shows.
+const DESCRIPTOR_PHRASES: &str = include_str!("descriptor_phrases.json");
 
 /// Returns the phrases, which are read once.
 fn phrases() -> &'static [Phrase] {
@@ -25,7 +25,7 @@ fn phrases() -> &'static [Phrase] {
             serde_json::from_str(file).expect("the file is a list of pairs")
         };
         let mut phrases = read(PHRASES);
-        phrases.extend(read(MEASURE_PHRASES));
+        phrases.extend(read(DESCRIPTOR_PHRASES));
         phrases
     })
 }
@@ -109,7 +109,8 @@ fn match_parts<'a>(phrase: &'a str, pattern: &str) -> Option<Vec<&'a str>> {
 
 #[cfg(test)]
 mod tests {
-    use lookalike::plan::SimilarityMeasure;
+    use lookalike::plan::{MatchMethod, SimilarityMeasure};
+    use lookalike::similarity::Route;
 
     use super::*;
 
@@ -147,6 +148,27 @@ mod tests {
             let described = measure.descriptor();
             for phrase in [described.formula, described.noun] {
                 assert!(to_chinese(phrase).is_some(), "{phrase}");
+            }
+        }
+    }
+
+    #[test]
+    fn methods_have_chinese_phrases() {
+        for route in Route::ALL {
+            let phrase = route.description();
+            assert!(to_chinese(phrase).is_some(), "{phrase}");
+        }
+        for key in MatchMethod::ALL
+            .into_iter()
+            .filter_map(MatchMethod::equal_key)
+        {
+            let sentences = [
+                format!("their {} are the same", key.noun),
+                format!("their {} differ", key.noun),
+                key.equality.to_owned(),
+            ];
+            for sentence in sentences {
+                assert!(to_chinese(&sentence).is_some(), "{sentence}");
             }
         }
     }

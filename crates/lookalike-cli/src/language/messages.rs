@@ -138,12 +138,6 @@ messages! {
     removed() "removed" "删除";
     share_of(number: &str, share: impl Display) "{number} ({share} %)" "{number}（{share} %）";
     by_equal_text() "equal after normalisation" "归一化后相同";
-    by_join() "short, joined exactly" "短文本，精确连接";
-    by_minhash() "found by MinHash" "由 MinHash 找到";
-    by_simhash() "found by SimHash" "由 SimHash 找到";
-    by_sentences() "of the same longest sentences" "最长的句子相同";
-    by_bottomk() "found by bottom-k" "由 bottom-k 找到";
-    by_decision() "decided as the same by a person" "由人判定为相同";
     decisions() "decisions" "人工判定";
     decisions_made(same: &str, different: &str) "{same} the same, {different} different" "相同 {same} 对，不同 {different} 对";
     decisions_without_pair() "met no pair of documents" "没有对应的文档对";
@@ -401,7 +395,6 @@ messages! {
     by_equal_slots() "share of equal MinHash slots" "相等的 MinHash 槽的比例";
     by_equal_bits() "share of equal SimHash bits" "相等的 SimHash 位的比例";
     by_smallest_hashes() "estimate from the smallest hashes" "由最小哈希估计";
-    by_same_sentences() "same longest sentences" "最长的句子相同";
     texts_equal() "the texts are equal after normalisation" "两篇文本在归一化后相同";
     texts_differ_short()
         "the texts differ, and one of them is too short for a feature" "两篇文本不同，其中一篇不足一个特征";
@@ -439,6 +432,7 @@ messages! {
         "指纹的 {bits} 位分为 {blocks} 块，至少一块相同，海明距离不限";
     fingerprints_within(distance: impl Display, bits: impl Display)
         "fingerprints that differ in at most {distance} of {bits} bits" "指纹的 {bits} 位中至多 {distance} 位不同";
+    documents_with_equal_key(equality: &str) "documents with the {equality}" "{equality}的文档";
     same_longest_sentence() "documents with the same longest sentence" "最长的一句相同的文档";
     same_longest_sentences(count: impl Display)
         "documents with the same {count} longest sentences" "最长的 {count} 句相同的文档";
@@ -448,7 +442,7 @@ messages! {
     in_characters() ", in characters," "（以字符计）";
     in_words() ", in words," "（以词计）";
     distance_unverified() "the distance alone, without verification" "只看海明距离，不校验";
-    sentences_unverified() "the same longest sentences, without verification" "最长的句子相同，不校验";
+    equal_key_unverified(equality: &str) "the {equality}, without verification" "{equality}，不校验";
     share_of_equal_slots() "share of equal slots" "相等的槽的比例";
     estimate_unverified(estimate: &str, threshold: impl Display)
         "{estimate} >= {threshold}, without verification" "{estimate} >= {threshold}，不校验";

@@ -13,7 +13,7 @@ pub use steps::{AnalysisSteps, FeatureVote};
 use crate::arch::Cpu;
 use crate::dedup::{CopyPairs, MatchCorpus, TextReanalysis, find_pairs};
 use crate::error::Result;
-use crate::plan::{EditUnit, MatchPlan, MatchSettings, SimilarityMeasure};
+use crate::plan::{EditUnit, MatchPlan, MatchSettings, MethodSketch, SimilarityMeasure};
 use crate::recipe::Recipe;
 use crate::similarity::{
     Route, SequenceSymbol, SymbolNoun, WeightedFeature, cosine_similarity, euclidean_distance,
@@ -191,9 +191,9 @@ impl AnalysisPair<'_, '_> {
 
     /// Returns the similarity of texts that do not match.
     fn short_of_a_match(&self, plan: &MatchPlan, figures: &[ComparisonFigure]) -> Option<f64> {
-        let by_name = plan.sentence_count().is_some()
+        let by_key = plan.equal_key().is_some()
             && plan.match_settings().measure == SimilarityMeasure::Sketch;
-        if by_name
+        if by_key
             || self
                 .0
                 .iter()
@@ -234,11 +234,14 @@ impl AnalysisPair<'_, '_> {
             [Some(a), Some(b)] => (a ^ b).count_ones(),
             _ => 0,
         };
+        if by_sketch
+            && let Some((route, _)) = matched
+            && let Some(key) = plan.equal_key().filter(|key| key.route == route)
+        {
+            return format!("their {} are the same", key.noun);
+        }
         match matched {
             Some((Route::Exact, _)) => return "they are equal after normalisation".into(),
-            Some((Route::Sentences, _)) if by_sketch => {
-                return "their longest sentences are the same".into();
-            }
             Some((Route::SimHash, _)) if by_sketch => {
                 return format!(
                     "the fingerprints differ in {}, at most the distance {}",
@@ -293,10 +296,10 @@ impl AnalysisPair<'_, '_> {
                 _ => {}
             }
         }
-        if plan.sentence_count().is_some()
-            && self.0[0].sentence_signature() != self.0[1].sentence_signature()
+        if let Some(key) = plan.equal_key()
+            && (key.key_of)(self.0[0]) != (key.key_of)(self.0[1])
         {
-            return "their longest sentences differ".into();
+            return format!("their {} differ", key.noun);
         }
         let needed = plan.candidate_threshold().get();
         let shared = figures.iter().find(|figure| figure.name == "Jaccard");
@@ -338,16 +341,17 @@ fn deciding_figure<'f>(
     figures: &'f [ComparisonFigure],
     route: Route,
 ) -> Option<&'f ComparisonFigure> {
-    use crate::plan::MatchMethod;
     let settings = plan.match_settings();
+    if settings.method.finds_equal_texts_alone() {
+        return None;
+    }
     let [of_characters, of_words] = settings.measure.descriptor().figure_names;
-    let by_sketch = settings.measure == SimilarityMeasure::Sketch;
-    let name = match settings.method {
-        MatchMethod::Exact => return None,
-        MatchMethod::SimHash if by_sketch => "SimHash bits",
-        MatchMethod::MinHash if by_sketch => "MinHash",
-        MatchMethod::Auto if by_sketch && route == Route::MinHash => "MinHash",
-        MatchMethod::BottomK if by_sketch => "bottom-k",
+    let by_sketch = settings.measure == SimilarityMeasure::Sketch
+        && (plan.join_plan().is_none() || route == Route::MinHash);
+    let name = match settings.method.descriptor().sketch {
+        MethodSketch::Fingerprint if by_sketch => "SimHash bits",
+        MethodSketch::Signature if by_sketch => "MinHash",
+        MethodSketch::Smallest if by_sketch => "bottom-k",
         _ if settings.unit == EditUnit::Words => of_words,
         _ => of_characters,
     };

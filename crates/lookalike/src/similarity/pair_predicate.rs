@@ -3,7 +3,9 @@
 use super::document_lists::DocumentList;
 use crate::candidates::band_key;
 use crate::error::Result;
-use crate::plan::{BlockPlan, BottomKPlan, ComparedInputs, EditUnit, MatchPlan, SimilarityMeasure};
+use crate::plan::{
+    BlockPlan, BottomKPlan, ComparedInputs, EditUnit, EqualKeySketch, MatchPlan, SimilarityMeasure,
+};
 use crate::plan::{WeightMeasure, name_choices};
 use crate::similarity::{
     self, SequenceMeasure, SequenceOutline, SetCheck, StepBudget, WeightedFeature,
@@ -43,6 +45,19 @@ name_choices! {
 }
 
 impl Route {
+    /// Returns a phrase that says how a document was found.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Exact => "equal after normalisation",
+            Self::Join => "short, joined exactly",
+            Self::MinHash => "found by MinHash",
+            Self::SimHash => "found by SimHash",
+            Self::Sentences => "of the same longest sentences",
+            Self::BottomK => "found by bottom-k",
+            Self::Decision => "decided as the same by a person",
+        }
+    }
+
     /// Returns the number of the route in files.
     pub fn file_number(self) -> u8 {
         self as u8
@@ -107,8 +122,8 @@ impl<'a> SketchRef<'a> {
     }
 
     #[inline]
-    pub(crate) fn sentence_signature(self) -> Option<u64> {
-        self.sketches.sentence_signature(self.document)
+    pub(crate) fn equal_key(self) -> Option<u64> {
+        self.sketches.equal_key(self.document)
     }
 
     #[inline]
@@ -150,6 +165,7 @@ pub(crate) struct PairPredicate<'p> {
     verification: VerificationStep,
     sequence_measure: Option<SequenceMeasure>,
     blocks: Option<BlockPlan>,
+    equal_key: Option<EqualKeySketch>,
 }
 
 /// What verification compares, by the measure of the plan. It is found out once for all pairs.
@@ -177,6 +193,7 @@ impl<'p> PairPredicate<'p> {
             verification: VerificationStep::new(plan),
             sequence_measure: plan.sequence_measure(),
             blocks: plan.block_plan(),
+            equal_key: plan.equal_key(),
         }
     }
 
@@ -203,9 +220,8 @@ impl<'p> PairPredicate<'p> {
             };
             return near.then_some(Route::SimHash);
         }
-        if self.plan.sentence_count().is_some() {
-            let same = a.sentence_signature()? == b.sentence_signature()?;
-            return same.then_some(Route::Sentences);
+        if let Some(key) = self.equal_key {
+            return (a.equal_key()? == b.equal_key()?).then_some(key.route);
         }
         if let Some(smallest) = self.plan.bottom_k_plan() {
             let (a, b) = (a.smallest_hashes()?, b.smallest_hashes()?);

@@ -353,7 +353,7 @@ fn evaluated_setting(
     let asked = MatchOptions {
         candidates: ways
             .candidates
-            .filter(|_| method == MatchMethod::SimHash && checked),
+            .filter(|_| method.takes_distance() && checked),
         ..asked
     };
     Ok(EvaluatedSetting {
@@ -364,9 +364,10 @@ fn evaluated_setting(
 
 /// Refuses options that have no effect with any of the methods and measures.
 fn check_ways(ways: &EvaluatedMethodArgs) -> Result<()> {
-    let has = |method| ways.method.contains(&method);
+    let has =
+        |is_wanted: fn(MatchMethod) -> bool| ways.method.iter().any(|&method| is_wanted(method));
     if let Some(distance) = ways.distance
-        && !has(MatchMethod::SimHash)
+        && !has(MatchMethod::takes_distance)
     {
         bail!("--distance {distance} is for fingerprints: add --method simhash");
     }
@@ -374,14 +375,14 @@ fn check_ways(ways: &EvaluatedMethodArgs) -> Result<()> {
         .verify
         .iter()
         .any(|&it| it != SimilarityMeasure::Sketch);
-    if ways.candidates.is_some() && !(has(MatchMethod::SimHash) && checked) {
+    if ways.candidates.is_some() && !(has(MatchMethod::takes_distance) && checked) {
         bail!(
             "--candidates is for fingerprints that are verified: add --method simhash and a \
              measure, such as --verify levenshtein"
         );
     }
     if let Some(sentences) = ways.sentences
-        && !has(MatchMethod::Sentences)
+        && !has(MatchMethod::takes_sentences)
     {
         bail!("--sentences {sentences} is for --method sentences: give both or neither");
     }

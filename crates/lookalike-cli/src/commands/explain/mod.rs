@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
-use lookalike::plan::{ComparedInputs, EditUnit, SimilarityMeasure};
+use lookalike::plan::{ComparedInputs, EditUnit, EqualKeySketch, MatchMethod, SimilarityMeasure};
 use lookalike::similarity::SequenceMeasure;
 use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
@@ -426,7 +426,7 @@ impl<'a> ExplainedRemoval<'a> {
                 "jaccard": now.jaccard,
                 "containment": now.containment,
                 "cosine": now.cosine,
-                "sequence_similarity": now.sequences,
+                "sequence_similarity": now.measured_sequences(),
                 "shared_features": now.shared,
                 "kept_features": now.kept,
                 "removed_features": now.removed,
@@ -453,12 +453,13 @@ struct CurrentComparison {
     shared: usize,
     jaccard: f64,
     containment: f64,
+    cosine: f64,
     /// The similarity by the measure. That of sequences is known if it reaches the recorded threshold.
     measured: Option<f64>,
     /// Estimate from the smallest hashes.
     smallest: f64,
-    /// `true` if the longest sentences are the same.
-    same_sentences: bool,
+    /// The key by which the pair was found, if it was by one, and `true` if the texts still have the same.
+    equal_key: Option<(EqualKeySketch, bool)>,
     /// Share of equal slots of the signatures.
     slots: Option<f64>,
     /// 1 − distance/bits of the fingerprints.
@@ -500,6 +501,7 @@ impl CurrentComparison {
             shared: similarity::intersection(&in_a, &in_b),
             jaccard: similarity::jaccard_index(&in_a, &in_b).get(),
             containment: similarity::containment_index(&in_a, &in_b).get(),
+            cosine: similarity::cosine_similarity(&weighted_a, &weighted_b).get(),
             measured: match measure.descriptor().inputs {
                 ComparedInputs::Sets(of_sets) => {
                     let shared = similarity::intersection(&in_a, &in_b);
@@ -515,8 +517,10 @@ impl CurrentComparison {
             },
             smallest: bottom_k_jaccard(&smallest_a, &smallest_b, recipe.minhash.slots as usize)
                 .get(),
-            same_sentences: a.sentence_signature().is_some()
-                && a.sentence_signature() == b.sentence_signature(),
+            equal_key: key_of_route(&removal.method).map(|key| {
+                let in_kept = (key.key_of)(&a);
+                (key, in_kept.is_some() && in_kept == (key.key_of)(&b))
+            }),
             slots: equal_share(recipe, &a, &b),
             bits: equal_bits(recipe, &a, &b),
         };
@@ -538,14 +542,16 @@ impl CurrentComparison {
                 (SimilarityMeasure::Sketch, "bottomk") => {
                     (self.smallest, messages::by_smallest_hashes())
                 }
-                (SimilarityMeasure::Sketch, "sentences") => {
-                    let same = f64::from(u8::from(self.same_sentences));
-                    (same, messages::by_same_sentences())
-                }
-                (measure, _) => {
-                    let noun = translate_phrase(measure.descriptor().noun);
-                    (self.measured?, noun.into_owned())
-                }
+                (measure, _) => match self.equal_key {
+                    Some((key, is_same)) if measure == SimilarityMeasure::Sketch => {
+                        let equality = translate_phrase(key.equality);
+                        (f64::from(u8::from(is_same)), equality.into_owned())
+                    }
+                    _ => {
+                        let noun = translate_phrase(measure.descriptor().noun);
+                        (self.measured?, noun.into_owned())
+                    }
+                },
             }
         };
         ((value - removal.similarity?).abs() <= SAME).then_some(name)
@@ -574,6 +580,14 @@ impl CurrentComparison {
             messages::sequence_similarity(format_args!("{value:.4}"))
         })
     }
+}
+
+/// Returns the key by which candidates of a route are found, if they are found by one.
+fn key_of_route(route: &str) -> Option<EqualKeySketch> {
+    let mut keys = MatchMethod::ALL
+        .into_iter()
+        .filter_map(MatchMethod::equal_key);
+    keys.find(|key| key.route.name() == route)
 }
 
 /// Returns the similarity of sequences, if it reaches the recorded threshold.

@@ -98,24 +98,9 @@ impl From<&MatchRuleArgs> for MatchOptions {
 
 /// Returns the parser of a method, which has a help text for each.
 pub(crate) fn method_parser() -> impl TypedValueParser<Value = MatchMethod> {
-    choice_parser(
-        &MatchMethod::ALL,
-        MatchMethod::name,
-        |method| match method {
-            MatchMethod::Auto => "Exact join for short documents, MinHash for all others",
-            MatchMethod::MinHash => "MinHash bands for all documents",
-            MatchMethod::SimHash => "SimHash fingerprints that differ in few bits",
-            MatchMethod::Exact => "Equality of the texts after normalisation",
-            MatchMethod::Join => {
-                "Exact join of all documents, on all threads: finds every pair that shares enough features \
-             for the measure (--explain-plan prints how many); slow for long texts"
-            }
-            MatchMethod::Sentences => "Equality of the longest sentences",
-            MatchMethod::BottomK => {
-                "Bottom-k sketches that share one of the smallest feature hashes"
-            }
-        },
-    )
+    choice_parser(&MatchMethod::ALL, MatchMethod::name, |method| {
+        method.descriptor().help
+    })
 }
 
 /// Returns the parser of a measure.
@@ -215,8 +200,8 @@ pub(crate) fn settings_and_plan(
 ) -> Result<(Recipe, MatchSettings, MatchPlan)> {
     let chosen = MatchOptions::from(rule).to_settings(OptionSpelling::Options)?;
     edit_unit(rule.verify, rule.unit, reading)?;
-    if rule.method == MatchMethod::Sentences {
-        check_has_text(reading, "--method sentences")?;
+    if rule.method.equal_key().is_some() {
+        check_has_text(reading, &format!("--method {}", rule.method.name()))?;
     }
     let recipe = match (&rule.recipe, usual) {
         (None, Some(usual)) if rule.changes.set.is_empty() => usual,

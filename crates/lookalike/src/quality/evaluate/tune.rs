@@ -138,7 +138,10 @@ pub fn contenders(
     for measure in SimilarityMeasure::ALL.into_iter().filter(of_sequences) {
         add(own, MatchMethod::Auto, measure);
     }
-    add(own, MatchMethod::Sentences, SimilarityMeasure::Sketch);
+    let has_key = |method: &MatchMethod| method.equal_key().is_some();
+    for method in MatchMethod::ALL.into_iter().filter(has_key) {
+        add(own, method, SimilarityMeasure::Sketch);
+    }
     add(own, MatchMethod::Exact, SimilarityMeasure::Jaccard);
     Ok(all)
 }
