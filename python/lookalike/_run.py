@@ -175,10 +175,10 @@ def dedup(
     names the field with the ids; by default it is the field ``id`` if present, else the number of the row
     from 1. ``id=False`` always takes the number of the row.
 
-    ``threshold`` is the smallest similarity that matches (≥; by default 0.75). ``verify`` is the measure:
-    jaccard, containment or cosine of the features of ``recipe``, or levenshtein, indel, lcs or none.
-    ``method`` is auto, minhash, simhash, exact, join, sentences or bottomk. ``distance`` (bits, ≤),
-    ``candidates``, ``sentences`` and ``unit`` are as on the command line.
+    ``threshold`` is the smallest similarity that matches (≥; by default 0.75). ``verify`` is the measure (by default
+    jaccard of the features of ``recipe``) and ``method`` finds the candidates (by default auto); a name that does not
+    exist is refused with the list of all names. ``distance`` (bits, ≤), ``candidates``, ``sentences`` and ``unit`` are
+    as on the command line.
 
     ``keep`` is first, last, longest, max:FIELD or min:FIELD. ``within`` restricts matches to equal values
     of a field, ``window`` (for example "2d", seconds or a timedelta) to rows near each other in ``time``.

@@ -132,17 +132,12 @@ impl MatchOptions {
         let plan::MatchSettings {
             method, measure, ..
         } = *settings;
-        let is = |one| method == one;
-        let checked = measure != SimilarityMeasure::Sketch;
-        let decided_by_sketch =
-            !checked && (is(MatchMethod::SimHash) || is(MatchMethod::Sentences));
         Self {
             method: Some(method),
-            threshold: (!is(MatchMethod::Exact) && !decided_by_sketch)
-                .then_some(settings.threshold),
-            distance: is(MatchMethod::SimHash).then_some(settings.distance),
-            candidates: is(MatchMethod::SimHash).then_some(settings.candidates),
-            sentences: is(MatchMethod::Sentences).then_some(settings.sentences),
+            threshold: has_threshold(method, measure).then_some(settings.threshold),
+            distance: method.takes_distance().then_some(settings.distance),
+            candidates: method.takes_distance().then_some(settings.candidates),
+            sentences: method.takes_sentences().then_some(settings.sentences),
             measure: Some(measure),
             unit: measure
                 .sequence_measure()
@@ -165,7 +160,7 @@ impl MatchOptions {
         let name = |option| spelling.spell_option(option);
         let with = |option, value| spelling.spell_choice(option, value);
         let (simhash, unchecked) = (
-            method == MatchMethod::SimHash,
+            method.takes_distance(),
             measure == SimilarityMeasure::Sketch,
         );
         if self.candidates.is_some() && !simhash {
@@ -185,7 +180,7 @@ impl MatchOptions {
             );
         }
         if let Some(sentences) = self.sentences
-            && method != MatchMethod::Sentences
+            && !method.takes_sentences()
         {
             refuse!(
                 "{} is for {}: give both or neither",
@@ -193,12 +188,16 @@ impl MatchOptions {
                 with("method", "sentences")
             );
         }
-        if method == MatchMethod::Sentences && unchecked && self.threshold.is_some() {
+        if let Some(key) = method.equal_key()
+            && unchecked
+            && self.threshold.is_some()
+        {
             refuse!(
-                "{threshold} has no effect with {} {}, where only the sentences decide: leave \
+                "{threshold} has no effect with {} {}, where only the {} decide: leave \
                  {threshold} out",
-                with("method", "sentences"),
+                with("method", method.name()),
                 with("measure", "none"),
+                key.short_noun,
                 threshold = name("threshold")
             );
         }
@@ -214,10 +213,10 @@ impl MatchOptions {
         }
         let useless = [
             ("threshold", self.threshold.is_some()),
-            ("measure", measure != SimilarityMeasure::Jaccard),
+            ("measure", measure != SimilarityMeasure::default()),
         ];
         for (option, given) in useless {
-            if method == MatchMethod::Exact && given {
+            if method.finds_equal_texts_alone() && given {
                 refuse!(
                     "{} has no effect with {}, which finds only equal texts: leave one of them out",
                     name(option),
@@ -239,6 +238,13 @@ impl MatchOptions {
     }
 }
 
+/// Returns `true` if a threshold decides: not where only equal texts match, nor where the distance of fingerprints or
+/// an equal key decides alone.
+pub(crate) fn has_threshold(method: MatchMethod, measure: SimilarityMeasure) -> bool {
+    let is_verified = measure != SimilarityMeasure::Sketch;
+    !method.finds_equal_texts_alone() && (is_verified || method.finds_shared_features())
+}
+
 /// Refuses a unit if the measure does not count in units.
 pub fn check_unit(
     measure: SimilarityMeasure,
@@ -248,12 +254,32 @@ pub fn check_unit(
     if unit.is_none() || measure.sequence_measure().is_some() {
         return Ok(());
     }
+    let names = sequence_measure_names();
+    let first = names.first().copied().unwrap_or_default();
     refuse!(
-        "{} is for {}, indel and lcs, which count characters or words: leave it out, or use one of \
-         these",
+        "{} is for {}, which count characters or words: leave it out, or use one of these",
         spelling.spell_option("unit"),
-        spelling.spell_choice("measure", "levenshtein")
+        join_with_and(&names).replacen(first, &spelling.spell_choice("measure", first), 1)
     );
+}
+
+/// Returns the names of the measures that count characters or words, as a list in a sentence.
+pub fn list_sequence_measures() -> String {
+    join_with_and(&sequence_measure_names())
+}
+
+fn sequence_measure_names() -> Vec<&'static str> {
+    let all = SimilarityMeasure::ALL.into_iter();
+    all.filter(|measure| measure.sequence_measure().is_some())
+        .map(SimilarityMeasure::name)
+        .collect()
+}
+
+fn join_with_and(names: &[&str]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,15 @@
 //! A band has the largest number of rows with which a pair *at* the threshold is found with probability
 //! [`RECALL`]. Recall comes first, because verification removes false candidates.
 
+mod measure;
+mod method;
+
+pub use measure::{
+    ComparedInputs, LOWEST_CANDIDATE_THRESHOLD, LeastJaccard, MeasureDescriptor, SimilarityMeasure,
+    WeightMeasure,
+};
+pub use method::{EqualKeySketch, JoinedDocuments, MatchMethod, MethodDescriptor, MethodSketch};
+
 use crate::error::{Error, Result};
 use crate::recipe::Recipe;
 use crate::similarity::{OverlapBound, SequenceMeasure};
@@ -49,95 +58,31 @@ macro_rules! name_choices {
 }
 pub(crate) use name_choices;
 
-/// The method of finding candidates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MatchMethod {
-    /// The exact join for short documents, and MinHash for all others.
-    #[default]
-    Auto,
-    /// MinHash bands for all documents.
-    MinHash,
-    /// SimHash fingerprints within a Hamming distance.
-    SimHash,
-    /// Only texts that are equal after normalisation.
-    Exact,
-    /// The exact join for all documents.
-    Join,
-    /// The same longest sentences.
-    Sentences,
-    /// The smallest hashes of the features: one of the very smallest in common.
-    BottomK,
-}
+/// As [`name_choices`], for choices that have a descriptor with more than a name.
+macro_rules! describe_choices {
+    ($choice:ident, $descriptor:ident, $count:literal, $($variant:ident => $described:expr),+ $(,)?) => {
+        impl $choice {
+            /// All choices, in the order of their declaration.
+            pub const ALL: [Self; $count] = [$(Self::$variant),+];
 
-name_choices! {
-    MatchMethod, 7,
-    Auto => "auto",
-    MinHash => "minhash",
-    SimHash => "simhash",
-    Exact => "exact",
-    Join => "join",
-    Sentences => "sentences",
-    BottomK => "bottomk",
-}
+            /// Returns what there is to know about the choice.
+            pub fn descriptor(self) -> &'static $descriptor {
+                match self {
+                    $(Self::$variant => {
+                        static DESCRIPTOR_OF_CHOICE: $descriptor = $described;
+                        &DESCRIPTOR_OF_CHOICE
+                    })+
+                }
+            }
 
-/// The similarity measure by which candidates are verified. In the formulas, t is the threshold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SimilarityMeasure {
-    /// |A ∩ B| / |A ∪ B| on the sets of features.
-    #[default]
-    Jaccard,
-    /// |A ∩ B| / min(|A|, |B|). The methods `auto` and `join` find every pair at the threshold, whatever
-    /// the sizes are. `minhash` and `bottomk` find pairs whose Jaccard index is at least t/(2−t), which two sets
-    /// of equal size have when one contains the share t of the other.
-    Containment,
-    /// The cosine of the weighted features, for pairs whose Jaccard index is at least t/(2−t). A weight
-    /// is the number of occurrences unless weights are given.
-    Cosine,
-    /// 1 − Levenshtein distance ÷ length of the longer text, for pairs whose Jaccard index is at least
-    /// what that many edits leave of the features.
-    Levenshtein,
-    /// 1 − Indel distance ÷ sum of both lengths, for pairs as with Levenshtein.
-    Indel,
-    /// 2 · length of the longest common substring ÷ sum of both lengths, for pairs whose Jaccard index
-    /// is at least t/(2−t).
-    Substring,
-    /// The sketches alone: the share of equal slots, 1 − distance/bits, the estimate from the smallest
-    /// hashes, or 1 for equal sentences. Documents of the exact join are still compared exactly.
-    Sketch,
-}
-
-name_choices! {
-    SimilarityMeasure, 7,
-    Jaccard => "jaccard",
-    Containment => "containment",
-    Cosine => "cosine",
-    Levenshtein => "levenshtein",
-    Indel => "indel",
-    Substring => "lcs",
-    Sketch => "none",
-}
-
-impl SimilarityMeasure {
-    /// Returns the similarity of sequences, if the measure compares characters or words. Returns `None` if it
-    /// compares features or sketches.
-    pub fn sequence_measure(self) -> Option<SequenceMeasure> {
-        match self {
-            Self::Levenshtein => Some(SequenceMeasure::Levenshtein),
-            Self::Indel => Some(SequenceMeasure::Indel),
-            Self::Substring => Some(SequenceMeasure::Substring),
-            Self::Jaccard | Self::Containment | Self::Cosine | Self::Sketch => None,
+            /// Returns the name in options, requests, calls and reports.
+            pub fn name(self) -> &'static str {
+                self.descriptor().name
+            }
         }
-    }
-
-    /// Returns `true` if the measure is an edit distance, which takes time in proportion to the product of
-    /// both lengths.
-    pub fn counts_edits(self) -> bool {
-        match self.sequence_measure() {
-            Some(SequenceMeasure::Levenshtein | SequenceMeasure::Indel) => true,
-            Some(SequenceMeasure::Substring) | None => false,
-        }
-    }
+    };
 }
+pub(crate) use describe_choices;
 
 /// The unit of edits and lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -362,43 +307,41 @@ impl MatchPlan {
     /// is 0 with [`MatchMethod::Sentences`].
     pub fn new(recipe: &Recipe, settings: MatchSettings) -> Result<Self> {
         let bits = recipe.simhash.bits;
-        let distance = if settings.method == MatchMethod::SimHash {
-            Some(Distance::new(settings.distance, bits)?)
-        } else {
-            None
+        let method = settings.method.descriptor();
+        let distance = match method.sketch {
+            MethodSketch::Fingerprint => Some(Distance::new(settings.distance, bits)?),
+            _ => None,
         };
         let settings = MatchSettings {
             threshold: deciding_threshold(&settings, bits)?,
             ..settings
         };
-        let candidate_threshold = candidate_threshold(&settings, recipe.ngram)?;
+        let least_jaccard = settings.measure.descriptor().least_jaccard;
+        let candidate_threshold = least_jaccard.at_threshold(settings.threshold, recipe.ngram)?;
         let slots = recipe.minhash.slots as usize;
-        let (short, signs) = match settings.method {
-            _ if joins_by_containment(&settings) => (Some(usize::MAX), false),
-            MatchMethod::Auto => (Some(SHORT), true),
-            MatchMethod::MinHash => (None, true),
-            MatchMethod::Join => (Some(usize::MAX), false),
-            MatchMethod::SimHash
-            | MatchMethod::Exact
-            | MatchMethod::Sentences
-            | MatchMethod::BottomK => (None, false),
+        let joins_by_containment = joins_by_containment(&settings);
+        let short = match method.joined {
+            _ if joins_by_containment => Some(usize::MAX),
+            JoinedDocuments::Nothing => None,
+            JoinedDocuments::Short => Some(SHORT),
+            JoinedDocuments::All => Some(usize::MAX),
         };
         let join = short.map(|short| JoinPlan {
             max_features: short,
             max_partner_features: ((short as f64 / candidate_threshold.get()) as usize)
                 .saturating_add(1),
         });
-        let bands = if signs {
-            Some(BandPlan::for_recall(slots, candidate_threshold)?)
-        } else {
-            None
+        let bands = match method.sketch {
+            MethodSketch::Signature if !joins_by_containment => {
+                Some(BandPlan::for_recall(slots, candidate_threshold)?)
+            }
+            _ => None,
         };
-        let smallest = if settings.method == MatchMethod::BottomK {
-            Some(BottomKPlan::for_recall(slots, candidate_threshold)?)
-        } else {
-            None
+        let smallest = match method.sketch {
+            MethodSketch::Smallest => Some(BottomKPlan::for_recall(slots, candidate_threshold)?),
+            _ => None,
         };
-        if settings.method == MatchMethod::Sentences && settings.sentences == 0 {
+        if settings.method.takes_sentences() && settings.sentences == 0 {
             return Err(Error::setting_error(
                 "0 sentences cannot represent a document: give 1 or more",
             ));
@@ -435,12 +378,9 @@ impl MatchPlan {
     /// Returns the least Jaccard index of candidates if another measure decides among them. Pairs below
     /// it are not compared, however similar they are by that measure.
     pub fn separate_candidate_threshold(&self) -> Option<Threshold> {
-        let measure = self.settings.measure;
-        let decides = !matches!(
-            measure,
-            SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch
-        );
-        (decides && self.has_candidate_threshold()).then_some(self.candidate_threshold)
+        let least_jaccard = self.settings.measure.descriptor().least_jaccard;
+        (!least_jaccard.is_threshold() && self.has_candidate_threshold())
+            .then_some(self.candidate_threshold)
     }
 
     /// Returns the exact join, if the plan has one.
@@ -467,7 +407,13 @@ impl MatchPlan {
 
     /// Returns the number of longest sentences, if the plan compares sentences.
     pub fn sentence_count(&self) -> Option<usize> {
-        (self.settings.method == MatchMethod::Sentences).then_some(self.settings.sentences)
+        let is_option = self.settings.method.takes_sentences();
+        is_option.then_some(self.settings.sentences)
+    }
+
+    /// Returns the key that candidates have in common, if the plan compares one.
+    pub fn equal_key(&self) -> Option<EqualKeySketch> {
+        self.settings.method.equal_key()
     }
 
     /// Returns the bottom-k sketch, if the plan compares it.
@@ -478,10 +424,8 @@ impl MatchPlan {
     /// Returns the similarity of sequences by which candidates are verified, if the measure is one. Equal
     /// texts are not verified, so there is none for the method `exact`.
     pub fn sequence_measure(&self) -> Option<SequenceMeasure> {
-        match self.settings.method {
-            MatchMethod::Exact => None,
-            _ => self.settings.measure.sequence_measure(),
-        }
+        let measure = self.settings.measure.sequence_measure();
+        measure.filter(|_| !self.settings.method.finds_equal_texts_alone())
     }
 
     /// Returns `true` if candidates must have a Jaccard index of at least
@@ -510,25 +454,16 @@ impl MatchPlan {
     /// Returns `true` if verification compares sets of features: by the measure, or to find out if a pair
     /// reaches the candidate threshold.
     pub(crate) fn compares_features(&self) -> bool {
-        match self.settings.measure {
-            SimilarityMeasure::Jaccard
-            | SimilarityMeasure::Containment
-            | SimilarityMeasure::Sketch => true,
-            SimilarityMeasure::Cosine
-            | SimilarityMeasure::Levenshtein
-            | SimilarityMeasure::Indel
-            | SimilarityMeasure::Substring => self.has_candidate_threshold(),
-        }
+        self.settings.measure.set_measure().is_some() || self.has_candidate_threshold()
     }
 
     /// Returns the least Jaccard index of all matching pairs of unequal texts, if the plan guarantees
     /// one without relying on sketches. It is [`candidate_threshold`](Self::candidate_threshold).
     pub(crate) fn guaranteed_jaccard(&self) -> Option<Threshold> {
-        let reach = match self.settings.measure {
-            SimilarityMeasure::Sketch => false,
-            SimilarityMeasure::Jaccard => true,
-            _ => self.has_candidate_threshold(),
-        };
+        let measure = self.settings.measure;
+        let reach = measure != SimilarityMeasure::Sketch
+            && (measure.descriptor().least_jaccard.is_threshold()
+                || self.has_candidate_threshold());
         reach.then_some(self.candidate_threshold)
     }
 
@@ -551,7 +486,7 @@ impl MatchPlan {
             16
         } else if let Some(smallest) = self.smallest {
             8 * smallest.hashes + 8
-        } else if self.sentence_count().is_some() {
+        } else if self.equal_key().is_some() {
             8
         } else {
             0
@@ -565,17 +500,16 @@ impl MatchPlan {
     }
 }
 
-/// Lowest Jaccard index down to which candidates of a measure of sequences are searched for.
-pub const LOWEST_CANDIDATE_THRESHOLD: f64 = 0.2;
-
 /// Returns the threshold that decides: the chosen one, or the one that follows from the method and
 /// measure.
 fn deciding_threshold(settings: &MatchSettings, bits: u32) -> Result<Threshold> {
-    match (settings.method, settings.measure) {
-        (MatchMethod::Exact, _) | (MatchMethod::Sentences, SimilarityMeasure::Sketch) => {
-            Threshold::new(1.0)
-        }
-        (MatchMethod::SimHash, SimilarityMeasure::Sketch) => {
+    let by_sketch = settings.measure == SimilarityMeasure::Sketch;
+    if settings.method.finds_equal_texts_alone() {
+        return Threshold::new(1.0);
+    }
+    match settings.method.descriptor().sketch {
+        MethodSketch::EqualKey(_) if by_sketch => Threshold::new(1.0),
+        MethodSketch::Fingerprint if by_sketch => {
             let equal = bits - settings.distance;
             Threshold::new(Similarity::from_ratio(equal as usize, bits as usize).get())
         }
@@ -586,32 +520,7 @@ fn deciding_threshold(settings: &MatchSettings, bits: u32) -> Result<Threshold> 
 /// Returns `true` if settings lead to the exact join by containment.
 fn joins_by_containment(settings: &MatchSettings) -> bool {
     settings.measure == SimilarityMeasure::Containment
-        && matches!(settings.method, MatchMethod::Auto | MatchMethod::Join)
-}
-
-/// Returns the least Jaccard index of candidates.
-///
-/// An edit of one character (or token) changes at most `ngram` = n features. So if two texts of equal
-/// length have a Levenshtein similarity of 1 − x, they have a Jaccard index of at least (1 − n·x)/(1 +
-/// n·x). With Indel, 2n − 1 takes the place of n, because an insertion in one place and a deletion in
-/// another cost as much as one substitution.
-fn candidate_threshold(settings: &MatchSettings, ngram: u32) -> Result<Threshold> {
-    let threshold = settings.threshold.get();
-    let after_edits = |features: u32| {
-        let changed = f64::from(features) * (1.0 - threshold);
-        ((1.0 - changed) / (1.0 + changed)).max(LOWEST_CANDIDATE_THRESHOLD)
-    };
-    let least = match settings.measure {
-        SimilarityMeasure::Containment
-        | SimilarityMeasure::Cosine
-        | SimilarityMeasure::Substring => threshold / (2.0 - threshold),
-        SimilarityMeasure::Levenshtein => after_edits(ngram).min(threshold),
-        SimilarityMeasure::Indel => after_edits(2 * ngram - 1).min(threshold),
-        SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => return Ok(settings.threshold),
-    };
-    // Lowered by more than all rounding errors, because for example 80 of 120 must reach the bound of
-    // 0.8.
-    Threshold::new(least * (1.0 - 8.0 * f64::EPSILON))
+        && settings.method.descriptor().joined != JoinedDocuments::Nothing
 }
 
 impl BandPlan {

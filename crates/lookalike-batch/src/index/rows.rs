@@ -183,17 +183,12 @@ impl IndexEntries {
         format: Option<InputFormat>,
     ) -> Self {
         use lookalike_io::source::format_by_extension;
+        // Lines of fingerprints often have the extension of TSV.
         let has_fields = |format: Option<InputFormat>| {
-            matches!(
-                format,
-                Some(
-                    InputFormat::Jsonl
-                        | InputFormat::Json
-                        | InputFormat::Parquet
-                        | InputFormat::Arrow
-                        | InputFormat::CSV
-                )
-            )
+            format.is_some_and(|format| {
+                !format.is_plain_text()
+                    && ![InputFormat::TSV, InputFormat::Memory].contains(&format)
+            })
         };
         let fields = match format {
             Some(_) => has_fields(format),

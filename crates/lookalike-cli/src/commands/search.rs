@@ -9,11 +9,13 @@ use lookalike::plan::{CandidateRule, EditUnit, MatchSettings, SimilarityMeasure}
 use lookalike_batch::index::{
     self, IndexEntries, ListedMatches, SearchCandidates, SearchSettings, SearchSummary, TextCheck,
 };
+use lookalike_batch::match_options::list_sequence_measures;
 
 use super::shared::fingerprints::{BareFingerprintArgs, field_option, index_read_options};
 use super::shared::inputs::ReadingArgs;
 use super::shared::matching::{
-    candidates_parser, edit_unit, measure_parser, parse_threshold, unit_parser,
+    candidates_parser, edit_unit, measure_parser, parse_threshold, unit_help, unit_long_help,
+    unit_parser,
 };
 use super::shared::outputs::{RejectedArgs, TableOutputs};
 use super::shared::recipes::{RecipeChangeArgs, load_recipe, refuse_changes};
@@ -26,6 +28,10 @@ use crate::output::{format_count, format_duration};
 
 /// Number of queries from which the time per query is meaningful.
 const MANY_QUERIES: u64 = 10_000;
+
+/// Help of `--verify`.
+const VERIFY_HELP: &str =
+    "Measure: finds all documents that are similar enough by it, as `pairs` finds them";
 
 /// Find all entries of an index that are near a document or fingerprint
 ///
@@ -108,17 +114,25 @@ pub(crate) struct SearchMatchArgs {
     )]
     pub(crate) candidates: CandidateRule,
 
-    /// Measure: finds all documents that are similar enough by it, as `pairs` finds them
-    ///
-    /// Default: distances; jaccard with --threshold. For levenshtein, indel and lcs the index must store the
-    /// texts.
-    #[arg(long, value_name = "MEASURE", value_parser = measure_parser())]
+    #[arg(
+        long,
+        value_name = "MEASURE",
+        value_parser = measure_parser(),
+        help = VERIFY_HELP,
+        long_help = format!(
+            "{VERIFY_HELP}\n\nDefault: distances; jaccard with --threshold. For {} the index must store the texts.",
+            list_sequence_measures()
+        )
+    )]
     pub(crate) verify: Option<SimilarityMeasure>,
 
-    /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
-    ///
-    /// Default: characters.
-    #[arg(long, value_name = "UNIT", value_parser = unit_parser())]
+    #[arg(
+        long,
+        value_name = "UNIT",
+        value_parser = unit_parser(),
+        help = unit_help("Unit of edits and lengths"),
+        long_help = unit_long_help("Unit of edits and lengths")
+    )]
     pub(crate) unit: Option<EditUnit>,
 
     /// Minimum similarity of a match (≥), above 0 and at most 1

@@ -14,10 +14,20 @@ type Phrase = (&'static str, &'static str);
 /// The phrases. The pages of `console/` read the same file.
 const PHRASES: &str = include_str!("phrases.json");
 
+/// The phrases of the descriptors of measures, methods and routes that no page shows.
+const DESCRIPTOR_PHRASES: &str = include_str!("descriptor_phrases.json");
+
 /// Returns the phrases, which are read once.
 fn phrases() -> &'static [Phrase] {
     static READ: OnceLock<Vec<Phrase>> = OnceLock::new();
-    READ.get_or_init(|| serde_json::from_str(PHRASES).expect("the file is a list of pairs"))
+    READ.get_or_init(|| {
+        let read = |file: &'static str| -> Vec<Phrase> {
+            serde_json::from_str(file).expect("the file is a list of pairs")
+        };
+        let mut phrases = read(PHRASES);
+        phrases.extend(read(DESCRIPTOR_PHRASES));
+        phrases
+    })
 }
 
 /// Returns a phrase of the engine in the language of this process.
@@ -99,6 +109,9 @@ fn match_parts<'a>(phrase: &'a str, pattern: &str) -> Option<Vec<&'a str>> {
 
 #[cfg(test)]
 mod tests {
+    use lookalike::plan::{MatchMethod, SimilarityMeasure};
+    use lookalike::similarity::Route;
+
     use super::*;
 
     #[test]
@@ -125,6 +138,38 @@ mod tests {
             ("something new", None),
         ] {
             assert_eq!(to_chinese(english).as_deref(), chinese, "{english}");
+        }
+    }
+
+    /// A measure is reported in both languages: by its formula in plans, and by its noun for recorded values.
+    #[test]
+    fn measures_have_chinese_phrases() {
+        for measure in SimilarityMeasure::ALL {
+            let described = measure.descriptor();
+            for phrase in [described.formula, described.noun] {
+                assert!(to_chinese(phrase).is_some(), "{phrase}");
+            }
+        }
+    }
+
+    #[test]
+    fn methods_have_chinese_phrases() {
+        for route in Route::ALL {
+            let phrase = route.description();
+            assert!(to_chinese(phrase).is_some(), "{phrase}");
+        }
+        for key in MatchMethod::ALL
+            .into_iter()
+            .filter_map(MatchMethod::equal_key)
+        {
+            let sentences = [
+                format!("their {} are the same", key.noun),
+                format!("their {} differ", key.noun),
+                key.equality.to_owned(),
+            ];
+            for sentence in sentences {
+                assert!(to_chinese(&sentence).is_some(), "{sentence}");
+            }
         }
     }
 

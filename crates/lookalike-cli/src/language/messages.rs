@@ -138,12 +138,6 @@ messages! {
     removed() "removed" "删除";
     share_of(number: &str, share: impl Display) "{number} ({share} %)" "{number}（{share} %）";
     by_equal_text() "equal after normalisation" "归一化后相同";
-    by_join() "short, joined exactly" "短文本，精确连接";
-    by_minhash() "found by MinHash" "由 MinHash 找到";
-    by_simhash() "found by SimHash" "由 SimHash 找到";
-    by_sentences() "of the same longest sentences" "最长的句子相同";
-    by_bottomk() "found by bottom-k" "由 bottom-k 找到";
-    by_decision() "decided as the same by a person" "由人判定为相同";
     decisions() "decisions" "人工判定";
     decisions_made(same: &str, different: &str) "{same} the same, {different} different" "相同 {same} 对，不同 {different} 对";
     decisions_without_pair() "met no pair of documents" "没有对应的文档对";
@@ -398,16 +392,9 @@ messages! {
     record_differs()
         "the recorded similarity is not that of the present texts: they have changed since, or the run had other options (--recipe, --verify, --text, or those for reading)"
         "记录的相似度与当前文本不符：文本已改动，或当时用了其他选项（--recipe、--verify、--text 或读取选项）";
-    by_containment() "containment" "包含度";
-    by_cosine() "cosine" "余弦";
-    by_levenshtein() "Levenshtein similarity" "Levenshtein 相似度";
-    by_indel() "Indel similarity" "Indel 相似度";
-    by_substring() "share of the longest common substring" "最长公共子串的比例";
     by_equal_slots() "share of equal MinHash slots" "相等的 MinHash 槽的比例";
     by_equal_bits() "share of equal SimHash bits" "相等的 SimHash 位的比例";
     by_smallest_hashes() "estimate from the smallest hashes" "由最小哈希估计";
-    by_same_sentences() "same longest sentences" "最长的句子相同";
-    by_jaccard() "Jaccard index" "Jaccard 系数";
     texts_equal() "the texts are equal after normalisation" "两篇文本在归一化后相同";
     texts_differ_short()
         "the texts differ, and one of them is too short for a feature" "两篇文本不同，其中一篇不足一个特征";
@@ -445,25 +432,17 @@ messages! {
         "指纹的 {bits} 位分为 {blocks} 块，至少一块相同，海明距离不限";
     fingerprints_within(distance: impl Display, bits: impl Display)
         "fingerprints that differ in at most {distance} of {bits} bits" "指纹的 {bits} 位中至多 {distance} 位不同";
+    documents_with_equal_key(equality: &str) "documents with the {equality}" "{equality}的文档";
     same_longest_sentence() "documents with the same longest sentence" "最长的一句相同的文档";
     same_longest_sentences(count: impl Display)
         "documents with the same {count} longest sentences" "最长的 {count} 句相同的文档";
     share_smallest_hashes(keys: impl Display, hashes: impl Display, shared: impl Display)
         "documents that share one of their {keys} smallest hashes; of {hashes} stored, pairs that share fewer than {shared} of the smallest of both are skipped"
         "最小的 {keys} 个哈希中至少一个相同的文档；各存 {hashes} 个，两篇合起来最小的之中相同不足 {shared} 个的文档对略过";
-    jaccard_of_features() "Jaccard index of the sets of features" "特征集合的 Jaccard 系数";
-    share_of_smaller()
-        "shared features / features of the smaller document" "共有的特征 / 较小一篇的特征";
-    cosine_of_features() "cosine of the weighted features" "加权特征的余弦";
-    levenshtein_formula() "1 - edits / length of the longer text" "1 - 编辑次数 / 较长一篇的长度";
-    indel_formula()
-        "1 - (insertions + deletions) / length of both texts" "1 - (插入 + 删除) / 两篇的总长度";
-    substring_formula()
-        "2 x longest common substring / length of both texts" "2 × 最长公共子串 / 两篇的总长度";
     in_characters() ", in characters," "（以字符计）";
     in_words() ", in words," "（以词计）";
     distance_unverified() "the distance alone, without verification" "只看海明距离，不校验";
-    sentences_unverified() "the same longest sentences, without verification" "最长的句子相同，不校验";
+    equal_key_unverified(equality: &str) "the {equality}, without verification" "{equality}，不校验";
     share_of_equal_slots() "share of equal slots" "相等的槽的比例";
     estimate_unverified(estimate: &str, threshold: impl Display)
         "{estimate} >= {threshold}, without verification" "{estimate} >= {threshold}，不校验";

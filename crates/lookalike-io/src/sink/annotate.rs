@@ -53,11 +53,7 @@ impl<'a> RowAnnotator<'a> {
                 }
                 (kept, &b"}"[..])
             }
-            InputFormat::Parquet
-            | InputFormat::Arrow
-            | InputFormat::Text
-            | InputFormat::TextFile
-            | InputFormat::Memory => {
+            _ => {
                 // `check_kept` refuses these, and columns have writers of their own.
                 return Err(Error::usage_error(format!(
                     "no fields can be added to the rows of {}",

@@ -59,10 +59,7 @@ impl ColumnTarget {
             InputFormat::Parquet => Some(Self::Parquet),
             InputFormat::Arrow if is_stream(output) => Some(Self::ArrowStream),
             InputFormat::Arrow => Some(Self::ArrowFile),
-            InputFormat::Csv { .. }
-            | InputFormat::Text
-            | InputFormat::TextFile
-            | InputFormat::Memory => None,
+            _ => None,
         }
     }
 
@@ -152,18 +149,7 @@ fn is_same(format: InputFormat, promised: Option<InputFormat>) -> bool {
 }
 
 fn describe_format(format: InputFormat) -> &'static str {
-    match format {
-        InputFormat::Jsonl => "JSONL",
-        InputFormat::Json => "a JSON list",
-        InputFormat::Csv {
-            delimiter: b'\t', ..
-        } => "TSV",
-        InputFormat::Csv { .. } => "CSV",
-        InputFormat::Parquet => "Parquet",
-        InputFormat::Arrow => "Arrow",
-        InputFormat::Text | InputFormat::TextFile => "plain text",
-        InputFormat::Memory => "a table in memory",
-    }
+    format.descriptor().name
 }
 
 /// Refuses, before any row is read, inputs with a column that the target has no type for.

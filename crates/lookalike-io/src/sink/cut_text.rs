@@ -119,8 +119,8 @@ impl<'a> TextCutter<'a> {
                 );
                 (row, place.value, quoted)
             }
-            InputFormat::Text | InputFormat::TextFile => return left_out.cut_text(row),
-            InputFormat::Parquet | InputFormat::Arrow | InputFormat::Memory => {
+            format if format.is_plain_text() => return left_out.cut_text(row),
+            _ => {
                 return Err("its text cannot be cut".to_owned());
             }
         };

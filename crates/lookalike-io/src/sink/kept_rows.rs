@@ -119,8 +119,7 @@ fn check_files(files: &[InputFile], output: &OutputTarget, annotates: bool) -> R
             output
         )));
     }
-    let plain = matches!(format, InputFormat::Text | InputFormat::TextFile);
-    if plain && annotates {
+    if format.is_plain_text() && annotates {
         return Err(Error::usage_error(format!(
             "{} is plain text, to which no fields can be added",
             first.display_name()

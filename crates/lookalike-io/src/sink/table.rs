@@ -320,19 +320,17 @@ impl TableRows {
             kind,
         };
         let encoded = match format {
-            Some(InputFormat::Parquet | InputFormat::Arrow | InputFormat::Memory) => {
+            Some(format) if format.has_columns() || format == InputFormat::Memory => {
                 EncodedTableRows::Columns(ColumnBuilders::new(columns))
             }
             Some(InputFormat::Jsonl) => lines(LineKind::Json),
             Some(InputFormat::Csv { delimiter, quoting }) => {
                 lines(LineKind::Delimited { delimiter, quoting })
             }
-            None | Some(InputFormat::Json | InputFormat::Text | InputFormat::TextFile) => {
-                lines(LineKind::Delimited {
-                    delimiter: b'\t',
-                    quoting: false,
-                })
-            }
+            _ => lines(LineKind::Delimited {
+                delimiter: b'\t',
+                quoting: false,
+            }),
         };
         Self {
             names: columns

@@ -342,10 +342,7 @@ impl ParquetPortion {
 
 /// Returns the error for an input with columns that is not what its format says.
 pub(crate) fn unreadable(name: &str, format: InputFormat, reason: &str) -> Error {
-    let format = match format {
-        InputFormat::Arrow => "Arrow",
-        _ => "Parquet",
-    };
+    let format = format.descriptor().name;
     Error::input_error(format!("cannot read {name} as {format}: {reason}"))
 }
 

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use encoding_rs::Encoding;
 
+use super::InputFormat;
+
 /// Extensions of unsupported files, with a phrase that says what such a file is and what to do with it.
 const FOREIGN: [(&[&str], &str); 9] = [
     (
@@ -59,9 +61,13 @@ const SIGNATURES: [(&[u8], &str); 5] = [
 ];
 
 /// Returns the extensions of supported files, for messages.
-pub(super) fn known_extensions() -> &'static str {
-    ".jsonl, .ndjson, .json, .csv, .tsv, .parquet, .arrow, .feather and .txt, the text formats also with .gz, .zst, \
-     .xz or .bz2 after them"
+pub(super) fn known_extensions() -> String {
+    let mut extensions: Vec<_> = InputFormat::listed_extensions().collect();
+    let last = extensions.pop().unwrap_or_default();
+    format!(
+        "{} and {last}, the text formats also with .gz, .zst, .xz or .bz2 after them",
+        extensions.join(", ")
+    )
 }
 
 /// Describes a file of an unsupported format by its extension.

@@ -330,15 +330,7 @@ pub fn format_by_extension(path: &Path) -> Option<InputFormat> {
         return format_by_extension(Path::new(path.file_stem()?))
             .filter(|format| !format.has_columns());
     }
-    match extension.as_str() {
-        "jsonl" | "ndjson" | "json" => Some(InputFormat::Jsonl),
-        "csv" => Some(InputFormat::CSV),
-        "tsv" | "tab" => Some(InputFormat::TSV),
-        "parquet" | "pq" => Some(InputFormat::Parquet),
-        "arrow" | "feather" | "ipc" | "arrows" => Some(InputFormat::Arrow),
-        "txt" | "text" => Some(InputFormat::Text),
-        _ => None,
-    }
+    InputFormat::from_extension(&extension)
 }
 
 /// Returns `true` if the name ends in `.json`, after the extension of the compression is removed.

@@ -139,7 +139,7 @@ impl InputFile {
         }
         let is_extracted = found.document.as_ref().is_some_and(is_extracted_kind);
         let storage = match (found.format, in_place && !is_extracted) {
-            (InputFormat::Parquet | InputFormat::Arrow, _) => InputStorage::Records,
+            (format, _) if format.has_columns() => InputStorage::Records,
             (InputFormat::Json, _) => InputStorage::Stream,
             (_, true) => InputStorage::InPlace,
             (_, false) => InputStorage::Stream,
@@ -307,14 +307,7 @@ impl InputFile {
                 delimiter,
                 quoting: true,
             } => RowEnds::OutsideQuotes(delimiter),
-            InputFormat::Csv { quoting: false, .. }
-            | InputFormat::Jsonl
-            | InputFormat::Json
-            | InputFormat::Text
-            | InputFormat::TextFile
-            | InputFormat::Parquet
-            | InputFormat::Arrow
-            | InputFormat::Memory => RowEnds::LineFeed,
+            _ => RowEnds::LineFeed,
         }
     }
 
@@ -328,15 +321,10 @@ impl InputFile {
     /// Opens a stream of the decompressed bytes; elements of a JSON list become lines.
     pub(super) fn open_stream(&self) -> Result<ByteStream> {
         let stream = self.plain_stream()?;
-        Ok(match self.format {
-            InputFormat::Json => stream.into_list_rows(),
-            InputFormat::Jsonl
-            | InputFormat::Csv { .. }
-            | InputFormat::Text
-            | InputFormat::TextFile
-            | InputFormat::Parquet
-            | InputFormat::Arrow
-            | InputFormat::Memory => stream,
+        Ok(if self.format == InputFormat::Json {
+            stream.into_list_rows()
+        } else {
+            stream
         })
     }
 

@@ -95,11 +95,7 @@ impl InputSet {
     /// feature `object-store`.
     pub fn open_paths(paths: &[PathBuf], options: &ReadOptions) -> Result<Self> {
         check_encoding(options.encoding)?;
-        if options.document_per_file
-            && !matches!(
-                options.format,
-                None | Some(InputFormat::Text | InputFormat::TextFile)
-            )
+        if options.document_per_file && options.format.is_some_and(|format| !format.is_plain_text())
         {
             return Err(Error::usage_error(
                 "only plain text can be a file per document",
@@ -590,12 +586,7 @@ fn assign_bases(files: &[InputFile]) -> Result<Vec<u64>> {
 
 /// Refuses inputs of plain text if an id, features or a further field is wanted. Their text is the row itself.
 fn check_fields(files: &[InputFile], fields: &WantedFields) -> Result<()> {
-    let plain = |file: &&InputFile| {
-        matches!(
-            file.input_format(),
-            InputFormat::Text | InputFormat::TextFile
-        )
-    };
+    let plain = |file: &&InputFile| file.input_format().is_plain_text();
     let Some(file) = files.iter().find(plain) else {
         return Ok(());
     };

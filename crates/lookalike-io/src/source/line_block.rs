@@ -106,12 +106,8 @@ impl InputSet {
                 let id = (self.options.fields.id == IdField::Default).then(|| file.display_name());
                 return Ok(ParsedRow::from_plain_text(id, row, values));
             }
-            // Parquet, Arrow and tables in memory are no lines; they are parsed by columns.
-            (InputFormat::Csv { .. }, None)
-            | (
-                InputFormat::Text | InputFormat::Parquet | InputFormat::Arrow | InputFormat::Memory,
-                _,
-            ) => {
+            // Lines of plain text. Rows of columns and of memory are no lines, so they do not come here.
+            _ => {
                 return Ok(ParsedRow::from_plain_text(None, row, values));
             }
         }

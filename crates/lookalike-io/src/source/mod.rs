@@ -65,6 +65,7 @@ mod expand;
 mod features;
 mod field_census;
 mod file;
+mod format;
 mod frame;
 mod inputs;
 mod json;
@@ -99,6 +100,7 @@ pub(crate) use expand::is_named_json;
 pub use expand::{CompressionKind, compression_by_extension, format_by_extension};
 pub use features::RowFeatures;
 pub use file::InputFile;
+pub use format::{FormatDescriptor, FormatOption, InputFormat};
 pub use inputs::InputSet;
 pub(crate) use json::FieldProbe;
 pub(crate) use line_reader::trim_line_end;
@@ -115,32 +117,6 @@ pub const BLOCK_BYTES: usize = 1 << 20;
 
 /// Default of [`ReadOptions::max_row_bytes`]: 1 GiB.
 pub const MAX_ROW_BYTES: u32 = 1 << 30;
-
-/// The format of an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum InputFormat {
-    /// One JSON object per line.
-    Jsonl,
-    /// One JSON list of objects.
-    Json,
-    /// Delimited fields under a header.
-    Csv {
-        /// The byte between two fields; an ASCII character.
-        delimiter: u8,
-        /// `true` if fields may be quoted as in RFC 4180; otherwise a quote is literal.
-        quoting: bool,
-    },
-    /// Apache Parquet.
-    Parquet,
-    /// Apache Arrow: a file (Feather of version 2) or a stream, which their first bytes tell apart.
-    Arrow,
-    /// Plain text, one document per line.
-    Text,
-    /// One document per file: plain text, or one of [`DocumentKind`](crate::documents::DocumentKind).
-    TextFile,
-    /// Rows in memory; no file has this format.
-    Memory,
-}
 
 /// The origin of rows.
 #[derive(Debug, Clone)]
@@ -196,29 +172,6 @@ impl From<Vec<PathBuf>> for RowSource {
     fn from(paths: Vec<PathBuf>) -> Self {
         Self::Paths(paths)
     }
-}
-
-impl InputFormat {
-    /// Returns `true` if rows are stored column by column.
-    pub fn has_columns(self) -> bool {
-        matches!(self, Self::Parquet | Self::Arrow)
-    }
-
-    /// Returns `true` if rows are JSON objects.
-    pub(crate) fn is_json(self) -> bool {
-        matches!(self, Self::Jsonl | Self::Json)
-    }
-
-    /// Comma-separated values with quoting.
-    pub const CSV: Self = Self::Csv {
-        delimiter: b',',
-        quoting: true,
-    };
-    /// Tab-separated values without quoting.
-    pub const TSV: Self = Self::Csv {
-        delimiter: b'\t',
-        quoting: false,
-    };
 }
 
 /// The treatment of text that is not valid in its encoding.

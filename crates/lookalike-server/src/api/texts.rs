@@ -447,9 +447,7 @@ fn sketch_kind(fields: &mut JsonFields, recipe: &Recipe) -> Result<SketchKind, A
         MatchMethod::MinHash => SketchKind::MinHash,
         MatchMethod::BottomK => SketchKind::BottomK,
         MatchMethod::Sentences => SketchKind::Sentences(sentences.map_or(SENTENCES, |it| it.get())),
-        MatchMethod::Auto | MatchMethod::SimHash | MatchMethod::Join | MatchMethod::Exact => {
-            SketchKind::SimHash(digits.unwrap_or_default())
-        }
+        _ => SketchKind::SimHash(digits.unwrap_or_default()),
     })
 }
 

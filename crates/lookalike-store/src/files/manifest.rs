@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use lookalike::Threshold;
 use lookalike::plan::{self, CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::file_names::{INCOMPLETE, MANIFEST_FILE, RECIPE_FILE};
 use super::window_history::{WindowChange, WindowHistory, WrittenChange, WrittenWindow};
@@ -27,11 +28,11 @@ use crate::settings::{CollectionContent, CollectionSettings, OnConflict};
 #[serde(deny_unknown_fields)]
 struct ManifestSettings {
     recipe: String,
-    #[serde(with = "MethodName")]
+    #[serde(with = "method_name")]
     method: MatchMethod,
     threshold: f64,
     distance: u32,
-    #[serde(with = "MeasureName")]
+    #[serde(with = "measure_name")]
     measure: SimilarityMeasure,
     #[serde(with = "UnitName")]
     unit: EditUnit,
@@ -52,32 +53,6 @@ struct ManifestChanges {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "MatchMethod", rename_all = "lowercase")]
-enum MethodName {
-    Auto,
-    MinHash,
-    SimHash,
-    Exact,
-    Join,
-    Sentences,
-    BottomK,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SimilarityMeasure", rename_all = "lowercase")]
-enum MeasureName {
-    Jaccard,
-    Containment,
-    Cosine,
-    Levenshtein,
-    Indel,
-    #[serde(rename = "lcs")]
-    Substring,
-    #[serde(rename = "none")]
-    Sketch,
-}
-
-#[derive(Serialize, Deserialize)]
 #[serde(remote = "EditUnit", rename_all = "lowercase")]
 enum UnitName {
     Characters,
@@ -89,6 +64,67 @@ enum UnitName {
 enum CandidatesName {
     Distance,
     Blocks,
+}
+
+/// The method, as its name.
+mod method_name {
+    use super::{Deserializer, MatchMethod, Serializer, deserialize_choice};
+
+    pub(super) fn serialize<S: Serializer>(
+        method: &MatchMethod,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(method.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<MatchMethod, D::Error> {
+        deserialize_choice(deserializer, &MatchMethod::ALL, MatchMethod::name)
+    }
+}
+
+/// The measure, as its name.
+mod measure_name {
+    use super::{Deserializer, Serializer, SimilarityMeasure, deserialize_choice};
+
+    pub(super) fn serialize<S: Serializer>(
+        measure: &SimilarityMeasure,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(measure.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<SimilarityMeasure, D::Error> {
+        deserialize_choice(
+            deserializer,
+            &SimilarityMeasure::ALL,
+            SimilarityMeasure::name,
+        )
+    }
+}
+
+/// Reads a name, and returns the choice that has it.
+fn deserialize_choice<'de, D: Deserializer<'de>, T: Copy>(
+    deserializer: D,
+    choices: &[T],
+    name_of: fn(T) -> &'static str,
+) -> std::result::Result<T, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let chosen = choices
+        .iter()
+        .copied()
+        .find(|&choice| name_of(choice) == name);
+    chosen.ok_or_else(|| {
+        let names: Vec<_> = choices
+            .iter()
+            .map(|&choice| format!("`{}`", name_of(choice)))
+            .collect();
+        let names = names.join(", ");
+        D::Error::custom(format!("unknown variant `{name}`, expected one of {names}"))
+    })
 }
 
 const MAGIC: &str = "lookalike-collection";

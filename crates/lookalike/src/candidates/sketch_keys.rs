@@ -17,8 +17,8 @@ pub(crate) enum SketchKeys {
     Bands(BandPlan),
     /// A key for each block of bits of the fingerprint.
     Blocks(BlockPlan),
-    /// The signature of the longest sentences.
-    Sentences,
+    /// The key that candidates have in common.
+    EqualKey,
     /// A key for each of this many smallest hashes.
     Smallest(usize),
 }
@@ -71,8 +71,8 @@ impl SketchKeys {
                 count: distance.get() + 1,
                 bits: plan.fingerprint_bits(),
             })
-        } else if plan.sentence_count().is_some() {
-            Self::Sentences
+        } else if plan.equal_key().is_some() {
+            Self::EqualKey
         } else if let Some(smallest) = plan.bottom_k_plan() {
             Self::Smallest(smallest.bucket_keys)
         } else {
@@ -86,7 +86,7 @@ impl SketchKeys {
             Self::Nothing => false,
             Self::Bands(_) => document.signature().is_some(),
             Self::Blocks(_) => document.fingerprint().is_some(),
-            Self::Sentences => document.sentence_signature().is_some(),
+            Self::EqualKey => document.equal_key().is_some(),
             Self::Smallest(_) => document.smallest_hashes().is_some(),
         }
     }
@@ -105,7 +105,7 @@ impl SketchKeys {
                 (bands.div_ceil(at_once), at_once)
             }
             Self::Blocks(blocks) => (blocks.count as usize, 1),
-            Self::Sentences => (1, 1),
+            Self::EqualKey => (1, 1),
             Self::Smallest(keys) => (
                 (documents * keys).div_ceil(most.max(documents).max(1)),
                 keys,
@@ -151,7 +151,7 @@ impl SketchKeys {
                     masks.for_each(|(block, mask)| visit(block_key(block, fingerprint & mask)));
                 }
             }
-            Self::Sentences => document.sentence_signature().into_iter().for_each(visit),
+            Self::EqualKey => document.equal_key().into_iter().for_each(visit),
             Self::Smallest(count) => {
                 let hashes = document.smallest_hashes().unwrap_or_default();
                 let keys = hashes.iter().take(count).map(|&hash| smallest_key(hash));

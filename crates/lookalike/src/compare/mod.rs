@@ -12,13 +12,12 @@ pub use steps::{AnalysisSteps, FeatureVote};
 
 use crate::arch::Cpu;
 use crate::dedup::{CopyPairs, MatchCorpus, TextReanalysis, find_pairs};
-use crate::error::{Error, Result};
-use crate::plan::{EditUnit, MatchPlan, MatchSettings, SimilarityMeasure};
+use crate::error::Result;
+use crate::plan::{EditUnit, MatchPlan, MatchSettings, MethodSketch, SimilarityMeasure};
 use crate::recipe::Recipe;
-use crate::similarity::Route;
 use crate::similarity::{
-    SequenceSymbol, WeightedFeature, containment_index, cosine_similarity, euclidean_distance,
-    indel_distance, jaccard_index, levenshtein_distance, longest_common_substring,
+    Route, SequenceSymbol, SymbolNoun, WeightedFeature, cosine_similarity, euclidean_distance,
+    format_count,
 };
 use crate::sketch::DocumentSketcher;
 use crate::sketch::{
@@ -192,9 +191,9 @@ impl AnalysisPair<'_, '_> {
 
     /// Returns the similarity of texts that do not match.
     fn short_of_a_match(&self, plan: &MatchPlan, figures: &[ComparisonFigure]) -> Option<f64> {
-        let by_name = plan.sentence_count().is_some()
+        let by_key = plan.equal_key().is_some()
             && plan.match_settings().measure == SimilarityMeasure::Sketch;
-        if by_name
+        if by_key
             || self
                 .0
                 .iter()
@@ -235,11 +234,14 @@ impl AnalysisPair<'_, '_> {
             [Some(a), Some(b)] => (a ^ b).count_ones(),
             _ => 0,
         };
+        if by_sketch
+            && let Some((route, _)) = matched
+            && let Some(key) = plan.equal_key().filter(|key| key.route == route)
+        {
+            return format!("their {} are the same", key.noun);
+        }
         match matched {
             Some((Route::Exact, _)) => return "they are equal after normalisation".into(),
-            Some((Route::Sentences, _)) if by_sketch => {
-                return "their longest sentences are the same".into();
-            }
             Some((Route::SimHash, _)) if by_sketch => {
                 return format!(
                     "the fingerprints differ in {}, at most the distance {}",
@@ -294,10 +296,10 @@ impl AnalysisPair<'_, '_> {
                 _ => {}
             }
         }
-        if plan.sentence_count().is_some()
-            && self.0[0].sentence_signature() != self.0[1].sentence_signature()
+        if let Some(key) = plan.equal_key()
+            && (key.key_of)(self.0[0]) != (key.key_of)(self.0[1])
         {
-            return "their longest sentences differ".into();
+            return format!("their {} differ", key.noun);
         }
         let needed = plan.candidate_threshold().get();
         let shared = figures.iter().find(|figure| figure.name == "Jaccard");
@@ -332,11 +334,6 @@ fn format_bits(count: u32) -> String {
     format_count(count as usize, "bit", "bits")
 }
 
-/// Returns a number with its noun.
-fn format_count(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
-
 /// Returns the figure that a plan compares with its threshold, for a pair of this route. Returns `None`
 /// if only equal texts match.
 fn deciding_figure<'f>(
@@ -344,24 +341,19 @@ fn deciding_figure<'f>(
     figures: &'f [ComparisonFigure],
     route: Route,
 ) -> Option<&'f ComparisonFigure> {
-    use crate::plan::MatchMethod;
     let settings = plan.match_settings();
-    let by_words = settings.unit == EditUnit::Words;
-    let name = match (settings.method, settings.measure) {
-        (MatchMethod::Exact, _) => return None,
-        (_, SimilarityMeasure::Containment) => "containment",
-        (_, SimilarityMeasure::Cosine) => "cosine of weights",
-        (_, SimilarityMeasure::Levenshtein) if by_words => "Levenshtein by words",
-        (_, SimilarityMeasure::Levenshtein) => "Levenshtein",
-        (_, SimilarityMeasure::Indel) if by_words => "Indel by words",
-        (_, SimilarityMeasure::Indel) => "Indel",
-        (_, SimilarityMeasure::Substring) if by_words => "longest common substring by words",
-        (_, SimilarityMeasure::Substring) => "longest common substring",
-        (MatchMethod::SimHash, SimilarityMeasure::Sketch) => "SimHash bits",
-        (MatchMethod::MinHash, SimilarityMeasure::Sketch) => "MinHash",
-        (MatchMethod::Auto, SimilarityMeasure::Sketch) if route == Route::MinHash => "MinHash",
-        (MatchMethod::BottomK, SimilarityMeasure::Sketch) => "bottom-k",
-        (_, SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch) => "Jaccard",
+    if settings.method.finds_equal_texts_alone() {
+        return None;
+    }
+    let [of_characters, of_words] = settings.measure.descriptor().figure_names;
+    let by_sketch = settings.measure == SimilarityMeasure::Sketch
+        && (plan.join_plan().is_none() || route == Route::MinHash);
+    let name = match settings.method.descriptor().sketch {
+        MethodSketch::Fingerprint if by_sketch => "SimHash bits",
+        MethodSketch::Signature if by_sketch => "MinHash",
+        MethodSketch::Smallest if by_sketch => "bottom-k",
+        _ if settings.unit == EditUnit::Words => of_words,
+        _ => of_characters,
     };
     figures.iter().find(|figure| figure.name == name)
 }
@@ -375,18 +367,18 @@ fn compute_figures(
     let mut all = set_figures(analyses);
     all.extend(of_weights(analyses, steps));
     all.extend(of_sketches(recipe, steps));
-    let texts = analyses.map(TextAnalysis::characters);
-    let most = most_edits(texts.map(<[_]>::len));
-    of_sequences(
-        NAMES_BY_CHARACTERS,
-        ["character", "characters"],
-        texts,
-        most,
-        &mut all,
-    );
-    let texts = analyses.map(TextAnalysis::token_values);
-    let most = most_edits(texts.map(<[_]>::len));
-    of_sequences(NAMES_BY_WORDS, ["word", "words"], texts, most, &mut all);
+    let [a, b] = analyses.map(TextAnalysis::characters);
+    let character = SymbolNoun {
+        singular: "character",
+        plural: "characters",
+    };
+    add_sequence_figures(EditUnit::Characters, character, a, b, &mut all);
+    let [a, b] = analyses.map(TextAnalysis::token_values);
+    let word = SymbolNoun {
+        singular: "word",
+        plural: "words",
+    };
+    add_sequence_figures(EditUnit::Words, word, a, b, &mut all);
     all
 }
 
@@ -415,19 +407,27 @@ fn set_figures(analyses: [&TextAnalysis<'_>; 2]) -> Vec<ComparisonFigure> {
         analysis.append_features(&mut features);
         features
     });
+    let measures =
+        verified_measures().filter_map(|measure| Some((measure, measure.set_measure()?)));
     if a.is_empty() && b.is_empty() {
-        return ["Jaccard", "containment"].map(of_nothing).into();
+        let names = measures.map(|(measure, _)| of_nothing(measure.descriptor().figure_names[0]));
+        return names.collect();
     }
     let shared = crate::similarity::intersection(&a, &b);
-    let of = format!("features: {} and {}, {shared} shared", a.len(), b.len());
-    vec![
-        similarity("Jaccard", jaccard_index(&a, &b), of),
+    let figures = measures.map(|(measure, of_sets)| {
         similarity(
-            "containment",
-            containment_index(&a, &b),
-            format!("{shared} of the {} of the smaller", a.len().min(b.len())),
-        ),
-    ]
+            measure.descriptor().figure_names[0],
+            of_sets.similarity_of_sizes(shared, a.len(), b.len()),
+            of_sets.describe_sizes(shared, a.len(), b.len()),
+        )
+    });
+    figures.collect()
+}
+
+/// Returns all measures by which pairs are verified.
+fn verified_measures() -> impl Iterator<Item = SimilarityMeasure> {
+    let all = SimilarityMeasure::ALL.into_iter();
+    all.filter(|&measure| measure != SimilarityMeasure::Sketch)
 }
 
 fn of_weights(
@@ -440,36 +440,40 @@ fn of_weights(
         analysis.weighted_features(&mut weighted);
         weighted
     });
+    let measures =
+        verified_measures().filter_map(|measure| Some((measure, measure.weight_measure()?)));
     if a.is_empty() && b.is_empty() {
         let distance = ComparisonFigure {
             kind: FigureKind::Distance,
             ..of_nothing("Euclidean distance")
         };
-        let [counts, weights] = ["cosine of counts", "cosine of weights"].map(of_nothing);
-        return vec![counts, weights, distance];
+        let mut figures = vec![of_nothing("cosine of counts")];
+        figures
+            .extend(measures.map(|(measure, _)| of_nothing(measure.descriptor().figure_names[0])));
+        figures.push(distance);
+        return figures;
     }
     let weighed = analyses
         .iter()
         .any(|analysis| analysis.iter_weighted().is_some());
     let unit = if weighed { WEIGHT_STEPS as f64 } else { 1.0 };
-    vec![
-        similarity(
-            "cosine of counts",
-            cosine_similarity(&counts_a, &counts_b),
-            "of how often features occur".into(),
-        ),
-        similarity(
-            "cosine of weights",
-            cosine_similarity(&a, &b),
-            "of the weights of the recipe".into(),
-        ),
-        ComparisonFigure {
-            name: "Euclidean distance",
-            kind: FigureKind::Distance,
-            value: Some(euclidean_distance(&a, &b) / unit),
-            detail: "of the weights of the recipe".into(),
-        },
-    ]
+    let detail = "of the weights of the recipe";
+    let mut figures = vec![similarity(
+        "cosine of counts",
+        cosine_similarity(&counts_a, &counts_b),
+        "of how often features occur".into(),
+    )];
+    figures.extend(measures.map(|(measure, of_weights)| {
+        let name = measure.descriptor().figure_names[0];
+        similarity(name, of_weights(&a, &b), detail.into())
+    }));
+    figures.push(ComparisonFigure {
+        name: "Euclidean distance",
+        kind: FigureKind::Distance,
+        value: Some(euclidean_distance(&a, &b) / unit),
+        detail: detail.into(),
+    });
+    figures
 }
 
 /// Returns how often each feature occurs, ascending by feature.
@@ -550,72 +554,32 @@ fn of_sketches(recipe: &Recipe, steps: &[AnalysisSteps; 2]) -> Vec<ComparisonFig
 /// work.
 const CELLS: usize = 100_000_000_000;
 
-const NAMES_BY_CHARACTERS: [&str; 3] = ["Levenshtein", "Indel", "longest common substring"];
-const NAMES_BY_WORDS: [&str; 3] = [
-    "Levenshtein by words",
-    "Indel by words",
-    "longest common substring by words",
-];
-
-/// Returns the largest number of edits that can be counted in some seconds, for texts of these lengths.
-fn most_edits([a, b]: [usize; 2]) -> usize {
-    CELLS / a.max(b).max(1)
-}
-
-fn of_sequences<S: SequenceSymbol>(
-    names: [&'static str; 3],
-    [unit, units]: [&str; 2],
-    [a, b]: [&[S]; 2],
-    most: usize,
+/// Adds the figures of the measures of sequences, for two texts by characters or by words.
+fn add_sequence_figures<S: SequenceSymbol>(
+    unit: EditUnit,
+    symbol: SymbolNoun,
+    a: &[S],
+    b: &[S],
     all: &mut Vec<ComparisonFigure>,
 ) {
-    let (longer, both) = (a.len().max(b.len()), a.len() + b.len());
-    if both == 0 {
-        all.extend(names.map(|name| ComparisonFigure {
-            detail: format!("neither text has any {units}"),
-            ..of_nothing(name)
-        }));
-        return;
-    }
-    let in_longer = format_count(longer, unit, units);
-    let in_both = format_count(both, unit, units);
-    let edits = |found: Result<Option<usize>>| {
-        found?.ok_or_else(|| {
-            Error::text_error(format!(
-                "not computed: the texts have {} and {} {units} and differ in more than {most} \
-                 edits",
-                a.len(),
-                b.len()
-            ))
-        })
-    };
-    let measured = [
-        edits(levenshtein_distance(a, b, longer.min(most))).map(|edits| {
-            let detail = format!(
-                "{}, {in_longer} in the longer",
-                format_count(edits, "edit", "edits")
-            );
-            (longer.saturating_sub(edits), longer, detail)
-        }),
-        edits(indel_distance(a, b, both.min(most))).map(|edits| {
-            let detail = format!(
-                "{}, {in_both} in both",
-                format_count(edits, "insertion or deletion", "insertions and deletions")
-            );
-            (both.saturating_sub(edits), both, detail)
-        }),
-        longest_common_substring(a, b).map(|length| {
-            let detail = format!(
-                "{} in a row, {both} in both",
-                format_count(length, unit, units)
-            );
-            (2 * length, both, detail)
-        }),
-    ];
-    for (name, measured) in names.into_iter().zip(measured) {
-        let (value, detail) = match measured {
-            Ok((part, whole, detail)) => (Some(Similarity::from_ratio(part, whole).get()), detail),
-            Err(error) => (None, error.to_string()),
+    // The largest number of edits that can be counted in some seconds.
+    let most_edits = CELLS / a.len().max(b.len()).max(1);
+    for measure in SimilarityMeasure::ALL {
+        let Some(of_sequences) = measure.sequence_measure() else {
+            continue;
+        };
+        let [of_characters, of_words] = measure.descriptor().figure_names;
+        let name = match unit {
+            EditUnit::Characters => of_characters,
+            EditUnit::Words => of_words,
+        };
+        let (value, detail) = if a.is_empty() && b.is_empty() {
+            (None, format!("neither text has any {}", symbol.plural))
+        } else {
+            match of_sequences.describe_similarity(a, b, most_edits, symbol) {
+                Ok((similarity, detail)) => (Some(similarity.get()), detail),
+                Err(error) => (None, error.to_string()),
+            }
         };
         all.push(ComparisonFigure {
             name,

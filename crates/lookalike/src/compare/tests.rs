@@ -1,5 +1,6 @@
 use super::*;
 use crate::plan::MatchMethod;
+use crate::similarity::SequenceMeasure;
 use crate::sketch::TieBreaker;
 use crate::types::Threshold;
 
@@ -286,24 +287,17 @@ fn too_few_shared_features_are_given_as_reason() {
 #[test]
 fn too_different_texts_are_reported() {
     let [a, b] = [1u32, 5].map(|from| (from..from + 6).collect::<Vec<_>>());
-    let levenshtein = |most| {
-        let mut figures = Vec::new();
-        of_sequences(
-            NAMES_BY_CHARACTERS,
-            ["character", "characters"],
-            [&a, &b],
-            most,
-            &mut figures,
-        );
-        (figures[0].value, figures[0].detail.clone())
+    let character = SymbolNoun {
+        singular: "character",
+        plural: "characters",
     };
-    assert_eq!(
-        levenshtein(6),
-        (Some(0.0), "6 edits, 6 characters in the longer".into())
-    );
-    let (value, detail) = levenshtein(5);
-    assert_eq!(value, None);
-    assert!(detail.contains("differ in more than 5 edits"), "{detail}");
+    let levenshtein =
+        |most| SequenceMeasure::Levenshtein.describe_similarity(&a, &b, most, character);
+    let (similarity, detail) = levenshtein(6).unwrap();
+    assert_eq!(similarity.get(), 0.0);
+    assert_eq!(detail, "6 edits, 6 characters in the longer");
+    let refused = levenshtein(5).unwrap_err().to_string();
+    assert!(refused.contains("differ in more than 5 edits"), "{refused}");
 }
 
 #[test]

@@ -168,7 +168,7 @@ impl EqualTextNodes {
     /// they match the same others. With sentences they may not, because punctuation decides where
     /// sentences end and equal texts may differ in it.
     pub(crate) fn by_matches(corpus: &MatchCorpus<'_>) -> Self {
-        if corpus.plan.sentence_count().is_some() {
+        if corpus.plan.equal_key().is_some() {
             Self::all_separate(corpus)
         } else {
             Self::new(corpus)

@@ -47,7 +47,7 @@ pub(crate) fn build_buckets(
         SketchKeys::Blocks(_) => {
             add_fingerprint_buckets(corpus, verifier, keys, &sketched, &mut builder)?;
         }
-        SketchKeys::Bands(_) | SketchKeys::Sentences | SketchKeys::Smallest(_) => {
+        SketchKeys::Bands(_) | SketchKeys::EqualKey | SketchKeys::Smallest(_) => {
             add_sketch_buckets(corpus, verifier, keys, &sketched, &mut builder)?;
         }
     }

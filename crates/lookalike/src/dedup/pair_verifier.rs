@@ -9,7 +9,7 @@ use crate::candidates::bitmap_filter::{DenseBuckets, FeaturesOf};
 use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
 use crate::candidates::{ContainmentFilter, PrefixHits};
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{EditUnit, SimilarityMeasure};
+use crate::plan::{ComparedInputs, EditUnit, SimilarityMeasure};
 use crate::similarity::{PairPredicate, Route, SketchRef, StepBudget};
 use crate::types::{DocId, Similarity};
 
@@ -160,20 +160,20 @@ impl<'a> PairVerifier<'a> {
         let document = self.corpus.document_at(rank);
         let plan = self.corpus.plan;
         let settings = plan.match_settings();
-        match settings.measure {
-            SimilarityMeasure::Sketch => {}
-            SimilarityMeasure::Jaccard | SimilarityMeasure::Containment => {
+        if settings.measure == SimilarityMeasure::Sketch {
+            return Ok(());
+        }
+        match settings.measure.descriptor().inputs {
+            ComparedInputs::Sets(_) => {
                 self.inputs.document_features(document)?;
             }
             _ if plan.has_candidate_threshold() => {
                 self.inputs.document_features(document)?;
             }
-            SimilarityMeasure::Cosine => {
+            ComparedInputs::Weights(_) => {
                 self.inputs.weighted_features(document)?;
             }
-            SimilarityMeasure::Levenshtein
-            | SimilarityMeasure::Indel
-            | SimilarityMeasure::Substring => match settings.unit {
+            ComparedInputs::Sequences(_) => match settings.unit {
                 EditUnit::Characters => drop(self.inputs.document_characters(document)?),
                 EditUnit::Words => drop(self.inputs.document_words(document)?),
             },

@@ -88,7 +88,7 @@ impl DocumentCollector {
     /// Returns the name of a document's text, or `None` for an empty text, which matches nothing.
     pub fn text_name(&mut self, document: &ShuffleDocument<'_>) -> Option<TextName> {
         let analysis = self.setup.analyze_text(document.text, &mut self.scratch);
-        self.sketches.reset_to_name(&analysis);
+        self.sketches.reset_to_name(&analysis, &self.setup.plan);
         self.setup
             .text_name(&self.sketches, DocId(0), document.part)
     }

@@ -84,8 +84,8 @@ impl KeyCollector {
         let SketchedDocument { sketches, at, .. } = *document;
         let (setup, keys) = (&self.setup, &mut self.buffer);
         keys.clear();
-        let by_sentences = setup.plan.sentence_count().is_some();
-        if by_sentences {
+        let has_equal_key = setup.plan.equal_key().is_some();
+        if has_equal_key {
             let text = equal_text_key(sketches.text_key(at));
             keys.push(mix_bits(text ^ TEXTS));
         }
@@ -94,7 +94,7 @@ impl KeyCollector {
             document: at,
         };
         SketchKeys::new(&setup.plan).visit_keys(sketch, |key| {
-            keys.push(if by_sentences { mix_bits(key) } else { key });
+            keys.push(if has_equal_key { mix_bits(key) } else { key });
         });
         if keys.is_empty() {
             return;

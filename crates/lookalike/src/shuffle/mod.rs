@@ -143,10 +143,10 @@ impl ShuffleSetup {
         if sketches.text_state(document) == TextState::Empty {
             return None;
         }
-        // With sentences the name includes their signature, because punctuation decides where sentences
-        // end and is not in the tokens.
-        let sentences = sketches.sentence_signature(document).unwrap_or(0);
-        let name = sketches.text_key(document) ^ u128::from(sentences);
+        // The name includes the key that candidates have in common. Equal texts can differ in the signature of
+        // their sentences, because punctuation decides where sentences end and is not in the tokens.
+        let equal_key = sketches.equal_key(document).unwrap_or(0);
+        let name = sketches.text_key(document) ^ u128::from(equal_key);
         let of_part = if self.bounds.within {
             mix_bits(part)
         } else {

@@ -30,7 +30,8 @@ use crate::arch::Cpu;
 use crate::byte_reader::ByteReader;
 use crate::candidates::{PrefixLengths, band_key, equal_text_key, feature_key};
 use crate::error::Result;
-use crate::plan::{EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, SHORT, SimilarityMeasure};
+use crate::plan::SimilarityMeasure;
+use crate::plan::{ComparedInputs, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, SHORT};
 use crate::recipe::Recipe;
 use crate::similarity::{StepBudget, WeightedFeature};
 use crate::sketch::MinHasher;
@@ -265,19 +266,15 @@ impl DocumentComparer {
         if plan.compares_features() && analysis.state == TextState::Fingerprintable {
             analysis.append_features(&mut into.features);
         }
-        match plan.match_settings().measure {
-            SimilarityMeasure::Cosine => {
+        match plan.match_settings().measure.descriptor().inputs {
+            ComparedInputs::Sets(_) => {}
+            ComparedInputs::Weights(_) => {
                 analysis.weighted_features(&mut into.weighted);
             }
-            SimilarityMeasure::Levenshtein
-            | SimilarityMeasure::Indel
-            | SimilarityMeasure::Substring => match plan.match_settings().unit {
+            ComparedInputs::Sequences(_) => match plan.match_settings().unit {
                 EditUnit::Characters => into.characters.extend_from_slice(analysis.characters()),
                 EditUnit::Words => into.words.extend_from_slice(analysis.token_values()),
             },
-            SimilarityMeasure::Jaccard
-            | SimilarityMeasure::Containment
-            | SimilarityMeasure::Sketch => {}
         }
     }
 
@@ -292,7 +289,8 @@ impl DocumentComparer {
         let view = RecordView::parse_record(record)?;
         into.features.clear();
         into.features.extend(view.iter_features());
-        if self.plan.match_settings().measure == SimilarityMeasure::Cosine {
+        let measure = self.plan.match_settings().measure;
+        if measure.weight_measure().is_some() {
             let features = view.iter_features();
             into.weighted.clear();
             match view.weights {

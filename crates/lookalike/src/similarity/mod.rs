@@ -23,6 +23,8 @@ mod edit;
 mod jaccard;
 mod overlap_bound;
 mod pair_predicate;
+mod sequence_measure;
+mod set_measure;
 mod substring;
 
 pub use budget::StepBudget;
@@ -33,6 +35,8 @@ pub use document_comparer::{
 };
 pub use edit::{MOST_STEPS, SequenceSymbol, indel_distance, levenshtein_distance};
 pub use jaccard::{containment_index, intersection, jaccard_index};
+pub use sequence_measure::SequenceMeasure;
+pub use set_measure::SetMeasure;
 pub use substring::{MOST_SYMBOLS, longest_common_substring};
 
 pub use pair_predicate::{DocumentMatch, Route};
@@ -41,164 +45,25 @@ pub(crate) use document_lists::{DocumentList, DocumentListCache};
 pub(crate) use edit::SequenceOutline;
 pub(crate) use overlap_bound::OverlapBound;
 pub(crate) use pair_predicate::{PairInputs, PairPredicate, SketchRef};
+pub(crate) use sequence_measure::{SymbolNoun, format_count};
+pub(crate) use set_measure::SetCheck;
 
-use crate::error::Result;
-use crate::plan::{MatchPlan, SimilarityMeasure};
-use crate::types::{Similarity, Threshold};
+use crate::plan::MatchPlan;
+use crate::types::Similarity;
 
-/// Symbols that are read in the time of one step.
-const SYMBOLS_READ_IN_A_STEP: u64 = 4;
-
-/// A measure of the similarity of two sequences.
-///
-/// ```
-/// use lookalike::Threshold;
-/// use lookalike::similarity::SequenceMeasure;
-///
-/// let [a, b] = ["渡船七点开", "渡船八点开了"].map(|text| text.chars().collect::<Vec<_>>());
-/// let similarity = SequenceMeasure::Levenshtein.similarity(&a, &b, Threshold::new(0.5)?)?;
-/// // Two edits in six characters.
-/// assert_eq!(similarity.map(|it| it.get()), Some(4.0 / 6.0));
-/// # Ok::<_, lookalike::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SequenceMeasure {
-    /// 1 − Levenshtein distance ÷ the length of the longer sequence.
-    Levenshtein,
-    /// 1 − Indel distance ÷ the sum of both lengths.
-    Indel,
-    /// 2 · length of the longest common substring ÷ the sum of both lengths.
-    Substring,
-}
-
-impl SequenceMeasure {
-    /// Returns the similarity of two sequences if it reaches a threshold; `None` also if both are empty.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if the sequences are so long and the threshold so low
-    /// that it takes more than [`MOST_STEPS`] steps.
-    pub fn similarity<S: SequenceSymbol>(
-        self,
-        a: &[S],
-        b: &[S],
-        threshold: Threshold,
-    ) -> Result<Option<Similarity>> {
-        self.similarity_within(a, b, threshold, &mut StepBudget::unlimited())
-    }
-
-    /// As [`similarity`](Self::similarity), but takes its steps from a budget.
-    ///
-    /// # Errors
-    /// Also [`ErrorKind::TooCostly`](crate::ErrorKind::TooCostly) if the budget runs out.
-    pub fn similarity_within<S: SequenceSymbol>(
-        self,
-        a: &[S],
-        b: &[S],
-        threshold: Threshold,
-        budget: &mut StepBudget,
-    ) -> Result<Option<Similarity>> {
-        let whole = self.normalizing_length(a.len(), b.len());
-        if whole == 0 {
-            return Ok(None);
-        }
-        // Trimming and counting read every symbol.
-        budget.take((a.len() + b.len()) as u64 / SYMBOLS_READ_IN_A_STEP)?;
-        let least = threshold.least_part(whole);
-        let part = match self {
-            Self::Levenshtein => {
-                let edits = edit::levenshtein_within(a, b, whole - least, budget)?;
-                edits.map(|edits| whole - edits)
-            }
-            Self::Indel => {
-                let edits = edit::indel_within(a, b, whole - least, budget)?;
-                edits.map(|edits| whole - edits)
-            }
-            Self::Substring => {
-                let least = least.div_ceil(2);
-                substring::longest_of_at_least(a, b, least, budget)?.map(|length| 2 * length)
-            }
-        };
-        Ok(part.map(|part| Similarity::from_ratio(part, whole)))
-    }
-
-    /// Returns the divisor of the similarity of sequences with these lengths.
-    fn normalizing_length(self, a: usize, b: usize) -> usize {
-        match self {
-            Self::Levenshtein => a.max(b),
-            Self::Indel | Self::Substring => a + b,
-        }
-    }
-
-    /// Returns `false` only if the outlines prove that two sequences cannot reach the threshold.
-    #[inline]
-    pub(crate) fn may_reach_threshold(
-        self,
-        a: SequenceOutline,
-        b: SequenceOutline,
-        threshold: Threshold,
-    ) -> bool {
-        let (Some(in_a), Some(in_b)) = (a.symbol_count(), b.symbol_count()) else {
-            return true;
-        };
-        let whole = self.normalizing_length(in_a, in_b);
-        let least = match self {
-            Self::Levenshtein => a.least_edits(b),
-            Self::Indel | Self::Substring => a.least_alone(b),
-        };
-        whole == 0 || threshold.admits_ratio(whole - least.min(whole), whole)
-    }
-}
-
-/// Returns the Jaccard index or containment of two sets, whichever the plan uses, if they match.
+/// Returns the similarity of two sets of features by the measure of a plan, if they match. Measures that do not
+/// compare sets take the Jaccard index in its place.
 pub(crate) fn verify_sets(plan: &MatchPlan, a: &[u64], b: &[u64]) -> Option<Similarity> {
-    let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    match plan.match_settings().measure {
-        SimilarityMeasure::Containment => containment_if_reaching(plan, less, more),
-        SimilarityMeasure::Jaccard
-        | SimilarityMeasure::Cosine
-        | SimilarityMeasure::Levenshtein
-        | SimilarityMeasure::Indel
-        | SimilarityMeasure::Substring
-        | SimilarityMeasure::Sketch => jaccard_if_reaching(less, more, plan.threshold()),
-    }
-}
-
-/// Returns the containment if it reaches the threshold, and the Jaccard index reaches the candidate
-/// threshold if the plan has one. `less` must not be longer than `more`.
-fn containment_if_reaching(plan: &MatchPlan, less: &[u64], more: &[u64]) -> Option<Similarity> {
-    if less.is_empty() {
-        return None;
-    }
-    let least = plan.threshold().least_part(less.len());
-    let shared = jaccard::intersection_of_at_least(less, more, least)?;
-    let union = less.len() + more.len() - shared;
-    let near =
-        !plan.has_candidate_threshold() || plan.candidate_threshold().admits_ratio(shared, union);
-    near.then(|| Similarity::from_ratio(shared, less.len()))
-}
-
-/// Returns the Jaccard index if it reaches the threshold. `less` must not be longer than `more`.
-fn jaccard_if_reaching(less: &[u64], more: &[u64], threshold: Threshold) -> Option<Similarity> {
-    if more.is_empty() || !threshold.admits_ratio(less.len(), more.len()) {
-        return None;
-    }
-    let both = less.len() + more.len();
-    let shared = jaccard::intersection_of_at_least(less, more, threshold.least_shared(both))?;
-    Some(Similarity::from_ratio(shared, both - shared))
-}
-
-/// Returns `true` if the Jaccard index of two sets reaches the candidate threshold. For measures that do not
-/// compare sets.
-pub(crate) fn are_near_sets(plan: &MatchPlan, a: &[u64], b: &[u64]) -> bool {
-    let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    jaccard_if_reaching(less, more, plan.candidate_threshold()).is_some()
+    let measure = plan.match_settings().measure.set_measure();
+    SetCheck::new(plan, measure.unwrap_or(SetMeasure::Jaccard)).verify_sets(a, b)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{MatchMethod, MatchSettings};
+    use crate::plan::{MatchMethod, MatchSettings, SimilarityMeasure};
     use crate::recipe::Recipe;
+    use crate::types::Threshold;
 
     /// Returns two lists that share `shared` features, and have `a` and `b` features of their own.
     fn lists(shared: u64, a: u64, b: u64) -> [Vec<u64>; 2] {

@@ -3,8 +3,13 @@
 use super::document_lists::DocumentList;
 use crate::candidates::band_key;
 use crate::error::Result;
-use crate::plan::{BlockPlan, BottomKPlan, EditUnit, MatchPlan, SimilarityMeasure, name_choices};
-use crate::similarity::{self, SequenceMeasure, SequenceOutline, StepBudget, WeightedFeature};
+use crate::plan::{
+    BlockPlan, BottomKPlan, ComparedInputs, EditUnit, EqualKeySketch, MatchPlan, SimilarityMeasure,
+};
+use crate::plan::{WeightMeasure, name_choices};
+use crate::similarity::{
+    self, SequenceMeasure, SequenceOutline, SetCheck, StepBudget, WeightedFeature,
+};
 use crate::sketch::{DocumentSketches, SetSummary};
 use crate::sketch::{equal_slots, shared_smallest};
 use crate::types::{DocId, Similarity};
@@ -40,6 +45,19 @@ name_choices! {
 }
 
 impl Route {
+    /// Returns a phrase that says how a document was found.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Exact => "equal after normalisation",
+            Self::Join => "short, joined exactly",
+            Self::MinHash => "found by MinHash",
+            Self::SimHash => "found by SimHash",
+            Self::Sentences => "of the same longest sentences",
+            Self::BottomK => "found by bottom-k",
+            Self::Decision => "decided as the same by a person",
+        }
+    }
+
     /// Returns the number of the route in files.
     pub fn file_number(self) -> u8 {
         self as u8
@@ -104,8 +122,8 @@ impl<'a> SketchRef<'a> {
     }
 
     #[inline]
-    pub(crate) fn sentence_signature(self) -> Option<u64> {
-        self.sketches.sentence_signature(self.document)
+    pub(crate) fn equal_key(self) -> Option<u64> {
+        self.sketches.equal_key(self.document)
     }
 
     #[inline]
@@ -144,16 +162,38 @@ pub(crate) trait PairInputs {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairPredicate<'p> {
     plan: &'p MatchPlan,
+    verification: VerificationStep,
     sequence_measure: Option<SequenceMeasure>,
     blocks: Option<BlockPlan>,
+    equal_key: Option<EqualKeySketch>,
+}
+
+/// What verification compares, by the measure of the plan. It is found out once for all pairs.
+#[derive(Clone, Copy, Debug)]
+enum VerificationStep {
+    Sets(SetCheck),
+    Weights(WeightMeasure),
+    Sequences(SequenceMeasure),
+}
+
+impl VerificationStep {
+    fn new(plan: &MatchPlan) -> Self {
+        match plan.match_settings().measure.descriptor().inputs {
+            ComparedInputs::Sets(measure) => Self::Sets(SetCheck::new(plan, measure)),
+            ComparedInputs::Weights(measure) => Self::Weights(measure),
+            ComparedInputs::Sequences(measure) => Self::Sequences(measure),
+        }
+    }
 }
 
 impl<'p> PairPredicate<'p> {
     pub(crate) fn new(plan: &'p MatchPlan) -> Self {
         Self {
             plan,
+            verification: VerificationStep::new(plan),
             sequence_measure: plan.sequence_measure(),
             blocks: plan.block_plan(),
+            equal_key: plan.equal_key(),
         }
     }
 
@@ -180,9 +220,8 @@ impl<'p> PairPredicate<'p> {
             };
             return near.then_some(Route::SimHash);
         }
-        if self.plan.sentence_count().is_some() {
-            let same = a.sentence_signature()? == b.sentence_signature()?;
-            return same.then_some(Route::Sentences);
+        if let Some(key) = self.equal_key {
+            return (a.equal_key()? == b.equal_key()?).then_some(key.route);
         }
         if let Some(smallest) = self.plan.bottom_k_plan() {
             let (a, b) = (a.smallest_hashes()?, b.smallest_hashes()?);
@@ -313,20 +352,14 @@ impl<'p> PairPredicate<'p> {
         b: &impl PairInputs,
         budget: &mut StepBudget,
     ) -> Result<Option<Similarity>> {
-        match self.plan.match_settings().measure {
-            SimilarityMeasure::Jaccard
-            | SimilarityMeasure::Containment
-            | SimilarityMeasure::Sketch => {}
-            SimilarityMeasure::Cosine
-            | SimilarityMeasure::Levenshtein
-            | SimilarityMeasure::Indel
-            | SimilarityMeasure::Substring => {
-                if !self.reaches_candidate_threshold(a, b, budget)? {
-                    return Ok(None);
-                }
-            }
+        if let VerificationStep::Sets(_) = self.verification {
+            return self.measure_inputs(a, b, budget);
         }
-        self.measure_inputs(a, b, budget)
+        if self.reaches_candidate_threshold(a, b, budget)? {
+            self.measure_inputs(a, b, budget)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Returns the similarity of the documents themselves if it reaches the threshold. Weights and sequences are
@@ -337,35 +370,26 @@ impl<'p> PairPredicate<'p> {
         b: &impl PairInputs,
         budget: &mut StepBudget,
     ) -> Result<Option<Similarity>> {
-        match self.plan.match_settings().measure {
-            SimilarityMeasure::Jaccard
-            | SimilarityMeasure::Containment
-            | SimilarityMeasure::Sketch => {
+        match self.verification {
+            VerificationStep::Sets(check) => {
                 let (a, b) = read_sets(a, b, budget)?;
-                Ok(similarity::verify_sets(self.plan, &a, &b))
+                Ok(check.verify_sets(&a, &b))
             }
-            SimilarityMeasure::Cosine => self.compare_weights(a, b, budget),
-            SimilarityMeasure::Levenshtein => {
-                self.compare_sequences(SequenceMeasure::Levenshtein, a, b, budget)
-            }
-            SimilarityMeasure::Indel => {
-                self.compare_sequences(SequenceMeasure::Indel, a, b, budget)
-            }
-            SimilarityMeasure::Substring => {
-                self.compare_sequences(SequenceMeasure::Substring, a, b, budget)
-            }
+            VerificationStep::Weights(measure) => self.compare_weights(measure, a, b, budget),
+            VerificationStep::Sequences(measure) => self.compare_sequences(measure, a, b, budget),
         }
     }
 
     fn compare_weights(
         &self,
+        measure: WeightMeasure,
         a: &impl PairInputs,
         b: &impl PairInputs,
         budget: &mut StepBudget,
     ) -> Result<Option<Similarity>> {
         let (a, b) = (a.weighted_features()?, b.weighted_features()?);
         budget.add((a.len() + b.len()) as u64);
-        let similarity = similarity::cosine_similarity(&a, &b);
+        let similarity = measure(&a, &b);
         let threshold = self.plan.threshold();
         Ok(Some(similarity).filter(|&it| threshold.admits_similarity(it)))
     }
@@ -401,7 +425,8 @@ impl<'p> PairPredicate<'p> {
             return Ok(true);
         }
         let (a, b) = read_sets(a, b, budget)?;
-        Ok(similarity::are_near_sets(self.plan, &a, &b))
+        let check = SetCheck::of_candidates(self.plan);
+        Ok(check.verify_sets(&a, &b).is_some())
     }
 }
 

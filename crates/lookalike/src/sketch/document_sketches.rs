@@ -10,7 +10,7 @@
 //! | SimHash fingerprint | 8, or 16 above 64 bits | the plan has a Hamming distance |
 //! | outline of the sequence | 20 | the measure compares sequences |
 //! | features, characters, words | 8, 4, 8 each | they are compared and a budget has room |
-//! | signature of the longest sentences | 8 | the plan compares sentences |
+//! | key in common, such as the signature of the longest sentences | 8 | the plan compares such keys |
 //! | smallest hashes | 8 each, and 8 for their place | the plan compares them |
 
 mod column_codec;
@@ -138,7 +138,8 @@ pub struct DocumentSketches {
     outlines: Vec<SequenceOutline>,
     characters: BudgetedLists<u32>,
     words: BudgetedLists<u64>,
-    sentences: Vec<u64>,
+    /// Keys that candidates have in common.
+    equal_keys: Vec<u64>,
     /// Smallest hashes of all documents one after another, and the end of those of each document.
     smallest: Vec<u64>,
     smallest_ends: Vec<usize>,
@@ -350,9 +351,8 @@ impl DocumentSketcher {
             }
             to.fingerprints.push_fingerprint(fingerprint.unwrap_or(0));
         }
-        if self.plan.sentence_count().is_some() {
-            to.sentences
-                .push(analysis.sentence_signature().unwrap_or(0));
+        if let Some(key) = self.plan.equal_key() {
+            to.equal_keys.push((key.key_of)(analysis).unwrap_or(0));
         }
         if let Some(smallest) = self.plan.bottom_k_plan() {
             if analysis.state == TextState::Fingerprintable {
@@ -457,8 +457,8 @@ impl DocumentSketcher {
             let code = from.fingerprints.get(0).unwrap_or(0);
             into.extend(code.to_le_bytes());
         }
-        if self.plan.sentence_count().is_some() {
-            into.extend(from.sentences[0].to_le_bytes());
+        if self.plan.equal_key().is_some() {
+            into.extend(from.equal_keys[0].to_le_bytes());
         }
         if self.plan.bottom_k_plan().is_some() {
             let hashes = from.smallest_hashes(document).unwrap_or_default();
@@ -536,8 +536,8 @@ impl DocumentSketcher {
         if self.simhash.is_some() {
             to.fingerprints.push_fingerprint(reader.read_u128()?);
         }
-        if self.plan.sentence_count().is_some() {
-            to.sentences.push(reader.read_u64()?);
+        if self.plan.equal_key().is_some() {
+            to.equal_keys.push(reader.read_u64()?);
         }
         if self.plan.bottom_k_plan().is_some() {
             let count = reader.read_u32()?;
@@ -596,7 +596,7 @@ impl DocumentSketches {
         self.characters.append_lists(&other.characters, 2 * room);
         self.words.append_lists(&other.words, room);
         self.outlines.extend_from_slice(&other.outlines);
-        self.sentences.extend_from_slice(&other.sentences);
+        self.equal_keys.extend_from_slice(&other.equal_keys);
         let smallest = self.smallest.len();
         self.smallest_ends
             .extend(other.smallest_ends.iter().map(|end| smallest + end));
@@ -645,7 +645,7 @@ impl DocumentSketches {
             let words = other.kept_words(document).unwrap_or_default();
             self.words.push_list(words, room);
         }
-        self.sentences.extend(other.sentences.get(at));
+        self.equal_keys.extend(other.equal_keys.get(at));
         if !other.smallest_ends.is_empty() {
             let smallest = other.smallest_hashes(document).unwrap_or_default();
             self.smallest.extend_from_slice(smallest);
@@ -669,7 +669,7 @@ impl DocumentSketches {
         reserve.extend_column(&mut self.features_at);
         reserve.extend_column(&mut self.features);
         reserve.extend_column(&mut self.outlines);
-        reserve.extend_column(&mut self.sentences);
+        reserve.extend_column(&mut self.equal_keys);
         reserve.extend_column(&mut self.smallest);
         reserve.extend_column(&mut self.smallest_ends);
         match &mut self.fingerprints {
@@ -678,11 +678,12 @@ impl DocumentSketches {
         }
     }
 
-    /// Makes the store hold one document, of which only the text key, the state and the signature of
-    /// its sentences are known.
-    pub(crate) fn reset_to_name(&mut self, analysis: &TextAnalysis<'_>) {
+    /// Makes the store hold one document, of which only the text key, the state and the key that it has in
+    /// common with its candidates are known.
+    pub(crate) fn reset_to_name(&mut self, analysis: &TextAnalysis<'_>, plan: &MatchPlan) {
         (self.keys, self.states) = (vec![analysis.key], vec![analysis.state]);
-        self.sentences = analysis.sentence_signature().into_iter().collect();
+        let key = plan.equal_key().and_then(|key| (key.key_of)(analysis));
+        self.equal_keys = key.into_iter().collect();
     }
 
     /// Adds a document of which only the fingerprint is known.
@@ -701,7 +702,7 @@ impl DocumentSketches {
         self.signatures.shrink_to_fit();
         self.fingerprints.shrink_to_fit();
         self.outlines.shrink_to_fit();
-        self.sentences.shrink_to_fit();
+        self.equal_keys.shrink_to_fit();
         self.smallest.shrink_to_fit();
         self.smallest_ends.shrink_to_fit();
     }
@@ -714,7 +715,7 @@ impl DocumentSketches {
             + 4 * (self.signature_at.len() + self.signatures.len())
             + self.fingerprints.memory_bytes()
             + self.outlines.len() * size_of::<SequenceOutline>()
-            + 8 * (self.sentences.len() + self.smallest.len() + self.smallest_ends.len());
+            + 8 * (self.equal_keys.len() + self.smallest.len() + self.smallest_ends.len());
         bytes as u64
     }
 
@@ -831,11 +832,11 @@ impl DocumentSketches {
         self.words.get(document, length)
     }
 
-    /// Returns the signature of the longest sentences of a fingerprintable document, if the plan needs
-    /// it.
-    pub fn sentence_signature(&self, document: DocId) -> Option<u64> {
+    /// Returns the key that a fingerprintable document has in common with its candidates, such as the
+    /// signature of its longest sentences, if the plan needs one.
+    pub fn equal_key(&self, document: DocId) -> Option<u64> {
         let fingerprintable = self.text_state(document) == TextState::Fingerprintable;
-        self.sentences
+        self.equal_keys
             .get(document.index())
             .copied()
             .filter(|_| fingerprintable)

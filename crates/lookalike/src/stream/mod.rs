@@ -530,7 +530,7 @@ impl StreamMatcher {
         arrival: &ArrivalTime,
         without: Option<DocumentSlot>,
     ) -> Option<KeptMatch> {
-        let settled = self.plan.sentence_count().is_none()
+        let settled = self.plan.equal_key().is_none()
             && self.partitions.lowest_number() >= self.window_since
             && self
                 .window

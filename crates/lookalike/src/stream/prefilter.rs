@@ -66,7 +66,7 @@ impl PrefilterTable {
     pub(super) fn new(plan: &MatchPlan) -> Self {
         let by_features = plan.join_plan().is_some()
             && plan.distance().is_none()
-            && plan.sentence_count().is_none()
+            && plan.equal_key().is_none()
             && plan.bottom_k_plan().is_none();
         let rows = if by_features { 256 } else { 0 };
         Self {

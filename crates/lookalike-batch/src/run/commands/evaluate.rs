@@ -14,7 +14,7 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::ReadOptions;
 use serde::Serialize;
 
-use crate::match_options::MatchOptions;
+use crate::match_options::{MatchOptions, has_threshold};
 use crate::run::commands::labelled::{
     LabelledInputs, LabelledRows, ReadLabels, read_both_clusters, read_labelled,
 };
@@ -114,7 +114,7 @@ impl SettingSummary {
         let matching = &setting.matching;
         let is_checked =
             evaluation.sweep == lookalike::quality::evaluate::SweptParameter::Threshold;
-        let by_fingerprints = matching.method == lookalike::plan::MatchMethod::SimHash;
+        let by_fingerprints = matching.method.takes_distance();
         Self {
             recipe: setting.recipe.name.clone(),
             recipe_id: setting.recipe.recipe_id().to_string(),
@@ -159,13 +159,10 @@ pub fn thresholds_from(lowest: Threshold) -> Vec<f64> {
 
 /// Returns the default measure of a method in an evaluation.
 pub fn usual_measure(method: MatchMethod) -> SimilarityMeasure {
-    match method {
-        MatchMethod::SimHash | MatchMethod::Sentences => SimilarityMeasure::Sketch,
-        MatchMethod::Auto
-        | MatchMethod::Join
-        | MatchMethod::MinHash
-        | MatchMethod::BottomK
-        | MatchMethod::Exact => SimilarityMeasure::Jaccard,
+    if method.takes_distance() || method.equal_key().is_some() {
+        SimilarityMeasure::Sketch
+    } else {
+        SimilarityMeasure::default()
     }
 }
 
@@ -177,22 +174,16 @@ pub fn options_to_measure(asked: &MatchOptions, lowest: Threshold) -> MatchOptio
     let method = asked.method.unwrap_or_default();
     let measure = asked.measure.unwrap_or_else(|| usual_measure(method));
     let by_sketch = measure == SimilarityMeasure::Sketch;
-    let has_threshold = match method {
-        MatchMethod::Exact => false,
-        MatchMethod::SimHash | MatchMethod::Sentences => !by_sketch,
-        MatchMethod::Auto | MatchMethod::Join | MatchMethod::MinHash | MatchMethod::BottomK => true,
-    };
-    let is = |one| method == one;
-    let all_distances = (is(MatchMethod::SimHash) && by_sketch).then_some(MOST_DISTANCE);
+    let all_distances = (method.takes_distance() && by_sketch).then_some(MOST_DISTANCE);
     MatchOptions {
         method: Some(method),
-        threshold: has_threshold.then_some(lowest),
+        threshold: has_threshold(method, measure).then_some(lowest),
         distance: asked
             .distance
             .or(all_distances)
-            .filter(|_| is(MatchMethod::SimHash)),
+            .filter(|_| method.takes_distance()),
         candidates: None,
-        sentences: asked.sentences.filter(|_| is(MatchMethod::Sentences)),
+        sentences: asked.sentences.filter(|_| method.takes_sentences()),
         measure: Some(measure),
         unit: asked.unit.filter(|_| measure.sequence_measure().is_some()),
     }

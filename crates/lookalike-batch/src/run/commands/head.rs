@@ -212,17 +212,7 @@ fn first_characters(text: &str) -> String {
 }
 
 fn format_name(file: &InputFile) -> &'static str {
-    match file.input_format() {
-        InputFormat::Jsonl => "JSONL",
-        InputFormat::Json => "a JSON list",
-        InputFormat::Csv { quoting: true, .. } => "CSV",
-        InputFormat::Csv { quoting: false, .. } => "TSV",
-        InputFormat::Parquet => "Parquet",
-        InputFormat::Arrow => "Arrow",
-        InputFormat::Text => "text, a document in each line",
-        InputFormat::TextFile => "a document in each file",
-        InputFormat::Memory => "a table in memory",
-    }
+    file.input_format().descriptor().contents
 }
 
 /// Returns the fields of rows. Rows of plain text have none.
@@ -231,7 +221,7 @@ fn find_fields(inputs: &InputSet, seen: &[(BadRow, Option<String>)]) -> Result<V
     for rows in seen.chunk_by(|(a, _), (b, _)| a.file == b.file) {
         let file = inputs.input_of(rows[0].0.place);
         match file.input_format() {
-            InputFormat::Parquet | InputFormat::Arrow => {
+            format if format.has_columns() => {
                 let rows: Vec<BadRow> = rows.iter().map(|(row, _)| row.clone()).collect();
                 inputs.visit_whole_rows(&rows, &mut |_, json| {
                     fields.add_json(json.as_bytes());
@@ -257,7 +247,7 @@ fn find_fields(inputs: &InputSet, seen: &[(BadRow, Option<String>)]) -> Result<V
                     }
                 }
             }
-            InputFormat::Text | InputFormat::TextFile | InputFormat::Memory => {}
+            _ => {}
         }
     }
     Ok(fields.fields)

@@ -4,7 +4,8 @@ use crate::run::execution::out_of_core::grouping::SpilledSummary;
 use crate::run::reading::documents::MixedValues;
 use crate::run::reading::documents::TextStateCounts;
 use crate::run::report::similarity_histogram::SimilarityHistogram;
-use serde::Serialize;
+use lookalike::similarity::Route;
+use serde::{Serialize, Serializer};
 
 use crate::decisions::DecisionSummary;
 use crate::index::run_index::RunIndexSummary;
@@ -101,23 +102,29 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// Removed documents by the route that found their match.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct ByRoute {
-    /// Equal after normalisation.
-    pub exact: u64,
-    /// Found by the exact join of short documents.
-    pub join: u64,
-    /// Found by MinHash bands.
-    pub minhash: u64,
-    /// Found by SimHash distance or blocks.
-    pub simhash: u64,
-    /// Found by their longest sentences.
-    pub sentences: u64,
-    /// Found by the smallest hashes of their features.
-    pub bottomk: u64,
-    /// Decided as the same text by a person.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub decision: u64,
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ByRoute([u64; Route::ALL.len()]);
+
+impl ByRoute {
+    /// Counts a document whose match was found by a route.
+    pub fn count_removal(&mut self, route: Route) {
+        self.0[route as usize] += 1;
+    }
+
+    /// Returns all routes with the numbers of their documents.
+    pub fn counts(&self) -> impl Iterator<Item = (Route, u64)> {
+        Route::ALL.into_iter().zip(self.0)
+    }
+}
+
+/// An object with the number of each route by its name. Decisions are left out if there are none.
+impl Serialize for ByRoute {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = self
+            .counts()
+            .filter(|&(route, count)| route != Route::Decision || count > 0);
+        serializer.collect_map(shown.map(|(route, count)| (route.name(), count)))
+    }
 }
 
 /// A cluster with many documents.

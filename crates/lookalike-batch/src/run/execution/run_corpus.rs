@@ -109,7 +109,7 @@ impl<'a> RunCorpus<'a> {
 
     /// Returns `true` if documents of equal texts match the same others.
     pub(in crate::run) fn can_merge_equal_texts(&self) -> bool {
-        self.width.is_none() && self.plan.sentence_count().is_none()
+        self.width.is_none() && self.plan.equal_key().is_none()
     }
 
     /// Returns the place of every node in the total order; `None` if that is the reading order.

@@ -99,17 +99,11 @@ fn add_removed(text: &mut SummaryText, done: &DedupSummary) {
     let removed = format_count(done.removed);
     let removed = messages::share_of(&removed, format_args!("{share:.1}"));
     text.add_line(&messages::removed(), removed);
-    let routes = [
-        (done.by_route.exact, messages::by_equal_text()),
-        (done.by_route.join, messages::by_join()),
-        (done.by_route.minhash, messages::by_minhash()),
-        (done.by_route.simhash, messages::by_simhash()),
-        (done.by_route.sentences, messages::by_sentences()),
-        (done.by_route.bottomk, messages::by_bottomk()),
-        (done.by_route.decision, messages::by_decision()),
-    ];
-    for (documents, how) in routes.into_iter().filter(|(documents, _)| *documents > 0) {
-        text.add_line("", format_args!("{:>9} {how}", format_count(documents)));
+    for (route, documents) in done.by_route.counts() {
+        if documents > 0 {
+            let how = translate_phrase(route.description());
+            text.add_line("", format_args!("{:>9} {how}", format_count(documents)));
+        }
     }
 }
 
@@ -245,6 +239,7 @@ fn add_explain_hint(text: &mut SummaryText, args: &DedupArgs, written: &[NamedOu
 
 #[cfg(test)]
 mod tests {
+    use lookalike::similarity::Route;
     use std::path::Path;
 
     use clap::Parser;
@@ -256,6 +251,14 @@ mod tests {
 
     use super::*;
     use crate::commands::{Command, CommandLine};
+
+    fn count_routes(counts: &[(Route, usize)]) -> ByRoute {
+        let mut by_route = ByRoute::default();
+        for &(route, count) in counts {
+            (0..count).for_each(|_| by_route.count_removal(route));
+        }
+        by_route
+    }
 
     fn run() -> DedupSummary {
         let similarities = [(4, 5, 10), (1, 1, 40)];
@@ -286,15 +289,7 @@ mod tests {
             threshold: 0.8,
             recipe: "default-1".into(),
             recipe_id: "00ff".into(),
-            by_route: ByRoute {
-                exact: 40,
-                join: 4,
-                minhash: 6,
-                simhash: 0,
-                sentences: 0,
-                bottomk: 0,
-                decision: 0,
-            },
+            by_route: count_routes(&[(Route::Exact, 40), (Route::Join, 4), (Route::MinHash, 6)]),
             states: TextStateCounts {
                 too_short: 3,
                 symbols_only: 0,

@@ -7,7 +7,7 @@ use clap::Args;
 use lookalike::Threshold;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike::quality::evaluate::{EvaluatedSetting, EvaluationOptions, SweptParameter};
-use lookalike_batch::match_options::{MatchOptions, OptionSpelling};
+use lookalike_batch::match_options::{MatchOptions, OptionSpelling, list_sequence_measures};
 use lookalike_batch::run::{
     ClusterFiles, EvaluateSettings, LabelledInputs, LabelledRows, PassageFiles, options_to_measure,
     thresholds_from,
@@ -19,7 +19,8 @@ use crate::commands::shared::labels::{
     LabelArgs, ResamplingArgs, bootstrap_options, labelled_inputs, lowest_threshold_or_default,
 };
 use crate::commands::shared::matching::{
-    candidates_parser, measure_parser, method_parser, parse_threshold, unit_parser,
+    candidates_parser, measure_parser, method_parser, parse_threshold, unit_help, unit_long_help,
+    unit_parser,
 };
 use crate::commands::shared::outputs::{check_separate_outputs, is_standard, output_target};
 use crate::commands::shared::recipes::{RecipeChangeArgs, load_recipe};
@@ -164,10 +165,13 @@ pub(crate) struct EvaluatedMethodArgs {
     #[arg(long, value_name = "MEASURE", value_parser = measure_parser(), value_delimiter = ',')]
     pub(crate) verify: Vec<SimilarityMeasure>,
 
-    /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
-    ///
-    /// Default: characters.
-    #[arg(long, value_name = "UNIT", value_parser = unit_parser())]
+    #[arg(
+        long,
+        value_name = "UNIT",
+        value_parser = unit_parser(),
+        help = unit_help("Unit of edits and lengths"),
+        long_help = unit_long_help("Unit of edits and lengths")
+    )]
     pub(crate) unit: Option<EditUnit>,
 
     /// Lowest threshold that is evaluated; the others follow in steps of 0.05
@@ -349,7 +353,7 @@ fn evaluated_setting(
     let asked = MatchOptions {
         candidates: ways
             .candidates
-            .filter(|_| method == MatchMethod::SimHash && checked),
+            .filter(|_| method.takes_distance() && checked),
         ..asked
     };
     Ok(EvaluatedSetting {
@@ -360,9 +364,10 @@ fn evaluated_setting(
 
 /// Refuses options that have no effect with any of the methods and measures.
 fn check_ways(ways: &EvaluatedMethodArgs) -> Result<()> {
-    let has = |method| ways.method.contains(&method);
+    let has =
+        |is_wanted: fn(MatchMethod) -> bool| ways.method.iter().any(|&method| is_wanted(method));
     if let Some(distance) = ways.distance
-        && !has(MatchMethod::SimHash)
+        && !has(MatchMethod::takes_distance)
     {
         bail!("--distance {distance} is for fingerprints: add --method simhash");
     }
@@ -370,14 +375,14 @@ fn check_ways(ways: &EvaluatedMethodArgs) -> Result<()> {
         .verify
         .iter()
         .any(|&it| it != SimilarityMeasure::Sketch);
-    if ways.candidates.is_some() && !(has(MatchMethod::SimHash) && checked) {
+    if ways.candidates.is_some() && !(has(MatchMethod::takes_distance) && checked) {
         bail!(
             "--candidates is for fingerprints that are verified: add --method simhash and a \
              measure, such as --verify levenshtein"
         );
     }
     if let Some(sentences) = ways.sentences
-        && !has(MatchMethod::Sentences)
+        && !has(MatchMethod::takes_sentences)
     {
         bail!("--sentences {sentences} is for --method sentences: give both or neither");
     }
@@ -387,7 +392,10 @@ fn check_ways(ways: &EvaluatedMethodArgs) -> Result<()> {
             .iter()
             .any(|&it| it.sequence_measure().is_some())
     {
-        bail!("--unit is for --verify levenshtein, indel and lcs, which count characters or words");
+        bail!(
+            "--unit is for --verify {}, which count characters or words",
+            list_sequence_measures()
+        );
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use lookalike::plan::{EditUnit, SENTENCES, SimilarityMeasure};
 
 use crate::commands::shared::inputs::ReadingArgs;
-use crate::commands::shared::matching::{measure_parser, unit_parser};
+use crate::commands::shared::matching::{measure_parser, unit_help, unit_long_help, unit_parser};
 use crate::commands::shared::recipes::RecipeChangeArgs;
 use crate::commands::shared::running::{parse_limit, parse_threads};
 
@@ -56,10 +56,14 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "MEASURE", value_parser = measure_parser(), help_heading = "Matching")]
     pub(crate) verify: Option<SimilarityMeasure>,
 
-    /// Unit of edits and lengths in the dedup run; for --verify levenshtein, indel and lcs
-    ///
-    /// Default: characters.
-    #[arg(long, value_name = "UNIT", value_parser = unit_parser(), help_heading = "Matching")]
+    #[arg(
+        long,
+        value_name = "UNIT",
+        value_parser = unit_parser(),
+        help_heading = "Matching",
+        help = unit_help("Unit of edits and lengths in the dedup run"),
+        long_help = unit_long_help("Unit of edits and lengths in the dedup run")
+    )]
     pub(crate) unit: Option<EditUnit>,
 
     /// Number of longest sentences that represented a document in the dedup run; for --method sentences

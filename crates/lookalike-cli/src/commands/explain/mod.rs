@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
-use lookalike::plan::{EditUnit, SimilarityMeasure};
+use lookalike::plan::{ComparedInputs, EditUnit, EqualKeySketch, MatchMethod, SimilarityMeasure};
+use lookalike::similarity::SequenceMeasure;
 use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe, Threshold, similarity};
@@ -29,6 +30,7 @@ use super::shared::matching;
 use super::shared::recipes::load_recipe;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
+use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, escape_control, pad_to_width};
 use crate::text_diff::mark_passages;
@@ -424,7 +426,7 @@ impl<'a> ExplainedRemoval<'a> {
                 "jaccard": now.jaccard,
                 "containment": now.containment,
                 "cosine": now.cosine,
-                "sequence_similarity": now.sequences,
+                "sequence_similarity": now.measured_sequences(),
                 "shared_features": now.shared,
                 "kept_features": now.kept,
                 "removed_features": now.removed,
@@ -452,12 +454,12 @@ struct CurrentComparison {
     jaccard: f64,
     containment: f64,
     cosine: f64,
-    /// The similarity of sequences, if the measure is one and it reaches the recorded threshold.
-    sequences: Option<f64>,
+    /// The similarity by the measure. That of sequences is known if it reaches the recorded threshold.
+    measured: Option<f64>,
     /// Estimate from the smallest hashes.
     smallest: f64,
-    /// `true` if the longest sentences are the same.
-    same_sentences: bool,
+    /// The key by which the pair was found, if it was by one, and `true` if the texts still have the same.
+    equal_key: Option<(EqualKeySketch, bool)>,
     /// Share of equal slots of the signatures.
     slots: Option<f64>,
     /// 1 − distance/bits of the fingerprints.
@@ -500,11 +502,25 @@ impl CurrentComparison {
             jaccard: similarity::jaccard_index(&in_a, &in_b).get(),
             containment: similarity::containment_index(&in_a, &in_b).get(),
             cosine: similarity::cosine_similarity(&weighted_a, &weighted_b).get(),
-            sequences: of_sequences((measure, unit), removal, (&a, &b))?,
+            measured: match measure.descriptor().inputs {
+                ComparedInputs::Sets(of_sets) => {
+                    let shared = similarity::intersection(&in_a, &in_b);
+                    let similarity = of_sets.similarity_of_sizes(shared, in_a.len(), in_b.len());
+                    Some(similarity.get())
+                }
+                ComparedInputs::Weights(of_weights) => {
+                    Some(of_weights(&weighted_a, &weighted_b).get())
+                }
+                ComparedInputs::Sequences(of_sequences) => {
+                    similarity_of_sequences(of_sequences, unit, removal, &a, &b)?
+                }
+            },
             smallest: bottom_k_jaccard(&smallest_a, &smallest_b, recipe.minhash.slots as usize)
                 .get(),
-            same_sentences: a.sentence_signature().is_some()
-                && a.sentence_signature() == b.sentence_signature(),
+            equal_key: key_of_route(&removal.method).map(|key| {
+                let in_kept = (key.key_of)(&a);
+                (key, in_kept.is_some() && in_kept == (key.key_of)(&b))
+            }),
             slots: equal_share(recipe, &a, &b),
             bits: equal_bits(recipe, &a, &b),
         };
@@ -521,30 +537,30 @@ impl CurrentComparison {
             (f64::from(u8::from(self.equal)), messages::by_equal_text())
         } else {
             match (self.measure, &removal.method[..]) {
-                (SimilarityMeasure::Containment, _) => {
-                    (self.containment, messages::by_containment())
-                }
-                (SimilarityMeasure::Cosine, _) => (self.cosine, messages::by_cosine()),
-                (SimilarityMeasure::Levenshtein, _) => {
-                    (self.sequences?, messages::by_levenshtein())
-                }
-                (SimilarityMeasure::Indel, _) => (self.sequences?, messages::by_indel()),
-                (SimilarityMeasure::Substring, _) => (self.sequences?, messages::by_substring()),
                 (SimilarityMeasure::Sketch, "minhash") => (self.slots?, messages::by_equal_slots()),
                 (SimilarityMeasure::Sketch, "simhash") => (self.bits?, messages::by_equal_bits()),
                 (SimilarityMeasure::Sketch, "bottomk") => {
                     (self.smallest, messages::by_smallest_hashes())
                 }
-                (SimilarityMeasure::Sketch, "sentences") => {
-                    let same = f64::from(u8::from(self.same_sentences));
-                    (same, messages::by_same_sentences())
-                }
-                (SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch, _) => {
-                    (self.jaccard, messages::by_jaccard())
-                }
+                (measure, _) => match self.equal_key {
+                    Some((key, is_same)) if measure == SimilarityMeasure::Sketch => {
+                        let equality = translate_phrase(key.equality);
+                        (f64::from(u8::from(is_same)), equality.into_owned())
+                    }
+                    _ => {
+                        let noun = translate_phrase(measure.descriptor().noun);
+                        (self.measured?, noun.into_owned())
+                    }
+                },
             }
         };
         ((value - removal.similarity?).abs() <= SAME).then_some(name)
+    }
+
+    /// Returns the similarity by the measure, if it compares sequences.
+    fn measured_sequences(&self) -> Option<f64> {
+        self.measured
+            .filter(|_| self.measure.sequence_measure().is_some())
     }
 
     fn describe_in_words(&self) -> String {
@@ -560,29 +576,35 @@ impl CurrentComparison {
             self.removed,
             format_args!("{:.4}", self.jaccard),
             format_args!("{:.4}", self.containment),
-        ) + &self.sequences.map_or_else(String::new, |value| {
+        ) + &self.measured_sequences().map_or_else(String::new, |value| {
             messages::sequence_similarity(format_args!("{value:.4}"))
         })
     }
 }
 
-/// Returns the similarity of sequences, if the measure is one and the similarity reaches the recorded
-/// threshold.
-fn of_sequences(
-    (measure, unit): (SimilarityMeasure, EditUnit),
+/// Returns the key by which candidates of a route are found, if they are found by one.
+fn key_of_route(route: &str) -> Option<EqualKeySketch> {
+    let mut keys = MatchMethod::ALL
+        .into_iter()
+        .filter_map(MatchMethod::equal_key);
+    keys.find(|key| key.route.name() == route)
+}
+
+/// Returns the similarity of sequences, if it reaches the recorded threshold.
+fn similarity_of_sequences(
+    measure: SequenceMeasure,
+    unit: EditUnit,
     removal: &RemovalRow,
-    (a, b): (&TextAnalysis<'_>, &TextAnalysis<'_>),
+    a: &TextAnalysis<'_>,
+    b: &TextAnalysis<'_>,
 ) -> Result<Option<f64>> {
-    let Some(of) = measure.sequence_measure() else {
-        return Ok(None);
-    };
     let Some(threshold) = removal.threshold else {
         return Ok(None);
     };
     let threshold = Threshold::new(threshold)?;
     let found = match unit {
-        EditUnit::Characters => of.similarity(a.characters(), b.characters(), threshold)?,
-        EditUnit::Words => of.similarity(a.token_values(), b.token_values(), threshold)?,
+        EditUnit::Characters => measure.similarity(a.characters(), b.characters(), threshold)?,
+        EditUnit::Words => measure.similarity(a.token_values(), b.token_values(), threshold)?,
     };
     Ok(found.map(|similarity| similarity.get()))
 }

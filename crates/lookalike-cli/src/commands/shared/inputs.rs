@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use clap::{Arg, Args, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Args};
 use lookalike_batch::units::parse_size;
 use lookalike_io::documents::{PdfLimits, PdfReader};
 use lookalike_io::source::{
@@ -15,8 +16,8 @@ use lookalike_io::source::{
 #[command(next_help_heading = "Input")]
 pub(crate) struct ReadingArgs {
     /// Format of the inputs; overrides their extensions
-    #[arg(long, alias = "input-format", value_enum, value_name = "FORMAT")]
-    pub(crate) format: Option<FormatArg>,
+    #[arg(long, alias = "input-format", value_parser = format_parser(), value_name = "FORMAT")]
+    pub(crate) format: Option<InputFormat>,
 
     /// Read CSV and TSV without a header row; columns have the names 1, 2, …
     #[arg(long)]
@@ -79,23 +80,18 @@ pub(crate) struct ReadingArgs {
     pub(crate) scratch: Option<PathBuf>,
 }
 
-/// A format of inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatArg {
-    /// One JSON object per line
-    Jsonl,
-    /// JSON list of objects, as in .json files that begin with [
-    Json,
-    /// Comma-separated values with quoting
-    Csv,
-    /// Tab-separated values without quoting
-    Tsv,
-    /// Apache Parquet
-    Parquet,
-    /// Apache Arrow: a file (Feather of version 2) or a stream
-    Arrow,
-    /// Plain text, one document per line
-    Text,
+/// Returns the parser of a format.
+fn format_parser() -> impl TypedValueParser<Value = InputFormat> {
+    let named = InputFormat::ALL
+        .into_iter()
+        .filter_map(|format| Some((format, format.descriptor().option?)));
+    let values = named
+        .clone()
+        .map(|(_, option)| PossibleValue::new(option.name).help(option.help));
+    PossibleValuesParser::new(values).map(move |name| {
+        let chosen = named.clone().find(|(_, option)| option.name == name);
+        chosen.expect("the parser accepts no other name").0
+    })
 }
 
 /// Hides `--features` in the help of commands that work on texts. These refuse the option and say why.
@@ -105,15 +101,7 @@ pub(crate) fn without_features(features: Arg) -> Arg {
 
 /// Returns how inputs are read.
 pub(crate) fn read_options(reading: &ReadingArgs) -> Result<ReadOptions> {
-    let format = reading.format.map(|format| match format {
-        FormatArg::Jsonl => InputFormat::Jsonl,
-        FormatArg::Json => InputFormat::Json,
-        FormatArg::Csv => InputFormat::CSV,
-        FormatArg::Tsv => InputFormat::TSV,
-        FormatArg::Parquet => InputFormat::Parquet,
-        FormatArg::Arrow => InputFormat::Arrow,
-        FormatArg::Text => InputFormat::Text,
-    });
+    let format = reading.format;
     if reading.no_header && !matches!(format, None | Some(InputFormat::Csv { .. })) {
         bail!("--no-header is for CSV and TSV only");
     }

@@ -9,7 +9,9 @@ use lookalike::plan::{
     CandidateRule, EditUnit, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure,
 };
 use lookalike::{Recipe, Threshold};
-use lookalike_batch::match_options::{MatchOptions, OptionSpelling, check_unit};
+use lookalike_batch::match_options::{
+    MatchOptions, OptionSpelling, check_unit, list_sequence_measures,
+};
 
 use super::inputs::{ReadingArgs, check_has_text};
 use super::recipes::{RecipeChangeArgs, load_recipe};
@@ -70,10 +72,13 @@ pub(crate) struct MatchRuleArgs {
     #[arg(long, value_name = "MEASURE", value_parser = measure_parser(), default_value = "jaccard")]
     pub(crate) verify: SimilarityMeasure,
 
-    /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
-    ///
-    /// Default: characters.
-    #[arg(long, value_name = "UNIT", value_parser = unit_parser())]
+    #[arg(
+        long,
+        value_name = "UNIT",
+        value_parser = unit_parser(),
+        help = unit_help("Unit of edits and lengths"),
+        long_help = unit_long_help("Unit of edits and lengths")
+    )]
     pub(crate) unit: Option<EditUnit>,
 }
 
@@ -93,24 +98,9 @@ impl From<&MatchRuleArgs> for MatchOptions {
 
 /// Returns the parser of a method, which has a help text for each.
 pub(crate) fn method_parser() -> impl TypedValueParser<Value = MatchMethod> {
-    choice_parser(
-        &MatchMethod::ALL,
-        MatchMethod::name,
-        |method| match method {
-            MatchMethod::Auto => "Exact join for short documents, MinHash for all others",
-            MatchMethod::MinHash => "MinHash bands for all documents",
-            MatchMethod::SimHash => "SimHash fingerprints that differ in few bits",
-            MatchMethod::Exact => "Equality of the texts after normalisation",
-            MatchMethod::Join => {
-                "Exact join of all documents, on all threads: finds every pair that shares enough features \
-             for the measure (--explain-plan prints how many); slow for long texts"
-            }
-            MatchMethod::Sentences => "Equality of the longest sentences",
-            MatchMethod::BottomK => {
-                "Bottom-k sketches that share one of the smallest feature hashes"
-            }
-        },
-    )
+    choice_parser(&MatchMethod::ALL, MatchMethod::name, |method| {
+        method.descriptor().help
+    })
 }
 
 /// Returns the parser of a measure.
@@ -118,25 +108,18 @@ pub(crate) fn measure_parser() -> impl TypedValueParser<Value = SimilarityMeasur
     choice_parser(
         &SimilarityMeasure::ALL,
         SimilarityMeasure::name,
-        |measure| match measure {
-            SimilarityMeasure::Jaccard => "Shared features ÷ all features of both",
-            SimilarityMeasure::Containment => "Shared features ÷ features of the smaller document",
-            SimilarityMeasure::Cosine => {
-                "Cosine of the features, weighted by frequency or by given weights"
-            }
-            SimilarityMeasure::Levenshtein => {
-                "1 − (insertions, deletions and substitutions) ÷ length of the longer text"
-            }
-            SimilarityMeasure::Indel => "1 − (insertions and deletions) ÷ length of both texts",
-            SimilarityMeasure::Substring => {
-                "Twice the length of the longest common substring ÷ length of both texts"
-            }
-            SimilarityMeasure::Sketch => {
-                "No verification: similarity is the share of equal slots (MinHash), 1 − distance/bits \
-             (SimHash), the estimate of the smallest hashes (bottomk), or 1 for the same longest sentences"
-            }
-        },
+        |measure| measure.descriptor().help,
     )
+}
+
+/// Returns the help of an option for the unit, which names the measures that have one.
+pub(crate) fn unit_help(what: &str) -> String {
+    format!("{what}; for --verify {}", list_sequence_measures())
+}
+
+/// Returns the long help of an option for the unit.
+pub(crate) fn unit_long_help(what: &str) -> String {
+    format!("{}\n\nDefault: characters.", unit_help(what))
 }
 
 /// Returns the parser of a unit of edits and lengths.
@@ -217,8 +200,8 @@ pub(crate) fn settings_and_plan(
 ) -> Result<(Recipe, MatchSettings, MatchPlan)> {
     let chosen = MatchOptions::from(rule).to_settings(OptionSpelling::Options)?;
     edit_unit(rule.verify, rule.unit, reading)?;
-    if rule.method == MatchMethod::Sentences {
-        check_has_text(reading, "--method sentences")?;
+    if rule.method.equal_key().is_some() {
+        check_has_text(reading, &format!("--method {}", rule.method.name()))?;
     }
     let recipe = match (&rule.recipe, usual) {
         (None, Some(usual)) if rule.changes.set.is_empty() => usual,

@@ -9,7 +9,7 @@ use anyhow::Result;
 use lookalike::Recipe;
 use lookalike::dedup::SurveyKind;
 use lookalike::plan::{
-    BandPlan, BottomKPlan, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchMethod, MatchPlan,
+    BandPlan, BottomKPlan, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, MethodSketch,
     SimilarityMeasure,
 };
 use lookalike_batch::run::{self, KeepOrder, MemoryPlan, RunForecast, RunSettings};
@@ -315,10 +315,7 @@ fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> 
     }
     line(&messages::memory(), &describe_memory(plan));
     if let Some(curve) = RecallCurve::from_plan(plan) {
-        let axis = match curve.axis_name() {
-            "cosine" => messages::by_cosine(),
-            name => name.to_owned(),
-        };
+        let axis = translate_phrase(curve.axis_name());
         let heading = messages::predicted_recall(&axis);
         let _ = writeln!(
             text,
@@ -345,20 +342,13 @@ fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> 
 fn describe_predicate(plan: &MatchPlan) -> String {
     let threshold = plan.threshold().get();
     let measure = plan.match_settings().measure;
-    if plan.match_settings().method == MatchMethod::Exact {
+    if plan.match_settings().method.finds_equal_texts_alone() {
         return messages::equal_texts_alone();
     }
     if measure == SimilarityMeasure::Sketch {
         return describe_unchecked(plan, threshold);
     }
-    let similarity = match measure {
-        SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => messages::jaccard_of_features(),
-        SimilarityMeasure::Containment => messages::share_of_smaller(),
-        SimilarityMeasure::Cosine => messages::cosine_of_features(),
-        SimilarityMeasure::Levenshtein => messages::levenshtein_formula(),
-        SimilarityMeasure::Indel => messages::indel_formula(),
-        SimilarityMeasure::Substring => messages::substring_formula(),
-    };
+    let similarity = translate_phrase(measure.descriptor().formula);
     let unit = match (plan.sequence_measure(), plan.match_settings().unit) {
         (None, _) => String::new(),
         (Some(_), EditUnit::Characters) => messages::in_characters(),
@@ -371,11 +361,13 @@ fn describe_predicate(plan: &MatchPlan) -> String {
 }
 
 fn describe_unchecked(plan: &MatchPlan, threshold: f64) -> String {
-    let alone = match (plan.distance(), plan.sentence_count(), plan.bottom_k_plan()) {
-        (Some(_), ..) => return messages::distance_unverified(),
-        (_, Some(_), _) => return messages::sentences_unverified(),
-        (.., Some(_)) => messages::by_smallest_hashes(),
-        _ => messages::share_of_equal_slots(),
+    let alone = match plan.match_settings().method.descriptor().sketch {
+        MethodSketch::Fingerprint => return messages::distance_unverified(),
+        MethodSketch::EqualKey(key) => {
+            return messages::equal_key_unverified(&translate_phrase(key.equality));
+        }
+        MethodSketch::Smallest => messages::by_smallest_hashes(),
+        MethodSketch::Nothing | MethodSketch::Signature => messages::share_of_equal_slots(),
     };
     messages::estimate_unverified(&alone, threshold)
 }
@@ -434,6 +426,9 @@ fn describe_routes(plan: &MatchPlan) -> Vec<(String, String)> {
             count => messages::same_longest_sentences(count),
         };
         add("sentences", route);
+    } else if let Some(key) = plan.equal_key() {
+        let route = messages::documents_with_equal_key(&translate_phrase(key.equality));
+        add(key.route.name(), route);
     }
     if let Some(smallest) = plan.bottom_k_plan() {
         let route = messages::share_smallest_hashes(

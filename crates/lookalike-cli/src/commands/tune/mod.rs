@@ -7,8 +7,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use lookalike::Recipe;
-use lookalike::plan::{EditUnit, MatchMethod, MatchSettings, SimilarityMeasure};
+use lookalike::plan::{EditUnit, MatchSettings};
 use lookalike::quality::evaluate::{SweptParameter, TuningGoal};
+use lookalike_batch::match_options::MatchOptions;
 use lookalike_batch::run::{self, RemovedShare, SettingPrice, TuneSummary, TunedSummary};
 use lookalike_io::sink::{ByteWriter, OutputTarget};
 use serde_json::json;
@@ -158,14 +159,11 @@ fn matching_options(matching: &MatchSettings) -> String {
     if in_words && matching.measure.sequence_measure().is_some() {
         text.push_str(" --unit words");
     }
-    match (matching.method, matching.measure) {
-        (MatchMethod::Exact, _) | (MatchMethod::Sentences, SimilarityMeasure::Sketch) => {}
-        (MatchMethod::SimHash, SimilarityMeasure::Sketch) => {
-            let _ = write!(text, " --distance {}", matching.distance);
-        }
-        _ => {
-            let _ = write!(text, " --threshold {}", matching.threshold.get());
-        }
+    let options = MatchOptions::from_settings(matching);
+    if let Some(threshold) = options.threshold {
+        let _ = write!(text, " --threshold {}", threshold.get());
+    } else if let Some(distance) = options.distance {
+        let _ = write!(text, " --distance {distance}");
     }
     text
 }

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use super::drawn_index::{BinnedText, DocumentProbe, DrawnTextIndex, KeyHits, LookupRule};
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix_bits;
-use crate::plan::{MatchPlan, SimilarityMeasure};
-use crate::similarity::intersection;
+use crate::plan::MatchPlan;
+use crate::similarity::{SetMeasure, intersection};
 use crate::text::{TextAnalysis, TextState};
 use crate::types::{Similarity, Threshold};
 
@@ -45,13 +45,6 @@ const EARLY: std::ops::RangeInclusive<usize> = 16..=256;
 
 /// Largest number of similar documents stored for a drawn one.
 pub const PARTNERS: usize = 16;
-
-/// A measure on sets of features.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SetMeasure {
-    Jaccard,
-    Containment,
-}
 
 /// A document in the form in which a sample stores it, made before it is known whether it is drawn.
 #[derive(Clone, Debug)]
@@ -175,18 +168,16 @@ impl DrawnSample {
     /// Returns an empty sample that detects similarities from `floor` up, by the measure of a plan.
     /// Returns `None` if the measure does not compare sets of features.
     pub fn new(plan: &MatchPlan, floor: Threshold) -> Option<Self> {
-        let measure = match plan.match_settings().measure {
-            SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => SetMeasure::Jaccard,
-            SimilarityMeasure::Containment if plan.has_candidate_threshold() => {
-                SetMeasure::Containment
-            }
-            _ => return None,
-        };
-        // Containment is searched for down to a lower Jaccard index.
+        let measure = plan.match_settings().measure.set_measure()?;
+        if !measure.bounds_jaccard() && !plan.has_candidate_threshold() {
+            return None;
+        }
+        // Other measures, such as containment, are searched for down to a lower Jaccard index.
         let lowered = floor.get().min(plan.candidate_threshold().get());
-        let floor = match measure {
-            SetMeasure::Jaccard => floor,
-            SetMeasure::Containment => Threshold::new(lowered).ok()?,
+        let floor = if measure == SetMeasure::Jaccard {
+            floor
+        } else {
+            Threshold::new(lowered).ok()?
         };
         Some(Self {
             measure,
@@ -423,10 +414,7 @@ impl DrawnSample {
         let shared = intersection(a, b);
         let union = a.len() + b.len() - shared;
         let near = self.floor.admits_ratio(shared, union);
-        near.then(|| match self.measure {
-            SetMeasure::Jaccard => Similarity::from_ratio(shared, union),
-            SetMeasure::Containment => Similarity::from_ratio(shared, a.len().min(b.len())),
-        })
+        near.then(|| self.measure.similarity_of_sizes(shared, a.len(), b.len()))
     }
 
     /// Returns the stored similar documents of a drawn row. All are later rows.

@@ -7,7 +7,9 @@
 
 use crate::arch::Cpu;
 use crate::error::Result;
-use crate::plan::{MatchMethod, MatchPlan, SHORT, SimilarityMeasure};
+use crate::plan::{
+    EqualKeySketch, JoinedDocuments, MatchPlan, MethodSketch, SHORT, SimilarityMeasure,
+};
 use crate::recipe::Recipe;
 use crate::similarity::{ComparedDocument, DocumentComparer, jaccard_index};
 use crate::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
@@ -33,7 +35,8 @@ enum ScoringMeasure {
     },
     /// Estimate from this many smallest hashes.
     Smallest(usize),
-    Sentences,
+    /// 1 for texts with the same key.
+    EqualKey(EqualKeySketch),
     Equality,
 }
 
@@ -49,19 +52,18 @@ enum ScoredInputs {
     Fingerprint(u128),
     Signature(Vec<u32>, Vec<u64>),
     Smallest(Vec<u64>),
-    Sentences(Option<u64>),
+    EqualKey(Option<u64>),
     Nothing,
 }
 
 impl PairScorer {
     /// Returns a scorer for the measure of a plan. Documents themselves only have scores from its threshold up.
     pub(super) fn new(recipe: &Recipe, plan: &MatchPlan) -> Self {
-        let settings = plan.match_settings();
         let by = ScoringMeasure::new(recipe, plan);
         let extras = match &by {
             ScoringMeasure::Documents(comparer) => comparer.required_extras(),
-            ScoringMeasure::Sentences => AnalysisExtras {
-                sentences: Some(settings.sentences),
+            ScoringMeasure::EqualKey(_) => AnalysisExtras {
+                sentences: plan.sentence_count(),
                 ..AnalysisExtras::default()
             },
             _ => AnalysisExtras::default(),
@@ -111,7 +113,7 @@ impl PairScorer {
                 smallest_features(analysis, *kept, &mut smallest);
                 ScoredInputs::Smallest(smallest)
             }
-            ScoringMeasure::Sentences => ScoredInputs::Sentences(analysis.sentence_signature()),
+            ScoringMeasure::EqualKey(key) => ScoredInputs::EqualKey((key.key_of)(analysis)),
             ScoringMeasure::Equality => ScoredInputs::Nothing,
         }
     }
@@ -150,7 +152,7 @@ impl PairScorer {
             (ScoringMeasure::Smallest(kept), M::Smallest(a), M::Smallest(b)) => {
                 bottom_k_jaccard(a, b, *kept)
             }
-            (ScoringMeasure::Sentences, M::Sentences(Some(a)), M::Sentences(Some(b))) if a == b => {
+            (ScoringMeasure::EqualKey(_), M::EqualKey(Some(a)), M::EqualKey(Some(b))) if a == b => {
                 Similarity::ONE
             }
             _ => return Ok(None),
@@ -162,21 +164,21 @@ impl PairScorer {
 impl ScoringMeasure {
     fn new(recipe: &Recipe, plan: &MatchPlan) -> Self {
         let settings = plan.match_settings();
-        match (settings.method, settings.measure) {
-            (MatchMethod::Exact, _) => Self::Equality,
-            (MatchMethod::SimHash, SimilarityMeasure::Sketch) => {
+        if settings.method.finds_equal_texts_alone() {
+            return Self::Equality;
+        }
+        let method = settings.method.descriptor();
+        let by_sketch = settings.measure == SimilarityMeasure::Sketch;
+        match method.sketch {
+            MethodSketch::Fingerprint if by_sketch => {
                 Self::Distance(SimHasher::new(&recipe.simhash, Cpu::detect_best()))
             }
-            (MatchMethod::Sentences, SimilarityMeasure::Sketch) => Self::Sentences,
-            (MatchMethod::BottomK, SimilarityMeasure::Sketch) => {
-                Self::Smallest(plan.signature_slots())
-            }
-            (method @ (MatchMethod::Auto | MatchMethod::MinHash), SimilarityMeasure::Sketch) => {
-                Self::Slots {
-                    minhash: MinHasher::new(&recipe.minhash, Cpu::detect_best()),
-                    exact: method == MatchMethod::Auto,
-                }
-            }
+            MethodSketch::EqualKey(key) if by_sketch => Self::EqualKey(key),
+            MethodSketch::Smallest if by_sketch => Self::Smallest(plan.signature_slots()),
+            MethodSketch::Signature if by_sketch => Self::Slots {
+                minhash: MinHasher::new(&recipe.minhash, Cpu::detect_best()),
+                exact: method.joined == JoinedDocuments::Short,
+            },
             _ => Self::Documents(Box::new(DocumentComparer::new(recipe, plan))),
         }
     }

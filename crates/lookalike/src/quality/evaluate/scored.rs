@@ -10,7 +10,9 @@ use super::measure::PairScorer;
 use crate::arch::Cpu;
 use crate::dedup::{CopyPairs, MatchCorpus, TextReanalysis, decide_pairs, find_pairs};
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{CandidateRule, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure};
+use crate::plan::{
+    CandidateRule, MatchMethod, MatchPlan, MatchSettings, MethodSketch, SimilarityMeasure,
+};
 use crate::recipe::Recipe;
 use crate::sketch::{DocumentSketcher, DocumentSketches};
 use crate::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
@@ -41,12 +43,14 @@ pub enum SweptParameter {
 impl EvaluatedSetting {
     /// Returns the quantity that varies.
     pub fn swept_parameter(&self) -> SweptParameter {
-        match (self.matching.method, self.matching.measure) {
-            (MatchMethod::SimHash, SimilarityMeasure::Sketch) => SweptParameter::Distance,
-            (MatchMethod::Exact, _) | (MatchMethod::Sentences, SimilarityMeasure::Sketch) => {
-                SweptParameter::Nothing
-            }
-            _ => SweptParameter::Threshold,
+        let method = self.matching.method;
+        let by_sketch = self.matching.measure == SimilarityMeasure::Sketch;
+        if method.finds_equal_texts_alone() || by_sketch && method.equal_key().is_some() {
+            SweptParameter::Nothing
+        } else if by_sketch && method.takes_distance() {
+            SweptParameter::Distance
+        } else {
+            SweptParameter::Threshold
         }
     }
 
@@ -54,7 +58,7 @@ impl EvaluatedSetting {
     pub(super) fn block_count(&self) -> Option<u32> {
         let matching = &self.matching;
         let by_blocks =
-            matching.method == MatchMethod::SimHash && matching.candidates == CandidateRule::Blocks;
+            matching.method.takes_distance() && matching.candidates == CandidateRule::Blocks;
         by_blocks.then_some(matching.distance + 1)
     }
 
@@ -80,12 +84,11 @@ impl EvaluatedSetting {
     /// Some methods have no plan at low thresholds.
     fn measuring_plan(&self) -> Result<MatchPlan> {
         let by_slots = matches!(
-            self.matching.method,
-            MatchMethod::Auto | MatchMethod::MinHash
+            self.matching.method.descriptor().sketch,
+            MethodSketch::Signature | MethodSketch::Smallest
         );
-        let by_smallest = self.matching.method == MatchMethod::BottomK;
         let settings = MatchSettings {
-            threshold: if by_slots || by_smallest {
+            threshold: if by_slots {
                 Threshold::new(1.0)?
             } else {
                 self.matching.threshold
@@ -94,7 +97,7 @@ impl EvaluatedSetting {
         };
         match self.matching.measure {
             SimilarityMeasure::Sketch => MatchPlan::new(&self.recipe, settings),
-            _ if self.matching.method == MatchMethod::Exact => {
+            _ if self.matching.method.finds_equal_texts_alone() => {
                 MatchPlan::new(&self.recipe, settings)
             }
             _ => self.exact_join_plan(),
@@ -243,11 +246,8 @@ impl<'a> ScoredPairs<'a> {
         let matching = &self.setting.matching;
         let mut plans = Vec::new();
         let by_sketch = matching.measure == SimilarityMeasure::Sketch;
-        let by_own_candidates = matches!(
-            matching.method,
-            MatchMethod::SimHash | MatchMethod::Sentences | MatchMethod::Exact
-        );
-        if !by_sketch && matching.method != MatchMethod::Exact {
+        let by_own_candidates = !matching.method.finds_shared_features();
+        if !by_sketch && !matching.method.finds_equal_texts_alone() {
             plans.push(self.setting.exact_join_plan()?);
         }
         if by_own_candidates {

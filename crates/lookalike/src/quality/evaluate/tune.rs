@@ -110,8 +110,12 @@ pub fn contenders(
             },
         }));
     };
-    add(&recipes, MatchMethod::Auto, SimilarityMeasure::Jaccard);
-    add(&recipes, MatchMethod::Auto, SimilarityMeasure::Containment);
+    let of_sets = SimilarityMeasure::ALL
+        .into_iter()
+        .filter(|&measure| measure.set_measure().is_some() && measure != SimilarityMeasure::Sketch);
+    for measure in of_sets {
+        add(&recipes, MatchMethod::Auto, measure);
+    }
     add(&recipes, MatchMethod::SimHash, SimilarityMeasure::Sketch);
     let mut other_weights = Vec::new();
     for recipe in &recipes {
@@ -124,14 +128,20 @@ pub fn contenders(
     );
     add(&recipes, MatchMethod::MinHash, SimilarityMeasure::Sketch);
     add(&recipes, MatchMethod::BottomK, SimilarityMeasure::Sketch);
-    add(&recipes, MatchMethod::Auto, SimilarityMeasure::Cosine);
     other_weights.retain(|recipe| recipe.simhash.weights.needs_table());
-    add(&other_weights, MatchMethod::Auto, SimilarityMeasure::Cosine);
+    let of_weights = |measure: &SimilarityMeasure| measure.weight_measure().is_some();
+    for measure in SimilarityMeasure::ALL.into_iter().filter(of_weights) {
+        add(&recipes, MatchMethod::Auto, measure);
+        add(&other_weights, MatchMethod::Auto, measure);
+    }
     let of_sequences = |measure: &SimilarityMeasure| measure.sequence_measure().is_some();
     for measure in SimilarityMeasure::ALL.into_iter().filter(of_sequences) {
         add(own, MatchMethod::Auto, measure);
     }
-    add(own, MatchMethod::Sentences, SimilarityMeasure::Sketch);
+    let has_key = |method: &MatchMethod| method.equal_key().is_some();
+    for method in MatchMethod::ALL.into_iter().filter(has_key) {
+        add(own, method, SimilarityMeasure::Sketch);
+    }
     add(own, MatchMethod::Exact, SimilarityMeasure::Jaccard);
     Ok(all)
 }

@@ -11,7 +11,7 @@
 //! | fingerprint | 8, or 16 above 64 bits | the plan has a Hamming distance |
 //! | length and parities of the sequence | 4, 8 | the measure compares sequences |
 //! | whether the sequence is kept, the sequence | 1, 4 or 8 a symbol | the measure compares sequences |
-//! | signature of the longest sentences | 8 | the plan compares sentences |
+//! | key in common, such as the signature of the longest sentences | 8 | the plan compares such keys |
 //! | number of smallest hashes, the hashes | 4, 8 each | the plan compares them |
 //!
 //! Guarantee: reading never panics, whatever the bytes are. The caller detects damage by a checksum.
@@ -117,8 +117,8 @@ impl DocumentSketcher {
                 }
             }
         }
-        if self.plan.sentence_count().is_some() {
-            put_numbers(&from.sentences, u64::to_le_bytes, into);
+        if self.plan.equal_key().is_some() {
+            put_numbers(&from.equal_keys, u64::to_le_bytes, into);
         }
         if self.plan.bottom_k_plan().is_some() {
             let ends = &from.smallest_ends;
@@ -205,8 +205,8 @@ impl DocumentSketcher {
                 }
             }
         }
-        if self.plan.sentence_count().is_some() {
-            to.sentences = reader.read_list(documents, u64::from_le_bytes)?;
+        if self.plan.equal_key().is_some() {
+            to.equal_keys = reader.read_list(documents, u64::from_le_bytes)?;
         }
         if self.plan.bottom_k_plan().is_some() {
             let counts = reader.read_list(documents, u32::from_le_bytes)?;
@@ -230,15 +230,7 @@ mod tests {
     use crate::text::{AnalysisScratch, TextAnalyzer};
 
     fn plans() -> Vec<(Recipe, MatchPlan)> {
-        let methods = [
-            MatchMethod::Auto,
-            MatchMethod::Exact,
-            MatchMethod::MinHash,
-            MatchMethod::SimHash,
-            MatchMethod::Join,
-            MatchMethod::Sentences,
-            MatchMethod::BottomK,
-        ];
+        let methods = MatchMethod::ALL;
         let with = |settings: MatchSettings, bits: u32| {
             let mut recipe = Recipe::default();
             recipe.simhash.bits = bits;
@@ -311,10 +303,7 @@ mod tests {
                         other.minhash_signature(document)
                     );
                     assert_eq!(one.fingerprint(document), other.fingerprint(document));
-                    assert_eq!(
-                        one.sentence_signature(document),
-                        other.sentence_signature(document)
-                    );
+                    assert_eq!(one.equal_key(document), other.equal_key(document));
                     assert_eq!(
                         one.smallest_hashes(document),
                         other.smallest_hashes(document)

@@ -1,7 +1,6 @@
 //! The summary of a dedup run, with the clusters that a person should look at.
 
 use lookalike::dedup::DedupOutcome;
-use lookalike::similarity::Route;
 use lookalike::{Similarity, Threshold};
 use lookalike_io::error::Result;
 
@@ -66,15 +65,7 @@ pub(super) fn summarize_run(
 fn count_by_route(outcome: &DedupOutcome) -> ByRoute {
     let mut counts = ByRoute::default();
     for removal in &outcome.removals {
-        match removal.kept.route {
-            Route::Exact => counts.exact += 1,
-            Route::Join => counts.join += 1,
-            Route::MinHash => counts.minhash += 1,
-            Route::SimHash => counts.simhash += 1,
-            Route::Sentences => counts.sentences += 1,
-            Route::BottomK => counts.bottomk += 1,
-            Route::Decision => counts.decision += 1,
-        }
+        counts.count_removal(removal.kept.route);
     }
     counts
 }

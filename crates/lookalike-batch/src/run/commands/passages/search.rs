@@ -17,8 +17,12 @@ use lookalike_io::source::ParseScratch;
 
 use crate::run::commands::passages::cache::DocumentCache;
 use crate::run::commands::passages::corpus::{PassageCorpus, RereadText};
-use crate::run::commands::passages::settings::{CopiedPair, DescribedPassage, OffsetUnit, PassageRunSettings};
-use crate::shared_passages::{file_bytes, file_characters, file_line, preparation_steps, round_share};
+use crate::run::commands::passages::settings::{
+    CopiedPair, DescribedPassage, OffsetUnit, PassageRunSettings,
+};
+use crate::shared_passages::{
+    file_bytes, file_characters, file_line, preparation_steps, round_share,
+};
 
 /// Characters of a text that a summary shows.
 const SHOWN_CHARACTERS: usize = 2000;

@@ -81,26 +81,34 @@ fn open_sample(plan: &MatchPlan, spelling: OptionSpelling) -> Result<DrawnSample
 /// Refuses plans that have no exact similarity to compare with.
 fn check_auditable(plan: &MatchPlan, spelling: OptionSpelling) -> Result<()> {
     let settings = plan.match_settings();
-    let why = match (settings.method, settings.measure) {
-        (MatchMethod::Exact, _) => format!(
+    let is_unverified = settings.measure == SimilarityMeasure::Sketch;
+    let of_sets = settings.measure.set_measure();
+    let why = if settings.method == MatchMethod::Exact {
+        format!(
             "with {} there is nothing to estimate, because all equal texts are found",
-            spelling.spell_choice("method", "exact")
-        ),
-        (MatchMethod::SimHash | MatchMethod::Sentences, SimilarityMeasure::Sketch) => format!(
-            "without verification there is no similarity to compare with: leave {} out",
-            spelling.spell_choice("measure", "none")
-        ),
-        (MatchMethod::SimHash | MatchMethod::Sentences, SimilarityMeasure::Containment) => {
-            "with this method, candidates by containment have no minimum Jaccard index, so a \
-             sample cannot be compared with all documents: use another method"
-                .to_owned()
-        }
-        (MatchMethod::Auto | MatchMethod::Join, SimilarityMeasure::Containment) => format!(
+            spelling.spell_choice("method", settings.method.name())
+        )
+    } else if plan.joins_by_containment() {
+        format!(
             "with {} there is nothing to estimate, because every pair is found, whatever the lengths \
              of its texts are",
-            spelling.spell_choice("measure", "containment")
-        ),
-        _ => return Ok(()),
+            spelling.spell_choice("measure", settings.measure.name())
+        )
+    } else if plan.has_candidate_threshold() {
+        return Ok(());
+    } else if is_unverified {
+        format!(
+            "without verification there is no similarity to compare with: leave {} out",
+            spelling.spell_choice("measure", settings.measure.name())
+        )
+    } else if of_sets.is_some_and(|measure| !measure.bounds_jaccard()) {
+        format!(
+            "with this method, candidates by {} have no minimum Jaccard index, so a sample cannot be \
+             compared with all documents: use another method",
+            settings.measure.name()
+        )
+    } else {
+        return Ok(());
     };
     let audit = spelling.spell_option("audit");
     Err(Error::usage_error(format!(
@@ -109,9 +117,17 @@ fn check_auditable(plan: &MatchPlan, spelling: OptionSpelling) -> Result<()> {
 }
 
 fn compares_texts_error(plan: &MatchPlan, spelling: OptionSpelling) -> Error {
+    let verified = SimilarityMeasure::ALL
+        .into_iter()
+        .filter(|&measure| measure != SimilarityMeasure::Sketch);
+    let auditable: Vec<_> = verified
+        .filter(|measure| measure.set_measure().is_some())
+        .map(SimilarityMeasure::name)
+        .collect();
     Error::usage_error(format!(
-        "{} compares sets of features, and {} compares texts: use jaccard or containment",
+        "{} compares sets of features, and {} compares texts: use {}",
         spelling.spell_option("audit"),
-        spelling.spell_choice("measure", plan.match_settings().measure.name())
+        spelling.spell_choice("measure", plan.match_settings().measure.name()),
+        auditable.join(" or ")
     ))
 }

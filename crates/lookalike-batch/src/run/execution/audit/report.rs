@@ -1,9 +1,9 @@
 //! The report of an audit.
 
 use lookalike::dedup::{DocumentSource, route_between};
-use lookalike::plan::{MatchPlan, SimilarityMeasure};
+use lookalike::plan::MatchPlan;
 use lookalike::quality::audit::similarity;
-use lookalike::{DocId, Similarity};
+use lookalike::{DocId, Similarity, Threshold};
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;
@@ -215,10 +215,9 @@ pub(super) fn most_planted_bytes(settings: AuditSettings, bytes: u64) -> u64 {
     }
 }
 
-/// Returns the smallest Jaccard index at which containment candidates are found.
+/// Returns the smallest Jaccard index at which candidates are found, if another measure decides among them.
 pub(super) fn least_jaccard(plan: &MatchPlan) -> Option<f64> {
-    let is_containment = plan.match_settings().measure == SimilarityMeasure::Containment;
-    is_containment.then(|| plan.candidate_threshold().get())
+    plan.separate_candidate_threshold().map(Threshold::get)
 }
 
 fn similar_enough(corpus: &RunCorpus<'_>, similarity: Similarity) -> bool {
