@@ -184,7 +184,7 @@ impl PlantedCorpus {
             .iter()
             .rev()
             .take(50)
-            .flat_map(|it| units(&it.1, is_chinese))
+            .flat_map(|host| units(&host.1, is_chinese))
             .collect();
         let mut planted = Self {
             documents: Vec::new(),
@@ -293,7 +293,7 @@ fn without_shared(documents: Documents, folder: &Path) -> Result<Documents> {
     let shared: BTreeSet<&str> = names.filter_map(Value::as_str).collect();
     Ok(documents
         .into_iter()
-        .filter(|it| !shared.contains(&*it.0))
+        .filter(|document| !shared.contains(&*document.0))
         .collect())
 }
 
@@ -450,8 +450,8 @@ fn measure_index(corpus: &Corpus) -> Result<Vec<SpeedRow>> {
     let tokenizer = SpanTokenizer::new(&Recipe::default());
     let mut texts = corpus.texts()?;
     let mut bytes = 0;
-    texts.retain(|it| {
-        bytes += it.len();
+    texts.retain(|text| {
+        bytes += text.len();
         bytes <= 100_000_000
     });
     let bytes: usize = texts.iter().map(String::len).sum();

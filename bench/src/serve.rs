@@ -433,7 +433,7 @@ fn bulk(
         |answers| {
             kept += answers
                 .iter()
-                .filter(|it| it.verdict == StoredVerdict::Kept)
+                .filter(|answer| answer.verdict == StoredVerdict::Kept)
                 .count();
             Ok(())
         },

@@ -22,9 +22,10 @@ pub(crate) fn check(bytes: &[u8]) {
     };
     let sample = &samples()[usize::from(choice & 3) % NAMES.len()];
     let is_whole = choice >> 4 & 1 == 1;
-    let input = match is_whole {
-        true => rest.to_vec(),
-        false => changed(&sample.bytes, rest),
+    let input = if is_whole {
+        rest.to_vec()
+    } else {
+        changed(&sample.bytes, rest)
     };
     let place = tempfile::tempdir().expect("a temporary directory can be made");
     let path = place.path().join("in");

@@ -72,19 +72,22 @@ impl ProgressReporter {
         ));
         *SHOWN_BAR.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&bar);
         let stage = Arc::new(StageProgress::default());
-        let appearance = match printer.shows_progress() {
-            true => Some(appear_later(Arc::clone(&bar))),
-            false if printer.is_quiet() => None,
-            false => Some(print_lines(printer, Arc::clone(&stage))),
+        let appearance = if printer.shows_progress() {
+            Some(appear_later(Arc::clone(&bar)))
+        } else if printer.is_quiet() {
+            None
+        } else {
+            Some(print_lines(printer, Arc::clone(&stage)))
         };
         Self {
             stage,
             printer,
             bar,
             tells_rows: !strict,
-            most_rows: match io::stderr().is_terminal() {
-                true => SHOWN_ROWS,
-                false => LOGGED_ROWS,
+            most_rows: if io::stderr().is_terminal() {
+                SHOWN_ROWS
+            } else {
+                LOGGED_ROWS
             },
             bad_rows: AtomicU64::new(0),
             held: Mutex::default(),
@@ -219,9 +222,12 @@ fn format_progress(stage: RunStage, (done, total): (u64, Option<u64>), seconds: 
     if done == 0 || (total.is_none() && !is_bytes) {
         return messages::stage_since(name, &format_duration(seconds));
     }
-    let amount = |amount: u64| match is_bytes {
-        true => format_bytes(amount),
-        false => format_count(amount),
+    let amount = |amount: u64| {
+        if is_bytes {
+            format_bytes(amount)
+        } else {
+            format_count(amount)
+        }
     };
     let per_second = done as f64 / seconds.max(1e-3);
     let rate = match stage {

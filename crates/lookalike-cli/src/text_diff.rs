@@ -48,7 +48,7 @@ pub(crate) fn mark_briefly(passages: &[DiffPassage<'_>], printer: &OutputPrinter
     });
     let mut text: String = shown.collect();
     let rest = passages.iter().skip(SHOWN_PASSAGES);
-    let rest = rest.filter(|it| it.side != PassageSide::Both).count();
+    let rest = rest.filter(|piece| piece.side != PassageSide::Both).count();
     if rest > 0 {
         let rest = NounCount(rest as u64, CountedNoun::FurtherDifference);
         text.push_str(&format!(" {}", messages::further_differences(rest)));

@@ -314,7 +314,7 @@ impl Scatter {
             let parcels = scatter.take_blocks();
             let features = parcels
                 .iter()
-                .filter(|it| it.kind == ShuffleBlockKind::Features);
+                .filter(|parcel| parcel.kind == ShuffleBlockKind::Features);
             for parcel in features {
                 let order = order.get_or_insert_default();
                 order.count_features(setup, &parcel.block)?;
@@ -428,7 +428,7 @@ impl Gather {
             blocks
                 .iter()
                 .flatten()
-                .try_for_each(|it| gather.add_block(it))
+                .try_for_each(|block| gather.add_block(block))
         });
         added.map_err(engine_error_to_py)
     }
@@ -455,7 +455,7 @@ impl Gather {
             blocks.push_block(BlockRowKind::RepeatedGivenId, 0, id.as_bytes());
         }
         for nodes in found.dense_nodes.chunks(A_ROW) {
-            let block: Vec<u8> = nodes.iter().flat_map(|it| it.0.to_le_bytes()).collect();
+            let block: Vec<u8> = nodes.iter().flat_map(|node| node.0.to_le_bytes()).collect();
             blocks.push_block(BlockRowKind::Crowded, 0, &block);
         }
         blocks.push_blocks(found.split, BlockRowKind::Split);

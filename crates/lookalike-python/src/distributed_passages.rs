@@ -123,7 +123,7 @@ impl PartRows {
     fn push_blocks(&mut self, kind: PassageRowKind, blocks: &[PartBlock]) {
         blocks
             .iter()
-            .for_each(|it| self.push_row(kind, it.part, &it.block));
+            .for_each(|block| self.push_row(kind, block.part, &block.block));
     }
 
     fn into_batch(mut self) -> PyResult<PyRecordBatch> {
@@ -168,9 +168,10 @@ impl ScatterGrams {
         })?;
         self.rejected
             .extend(bad.into_iter().map(|row| json!(row).to_string()));
-        match self.scatterer.pending_bytes() < HELD {
-            true => Ok(None),
-            false => self.take_rows(py).into_batch().map(Some),
+        if self.scatterer.pending_bytes() < HELD {
+            Ok(None)
+        } else {
+            self.take_rows(py).into_batch().map(Some)
         }
     }
 
@@ -236,7 +237,7 @@ impl GatherCandidates {
         };
         let added = py.detach(|| {
             let mut blocks = blocks.iter().flatten();
-            blocks.try_for_each(|it| gatherer.add_block(it))
+            blocks.try_for_each(|block| gatherer.add_block(block))
         });
         added.map_err(run_error_to_py)
     }
@@ -335,7 +336,7 @@ impl MemberRows {
         self.keys.append_value(document.key.0 as i64);
         self.ids.append_value(&document.id);
         self.given.append_value(document.key.is_known());
-        let groups = document.groups.iter().map(|it| Some(it.0 as i64));
+        let groups = document.groups.iter().map(|group| Some(group.0 as i64));
         self.groups.append_value(groups);
     }
 
@@ -425,20 +426,20 @@ fn passages_to_batch(passages: &[FoundPassage]) -> PyResult<PyRecordBatch> {
         let mut builder = StringBuilder::new();
         passages
             .iter()
-            .for_each(|it| builder.append_value(text(it)));
+            .for_each(|passage| builder.append_value(text(passage)));
         Arc::new(builder.finish()) as ArrayRef
     };
     let numbers = |number: fn(&FoundPassage) -> usize| {
         let mut builder = Int64Builder::new();
         passages
             .iter()
-            .for_each(|it| builder.append_value(number(it) as i64));
+            .for_each(|passage| builder.append_value(number(passage) as i64));
         Arc::new(builder.finish()) as ArrayRef
     };
     let mut similarities = Float64Builder::new();
     passages
         .iter()
-        .for_each(|it| similarities.append_value(it.similarity));
+        .for_each(|passage| similarities.append_value(passage.similarity));
     make_batch([
         ("document", texts(|it| &it.document)),
         ("source", texts(|it| &it.source)),

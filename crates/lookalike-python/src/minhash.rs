@@ -557,9 +557,10 @@ pub(crate) fn minhash_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
     }
     let name = value.get_type().fully_qualified_name()?;
     let others = value.hasattr("hashvalues")? && value.hasattr("scheme")?;
-    let advice = match others {
-        true => ": make one of it, MinHash(hashvalues=m.hashvalues, seed=m.seed, scheme=m.scheme)",
-        false => "",
+    let advice = if others {
+        ": make one of it, MinHash(hashvalues=m.hashvalues, seed=m.seed, scheme=m.scheme)"
+    } else {
+        ""
     };
     let refusal = format!("{name} is not a lookalike.MinHash{advice}");
     Err(PyTypeError::new_err(refusal))
@@ -655,9 +656,10 @@ impl MinHash {
     fn update_batch(&self, b: &Bound<'_, PyAny>) -> PyResult<()> {
         let list = b.cast::<PyList>().ok().filter(|_| self.hashfunc.is_none());
         if let Some(list) = list {
-            return match list.len() < LONG {
-                true => self.add_messages(list),
-                false => self.add_long_list(list),
+            return if list.len() < LONG {
+                self.add_messages(list)
+            } else {
+                self.add_long_list(list)
             };
         }
         b.try_iter()?.try_for_each(|value| self.add_value(&value?))

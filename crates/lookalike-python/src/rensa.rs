@@ -110,9 +110,10 @@ impl TokenMinHash {
                 "num_perm is {num_perm}: give at most {MOST_SLOTS}"
             )));
         }
-        let scheme = match is_circulant {
-            true => RensaScheme::Circulant,
-            false => RensaScheme::Bucketed,
+        let scheme = if is_circulant {
+            RensaScheme::Circulant
+        } else {
+            RensaScheme::Bucketed
         };
         Ok(Self {
             seed,

@@ -244,9 +244,10 @@ impl ClientConnection {
 
     fn header_timeout(&self) -> Duration {
         let timeout = self.service.config.limits.header_timeout;
-        match self.is_reserved {
-            true => timeout.min(RESERVED_TIMEOUT),
-            false => timeout,
+        if self.is_reserved {
+            timeout.min(RESERVED_TIMEOUT)
+        } else {
+            timeout
         }
     }
 
@@ -273,9 +274,10 @@ impl ClientConnection {
             let request = request.map(|body| Body::new(WatchedBody::new(body, unread.clone())));
             let answer = router.call(request);
             async move {
-                let response = match refused {
-                    true => no_place_left().to_response(),
-                    false => answer.await?,
+                let response = if refused {
+                    no_place_left().to_response()
+                } else {
+                    answer.await?
                 };
                 Ok::<_, Infallible>(close_if_unread(response, &unread))
             }

@@ -406,7 +406,7 @@ impl<'a> CollectionFigures<'a> {
         let help = "Bytes of memory of a collection, by part.";
         self.append_figure(page, "memory_bytes", "gauge", help, |it| {
             let passages = Some(("passages", it.open.passages.memory_bytes()));
-            let passages = passages.filter(|it| it.1 > 0);
+            let passages = passages.filter(|search| search.1 > 0);
             let parts = it.stats.iter().flat_map(|stats| &stats.memory);
             parts
                 .copied()
@@ -433,9 +433,10 @@ impl<'a> CollectionFigures<'a> {
         let mut all = SyncLatency::default();
         for it in &self.open {
             let latency = it.open.collection.sync_latency();
-            match self.is_summed {
-                true => all.add_commits(&latency),
-                false => push(&it.open.name, &latency),
+            if self.is_summed {
+                all.add_commits(&latency)
+            } else {
+                push(&it.open.name, &latency)
             }
         }
         if self.is_summed {

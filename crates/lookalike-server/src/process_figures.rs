@@ -20,7 +20,7 @@ pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<Proc
             "process_start_time_seconds",
             "gauge",
             "Start of the process, in seconds since 1970.",
-            since_1970.ok().map(|it| it.as_secs_f64()),
+            since_1970.ok().map(|since_1970| since_1970.as_secs_f64()),
         ),
         (
             "process_cpu_seconds_total",
@@ -54,7 +54,7 @@ pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<Proc
             "Maximum number of open file descriptors.",
             rustix::process::getrlimit(Resource::Nofile)
                 .current
-                .map(|it| it as f64),
+                .map(|current| current as f64),
         ),
         (
             "process_threads",
@@ -68,13 +68,15 @@ pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<Proc
             "lookalike_disk_size_bytes",
             "gauge",
             "Size of the disk with the directory of the collections.",
-            disk.as_ref().map(|it| (it.f_blocks * it.f_frsize) as f64),
+            disk.as_ref()
+                .map(|disk| (disk.f_blocks * disk.f_frsize) as f64),
         ),
         (
             "lookalike_disk_free_bytes",
             "gauge",
             "Free bytes of the disk with the directory of the collections.",
-            disk.as_ref().map(|it| (it.f_bavail * it.f_frsize) as f64),
+            disk.as_ref()
+                .map(|disk| (disk.f_bavail * disk.f_frsize) as f64),
         ),
     ];
     let known = figures

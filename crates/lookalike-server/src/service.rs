@@ -183,7 +183,11 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
 
 /// Lists the snapshots, so that the metrics have the age of the newest ones.
 fn list_snapshots_once(service: &ServiceState) {
-    if let Some(Err(error)) = service.snapshots.as_ref().map(|it| it.list_snapshots(None)) {
+    if let Some(Err(error)) = service
+        .snapshots
+        .as_ref()
+        .map(|snapshots| snapshots.list_snapshots(None))
+    {
         tracing::warn!(%error, "the snapshots cannot be listed");
     }
 }

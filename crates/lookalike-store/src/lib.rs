@@ -28,7 +28,7 @@
 //!     documents.push(collection.prepare_document(document, &mut scratch)?);
 //! }
 //! let answers: Result<Vec<_>, _> = collection.insert_documents(&documents).into_iter().collect();
-//! let clusters: Vec<_> = answers?.iter().map(|it| it.cluster_id().to_owned()).collect();
+//! let clusters: Vec<_> = answers?.iter().map(|answer| answer.cluster_id().to_owned()).collect();
 //! assert_eq!(clusters, ["a", "b", "a"]);
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```

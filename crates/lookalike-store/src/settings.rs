@@ -47,9 +47,10 @@ pub enum ExpiryClock {
 impl ExpiryClock {
     /// Returns the clock of a window.
     pub fn from_window(window: &StreamWindow) -> Self {
-        match window.follows_wall_clock() {
-            true => Self::Wall,
-            false => Self::Documents,
+        if window.follows_wall_clock() {
+            Self::Wall
+        } else {
+            Self::Documents
         }
     }
 

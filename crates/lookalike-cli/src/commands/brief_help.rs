@@ -103,7 +103,7 @@ pub(super) fn shorten_help(command: Command) -> Command {
         return command;
     }
     let examples = command.get_after_help().map(StyledStr::to_string);
-    let examples = examples.map_or_else(String::new, |it| it + "\n\n");
+    let examples = examples.map_or_else(String::new, |examples| examples + "\n\n");
     command.after_help(examples + "`--help` has more options, and all of them in full.")
 }
 
@@ -159,7 +159,9 @@ mod tests {
         fn has_option(command: &Command, name: &str) -> bool {
             let mut own = command.get_arguments();
             own.any(|it| it.get_long() == Some(name))
-                || command.get_subcommands().any(|it| has_option(it, name))
+                || command
+                    .get_subcommands()
+                    .any(|subcommand| has_option(subcommand, name))
         }
         let command = CommandLine::command();
         for name in RARE_OPTIONS {

@@ -61,9 +61,10 @@ pub(crate) fn run_head(args: &HeadArgs) -> Result<CommandOutcome> {
         rows: args.rows.into(),
     };
     let head = read_head(&args.inputs.clone().into(), &settings)?;
-    let text = match args.json {
-        true => format!("{}\n", serde_json::to_string(&head)?),
-        false => describe_head(&head),
+    let text = if args.json {
+        format!("{}\n", serde_json::to_string(&head)?)
+    } else {
+        describe_head(&head)
     };
     OutputPrinter::new(false).write_data(&text)?;
     Ok(CommandOutcome::Done)

@@ -144,9 +144,10 @@ fn explain_plan(args: &IdfArgs) -> Result<CommandOutcome> {
         );
     };
     let plan = IdfPlan::plan_run(&args.inputs.clone().into(), &settings, limit)?;
-    let text = match args.running.json {
-        true => format!("{}\n", serde_json::to_string(&plan)?),
-        false => describe_plan(&plan, &printer),
+    let text = if args.running.json {
+        format!("{}\n", serde_json::to_string(&plan)?)
+    } else {
+        describe_plan(&plan, &printer)
     };
     printer.write_data(&text)?;
     Ok(CommandOutcome::Done)

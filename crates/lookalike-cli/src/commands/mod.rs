@@ -158,11 +158,18 @@ impl CommandLine {
 
 /// Returns the mode that `--color` asks for, wherever it is; [`ColorMode::Auto`] if it is not valid.
 fn find_color_mode(arguments: &[OsString]) -> ColorMode {
-    let texts: Vec<_> = arguments.iter().map(|it| it.to_string_lossy()).collect();
+    let texts: Vec<_> = arguments
+        .iter()
+        .map(|argument| argument.to_string_lossy())
+        .collect();
     let follows = texts.windows(2).filter(|it| it[0] == "--color");
-    let joined = texts.iter().filter_map(|it| it.strip_prefix("--color="));
-    let mut stated = follows.map(|it| &*it[1]).chain(joined);
-    let mode = stated.next().map(|it| clap::ValueEnum::from_str(it, false));
+    let joined = texts
+        .iter()
+        .filter_map(|text| text.strip_prefix("--color="));
+    let mut stated = follows.map(|pair| &*pair[1]).chain(joined);
+    let mode = stated
+        .next()
+        .map(|value| clap::ValueEnum::from_str(value, false));
     mode.and_then(Result::ok).unwrap_or_default()
 }
 

@@ -286,9 +286,10 @@ fn explain_plan(args: &PassagesArgs, settings: &PassageRunSettings) -> Result<Co
     };
     let plan = PassagePlan::plan_run(&inputs, settings, limit)?;
     let printer = OutputPrinter::new(args.running.quiet);
-    let text = match args.running.json {
-        true => format!("{}\n", serde_json::to_string(&plan)?),
-        false => describe_plan(&plan, &printer),
+    let text = if args.running.json {
+        format!("{}\n", serde_json::to_string(&plan)?)
+    } else {
+        describe_plan(&plan, &printer)
     };
     printer.write_data(&text)?;
     Ok(CommandOutcome::Done)
@@ -377,12 +378,18 @@ fn refuse_inside_inputs(args: &PassagesArgs) -> Result<()> {
             extracted.display()
         );
     }
-    let existing = extracted.ancestors().find_map(|it| match it.as_os_str() {
-        empty if empty.is_empty() => Path::new(".").canonicalize().ok(),
-        _ => it.canonicalize().ok(),
-    });
+    let existing = extracted
+        .ancestors()
+        .find_map(|ancestor| match ancestor.as_os_str() {
+            empty if empty.is_empty() => Path::new(".").canonicalize().ok(),
+            _ => ancestor.canonicalize().ok(),
+        });
     for input in args.inputs.iter().chain(&args.against) {
-        let is_around = |input: PathBuf| existing.as_ref().is_some_and(|it| it.starts_with(input));
+        let is_around = |input: PathBuf| {
+            existing
+                .as_ref()
+                .is_some_and(|existing| existing.starts_with(input))
+        };
         if input.is_dir() && input.canonicalize().is_ok_and(is_around) {
             bail!(
                 "the texts of --extracted {} would be documents of {} in the next run: name a directory outside it",

@@ -80,9 +80,10 @@ pub(crate) fn run_segment(args: &SegmentArgs) -> Result<CommandOutcome> {
     let recipe = Some(&*args.recipe);
     let outputs = TableOutputs::new(named, &args.bad_rows, args.running.json, recipe)?;
     let settings = segment_settings(args)?;
-    let texts = match args.literal.is_empty() {
-        true => SegmentTexts::Inputs(args.inputs.clone().into()),
-        false => SegmentTexts::Literal(args.literal.clone()),
+    let texts = if args.literal.is_empty() {
+        SegmentTexts::Inputs(args.inputs.clone().into())
+    } else {
+        SegmentTexts::Literal(args.literal.clone())
     };
     let mut run = RowsRun::with_table(&args.running, &outputs);
     // For a text on the command line, the summary adds nothing to the output.
@@ -98,9 +99,10 @@ fn segment_settings(args: &SegmentArgs) -> Result<SegmentSettings> {
     refuse_features(&args.reading)?;
     Ok(SegmentSettings {
         recipe: load_recipe(&args.recipe, &args.changes)?,
-        listing: match args.weights {
-            true => TermListing::Weights,
-            false => TermListing::Tokens,
+        listing: if args.weights {
+            TermListing::Weights
+        } else {
+            TermListing::Tokens
         },
         read: read_options(&args.reading)?,
         threads: thread_count(args.running.threads),

@@ -36,9 +36,10 @@ pub(crate) struct StatusArgs {
 pub(crate) fn run_status(args: &StatusArgs) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(false);
     let status = read_work_status(&args.directory, args.verify)?;
-    let text = match args.json {
-        true => format!("{}\n", serde_json::to_string(&status)?),
-        false => describe_status(&status, &args.directory),
+    let text = if args.json {
+        format!("{}\n", serde_json::to_string(&status)?)
+    } else {
+        describe_status(&status, &args.directory)
     };
     printer.write_data(&text)?;
     outcome_of(&status.damaged)

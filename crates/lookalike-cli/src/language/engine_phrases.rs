@@ -178,7 +178,10 @@ mod tests {
         for (english, chinese) in phrases() {
             let parts = |text: &str| text.matches("{}").count();
             assert_eq!(parts(english), parts(chinese), "{english}");
-            let others = phrases().iter().filter(|it| it.0 == *english).count();
+            let others = phrases()
+                .iter()
+                .filter(|phrase| phrase.0 == *english)
+                .count();
             assert_eq!(others, 1, "{english}");
         }
     }

@@ -58,9 +58,10 @@ impl MessageLanguage {
     }
 
     pub(crate) fn current() -> Self {
-        match LANGUAGE.load(Ordering::Relaxed) == Self::Chinese as u8 {
-            true => Self::Chinese,
-            false => Self::English,
+        if LANGUAGE.load(Ordering::Relaxed) == Self::Chinese as u8 {
+            Self::Chinese
+        } else {
+            Self::English
         }
     }
 

@@ -218,7 +218,10 @@ fn statuses(service: &Service, from: &str, forwarded: impl Fn(usize) -> Vec<Stri
     let mut connection = connect_from(from, service.address);
     let mut ask = |at| {
         let names = forwarded(at);
-        let headers: Vec<_> = names.iter().map(|it| ("X-Forwarded-For", &**it)).collect();
+        let headers: Vec<_> = names
+            .iter()
+            .map(|name| ("X-Forwarded-For", &**name))
+            .collect();
         let reply = connection.request("GET", "/v1/collections", &headers, b"");
         reply.status
     };

@@ -91,12 +91,12 @@ fn full_audit_equals_the_truth() {
     let lengths = audit["by_length"].as_array().unwrap();
     let cases: u64 = lengths
         .iter()
-        .map(|it| it["recall"]["cases"].as_u64().unwrap())
+        .map(|length| length["recall"]["cases"].as_u64().unwrap())
         .sum();
     assert_eq!(cases, similar.len() as u64);
     let compared = lengths
         .iter()
-        .map(|it| it["precision"]["cases"].as_u64().unwrap());
+        .map(|length| length["precision"]["cases"].as_u64().unwrap());
     assert_eq!(
         compared.sum::<u64>(),
         audit["precision"]["cases"].as_u64().unwrap()

@@ -225,7 +225,10 @@ fn votes_list_the_heaviest_features() {
     let long: Vec<_> = (0..3000).map(|word| format!("w{word}")).collect();
     let (_, said) = compared([&long.join(" "), "x"], "--recipe words-1");
     let features = said["a"]["features"].as_array().unwrap();
-    let voting = features.iter().filter(|it| it["votes"].is_array()).count();
+    let voting = features
+        .iter()
+        .filter(|feature| feature["votes"].is_array())
+        .count();
     assert_eq!((features.len(), voting), (3000, 1000));
 }
 

@@ -65,9 +65,10 @@ impl GrowingCorpus {
         place.write("new.jsonl", corpus_jsonl(&self.rounds[round]));
         let outputs = "-o out.jsonl --removed removed.tsv --clusters clusters.tsv";
         let read = || ["out.jsonl", "removed.tsv", "clusters.tsv"].map(|name| place.read(name));
-        let known = match place.read("seen.jsonl").is_empty() {
-            true => "",
-            false => "--against seen.jsonl",
+        let known = if place.read("seen.jsonl").is_empty() {
+            ""
+        } else {
+            "--against seen.jsonl"
         };
         place.ok(&format!("dedup new.jsonl {options} {outputs} {known}"));
         let expected = read();
@@ -265,7 +266,7 @@ fn failed_runs_add_nothing() {
     let left: Vec<_> = place
         .names()
         .into_iter()
-        .filter(|it| it != "twice.jsonl")
+        .filter(|name| name != "twice.jsonl")
         .collect();
     assert_eq!(left, files);
     // Without --strict, both documents have the id.

@@ -40,9 +40,10 @@ fn copy_directory(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap().path();
         let copy = to.join(entry.file_name().unwrap());
-        match entry.is_dir() {
-            true => copy_directory(&entry, &copy),
-            false => drop(fs::copy(&entry, copy).unwrap()),
+        if entry.is_dir() {
+            copy_directory(&entry, &copy)
+        } else {
+            fs::copy(&entry, copy).unwrap();
         }
     }
 }

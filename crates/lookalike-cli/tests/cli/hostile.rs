@@ -328,7 +328,10 @@ fn expect_header_gets_100_continue() {
         connection.send(body.as_bytes()).unwrap();
         let reply = connection.reply().unwrap();
         assert_eq!(reply.status, 200, "{kind}");
-        let verdicts = reply.lines().into_iter().map(|it| it["verdict"].clone());
+        let verdicts = reply
+            .lines()
+            .into_iter()
+            .map(|line| line["verdict"].clone());
         assert!(verdicts.eq(body.lines().map(|_| json!("kept"))), "{kind}");
     }
     let head = |path: &str| {
@@ -616,7 +619,7 @@ fn waiting_deletion_blocks_no_other() {
     let held = || {
         let metrics = service.get("/metrics").text();
         let mut lines = metrics.lines();
-        let held = lines.find_map(|it| it.strip_prefix("lookalike_answer_bytes "));
+        let held = lines.find_map(|line| line.strip_prefix("lookalike_answer_bytes "));
         held.unwrap().parse::<u64>().unwrap()
     };
     let goes = greedy.stream.get_ref().try_clone().unwrap();

@@ -28,9 +28,10 @@ fn send(service: &Service, lines: &[&str], ledger: &mut HashMap<usize, Value>) -
     while at < lines.len() {
         let end = (at + AT_A_TIME).min(lines.len());
         let single = at % 5 == 0;
-        let (kind, body) = match single {
-            true => ("application/json", lines[at].to_owned()),
-            false => (NDJSON, lines[at..end].join("\n")),
+        let (kind, body) = if single {
+            ("application/json", lines[at].to_owned())
+        } else {
+            (NDJSON, lines[at..end].join("\n"))
         };
         let headers = [("Content-Type", kind)];
         let Ok(reply) = connection.try_request("POST", INSERT, &headers, body.as_bytes()) else {

@@ -106,7 +106,7 @@ fn comparison_is_chinese_in_every_recipe() {
     // That one wants tables.
     options.extend(
         names
-            .filter(|it| *it != "yanyiwu")
+            .filter(|name| *name != "yanyiwu")
             .map(|name| format!("--recipe {name}")),
     );
     assert!(options.len() > 18);
@@ -261,13 +261,16 @@ fn reasons_of_bad_rows_are_chinese() {
         let line = format!("dedup in.jsonl --dry-run {options}");
         let ran = place.run(&format!("{line} --lang zh"));
         assert_eq!(ran.code, Some(1), "{row}: {}", ran.err);
-        let told = ran.err.lines().find(|it| it.starts_with("警告："));
+        let told = ran.err.lines().find(|line| line.starts_with("警告："));
         let told = told.unwrap_or_else(|| panic!("{row}: {}", ran.err));
         let words = english_words(told);
         let names = [
             "text", "time", "words", "JSON", "JSONL", "null", "ISO", "nul", "more", "u001F",
         ];
-        let rest: Vec<_> = words.iter().filter(|it| !names.contains(&&***it)).collect();
+        let rest: Vec<_> = words
+            .iter()
+            .filter(|word| !names.contains(&&***word))
+            .collect();
         assert!(rest.is_empty(), "{row}: {rest:?} in {told}");
         // In English, nothing has changed.
         assert!(
@@ -337,7 +340,10 @@ fn warnings_are_chinese() {
             "Markdown",
         ];
         let words = english_words(&told.join("\n"));
-        let rest: Vec<_> = words.iter().filter(|it| !names.contains(&&***it)).collect();
+        let rest: Vec<_> = words
+            .iter()
+            .filter(|word| !names.contains(&&***word))
+            .collect();
         assert!(rest.is_empty(), "{line}: {rest:?} in {told:?}");
     }
 }
@@ -416,7 +422,10 @@ fn other_commands_are_chinese() {
             "plant", "jaccard", "coll", "coll2", "export", "run1", "F1", "B-cubed", "plagdet",
             "dedup", "row", "han", "Han", "to",
         ];
-        let rest: Vec<_> = words.iter().filter(|it| !names.contains(&&***it)).collect();
+        let rest: Vec<_> = words
+            .iter()
+            .filter(|word| !names.contains(&&***word))
+            .collect();
         assert!(rest.is_empty(), "{line}: {rest:?} in {told}");
     }
 }

@@ -165,7 +165,7 @@ fn numpy_array(codes: &[u64]) -> Vec<u8> {
     );
     let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
     file.extend(format!("{header:<117}\n").bytes());
-    file.extend(codes.iter().flat_map(|it| it.to_le_bytes()));
+    file.extend(codes.iter().flat_map(|code| code.to_le_bytes()));
     file
 }
 
@@ -176,9 +176,10 @@ fn binary_files_and_limits_of_memory_make_the_same_index() {
         .into_iter()
         .map(|(_, code)| code as u64)
         .collect();
-    let hex = |codes: &[u64]| -> String { codes.iter().map(|it| format!("{it:016x}\n")).collect() };
+    let hex =
+        |codes: &[u64]| -> String { codes.iter().map(|code| format!("{code:016x}\n")).collect() };
     let bytes =
-        |codes: &[u64]| -> Vec<u8> { codes.iter().flat_map(|it| it.to_le_bytes()).collect() };
+        |codes: &[u64]| -> Vec<u8> { codes.iter().flat_map(|code| code.to_le_bytes()).collect() };
     let (first, second) = codes.split_at(codes.len() / 3);
     place.write("all.txt", hex(&codes));
     place.write("first.txt", hex(first));
@@ -1028,7 +1029,10 @@ fn texts_too_short_match_equal_texts() {
         let summary: Value =
             serde_json::from_slice(&place.ok("search lib q.jsonl --json -o out.tsv").out).unwrap();
         let counts = ["queries", "unfingerprinted", "empty", "matched"];
-        assert_eq!(counts.map(|it| summary[it].as_u64().unwrap()), [6, 4, 1, 4]);
+        assert_eq!(
+            counts.map(|count| summary[count].as_u64().unwrap()),
+            [6, 4, 1, 4]
+        );
         // Rows change their positions when others are removed and segments are merged.
         place.ok("index verify lib");
         place.ok("index remove lib p u");

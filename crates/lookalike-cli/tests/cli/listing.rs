@@ -39,7 +39,7 @@ fn list_all(service: &Service, query: &str) -> Vec<Value> {
 fn ids(documents: &[Value]) -> Vec<&str> {
     documents
         .iter()
-        .map(|it| it["id"].as_str().unwrap())
+        .map(|document| document["id"].as_str().unwrap())
         .collect()
 }
 
@@ -59,7 +59,7 @@ fn documents_are_listed_in_pages() {
     }
     let expected: Vec<_> = answers
         .iter()
-        .filter(|it| !["d7", "d8", "d150"].contains(&it["id"].as_str().unwrap()))
+        .filter(|answer| !["d7", "d8", "d150"].contains(&answer["id"].as_str().unwrap()))
         .collect();
     for query in ["limit=7", "limit=1000", "text=false"] {
         let listed = list_all(&service, query);
@@ -666,7 +666,7 @@ fn damaged_export_is_not_complete() {
     drop(service);
     let directory = fs::read_dir(place.path("data/a")).unwrap();
     let texts = directory
-        .map(|it| it.unwrap().path())
+        .map(|directory| directory.unwrap().path())
         .find(|it| it.to_str().unwrap().ends_with(".texts"))
         .unwrap();
     let whole = fs::read(&texts).unwrap();

@@ -301,7 +301,7 @@ fn candidate_threshold_is_reported() {
             let summary = place.summary(&line);
             let number = summary.get("candidate_threshold").and_then(Value::as_f64);
             assert_eq!((told, number.is_some()), (from, from), "{line}");
-            assert!(number.is_none_or(|it| it > 0.0 && it <= 1.0));
+            assert!(number.is_none_or(|number| number > 0.0 && number <= 1.0));
         }
     }
 }

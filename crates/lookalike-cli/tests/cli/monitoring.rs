@@ -46,7 +46,7 @@ fn dashboard_queries() -> Vec<DashboardQuery> {
         let expression = expression.as_str().unwrap();
         // A variable asks for the values of a label of some series.
         let series = expression.strip_prefix("label_values(");
-        let series = series.and_then(|it| it.rsplit_once(','));
+        let series = series.and_then(|series| series.rsplit_once(','));
         let expression = series.map_or(expression, |(series, _)| series);
         let selected = expression
             .replace("$__rate_interval", "1m")
@@ -128,7 +128,7 @@ fn find_selectors(expression: &str) -> Vec<Selector<'_>> {
     while let Some(at) = rest.find(is_name) {
         let end = rest[at..]
             .find(|c| !is_name(c))
-            .map_or(rest.len(), |it| at + it);
+            .map_or(rest.len(), |end| at + end);
         let (word, after) = (&rest[at..end], &rest[end..]);
         rest = after;
         if word.starts_with("lookalike_") || word.starts_with("process_") {
@@ -211,7 +211,7 @@ fn dashboard_shows_every_metric() {
         .filter_map(|line| line.strip_prefix("# TYPE "));
     // Of open files the number is shown, not the limit.
     let families = families.map(|line| line.split(' ').next().unwrap());
-    for family in families.filter(|it| *it != "process_max_fds") {
+    for family in families.filter(|family| *family != "process_max_fds") {
         let shown = queries
             .iter()
             .any(|query| query.expression.contains(family));
@@ -382,7 +382,9 @@ fn containers_mount_existing_files() {
     let mounted = compose
         .lines()
         .filter_map(|line| line.trim().strip_prefix("- ./"));
-    let mounted: BTreeSet<_> = mounted.map(|it| it.split(':').next().unwrap()).collect();
+    let mounted: BTreeSet<_> = mounted
+        .map(|mounted| mounted.split(':').next().unwrap())
+        .collect();
     assert!(mounted.len() >= 5, "{mounted:?}");
     for file in &mounted {
         assert!(deployed(file).is_file(), "{file}");

@@ -435,7 +435,7 @@ fn snapshots_of(service: &Service, collection: &str) -> Vec<String> {
     let listed = service.get(&path).json();
     let listed = listed["snapshots"].as_array().unwrap().iter();
     listed
-        .map(|it| it["name"].as_str().unwrap().to_owned())
+        .map(|listed| listed["name"].as_str().unwrap().to_owned())
         .collect()
 }
 
@@ -641,12 +641,12 @@ fn start_collector() -> (std::net::SocketAddr, std::sync::mpsc::Receiver<Vec<u8>
             loop {
                 let read = stream.read(&mut buffer).unwrap();
                 bytes.extend_from_slice(&buffer[..read]);
-                let head = bytes.windows(4).position(|it| it == b"\r\n\r\n");
+                let head = bytes.windows(4).position(|window| window == b"\r\n\r\n");
                 let Some(head) = head else { continue };
                 let text = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
                 let length = text
                     .lines()
-                    .find_map(|it| it.strip_prefix("content-length: "));
+                    .find_map(|line| line.strip_prefix("content-length: "));
                 if read == 0 || bytes.len() >= head + 4 + length.unwrap().parse::<usize>().unwrap()
                 {
                     break;
@@ -681,7 +681,7 @@ fn requests_are_traced() {
     let id: Vec<u8> = (0..16)
         .map(|at| u8::from_str_radix(&trace[2 * at..2 * at + 2], 16).unwrap())
         .collect();
-    let contains = |part: &[u8]| sent.windows(part.len()).any(|it| it == part);
+    let contains = |part: &[u8]| sent.windows(part.len()).any(|window| window == part);
     for part in [
         "POST /v1/traces",
         "get_stats",

@@ -184,9 +184,10 @@ fn every_text_copied_whole_is_found() {
 
 /// Returns `true` if two texts are equal after normalisation.
 fn is_copy(a: &str, b: &str) -> bool {
-    match split_tokens(a).is_empty() && split_tokens(b).is_empty() {
-        true => a.trim() == b.trim() && !a.trim().is_empty(),
-        false => split_tokens(a) == split_tokens(b),
+    if split_tokens(a).is_empty() && split_tokens(b).is_empty() {
+        a.trim() == b.trim() && !a.trim().is_empty()
+    } else {
+        split_tokens(a) == split_tokens(b)
     }
 }
 

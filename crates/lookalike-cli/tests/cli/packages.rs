@@ -104,7 +104,7 @@ fn crates_can_be_published() {
         );
         let named = workspace["dependencies"][name].get("version");
         assert_eq!(
-            named.and_then(|it| it.as_str()),
+            named.and_then(|named| named.as_str()),
             Some(version),
             "Cargo.toml names {name} by another version than that of the workspace"
         );

@@ -197,12 +197,15 @@ fn pages_of_users_are_short() {
 
 /// Returns the name of a heading in links, as GitHub and the site form it.
 fn heading_anchor(heading: &str) -> String {
-    let kept = heading.trim().chars().filter_map(|it| match it {
-        ' ' => Some('-'),
-        '-' | '_' => Some(it),
-        _ if it.is_alphanumeric() => Some(it),
-        _ => None,
-    });
+    let kept = heading
+        .trim()
+        .chars()
+        .filter_map(|character| match character {
+            ' ' => Some('-'),
+            '-' | '_' => Some(character),
+            _ if character.is_alphanumeric() => Some(character),
+            _ => None,
+        });
     kept.collect::<String>().to_lowercase()
 }
 

@@ -450,7 +450,7 @@ fn service_bounds_the_search_for_passages() {
         let body = json!({ "documents": rows, "partial": partial });
         service.post("/v1/passages/documents", &body)
     };
-    let (source, text) = alternating_texts(400 << 10);
+    let (source, text) = alternating_texts(80 << 10);
     let texts = [SOURCE, &SOURCE[27..], &source, &text];
     let refused = documents(&texts, false);
     assert_eq!(
@@ -647,7 +647,7 @@ fn reworded_passages_are_found_on_request() {
     let copy = reword(&mut numbers, &taken);
     let (head, tail) = (filler(&mut numbers, 100), filler(&mut numbers, 60));
     rows.push(("washed".to_owned(), format!("{head} {copy} {tail}")));
-    let named = rows.iter().map(|it| (&*it.0, &*it.1));
+    let named = rows.iter().map(|row| (&*row.0, &*row.1));
     place.write("in.jsonl", jsonl(named));
     let table = |options: &str| {
         place.ok(&format!("passages in.jsonl {options} -o out.tsv"));

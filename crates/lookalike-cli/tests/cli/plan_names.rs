@@ -39,7 +39,7 @@ fn names_in(plan: &str) -> BTreeSet<String> {
     let (inner, _) = inner.split_once(')').unwrap();
     let shape = shape.rsplit("; ").next().unwrap();
     let details = inner.split(", ");
-    let details = details.map(|it| it.split(" of ").next().unwrap().to_owned());
+    let details = details.map(|details| details.split(" of ").next().unwrap().to_owned());
     let is_name = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic());
     let number = |c: char| if c.is_ascii_digit() { 'N' } else { c };
     let shape = is_name(shape).then(|| shape.chars().map(number).collect());

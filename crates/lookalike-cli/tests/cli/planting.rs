@@ -244,9 +244,10 @@ fn topics() -> Vec<(String, String)> {
     let mut text = |topic: usize, shared: usize| {
         let words = (0..60).map(|word| {
             own += 1;
-            match word < shared {
-                true => format!("t{topic}w{word}"),
-                false => format!("own{own}"),
+            if word < shared {
+                format!("t{topic}w{word}")
+            } else {
+                format!("own{own}")
             }
         });
         words.collect::<Vec<_>>().join(" ")
@@ -299,9 +300,10 @@ fn tuned_recipe_removes_planted_copies() {
         else {
             continue;
         };
-        let is_within = match setting["sweep"] == "distance" {
-            true => cut <= limit,
-            false => cut >= limit,
+        let is_within = if setting["sweep"] == "distance" {
+            cut <= limit
+        } else {
+            cut >= limit
         };
         assert!(is_within, "{setting}");
     }

@@ -16,9 +16,10 @@ const BOUNDARY: &str = "a-boundary-0123456789";
 fn form(parts: &[Part]) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, file, content) in parts {
-        let file = match file.is_empty() {
-            true => String::new(),
-            false => format!("; filename=\"{file}\""),
+        let file = if file.is_empty() {
+            String::new()
+        } else {
+            format!("; filename=\"{file}\"")
         };
         let head = format!(
             "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n"
@@ -201,9 +202,10 @@ fn uploaded_recipe_gives_the_results_of_the_command() {
         json!({ "recipe": "mine", "threshold": 0.6 }),
         json!({ "recipe": "mine", "method": "simhash", "distance": 9, "measure": "none" }),
     ] {
-        let options = match settings["method"].is_null() {
-            true => "--recipe mine.toml --threshold 0.6",
-            false => "--recipe mine.toml --method simhash --distance 9 --verify none",
+        let options = if settings["method"].is_null() {
+            "--recipe mine.toml --threshold 0.6"
+        } else {
+            "--recipe mine.toml --method simhash --distance 9 --verify none"
         };
         let expected = removed(&place, options);
         assert!(expected.len() > 5, "{}", expected.len());

@@ -84,7 +84,7 @@ fn every_cut_can_be_put_back() {
     let words = |text: &str| -> Vec<String> {
         let words = text.split(|it: char| !it.is_alphanumeric());
         words
-            .filter(|it| !it.is_empty())
+            .filter(|line| !line.is_empty())
             .map(str::to_lowercase)
             .collect()
     };
@@ -170,7 +170,7 @@ fn every_format_of_rows_is_cut() {
     write_parquet(
         &place.path("in.parquet"),
         &[
-            ("text", texts.iter().map(|it| &**it).collect()),
+            ("text", texts.iter().map(|text| &**text).collect()),
             ("n", vec!["1", "2"]),
         ],
     );
@@ -212,7 +212,7 @@ fn references_and_parts_decide_what_is_earlier() {
     let place = Place::new();
     let row = |id: &str, site: &str| json!({"id": id, "site": site, "text": format!("{id} alone. {NOTICE}")});
     let rows = [row("a", "x"), row("b", "y"), row("c", "x")];
-    place.write("in.jsonl", rows.map(|it| format!("{it}\n")).concat());
+    place.write("in.jsonl", rows.map(|row| format!("{row}\n")).concat());
     let cut_ids = |options: &str| {
         let found = place.summary(&format!(
             "dedup in.jsonl --passages remove --min-length 8 --method exact -o out.jsonl --cuts cuts.tsv {options}"

@@ -19,12 +19,14 @@ pub(crate) fn read_report(place: &Place, name: &str) -> Value {
 
 fn numbers(value: &Value) -> Vec<u64> {
     let values = value.as_array().unwrap().iter();
-    values.map(|it| it.as_u64().unwrap()).collect()
+    values.map(|value| value.as_u64().unwrap()).collect()
 }
 
 fn strings(value: &Value) -> Vec<String> {
     let values = value.as_array().unwrap().iter();
-    values.map(|it| it.as_str().unwrap().to_owned()).collect()
+    values
+        .map(|value| value.as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Content hash and text key by document id, for documents whose texts a report has.
@@ -88,18 +90,21 @@ fn report_counts_every_document() {
     let sizes = report["cluster_sizes"].as_array().unwrap();
     let sizes: Vec<_> = sizes.iter().map(numbers).collect();
     assert_eq!(
-        sizes.iter().map(|it| it[1]).sum::<u64>(),
+        sizes.iter().map(|size| size[1]).sum::<u64>(),
         summary["clusters"]
     );
     assert_eq!(
-        sizes.iter().map(|it| (it[0] - 1) * it[1]).sum::<u64>(),
+        sizes
+            .iter()
+            .map(|size| (size[0] - 1) * size[1])
+            .sum::<u64>(),
         count
     );
     let reasons = report["bad_rows"].as_array().unwrap();
     assert_eq!(
         reasons
             .iter()
-            .map(|it| it["rows"].as_u64().unwrap())
+            .map(|reason| reason["rows"].as_u64().unwrap())
             .sum::<u64>(),
         2
     );

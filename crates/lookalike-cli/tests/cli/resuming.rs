@@ -144,9 +144,10 @@ fn kill_and_resume(kills: usize, documents: usize) {
 
 #[test]
 fn killed_runs_resume_with_the_same_bytes() {
-    match is_long_run() {
-        true => kill_and_resume(20, 12_000),
-        false => kill_and_resume(5, 3000),
+    if is_long_run() {
+        kill_and_resume(20, 12_000)
+    } else {
+        kill_and_resume(5, 3000)
     }
 }
 

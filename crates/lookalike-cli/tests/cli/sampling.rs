@@ -15,11 +15,11 @@ fn sampled_pairs(band: &Value) -> Vec<ShownPair> {
     let id = |side: &Value| side["id"].as_str().unwrap().to_owned();
     let sampled = band["sampled"].as_array().unwrap().iter();
     sampled
-        .map(|it| {
+        .map(|sampled| {
             (
-                id(&it["a"]),
-                id(&it["b"]),
-                it["similarity"].as_f64().unwrap(),
+                id(&sampled["a"]),
+                id(&sampled["b"]),
+                sampled["similarity"].as_f64().unwrap(),
             )
         })
         .collect()

@@ -169,7 +169,10 @@ fn concurrent_equal_documents_keep_exactly_one() {
         let threads: Vec<_> = (0..clients)
             .map(|at| scope.spawn(move || client(at)))
             .collect();
-        threads.into_iter().map(|it| it.join().unwrap()).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     for round in 0..rounds {
         let of_round = || answers.iter().map(|of_client| &of_client[round]);
@@ -388,7 +391,7 @@ fn bulk_time_ends_with_the_last_answer() {
         let name = format!("lookalike_request_seconds_{name}{{call=\"insert\"}} ");
         let figure = metrics
             .lines()
-            .find_map(|it| it.strip_prefix(&name))
+            .find_map(|line| line.strip_prefix(&name))
             .unwrap()
             .parse::<f64>();
         figure.unwrap()
@@ -637,7 +640,7 @@ fn documents_expire_from_disk_without_writes() {
         let files = std::fs::read_dir(place.path("data/wall")).unwrap();
         let mut files = files.filter_map(|file| std::fs::read(file.unwrap().path()).ok());
         let words = b"words that nobody";
-        files.any(|file| file.windows(words.len()).any(|it| it == words))
+        files.any(|file| file.windows(words.len()).any(|window| window == words))
     };
     assert!(on_disk());
     let begun = std::time::Instant::now();

@@ -25,7 +25,7 @@ fn documents(place: &Place, name: &str) -> Vec<Value> {
     let lines = place.read(name);
     let mut rows: Vec<Value> = lines
         .lines()
-        .map(|it| serde_json::from_str(it).unwrap())
+        .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     for row in &mut rows {
         row.as_object_mut()
@@ -43,7 +43,7 @@ fn damage(place: &Place, ending: &str) {
         .map(|it| it.unwrap().path());
     let path = files
         .into_iter()
-        .find(|it| it.to_str().unwrap().ends_with(ending))
+        .find(|file| file.to_str().unwrap().ends_with(ending))
         .unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     let middle = bytes.len() / 2;
@@ -395,7 +395,7 @@ fn changed_settings_are_repaired_and_imported() {
 /// Returns the path of the database of the collection.
 fn database(place: &Place) -> std::path::PathBuf {
     let files = std::fs::read_dir(place.path("data/a")).unwrap();
-    let mut files = files.map(|it| it.unwrap().path());
+    let mut files = files.map(|file| file.unwrap().path());
     let is_database = |it: &std::path::PathBuf| it.to_str().unwrap().ends_with(".rows");
     files.find(is_database).unwrap()
 }
@@ -547,8 +547,8 @@ fn snapshots_are_restored() {
 fn files_in(place: &Place, directory: &str) -> Vec<(String, Vec<u8>)> {
     let files = std::fs::read_dir(place.path(directory)).unwrap();
     let mut files: Vec<_> = files
-        .map(|it| {
-            let entry = it.unwrap();
+        .map(|file| {
+            let entry = file.unwrap();
             let name = entry.file_name().into_string().unwrap();
             (name, std::fs::read(entry.path()).unwrap())
         })
@@ -605,7 +605,7 @@ fn snapshot_of_running_service_is_a_prefix() {
                 let answers = service.post_lines("/v1/collections/a/documents", body.as_bytes());
                 let answers = answers
                     .into_iter()
-                    .map(|it| (it["seq"].as_u64().unwrap(), it));
+                    .map(|answer| (answer["seq"].as_u64().unwrap(), answer));
                 ledger.lock().unwrap().extend(answers);
             }
         });

@@ -197,7 +197,9 @@ impl From<std::process::Output> for Ran {
 /// Returns the peak memory of a process in bytes; `None` once it has ended.
 pub(crate) fn peak_memory(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let peak = status.lines().find_map(|it| it.strip_prefix("VmHWM:"))?;
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes = peak.trim().strip_suffix(" kB")?;
     Some(kibibytes.parse::<u64>().ok()? << 10)
 }

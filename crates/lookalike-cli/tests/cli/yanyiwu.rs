@@ -92,7 +92,9 @@ fn thousand_texts_equal_the_library() {
     }
     let vectors: Vec<Value> = lines.collect();
     assert_eq!(vectors.len(), 1000);
-    let texts = vectors.iter().map(|it| ("a", it["text"].as_str().unwrap()));
+    let texts = vectors
+        .iter()
+        .map(|vector| ("a", vector["text"].as_str().unwrap()));
     place.write("in.jsonl", jsonl(texts));
     for (top, change) in [
         ("top-2", "--set simhash.top=2"),

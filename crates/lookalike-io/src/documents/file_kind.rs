@@ -132,12 +132,13 @@ fn starts_like_utf16(bytes: &[u8]) -> bool {
 
 /// Refuses the container that both `.doc` files and `.docx` files with a password have.
 pub(super) fn refuse_old_word(bytes: &[u8]) -> Result<(), String> {
-    match bytes.starts_with(OLE) {
-        true => Err(
+    if bytes.starts_with(OLE) {
+        Err(
             "it is encrypted or an old .doc file: save it as .docx without a password \
                      first"
                 .to_owned(),
-        ),
-        false => Ok(()),
+        )
+    } else {
+        Ok(())
     }
 }

@@ -118,9 +118,10 @@ impl TextEmitter<'_, '_> {
     fn locate_string(&self, string: &[u8]) -> (Range<usize>, bool) {
         let end = self.position.clamp(self.consumed, self.source.len());
         let copied = end.saturating_sub(string.len()).max(self.consumed)..end;
-        match self.source[copied.clone()] == *string {
-            true => (copied, true),
-            false => (self.consumed..end, false),
+        if self.source[copied.clone()] == *string {
+            (copied, true)
+        } else {
+            (self.consumed..end, false)
         }
     }
 }

@@ -46,18 +46,20 @@ impl SpanMap {
             return start..start;
         }
         let last = self.segment_at(range.end - 1);
-        let end = match last.is_copy {
-            true => last.start as usize + range.end - last.text_start as usize,
-            false => last.end as usize,
+        let end = if last.is_copy {
+            last.start as usize + range.end - last.text_start as usize
+        } else {
+            last.end as usize
         };
         start..end.max(start)
     }
 
     fn original_start(&self, at: usize) -> usize {
         let segment = self.segment_at(at);
-        match segment.is_copy {
-            true => segment.start as usize + at - segment.text_start as usize,
-            false => segment.start as usize,
+        if segment.is_copy {
+            segment.start as usize + at - segment.text_start as usize
+        } else {
+            segment.start as usize
         }
     }
 

@@ -122,9 +122,9 @@ fn impatient() -> RetryConfig {
 }
 
 fn is_set(value: Option<String>) -> bool {
-    value.is_some_and(|it| {
+    value.is_some_and(|value| {
         matches!(
-            it.to_ascii_lowercase().as_str(),
+            value.to_ascii_lowercase().as_str(),
             "1" | "true" | "on" | "yes" | "y"
         )
     })
@@ -181,9 +181,10 @@ async fn open_azure(url: &ObjectUrl) -> Result<Arc<dyn ObjectStore>> {
                 AZURE_SKIP_SIGNATURE=true for a public container";
     let broken = |cause| without_credentials(url, &cause, hint);
     let builder = MicrosoftAzureBuilder::from_env();
-    let builder = match url.bucket.contains('@') {
-        true => builder.with_url(&url.root),
-        false => builder.with_container_name(&url.bucket),
+    let builder = if url.bucket.contains('@') {
+        builder.with_url(&url.root)
+    } else {
+        builder.with_container_name(&url.bucket)
     };
     let is_public = is_set(builder.get_config_value(&AzureConfigKey::SkipSignature));
     let quick = builder.clone().with_retry(impatient()).build();
@@ -333,12 +334,13 @@ fn answer_code(said: &str) -> Option<&str> {
 }
 
 fn without_queries(said: &str) -> String {
-    let words = said
-        .split_whitespace()
-        .map(|word| match word.contains("://") {
-            true => word.split('?').next().unwrap_or_default(),
-            false => word,
-        });
+    let words = said.split_whitespace().map(|word| {
+        if word.contains("://") {
+            word.split('?').next().unwrap_or_default()
+        } else {
+            word
+        }
+    });
     words.collect::<Vec<_>>().join(" ")
 }
 

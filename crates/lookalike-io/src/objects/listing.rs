@@ -54,9 +54,10 @@ pub(super) fn find_objects_until(
         return Ok(ObjectSearch::Single(object));
     }
     let below = find_below(url, deadline)?;
-    match below.is_empty() && !url.is_prefix() {
-        true => Err(missing()),
-        false => Ok(ObjectSearch::Prefix(below)),
+    if below.is_empty() && !url.is_prefix() {
+        Err(missing())
+    } else {
+        Ok(ObjectSearch::Prefix(below))
     }
 }
 
@@ -97,11 +98,12 @@ fn find_by_pattern(url: &ObjectUrl, deadline: &AnswerDeadline) -> Result<ObjectS
         .iter()
         .filter(|meta| pattern.matches_with(meta.location.as_ref(), MATCHING));
     let found: Vec<_> = matching.map(|meta| object_of(url, &store, meta)).collect();
-    match found.is_empty() {
-        false => Ok(ObjectSearch::Pattern(found)),
-        true => Err(Error::input_error(format!(
+    if found.is_empty() {
+        Err(Error::input_error(format!(
             "no object matches `{url}`; `*` stops at `/`, and `**` does not"
-        ))),
+        )))
+    } else {
+        Ok(ObjectSearch::Pattern(found))
     }
 }
 

@@ -274,9 +274,10 @@ impl StoredObject {
         // A listing or the first question told the length, by which ranges were chosen.
         let is_as_long = self.length.is_none_or(|length| length == meta.size);
         let first = self.version.get_or_init(|| ObjectVersion::from_meta(meta));
-        match is_as_long && first.is_same(&now) {
-            true => Ok(()),
-            false => Err(ObjectFailure::Changed),
+        if is_as_long && first.is_same(&now) {
+            Ok(())
+        } else {
+            Err(ObjectFailure::Changed)
         }
     }
 

@@ -189,9 +189,10 @@ fn first_row_at(job: &WriteJob<'_>, input: &OpenArrowInput<'_>, row: u64) -> usi
     let mut rows = input.rows.clone();
     while !rows.is_empty() {
         let middle = rows.start + rows.len() / 2;
-        match row_in_file(job, input, middle) < row {
-            true => rows.start = middle + 1,
-            false => rows.end = middle,
+        if row_in_file(job, input, middle) < row {
+            rows.start = middle + 1
+        } else {
+            rows.end = middle
         }
     }
     rows.start

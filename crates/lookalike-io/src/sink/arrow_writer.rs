@@ -39,15 +39,12 @@ impl ArrowSink {
         is_stream: bool,
     ) -> Result<Self, ArrowError> {
         let options = IpcWriteOptions::default().try_with_compression(compression)?;
-        Ok(match is_stream {
-            true => {
-                let writer = StreamWriter::try_new_with_options(stream, schema, options)?;
-                Self::Stream(Box::new(writer))
-            }
-            false => {
-                let writer = FileWriter::try_new_with_options(stream, schema, options)?;
-                Self::File(Box::new(writer))
-            }
+        Ok(if is_stream {
+            let writer = StreamWriter::try_new_with_options(stream, schema, options)?;
+            Self::Stream(Box::new(writer))
+        } else {
+            let writer = FileWriter::try_new_with_options(stream, schema, options)?;
+            Self::File(Box::new(writer))
         })
     }
 
@@ -72,9 +69,10 @@ impl ArrowSink {
 pub(super) fn unwritable_arrow(name: &str, error: ArrowError) -> Error {
     let is_closed = matches!(&error, ArrowError::IoError(_, cause)
         if cause.kind() == std::io::ErrorKind::BrokenPipe);
-    let kind = match is_closed {
-        true => ErrorKind::BrokenPipe,
-        false => ErrorKind::Output,
+    let kind = if is_closed {
+        ErrorKind::BrokenPipe
+    } else {
+        ErrorKind::Output
     };
     Error::new(kind, format!("cannot write {name}: {error}")).with_source(error)
 }
@@ -91,9 +89,10 @@ pub(super) fn write_arrow(
     let failed = |error| unwritable_arrow(&name, error);
     let decoded = output_schema(source, job.options.change.added_fields())?;
     let keeps_dictionaries = source.has_fixed_dictionaries();
-    let schema = match keeps_dictionaries {
-        true => Arc::clone(&decoded),
-        false => plain_schema(&decoded),
+    let schema = if keeps_dictionaries {
+        Arc::clone(&decoded)
+    } else {
+        plain_schema(&decoded)
     };
     let stream = OutputStream::new(output, target, 1)?;
     let mut sink =
@@ -136,9 +135,10 @@ fn join_batches(
     batches: Vec<RecordBatch>,
 ) -> Result<Vec<RecordBatch>, ArrowError> {
     let bytes: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
-    match batches.len() > 1 && bytes <= MAX_JOINED_BYTES {
-        true => Ok(vec![concat_batches(schema, &batches)?]),
-        false => Ok(batches),
+    if batches.len() > 1 && bytes <= MAX_JOINED_BYTES {
+        Ok(vec![concat_batches(schema, &batches)?])
+    } else {
+        Ok(batches)
     }
 }
 
@@ -153,12 +153,13 @@ fn plain_fields(fields: &Fields) -> Fields {
 
 fn plain_field(field: &Arc<Field>) -> Arc<Field> {
     let data_type = plain_type(field.data_type());
-    match &data_type == field.data_type() {
-        true => Arc::clone(field),
-        false => Arc::new(
+    if &data_type == field.data_type() {
+        Arc::clone(field)
+    } else {
+        Arc::new(
             Field::new(field.name(), data_type, field.is_nullable())
                 .with_metadata(field.metadata().clone()),
-        ),
+        )
     }
 }
 

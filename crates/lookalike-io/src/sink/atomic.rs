@@ -283,13 +283,14 @@ impl PendingUpload {
 
     fn complete_upload(&self) -> Result<()> {
         let is_abandoned = lock_temporary_files().abandoned;
-        match is_abandoned {
-            true => Err(Error::write_error(
+        if is_abandoned {
+            Err(Error::write_error(
                 "complete",
                 self.0.display_name(),
                 io::ErrorKind::Interrupted.into(),
-            )),
-            false => self.0.complete_upload(),
+            ))
+        } else {
+            self.0.complete_upload()
         }
     }
 }
@@ -387,7 +388,7 @@ impl AtomicFile {
     fn create_for_file(path: &Path) -> Result<Self> {
         let failed = |cause| Error::write_error("create", display_path(path), cause);
         let metadata = fs::metadata(path).ok();
-        if metadata.is_some_and(|it| !it.is_file() && !it.is_dir()) {
+        if metadata.is_some_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
             // Opened by the given path, because a link to a pipe, such as /dev/stdout, has no target
             // path.
             let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
@@ -398,9 +399,10 @@ impl AtomicFile {
                 synced: true,
             });
         }
-        let target = match path.is_symlink() {
-            true => path.canonicalize().map_err(failed)?,
-            false => path.to_path_buf(),
+        let target = if path.is_symlink() {
+            path.canonicalize().map_err(failed)?
+        } else {
+            path.to_path_buf()
         };
         if target.file_name().is_none() || target.is_dir() {
             return Err(Error::output_error(format!(

@@ -72,9 +72,10 @@ pub fn check_output(output: &OutputTarget, inputs: &InputSet) -> Result<()> {
     refuse_extension(path, false)?;
     if let Some(url) = ObjectUrl::from_path(path) {
         // Objects below a prefix are checked under the names that they will have.
-        return match is_directory(path) {
-            true => Ok(()),
-            false => check_upload(&url?),
+        return if is_directory(path) {
+            Ok(())
+        } else {
+            check_upload(&url?)
         };
     }
     let parent = path

@@ -139,9 +139,10 @@ fn added_columns(fields: &AddedFields<'_>, rows: &[usize]) -> Result<Vec<ArrayRe
     let values: Vec<Vec<AddedValue>> = values.collect::<Result<_>>()?;
     let column = |(at, field): (usize, &AddedField)| -> ArrayRef {
         let values = values.iter().map(|row| &row[at]);
-        match field.is_number {
-            true => Arc::new(values.map(number_of).collect::<Float64Array>()),
-            false => Arc::new(values.map(text_of).collect::<StringArray>()),
+        if field.is_number {
+            Arc::new(values.map(number_of).collect::<Float64Array>())
+        } else {
+            Arc::new(values.map(text_of).collect::<StringArray>())
         }
     };
     Ok(fields.fields.iter().enumerate().map(column).collect())
@@ -173,7 +174,7 @@ fn cut_column(
         return Ok(Arc::clone(column));
     }
     let failed = |reason: String| Error::input_error(format!("{name}: {reason}"));
-    let wide = to_large_strings(column).map_err(|it| failed(it.to_string()))?;
+    let wide = to_large_strings(column).map_err(|error| failed(error.to_string()))?;
     let texts = wide.iter().zip(&left_out);
     let texts = texts.map(|(text, left_out)| match (text, left_out) {
         (Some(text), Some(left_out)) => left_out.cut_text(text).map(Some).map_err(failed),

@@ -40,12 +40,13 @@ impl ExtractedTextWriter {
         let name = self.free_name(id);
         let path = self.directory.join(name);
         if path.symlink_metadata().is_ok() {
-            return match has_content(&path, text) {
-                true => Ok(path),
-                false => Err(Error::output_error(format!(
+            return if has_content(&path, text) {
+                Ok(path)
+            } else {
+                Err(Error::output_error(format!(
                     "{} exists already and has another text: name another directory, or remove the file",
                     display_path(&path)
-                ))),
+                )))
             };
         }
         if let Some(parent) = path.parent() {
@@ -72,9 +73,10 @@ impl ExtractedTextWriter {
                 _ => None,
             })
             .collect();
-        let base = match parts.is_empty() {
-            true => "document".to_owned(),
-            false => parts.join("/"),
+        let base = if parts.is_empty() {
+            "document".to_owned()
+        } else {
+            parts.join("/")
         };
         let numbered = (2u64..).map(|number| format!("{base}-{number}.txt"));
         let mut names = std::iter::once(format!("{base}.txt")).chain(numbered);

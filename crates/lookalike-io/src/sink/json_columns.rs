@@ -238,9 +238,10 @@ impl ColumnBuilder {
                 let length = object.length;
                 let columns = object.finish_columns()?;
                 let valid = valid.finish();
-                match columns.is_empty() {
-                    true => Arc::new(StructArray::new_empty_fields(length, valid)) as ArrayRef,
-                    false => Arc::new(StructArray::try_new(fields.clone(), columns, valid)?),
+                if columns.is_empty() {
+                    Arc::new(StructArray::new_empty_fields(length, valid)) as ArrayRef
+                } else {
+                    Arc::new(StructArray::try_new(fields.clone(), columns, valid)?)
                 }
             }
         })

@@ -42,9 +42,10 @@ pub(super) fn write_json_lines(
                 };
                 let schema = batch.schema();
                 // Without columns, a batch knows its number of rows only if it is told.
-                let batch = match columns.is_empty() {
-                    true => batch,
-                    false => arrow_array::RecordBatch::try_new(schema, columns).map_err(failed)?,
+                let batch = if columns.is_empty() {
+                    batch
+                } else {
+                    arrow_array::RecordBatch::try_new(schema, columns).map_err(failed)?
                 };
                 append_lines(
                     &JsonRows::new(&batch).map_err(failed)?,

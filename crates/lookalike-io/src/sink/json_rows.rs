@@ -167,9 +167,10 @@ fn describe_conflict(job: &WriteJob<'_>, part: &OutputPart, conflict: &TypeConfl
         .map(|&(what, row)| format!("{what} in {}", place_name(job, row)))
         .collect();
     let path = conflict.field_path();
-    let field = match path.is_empty() {
-        true => "a row".to_owned(),
-        false => format!("the field `{path}`"),
+    let field = if path.is_empty() {
+        "a row".to_owned()
+    } else {
+        format!("the field `{path}`")
     };
     Error::input_error(format!(
         "the rows cannot be written to {} as columns: {field} is {}, and a column has one type: write them to a \

@@ -88,13 +88,13 @@ impl TypeConflict {
     pub(super) fn field_path(&self) -> String {
         let mut path = String::new();
         for name in self.path.iter().rev() {
-            match name.is_empty() {
-                true => path.push_str("[]"),
-                false if path.is_empty() => path.push_str(name),
-                false => {
+            if name.is_empty() {
+                path.push_str("[]");
+            } else {
+                if !path.is_empty() {
                     path.push('.');
-                    path.push_str(name);
                 }
+                path.push_str(name);
             }
         }
         path

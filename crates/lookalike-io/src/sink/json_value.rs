@@ -38,9 +38,10 @@ impl<'a> JsonValue<'a> {
     pub(super) fn parse_row(row: &'a str) -> Result<Self, String> {
         let value: Self = serde_json::from_str(row).map_err(|error| error.to_string())?;
         // The parser makes a floating-point number of a whole number that is too long, and loses digits.
-        match value.has_huge_float() && has_long_integer(row) {
-            true => Err("it has a whole number of more than 64 bits".to_owned()),
-            false => Ok(value),
+        if value.has_huge_float() && has_long_integer(row) {
+            Err("it has a whole number of more than 64 bits".to_owned())
+        } else {
+            Ok(value)
         }
     }
 
@@ -234,7 +235,7 @@ mod tests {
             assert_eq!(
                 members
                     .iter()
-                    .filter(|it| it.0 == "a" || it.0 == "k7")
+                    .filter(|member| member.0 == "a" || member.0 == "k7")
                     .count(),
                 1
             );

@@ -45,13 +45,16 @@ fn write_numbers(
     let mut columns = vec![TableColumn::Integer("row")];
     let added = options.change.added_fields();
     let fields = added.iter().flat_map(|it| it.fields);
-    columns.extend(fields.map(|field| match field.is_number {
-        true => TableColumn::Number(field.name),
-        false => TableColumn::Text(field.name),
+    columns.extend(fields.map(|field| {
+        if field.is_number {
+            TableColumn::Number(field.name)
+        } else {
+            TableColumn::Text(field.name)
+        }
     }));
     let mut table = TableWriter::create_table(output, &columns, None)?;
     for index in (0..rows.len()).filter(|&index| rows.is_kept(index)) {
-        let values = added.map_or(Ok(Vec::new()), |it| (it.values)(index))?;
+        let values = added.map_or(Ok(Vec::new()), |added| (added.values)(index))?;
         let mut cells = vec![TableCell::Integer(rows.row_number(index) - 1)];
         cells.extend(values.iter().map(|value| match value {
             AddedValue::Text(text) | AddedValue::Json(text) => TableCell::Text(text),
@@ -323,9 +326,10 @@ impl WriteJob<'_> {
             let (mut low, mut high) = (0, self.rows.len());
             while low < high {
                 let middle = low + (high - low) / 2;
-                match self.inputs.input_index(self.rows.place_of(middle)) < file {
-                    true => low = middle + 1,
-                    false => high = middle,
+                if self.inputs.input_index(self.rows.place_of(middle)) < file {
+                    low = middle + 1
+                } else {
+                    high = middle
                 }
             }
             low
@@ -424,9 +428,10 @@ impl WriteJob<'_> {
     fn chunk_end(&self, first: usize, rows_end: usize) -> (usize, u64, Option<RowPlace>) {
         let start = self.rows.place_of(first).start_offset();
         let file = self.inputs.input_index(self.rows.place_of(first));
-        let file_end = match file + 1 < self.inputs.input_files().len() {
-            true => self.inputs.base_offset(file + 1),
-            false => u64::MAX,
+        let file_end = if file + 1 < self.inputs.input_files().len() {
+            self.inputs.base_offset(file + 1)
+        } else {
+            u64::MAX
         };
         let (mut row, mut bytes, mut last) = (first, 0, None);
         while row < rows_end {

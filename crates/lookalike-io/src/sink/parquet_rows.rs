@@ -193,9 +193,10 @@ fn first_row_at(job: &WriteJob<'_>, file: &OpenParquetInput<'_>, row: u64) -> us
     let (mut low, mut high) = (file.rows.start, file.rows.end);
     while low < high {
         let middle = low + (high - low) / 2;
-        match row_in_file(job, file, middle) < row {
-            true => low = middle + 1,
-            false => high = middle,
+        if row_in_file(job, file, middle) < row {
+            low = middle + 1
+        } else {
+            high = middle
         }
     }
     low

@@ -223,9 +223,10 @@ impl TableWriter {
     /// If a write fails or the cells do not match the columns.
     pub fn push_row(&mut self, cells: &[TableCell<'_>]) -> Result<()> {
         self.pending.push_row(cells)?;
-        match self.pending.is_worth_writing() {
-            true => self.flush_pending(),
-            false => Ok(()),
+        if self.pending.is_worth_writing() {
+            self.flush_pending()
+        } else {
+            Ok(())
         }
     }
 
@@ -589,23 +590,21 @@ fn put_display(value: &impl std::fmt::Display, out: &mut String) {
 /// Appends a value as a field of a delimited table.
 pub(super) fn put_delimited(text: &str, delimiter: u8, quoting: bool, out: &mut String) {
     let special = |byte: u8| byte == delimiter || matches!(byte, b'\n' | b'\r');
-    match quoting {
-        true if text.bytes().any(|byte| special(byte) || byte == b'"') => {
-            out.push('"');
-            out.push_str(&text.replace('"', "\"\""));
-            out.push('"');
-        }
-        false if text.bytes().any(special) => {
-            for character in text.chars() {
-                match character {
-                    '\n' => out.push_str("\\n"),
-                    '\r' => out.push_str("\\r"),
-                    '\t' if delimiter == b'\t' => out.push_str("\\t"),
-                    other => out.push(other),
-                }
+    if quoting && text.bytes().any(|byte| special(byte) || byte == b'"') {
+        out.push('"');
+        out.push_str(&text.replace('"', "\"\""));
+        out.push('"');
+    } else if !quoting && text.bytes().any(special) {
+        for character in text.chars() {
+            match character {
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' if delimiter == b'\t' => out.push_str("\\t"),
+                other => out.push(other),
             }
         }
-        _ => out.push_str(text),
+    } else {
+        out.push_str(text);
     }
 }
 

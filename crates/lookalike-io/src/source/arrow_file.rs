@@ -509,9 +509,10 @@ fn place_of_block(block: &Block, footer: u64) -> Outcome<MessagePlace> {
         header: usize::try_from(block.metaDataLength()).map_err(|_| damaged())?,
         body: u64::try_from(block.bodyLength()).map_err(|_| damaged())?,
     };
-    match place.header >= 8 && place.end() <= footer {
-        true => Ok(place),
-        false => Err(damaged()),
+    if place.header >= 8 && place.end() <= footer {
+        Ok(place)
+    } else {
+        Err(damaged())
     }
 }
 

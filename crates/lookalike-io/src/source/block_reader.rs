@@ -368,9 +368,10 @@ impl ReadProgress {
             .row_decoding()
             .decode_row(trim_line_end(row), &mut room)
             .map_err(|reason| Error::input_error(format!("the first row of {name}: {reason}")))?;
-        let mut columns = match inputs.read_options().header {
-            true => DelimitedColumns::from_header(row, delimiter, quoting),
-            false => DelimitedColumns::number_columns(row, delimiter, quoting),
+        let mut columns = if inputs.read_options().header {
+            DelimitedColumns::from_header(row, delimiter, quoting)
+        } else {
+            DelimitedColumns::number_columns(row, delimiter, quoting)
         };
         let first = *self.first_columns.get_or_insert(self.file);
         if let Some(known) = inputs.input_files()[first]
@@ -545,7 +546,9 @@ mod tests {
             let inputs = open(&paths);
             // Every seventh block is not known.
             let find = |ordinal: u64| {
-                let known = expected.get(ordinal as usize).and_then(|it| it.1);
+                let known = expected
+                    .get(ordinal as usize)
+                    .and_then(|expected| expected.1);
                 Ok(known.filter(|_| !ordinal.is_multiple_of(7)))
             };
             let (mut read, mut blocks) = (0, 0);

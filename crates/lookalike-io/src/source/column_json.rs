@@ -340,9 +340,12 @@ fn rebase(ranges: Vec<Range<usize>>) -> (Vec<Range<usize>>, usize, usize) {
     let filled = || ranges.iter().filter(|range| !range.is_empty());
     let start = filled().map(|range| range.start).min().unwrap_or(0);
     let end = filled().map(|range| range.end).max().unwrap_or(0);
-    let relative = ranges.iter().map(|range| match range.is_empty() {
-        true => 0..0,
-        false => range.start - start..range.end - start,
+    let relative = ranges.iter().map(|range| {
+        if range.is_empty() {
+            0..0
+        } else {
+            range.start - start..range.end - start
+        }
     });
     (relative.collect(), start, end)
 }
@@ -413,9 +416,10 @@ fn format_date(days: i64) -> String {
         from_march - 9
     };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
-    match (0..=9999).contains(&year) {
-        true => format!("{year:04}-{month:02}-{day:02}"),
-        false => format!("{year:+05}-{month:02}-{day:02}"),
+    if (0..=9999).contains(&year) {
+        format!("{year:04}-{month:02}-{day:02}")
+    } else {
+        format!("{year:+05}-{month:02}-{day:02}")
     }
 }
 

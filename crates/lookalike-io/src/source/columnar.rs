@@ -383,9 +383,10 @@ pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &FieldPlan) ->
                     .iter()
                     .map(|field| format!("`{}`", field.name()))
                     .collect();
-                let names = match names.is_empty() {
-                    true => ", nor any other".to_owned(),
-                    false => format!(" among {}", names.join(", ")),
+                let names = if names.is_empty() {
+                    ", nor any other".to_owned()
+                } else {
+                    format!(" among {}", names.join(", "))
                 };
                 return Err(Error::input_error(format!(
                     "{name} has no column `{wanted}`{names}{meant}"
@@ -733,12 +734,15 @@ impl WantedColumns {
         invalid_text: InvalidText,
         wanted: impl Fn(usize) -> bool,
     ) -> std::result::Result<Self, String> {
-        let column = |(slot, name): (usize, &String)| match wanted(slot) {
-            true => ColumnValues::new(batch, name, invalid_text),
-            false => Ok(ColumnValues {
-                valid: None,
-                cells: ColumnCells::Absent,
-            }),
+        let column = |(slot, name): (usize, &String)| {
+            if wanted(slot) {
+                ColumnValues::new(batch, name, invalid_text)
+            } else {
+                Ok(ColumnValues {
+                    valid: None,
+                    cells: ColumnCells::Absent,
+                })
+            }
         };
         plan.names
             .iter()

@@ -226,11 +226,17 @@ mod tests {
     fn strings(array: impl Array + 'static) -> Vec<Option<String>> {
         let array: ArrayRef = Arc::new(array);
         let strings = to_large_strings(&array).unwrap();
-        strings.iter().map(|it| it.map(str::to_owned)).collect()
+        strings
+            .iter()
+            .map(|string| string.map(str::to_owned))
+            .collect()
     }
 
     fn given(strings: &[Option<&str>]) -> Vec<Option<String>> {
-        strings.iter().map(|it| it.map(str::to_owned)).collect()
+        strings
+            .iter()
+            .map(|string| string.map(str::to_owned))
+            .collect()
     }
 
     #[test]

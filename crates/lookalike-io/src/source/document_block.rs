@@ -140,7 +140,7 @@ impl InputSet {
                 .options
                 .document_files
                 .as_ref()
-                .and_then(|it| it.pdf.clone()),
+                .and_then(|document_files| document_files.pdf.clone()),
         }
     }
 
@@ -173,11 +173,12 @@ impl InputSet {
         kind: DocumentKind,
         bytes: Vec<u8>,
     ) -> Result<ExtractedText> {
-        let extracted = match file.is_extracted() {
-            true => String::from_utf8(bytes)
+        let extracted = if file.is_extracted() {
+            String::from_utf8(bytes)
                 .map(ExtractedText::without_positions)
-                .map_err(|_| "its copy is damaged".to_owned()),
-            false => extract_text(kind, &bytes, &self.extract_options()),
+                .map_err(|_| "its copy is damaged".to_owned())
+        } else {
+            extract_text(kind, &bytes, &self.extract_options())
         };
         extracted.map_err(|reason| {
             Error::input_error(format!(

@@ -139,16 +139,18 @@ impl InputFinder<'_> {
             ObjectSearch::Prefix(objects) => {
                 let before = self.all.found.len();
                 for (below, object) in objects {
-                    match self.is_taken(&below) {
-                        true => self.add_object(object, Some(below))?,
-                        false => self.all.left_out.push(object.display_name().into()),
+                    if self.is_taken(&below) {
+                        self.add_object(object, Some(below))?
+                    } else {
+                        self.all.left_out.push(object.display_name().into())
                     }
                 }
-                match self.all.found.len() > before {
-                    true => Ok(()),
-                    false => Err(Error::input_error(format!(
+                if self.all.found.len() > before {
+                    Ok(())
+                } else {
+                    Err(Error::input_error(format!(
                         "there is no object of a known format below {url}"
-                    ))),
+                    )))
                 }
             }
         }
@@ -308,13 +310,13 @@ impl InputFinder<'_> {
 
     /// Returns the format of a stream, which is JSONL if neither the options nor an extension decide.
     fn stream_format(&self, by_extension: Option<InputFormat>) -> InputFormat {
-        match self.options.document_per_file {
-            true => InputFormat::TextFile,
-            false => self
-                .options
+        if self.options.document_per_file {
+            InputFormat::TextFile
+        } else {
+            self.options
                 .format
                 .or(by_extension)
-                .unwrap_or(InputFormat::Jsonl),
+                .unwrap_or(InputFormat::Jsonl)
         }
     }
 }

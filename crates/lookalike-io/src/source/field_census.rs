@@ -133,7 +133,7 @@ impl FieldCensus {
         }
         let present = self.present.iter();
         present
-            .map(|it| is_complete || it.load(Ordering::Relaxed))
+            .map(|present| is_complete || present.load(Ordering::Relaxed))
             .collect()
     }
 

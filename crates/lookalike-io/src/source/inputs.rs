@@ -120,9 +120,12 @@ impl InputSet {
         };
         let spool = |wanted: bool| {
             wanted
-                .then(|| match options.again {
-                    true => SpoolFile::create_file(options.scratch.as_deref()),
-                    false => Ok(SpoolFile::forgetting()),
+                .then(|| {
+                    if options.again {
+                        SpoolFile::create_file(options.scratch.as_deref())
+                    } else {
+                        Ok(SpoolFile::forgetting())
+                    }
                 })
                 .transpose()
         };
@@ -600,9 +603,10 @@ fn check_fields(files: &[InputFile], fields: &WantedFields) -> Result<()> {
         Some(wanted) => Err(Error::usage_error(format!(
             "the field `{wanted}` cannot be read from {}, which is {}",
             file.display_name(),
-            match file.is_document_file() {
-                true => "a document without fields",
-                false => "plain text",
+            if file.is_document_file() {
+                "a document without fields"
+            } else {
+                "plain text"
             }
         ))),
     }

@@ -94,12 +94,13 @@ pub(crate) fn find_cell_text(
     }
     let value = start..end_of_cell(row, delimiter, quoting, start);
     let cell = &row[value.clone()];
-    let text = match quoting && cell.contains('"') {
-        true => CellReader::default()
+    let text = if quoting && cell.contains('"') {
+        CellReader::default()
             .read_cells(cell, delimiter)
             .into_iter()
-            .next()?,
-        false => cell.to_owned(),
+            .next()?
+    } else {
+        cell.to_owned()
     };
     Some(TextPlace { value, text })
 }
@@ -160,7 +161,7 @@ mod tests {
             let found = find_json_text(row, field);
             let found = found
                 .as_ref()
-                .map(|it| (&row[it.value.clone()], it.text.as_str()));
+                .map(|found| (&row[found.value.clone()], found.text.as_str()));
             assert_eq!(found, expected, "{row}");
         }
     }

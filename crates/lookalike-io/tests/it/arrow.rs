@@ -316,7 +316,7 @@ fn errors_name_batch_rows_and_column() {
     let mut bytes = fs::read(&path).unwrap();
     let found = bytes
         .windows(15)
-        .position(|it| it == b"distinct text 4")
+        .position(|window| window == b"distinct text 4")
         .unwrap();
     bytes[found] = 0xFF;
     fs::write(&path, bytes).unwrap();

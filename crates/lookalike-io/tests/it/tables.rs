@@ -83,9 +83,10 @@ fn each_format_by_its_extension() {
         let path = directory.path().join(name);
         write(&path);
         let file = std::fs::File::open(&path).unwrap();
-        let read = match name.ends_with("arrows") {
-            true => StreamReader::try_new(file, None).unwrap().next(),
-            false => FileReader::try_new(file, None).unwrap().next(),
+        let read = if name.ends_with("arrows") {
+            StreamReader::try_new(file, None).unwrap().next()
+        } else {
+            FileReader::try_new(file, None).unwrap().next()
         };
         assert_eq!(read.unwrap().unwrap(), batch, "{name}");
     }

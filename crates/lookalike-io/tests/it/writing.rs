@@ -70,13 +70,14 @@ const ADDED: AddedFields<'_> = AddedFields {
 
 fn added_values(index: usize) -> Result<Vec<AddedValue>> {
     let cluster = AddedValue::Text(format!("c\"{index}"));
-    Ok(match index % 2 == 1 {
-        true => vec![
+    Ok(if index % 2 == 1 {
+        vec![
             cluster,
             AddedValue::Text("中".to_owned()),
             AddedValue::Number(0.875),
-        ],
-        false => vec![cluster, AddedValue::Null, AddedValue::Null],
+        ]
+    } else {
+        vec![cluster, AddedValue::Null, AddedValue::Null]
     })
 }
 
@@ -95,9 +96,10 @@ pub(crate) fn write_with(
         .collect();
     let rows = Rows { rows, keep };
     let options = WriteOptions {
-        change: match annotate {
-            true => RowChange::AddFields(&ADDED),
-            false => RowChange::Unchanged,
+        change: if annotate {
+            RowChange::AddFields(&ADDED)
+        } else {
+            RowChange::Unchanged
         },
         threads,
     };

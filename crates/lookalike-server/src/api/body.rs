@@ -334,7 +334,9 @@ fn malformed_encoding(error: io::Error) -> ApiProblem {
 impl BodyDecoder {
     fn from_headers(headers: &HeaderMap) -> Result<Self, ApiProblem> {
         let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
-        let encoding = encodings.next().map(|it| it.to_str().unwrap_or("?"));
+        let encoding = encodings
+            .next()
+            .map(|encoding| encoding.to_str().unwrap_or("?"));
         if encodings.next().is_some() {
             let detail = "the request has several Content-Encoding headers: give one of gzip, \
                 zstd, identity";

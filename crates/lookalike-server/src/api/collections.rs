@@ -125,7 +125,7 @@ pub(crate) async fn collection_stats(api_request: ApiRequest) -> ApiResult {
         let stats = open
             .collection
             .collect_stats()
-            .map_err(|it| open.to_problem(it))?;
+            .map_err(|error| open.to_problem(error))?;
         let passages = Some(("passages", open.passages.memory_bytes())).filter(|it| it.1 > 0);
         let memory: serde_json::Map<_, _> = stats
             .memory

@@ -114,9 +114,10 @@ async fn check_document(mut api_request: ApiRequest, task: StreamTask) -> ApiRes
                 drop(room);
                 answer
             };
-            match is_short {
-                true => run_briefly(&service.at_once, ask),
-                false => in_background(ask).await,
+            if is_short {
+                run_briefly(&service.at_once, ask)
+            } else {
+                in_background(ask).await
             }
         }
     };
@@ -162,7 +163,7 @@ fn run_briefly<T>(permits: &Semaphore, work: impl FnOnce() -> T) -> T {
 /// Returns `true` if the client sends its body only after `100 Continue`.
 fn waits_to_be_asked(headers: &HeaderMap) -> bool {
     let expected = headers.get(header::EXPECT);
-    expected.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+    expected.is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// Returns a stored document.
@@ -303,7 +304,7 @@ fn find_all_preferred(
             .collection
             .find_preferred(&cluster.kept.id, &preference);
         let found = found.map_err(|it| open.to_problem(it))?;
-        let used = found.as_ref().map_or(0, |it| it.considered_bytes);
+        let used = found.as_ref().map_or(0, |found| found.considered_bytes);
         left = left.saturating_sub(used);
         all.push(found);
     }

@@ -80,7 +80,7 @@ fn readiness_response(states: &[(String, CollectionStatus)], may_read: bool) -> 
 pub(crate) async fn report_metrics(api_request: ApiRequest) -> ApiResult {
     let only = api_request.query.as_deref().unwrap_or_default();
     let mut parameters = only.split('&');
-    let only = parameters.find_map(|it| it.strip_prefix("collection="));
+    let only = parameters.find_map(|parameter| parameter.strip_prefix("collection="));
     let only = only.map(|name| api_request.service.collections.resolve_name(name));
     let service = api_request.service;
     responses::in_background(move || {

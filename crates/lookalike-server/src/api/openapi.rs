@@ -1082,9 +1082,9 @@ mod tests {
         match value {
             Value::Object(fields) => {
                 found.extend(fields.get("$ref").and_then(Value::as_str));
-                fields.values().for_each(|it| references(it, found));
+                fields.values().for_each(|field| references(field, found));
             }
-            Value::Array(values) => values.iter().for_each(|it| references(it, found)),
+            Value::Array(values) => values.iter().for_each(|value| references(value, found)),
             _ => {}
         }
     }
@@ -1120,7 +1120,9 @@ mod tests {
         }
         let named = |call: &Value, name: &str| {
             let parameters = call["parameters"].as_array().unwrap().clone();
-            let found = parameters.into_iter().find(|it| it["name"] == name);
+            let found = parameters
+                .into_iter()
+                .find(|parameter| parameter["name"] == name);
             found.unwrap()["schema"].clone()
         };
         assert_eq!(named(&insert, "Content-Encoding")["enum"][1], "zstd");

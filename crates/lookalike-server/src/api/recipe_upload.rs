@@ -106,12 +106,13 @@ impl RecipeUpload {
                 name.len()
             )));
         }
-        match self.files.contains_key(name) {
-            false => Ok(name.to_owned()),
-            true => Err(bad_part(format!(
+        if self.files.contains_key(name) {
+            Err(bad_part(format!(
                 "the file '{}' is sent twice",
                 shorten_text(name)
-            ))),
+            )))
+        } else {
+            Ok(name.to_owned())
         }
     }
 

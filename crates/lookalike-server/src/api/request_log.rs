@@ -31,7 +31,9 @@ impl RequestId {
     /// Returns the id that a client sent in `X-Request-Id`, if it is short and has only letters, digits and
     /// some punctuation, or else a new one.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
-        let sent = headers.get(REQUEST_ID).and_then(|it| it.to_str().ok());
+        let sent = headers
+            .get(REQUEST_ID)
+            .and_then(|header| header.to_str().ok());
         let is_plain = |c: u8| c.is_ascii_alphanumeric() || b"-_.:/+=@".contains(&c);
         let usable = |id: &&str| (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_plain);
         sent.filter(usable)

@@ -250,7 +250,7 @@ fn decode_query_text(text: &str) -> Result<String, ApiProblem> {
     for part in parts {
         let digits = part
             .get(..2)
-            .filter(|it| it.bytes().all(|digit| digit.is_ascii_hexdigit()));
+            .filter(|part| part.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         bytes.push(byte.ok_or_else(malformed)?);
         push_plain(&mut bytes, &part[2..]);

@@ -124,12 +124,11 @@ pub(crate) async fn delete_snapshot(api_request: ApiRequest) -> ApiResult {
     in_background(move || {
         let snapshots = snapshot_store(&api_request.service)?;
         let deleted = snapshots.delete_snapshot(&collection, &name);
-        match deleted.map_err(|refusal| refusal_problem(&name, refusal))? {
-            true => {
-                tracing::info!(collection, snapshot = name, "snapshot deleted");
-                Ok(responses::empty_response())
-            }
-            false => Err(no_snapshot(&collection, &name)),
+        if deleted.map_err(|refusal| refusal_problem(&name, refusal))? {
+            tracing::info!(collection, snapshot = name, "snapshot deleted");
+            Ok(responses::empty_response())
+        } else {
+            Err(no_snapshot(&collection, &name))
         }
     })
     .await

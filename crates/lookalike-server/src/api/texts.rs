@@ -98,7 +98,10 @@ fn compare_all(
     let matching = fields.take_matching()?;
     fields.refuse_rest()?;
     check_count("pairs", pairs.len(), MAX_PAIRS)?;
-    let bytes: usize = pairs.iter().map(|it| it.0.a.len() + it.0.b.len()).sum();
+    let bytes: usize = pairs
+        .iter()
+        .map(|pair| pair.0.a.len() + pair.0.b.len())
+        .sum();
     if bytes > MAX_COMPARED_BYTES {
         let detail = format!(
             "the texts have {bytes} bytes, more than the limit of {MAX_COMPARED_BYTES} per request"
@@ -446,7 +449,9 @@ fn sketch_kind(fields: &mut JsonFields, recipe: &Recipe) -> Result<SketchKind, A
     Ok(match method {
         MatchMethod::MinHash => SketchKind::MinHash,
         MatchMethod::BottomK => SketchKind::BottomK,
-        MatchMethod::Sentences => SketchKind::Sentences(sentences.map_or(SENTENCES, |it| it.get())),
+        MatchMethod::Sentences => {
+            SketchKind::Sentences(sentences.map_or(SENTENCES, |sentences| sentences.get()))
+        }
         _ => SketchKind::SimHash(digits.unwrap_or_default()),
     })
 }
@@ -496,9 +501,12 @@ pub(crate) async fn segment_texts(api_request: ApiRequest) -> ApiResult {
             let analyzer = TextAnalyzer::new(&recipe);
             let results: Vec<_> = texts
                 .par_iter()
-                .map_init(AnalysisScratch::default, |scratch, text| match weights {
-                    true => SegmentsJson::Terms(list_terms(&analyzer, text, scratch)),
-                    false => SegmentsJson::Tokens(list_tokens(&analyzer, text, scratch)),
+                .map_init(AnalysisScratch::default, |scratch, text| {
+                    if weights {
+                        SegmentsJson::Terms(list_terms(&analyzer, text, scratch))
+                    } else {
+                        SegmentsJson::Tokens(list_tokens(&analyzer, text, scratch))
+                    }
                 })
                 .collect();
             answer.write_json(&MadeJson {

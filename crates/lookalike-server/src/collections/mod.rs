@@ -411,12 +411,11 @@ impl ServedCollections {
             }
             Err(problem) => {
                 // If the copy is complete but cannot be opened, its directory stays.
-                match self.directory.join(name).join(MANIFEST_FILE).exists() {
-                    true => {
-                        let failed = CollectionStatus::Failed(problem.detail.clone());
-                        states.insert(name.to_owned(), failed)
-                    }
-                    false => states.remove(name),
+                if self.directory.join(name).join(MANIFEST_FILE).exists() {
+                    let failed = CollectionStatus::Failed(problem.detail.clone());
+                    states.insert(name.to_owned(), failed)
+                } else {
+                    states.remove(name)
                 };
                 Err(problem)
             }

@@ -135,9 +135,10 @@ impl OpenCollection {
     /// # Errors
     /// [`ProblemCode::Deleting`] if the collection is being deleted.
     pub(crate) fn check_not_deleting(&self) -> Result<(), ApiProblem> {
-        match *self.closing.borrow() {
-            false => Ok(()),
-            true => Err(self.deleting_problem()),
+        if *self.closing.borrow() {
+            Err(self.deleting_problem())
+        } else {
+            Ok(())
         }
     }
 

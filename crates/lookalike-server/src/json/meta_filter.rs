@@ -57,7 +57,9 @@ impl MetaFilter {
         let fields = MetaFields::parse_meta(meta);
         self.0.iter().all(|(field, wanted)| {
             let value = fields.as_ref().and_then(|fields| fields.find_value(field));
-            let value = value.map_or(Some(MetaValue::Null), |it| MetaValue::from_json(it.get()));
+            let value = value.map_or(Some(MetaValue::Null), |value| {
+                MetaValue::from_json(value.get())
+            });
             value.is_some_and(|value| value.is_equal(wanted))
         })
     }

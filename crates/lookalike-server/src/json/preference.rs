@@ -29,9 +29,10 @@ impl FromStr for ClusterPreferenceRule {
             Ok(KeepOrder::Min(field)) => (field, false),
             _ => return Err(()),
         };
-        match field.len() <= LONGEST_FIELD {
-            true => Ok(Self { field, descending }),
-            false => Err(()),
+        if field.len() <= LONGEST_FIELD {
+            Ok(Self { field, descending })
+        } else {
+            Err(())
         }
     }
 }

@@ -483,10 +483,12 @@ pub(crate) fn difference(known: &CollectionSettings, asked: &CollectionSettings)
         let value = fields.get(name).unwrap_or(&Value::Null);
         shorten_text(&value.to_string())
     };
-    let differ = names.iter().filter(|it| known.get(**it) != asked.get(**it));
-    let told = differ.map(|it| {
-        let (known, asked) = (value(&known, it), value(&asked, it));
-        format!("its `{it}` is {known}, not {asked}")
+    let differ = names
+        .iter()
+        .filter(|name| known.get(**name) != asked.get(**name));
+    let told = differ.map(|difference| {
+        let (known, asked) = (value(&known, difference), value(&asked, difference));
+        format!("its `{difference}` is {known}, not {asked}")
     });
     told.collect::<Vec<_>>().join("; ")
 }

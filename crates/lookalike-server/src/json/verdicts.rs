@@ -35,9 +35,9 @@ impl<'a> From<&'a InsertAnswer> for VerdictJson<'a> {
             } else {
                 "kept"
             },
-            of: evidence.map(|it| it.of.as_str()),
+            of: evidence.map(|evidence| evidence.of.as_str()),
             cluster: stated_id(answer.cluster_id()),
-            similarity: evidence.map(|it| it.similarity),
+            similarity: evidence.map(|evidence| evidence.similarity),
             seq: answer.seq,
         }
     }
@@ -114,11 +114,13 @@ impl<'a> ClusterJson<'a> {
         rule: &ClusterPreferenceRule,
         preferred: Option<&'a PreferredDocument>,
     ) -> Self {
-        let preferred = preferred.map(|it| PreferredJson {
-            document: VerdictJson::from(&it.answer),
-            value: rule.find_value(it.meta.as_deref()).map(ToOwned::to_owned),
-            considered: it.considered,
-            complete: it.is_complete,
+        let preferred = preferred.map(|preferred| PreferredJson {
+            document: VerdictJson::from(&preferred.answer),
+            value: rule
+                .find_value(preferred.meta.as_deref())
+                .map(ToOwned::to_owned),
+            considered: preferred.considered,
+            complete: preferred.is_complete,
         });
         Self { preferred, ..self }
     }

@@ -79,9 +79,10 @@ impl<T> FairQueue<T> {
             if let Some(item) = items.get_mut().pop_front() {
                 taken.push((client, item));
             }
-            match items.get().is_empty() {
-                true => drop(items.remove()),
-                false => self.turns.push_back(client),
+            if items.get().is_empty() {
+                drop(items.remove())
+            } else {
+                self.turns.push_back(client)
             }
         }
         taken

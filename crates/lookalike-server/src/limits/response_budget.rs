@@ -61,9 +61,10 @@ impl AnswerStream {
     /// Returns an error if the answers ended before they were complete.
     fn check_completed(&self) -> io::Result<()> {
         let completed = self.completed.as_ref();
-        match completed.is_none_or(|it| it.load(Ordering::Acquire)) {
-            true => Ok(()),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if completed.is_none_or(|completed| completed.load(Ordering::Acquire)) {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 

@@ -86,9 +86,9 @@ impl ObjectBucket {
     pub(crate) fn describe_objects(&self, name: &str) -> io::Result<(u64, Option<SystemTime>)> {
         let listed = self.wait_for(self.store.list_with_delimiter(Some(&self.prefix)))?;
         let key = self.object_key(name);
-        let found = listed.objects.iter().find(|it| it.location == key);
-        let bytes = listed.objects.iter().map(|it| it.size).sum();
-        Ok((bytes, found.map(|it| it.last_modified.into())))
+        let found = listed.objects.iter().find(|object| object.location == key);
+        let bytes = listed.objects.iter().map(|object| object.size).sum();
+        Ok((bytes, found.map(|found| found.last_modified.into())))
     }
 
     fn object_key(&self, name: &str) -> Key {
@@ -142,7 +142,7 @@ impl Disk for ObjectBucket {
         let names = listed
             .objects
             .iter()
-            .filter_map(|it| it.location.filename());
+            .filter_map(|object| object.location.filename());
         Ok(names.map(str::to_owned).collect())
     }
 

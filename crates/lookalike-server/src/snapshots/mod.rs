@@ -383,12 +383,13 @@ impl SnapshotStore {
     fn hold_name(&self, collection: &str, name: &str) -> Result<HeldName<'_>, SnapshotRefusal> {
         let name = (collection.to_owned(), name.to_owned());
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        match held.insert(name.clone()) {
-            true => Ok(HeldName {
+        if held.insert(name.clone()) {
+            Ok(HeldName {
                 held: &self.held,
                 name,
-            }),
-            false => Err(SnapshotRefusal::InUse),
+            })
+        } else {
+            Err(SnapshotRefusal::InUse)
         }
     }
 
@@ -410,7 +411,7 @@ impl SnapshotStore {
         let names = disk.file_names()?;
         if names
             .iter()
-            .any(|it| it == MANIFEST_FILE || !is_collection_file(it))
+            .any(|name| name == MANIFEST_FILE || !is_collection_file(name))
         {
             return Err(SnapshotRefusal::Exists);
         }

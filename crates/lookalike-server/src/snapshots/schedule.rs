@@ -147,17 +147,18 @@ fn delete_oldest(
     keep: usize,
 ) -> Result<(), String> {
     let mut others = scheduled_snapshots(collection, snapshots)?;
-    others.retain(|it| it.name != made);
+    others.retain(|other| other.name != made);
     // By time and not by name, because the clock may have been set back.
-    others.sort_by_key(|it| it.time);
+    others.sort_by_key(|other| other.time);
     let surplus = others.len().saturating_sub(keep - 1);
     let listed = snapshots.list_names(collection);
     let listed = listed.map_err(|error| format!("the snapshots cannot be listed: {error}"))?;
-    let is_complete = |name: &String| name == made || others.iter().any(|it| it.name == *name);
+    let is_complete =
+        |name: &String| name == made || others.iter().any(|other| other.name == *name);
     let remains = listed
         .iter()
         .filter(|name| is_scheduled_name(name) && !is_complete(name));
-    let old = others[..surplus].iter().map(|it| &it.name);
+    let old = others[..surplus].iter().map(|other| &other.name);
     for name in old.chain(remains) {
         // One that is being restored is deleted the next time.
         match snapshots.delete_snapshot(collection, name) {

@@ -124,9 +124,10 @@ impl PageBuilder<'_> {
             of_is_gone: is_representative_gone(state, &known),
             meta: known.document.meta,
         });
-        Ok(match self.is_full() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(text_bytes),
+        Ok(if self.is_full() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(text_bytes)
         })
     }
 

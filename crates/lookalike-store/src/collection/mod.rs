@@ -315,7 +315,9 @@ impl Collection {
     /// If a thread has panicked.
     pub fn retry_refused_reads(&self) -> Result<Option<Error>> {
         let partitions = self.read_state()?.partitions_on_disk().clone();
-        let mut retried = partitions.iter().map(|it| it.retry_failed_read());
+        let mut retried = partitions
+            .iter()
+            .map(|partition| partition.retry_failed_read());
         Ok(retried.find_map(|error| error))
     }
 

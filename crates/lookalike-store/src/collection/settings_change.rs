@@ -102,7 +102,7 @@ impl Collection {
         let (next_row, first_row) = (work.last + 1, state.first_live_row());
         let manifest = self.current_manifest();
         let changed = manifest.with_settings(settings.clone(), next_row, first_row);
-        let staged = changed.and_then(|it| it.stage_file(&*self.disk).map(|()| it));
+        let staged = changed.and_then(|changed| changed.stage_file(&*self.disk).map(|()| changed));
         let manifest = match staged {
             Ok(manifest) => manifest,
             Err(error) => return Ok(outcome(Some(error))),

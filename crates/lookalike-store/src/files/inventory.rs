@@ -49,7 +49,7 @@ struct FoundFiles {
 impl FoundFiles {
     fn from_names(names: &[String]) -> Self {
         let named =
-            |of: fn(&str) -> Option<FileNames>| names.iter().filter_map(|it| of(it)).collect();
+            |of: fn(&str) -> Option<FileNames>| names.iter().filter_map(|name| of(name)).collect();
         Self {
             rows: named(FileNames::from_rows_file),
             texts: named(FileNames::from_texts_file),

@@ -86,12 +86,12 @@ impl PartitionHeader {
     pub(crate) fn file_names(&self) -> FileNames {
         FileNames {
             number: self.number,
-            generation: self.compacted.map_or(0, |it| it.generation),
+            generation: self.compacted.map_or(0, |compacted| compacted.generation),
         }
     }
 
     /// Returns the place of the first record, in units.
     pub(crate) fn first_place(&self) -> u64 {
-        self.compacted.map_or(0, |it| it.base)
+        self.compacted.map_or(0, |compacted| compacted.base)
     }
 }

@@ -78,9 +78,10 @@ impl PartitionList {
 
     fn encode_list(&self, seal: u32) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        let version = match self.generations.is_empty() {
-            true => VERSION,
-            false => WITH_GENERATIONS,
+        let version = if self.generations.is_empty() {
+            VERSION
+        } else {
+            WITH_GENERATIONS
         };
         bytes.extend(version.to_le_bytes());
         bytes.extend(seal.to_le_bytes());

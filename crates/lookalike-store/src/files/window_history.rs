@@ -92,7 +92,9 @@ impl WindowHistory {
 
     /// Returns `true` if a duplicate in this row refreshed its kept document.
     pub(crate) fn is_refreshing_at(&self, row: u64) -> bool {
-        let behind = self.changes.partition_point(|it| it.from_row <= row);
+        let behind = self
+            .changes
+            .partition_point(|change| change.from_row <= row);
         let changed = behind.checked_sub(1).map(|at| self.changes[at].window);
         let window = changed.or(self.created);
         window.is_some_and(|window| window.is_refreshing())
@@ -100,7 +102,7 @@ impl WindowHistory {
 
     /// Returns `true` if a row from this one on, or a row that may follow, is under a window that refreshes.
     pub(crate) fn is_refreshing_since(&self, row: u64) -> bool {
-        let later = self.changes.iter().filter(|it| it.from_row > row);
+        let later = self.changes.iter().filter(|change| change.from_row > row);
         self.is_refreshing_at(row) || later.into_iter().any(|it| it.window.is_refreshing())
     }
 
@@ -113,7 +115,7 @@ impl WindowHistory {
         let mut changes = self.changes.clone();
         changes.retain(|it| it.from_row < change.from_row);
         changes.push(change);
-        let passed = changes.partition_point(|it| it.from_row <= first_live_row);
+        let passed = changes.partition_point(|change| change.from_row <= first_live_row);
         changes.drain(..passed.saturating_sub(1));
         if changes.len() > MAX_WINDOW_CHANGES {
             return Err(Error::setting_error(format!(
@@ -166,7 +168,11 @@ mod tests {
     }
 
     fn rows(history: &WindowHistory) -> Vec<u64> {
-        history.changes().iter().map(|it| it.from_row).collect()
+        history
+            .changes()
+            .iter()
+            .map(|change| change.from_row)
+            .collect()
     }
 
     #[test]

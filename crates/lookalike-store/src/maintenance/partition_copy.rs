@@ -169,9 +169,10 @@ impl<'a> PartitionCopy<'a> {
     fn copy_row(&mut self, row: PartitionRow) -> Result<()> {
         let (number, count) = (self.next_row, row.number_count());
         let kept_content = row.as_kept_document().map(|document| document.content);
-        let row = match number < self.begun.applied {
-            true => self.compact_row(number, row),
-            false => self.copy_new_row(row)?,
+        let row = if number < self.begun.applied {
+            self.compact_row(number, row)
+        } else {
+            self.copy_new_row(row)?
         };
         let is_live = row.as_document().is_some();
         if let (Some(content), Some(sketches)) = (kept_content, &mut self.sketches) {
@@ -364,9 +365,10 @@ impl BlockReader {
         // Later blocks wait, because rows have all of their sketches only once their commit is known to be on
         // disk.
         let is_due = self.blocks.front().is_some_and(|(first, _)| *first <= last);
-        Ok(match is_due {
-            true => self.blocks.pop_front(),
-            false => None,
+        Ok(if is_due {
+            self.blocks.pop_front()
+        } else {
+            None
         })
     }
 }

@@ -74,9 +74,10 @@ impl RecordCopier {
         self.copied_end += piece.len() as u64 / UNIT;
         self.waiting_bytes -= piece.len() as u64;
         self.unsynced_bytes += piece.len() as u64;
-        match self.unsynced_bytes >= UNSYNCED {
-            true => self.sync_copied(),
-            false => Ok(()),
+        if self.unsynced_bytes >= UNSYNCED {
+            self.sync_copied()
+        } else {
+            Ok(())
         }
     }
 

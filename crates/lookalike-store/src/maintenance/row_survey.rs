@@ -44,7 +44,7 @@ impl RowSurvey {
         let compacted = from.about.compacted;
         Self {
             live_units: 0,
-            newest_time: compacted.map_or(Timestamp::BEGINNING, |it| it.newest),
+            newest_time: compacted.map_or(Timestamp::BEGINNING, |compacted| compacted.newest),
             refresh_times: HashMap::new(),
             windows,
             tails: HashMap::new(),
@@ -84,9 +84,10 @@ impl RowSurvey {
     }
 
     fn note_duplicate(&mut self, seq: u64, slot: DocumentSlot, number: u64, is_dead: bool) {
-        match is_dead {
-            true => self.tails.insert(seq, ClusterTail { number, slot }),
-            false => self.tails.remove(&seq),
+        if is_dead {
+            self.tails.insert(seq, ClusterTail { number, slot })
+        } else {
+            self.tails.remove(&seq)
         };
     }
 

@@ -40,9 +40,10 @@ pub fn read_settings(disk: &dyn Disk) -> Result<CollectionSettings> {
 /// # Errors
 /// If the file is damaged or cannot be read.
 pub fn read_recipe(disk: &dyn Disk) -> Result<Option<Recipe>> {
-    match list_files(disk)?.iter().any(|file| file == RECIPE_FILE) {
-        true => read_recipe_file(disk, RECIPE_FILE).map(Some),
-        false => Ok(None),
+    if list_files(disk)?.iter().any(|file| file == RECIPE_FILE) {
+        read_recipe_file(disk, RECIPE_FILE).map(Some)
+    } else {
+        Ok(None)
     }
 }
 

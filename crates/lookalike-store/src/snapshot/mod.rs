@@ -89,7 +89,7 @@ impl Collection {
             .as_ref()
             .map_or(0, |newest| newest.file_names().number);
         let begun = writer.partitions().iter();
-        let begun = begun.filter(|it| it.about.number > last).cloned();
+        let begun = begun.filter(|begun| begun.about.number > last).cloned();
         let mut copied = Vec::from_iter(newest);
         let copy = || {
             for partition in begun {

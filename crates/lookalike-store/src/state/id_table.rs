@@ -124,7 +124,11 @@ impl IdTable {
 
     /// Returns bytes of memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let held: usize = self.shards.iter().map(|it| 8 * it.entries.capacity()).sum();
+        let held: usize = self
+            .shards
+            .iter()
+            .map(|shard| 8 * shard.entries.capacity())
+            .sum();
         (held + size_of::<IdShard>() * self.shards.len()) as u64
     }
 }

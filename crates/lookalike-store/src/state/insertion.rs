@@ -174,7 +174,7 @@ impl CollectionState {
     fn document_to_move(&self, found: Option<KeptMatch>) -> Result<Option<MovingDocument>> {
         let newest = self.rows.partitions.newest_number();
         let is_older = |it: &KeptMatch| newest != Some(it.slot.partition);
-        let Some(found) = found.filter(|it| self.is_refreshing() && is_older(it)) else {
+        let Some(found) = found.filter(|found| self.is_refreshing() && is_older(found)) else {
             return Ok(None);
         };
         let from = self.row_of_document(found.order);

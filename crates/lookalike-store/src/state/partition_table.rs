@@ -233,9 +233,10 @@ impl PartitionTable {
     fn restore_row(&self, lower_half: u32) -> u64 {
         let first = self.first_row();
         let distance = u64::from(lower_half.wrapping_sub(first as u32));
-        match distance < MAX_WINDOW_ROWS {
-            true => first + distance,
-            false => 0,
+        if distance < MAX_WINDOW_ROWS {
+            first + distance
+        } else {
+            0
         }
     }
 

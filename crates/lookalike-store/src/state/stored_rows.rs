@@ -149,7 +149,7 @@ impl StoredRows {
         let about = partition.about;
         self.on_disk.find_by_number(about.number)?;
         let in_memory = self.partitions.find_by_number_mut(about.number)?;
-        let applied = about.compacted.map_or(0, |it| it.applied);
+        let applied = about.compacted.map_or(0, |compacted| compacted.applied);
         let places = in_memory.end_compaction(places, erased, applied);
         let before = self.on_disk.replace_partition(partition)?;
         Some((before, places))

@@ -49,7 +49,7 @@ fn contents(collection: &Collection) -> String {
     let clusters: Vec<_> = page
         .clusters
         .iter()
-        .map(|it| (&it.kept, &it.members))
+        .map(|cluster| (&cluster.kept, &cluster.members))
         .collect();
     format!("{}\n{clusters:#?}", String::from_utf8(lines).unwrap())
 }
@@ -284,7 +284,11 @@ fn clusters_keep_their_order() {
     }
     let ids = |collection: &Collection| -> Vec<String> {
         let cluster = collection.find_cluster("0", None, 99).unwrap().unwrap();
-        cluster.members.into_iter().map(|it| it.id).collect()
+        cluster
+            .members
+            .into_iter()
+            .map(|member| member.id)
+            .collect()
     };
     for (deleted, left) in [
         (vec!["8", "3", "4"], vec!["7", "6", "5", "2", "1"]),
@@ -307,7 +311,11 @@ fn clusters_keep_their_order() {
     assert_eq!(ids(&opened), ["10", "9"]);
     let behind = |after: u64| -> Vec<String> {
         let cluster = opened.find_cluster("0", Some(after), 9).unwrap().unwrap();
-        cluster.members.into_iter().map(|it| it.id).collect()
+        cluster
+            .members
+            .into_iter()
+            .map(|member| member.id)
+            .collect()
     };
     // A page may begin after a member that no longer exists.
     let last = opened.collect_stats().unwrap().durable;

@@ -91,23 +91,20 @@ fn failed_compaction_loses_nothing() {
         let compacted = collection.compact_all(&mut || true);
         let is_stopped = collection.collect_stats().unwrap().stopped.is_some();
         assert!(compacted.is_err() || !is_stopped);
-        match is_stopped {
-            true => {
-                stopped += 1;
-                let refused = script.call(&collection, &hand, before).unwrap_err();
-                assert_eq!(refused.kind(), ErrorKind::Stopped);
-            }
-            false => {
-                went_on += 1;
-                let answers = script.call(&collection, &hand, before).unwrap();
-                assert_eq!(answers, script.answers(before));
-                // The next compaction removes the left-over files.
-                collection.compact_all(&mut || true).unwrap();
-                assert_eq!(
-                    collection.run_maintenance(&mut || true).unwrap().compacted,
-                    0
-                );
-            }
+        if is_stopped {
+            stopped += 1;
+            let refused = script.call(&collection, &hand, before).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Stopped);
+        } else {
+            went_on += 1;
+            let answers = script.call(&collection, &hand, before).unwrap();
+            assert_eq!(answers, script.answers(before));
+            // The next compaction removes the left-over files.
+            collection.compact_all(&mut || true).unwrap();
+            assert_eq!(
+                collection.run_maintenance(&mut || true).unwrap().compacted,
+                0
+            );
         }
         let acknowledged = before + usize::from(!is_stopped);
         let lost = disk.after_power_loss(&mut Random(at));
@@ -282,7 +279,7 @@ fn failed_read_changes_no_answer() {
         }
         let collection = Collection::open_existing(Arc::new(disk.copy()), hand.options()).unwrap();
         let begun = script.calls.get(used.calls).map(|(_, call)| match call {
-            Call::Insert(documents) => documents.iter().map(|it| &*it.id).collect(),
+            Call::Insert(documents) => documents.iter().map(|document| &*document.id).collect(),
             Call::Delete(id) => vec![&**id],
         });
         let there = script.check_documents(&collection, used.calls, &begun.unwrap());
@@ -446,7 +443,7 @@ fn full_disk_is_freed_by_the_window() {
         disk.file_names()
             .unwrap()
             .iter()
-            .filter(|it| it.ends_with(".rows"))
+            .filter(|file_name| file_name.ends_with(".rows"))
             .count()
     };
     assert!(insert("one", 100).is_ok());

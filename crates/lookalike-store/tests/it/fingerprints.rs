@@ -82,7 +82,7 @@ fn fingerprint_verdicts_equal_a_scan() {
             {
                 let apart = |&&(_, other): &&(usize, u64)| (code ^ other).count_ones();
                 let nearest = kept.iter().min_by_key(apart);
-                let found = nearest.filter(|it| apart(it) <= distance);
+                let found = nearest.filter(|nearest| apart(nearest) <= distance);
                 match (answer.unwrap().verdict, found) {
                     (StoredVerdict::Kept, None) => kept.push((answered, code)),
                     (StoredVerdict::Duplicate(evidence), Some(found)) => {
@@ -228,7 +228,10 @@ fn sparse_clusters_are_paged() {
         loop {
             let page = page_of_clusters(&collection, after, count, 9);
             assert!(page.clusters.len() <= count);
-            let ids = page.clusters.iter().map(|it| it.kept.id.parse::<usize>());
+            let ids = page
+                .clusters
+                .iter()
+                .map(|cluster| cluster.kept.id.parse::<usize>());
             found.extend(ids.map(Result::unwrap));
             after = page.next;
             if after.is_none() {

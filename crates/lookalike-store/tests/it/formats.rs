@@ -223,7 +223,7 @@ fn lost_partition_of_version_2_is_detected() {
     }
     let findings = verify_collection(&disk).unwrap().findings;
     assert!(
-        findings.iter().any(|it| it.contains(&newest)),
+        findings.iter().any(|finding| finding.contains(&newest)),
         "{findings:?}"
     );
 }

@@ -92,7 +92,13 @@ fn pages_have_the_documents_of_an_export() {
                 document(&id, &text(random.below(90)), None)
             });
             let answers = insert(&collection, documents.collect());
-            last_rows.push(answers.iter().filter_map(|it| it.seq).max().unwrap_or(0));
+            last_rows.push(
+                answers
+                    .iter()
+                    .filter_map(|answer| answer.seq)
+                    .max()
+                    .unwrap_or(0),
+            );
             for _ in 0..2 {
                 collection
                     .delete_document(&random.below(120).to_string())
@@ -139,7 +145,7 @@ fn cursors_stay_valid_while_documents_change() {
             seen.extend(
                 page.documents
                     .into_iter()
-                    .map(|it| (it.answer.seq.unwrap(), it.answer.id)),
+                    .map(|document| (document.answer.seq.unwrap(), document.answer.id)),
             );
             let Some(next) = page.next else { break };
             after = next;
@@ -205,7 +211,11 @@ fn pages_with_few_matches_are_bounded() {
         });
         assert!(examined.get() <= 17_000, "{}", examined.get());
         pages += 1;
-        found.extend(page.documents.into_iter().map(|it| it.answer.id));
+        found.extend(
+            page.documents
+                .into_iter()
+                .map(|document| document.answer.id),
+        );
         match page.next {
             Some(next) => after = next,
             None => break,
@@ -287,7 +297,7 @@ fn deleted_members_are_passed_in_pages() {
         loop {
             let page = collection.find_cluster("0", after, most).unwrap().unwrap();
             assert!(page.members.len() <= most);
-            found.extend(page.members.into_iter().map(|it| it.id));
+            found.extend(page.members.into_iter().map(|member| member.id));
             pages += 1;
             after = page.next;
             if after.is_none() {
@@ -326,7 +336,7 @@ fn pages_are_bounded_in_bytes() {
             assert!(
                 page.documents
                     .iter()
-                    .all(|it| it.content.is_some() == has_texts)
+                    .all(|document| document.content.is_some() == has_texts)
             );
             match page.next {
                 Some(next) => after = next,
@@ -354,7 +364,10 @@ fn documents_are_selected() {
     }
     let ids = |accepts: &dyn Fn(&InsertAnswer, Option<&str>) -> bool| -> String {
         let page = page_where(&collection, 0, 10, accepts);
-        page.documents.into_iter().map(|it| it.answer.id).collect()
+        page.documents
+            .into_iter()
+            .map(|document| document.answer.id)
+            .collect()
     };
     assert_eq!(ids(&|_, _| true), "abc");
     assert_eq!(

@@ -278,9 +278,12 @@ impl Losses {
         // An interrupted operation is not damage, and verifying removes nothing.
         let report =
             lookalike_store::verify_collection(&disk.copy()).map_err(|error| error.to_string());
-        let whole = report.and_then(|report| match report.findings.is_empty() {
-            true => Ok(()),
-            false => Err(format!("after {acknowledged} calls: {report:?}")),
+        let whole = report.and_then(|report| {
+            if report.findings.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("after {acknowledged} calls: {report:?}"))
+            }
         });
         if let Err(wrong) = whole.and_then(|()| script.check(disk, acknowledged)) {
             self.wrong.lock().unwrap().push(wrong);
@@ -425,9 +428,10 @@ fn losses_during<T>(disk: &Simulated, seed: u64, work: impl FnOnce() -> T) -> (T
 pub(crate) fn make_or_open(disk: &Simulated) -> Result<Collection, String> {
     let (disk, options) = (Arc::new(disk.clone()), Hand::default().options());
     let names = disk.file_names().unwrap();
-    let made = match names.iter().any(|name| name == "manifest") {
-        true => Collection::open_existing(disk, options),
-        false => Collection::create_empty(disk, &settings(None), options),
+    let made = if names.iter().any(|name| name == "manifest") {
+        Collection::open_existing(disk, options)
+    } else {
+        Collection::create_empty(disk, &settings(None), options)
     };
     let collection = made.map_err(|error| error.to_string())?;
     match collection.collect_stats().unwrap().rows {

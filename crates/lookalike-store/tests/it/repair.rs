@@ -43,8 +43,8 @@ fn filled() -> (
         Call::Insert(documents) => documents,
         Call::Delete(_) => Vec::new(),
     });
-    let inserted = documents.map(|it| match it.content {
-        DocumentContent::Text(text) => (it.id, text),
+    let inserted = documents.map(|document| match document.content {
+        DocumentContent::Text(text) => (document.id, text),
         DocumentContent::Fingerprint(_) => unreachable!("the script has texts"),
     });
     (disk.copy(), hand, contents, inserted.collect())
@@ -95,9 +95,10 @@ fn settings_replace_a_lost_manifest() {
     };
     for damage in [false, true] {
         let disk = disk.copy();
-        match damage {
-            true => disk.flip("manifest", 40, 2),
-            false => disk.remove_file("manifest").unwrap(),
+        if damage {
+            disk.flip("manifest", 40, 2)
+        } else {
+            disk.remove_file("manifest").unwrap()
         }
         let (without, _) = repair_with(&disk, None).unwrap_err();
         assert!(without.contains("manifest"), "{without}");
@@ -244,7 +245,9 @@ fn repair_keeps_the_later_of_equal_ids() {
     let expected = expected.map(|(id, text)| (id.to_owned(), text.to_owned()));
     assert_eq!(after, expected);
     assert!(
-        findings.iter().any(|it| it.contains("'one' is repeated")),
+        findings
+            .iter()
+            .any(|finding| finding.contains("'one' is repeated")),
         "{findings:?}"
     );
 }

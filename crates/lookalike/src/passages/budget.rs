@@ -138,6 +138,12 @@ impl<'a> StepMeter<'a> {
         if self.pending < STEPS_AT_A_TIME {
             return Ok(());
         }
+        self.take_pending()
+    }
+
+    /// Takes the steps that are counted and not yet taken from the budget. Called at the end of a search, so that many
+    /// short searches use up their budget, too.
+    pub(super) fn take_pending(&mut self) -> Result<()> {
         self.budget.take_steps(std::mem::take(&mut self.pending))
     }
 

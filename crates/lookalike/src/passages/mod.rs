@@ -346,7 +346,17 @@ impl PassageFinder {
     ) -> Result<Vec<Passage>> {
         let text_bytes = self.document.memory_bytes() + source.memory_bytes();
         let mut meter = StepMeter::new(budget, text_bytes);
-        let passages = self.find_copied(source, &mut meter)?;
+        let passages = self.find_metered(source, &mut meter)?;
+        meter.take_pending()?;
+        Ok(passages)
+    }
+
+    fn find_metered(
+        &mut self,
+        source: &PassageSource,
+        meter: &mut StepMeter<'_>,
+    ) -> Result<Vec<Passage>> {
+        let passages = self.find_copied(source, meter)?;
         let texts = [self.document.as_measured(), source.text.as_measured()];
         let min_width = self.settings.min_width();
         if !self.settings.finds_reworded || !reworded::leave_room(texts, &passages, min_width) {
@@ -354,7 +364,7 @@ impl PassageFinder {
         }
         meter.count_steps(self.document.slices.token_count() + source.text.slices.token_count())?;
         let finder = RewordedFinder::new(texts, [&self.document.slices, &source.text.slices]);
-        finder.add_regions(min_width, passages, &mut meter)
+        finder.add_regions(min_width, passages, meter)
     }
 
     fn find_copied(

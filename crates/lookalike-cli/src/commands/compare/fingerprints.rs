@@ -85,9 +85,10 @@ fn render_fingerprints(
     let (heading, rows) = text_report::fingerprints(shape, both);
     let distance = (both.0 ^ both.1).count_ones();
     let differing = NounCount(distance.into(), CountedNoun::Bit);
-    let verdict = match distance <= shape.distance {
-        true => messages::they_match(&messages::differ_at_most(differing, shape.distance)),
-        false => messages::they_do_not_match(&messages::differ_more(differing, shape.distance)),
+    let verdict = if distance <= shape.distance {
+        messages::they_match(&messages::differ_at_most(differing, shape.distance))
+    } else {
+        messages::they_do_not_match(&messages::differ_more(differing, shape.distance))
     };
     let [heading, verdict] = [heading, verdict].map(|text| {
         printer

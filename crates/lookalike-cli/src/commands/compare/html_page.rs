@@ -44,8 +44,8 @@ pub(super) fn render_page(case: &ComparisonCase<'_>) -> lookalike::Result<String
     let (a, b) = (&case.a.text, &case.b.text);
     let runs = diff_paired(a, b, &SpanTokenizer::new(case.recipe))?;
     let units = |text: &str, byte: usize| text[..byte].encode_utf16().count();
-    let passages = case.shared.passages.iter().map(|it| {
-        let (in_a, in_b) = (&it.a.bytes, &it.b.bytes);
+    let passages = case.shared.passages.iter().map(|passage| {
+        let (in_a, in_b) = (&passage.a.bytes, &passage.b.bytes);
         let (starts, ends) = ((in_a.start, in_b.start), (in_a.end, in_b.end));
         [
             units(a, starts.0),
@@ -54,10 +54,18 @@ pub(super) fn render_page(case: &ComparisonCase<'_>) -> lookalike::Result<String
             units(b, ends.1),
         ]
     });
-    let smallest = sample_hashes(case).into_iter().take(case.top).map(|it| {
-        let feature = it.feature.to_owned();
-        (it.hash.to_string(), it.in_a, it.in_b, feature)
-    });
+    let smallest = sample_hashes(case)
+        .into_iter()
+        .take(case.top)
+        .map(|sample_hash| {
+            let feature = sample_hash.feature.to_owned();
+            (
+                sample_hash.hash.to_string(),
+                sample_hash.in_a,
+                sample_hash.in_b,
+                feature,
+            )
+        });
     let data = ComparisonData {
         comparison: case.to_json(),
         feature: describe_feature(case.recipe),

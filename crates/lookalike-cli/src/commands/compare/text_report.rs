@@ -225,9 +225,12 @@ impl TextReport<'_> {
             cells.collect()
         };
         let numbers = |slots: &[u32]| slots[..shown].iter().map(u32::to_string).collect();
-        let marks = a.iter().zip(b).take(shown).map(|(a, b)| match a == b {
-            true => String::new(),
-            false => "^".repeat(a.max(b).to_string().len()),
+        let marks = a.iter().zip(b).take(shown).map(|(a, b)| {
+            if a == b {
+                String::new()
+            } else {
+                "^".repeat(a.max(b).to_string().len())
+            }
         });
         let marks = row(marks.collect());
         let _ = writeln!(self.text, "  A  {}", row(numbers(a)));
@@ -281,9 +284,9 @@ impl TextReport<'_> {
     fn push_figures(&mut self) {
         self.push_heading(&messages::similarities());
         let figures = &self.case.compared.figures;
-        let names = figures.iter().map(|it| translate_phrase(it.name));
+        let names = figures.iter().map(|figure| translate_phrase(figure.name));
         let names: Vec<_> = names.collect();
-        let wide = names.iter().map(|it| it.width()).max().unwrap_or(0);
+        let wide = names.iter().map(|name| name.width()).max().unwrap_or(0);
         for (figure, name) in figures.iter().zip(names) {
             let value = figure
                 .value

@@ -299,7 +299,11 @@ fn report_output(args: &DedupArgs, place: &Path, named: &[NamedOutput<'_>]) -> R
 pub(super) fn explain_command(args: &DedupArgs, written: &[NamedOutput<'_>]) -> Option<String> {
     let is_table = |(name, place): &&NamedOutput<'_>| *name == "removed" && !is_standard(place);
     let (_, removed) = written.iter().find(is_table)?;
-    let inputs = args.run.inputs.iter().map(|it| it.display().to_string());
+    let inputs = args
+        .run
+        .inputs
+        .iter()
+        .map(|input| input.display().to_string());
     Some(format!(
         "lookalike explain {} ID {}",
         removed.display(),

@@ -135,17 +135,19 @@ impl CutAxis {
         let (low, high) = cuts.fold((f64::MAX, f64::MIN), |(low, high), cut| {
             (low.min(cut), high.max(cut))
         });
-        match low < high {
-            true => Self { low, high },
-            // One point, or none, stands in the middle.
-            false if low == high => Self {
+        if low < high {
+            Self { low, high }
+        } else if low == high {
+            // A single point stands in the middle.
+            Self {
                 low: low - 0.5,
                 high: high + 0.5,
-            },
-            false => Self {
+            }
+        } else {
+            Self {
                 low: 0.0,
                 high: 1.0,
-            },
+            }
         }
     }
 

@@ -115,8 +115,8 @@ fn column_headings() -> String {
         messages::figure_missed(),
     ];
     let figures = [messages::precision(), messages::recall()];
-    let [found, wrong, missed] = counts.map(|it| pad_before(&it, COUNT));
-    let [precision, recall] = figures.map(|it| pad_to_width(&it, FIGURE));
+    let [found, wrong, missed] = counts.map(|count| pad_before(&count, COUNT));
+    let [precision, recall] = figures.map(|figure| pad_to_width(&figure, FIGURE));
     format!(
         "{found} {wrong} {missed}  {precision} {recall} {:<FIGURE$}",
         "F1"
@@ -126,9 +126,10 @@ fn column_headings() -> String {
 fn append_points(text: &mut String, evaluation: &Evaluation) {
     let by_threshold = evaluation.sweep == SweptParameter::Threshold;
     let axis = pad_before(&axis_heading(evaluation.sweep), COUNT);
-    let lost_column = match by_threshold {
-        true => format!(" {}", messages::figure_lost()),
-        false => String::new(),
+    let lost_column = if by_threshold {
+        format!(" {}", messages::figure_lost())
+    } else {
+        String::new()
     };
     let _ = writeln!(text, "  {axis} {}{lost_column}", column_headings());
     for (at, point) in evaluation.points.iter().enumerate() {
@@ -244,7 +245,7 @@ pub(crate) fn describe_clusters(done: &ClusterSummary, printer: &OutputPrinter) 
         &format_count(scores.exact),
     ) + "\n";
     let figures = [messages::precision(), messages::recall()];
-    let [precision, recall] = figures.map(|it| pad_to_width(&it, FIGURE));
+    let [precision, recall] = figures.map(|figure| pad_to_width(&figure, FIGURE));
     let heading = format!("{:<10} {precision} {recall} F1", "");
     let _ = writeln!(
         text,
@@ -292,7 +293,9 @@ pub(crate) fn describe_passages(done: &PassageEvaluation) -> String {
         (messages::granularity(), scores.granularity, None),
         ("plagdet".to_owned(), scores.plagdet, None),
     ] {
-        let micro = micro.map_or_else(String::new, |it| messages::over_all_characters(&figure(it)));
+        let micro = micro.map_or_else(String::new, |micro| {
+            messages::over_all_characters(&figure(micro))
+        });
         let _ = writeln!(text, "{} {}{micro}", pad_to_width(&name, 12), figure(value));
     }
     text

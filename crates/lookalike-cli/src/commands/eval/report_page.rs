@@ -26,7 +26,10 @@ pub(super) fn write_report(done: &EvaluateSummary, inputs: &[PathBuf], place: &P
     let data = EvaluationData {
         evaluation: done,
         names: done.settings.iter().map(setting_name).collect(),
-        inputs: inputs.iter().map(|it| it.display().to_string()).collect(),
+        inputs: inputs
+            .iter()
+            .map(|input| input.display().to_string())
+            .collect(),
     };
     let page = render_report("eval", page_language(), data);
     let mut writer = ByteWriter::create_output(&output_target(place))?;

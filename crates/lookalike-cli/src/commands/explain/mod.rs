@@ -149,7 +149,7 @@ impl RemovalTable {
                 let removal = parse_removal(row);
                 let is_place = |place: &Option<SourceRow>| {
                     let place = place.as_ref();
-                    place.is_some_and(|it| address.is_place(&it.source, it.row))
+                    place.is_some_and(|place| address.is_place(&place.source, place.row))
                 };
                 if id == args.document
                     || id == wanted
@@ -188,7 +188,7 @@ impl RemovalTable {
     fn removal_of(&self, address: DocumentAddress<'_>) -> Result<Option<&RemovalRow>> {
         let is_place = |removal: &&RemovalRow| {
             let place = removal.place.as_ref();
-            place.is_some_and(|it| address.is_place(&it.source, it.row))
+            place.is_some_and(|place| address.is_place(&place.source, place.row))
         };
         if let Some(removal) = self.removals.iter().find(is_place) {
             return Ok(Some(removal));
@@ -196,7 +196,7 @@ impl RemovalTable {
         let has_id = |removal: &&RemovalRow| removal.id == address.text;
         let removals: Vec<_> = self.removals.iter().filter(has_id).collect();
         if removals.len() > 1 {
-            let places = removals.iter().filter_map(|it| it.place.as_ref());
+            let places = removals.iter().filter_map(|removal| removal.place.as_ref());
             let places: Vec<_> = places.take(NAMED).map(SourceRow::display_place).collect();
             bail!(
                 "{}",
@@ -269,7 +269,8 @@ impl<'a> ExplainedRemoval<'a> {
         let threads = thread_count(args.threads);
         let address = DocumentAddress::parse_address(&args.document);
         let removed_place = removal.place.as_ref();
-        let by_place = removed_place.filter(|it| address.is_place(&it.source, it.row));
+        let by_place = removed_place
+            .filter(|removed_place| address.is_place(&removed_place.source, removed_place.row));
         let is_removed = |id: &str, source: &str, row: u64| match by_place {
             Some(place) => place.is_at(source, row),
             None => id == args.document,

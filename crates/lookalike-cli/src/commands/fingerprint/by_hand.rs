@@ -66,9 +66,10 @@ pub(super) fn show_permutations(
     let sets =
         ShingleSets::parse_sets(documents, permutations).map_err(|reason| anyhow!(reason))?;
     let printer = OutputPrinter::new(false);
-    let text = match as_json {
-        true => format!("{}\n", sets.to_json()),
-        false => render_sets(&sets, &printer),
+    let text = if as_json {
+        format!("{}\n", sets.to_json())
+    } else {
+        render_sets(&sets, &printer)
     };
     printer.write_data(&text)?;
     Ok(CommandOutcome::Done)
@@ -106,7 +107,7 @@ impl TableColumns {
     fn new(sets: &ShingleSets) -> Self {
         let width = |text: &str| escape_control(text).width();
         let shingles = sets.permutations().iter().flatten();
-        let shingle = shingles.map(|it| width(it)).max().unwrap_or(0);
+        let shingle = shingles.map(|shingle| width(shingle)).max().unwrap_or(0);
         let name = sets.document_names().map(width).max().unwrap_or(0);
         Self {
             first: shingle.max(messages::minimum().width()),

@@ -57,9 +57,10 @@ impl BuildMemoryArgs {
         let printer = OutputPrinter::new(running.quiet);
         let limit = reading.memory.map(|limit| limit.bytes);
         let plan = BuildPlan::plan_build(inputs, reading, limit, is_addition)?;
-        let text = match running.json {
-            true => format!("{}\n", serde_json::to_string(&plan)?),
-            false => describe_plan(&plan, &printer),
+        let text = if running.json {
+            format!("{}\n", serde_json::to_string(&plan)?)
+        } else {
+            describe_plan(&plan, &printer)
         };
         printer.write_data(&text)?;
         Ok(Some(CommandOutcome::Done))

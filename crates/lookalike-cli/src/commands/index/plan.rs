@@ -95,9 +95,10 @@ pub(super) fn run_plan(args: &IndexPlanArgs) -> Result<CommandOutcome> {
         chosen,
         tables,
         others,
-    } = match args.live {
-        true => offer_live_plan(&request)?,
-        false => static_plans(&args.plan, &request)?,
+    } = if args.live {
+        offer_live_plan(&request)?
+    } else {
+        static_plans(&args.plan, &request)?
     };
     let printer = OutputPrinter::new(false);
     let text = if args.json {
@@ -246,9 +247,10 @@ fn plans_in_words(
         let over = args
             .index_memory
             .is_some_and(|most| other.1.bytes > most as f64);
-        let note = match over {
-            true => messages::too_large_mark(),
-            false => String::new(),
+        let note = if over {
+            messages::too_large_mark()
+        } else {
+            String::new()
         };
         row(other, &note);
     }

@@ -103,14 +103,16 @@ fn add_contents(text: &mut SummaryText, info: &IndexInfo) {
         Some(false) => messages::row_numbers(),
     };
     text.add_line(&messages::ids(), ids);
-    let texts = match info.has_texts {
-        true => messages::stored(),
-        false => messages::not_stored(),
+    let texts = if info.has_texts {
+        messages::stored()
+    } else {
+        messages::not_stored()
     };
     text.add_line(&messages::texts(), texts);
-    let searched = match info.has_features {
-        true => messages::by_distance_threshold_measure(),
-        false => messages::by_distance_alone(),
+    let searched = if info.has_features {
+        messages::by_distance_threshold_measure()
+    } else {
+        messages::by_distance_alone()
     };
     text.add_line(&messages::searched(), searched);
     if let Some(words) = info.min_passage_words {

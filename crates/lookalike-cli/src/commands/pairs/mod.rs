@@ -181,9 +181,10 @@ fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter
     text.add_line(&messages::pairs(), format_count(done.pairs));
     if done.equal_texts > 0 {
         let documents = NounCount(done.equal_texts, CountedNoun::Document);
-        let treatment = match args.distinct {
-            true => messages::equal_texts_left_out(documents),
-            false => messages::equal_texts_paired(documents),
+        let treatment = if args.distinct {
+            messages::equal_texts_left_out(documents)
+        } else {
+            messages::equal_texts_paired(documents)
         };
         text.add_line(&messages::equal_texts(), treatment);
     }

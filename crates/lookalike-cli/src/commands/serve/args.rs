@@ -507,7 +507,7 @@ impl FromStr for ProxyAddresses {
         let addresses = text.split(',').map(|address| {
             let address = address.trim();
             let parsed: Result<IpAddr, _> = address.parse();
-            parsed.map(|it| it.to_canonical()).map_err(|_| {
+            parsed.map(|parsed| parsed.to_canonical()).map_err(|_| {
                 format!("'{address}' is not an address: give 10.0.0.1 or 10.0.0.1,10.0.0.2")
             })
         });

@@ -95,7 +95,10 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
         only_loopback: keys.is_empty() && !whoever,
         serves_console: !args.no_console.unwrap_or(false),
         pdf: pdf_reader(PDF_LIMITS),
-        trusted_proxies: args.trusted_proxy.clone().map_or(Vec::new(), |it| it.0),
+        trusted_proxies: args
+            .trusted_proxy
+            .clone()
+            .map_or(Vec::new(), |trusted_proxy| trusted_proxy.0),
         data,
         listen,
         snapshots: args.snapshots.clone(),
@@ -247,7 +250,9 @@ fn client_limits(args: &ServeArgs) -> Result<ClientLimits> {
 
 /// Returns which requests are logged.
 fn request_log_settings(args: &ServeArgs) -> RequestLogSettings {
-    let slow = args.slow_request.map_or(Duration::from_secs(10), |it| it.0);
+    let slow = args
+        .slow_request
+        .map_or(Duration::from_secs(10), |slow_request| slow_request.0);
     RequestLogSettings {
         log_all: args.log_requests.unwrap_or(false),
         slow: Some(slow).filter(|slow| !slow.is_zero()),
@@ -305,7 +310,7 @@ mod tests {
         let limits = |args| client_limits(args).unwrap();
         assert_eq!(limits(&stated), limits(&usual));
         let listen = service_config(&usual).unwrap().listen;
-        assert_eq!(stated.listen.map(|it| it.0), Some(listen));
+        assert_eq!(stated.listen.map(|listen| listen.0), Some(listen));
         assert!(stated.log.is_some() && stated.log_format.is_some());
         assert_eq!(log_settings(&stated), log_settings(&usual));
         assert!(stated.log_requests.is_some() && stated.slow_request.is_some());

@@ -87,9 +87,10 @@ impl SummaryText {
 }
 
 fn describe_sample(audit: &AuditReport) -> String {
-    let requested = match audit.requested > audit.sampled {
-        true => messages::of_requested(&format_count(audit.requested)),
-        false => String::new(),
+    let requested = if audit.requested > audit.sampled {
+        messages::of_requested(&format_count(audit.requested))
+    } else {
+        String::new()
     };
     let sampled = NounCount(audit.sampled, CountedNoun::Document);
     messages::audit(sampled, &requested, audit.seed)

@@ -113,7 +113,7 @@ pub(crate) fn read_options(reading: &ReadingArgs) -> Result<ReadOptions> {
     };
     let text = match &reading.text[..] {
         [] => defaults.fields.text,
-        fields => fields.iter().map(|it| it.trim().to_owned()).collect(),
+        fields => fields.iter().map(|field| field.trim().to_owned()).collect(),
     };
     if text.iter().any(String::is_empty) {
         bail!("--text names an empty field: give names separated by commas, such as title,body");

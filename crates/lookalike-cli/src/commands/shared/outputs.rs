@@ -115,7 +115,7 @@ pub(crate) fn check_separate_outputs<'a>(
 fn is_one_file(one: &Path, other: &Path) -> bool {
     let shows_several = |path: &Path| {
         let metadata = path.metadata();
-        is_standard(path) || metadata.is_ok_and(|it| it.file_type().is_char_device())
+        is_standard(path) || metadata.is_ok_and(|metadata| metadata.file_type().is_char_device())
     };
     if one != other && (shows_several(one) || shows_several(other)) {
         return false;

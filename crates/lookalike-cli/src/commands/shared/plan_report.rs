@@ -382,9 +382,10 @@ fn describe_candidates(plan: &MatchPlan) -> String {
     let least = plan.candidate_threshold().get();
     let floor = plan.sequence_measure().is_some() && least <= LOWEST_CANDIDATE_THRESHOLD;
     let least = format!("{least:.4}");
-    match floor {
-        true => messages::candidates_from_lowest(&least),
-        false => messages::candidates_from(&least),
+    if floor {
+        messages::candidates_from_lowest(&least)
+    } else {
+        messages::candidates_from(&least)
     }
 }
 
@@ -396,9 +397,10 @@ fn describe_routes(plan: &MatchPlan) -> Vec<(String, String)> {
             Some(_) => messages::joined_documents(join.max_features, join.max_partner_features),
             None => messages::all_documents(),
         };
-        let route = match plan.joins_by_containment() {
-            true => messages::join_of_any_lengths(&who),
-            false => messages::join_finds_all(&who),
+        let route = if plan.joins_by_containment() {
+            messages::join_of_any_lengths(&who)
+        } else {
+            messages::join_finds_all(&who)
         };
         add("join", route);
     }
@@ -406,9 +408,10 @@ fn describe_routes(plan: &MatchPlan) -> Vec<(String, String)> {
         let slots = plan.signature_slots();
         let route = messages::bands_and_rows(bands.bands, bands.rows, slots, bands.min_equal_slots);
         let is_for_longer = plan.join_plan().is_some();
-        let route = match is_for_longer {
-            true => messages::longer_documents(&route),
-            false => route,
+        let route = if is_for_longer {
+            messages::longer_documents(&route)
+        } else {
+            route
         };
         add("MinHash", route);
     }

@@ -95,9 +95,10 @@ impl<'a> RowsRun<'a> {
         &self,
         work: impl FnOnce(&ProgressReporter) -> lookalike_io::Result<T>,
     ) -> Result<T> {
-        let hint = match self.writes_rejected {
-            true => String::new(),
-            false => messages::rejected_rows_are_written(),
+        let hint = if self.writes_rejected {
+            String::new()
+        } else {
+            messages::rejected_rows_are_written()
         };
         let done = ProgressReporter::watch_run(self.printer, self.running.strict, &hint, work)?;
         self.replaced.report_replaced(&self.printer);

@@ -290,9 +290,10 @@ fn open_lines(path: &Path) -> io::Result<Box<dyn BufRead>> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(io::stdin().lock()));
     }
-    let file: Box<dyn Read> = match lookalike_io::is_url(path) {
-        true => Box::new(WholeInput::open(path).map_err(io::Error::other)?),
-        false => Box::new(File::open(path)?),
+    let file: Box<dyn Read> = if lookalike_io::is_url(path) {
+        Box::new(WholeInput::open(path).map_err(io::Error::other)?)
+    } else {
+        Box::new(File::open(path)?)
     };
     let file = BufReader::with_capacity(BUFFER, file);
     Ok(match lower_extension(path).as_str() {
@@ -343,16 +344,17 @@ fn check_existing(path: &Path) -> Result<()> {
             .map(|entry| entry.path().display().to_string())
             .collect();
         names.sort();
-        match names.is_empty() {
-            true => bail!(
+        if names.is_empty() {
+            bail!(
                 "{shown} is not a collection: it has no file '{MANIFEST_FILE}'; if that was lost, \
                  `lookalike store repair --settings FILE` makes a new collection from the other \
                  files"
-            ),
-            false => bail!(
+            )
+        } else {
+            bail!(
                 "{shown} is not a collection, but contains collections: name one of {}",
                 names.join(", ")
-            ),
+            )
         }
     }
     Ok(())

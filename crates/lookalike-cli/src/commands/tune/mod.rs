@@ -208,7 +208,7 @@ fn render_report(
 fn append_contenders(text: &mut String, done: &TuneSummary, printer: &OutputPrinter) {
     let name = pad_to_width(&messages::half_for_choosing(), NAME);
     let figures = [messages::precision(), messages::recall()];
-    let [precision, recall] = figures.map(|it| pad_before(&it, 9));
+    let [precision, recall] = figures.map(|figure| pad_before(&figure, 9));
     let removes = pad_before(&messages::figure_removes(), 9);
     let heading = format!(
         "  {name} {:<16} {precision}  {recall}  {:>9}  {removes}",
@@ -254,14 +254,16 @@ fn removed(removed: Option<RemovedShare>) -> String {
 /// The documents of which settings remove a share.
 fn tried_on(text: &mut String, done: &TuneSummary) {
     let tried = &done.tried_on;
-    let noun = match tried.is_corpus {
-        true => CountedNoun::CorpusDocument,
-        false => CountedNoun::LabelledText,
+    let noun = if tried.is_corpus {
+        CountedNoun::CorpusDocument
+    } else {
+        CountedNoun::LabelledText
     };
     let documents = NounCount(tried.total, noun);
-    let sentence = match tried.documents == tried.total {
-        true => messages::removes_of_all(documents),
-        false => messages::removes_of_sample(&format_count(tried.documents), documents),
+    let sentence = if tried.documents == tried.total {
+        messages::removes_of_all(documents)
+    } else {
+        messages::removes_of_sample(&format_count(tried.documents), documents)
     };
     let _ = writeln!(text, "{sentence}");
 }
@@ -280,7 +282,11 @@ fn describe_cut(setting: &TunedSummary) -> String {
 
 /// Appends the reason for the choice.
 fn append_reason(text: &mut String, done: &TuneSummary) {
-    let as_good = done.settings.iter().filter(|it| it.is_as_good).count();
+    let as_good = done
+        .settings
+        .iter()
+        .filter(|setting| setting.is_as_good)
+        .count();
     let settings = NounCount(as_good as u64, CountedNoun::Setting);
     let reason = if done.resamples == 0 {
         messages::best_without_resamples()
@@ -297,7 +303,7 @@ fn append_reason(text: &mut String, done: &TuneSummary) {
 /// Appends the result of the chosen setting on the half held back, beside others.
 fn append_held_back(text: &mut String, done: &TuneSummary, printer: &OutputPrinter) {
     let names = [messages::precision(), messages::recall()];
-    let [precision, recall] = names.map(|it| pad_to_width(&it, FIGURE));
+    let [precision, recall] = names.map(|name| pad_to_width(&name, FIGURE));
     let [held, sketch] = [messages::held_back(), messages::sketch()].map(|it| pad_to_width(&it, 9));
     let heading = format!(
         "  {held} {precision} {recall} {:<FIGURE$} {:>6}  {sketch}  {}",

@@ -85,9 +85,10 @@ impl LinePortion {
             self.too_long = true;
             self.trim_kept();
         }
-        match self.too_long {
-            true => piece.len() - end,
-            false => piece.len(),
+        if self.too_long {
+            piece.len() - end
+        } else {
+            piece.len()
         }
     }
 

@@ -159,9 +159,10 @@ impl LineSource {
         if permits.is_none() {
             self.send_portion(portions).await?;
             self.reader.stop_waiting();
-            let patience = match self.portion.bytes.is_empty() {
-                true => self.patience,
-                false => INCOMPLETE_LINE_PATIENCE.min(self.patience),
+            let patience = if self.portion.bytes.is_empty() {
+                self.patience
+            } else {
+                INCOMPLETE_LINE_PATIENCE.min(self.patience)
             };
             let room = timeout(patience, self.queue.take_bytes(self.client, bytes));
             permits = Some(room.await.map_err(|_| queue_full())?);

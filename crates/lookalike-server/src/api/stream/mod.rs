@@ -222,9 +222,10 @@ async fn prepare_portions(
                         open.query_document(sent, scratch)
                     };
                     // Costly queries must not keep the shared pool from preparing the documents of others.
-                    let answers = match open.similarity_measure().sequence_measure().is_some() {
-                        true => each_in_order(&portion, answer),
-                        false => map_lines(&portion, answer),
+                    let answers = if open.similarity_measure().sequence_measure().is_some() {
+                        each_in_order(&portion, answer)
+                    } else {
+                        map_lines(&portion, answer)
                     };
                     answers.iter().for_each(|answer| open.count_query(answer));
                     PortionState::Answered(answers)

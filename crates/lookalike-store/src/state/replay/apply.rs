@@ -109,7 +109,7 @@ impl CollectionState {
     /// Changes the window to that under which row `number` was written.
     fn reach_row(&mut self, number: u64) {
         let next = self.windows.changes().get(self.reached_changes);
-        if let Some(change) = next.copied().filter(|it| it.from_row <= number) {
+        if let Some(change) = next.copied().filter(|next| next.from_row <= number) {
             self.matcher.change_window(change.window);
             self.reached_changes += 1;
             self.reach_row(number);

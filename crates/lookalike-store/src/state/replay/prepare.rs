@@ -74,9 +74,10 @@ impl RowPreparer<'_> {
         let open = || SketchFileReader::open_file(self.disk, self.seal, names);
         PreparePosition {
             next: partition.about.first,
-            source: match self.has_sketches {
-                true => SketchSource::File(open()),
-                false => SketchSource::Nowhere,
+            source: if self.has_sketches {
+                SketchSource::File(open())
+            } else {
+                SketchSource::Nowhere
             },
             partition,
         }
