@@ -202,9 +202,10 @@ fn beside<T>(
 }
 
 fn state_of(is_compacted: bool) -> &'static str {
-    match is_compacted {
-        true => "while compacted",
-        false => "left alone",
+    if is_compacted {
+        "while compacted"
+    } else {
+        "left alone"
     }
 }
 

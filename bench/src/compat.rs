@@ -31,9 +31,10 @@ struct Row {
 
 impl Row {
     fn faster((one, other): (Self, Self)) -> Self {
-        match one.megabytes_per_second >= other.megabytes_per_second {
-            true => one,
-            false => other,
+        if one.megabytes_per_second >= other.megabytes_per_second {
+            one
+        } else {
+            other
         }
     }
 }
@@ -67,9 +68,10 @@ pub fn run(data: &Path) -> Result<()> {
         for (name, sample) in &samples {
             measure(name, sample, 1, &mut rows)?;
         }
-        best = match best.is_empty() {
-            true => rows,
-            false => best.into_iter().zip(rows).map(Row::faster).collect(),
+        best = if best.is_empty() {
+            rows
+        } else {
+            best.into_iter().zip(rows).map(Row::faster).collect()
         };
     }
     machine::write("compat", best)

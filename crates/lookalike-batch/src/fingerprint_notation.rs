@@ -78,23 +78,23 @@ impl FingerprintNotation {
             return Ok(Some(u128::from(signed as u64)));
         }
         let value = parse_digits(digits, radix).ok_or_else(|| self.misread_message(text, bits))?;
-        match u128::MAX >> (128 - bits) >= value {
-            true => Ok(Some(value)),
-            false => Err(format!(
+        if u128::MAX >> (128 - bits) >= value {
+            Ok(Some(value))
+        } else {
+            Err(format!(
                 "the fingerprint '{}' has more than the {bits} bits it must fit into{}",
                 shorten_for_message(text),
                 self.hint_at_decimal(text)
-            )),
+            ))
         }
     }
 
     /// Says what to do if a hexadecimal number that is too large may be a decimal one.
     fn hint_at_decimal(self, text: &str) -> &'static str {
-        match self == Self::Hex && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => {
-                ": it looks decimal, and hexadecimal digits are expected (the command has --digits decimal)"
-            }
-            false => "",
+        if self == Self::Hex && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            ": it looks decimal, and hexadecimal digits are expected (the command has --digits decimal)"
+        } else {
+            ""
         }
     }
 

@@ -77,9 +77,10 @@ impl RankValue {
     /// Compares two values as preferences: `Less` if this one is preferred. The largest value is preferred if
     /// `descending`, else the smallest. Missing values come last.
     pub fn compare_preferred(&self, other: &Self, descending: bool) -> Ordering {
-        let by_value = match descending {
-            true => other.compare_rank(self),
-            false => self.compare_rank(other),
+        let by_value = if descending {
+            other.compare_rank(self)
+        } else {
+            self.compare_rank(other)
         };
         self.is_missing().cmp(&other.is_missing()).then(by_value)
     }

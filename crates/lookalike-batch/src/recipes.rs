@@ -79,9 +79,10 @@ pub fn load_recipe_from_here(
 /// Returns the path of the file that `key` names. It is relative to the working directory if a change
 /// has set the key, and otherwise to the directory of the recipe.
 fn locate_file(changed: &[&str], directory: &Path, key: &str, file: &str) -> PathBuf {
-    match changed.iter().any(|set| covers_key(set, key)) {
-        true => PathBuf::from(file),
-        false => directory.join(file),
+    if changed.iter().any(|set| covers_key(set, key)) {
+        PathBuf::from(file)
+    } else {
+        directory.join(file)
     }
 }
 
@@ -177,9 +178,12 @@ fn parse_value(value: &str, list: bool) -> Value {
     let value_of = |mut table: Table| table.remove("value").filter(|_| table.is_empty());
     let parsed = parsed.ok().and_then(value_of);
     let strings = || value.split(',').map(|one| Value::String(one.to_owned()));
-    parsed.unwrap_or_else(|| match list {
-        true => Value::Array(strings().collect()),
-        false => Value::String(value.to_owned()),
+    parsed.unwrap_or_else(|| {
+        if list {
+            Value::Array(strings().collect())
+        } else {
+            Value::String(value.to_owned())
+        }
     })
 }
 

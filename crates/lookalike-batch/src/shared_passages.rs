@@ -44,9 +44,10 @@ impl PassageSpot {
 /// Returns the bytes of the file (in UTF-8) that a range of a text comes from, a byte order mark included.
 pub(crate) fn file_bytes(extracted: &ExtractedText, bytes: &Range<usize>) -> Range<usize> {
     let range = original_range(extracted, bytes);
-    let mark = match extracted.has_byte_order_mark {
-        true => '\u{feff}'.len_utf8(),
-        false => 0,
+    let mark = if extracted.has_byte_order_mark {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
     };
     range.start + mark..range.end + mark
 }

@@ -230,9 +230,10 @@ impl WordBlock {
         }
         let first = runs.len();
         for (a, b) in self.kept.clone().zip(self.removed.clone()) {
-            let kind = match kept[a] == removed[b] {
-                true => RunKind::Equal,
-                false => RunKind::Normalized,
+            let kind = if kept[a] == removed[b] {
+                RunKind::Equal
+            } else {
+                RunKind::Normalized
             };
             let run = PairedRun {
                 kind,

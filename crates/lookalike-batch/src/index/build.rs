@@ -151,9 +151,10 @@ fn build_space(
         return Ok(BuildSpace::with_working_set(work, work / 2, index_path));
     }
     let rows = ExpectedRows::from_inputs(inputs, reading, is_addition, Some(limit))?;
-    let bytes = match limit.is_set {
-        true => limit.bytes,
-        false => limit.bytes.max(smallest_limit(reading.threads, &rows)),
+    let bytes = if limit.is_set {
+        limit.bytes
+    } else {
+        limit.bytes.max(smallest_limit(reading.threads, &rows))
     };
     BuildSpace::new(Some(bytes), reading.threads, index_path, &rows)
 }
@@ -573,27 +574,24 @@ fn place_segment<C: FingerprintCode>(
         rows += last.count_live_rows();
         merged.extend(kept.pop());
     }
-    let entry = match merged.is_empty() {
-        true => {
-            let mut entry = new.part.entry.clone();
-            let file = entry.file;
-            let written = write_index(index_path, manifest, &kept, file, &new.codes, space)?;
-            (entry.codes, entry.bytes) = written;
-            if let Some(records) = &new.part.records {
-                entry.matching =
-                    Some(records.write_postings(index_path, entry.file, &space.posting_sort())?);
-            }
-            entry
+    let entry = if merged.is_empty() {
+        let mut entry = new.part.entry.clone();
+        let file = entry.file;
+        let written = write_index(index_path, manifest, &kept, file, &new.codes, space)?;
+        (entry.codes, entry.bytes) = written;
+        if let Some(records) = &new.part.records {
+            entry.matching =
+                Some(records.write_postings(index_path, entry.file, &space.posting_sort())?);
         }
-        false => {
-            let mut sources = merged
-                .iter()
-                .rev()
-                .map(|entry| SegmentSource::open_segment(index_path, manifest, entry, space))
-                .collect::<Result<Vec<_>>>()?;
-            sources.push(new);
-            merge_segments(index_path, manifest, &kept, sources, space)?
-        }
+        entry
+    } else {
+        let mut sources = merged
+            .iter()
+            .rev()
+            .map(|entry| SegmentSource::open_segment(index_path, manifest, entry, space))
+            .collect::<Result<Vec<_>>>()?;
+        sources.push(new);
+        merge_segments(index_path, manifest, &kept, sources, space)?
     };
     kept.push(entry);
     manifest.segments = kept;

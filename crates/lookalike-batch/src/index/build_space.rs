@@ -237,9 +237,10 @@ fn budget_of_build(threads: usize, rows: &ExpectedRows) -> MemoryBudget {
 }
 
 fn bytes_of_id(rows: &ExpectedRows) -> u64 {
-    match rows.are_added {
-        true => ADDED_ID_BYTES,
-        false => ID_BYTES,
+    if rows.are_added {
+        ADDED_ID_BYTES
+    } else {
+        ID_BYTES
     }
 }
 

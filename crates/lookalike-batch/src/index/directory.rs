@@ -119,13 +119,14 @@ pub(super) fn read_manifest(path: &Path) -> Result<IndexManifest> {
 
 /// Refuses an index in an object store, because its files are mapped into memory.
 pub(super) fn refuse_url(path: &Path) -> Result<()> {
-    match lookalike_io::is_url(path) {
-        false => Ok(()),
-        true => Err(Error::usage_error(format!(
+    if lookalike_io::is_url(path) {
+        Err(Error::usage_error(format!(
             "{} is a URL, and an index is a directory of this machine: give its path, and copy the directory \
              to or from the store",
             display_path(path)
-        ))),
+        )))
+    } else {
+        Ok(())
     }
 }
 

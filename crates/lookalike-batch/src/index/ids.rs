@@ -177,9 +177,10 @@ impl StoredIds {
             open.drain(..at);
             Ok(())
         })?;
-        match open.is_empty() && row == self.rows {
-            true => Ok(()),
-            false => Err(self.wrong_id_error(row)),
+        if open.is_empty() && row == self.rows {
+            Ok(())
+        } else {
+            Err(self.wrong_id_error(row))
         }
     }
 

@@ -75,17 +75,16 @@ impl IndexMatcher {
         segments: impl Iterator<Item = (&'a SegmentEntry, &'a SegmentPart)>,
     ) -> Result<Self> {
         let comparer = DocumentComparer::new(recipe, plan);
-        let by_features = match comparer.needs_texts() {
-            true => {
-                let settings = MatchSettings {
-                    measure: SimilarityMeasure::Jaccard,
-                    threshold: plan.candidate_threshold(),
-                    ..*plan.match_settings()
-                };
-                let plan = MatchPlan::new(recipe, settings)?;
-                Some(DocumentComparer::new(recipe, &plan))
-            }
-            false => None,
+        let by_features = if comparer.needs_texts() {
+            let settings = MatchSettings {
+                measure: SimilarityMeasure::Jaccard,
+                threshold: plan.candidate_threshold(),
+                ..*plan.match_settings()
+            };
+            let plan = MatchPlan::new(recipe, settings)?;
+            Some(DocumentComparer::new(recipe, &plan))
+        } else {
+            None
         };
         let mut opened = Vec::new();
         for (entry, part) in segments {
@@ -98,9 +97,10 @@ impl IndexMatcher {
             opened.push(SegmentBuckets {
                 postings: open_postings(index_path, entry.file, matching.postings)?,
                 bands: band_postings(records, &comparer, space)?,
-                containment: match plan.joins_by_containment() {
-                    true => Some(ContainmentPostings::read_records(records, space)?),
-                    false => None,
+                containment: if plan.joins_by_containment() {
+                    Some(ContainmentPostings::read_records(records, space)?)
+                } else {
+                    None
                 },
             });
         }

@@ -53,12 +53,13 @@ impl NumberFile {
         let is_array = path
             .extension()
             .is_some_and(|it| it.eq_ignore_ascii_case(ARRAY));
-        let front = match is_array {
-            true => ArrayFront::read(&mut input).map_err(|why| refuse_file(path, &why))?,
-            false => ArrayFront {
+        let front = if is_array {
+            ArrayFront::read(&mut input).map_err(|why| refuse_file(path, &why))?
+        } else {
+            ArrayFront {
                 length: 0,
                 count: length / WIDTH,
-            },
+            }
         };
         let bytes = front.count.checked_mul(WIDTH);
         if bytes.and_then(|it| it.checked_add(front.length)) != Some(length) {

@@ -285,12 +285,13 @@ impl PostingList {
     /// Opens a file and compares its checksum with that of the manifest.
     pub(super) fn open_named(path: &Path, expected: FileChecksum) -> Result<Self> {
         let postings = Self::open_file(path)?;
-        match FileChecksum(postings.file_checksum()) == expected {
-            true => Ok(postings),
-            false => Err(damaged_file(
+        if FileChecksum(postings.file_checksum()) == expected {
+            Ok(postings)
+        } else {
+            Err(damaged_file(
                 path,
                 "it is not the file that the manifest names",
-            )),
+            ))
         }
     }
 

@@ -187,12 +187,13 @@ impl DocumentRecords {
         let rows = u64::from_le_bytes(to_array(&file_of_records.read_range(at, length)?));
         let places = rows.checked_add(1).and_then(|places| places.checked_mul(8));
         let table = places.and_then(|bytes| at.checked_sub(bytes));
-        let signatures = match has_signatures {
-            true => Some(SignatureFile::open_file(
+        let signatures = if has_signatures {
+            Some(SignatureFile::open_file(
                 &index_path.join(file_name(file, SIGNATURES_FILE)),
                 rows,
-            )?),
-            false => None,
+            )?)
+        } else {
+            None
         };
         Ok(Self {
             table: table.ok_or_else(short)?,

@@ -177,9 +177,12 @@ fn visit_live_ids(
 ) -> Result<()> {
     for entry in &manifest.segments {
         let part = open_segment_part(index_path, entry)?;
-        let mut unless_removed = |row: u64, id: &str| match part.removed.contains_row(row as u32) {
-            true => Ok(()),
-            false => visit(id),
+        let mut unless_removed = |row: u64, id: &str| {
+            if part.removed.contains_row(row as u32) {
+                Ok(())
+            } else {
+                visit(id)
+            }
         };
         match &part.names {
             SegmentIds::Stored(ids) => ids.visit_ids(unless_removed)?,

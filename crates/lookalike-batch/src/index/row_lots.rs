@@ -247,12 +247,13 @@ impl<C: FingerprintCode> NewRows<C> {
 
     pub(super) fn push_codes(&mut self, codes: &[C]) -> Result<()> {
         self.codes.push_codes(codes).map_err(spill_failed)?;
-        match self.codes.len() as u64 > MOST_ROWS {
-            false => Ok(()),
-            true => Err(Error::limit_error(format!(
+        if self.codes.len() as u64 > MOST_ROWS {
+            Err(Error::limit_error(format!(
                 "one run adds at most {MOST_ROWS} fingerprints: give the inputs in several runs of `lookalike \
                  index add`"
-            ))),
+            )))
+        } else {
+            Ok(())
         }
     }
 
@@ -265,9 +266,10 @@ impl<C: FingerprintCode> NewRows<C> {
     ) -> Result<Self> {
         let path = change.index_path.join(file_name(file, "texts"));
         Ok(Self {
-            texts: match manifest.texts {
-                true => Some(TextsWriter::create_file(&path)?),
-                false => None,
+            texts: if manifest.texts {
+                Some(TextsWriter::create_file(&path)?)
+            } else {
+                None
             },
             records: match &recorder.recorder {
                 Some(recorder) => Some(RecordsWriter::create_files(

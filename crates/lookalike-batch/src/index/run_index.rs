@@ -607,12 +607,13 @@ fn check_distance(
             manifest.plan
         )));
     }
-    match asked > most {
-        false => Ok(()),
-        true => Err(Error::usage_error(format!(
+    if asked > most {
+        Err(Error::usage_error(format!(
             "the distance {asked} is above {most}, the distance of the library {name}: give at most {most}, or build \
              a library with `lookalike index build --distance {asked}`"
-        ))),
+        )))
+    } else {
+        Ok(())
     }
 }
 

@@ -83,14 +83,15 @@ impl SegmentPart {
 /// Opens all of a segment except its Hamming index.
 pub(super) fn open_segment_part(index_path: &Path, entry: &SegmentEntry) -> Result<SegmentPart> {
     let path = |extension| index_path.join(file_name(entry.file, extension));
-    let fits = |path: &Path, rows: u64, seal: u64, expected: FileChecksum| match rows == entry.rows
-        && FileChecksum(seal) == expected
-    {
-        true => Ok(()),
-        false => Err(damaged_file(
-            path,
-            "it is not the file that the manifest names",
-        )),
+    let fits = |path: &Path, rows: u64, seal: u64, expected: FileChecksum| {
+        if rows == entry.rows && FileChecksum(seal) == expected {
+            Ok(())
+        } else {
+            Err(damaged_file(
+                path,
+                "it is not the file that the manifest names",
+            ))
+        }
     };
     let names = match (entry.first, entry.ids) {
         (_, Some(seal)) => {
@@ -452,18 +453,20 @@ pub(super) fn merge_segments<C: FingerprintCode>(
             &sources,
         )?),
     };
-    let texts = match manifest.texts {
-        true => Some(merge_texts(
+    let texts = if manifest.texts {
+        Some(merge_texts(
             &index_path.join(file_name(file, "texts")),
             &sources,
-        )?),
-        false => None,
+        )?)
+    } else {
+        None
     };
     let unfingerprinted =
         write_unfingerprinted(index_path, file, &merge_unfingerprinted(&sources))?;
-    let matching = match manifest.matching {
-        true => Some(merge_records(index_path, file, &sources, space)?),
-        false => None,
+    let matching = if manifest.matching {
+        Some(merge_records(index_path, file, &sources, space)?)
+    } else {
+        None
     };
     let grams = match manifest.passages {
         Some(_) => {

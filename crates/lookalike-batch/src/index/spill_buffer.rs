@@ -90,9 +90,10 @@ struct SpillFile {
 impl SpillFile {
     fn append_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.pending.extend_from_slice(bytes);
-        match self.pending.len() < CHUNK {
-            true => Ok(()),
-            false => self.write_pending(),
+        if self.pending.len() < CHUNK {
+            Ok(())
+        } else {
+            self.write_pending()
         }
     }
 

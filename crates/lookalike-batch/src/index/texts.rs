@@ -69,9 +69,10 @@ impl TextLot {
         put_length(text.len(), &mut self.open);
         self.open.extend_from_slice(text.as_bytes());
         self.open_rows += 1;
-        match self.open.len() >= FRAME {
-            true => self.close_frame(),
-            false => Ok(()),
+        if self.open.len() >= FRAME {
+            self.close_frame()
+        } else {
+            Ok(())
         }
     }
 
@@ -168,9 +169,10 @@ impl StoredTexts {
                 .windows(2)
                 .all(|pair| pair[0][0] < pair[1][0] && pair[0][1] <= pair[1][1]);
         drop((ends, entries));
-        match ascending {
-            true => Ok(Self { file, frames, rows }),
-            false => Err(damaged_file(path, "its table of frames is out of order")),
+        if ascending {
+            Ok(Self { file, frames, rows })
+        } else {
+            Err(damaged_file(path, "its table of frames is out of order"))
         }
     }
 

@@ -56,9 +56,10 @@ pub(super) fn damaged_block() -> Error {
 
 pub(super) fn encode_postings(postings: &[GramPosting], has_partitions: bool) -> Vec<u8> {
     let mut block = Vec::with_capacity(1 + 24 * postings.len());
-    block.push(match has_partitions {
-        true => POSTINGS_IN_PARTITIONS,
-        false => POSTINGS,
+    block.push(if has_partitions {
+        POSTINGS_IN_PARTITIONS
+    } else {
+        POSTINGS
     });
     for posting in postings {
         block.extend(posting.hash.to_le_bytes());

@@ -139,9 +139,10 @@ impl CandidateBlocks {
         }
         self.next += 1;
         let behind = &self.postings[self.next..self.run_end];
-        let first = match self.has_known {
-            true => behind.partition_point(|it| !it.document.is_known()),
-            false => 0,
+        let first = if self.has_known {
+            behind.partition_point(|it| !it.document.is_known())
+        } else {
+            0
         };
         let partners = &behind[first..];
         if partners.is_empty() {

@@ -96,9 +96,10 @@ impl MemberGatherer {
                 return Err(refuse_equal_hashes(id, other));
             }
             if !others.is_empty() {
-                let repeated = match key.is_known() {
-                    true => &mut found.repeated_known_ids,
-                    false => &mut found.repeated_ids,
+                let repeated = if key.is_known() {
+                    &mut found.repeated_known_ids
+                } else {
+                    &mut found.repeated_ids
                 };
                 repeated.push(id.clone());
             }

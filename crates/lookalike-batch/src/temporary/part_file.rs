@@ -122,9 +122,10 @@ impl PartFile {
         blocks.bytes += block.len() as u64;
         blocks.pending.extend((block.len() as u32).to_le_bytes());
         blocks.pending.extend_from_slice(block);
-        match blocks.pending.len() < self.written_at_once {
-            true => Ok(()),
-            false => self.write_pending(blocks),
+        if blocks.pending.len() < self.written_at_once {
+            Ok(())
+        } else {
+            self.write_pending(blocks)
         }
     }
 
@@ -224,9 +225,10 @@ mod tests {
     #[test]
     fn parts_hold_their_blocks_in_order() {
         for single in [false, true] {
-            let file = match single {
-                true => PartFile::with_single_blocks(None, 3).unwrap(),
-                false => PartFile::create_file(None, 3, 1 << 20).unwrap(),
+            let file = if single {
+                PartFile::with_single_blocks(None, 3).unwrap()
+            } else {
+                PartFile::create_file(None, 3, 1 << 20).unwrap()
             };
             // 2,000 blocks of up to 999 bytes are several writes of each part.
             let block = |at: usize| vec![at as u8; at * 7 % 1000];

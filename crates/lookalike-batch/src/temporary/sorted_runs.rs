@@ -198,9 +198,10 @@ impl RunWriter<'_> {
         put_number(key.len() as u64, &mut self.pending);
         self.pending.extend_from_slice(key);
         put_number(value, &mut self.pending);
-        match self.pending.len() < WRITTEN_AT_ONCE {
-            true => Ok(()),
-            false => self.write_pending(),
+        if self.pending.len() < WRITTEN_AT_ONCE {
+            Ok(())
+        } else {
+            self.write_pending()
         }
     }
 

@@ -499,9 +499,10 @@ pub(in crate::run) fn is_tsv(file: &InputFile) -> bool {
 
 /// Returns an id as TSV contains it, if the tables in which it is looked up are TSV.
 pub(in crate::run) fn as_written(id: &str, in_tsv: bool) -> Cow<'_, str> {
-    match in_tsv {
-        true => escape_tsv(id),
-        false => Cow::Borrowed(id),
+    if in_tsv {
+        escape_tsv(id)
+    } else {
+        Cow::Borrowed(id)
     }
 }
 

@@ -348,9 +348,10 @@ impl NaturalPairs {
             pairs.map(|&(a, b, it)| (kind, a, b, it)).collect()
         };
         let negatives = self.negatives.iter().map(|pair| {
-            let kind = match pair.is_sibling() {
-                true => NaturalKind::Sibling,
-                false => NaturalKind::Unrelated,
+            let kind = if pair.is_sibling() {
+                NaturalKind::Sibling
+            } else {
+                NaturalKind::Unrelated
             };
             (kind, pair.a, pair.b, pair.similarity.get())
         });
@@ -466,9 +467,10 @@ impl<'a> PlantContext<'a> {
         let threshold = self.settings.threshold;
         let draw = |pair: MatchingPair| -> Result<()> {
             let both = (pair.a, pair.b);
-            let drawn = match threshold.admits_similarity(pair.similarity) {
-                true => &mut duplicates,
-                false => &mut near_misses,
+            let drawn = if threshold.admits_similarity(pair.similarity) {
+                &mut duplicates
+            } else {
+                &mut near_misses
             };
             drawn.offer_pair(self.pair_number(both), both, pair.similarity);
             Ok(())

@@ -125,9 +125,10 @@ impl CorpusRows<'_> {
     /// first. Documents of the index have none.
     pub(in crate::run) fn node_of(&self, document: DocId) -> u32 {
         let (_, documents, index) = self.locate_document(document);
-        let first = match document.index() < self.known_count() {
-            true => 0,
-            false => self.against.last_number(),
+        let first = if document.index() < self.known_count() {
+            0
+        } else {
+            self.against.last_number()
         };
         (first + documents.row_number(index) - 1) as u32
     }

@@ -43,9 +43,10 @@ impl BadRowTally {
             }
             let is_other = shape.is_empty();
             let counted = reasons.entry(shape).or_insert_with(|| BadRowReason {
-                reason: match is_other {
-                    true => String::new(),
-                    false => shorten_name(&row.reason),
+                reason: if is_other {
+                    String::new()
+                } else {
+                    shorten_name(&row.reason)
                 },
                 ..BadRowReason::default()
             });
@@ -70,10 +71,10 @@ impl BadRowTally {
 fn without_numbers(reason: &str) -> String {
     let mut shape = String::with_capacity(reason.len());
     for c in reason.chars() {
-        match c.is_ascii_digit() {
-            true if shape.ends_with('#') => {}
-            true => shape.push('#'),
-            false => shape.push(c),
+        if !c.is_ascii_digit() {
+            shape.push(c);
+        } else if !shape.ends_with('#') {
+            shape.push('#');
         }
     }
     shape

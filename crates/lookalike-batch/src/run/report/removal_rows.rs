@@ -136,13 +136,13 @@ pub(super) fn list_rows(
     }
     let mut listed_clusters = Vec::new();
     for cluster in clusters {
-        let is_listed = match is_needed.contains_key(&cluster.kept) {
-            true => true,
-            false if bytes > CLUSTER_BYTES => false,
-            false => {
-                bytes += row_bytes(cluster.kept)?;
-                bytes <= CLUSTER_BYTES
-            }
+        let is_listed = if is_needed.contains_key(&cluster.kept) {
+            true
+        } else if bytes > CLUSTER_BYTES {
+            false
+        } else {
+            bytes += row_bytes(cluster.kept)?;
+            bytes <= CLUSTER_BYTES
         };
         if is_listed {
             listed_clusters.push(*cluster);

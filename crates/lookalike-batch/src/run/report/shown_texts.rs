@@ -166,9 +166,10 @@ impl PreparedText {
 /// only one text has are left out, because they may go on in the other.
 pub fn encode_runs(runs: &[PairedRun], kept: &str, removed: &str, is_cut: bool) -> Vec<usize> {
     let is_common = |run: &PairedRun| matches!(run.kind, RunKind::Equal | RunKind::Normalized);
-    let end = match is_cut {
-        true => runs.iter().rposition(is_common).map_or(0, |at| at + 1),
-        false => runs.len(),
+    let end = if is_cut {
+        runs.iter().rposition(is_common).map_or(0, |at| at + 1)
+    } else {
+        runs.len()
     };
     let units = |text: &str| text.chars().map(char::len_utf16).sum::<usize>();
     let numbers = runs[..end].iter().flat_map(|run| {

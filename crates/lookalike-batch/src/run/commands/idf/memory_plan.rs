@@ -99,9 +99,10 @@ impl IdfMemory {
 
     /// Returns `true` if a run that has counted so many terms can finish in memory.
     pub(super) fn fits(self, terms: u64, counted_bytes: u64, has_spellings: bool) -> bool {
-        let of_term = match has_spellings {
-            true => OF_FINISHED_SPELLING,
-            false => OF_FINISHED_TERM,
+        let of_term = if has_spellings {
+            OF_FINISHED_SPELLING
+        } else {
+            OF_FINISHED_TERM
         };
         !self.is_always_spilled && counted_bytes + of_term * terms <= self.working
     }
@@ -221,12 +222,11 @@ impl IdfPlan {
         let terms = measured.distinct.len() as f64 * grown.powf(measured.growth());
         let occurrences = measured.occurrences as f64 * grown;
         let spelling = measured.characters as f64 / measured.distinct.len().max(1) as f64;
-        let of_term = match packed {
-            true => OF_COUNTED_TERM + OF_FINISHED_TERM as f64,
-            false => {
-                let on_threads = (OF_SPELLED_TERM + spelling) * threads as f64;
-                OF_COUNTED_TERM + on_threads + OF_FINISHED_SPELLING as f64
-            }
+        let of_term = if packed {
+            OF_COUNTED_TERM + OF_FINISHED_TERM as f64
+        } else {
+            let on_threads = (OF_SPELLED_TERM + spelling) * threads as f64;
+            OF_COUNTED_TERM + on_threads + OF_FINISHED_SPELLING as f64
         };
         let in_memory = budget_of_run(threads).fixed_bytes() as f64 + terms * of_term;
         self.documents = Some(documents.round() as u64);

@@ -113,9 +113,10 @@ fn run_idf(
     let memory = IdfMemory::new(settings.memory, settings.threads)?;
     let frequencies = DocumentFrequencies::with_table_bytes(&settings.recipe, memory.table_bytes());
     let spill = TermSpill::new(&frequencies, memory, settings.read.scratch.clone());
-    let (earlier, before) = match memory.keeps_tables(&settings.merge)? {
-        true => read_merged_tables(settings)?,
-        false => (spill.add_tables(settings)?, HashMap::new()),
+    let (earlier, before) = if memory.keeps_tables(&settings.merge)? {
+        read_merged_tables(settings)?
+    } else {
+        (spill.add_tables(settings)?, HashMap::new())
     };
     let inputs = InputSet::open_source(
         source,

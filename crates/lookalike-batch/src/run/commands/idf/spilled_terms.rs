@@ -86,9 +86,10 @@ impl<'a> TermSpill<'a> {
             let next = self.next_shard.fetch_add(1, Ordering::Relaxed);
             self.write_counts(next % DocumentFrequencies::SHARDS)?;
         }
-        match tally.spelling_bytes() > self.memory.spelling_bytes() {
-            true => self.write_spellings(tally),
-            false => Ok(()),
+        if tally.spelling_bytes() > self.memory.spelling_bytes() {
+            self.write_spellings(tally)
+        } else {
+            Ok(())
         }
     }
 
@@ -177,9 +178,10 @@ impl<'a> TermSpill<'a> {
             .into_par_iter()
             .try_for_each(|shard| self.write_counts(shard))?;
         let by_count = SortedRuns::with_parts(settings.read.scratch.clone(), 1);
-        let rows = match settings.merge.is_empty() {
-            true => self.count_terms(settings.least_documents, &by_count)?,
-            false => self.merge_tables(settings, &by_count)?,
+        let rows = if settings.merge.is_empty() {
+            self.count_terms(settings.least_documents, &by_count)?
+        } else {
+            self.merge_tables(settings, &by_count)?
         };
         let bytes = self.counts.written_bytes() + self.by_term.written_bytes();
         let runs = [&self.counts, &self.by_term, &by_count].map(SortedRuns::written_runs);

@@ -225,9 +225,10 @@ impl GramFile {
             let (mut low, mut high) = (0, count);
             while low < high {
                 let middle = (low + high) / 2;
-                match hash_at(middle) < hash {
-                    true => low = middle + 1,
-                    false => high = middle,
+                if hash_at(middle) < hash {
+                    low = middle + 1;
+                } else {
+                    high = middle;
                 }
             }
             let equal = (low..count).take_while(|&at| hash_at(at) == hash);
@@ -275,9 +276,10 @@ impl GramWriter {
             }
             _ => self.documents.push(document),
         }
-        match self.indexed.max_documents.is_none() && self.documents.len() >= COLLECTED {
-            true => self.write_documents(),
-            false => Ok(()),
+        if self.indexed.max_documents.is_none() && self.documents.len() >= COLLECTED {
+            self.write_documents()
+        } else {
+            Ok(())
         }
     }
 

@@ -69,9 +69,10 @@ impl PassageMemory {
             });
         };
         let plan = PassagePlan::plan_run(paths, settings, limit)?;
-        let bytes = match limit.is_set {
-            true => limit.bytes,
-            false => limit.bytes.max(plan.smallest_limit_bytes),
+        let bytes = if limit.is_set {
+            limit.bytes
+        } else {
+            limit.bytes.max(plan.smallest_limit_bytes)
         };
         let budget = budget_of_run(settings);
         let left = (bytes - budget.fixed_bytes() - plan.resident_bytes) / 8 * 7;

@@ -245,9 +245,10 @@ impl WorkManifest {
         }
         let manifest: Self =
             serde_json::from_str(body).map_err(|error| damaged_file(path, &error.to_string()))?;
-        match manifest.has_gaps() {
-            true => Err(damaged_file(path, "its steps are not contiguous")),
-            false => Ok(manifest),
+        if manifest.has_gaps() {
+            Err(damaged_file(path, "its steps are not contiguous"))
+        } else {
+            Ok(manifest)
         }
     }
 

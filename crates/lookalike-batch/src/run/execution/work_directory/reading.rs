@@ -172,9 +172,10 @@ impl<'a> ReadingSteps<'a> {
         pending.input_bytes += input_bytes;
         let is_due =
             |(directory, _): (&WorkDirectory, _)| directory.is_step_due(pending.content.len());
-        match self.directory.is_some_and(is_due) {
-            true => self.end_step(&mut pending),
-            false => Ok(()),
+        if self.directory.is_some_and(is_due) {
+            self.end_step(&mut pending)
+        } else {
+            Ok(())
         }
     }
 

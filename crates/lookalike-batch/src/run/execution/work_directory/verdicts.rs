@@ -75,9 +75,10 @@ impl<'a> VerdictSteps<'a> {
         self.decided = decided;
         self.pending.extend_from_slice(removals);
         let bytes = self.pending.len() * DocumentRemoval::BYTES;
-        match self.directory.is_step_due(bytes) {
-            true => self.end_step(),
-            false => Ok(()),
+        if self.directory.is_step_due(bytes) {
+            self.end_step()
+        } else {
+            Ok(())
         }
     }
 
