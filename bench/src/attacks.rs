@@ -350,7 +350,7 @@ fn count_lost(folder: &Path, size: &AttackSize, log: &ClientLog) -> Result<usize
     let answers: Vec<&str> = answer.body.lines().collect();
     let same = |(at, (_, before)): (usize, &(String, String))| answers.get(at) == Some(&&**before);
     let kept = log.acknowledged.iter().enumerate();
-    let kept = kept.filter(|&it| same(it)).count();
+    let kept = kept.filter(|&pair| same(pair)).count();
     service.stop()?;
     Ok(log.acknowledged.len() - kept)
 }
@@ -426,7 +426,7 @@ fn percentiles(mut times: Vec<Duration>) -> (f64, f64, f64) {
     times.sort_unstable();
     let of = |share: f64| {
         let at = (times.len().saturating_sub(1) as f64 * share) as usize;
-        times.get(at).map_or(0.0, |it| it.as_secs_f64() * 1e3)
+        times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e3)
     };
     (of(0.5), of(0.99), of(1.0))
 }

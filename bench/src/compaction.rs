@@ -284,7 +284,7 @@ fn percentiles(mut times: Vec<Duration>) -> [(&'static str, f64); 3] {
     times.sort_unstable();
     let of = |share: f64| {
         let at = (times.len().saturating_sub(1) as f64 * share) as usize;
-        times.get(at).map_or(0.0, |it| it.as_secs_f64() * 1e3)
+        times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e3)
     };
     [
         ("median", of(0.5)),

@@ -253,8 +253,8 @@ impl Service {
     /// Returns the current memory of the process in bytes.
     fn resident(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let resident = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
-        let kibibytes = resident.and_then(|it| it.trim().strip_suffix(" kB"));
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = resident.and_then(|resident| resident.trim().strip_suffix(" kB"));
         Ok(kibibytes.context("it has memory")?.parse::<u64>()? << 10)
     }
 
@@ -452,7 +452,10 @@ fn check(mut answers: Vec<Answer>, documents: &[String], options: &[&str]) -> Re
         .map(|(answer, document)| (answer.id.as_str(), document))
         .collect();
     let in_order = {
-        let mut order: Vec<_> = answers.iter().map(|it| (it.seq, it.id.as_str())).collect();
+        let mut order: Vec<_> = answers
+            .iter()
+            .map(|answer| (answer.seq, answer.id.as_str()))
+            .collect();
         order.sort_unstable();
         let lines = order.iter().map(|(_, id)| format!("{}\n", by_id[id]));
         lines.collect::<String>()

@@ -174,7 +174,7 @@ fn run_short_forms(only: &[String]) -> Result<()> {
         let known = SHORT_FORMS.map(|(name, _)| name).join(", ");
         bail!("'{unknown}' has no short form: give some of {known}");
     }
-    let is_asked = |name: &str| only.is_empty() || only.iter().any(|it| it == name);
+    let is_asked = |name: &str| only.is_empty() || only.iter().any(|other| other == name);
     let mut asked = SHORT_FORMS.iter().filter(|(name, _)| is_asked(name));
     asked.try_for_each(|(name, run)| {
         let started = Instant::now();

@@ -67,7 +67,7 @@ pub fn smoke() -> Result<()> {
                 ] {
                     let found = measure.similarity(in_a, in_b, least)?;
                     let found = found.map(lookalike::Similarity::get);
-                    let expected = Some(expected).filter(|&it| it >= least.get());
+                    let expected = Some(expected).filter(|&similarity| similarity >= least.get());
                     ensure!(
                         found == expected,
                         "{measure:?}: {found:?}, {expected:?}\n{a}\n{b}"

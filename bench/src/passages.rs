@@ -110,15 +110,15 @@ fn units(text: &str, is_chinese: bool) -> Vec<&str> {
     if is_chinese {
         return text
             .char_indices()
-            .map(|(at, it)| &text[at..at + it.len_utf8()])
+            .map(|(at, character)| &text[at..at + character.len_utf8()])
             .collect();
     }
     let mut units = Vec::new();
     let mut start = 0;
     let ends = text.char_indices().zip(text.chars().skip(1));
-    for ((at, it), next) in ends {
-        if it.is_whitespace() && !next.is_whitespace() {
-            let end = at + it.len_utf8();
+    for ((at, character), next) in ends {
+        if character.is_whitespace() && !next.is_whitespace() {
+            let end = at + character.len_utf8();
             units.push(&text[start..end]);
             start = end;
         }
@@ -138,10 +138,10 @@ fn change_passage(
     let mut sentences: Vec<Vec<&str>> = vec![Vec::new()];
     for unit in passage {
         sentences.last_mut().expect("there is one").push(unit);
-        let ends = |it: &&str| {
-            it.trim_end()
+        let ends = |unit: &&str| {
+            unit.trim_end()
                 .ends_with(['.', '!', '?', '。', '！', '？', '；'])
-                || it.contains('\n')
+                || unit.contains('\n')
         };
         if ends(unit) {
             sentences.push(Vec::new());
@@ -184,7 +184,7 @@ impl PlantedCorpus {
             .iter()
             .rev()
             .take(50)
-            .flat_map(|it| units(&it.1, is_chinese))
+            .flat_map(|host| units(&host.1, is_chinese))
             .collect();
         let mut planted = Self {
             documents: Vec::new(),
@@ -236,7 +236,7 @@ impl PlantedCorpus {
         let number_of = |documents: &Documents| -> BTreeMap<String, u32> {
             (0..)
                 .zip(documents)
-                .map(|(number, it)| (it.0.clone(), number))
+                .map(|(number, document)| (document.0.clone(), number))
                 .collect()
         };
         let (documents, sources) = (number_of(&self.documents), number_of(&self.sources));
@@ -293,7 +293,7 @@ fn without_shared(documents: Documents, folder: &Path) -> Result<Documents> {
     let shared: BTreeSet<&str> = names.filter_map(Value::as_str).collect();
     Ok(documents
         .into_iter()
-        .filter(|it| !shared.contains(&*it.0))
+        .filter(|document| !shared.contains(&*document.0))
         .collect())
 }
 
@@ -304,7 +304,7 @@ fn documents_of(
     most: usize,
 ) -> Result<Documents> {
     let texts = corpus.texts()?.into_iter().enumerate();
-    let fits = |it: &(usize, String)| characters.contains(&it.1.chars().count());
+    let fits = |document: &(usize, String)| characters.contains(&document.1.chars().count());
     let named = texts
         .filter(fits)
         .map(|(at, text)| (format!("{} {at}", corpus.name), text));
@@ -450,8 +450,8 @@ fn measure_index(corpus: &Corpus) -> Result<Vec<SpeedRow>> {
     let tokenizer = SpanTokenizer::new(&Recipe::default());
     let mut texts = corpus.texts()?;
     let mut bytes = 0;
-    texts.retain(|it| {
-        bytes += it.len();
+    texts.retain(|text| {
+        bytes += text.len();
         bytes <= 100_000_000
     });
     let bytes: usize = texts.iter().map(String::len).sum();
@@ -463,7 +463,7 @@ fn measure_index(corpus: &Corpus) -> Result<Vec<SpeedRow>> {
         Ok::<_, lookalike::Error>(
             selected
                 .iter()
-                .map(|it: &lookalike::passages::SelectedGram| it.hash)
+                .map(|gram: &lookalike::passages::SelectedGram| gram.hash)
                 .collect::<Vec<_>>(),
         )
     };

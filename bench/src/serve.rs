@@ -341,7 +341,9 @@ fn stream_like_a_batch(titles: &Titles, rows: &mut Vec<Row>) -> Result<()> {
             for answer in answers {
                 let found = match &answer.verdict {
                     StoredVerdict::Kept => None,
-                    StoredVerdict::Duplicate(it) => Some((it.of.clone(), it.similarity, it.route)),
+                    StoredVerdict::Duplicate(best) => {
+                        Some((best.of.clone(), best.similarity, best.route))
+                    }
                 };
                 ensure!(
                     found == expected[at],
@@ -433,7 +435,7 @@ fn bulk(
         |answers| {
             kept += answers
                 .iter()
-                .filter(|it| it.verdict == StoredVerdict::Kept)
+                .filter(|answer| answer.verdict == StoredVerdict::Kept)
                 .count();
             Ok(())
         },
@@ -549,7 +551,10 @@ fn with_many(
     let place = opened_again(place, &label("opening"), count, rows)?;
     for entry in std::fs::read_dir(place.folder.path())? {
         let path = entry?.path();
-        if path.extension().is_some_and(|it| it == "sketches") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "sketches")
+        {
             std::fs::remove_file(path)?;
         }
     }

@@ -133,7 +133,7 @@ pub fn smoke() -> Result<()> {
         let verdicts = verdicts_from_pairs(&order, 0, &pairs);
         let kept = verdicts
             .iter()
-            .filter(|&it| *it == OracleVerdict::Kept)
+            .filter(|&verdict| *verdict == OracleVerdict::Kept)
             .count();
         ensure!(
             row.kept == kept as u64,

@@ -84,10 +84,15 @@ impl Connection {
             }
         }
         let head = head.to_ascii_lowercase();
-        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok());
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         let value = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
         let mut body = Vec::new();
-        if let Some(length) = value("content-length: ").and_then(|it| it.trim().parse().ok()) {
+        if let Some(length) =
+            value("content-length: ").and_then(|length| length.trim().parse().ok())
+        {
             (&mut self.stream).take(length).read_to_end(&mut body)?;
         } else if value("transfer-encoding: ").is_some() {
             while self.chunk(&mut body)? {}

@@ -335,7 +335,7 @@ fn send_permutations(target: &Target<'_>, _: usize) -> Result<()> {
                 let told = answer.body.lines().all(|line| {
                     ["\"verdict\"", "\"too_costly\"", "\"busy\"", "\"stopping\""]
                         .iter()
-                        .any(|it| line.contains(it))
+                        .any(|word| line.contains(word))
                 });
                 ensure!(told || target.is_draining(), "{}", answer.body);
             }

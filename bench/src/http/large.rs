@@ -217,7 +217,10 @@ impl Service {
                 let path = entry?.path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if path.extension().is_some_and(|it| it == "sketches") {
+                } else if path
+                    .extension()
+                    .is_some_and(|extension| extension == "sketches")
+                {
                     std::fs::remove_file(path)?;
                     lost += 1;
                 }

@@ -194,7 +194,7 @@ impl ComparisonCase<'_> {
             TieBreaker::Bit(bit) => json!({ "bit": u8::from(bit) }),
             TieBreaker::Feature(_) => steps.deciding_feature().map_or(
                 Value::Null,
-                |it| json!({ "feature": it.text, "hash": shape.format_hex(it.hash) }),
+                |feature| json!({ "feature": feature.text, "hash": shape.format_hex(feature.hash) }),
             ),
         });
         json!({
@@ -208,8 +208,8 @@ impl ComparisonCase<'_> {
             "features": steps.features.iter().enumerate().map(feature).collect::<Vec<_>>(),
             "sums": steps.sums,
             "tie": tie,
-            "bits": steps.fingerprint.map(|it| shape.bit_digits(it)),
-            "fingerprint": steps.fingerprint.map(|it| shape.format_hex(it)),
+            "bits": steps.fingerprint.map(|fingerprint| shape.bit_digits(fingerprint)),
+            "fingerprint": steps.fingerprint.map(|fingerprint| shape.format_hex(fingerprint)),
             "signature": steps.signature,
             "smallest": steps.smallest,
             "sentences": steps.sentences.as_ref().map(|all| all.iter().map(sentence_to_json).collect::<Vec<_>>()),

@@ -245,7 +245,7 @@ mod tests {
         ]
         .concat();
         let found = read(&text).unwrap();
-        let decisions: Vec<_> = found.iter().map(|it| it.decision).collect();
+        let decisions: Vec<_> = found.iter().map(|row| row.decision).collect();
         assert_eq!(decisions, [PairDecision::Same, PairDecision::Different]);
         assert_eq!(found[0].a.content, ContentHash::from_text("x"));
         assert_eq!((found[0].a.text_key, found[0].b.text_key), (1, 2));

@@ -49,15 +49,17 @@ fn group_limit(root: &Path, groups: &str) -> Option<u64> {
         let (controllers, path) = (parts.next()?, parts.next()?);
         let (root, file) = match controllers {
             "" => (root.to_owned(), "memory.max"),
-            _ if controllers.split(',').any(|it| it == "memory") => {
+            _ if controllers.split(',').any(|name| name == "memory") => {
                 (root.join("memory"), "memory.limit_in_bytes")
             }
             _ => return None,
         };
         // Inside a container the path can be that outside of it, so that only the root exists.
         let group = root.join(path.trim_start_matches('/'));
-        let around = group.ancestors().take_while(|it| it.starts_with(&root));
-        let stated = around.filter_map(|it| fs::read_to_string(it.join(file)).ok());
+        let around = group
+            .ancestors()
+            .take_while(|ancestor| ancestor.starts_with(&root));
+        let stated = around.filter_map(|ancestor| fs::read_to_string(ancestor.join(file)).ok());
         // A group without a limit says `max`.
         stated
             .filter_map(|text| text.trim().parse::<u64>().ok())

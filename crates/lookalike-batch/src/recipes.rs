@@ -120,7 +120,9 @@ fn change_recipe(
 fn read_toml(name: &str) -> Result<(String, Option<PathBuf>)> {
     let path = Path::new(name);
     let is_file = !Recipe::NAMES.contains(&name)
-        && (path.extension().is_some_and(|it| it == "toml")
+        && (path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
             || path.components().count() > 1
             || path.exists());
     if !is_file {

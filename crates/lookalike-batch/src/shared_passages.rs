@@ -148,21 +148,26 @@ impl SharedPassages {
     /// Returns the passages with their places in the source and in the document.
     fn describe_passages(passages: &[Passage], [source, document]: [&ComparedText<'_>; 2]) -> Self {
         let covered = |range: fn(&Passage) -> &Range<usize>| {
-            count_covered(passages.iter().map(|it| range(it).clone()).collect())
+            count_covered(
+                passages
+                    .iter()
+                    .map(|passage| range(passage).clone())
+                    .collect(),
+            )
         };
-        let copied = covered(|it| &it.document);
+        let copied = covered(|passage| &passage.document);
         Self {
             passages: passages
                 .iter()
-                .map(|it| SharedPassage {
-                    a: source.find_spot(&it.source),
-                    b: document.find_spot(&it.document),
-                    length: it.document.len(),
-                    similarity: round_share(it.similarity()),
-                    kind: it.kind,
+                .map(|passage| SharedPassage {
+                    a: source.find_spot(&passage.source),
+                    b: document.find_spot(&passage.document),
+                    length: passage.document.len(),
+                    similarity: round_share(passage.similarity()),
+                    kind: passage.kind,
                 })
                 .collect(),
-            share_of_a: source.share_of(covered(|it| &it.source)),
+            share_of_a: source.share_of(covered(|passage| &passage.source)),
             share_of_b: document.share_of(copied),
             copied,
         }
@@ -171,7 +176,7 @@ impl SharedPassages {
     /// Returns `true` if more than edits separate the texts, so that the passages show more than differences do: at
     /// least half of either text lies in no passage, or a passage is reworded.
     pub fn explain_more_than_differences(&self) -> bool {
-        let is_reworded = |it: &SharedPassage| it.kind == PassageKind::Reworded;
+        let is_reworded = |passage: &SharedPassage| passage.kind == PassageKind::Reworded;
         !self.passages.is_empty()
             && (self.share_of_a.min(self.share_of_b) < 0.5 || self.passages.iter().any(is_reworded))
     }
@@ -374,7 +379,7 @@ mod tests {
             "他说：清晨六点老船长已经把缆绳解开了！",
             "",
         ];
-        let texts = texts.map(|it| ExtractedText::from_plain_text(it.to_owned()));
+        let texts = texts.map(|text| ExtractedText::from_plain_text(text.to_owned()));
         let tokenizer = SpanTokenizer::new(&recipe);
         let mut found = 0;
         for document in &texts {

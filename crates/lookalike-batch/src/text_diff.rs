@@ -155,9 +155,9 @@ pub fn diff_paired(kept: &str, removed: &str, tokenizer: &SpanTokenizer) -> Resu
         let mut block = blocks[at].clone();
         let sides = (at.checked_sub(1).map(|at| &blocks[at]), blocks.get(at + 1));
         if let (true, (Some(before), Some(after))) = (block.is_common, sides) {
-            let size = |it: &WordBlock| {
-                let words = kept.count_keyed(&it.kept);
-                words.max(removed.count_keyed(&it.removed))
+            let size = |block: &WordBlock| {
+                let words = kept.count_keyed(&block.kept);
+                words.max(removed.count_keyed(&block.removed))
             };
             let common = kept.count_keyed(&block.kept);
             let is_island = common == 1 && size(before).min(size(after)) >= LONG_DIFFERENCE;
@@ -240,7 +240,7 @@ impl WordBlock {
                 kept: bytes(kept_ends, a..a + 1),
                 removed: bytes(removed_ends, b..b + 1),
             };
-            match runs[first..].last_mut().filter(|it| it.kind == kind) {
+            match runs[first..].last_mut().filter(|run| run.kind == kind) {
                 Some(last) => {
                     last.kept.end = run.kept.end;
                     last.removed.end = run.removed.end;
@@ -334,9 +334,12 @@ mod tests {
                 }
             });
             assert_eq!(shown.collect::<String>(), expected);
-            let all: String = runs.iter().map(|it| &kept[it.kept.clone()]).collect();
+            let all: String = runs.iter().map(|run| &kept[run.kept.clone()]).collect();
             assert_eq!(all, kept);
-            let all: String = runs.iter().map(|it| &removed[it.removed.clone()]).collect();
+            let all: String = runs
+                .iter()
+                .map(|run| &removed[run.removed.clone()])
+                .collect();
             assert_eq!(all, removed);
         }
     }
@@ -346,10 +349,10 @@ mod tests {
         let tokenizer = SpanTokenizer::new(&Recipe::default());
         let shown = |kept: &str, removed: &str| -> String {
             let passages = diff_normalized(kept, removed, &tokenizer).unwrap();
-            let mark = |it: &DiffPassage<'_>| match it.side {
-                PassageSide::Both => it.words.concat(),
-                PassageSide::Kept => format!("[-{}-]", it.words.concat()),
-                PassageSide::Removed => format!("{{+{}+}}", it.words.concat()),
+            let mark = |passage: &DiffPassage<'_>| match passage.side {
+                PassageSide::Both => passage.words.concat(),
+                PassageSide::Kept => format!("[-{}-]", passage.words.concat()),
+                PassageSide::Removed => format!("{{+{}+}}", passage.words.concat()),
             };
             passages.iter().map(mark).collect()
         };

@@ -114,7 +114,7 @@ impl WeightedHashes {
         let own: HashMap<&str, u128> = self
             .features
             .iter()
-            .map(|it| (&*it.text, it.hash))
+            .map(|feature| (&*feature.text, feature.hash))
             .collect();
         let shape = self.shape();
         for feature in &other.features {

@@ -411,7 +411,11 @@ fn read_numbers<C: FingerprintCode>(
     for file in files {
         file.visit_numbers(manifest.bits, |numbers| {
             codes.clear();
-            codes.extend(numbers.iter().map(|&it| C::narrow_from(u128::from(it))));
+            codes.extend(
+                numbers
+                    .iter()
+                    .map(|&number| C::narrow_from(u128::from(number))),
+            );
             new.push_codes(&codes)?;
             new.bytes += size_of_val(numbers) as u64;
             change.progress.advance_stage(new.bytes);

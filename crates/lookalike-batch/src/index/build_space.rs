@@ -328,7 +328,7 @@ mod tests {
             "--id-row",
             "or more",
         ];
-        assert!(words.iter().all(|it| error.contains(it)), "{error}");
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
         BuildSpace::default().keep_rows(1 << 40, 0).unwrap();
     }
 

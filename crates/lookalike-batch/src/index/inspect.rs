@@ -283,7 +283,7 @@ fn verify_sampled_rows<C: FingerprintCode>(
             None => part
                 .unfingerprinted
                 .rows_with_key(analysis.key)
-                .any(|it| it == row),
+                .any(|other| other == row),
         };
         if !is_of_text {
             let id = part.names.id_of_row(row.into())?;

@@ -208,7 +208,7 @@ impl IndexManifest {
         let locate = |_: &str, name: &str| {
             let entry = self.tables.iter().find(|entry| entry.name == name);
             // No file has the number 0, so reading an unlisted file fails.
-            directory.join(file_name(entry.map_or(0, |it| it.file), "table"))
+            directory.join(file_name(entry.map_or(0, |entry| entry.file), "table"))
         };
         let loaded = Recipe::read_recipe(recipe, &locate).map_err(|error| error.to_string())?;
         self.loaded = Some(loaded);
@@ -216,7 +216,11 @@ impl IndexManifest {
     }
 
     fn check_consistency(&self) -> Result<(), String> {
-        if let Some(table) = self.tables.iter().find(|it| it.file >= self.next_file) {
+        if let Some(table) = self
+            .tables
+            .iter()
+            .find(|table| table.file >= self.next_file)
+        {
             return Err(format!(
                 "the number of table {} was never assigned",
                 table.file
@@ -336,7 +340,9 @@ impl IndexManifest {
     /// Returns the names of all files.
     pub(super) fn all_file_names(&self) -> Vec<String> {
         let tables = self.tables.iter();
-        let mut names: Vec<_> = tables.map(|it| file_name(it.file, "table")).collect();
+        let mut names: Vec<_> = tables
+            .map(|stored| file_name(stored.file, "table"))
+            .collect();
         for segment in &self.segments {
             names.push(file_name(segment.file, "codes"));
             if segment.ids.is_some() {
@@ -387,5 +393,7 @@ pub(super) const POSTINGS_FILE: &str = "postings";
 pub(super) fn record_file_names(file: u64, entry: &MatchingEntry) -> Vec<String> {
     let signatures = entry.signatures.as_ref().map(|_| SIGNATURES_FILE);
     let extensions = [RECORDS_FILE, POSTINGS_FILE].into_iter().chain(signatures);
-    extensions.map(|it| file_name(file, it)).collect()
+    extensions
+        .map(|extension| file_name(file, extension))
+        .collect()
 }

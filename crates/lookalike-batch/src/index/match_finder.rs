@@ -117,7 +117,9 @@ impl IndexMatcher {
     pub(super) fn row_bytes(&self, threads: usize) -> u64 {
         let segments = self.segments.iter();
         let containment = segments.filter_map(|segment| segment.containment.as_ref());
-        containment.map(|it| it.row_bytes(threads)).sum()
+        containment
+            .map(|postings| postings.row_bytes(threads))
+            .sum()
     }
 
     /// Returns `true` if the measure compares sequences, so that queries need their own analysis.

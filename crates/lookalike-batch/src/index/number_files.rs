@@ -27,7 +27,9 @@ const WIDTH: u64 = 8;
 /// Returns `true` if a file is of this kind, by its extension.
 pub(super) fn is_number_file(path: &Path) -> bool {
     let extension = path.extension();
-    extension.is_some_and(|it| it.eq_ignore_ascii_case(ARRAY) || it.eq_ignore_ascii_case(INTEGERS))
+    extension.is_some_and(|extension| {
+        extension.eq_ignore_ascii_case(ARRAY) || extension.eq_ignore_ascii_case(INTEGERS)
+    })
 }
 
 /// A file whose integers have not been read.
@@ -52,7 +54,7 @@ impl NumberFile {
         let length = input.byte_length();
         let is_array = path
             .extension()
-            .is_some_and(|it| it.eq_ignore_ascii_case(ARRAY));
+            .is_some_and(|extension| extension.eq_ignore_ascii_case(ARRAY));
         let front = if is_array {
             ArrayFront::read(&mut input).map_err(|why| refuse_file(path, &why))?
         } else {
@@ -62,7 +64,7 @@ impl NumberFile {
             }
         };
         let bytes = front.count.checked_mul(WIDTH);
-        if bytes.and_then(|it| it.checked_add(front.length)) != Some(length) {
+        if bytes.and_then(|bytes| bytes.checked_add(front.length)) != Some(length) {
             let count = front.count + u64::from(!is_array);
             return Err(refuse_file(
                 path,
@@ -173,7 +175,10 @@ fn parse_header(header: &str) -> Result<u64, String> {
         behind.ok_or_else(|| format!("its header has no '{key}'"))
     };
     let kind = value("descr")?;
-    if !["'<u8'", "'<i8'"].iter().any(|it| kind.starts_with(it)) {
+    if !["'<u8'", "'<i8'"]
+        .iter()
+        .any(|known| kind.starts_with(known))
+    {
         let kind = kind.split(',').next().unwrap_or_default();
         return Err(format!(
             "its values are {kind}, not '<u8' or '<i8': convert them, with array.astype(\"<u8\")"
@@ -181,8 +186,10 @@ fn parse_header(header: &str) -> Result<u64, String> {
     }
     let shape = value("shape")?;
     let shape = shape.split_inclusive(')').next().unwrap_or_default();
-    let dimensions = shape.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
-    let count = dimensions.and_then(|it| it.strip_suffix(',')?.trim().parse().ok());
+    let dimensions = shape
+        .strip_prefix('(')
+        .and_then(|inside| inside.strip_suffix(')'));
+    let count = dimensions.and_then(|dimensions| dimensions.strip_suffix(',')?.trim().parse().ok());
     count.ok_or_else(|| format!("its shape is {shape}, not (N,): give an array of one dimension"))
 }
 
@@ -199,7 +206,7 @@ mod tests {
         let mut file = [MAGIC, &b"\x01\x00"[..]].concat();
         file.extend((length as u16).to_le_bytes());
         file.extend(format!("{header:<0$}\n", length - 1).bytes());
-        file.extend(numbers.iter().flat_map(|it| it.to_le_bytes()));
+        file.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         file
     }
 
@@ -216,10 +223,15 @@ mod tests {
     fn both_kinds_hold_the_same_numbers() {
         let place = tempfile::tempdir().unwrap();
         for count in [0, 1, CHUNK - 1, CHUNK, 2 * CHUNK + 7] {
-            let numbers: Vec<u64> = (0..count as u64).map(|it| (it << 40) ^ (it * it)).collect();
+            let numbers: Vec<u64> = (0..count as u64)
+                .map(|number| (number << 40) ^ (number * number))
+                .collect();
             let [npy, u64s] = ["a.npy", "a.U64"].map(|name| place.path().join(name));
             std::fs::write(&npy, array("'<u8'", &format!("({count},)"), &numbers)).unwrap();
-            let bytes: Vec<u8> = numbers.iter().flat_map(|it| it.to_le_bytes()).collect();
+            let bytes: Vec<u8> = numbers
+                .iter()
+                .flat_map(|number| number.to_le_bytes())
+                .collect();
             std::fs::write(&u64s, bytes).unwrap();
             assert_eq!(read(&npy, 64).unwrap(), numbers);
             assert_eq!(read(&u64s, 64).unwrap(), numbers);

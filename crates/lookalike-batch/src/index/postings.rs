@@ -391,7 +391,7 @@ mod tests {
                 .map(|at| pack_posting(key(at), at as u32))
                 .collect();
             let seal = write_postings(&path, count, &PostingSort::default(), |visit| {
-                all.iter().for_each(|&it| visit(it));
+                all.iter().for_each(|&posting| visit(posting));
                 Ok(())
             })
             .unwrap();

@@ -114,7 +114,7 @@ impl RecordsWriter {
         let bytes: Vec<u8> = lot
             .signatures
             .iter()
-            .flat_map(|it| it.to_le_bytes())
+            .flat_map(|slot| slot.to_le_bytes())
             .collect();
         self.signatures.put_bytes(&bytes)?;
         let base = self.records.byte_length();
@@ -218,7 +218,7 @@ impl DocumentRecords {
     /// Returns the seals of the records and of the signatures.
     pub(super) fn file_checksums(&self) -> (FileChecksum, Option<FileChecksum>) {
         let signatures = self.signatures.as_ref();
-        let signatures = signatures.map(|it| FileChecksum(it.file.file_checksum()));
+        let signatures = signatures.map(|signatures| FileChecksum(signatures.file.file_checksum()));
         (FileChecksum(self.file.file_checksum()), signatures)
     }
 
@@ -267,13 +267,16 @@ impl DocumentRecords {
 
     /// Bytes of memory of the numbers of rows with signatures.
     pub(super) fn row_bytes(&self) -> u64 {
-        let rows = self.signatures.as_ref().map_or(0, |it| it.rows.len());
+        let rows = self
+            .signatures
+            .as_ref()
+            .map_or(0, |signatures| signatures.rows.len());
         (size_of::<u32>() * rows) as u64
     }
 
     /// Returns the number of slots of the signatures, if there are any.
     pub(super) fn signature_slots(&self) -> Option<u64> {
-        self.signatures.as_ref().map(|it| it.slots)
+        self.signatures.as_ref().map(|signatures| signatures.slots)
     }
 
     /// Writes the postings of all rows beside the records. Returns the manifest's entry for the three
@@ -316,7 +319,7 @@ impl DocumentRecords {
     pub(super) fn verify_files(&self) -> Result<()> {
         self.file.verify_pages()?;
         let signatures = self.signatures.as_ref();
-        signatures.map_or(Ok(()), |it| it.file.verify_pages())?;
+        signatures.map_or(Ok(()), |signatures| signatures.file.verify_pages())?;
         self.visit_postings(&mut |_| ())
     }
 }
@@ -330,7 +333,9 @@ impl SignatureFile {
         let count = u64::from_le_bytes(to_array(&ends[..8]));
         let slots = u64::from_le_bytes(to_array(&ends[8..]));
         drop(ends);
-        let table = slots.checked_mul(4).and_then(|it| it.checked_mul(count));
+        let table = slots
+            .checked_mul(4)
+            .and_then(|bytes| bytes.checked_mul(count));
         let whole = table.and_then(|table| table.checked_add(count.checked_mul(4)?));
         if whole != Some(at) || slots == 0 {
             return Err(short());

@@ -141,7 +141,9 @@ impl NewIds<'_> {
                 return Ok(());
             }
             let from = distinct.partition_point(|(other, _)| *other < hash);
-            let same_hash = distinct[from..].iter().take_while(|(it, _)| *it == hash);
+            let same_hash = distinct[from..]
+                .iter()
+                .take_while(|(other, _)| *other == hash);
             for &(_, row) in same_hash {
                 if !is_known[row] && self.ids.id_of_row(row as u64)? == id {
                     is_known[row] = true;

@@ -201,7 +201,7 @@ impl IndexEntries {
                 .iter()
                 .any(|path| path.is_dir() || has_fields(format_by_extension(path))),
         };
-        let has_numbers = || format.is_none() && paths.iter().any(|it| is_number_file(it));
+        let has_numbers = || format.is_none() && paths.iter().any(|path| is_number_file(path));
         match field {
             None if has_numbers() => Self::Numbers,
             Some(field) => Self::Field(digits, field.to_owned()),

@@ -192,7 +192,9 @@ impl RunIndex {
             })?,
         };
         let (manifest, segments) = opened;
-        let parts = segments.iter().map(|it| (&it.part.entry, &it.part));
+        let parts = segments
+            .iter()
+            .map(|segment| (&segment.part.entry, &segment.part));
         let matcher = IndexMatcher::open_buckets((path, &space), &run.recipe, plan, parts)?;
         Ok(Self {
             path: path.clone(),
@@ -227,7 +229,7 @@ impl RunIndex {
         let records = self
             .segments
             .iter()
-            .filter_map(|it| it.part.records.as_ref());
+            .filter_map(|segment| segment.part.records.as_ref());
         self.matcher.row_bytes(threads) + records.map(DocumentRecords::row_bytes).sum::<u64>()
     }
 
@@ -326,7 +328,7 @@ impl RunIndex {
             let end = segment.base + segment.part.entry.rows;
             let removed_before = segment.part.removed.rank_before();
             let here = &positions[named.len()..];
-            for position in &here[..here.partition_point(|&it| it < end)] {
+            for position in &here[..here.partition_point(|&position| position < end)] {
                 let row = position - segment.base;
                 named.push(IndexedDocument {
                     id: segment.part.names.id_of_row(row)?.into_owned(),
@@ -403,7 +405,7 @@ impl RunIndex {
         let live = self
             .segments
             .iter()
-            .map(|it| it.part.entry.count_live_rows());
+            .map(|segment| segment.part.entry.count_live_rows());
         live.sum()
     }
 }

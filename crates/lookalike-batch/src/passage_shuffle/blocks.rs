@@ -93,7 +93,11 @@ pub(super) fn encode_members(members: &[GroupMember]) -> Vec<u8> {
 pub(super) fn encode_boilerplate(documents: &[DocumentKey]) -> Vec<u8> {
     let mut block = Vec::with_capacity(1 + 8 * documents.len());
     block.push(BOILERPLATE);
-    block.extend(documents.iter().flat_map(|it| it.0.to_le_bytes()));
+    block.extend(
+        documents
+            .iter()
+            .flat_map(|document| document.0.to_le_bytes()),
+    );
     block
 }
 
@@ -105,10 +109,10 @@ pub(super) fn decode_block(block: &[u8]) -> Result<BlockContent> {
     let mut reader = ByteReader::new(block);
     let content = match reader.read_u8() {
         Some(POSTINGS_IN_PARTITIONS) => {
-            read_all(reader, |it| read_posting(it, true)).map(BlockContent::Postings)
+            read_all(reader, |reader| read_posting(reader, true)).map(BlockContent::Postings)
         }
         Some(POSTINGS) => {
-            read_all(reader, |it| read_posting(it, false)).map(BlockContent::Postings)
+            read_all(reader, |reader| read_posting(reader, false)).map(BlockContent::Postings)
         }
         Some(IDS) => read_all(reader, read_id).map(BlockContent::Ids),
         Some(MEMBERS) => read_all(reader, read_member).map(BlockContent::Members),
@@ -165,7 +169,10 @@ mod tests {
             partition,
         };
         let postings = vec![posting(3, 5), posting(u64::MAX / 9, 0)];
-        let plain: Vec<_> = postings.iter().map(|it| posting(it.hash, 0)).collect();
+        let plain: Vec<_> = postings
+            .iter()
+            .map(|known| posting(known.hash, 0))
+            .collect();
         let ids = vec![(key(1), String::new()), (key(2), "船 7".to_owned())];
         let member = |document, group| GroupMember {
             document: key(document),
@@ -204,7 +211,7 @@ mod tests {
             for length in 0..block.len() {
                 // A block that ends between two entries is a shorter block.
                 let decoded = decode_block(&block[..length]);
-                assert!(decoded.is_err() || decoded.is_ok_and(|it| it != content));
+                assert!(decoded.is_err() || decoded.is_ok_and(|decoded| decoded != content));
             }
             assert!(decode_block(&block[..block.len() - 1]).is_err());
         }

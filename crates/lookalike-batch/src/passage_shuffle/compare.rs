@@ -77,7 +77,9 @@ impl GroupComparer {
     /// If the first text of a group is not that of its document, or if a text has 4 GiB or more.
     pub fn compare_texts(&mut self, texts: &[GroupText<'_>]) -> Result<()> {
         let groups = texts.chunk_by(|a, b| a.group == b.group);
-        groups.into_iter().try_for_each(|it| self.compare_group(it))
+        groups
+            .into_iter()
+            .try_for_each(|group| self.compare_group(group))
     }
 
     fn compare_group(&mut self, texts: &[GroupText<'_>]) -> Result<()> {
@@ -113,7 +115,7 @@ impl GroupComparer {
         let offsets = self.setup.offsets;
         let rows = shared.passages.iter();
         self.found
-            .extend(rows.map(|it| FoundPassage::new([document, source], it, offsets)));
+            .extend(rows.map(|row| FoundPassage::new([document, source], row, offsets)));
         Ok(())
     }
 

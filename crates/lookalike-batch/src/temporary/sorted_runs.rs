@@ -399,7 +399,7 @@ impl RunCollector {
     /// If the run cannot be written.
     pub(crate) fn write_run(&mut self, runs: &SortedRuns) -> Result<()> {
         let keys = &self.keys;
-        let key = |it: &RecordEntry| &keys[it.start as usize..][..it.length as usize];
+        let key = |entry: &RecordEntry| &keys[entry.start as usize..][..entry.length as usize];
         self.entries.sort_unstable_by(|a, b| {
             let by_prefix = a.prefix.cmp(&b.prefix);
             by_prefix.then_with(|| key(a).cmp(key(b)))

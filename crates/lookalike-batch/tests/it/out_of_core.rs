@@ -209,7 +209,7 @@ fn settings_beside_index() -> impl Iterator<Item = RunSettings> {
 fn index_files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = std::fs::read_dir(directory)
         .unwrap()
-        .map(|it| it.unwrap().path());
+        .map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries
         .map(|path| {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();

@@ -550,13 +550,13 @@ fn read_corpus_texts(
             let by_id = ids.of.get(&*id).map(|&number| (number, id.into_owned()));
             let by_place = place.and_then(|place| Some((*ids.of.get(&place)?, place)));
             let content = has_contents.then(|| ContentHash::from_text(row.text).to_string());
-            let by_content = content.and_then(|it| Some((*ids.of.get(&it)?, it)));
+            let by_content = content.and_then(|content| Some((*ids.of.get(&content)?, content)));
             let wanted: Vec<_> = by_id
                 .into_iter()
                 .chain(by_place)
                 .chain(by_content)
                 .collect();
-            let may_be_drawn = sampler.is_some_and(|it| it.may_take(row.number));
+            let may_be_drawn = sampler.is_some_and(|sampler| sampler.may_take(row.number));
             let text = (may_be_drawn || !wanted.is_empty()).then(|| row.text.to_owned());
             Ok((wanted, text))
         },
@@ -573,7 +573,7 @@ fn read_corpus_texts(
                     continue;
                 }
                 if let Some((_, first)) = &texts[number as usize] {
-                    let [first_place, place] = [*first, at].map(|it| it.label_place(&corpus));
+                    let [first_place, place] = [*first, at].map(|text| text.label_place(&corpus));
                     let reason = format!(
                         "the id '{id}' is already in {}: in the labels, name the document by \
                          source and row, as '{first_place}' or '{place}'",

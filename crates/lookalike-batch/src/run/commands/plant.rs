@@ -345,7 +345,9 @@ impl NaturalPairs {
     fn pairs(&self) -> impl Iterator<Item = (NaturalKind, DocId, DocId, f64)> {
         let of = |kind, pairs: &[(DocId, DocId, f64)]| -> Vec<_> {
             let pairs = pairs.iter();
-            pairs.map(|&(a, b, it)| (kind, a, b, it)).collect()
+            pairs
+                .map(|&(a, b, similarity)| (kind, a, b, similarity))
+                .collect()
         };
         let negatives = self.negatives.iter().map(|pair| {
             let kind = if pair.is_sibling() {
@@ -425,7 +427,11 @@ impl<'a> PlantContext<'a> {
             compared: Vec::new(),
             mark: MARK.to_string().repeat(mark + 1),
         };
-        let stock: Vec<_> = ranked.iter().take(STOCK).map(|&(_, it)| it).collect();
+        let stock: Vec<_> = ranked
+            .iter()
+            .take(STOCK)
+            .map(|&(_, document)| document)
+            .collect();
         let stock = field.read_texts(&stock)?;
         field.planter = EditPlanter::new(
             settings.seed,
@@ -435,7 +441,11 @@ impl<'a> PlantContext<'a> {
         field.drawn = drawn.map(|&(_, document)| document).collect();
         field.drawn.sort_unstable();
         let most = COMPARED.max(field.drawn.len());
-        field.compared = ranked.iter().take(most).map(|&(_, it)| it).collect();
+        field.compared = ranked
+            .iter()
+            .take(most)
+            .map(|&(_, document)| document)
+            .collect();
         Ok(field)
     }
 
@@ -831,7 +841,11 @@ impl EditEffects {
             kind: group.group_name(),
             strength: group.edit_strength(),
             not_applicable: copies.not_applicable,
-            all: remaining_similarity("all", copies.left.iter().map(|&(_, it)| it), threshold),
+            all: remaining_similarity(
+                "all",
+                copies.left.iter().map(|&(_, document)| document),
+                threshold,
+            ),
             by_length: effects_by_length(&copies.left, threshold),
         };
         self.groups.into_iter().map(effect).collect()
@@ -857,7 +871,10 @@ fn remaining_similarity(
     let mut sorted: Vec<f64> = similarities.collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let count = sorted.len().max(1) as f64;
-    let above = sorted.iter().filter(|&&it| it >= threshold.get()).count();
+    let above = sorted
+        .iter()
+        .filter(|&&similarity| similarity >= threshold.get())
+        .count();
     RemainingSimilarity {
         length,
         copies: sorted.len() as u64,

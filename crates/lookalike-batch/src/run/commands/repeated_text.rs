@@ -172,7 +172,11 @@ impl RepeatedText {
     fn add_document(&mut self, described: DescribedCuts) {
         self.summary.documents += 1;
         self.summary.passages += described.pieces.len() as u64;
-        self.summary.tokens += described.pieces.iter().map(|it| it.length).sum::<u64>();
+        self.summary.tokens += described
+            .pieces
+            .iter()
+            .map(|piece| piece.length)
+            .sum::<u64>();
         self.summary.emptied += u64::from(described.is_emptied);
         let cuts = match self.summary.action {
             RepeatedTextAction::Mark => FoundCuts::Marked(described.to_json()),
@@ -294,7 +298,7 @@ impl RepeatSearch<'_> {
         let with_repeats = self
             .kept
             .par_iter()
-            .filter(|it| it.index() >= known && repeated.has_document(it.0));
+            .filter(|document| document.index() >= known && repeated.has_document(document.0));
         let chosen = with_repeats.map_init(SearchScratch::default, |scratch, &document| {
             let text = self.read_runs(document, scratch)?;
             let pieces = repeated.find_pieces(document.0, scratch.runs(self.settings));
@@ -318,7 +322,7 @@ impl RepeatSearch<'_> {
                 self.describe_cuts(DocId(document), list, scratch)
             });
         let mut described = described.collect::<Result<Vec<_>>>()?;
-        described.retain(|it| !it.pieces.is_empty());
+        described.retain(|document| !document.pieces.is_empty());
         Ok(described)
     }
 
@@ -455,13 +459,13 @@ struct DescribedPiece {
 impl DescribedCuts {
     /// Returns the value of the field `passages`.
     fn to_json(&self) -> String {
-        let pieces = self.pieces.iter().map(|it| {
+        let pieces = self.pieces.iter().map(|piece| {
             serde_json::json!({
-                "start": it.place.start,
-                "end": it.place.end,
-                "first": it.first_id,
-                "first_start": it.first_place.start,
-                "first_end": it.first_place.end,
+                "start": piece.place.start,
+                "end": piece.place.end,
+                "first": piece.first_id,
+                "first_start": piece.first_place.start,
+                "first_end": piece.first_place.end,
             })
         });
         serde_json::Value::Array(pieces.collect()).to_string()

@@ -44,7 +44,7 @@ pub(in crate::run) fn find_index_matches(
     let matches = hits.into_iter().map(|(document, hit)| DocumentRemoval {
         document: DocId(document.0 + shift),
         kept: DocumentMatch {
-            with: DocId(positions.partition_point(|&it| it < hit.position) as u32),
+            with: DocId(positions.partition_point(|&position| position < hit.position) as u32),
             similarity: hit.similarity,
             route: hit.route,
         },

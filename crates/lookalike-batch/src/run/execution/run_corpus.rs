@@ -204,7 +204,9 @@ impl<'a> RunCorpus<'a> {
 
     /// Returns how many documents have the id of an earlier document of the same inputs.
     pub(in crate::run) fn repeated_ids(&self) -> u64 {
-        self.repeated_ids.as_ref().map_or(0, |it| it.documents)
+        self.repeated_ids
+            .as_ref()
+            .map_or(0, |repeated_ids| repeated_ids.documents)
     }
 
     /// Reports ids that several documents have. In a strict run they are an error.
@@ -245,7 +247,7 @@ impl<'a> RunCorpus<'a> {
     /// Returns `true` if a person has decided about two documents.
     pub(in crate::run) fn is_decided_pair(&self, a: DocId, b: DocId) -> bool {
         let decisions = self.decisions.as_ref();
-        decisions.is_some_and(|it| it.decision_between(a, b).is_some())
+        decisions.is_some_and(|decisions| decisions.decision_between(a, b).is_some())
     }
 
     /// Returns the key of a text after normalisation.

@@ -77,7 +77,7 @@ impl NameBudget {
     pub(in crate::run) fn takes_names(&mut self, names: &[std::sync::Arc<str>]) -> bool {
         let bytes = names
             .iter()
-            .map(|it| count_json_bytes(&shorten_name(it)) + 40);
+            .map(|name| count_json_bytes(&shorten_name(name)) + 40);
         self.bytes += bytes.sum::<usize>();
         self.bytes <= NAME_BYTES
     }

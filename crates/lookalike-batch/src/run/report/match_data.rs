@@ -140,7 +140,7 @@ impl MatchReportInputs<'_> {
                 break;
             };
             differences.push_runs(row, runs);
-            let number = |document| texts.number_of(document).map_or(-1, |it| it as i64);
+            let number = |document| texts.number_of(document).map_or(-1, |number| number as i64);
             removals.text[row] = number(removed);
             cluster_columns.text[cluster_row[&kept]] = number(kept);
         }
@@ -291,7 +291,10 @@ impl MatchReportInputs<'_> {
 
     fn list_inputs(&self) -> (Vec<InputData>, usize) {
         let opened = self.corpus.opened;
-        let against = opened.against.iter().flat_map(|it| it.input_files());
+        let against = opened
+            .against
+            .iter()
+            .flat_map(|source| source.input_files());
         let all = against
             .map(|file| (file, true))
             .chain(opened.inputs.input_files().iter().map(|file| (file, false)));

@@ -54,7 +54,7 @@ mod tests {
             for (at, _) in PAGE.match_indices(scheme) {
                 let address = &PAGE[at..PAGE.len().min(at + 60)];
                 assert!(
-                    allowed.iter().any(|it| address.starts_with(it)),
+                    allowed.iter().any(|prefix| address.starts_with(prefix)),
                     "{address}"
                 );
             }

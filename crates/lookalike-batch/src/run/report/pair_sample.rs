@@ -82,7 +82,7 @@ impl PairSample {
     /// document of each as the removed one, the earlier one as the kept one.
     pub(in crate::run) fn into_parts(self) -> (usize, Vec<u64>, Vec<DocumentRemoval>) {
         let sampled = self.nearest.into_iter().chain(self.drawn);
-        let mut pairs: Vec<MatchingPair> = sampled.map(|it| it.pair).collect();
+        let mut pairs: Vec<MatchingPair> = sampled.map(|sampled_pair| sampled_pair.pair).collect();
         pairs.sort_unstable_by_key(|pair| (pair.b, pair.a));
         pairs.dedup_by_key(|pair| (pair.b, pair.a));
         let removals = pairs.into_iter().map(|pair| DocumentRemoval {

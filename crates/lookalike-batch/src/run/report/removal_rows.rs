@@ -93,7 +93,7 @@ pub(super) fn count_clusters(removals: &[DocumentRemoval]) -> Vec<CountedCluster
         cluster.least = cluster.least.min(removal.kept.similarity.get());
     }
     let mut clusters: Vec<_> = clusters.into_values().collect();
-    clusters.sort_unstable_by_key(|it| (std::cmp::Reverse(it.size), it.kept));
+    clusters.sort_unstable_by_key(|cluster| (std::cmp::Reverse(cluster.size), cluster.kept));
     clusters
 }
 

@@ -92,7 +92,7 @@ impl<'a> ShownTexts<'a> {
         let bytes = 10
             + runs
                 .iter()
-                .map(|it| 2 + it.to_string().len())
+                .map(|number| 2 + number.to_string().len())
                 .sum::<usize>();
         self.bytes += bytes;
         self.add_text(kept, kept_text);

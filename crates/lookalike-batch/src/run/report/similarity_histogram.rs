@@ -57,7 +57,7 @@ impl FromIterator<Similarity> for SimilarityHistogram {
         let mut histogram = Self::default();
         similarities
             .into_iter()
-            .for_each(|it| histogram.add_similarity(it));
+            .for_each(|similarity| histogram.add_similarity(similarity));
         histogram
     }
 }

@@ -287,7 +287,10 @@ impl MeasuredTerms {
         });
         let mut of_text = HashSet::new();
         for (at, window) in tokens.windows(ngram).enumerate() {
-            let bytes: Vec<u8> = window.iter().flat_map(|it| it.to_le_bytes()).collect();
+            let bytes: Vec<u8> = window
+                .iter()
+                .flat_map(|token| token.to_le_bytes())
+                .collect();
             let hash = lookalike::value_hash(&bytes);
             if of_text.insert(hash) && self.distinct.insert(hash) {
                 let start = at.checked_sub(1).map_or(0, |before| ends[before]);

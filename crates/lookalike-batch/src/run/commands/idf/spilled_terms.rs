@@ -254,7 +254,11 @@ impl<'a> TermSpill<'a> {
         table: &[u8],
         line: &[u8],
     ) -> Error {
-        let number = |bytes: &[u8]| bytes.iter().fold(0, |all, &it| all << 8 | u64::from(it));
+        let number = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |number, &byte| number << 8 | u64::from(byte))
+        };
         let path = settings.merge.get(number(table) as usize - 1);
         let name = path.map_or_else(String::new, |path: &PathBuf| display_path(path));
         repeated_term_error(&name, number(line), &String::from_utf8_lossy(term)).into()
@@ -283,7 +287,8 @@ impl<'a> TermSpill<'a> {
                 Ok(())
             })?;
         let mut left = idle.into_inner().unwrap_or_else(PoisonError::into_inner);
-        left.iter_mut().try_for_each(|it| it.write_run(runs))
+        left.iter_mut()
+            .try_for_each(|buffer| buffer.write_run(runs))
     }
 
     /// Adds up the counts of the terms of a shard.

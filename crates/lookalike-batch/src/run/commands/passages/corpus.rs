@@ -167,8 +167,8 @@ impl<'a> PassageCorpus<'a> {
         if matches!(self.index, GramIndex::Disk(_)) {
             return true;
         }
-        let part = |it| self.value_of(it, |documents| &documents.parts);
-        let time = |it| self.value_of(it, |documents| &documents.times);
+        let part = |document| self.value_of(document, |documents| &documents.parts);
+        let time = |document| self.value_of(document, |documents| &documents.times);
         let precedes = match (time(source), time(document)) {
             _ if self.rows.opened.against.is_some() => source.index() < self.rows.known_count(),
             (Some(of_source), Some(of_document)) => of_source
@@ -369,7 +369,7 @@ impl PassageReader<'_> {
     fn count_unreadable_files(&self, inputs: &InputSet, bad: &[BadRow]) {
         let of_files = bad
             .iter()
-            .filter(|it| inputs.input_of(it.place).is_document_file());
+            .filter(|row| inputs.input_of(row.place).is_document_file());
         self.unreadable_files
             .fetch_add(of_files.count() as u64, Ordering::Relaxed);
     }
@@ -419,7 +419,7 @@ impl PassageReader<'_> {
             self.tokenizer.tokenize_text(row.text, &mut worker.tokens)?;
             let tokens = worker.tokens.values();
             worker.winnower.select_grams(tokens, &mut worker.selected);
-            let grams = worker.selected.iter().map(|it| (it.hash, number));
+            let grams = worker.selected.iter().map(|gram| (gram.hash, number));
             part.keys.grams.extend(grams);
             if self.settings.passages.finds_reworded() {
                 part.keys.terms.push_text(tokens);

@@ -194,7 +194,7 @@ impl GramFile {
     /// Returns `true` if a gram is in more documents than the limit.
     pub(super) fn is_boilerplate(&self, hash: u64) -> bool {
         self.boilerplate
-            .binary_search_by_key(&hash, |it| it.hash)
+            .binary_search_by_key(&hash, |gram| gram.hash)
             .is_ok()
     }
 
@@ -207,7 +207,9 @@ impl GramFile {
             return Ok(());
         }
         // The first postings of a hash may be the last ones of the block before.
-        let first = self.directory.partition_point(|&it| it < hash);
+        let first = self
+            .directory
+            .partition_point(|&first_hash| first_hash < hash);
         let mut block = [0; BLOCK as usize * POSTING];
         for at in first.saturating_sub(1) as u64..self.directory.len() as u64 {
             if self.directory[at as usize] > hash {
@@ -241,12 +243,12 @@ impl GramFile {
 fn read_hash(posting: &[u8]) -> u64 {
     posting
         .first_chunk()
-        .map_or(0, |it| u64::from_le_bytes(*it))
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 fn read_document(posting: &[u8]) -> u32 {
     let document = posting[8..].first_chunk();
-    document.map_or(0, |it| u32::from_le_bytes(*it))
+    document.map_or(0, |document| u32::from_le_bytes(*document))
 }
 
 /// Writes the postings of grams that can find a source.

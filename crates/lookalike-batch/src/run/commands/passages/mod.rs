@@ -119,7 +119,7 @@ fn run_passages(
     }
     let reading = settings.reading_settings();
     let opened = OpenInputs::new(paths, &reading)?;
-    let report = outputs.report.as_ref().map(|it| &it.target);
+    let report = outputs.report.as_ref().map(|report| &report.target);
     let tables = outputs.passages.iter().chain(&outputs.rejected);
     for output in tables.chain(report) {
         check_output(output, &opened.inputs)?;
@@ -166,9 +166,20 @@ fn run_passages(
             documents: found.with_boilerplate,
             examples: describe_boilerplate(&corpus)?,
         },
-        longest: found.longest.into_iter().map(|(_, it)| it).collect(),
-        most_copied: found.most_copied.into_iter().map(|(_, it)| it).collect(),
-        repeated_ids: corpus.repeated_ids.as_ref().map_or(0, |it| it.documents),
+        longest: found
+            .longest
+            .into_iter()
+            .map(|(_, passage)| passage)
+            .collect(),
+        most_copied: found
+            .most_copied
+            .into_iter()
+            .map(|(_, pair)| pair)
+            .collect(),
+        repeated_ids: corpus
+            .repeated_ids
+            .as_ref()
+            .map_or(0, |repeated_ids| repeated_ids.documents),
         rejected,
         unreadable_files: corpus.unreadable_files,
         extracted_texts,
@@ -181,8 +192,8 @@ fn run_passages(
         recipe_id: settings.recipe.recipe_id().to_string(),
     };
     let told = (summary_to_json(&summary), summary.pairs);
-    let written = outputs.report.as_ref().map(|it| &*it.written);
-    let data = report.map(|it| it.collect_data(&corpus, told, written.unwrap_or_default()));
+    let written = outputs.report.as_ref().map(|report| &*report.written);
+    let data = report.map(|report| report.collect_data(&corpus, told, written.unwrap_or_default()));
     let data = data.transpose()?;
     let page = wanted.page.zip(data.as_ref());
     let page = page.map(|(language, data)| data.render_page(language));
@@ -244,7 +255,8 @@ impl<'a> PassageWriter<'a> {
         opened: &OpenInputs,
     ) -> Result<Self> {
         let table = outputs.passages.as_ref();
-        let table = table.map(|it| TableWriter::create_table(it, &COLUMNS, Some(&opened.inputs)));
+        let table =
+            table.map(|target| TableWriter::create_table(target, &COLUMNS, Some(&opened.inputs)));
         Ok(Self {
             corpus,
             table: table.transpose()?,
@@ -274,7 +286,7 @@ impl<'a> PassageWriter<'a> {
             done += findings.len() as u64;
             progress.advance_stage(done);
             let mut findings = findings.into_iter();
-            findings.try_for_each(|it| self.add_findings(it, settings, &min_described))
+            findings.try_for_each(|document| self.add_findings(document, settings, &min_described))
         };
         let waiting = MAX_WAITING * rayon::current_num_threads() as u64;
         let ordered = OrderedResults::new(receive, waiting);
@@ -291,7 +303,9 @@ impl<'a> PassageWriter<'a> {
                     let Some(batch) = documents.chunks(BATCH).nth(at) else {
                         break;
                     };
-                    let findings = batch.iter().map(|&it| searcher.search_document(DocId(it)));
+                    let findings = batch
+                        .iter()
+                        .map(|&document| searcher.search_document(DocId(document)));
                     ordered.finish_result(at as u64, findings.collect::<Result<_>>()?)?;
                 }
                 Ok(())
@@ -318,18 +332,21 @@ impl<'a> PassageWriter<'a> {
         let base = found.passages;
         for (row, described) in findings.described {
             let place = (base + row as u64, described);
-            insert_ranked(&mut found.longest, place, settings.described, |it| {
-                it.length
+            insert_ranked(&mut found.longest, place, settings.described, |passage| {
+                passage.length
             });
         }
         for (at, pair) in findings.pairs.iter().enumerate() {
             let place = (found.pairs + at as u64, pair.clone());
-            insert_ranked(&mut found.most_copied, place, settings.described, |it| {
-                it.copied
+            insert_ranked(&mut found.most_copied, place, settings.described, |pair| {
+                pair.copied
             });
         }
         if found.longest.len() == settings.described {
-            let least = found.longest.last().map_or(usize::MAX, |it| it.1.length);
+            let least = found
+                .longest
+                .last()
+                .map_or(usize::MAX, |longest| longest.1.length);
             min_described.store(least, Ordering::Relaxed);
         }
         found.passages += findings.rows.len() as u64;
@@ -383,8 +400,8 @@ fn insert_ranked<T>(
     most: usize,
     size: impl Fn(&T) -> usize,
 ) {
-    let key = |it: &(u64, T)| (std::cmp::Reverse(size(&it.1)), it.0);
-    let at = ranking.partition_point(|it| key(it) < key(&entry));
+    let key = |ranked: &(u64, T)| (std::cmp::Reverse(size(&ranked.1)), ranked.0);
+    let at = ranking.partition_point(|ranked| key(ranked) < key(&entry));
     ranking.insert(at, entry);
     ranking.truncate(most);
 }
@@ -393,9 +410,9 @@ fn insert_ranked<T>(
 fn rank_rows(rows: &mut [PassageRow], order: PassageOrder) {
     match order {
         PassageOrder::Position => {}
-        PassageOrder::Longest => rows.sort_by_key(|it| std::cmp::Reverse(it.length)),
+        PassageOrder::Longest => rows.sort_by_key(|row| std::cmp::Reverse(row.length)),
         PassageOrder::Copied => {
-            rows.sort_by_key(|it| (std::cmp::Reverse(it.copied), it.document, it.source));
+            rows.sort_by_key(|row| (std::cmp::Reverse(row.copied), row.document, row.source));
         }
     }
 }
@@ -420,7 +437,7 @@ fn shorten_example(text: &str) -> String {
 /// Returns the text of the most frequent boilerplate grams.
 fn describe_boilerplate(corpus: &PassageCorpus<'_>) -> Result<Vec<BoilerplateExample>> {
     let mut grams = corpus.index.boilerplate_grams();
-    grams.sort_by_key(|it| (std::cmp::Reverse(it.documents), it.first, it.hash));
+    grams.sort_by_key(|gram| (std::cmp::Reverse(gram.documents), gram.first, gram.hash));
     grams.truncate(EXAMPLES);
     let (mut parse, mut tokens) = (ParseScratch::default(), SpannedTokens::default());
     let (mut winnower, mut selected) = (Winnower::new(corpus.indexed), Vec::new());
@@ -429,10 +446,10 @@ fn describe_boilerplate(corpus: &PassageCorpus<'_>) -> Result<Vec<BoilerplateExa
         let source = corpus.indexed_source(gram.first);
         let reread = corpus.reread_source(source, &mut parse, &mut tokens)?;
         winnower.select_grams(tokens.values(), &mut selected);
-        let place = selected.iter().find(|it| it.hash == gram.hash);
-        examples.extend(place.map(|it| BoilerplateExample {
+        let place = selected.iter().find(|place| place.hash == gram.hash);
+        examples.extend(place.map(|place| BoilerplateExample {
             text: shorten_example(
-                &reread.text()[tokens.byte_range(it.start as usize..it.end as usize)],
+                &reread.text()[tokens.byte_range(place.start as usize..place.end as usize)],
             ),
             documents: gram.documents,
         }));

@@ -133,7 +133,7 @@ impl PassageReport {
 
     fn keep_most_copied(&mut self) {
         self.pairs
-            .sort_by_key(|it| (Reverse(it.copied), it.document, it.source));
+            .sort_by_key(|pair| (Reverse(pair.copied), pair.document, pair.source));
         self.pairs.truncate(PAIRS);
     }
 
@@ -185,9 +185,9 @@ impl PairColumns {
         self.share.push(pair.share);
         self.source_share.push(pair.source_share);
         self.passages.push(pair.passages.len());
-        let lengths = pair.passages.iter().map(|it| it.length);
+        let lengths = pair.passages.iter().map(|passage| passage.length);
         self.longest.push(lengths.max().unwrap_or(0));
-        let number = |side: usize| texts.map_or(-1, |it| it[side] as i64);
+        let number = |side: usize| texts.map_or(-1, |sides| sides[side] as i64);
         self.document_text.push(number(0));
         self.source_text.push(number(1));
         let marks = texts.map(|numbers| {
@@ -204,7 +204,8 @@ impl ReportedPair {
         &self,
         texts: [&str; 2],
     ) -> Vec<(usize, usize, usize, usize, usize, f64, &'static str)> {
-        let units = |text: &str, byte: usize| text.get(..byte).map(|it| it.encode_utf16().count());
+        let units =
+            |text: &str, byte: usize| text.get(..byte).map(|front| front.encode_utf16().count());
         let mark = |passage: &ReportedPassage| {
             let [document, source] = &passage.bytes;
             Some((

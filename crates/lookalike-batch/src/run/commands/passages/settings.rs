@@ -329,8 +329,9 @@ mod tests {
 
     #[test]
     fn boilerplate_limits_parse() {
-        let most =
-            |text, documents| parse_boilerplate_limit(text).map(|it| it.max_documents(documents));
+        let most = |text, documents| {
+            parse_boilerplate_limit(text).map(|limit| limit.max_documents(documents))
+        };
         assert_eq!(most("none", 1000), Ok(None));
         assert_eq!(most("7", 1000), Ok(Some(7)));
         assert_eq!(most("0.5%", 1000), Ok(Some(5)));

@@ -74,7 +74,7 @@ pub struct PassageTableRow {
 
 impl PassageTableRow {
     pub(super) fn new(row: &PassageRow) -> Self {
-        let [document, source] = row.ids.each_ref().map(|it| it.to_string());
+        let [document, source] = row.ids.each_ref().map(|id| id.to_string());
         Self {
             document,
             source,
@@ -113,7 +113,9 @@ pub fn find_passages_of_texts(
     page: Option<Option<&'static str>>,
 ) -> Result<TextPassages> {
     let table = |name: &str, documents: &[TextDocument]| {
-        let pairs = documents.iter().map(|it| (&*it.id, &*it.text));
+        let pairs = documents
+            .iter()
+            .map(|document| (&*document.id, &*document.text));
         RowSource::Table(MemoryTable::from_texts(name, pairs))
     };
     let inputs = RunInputs {

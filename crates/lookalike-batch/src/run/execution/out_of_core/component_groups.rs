@@ -40,7 +40,7 @@ impl ComponentGroups {
         let per_document = (reading.sketches.written_bytes() + reading.released)
             .div_ceil(documents.max(1) as u64)
             + BESIDE_SKETCHES;
-        let taken = corpus.read_documents().filter(|&it| takes(it));
+        let taken = corpus.read_documents().filter(|&document| takes(document));
         let component = |document| nodes.component_of(corpus, document);
         let (group_of, sizes) = GroupAssignment {
             sizes: &reading.sizes,
@@ -260,25 +260,31 @@ impl<'a> GroupCorpus<'a> {
         (sketches, mut known_matches): (DocumentSketches, Vec<DocumentRemoval>),
         ranks: Option<&[u32]>,
     ) -> Self {
-        let local = |document: DocId| DocId(members.partition_point(|&it| it < document) as u32);
+        let local =
+            |document: DocId| DocId(members.partition_point(|&member| member < document) as u32);
         for found in &mut known_matches {
             found.document = local(found.document);
             found.kept.with = local(found.kept.with);
         }
         let all = corpus.match_corpus();
-        let of = |column: &[u64]| members.iter().map(|it| column[it.index()]).collect();
+        let of = |column: &[u64]| {
+            members
+                .iter()
+                .map(|member| column[member.index()])
+                .collect()
+        };
         let times = all.window.map_or(&[][..], |window| window.times);
         let times = times
             .is_empty()
             .then(Vec::new)
-            .unwrap_or_else(|| members.iter().map(|it| times[it.index()]).collect());
+            .unwrap_or_else(|| members.iter().map(|member| times[member.index()]).collect());
         let order = ranks.map(|ranks| {
             let mut order: Vec<DocId> = (0..members.len() as u32).map(DocId).collect();
             order.sort_unstable_by_key(|local| ranks[members[local.index()].index()]);
             order
         });
         Self {
-            known: members.partition_point(|it| it.index() < all.known_prefix),
+            known: members.partition_point(|member| member.index() < all.known_prefix),
             parts: all.partitions.map_or_else(Vec::new, of),
             times,
             order,

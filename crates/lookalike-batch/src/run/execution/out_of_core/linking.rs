@@ -173,7 +173,7 @@ impl<'a> Linking<'a> {
                 blocks.visit_extent((kind, at), |block| {
                     read += block.len();
                     let divided = keys.divide_keys(block, TRIED_PARTS)?;
-                    made += divided.iter().map(|it| it.block.len()).sum::<usize>();
+                    made += divided.iter().map(|part| part.block.len()).sum::<usize>();
                     Ok(())
                 })?;
             }
@@ -226,7 +226,7 @@ impl<'a> Linking<'a> {
             lock(&self.links).add_links(&links)?;
             lock(&dense).extend(dense_nodes.iter().map(|node| node.0 as u32));
             let mut split = split.iter();
-            split.try_for_each(|it| squares.push_block(it.part, &it.block))
+            split.try_for_each(|part| squares.push_block(part.part, &part.block))
         })?;
         self.finish_file(&squares)?;
         Ok(DenseBuckets {

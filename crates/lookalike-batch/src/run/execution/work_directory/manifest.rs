@@ -147,7 +147,7 @@ pub(super) fn step_file_name(kind: StepKind, number: usize) -> String {
 pub(super) fn is_work_file(name: &str) -> bool {
     let plain = match name
         .strip_prefix('.')
-        .and_then(|it| it.strip_suffix(".tmp"))
+        .and_then(|hidden| hidden.strip_suffix(".tmp"))
     {
         Some(hidden) => hidden.rsplit_once('.').map_or(hidden, |(name, _)| name),
         None => name,
@@ -156,7 +156,7 @@ pub(super) fn is_work_file(name: &str) -> bool {
     let is_step = || {
         let (kind, number) = plain.strip_suffix(".step")?.rsplit_once('-')?;
         let is_number = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
-        Some(is_number && StepKind::ALL.iter().any(|it| it.name() == kind))
+        Some(is_number && StepKind::ALL.iter().any(|step| step.name() == kind))
     };
     is_step() == Some(true) || is_hidden && plain == NAME
 }
@@ -165,10 +165,10 @@ pub(super) fn is_work_file(name: &str) -> bool {
 pub(super) fn is_temporary_of(name: &str, target: &OsStr) -> bool {
     let hidden = name
         .strip_prefix('.')
-        .and_then(|it| it.strip_suffix(".tmp"));
+        .and_then(|rest| rest.strip_suffix(".tmp"));
     let divided = hidden.and_then(|hidden| hidden.rsplit_once('.'));
     divided.is_some_and(|(plain, random)| {
-        let is_random = random.len() == 16 && random.bytes().all(|it| it.is_ascii_hexdigit());
+        let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_random && OsStr::new(plain) == target
     })
 }
@@ -311,7 +311,7 @@ fn difference_of_settings(before: &[(String, String)], now: &[(String, String)])
 }
 
 fn difference_of_inputs(what: &str, before: &[InputEntry], now: &[InputEntry]) -> Option<String> {
-    let name = |at: usize, inputs: &[InputEntry]| inputs.get(at).map(|it| it.name.clone());
+    let name = |at: usize, inputs: &[InputEntry]| inputs.get(at).map(|input| input.name.clone());
     let at = (0..before.len().max(now.len())).find(|&at| before.get(at) != now.get(at))?;
     Some(match (name(at, before), name(at, now)) {
         (Some(before), Some(now)) if before == now => {

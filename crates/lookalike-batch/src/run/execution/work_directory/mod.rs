@@ -359,7 +359,7 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
         KeepOrder::Min(field) => format!("min:{field}"),
     };
     let window = window.as_ref();
-    let window = window.map(|it| format!("{} s in field {}", it.seconds, it.field));
+    let window = window.map(|window| format!("{} s in field {}", window.seconds, window.field));
     let none = || "not set".to_owned();
     let decisions = (!decisions.is_empty()).then(|| {
         let hash = lookalike::value_hash(format!("{decisions:?}").as_bytes());
