@@ -66,9 +66,10 @@ pub fn run(data: &Path) -> Result<()> {
         std::fs::remove_file(&corpus.path)?;
     }
     let titles = Corpus::real(data, REAL[2], folder.path())?;
-    rows.push(cost(&titles, METHODS[0])?);
+    let (method, options) = METHODS[0];
+    rows.push(cost(&titles, method, options)?);
     let many = many_alphabets(data, folder.path())?;
-    rows.push(cost(&many, METHODS[0])?);
+    rows.push(cost(&many, method, options)?);
     machine::write("audit", rows)
 }
 
@@ -145,14 +146,14 @@ fn measure(corpus: &Corpus, audits: u32, rows: &mut Vec<Row>) -> Result<()> {
                 audits,
                 held,
             }),
-            ..cost(corpus, (method, options))?
+            ..cost(corpus, method, options)?
         });
     }
     Ok(())
 }
 
 /// Measures the time that an audit adds to `dedup`: the fastest of some runs of each, in turn.
-fn cost(corpus: &Corpus, (method, options): (&'static str, &[&str])) -> Result<Row> {
+fn cost(corpus: &Corpus, method: &'static str, options: &[&str]) -> Result<Row> {
     let audit = [options, &["--audit"]].concat();
     let (mut seconds, mut audited_seconds) = (f64::INFINITY, f64::INFINITY);
     let mut last = Value::Null;

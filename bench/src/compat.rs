@@ -30,7 +30,7 @@ struct Row {
 }
 
 impl Row {
-    fn faster((one, other): (Self, Self)) -> Self {
+    fn faster(one: Self, other: Self) -> Self {
         if one.megabytes_per_second >= other.megabytes_per_second {
             one
         } else {
@@ -71,7 +71,10 @@ pub fn run(data: &Path) -> Result<()> {
         best = if best.is_empty() {
             rows
         } else {
-            best.into_iter().zip(rows).map(Row::faster).collect()
+            best.into_iter()
+                .zip(rows)
+                .map(|(one, other)| Row::faster(one, other))
+                .collect()
         };
     }
     machine::write("compat", best)

@@ -133,15 +133,15 @@ fn measure(
     bulk(&service, "english", &long, rows)?;
     service.make("single", &json!({}))?;
     let single = documents(&titles[..sizes.single.min(titles.len())], 0);
-    singles(&service, ("single", "documents"), &single, None, rows)?;
+    singles(&service, "single", "documents", &single, None, rows)?;
     let answers = parsed(&service.single_answers(&single)?)?;
     check(answers, &single, &[])?;
     let paced = documents(&titles[..sizes.paced.min(titles.len())], titles.len());
-    singles(&service, ("titles", "documents"), &paced, Some(RATE), rows)?;
-    singles(&service, ("titles", "query"), &paced, Some(RATE), rows)?;
+    singles(&service, "titles", "documents", &paced, Some(RATE), rows)?;
+    singles(&service, "titles", "query", &paced, Some(RATE), rows)?;
     // Measure the share of HTTP and the client alone.
     let nothing = vec![String::new(); paced.len()];
-    singles(&service, ("", NOTHING), &nothing, Some(RATE), rows)
+    singles(&service, "", NOTHING, &nothing, Some(RATE), rows)
 }
 
 /// Sends dated titles in bulk to a service with a window, which is killed and started again at
@@ -526,7 +526,8 @@ const NOTHING: &str = "livez";
 /// rate.
 fn singles(
     service: &Service,
-    (collection, call): (&str, &str),
+    collection: &str,
+    call: &str,
     documents: &[String],
     rate: Option<f64>,
     rows: &mut Vec<Row>,

@@ -130,7 +130,8 @@ fn units(text: &str, is_chinese: bool) -> Vec<&str> {
 /// Returns a changed passage.
 fn change_passage(
     passage: &[&str],
-    (change, percent): (Change, u32),
+    change: Change,
+    percent: u32,
     words: &[&str],
     random: &mut OracleRandom,
 ) -> String {
@@ -176,7 +177,8 @@ impl PlantedCorpus {
         hosts: &Documents,
         sources: &Documents,
         is_chinese: bool,
-        change: (Change, u32),
+        change: Change,
+        percent: u32,
         count: usize,
     ) -> Self {
         let mut random = OracleRandom::new(1);
@@ -203,8 +205,13 @@ impl PlantedCorpus {
             let wanted = (50 + random.next_below(450)) * if is_chinese { 2 } else { 1 };
             let length = wanted.min(parts.len());
             let start = random.next_below(parts.len() - length + 1);
-            let passage =
-                change_passage(&parts[start..start + length], change, &words, &mut random);
+            let passage = change_passage(
+                &parts[start..start + length],
+                change,
+                percent,
+                &words,
+                &mut random,
+            );
             let host_parts = units(host, is_chinese);
             let cut = random.next_below(host_parts.len());
             let mut text = host_parts[..cut].concat();
@@ -338,12 +345,14 @@ pub fn run(data: &Path) -> Result<()> {
     ];
     let mut rows = Vec::new();
     for (at, name) in [(0, "English"), (1, "Chinese")] {
-        for change in CHANGES {
-            let planted = PlantedCorpus::new(&hosts[at], &sources[at], at == 1, change, 300);
+        for (change, percent) in CHANGES {
+            let planted =
+                PlantedCorpus::new(&hosts[at], &sources[at], at == 1, change, percent, 300);
             for reworded in [false, true] {
                 rows.push(planted_row(
                     name,
                     change,
+                    percent,
                     &planted,
                     reworded,
                     folder.path(),
@@ -356,7 +365,8 @@ pub fn run(data: &Path) -> Result<()> {
 
 fn planted_row(
     corpus: &'static str,
-    (change, percent): (Change, u32),
+    change: Change,
+    percent: u32,
     planted: &PlantedCorpus,
     reworded: bool,
     folder: &Path,
@@ -669,14 +679,14 @@ pub fn smoke() -> Result<()> {
             .collect()
     };
     let (hosts, sources) = (make("h", 40), make("s", 40));
-    for (change, reworded, least) in [
+    for (change, percent, reworded, least) in [
         ((Change::Edit, 0), false, 0.99),
-        ((Change::Edit, 10), false, 0.92),
-        ((Change::Reorder, 5), false, 0.9),
-        ((Change::Shuffle, 40), true, 0.9),
+        (Change::Edit, 10, false, 0.92),
+        (Change::Reorder, 5, false, 0.9),
+        (Change::Shuffle, 40, true, 0.9),
     ] {
-        let planted = PlantedCorpus::new(&hosts, &sources, false, change, 40);
-        let row = planted_row("made", change, &planted, reworded, folder.path())?;
+        let planted = PlantedCorpus::new(&hosts, &sources, false, change, percent, 40);
+        let row = planted_row("made", change, percent, &planted, reworded, folder.path())?;
         ensure!(
             row.plagdet >= least,
             "plagdet {} is below {least}",

@@ -91,8 +91,8 @@ fn measure(titles: &[String], sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> 
     let paced: Vec<_> = (count..count + sizes.paced)
         .map(|at| stream.line(at))
         .collect();
-    singles(&service, ("many", "query"), &paced, Some(RATE), rows)?;
-    singles(&service, ("many", "documents"), &paced, Some(RATE), rows)?;
+    singles(&service, "many", "query", &paced, Some(RATE), rows)?;
+    singles(&service, "many", "documents", &paced, Some(RATE), rows)?;
 
     service.kill()?;
     let what = "from kill -9 to ready again";

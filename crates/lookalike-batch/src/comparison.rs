@@ -56,7 +56,7 @@ impl FingerprintShape {
     }
 
     /// Returns the blocks of bits of two fingerprints, with their distances.
-    pub fn blocks_as_json(self, (a, b): (u128, u128)) -> Value {
+    pub fn blocks_as_json(self, a: u128, b: u128) -> Value {
         let (in_a, in_b) = (self.bit_digits(a), self.bit_digits(b));
         let block = |bits: std::ops::Range<usize>| {
             let (a, b) = (&in_a[bits.clone()], &in_b[bits]);
@@ -160,7 +160,7 @@ impl ComparisonCase<'_> {
             "a": self.side_as_json(&self.a, &self.compared.a),
             "b": self.side_as_json(&self.b, &self.compared.b),
             "distance": self.fingerprints().map(|(a, b)| (a ^ b).count_ones()),
-            "blocks": self.fingerprints().map(|both| self.fingerprint_shape().blocks_as_json(both)),
+            "blocks": self.fingerprints().map(|(a, b)| self.fingerprint_shape().blocks_as_json(a, b)),
             "figures": figures,
             "match": matched.is_some(),
             "method": matched.map(|(route, _)| route.name()),

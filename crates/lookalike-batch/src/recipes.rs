@@ -41,7 +41,8 @@ pub fn load_recipe(name: &str, changes: &[String], spelling: OptionSpelling) -> 
         name,
         &toml,
         &directory.unwrap_or_default(),
-        (changes, spelling),
+        changes,
+        spelling,
     )
 }
 
@@ -50,7 +51,7 @@ pub fn load_recipe(name: &str, changes: &[String], spelling: OptionSpelling) -> 
 /// # Errors
 /// If the TOML, before or after the changes, is not a valid recipe.
 pub fn read_recipe(toml: &str, changes: &[String], spelling: OptionSpelling) -> Result<Recipe> {
-    change_recipe("the recipe", toml, Path::new(""), (changes, spelling))
+    change_recipe("the recipe", toml, Path::new(""), changes, spelling)
 }
 
 /// Loads a recipe as [`load_recipe`] does, then rewrites the names of its files to be relative to the
@@ -90,7 +91,8 @@ fn change_recipe(
     name: &str,
     toml: &str,
     directory: &Path,
-    (changes, spelling): (&[String], OptionSpelling),
+    changes: &[String],
+    spelling: OptionSpelling,
 ) -> Result<Recipe> {
     if changes.is_empty() {
         return Recipe::read_in_directory(toml, directory)

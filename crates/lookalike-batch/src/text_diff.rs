@@ -200,13 +200,12 @@ impl WordBlock {
 
     fn append_runs(
         &self,
-        (kept, kept_ends): &(Vec<&str>, Vec<usize>),
-        (removed, removed_ends): &(Vec<&str>, Vec<usize>),
+        kept: &DelimitedWords<'_>,
+        removed: &DelimitedWords<'_>,
         runs: &mut Vec<PairedRun>,
     ) {
-        let bytes = |ends: &[usize], words: Range<usize>| ends[words.start]..ends[words.end];
         if !self.is_common {
-            for (kind, kept, removed) in [
+            for (kind, kept_words, removed_words) in [
                 (
                     RunKind::Kept,
                     self.kept.clone(),
@@ -218,11 +217,11 @@ impl WordBlock {
                     self.removed.clone(),
                 ),
             ] {
-                if !kept.is_empty() || !removed.is_empty() {
+                if !kept_words.is_empty() || !removed_words.is_empty() {
                     runs.push(PairedRun {
                         kind,
-                        kept: bytes(kept_ends, kept),
-                        removed: bytes(removed_ends, removed),
+                        kept: kept.byte_range(kept_words),
+                        removed: removed.byte_range(removed_words),
                     });
                 }
             }
@@ -230,15 +229,15 @@ impl WordBlock {
         }
         let first = runs.len();
         for (a, b) in self.kept.clone().zip(self.removed.clone()) {
-            let kind = if kept[a] == removed[b] {
+            let kind = if kept.words[a] == removed.words[b] {
                 RunKind::Equal
             } else {
                 RunKind::Normalized
             };
             let run = PairedRun {
                 kind,
-                kept: bytes(kept_ends, a..a + 1),
-                removed: bytes(removed_ends, b..b + 1),
+                kept: kept.byte_range(a..a + 1),
+                removed: removed.byte_range(b..b + 1),
             };
             match runs[first..].last_mut().filter(|run| run.kind == kind) {
                 Some(last) => {
@@ -288,13 +287,30 @@ impl<'a> KeyedWords<'a> {
     }
 
     /// Returns the words, and the byte before each and behind the last.
-    fn with_ends(self) -> (Vec<&'a str>, Vec<usize>) {
+    fn with_ends(self) -> DelimitedWords<'a> {
         let mut ends = vec![0];
         ends.extend(self.words.iter().scan(0, |end, word| {
             *end += word.len();
             Some(*end)
         }));
-        (self.words, ends)
+        DelimitedWords {
+            words: self.words,
+            ends,
+        }
+    }
+}
+
+/// The words of a text and where they end in it.
+struct DelimitedWords<'a> {
+    words: Vec<&'a str>,
+    /// 0, then the end of each word in bytes.
+    ends: Vec<usize>,
+}
+
+impl DelimitedWords<'_> {
+    /// Returns the bytes of consecutive words in the text.
+    fn byte_range(&self, words: Range<usize>) -> Range<usize> {
+        self.ends[words.start]..self.ends[words.end]
     }
 }
 

@@ -373,7 +373,7 @@ fn read_rows<C: FingerprintCode>(
                 };
                 lot.count_row(&row);
                 if let Err(reason) =
-                    recorder.record_row((&inputs, &row), row.number, scratch, &mut lot)?
+                    recorder.record_row(&inputs, &row, row.number, scratch, &mut lot)?
                 {
                     lot.bad.push(make_bad_row(&inputs, &row, reason));
                 }

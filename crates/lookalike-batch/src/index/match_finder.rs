@@ -69,7 +69,8 @@ pub(super) struct SearchedSegment<'a> {
 impl IndexMatcher {
     /// Opens the buckets of all segments for a match plan. What must be made for it goes where `space` says.
     pub(super) fn open_buckets<'a>(
-        (index_path, space): (&Path, &BuildSpace),
+        index_path: &Path,
+        space: &BuildSpace,
         recipe: &Recipe,
         plan: &MatchPlan,
         segments: impl Iterator<Item = (&'a SegmentEntry, &'a SegmentPart)>,
@@ -187,7 +188,8 @@ impl IndexMatcher {
         &self,
         query: &ComparedDocument,
         segment: SearchedSegment<'_>,
-        (row, distance): (u32, u32),
+        row: u32,
+        distance: u32,
         scratch: &mut MatchScratch,
     ) -> Result<Option<(Route, Similarity)>> {
         let SearchedSegment { part, unpacked, .. } = segment;
@@ -235,8 +237,7 @@ impl IndexMatcher {
         } = segment;
         let probed = match containment {
             Some(containment) => {
-                let query = (&self.comparer, query);
-                containment.find_rows(query, postings, (keys, counts), rows)?;
+                containment.find_rows(&self.comparer, query, postings, keys, counts, rows)?;
                 0
             }
             None => self.comparer.feature_keys(query, keys),

@@ -476,7 +476,8 @@ mod tests {
             inputs,
             &settings,
             &read_options(),
-            (&output, None),
+            &output,
+            None,
             &SilentProgress,
         )
         .unwrap();

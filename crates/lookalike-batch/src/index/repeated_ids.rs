@@ -97,8 +97,7 @@ impl NewIds<'_> {
             rows.zip(portions[portion])
                 .for_each(|(row, &hash)| visit(row, hash));
         };
-        let counts = (self.hashes.len(), portions.len());
-        for group in equal_hash_groups(counts, visit_portion) {
+        for group in equal_hash_groups(self.hashes.len(), portions.len(), visit_portion) {
             // Different ids may have the same hash.
             let mut distinct: Vec<(_, usize)> = Vec::new();
             for row in group {

@@ -69,7 +69,8 @@ impl RowRecorder {
     /// Appends a row with this number to a lot. The inner error is the reason why the row is not valid.
     pub(super) fn record_row<C: FingerprintCode>(
         &self,
-        (inputs, row): (&InputSet, &InputRow<'_>),
+        inputs: &InputSet,
+        row: &InputRow<'_>,
         number: u64,
         scratch: &mut RecordScratch,
         lot: &mut RowLot<C>,

@@ -195,7 +195,7 @@ impl RunIndex {
         let parts = segments
             .iter()
             .map(|segment| (&segment.part.entry, &segment.part));
-        let matcher = IndexMatcher::open_buckets((path, &space), &run.recipe, plan, parts)?;
+        let matcher = IndexMatcher::open_buckets(path, &space, &run.recipe, plan, parts)?;
         Ok(Self {
             path: path.clone(),
             limits: SearchLimits {
@@ -268,7 +268,7 @@ impl RunIndex {
                     self.matcher
                         .find_matches(&query, searched, matching, &mut offer)?;
                 }
-                Some(near) => self.find_near((number, near.as_ref()), &query, scratch, offer)?,
+                Some(near) => self.find_near(number, near.as_ref(), &query, scratch, offer)?,
             }
         }
         Ok(best)
@@ -277,7 +277,8 @@ impl RunIndex {
     /// Calls `offer` with every match of a segment whose fingerprint is near, in ascending order.
     fn find_near(
         &self,
-        (number, near): (usize, &dyn NearRowSearch),
+        number: usize,
+        near: &dyn NearRowSearch,
         query: &ComparedDocument,
         scratch: &mut RunIndexScratch,
         mut offer: impl FnMut(u32, Route, Similarity),
@@ -299,7 +300,7 @@ impl RunIndex {
             }
         });
         rows.sort_unstable();
-        for &near in &rows {
+        for &(row, distance) in &rows {
             let searched = SearchedSegment {
                 number,
                 part,
@@ -308,9 +309,9 @@ impl RunIndex {
             let matching = &mut scratch.matching;
             let compared = self
                 .matcher
-                .verify_near_row(query, searched, near, matching)?;
+                .verify_near_row(query, searched, row, distance, matching)?;
             if let Some((route, similarity)) = compared {
-                offer(near.0, route, similarity);
+                offer(row, route, similarity);
             }
         }
         scratch.near = rows;
@@ -345,7 +346,6 @@ impl RunIndex {
     }
 
     /// Writes rows of the inputs as a new segment. The index names it after [`finish_run`](Self::finish_run).
-    /// `last_row` is the number of the last row of all inputs.
     ///
     /// # Errors
     ///
@@ -353,7 +353,7 @@ impl RunIndex {
     /// cannot be read or written.
     pub(crate) fn add_rows(
         &mut self,
-        (inputs, rows, last_row): (&InputSet, &[(RowPlace, u64)], u64),
+        added: &AddedRows<'_>,
         run: &RunSettings,
         progress: &dyn ProgressListener,
     ) -> Result<()> {
@@ -373,7 +373,7 @@ impl RunIndex {
             is_of_run: true,
             progress,
         };
-        let (bits, added) = (self.manifest.bits, (inputs, rows, last_row));
+        let bits = self.manifest.bits;
         let placed = by_width!(bits, place_run_rows(&change, &mut self.manifest, added))?;
         self.placed = Some(placed);
         Ok(())
@@ -652,31 +652,41 @@ fn open_near<C: FingerprintCode>(
     Ok(Box::new(open_index::<C>(path, manifest, entry)?))
 }
 
+/// Rows of a run's inputs that become rows of the index.
+pub(crate) struct AddedRows<'a> {
+    pub(crate) inputs: &'a InputSet,
+    /// Place and number of each row.
+    pub(crate) rows: &'a [(RowPlace, u64)],
+    /// Number of the last row of all inputs, whether it is added or not.
+    pub(crate) last_row: u64,
+}
+
 /// Writes rows of the inputs as a new segment, which the manifest then names.
 fn place_run_rows<C: FingerprintCode>(
     change: &IndexChange<'_>,
     manifest: &mut IndexManifest,
-    (inputs, rows, last_row): (&InputSet, &[(RowPlace, u64)], u64),
+    added: &AddedRows<'_>,
 ) -> Result<PlacedRows> {
     let file = manifest.next_file;
     manifest.next_file += 1;
     let id = &change.reading.options.fields.id;
     let recorder = RowRecorder::new(manifest, &IndexEntries::Documents, id)?;
     let mut new = NewRows::<C>::create_files(change, manifest, file, &recorder)?;
-    let mut rest = rows;
+    let mut rest = added.rows;
     while !rest.is_empty() {
         let (batch, later) = rest.split_at(batch_length(rest));
         rest = later;
         let lots: Vec<RowLot<C>> = batch
             .par_chunks(LOT_ROWS)
-            .map_init(Default::default, |scratch, rows| {
-                record_lot(inputs, &recorder, rows, scratch)
-            })
+            .map_init(
+                <(ParseScratch, RecordScratch)>::default,
+                |(parse, scratch), rows| record_lot(added.inputs, &recorder, rows, parse, scratch),
+            )
             .collect::<Result<_>>()?;
         lots.into_iter()
             .try_for_each(|lot| new.append_lot(change, lot))?;
     }
-    new.last = last_row;
+    new.last = added.last_row;
     new.finish_codes()?;
     place_rows(change, manifest, file, new)
 }
@@ -696,12 +706,13 @@ fn record_lot<C: FingerprintCode>(
     inputs: &InputSet,
     recorder: &RowRecorder,
     rows: &[(RowPlace, u64)],
-    (parse, scratch): &mut (ParseScratch, RecordScratch),
+    parse: &mut ParseScratch,
+    scratch: &mut RecordScratch,
 ) -> Result<RowLot<C>> {
     let mut lot = RowLot::default();
     for &(place, number) in rows {
         let recorded = inputs.reread_row(place, parse, |row| {
-            recorder.record_row((inputs, row), number, scratch, &mut lot)
+            recorder.record_row(inputs, row, number, scratch, &mut lot)
         })?;
         if let Err(reason) = recorded? {
             return Err(Error::input_error(format!("row {number}: {reason}")));

@@ -176,7 +176,8 @@ pub fn search_index(
     inputs: &[PathBuf],
     settings: &SearchSettings,
     reading: &IndexReadOptions,
-    outputs: (&OutputTarget, Option<&OutputTarget>),
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
     progress: &dyn ProgressListener,
 ) -> Result<SearchSummary> {
     let started = Instant::now();
@@ -186,7 +187,8 @@ pub fn search_index(
         inputs,
         settings,
         reading,
-        outputs,
+        output,
+        rejected,
         progress,
     };
     let mut summary = run_in_pool(reading.threads, || by_width!(bits, run_search(&job)))?;
@@ -199,7 +201,8 @@ struct SearchJob<'a> {
     inputs: &'a [PathBuf],
     settings: &'a SearchSettings,
     reading: &'a IndexReadOptions,
-    outputs: (&'a OutputTarget, Option<&'a OutputTarget>),
+    output: &'a OutputTarget,
+    rejected: Option<&'a OutputTarget>,
     progress: &'a dyn ProgressListener,
 }
 
@@ -363,9 +366,8 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
     let opened = open_whole_index::<C>(job.index_path)?;
     let search = PlannedSearch::plan_search(job, &opened)?;
     let opening_seconds = started.elapsed().as_secs_f64();
-    let (output, rejected) = job.outputs;
-    let rejected = RejectedRows::create_output(rejected)?;
-    let mut table = create_match_table(output, job.settings, &inputs)?;
+    let rejected = RejectedRows::create_output(job.rejected)?;
+    let mut table = create_match_table(job.output, job.settings, &inputs)?;
     let searcher = BlockSearcher::new(job, &opened, &search, &inputs, table.new_rows())?;
     let bad_rows = BadRows {
         inputs: &inputs,
@@ -421,8 +423,7 @@ fn open_queries(job: &SearchJob<'_>) -> Result<InputSet> {
     let IndexReadOptions {
         entries, options, ..
     } = job.reading;
-    let (output, rejected) = job.outputs;
-    let outputs = || [Some(output), rejected].into_iter().flatten();
+    let outputs = || [Some(job.output), job.rejected].into_iter().flatten();
     outputs().try_for_each(|output| refuse_index(output, job.index_path))?;
     let read_options = entries.read_options(options, rejected.is_some())?;
     let inputs = InputSet::open_paths(job.inputs, &read_options)?;
@@ -612,8 +613,8 @@ impl<C: FingerprintCode> OpenIndex<C> {
             return Ok(None);
         };
         let parts = self.segments.iter().map(|(_, part)| (&part.entry, part));
-        let opened = (index_path, &BuildSpace::default());
-        IndexMatcher::open_buckets(opened, recipe, plan, parts).map(Some)
+        let space = BuildSpace::default();
+        IndexMatcher::open_buckets(index_path, &space, recipe, plan, parts).map(Some)
     }
 
     fn check_recipe(&self, asked: &Recipe, index_path: &str) -> Result<()> {

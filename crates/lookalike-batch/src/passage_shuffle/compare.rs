@@ -106,8 +106,7 @@ impl GroupComparer {
         other: &GroupText<'_>,
     ) -> Result<()> {
         let text = ExtractedText::from_plain_text(other.text.to_owned());
-        let (shared, document, source) = if is_source((other.key, other.id), (owner.key, &owner.id))
-        {
+        let (shared, document, source) = if is_source_of(other, owner) {
             (comparer.find_passages(&text)?, &*owner.id, other.id)
         } else {
             (comparer.find_copies(&text)?, other.id, &*owner.id)
@@ -140,11 +139,13 @@ fn own_group(first: &GroupText<'_>) -> Result<GroupOwner> {
     })
 }
 
-/// Returns `true` if the first document is the source of the second: it is known, or its id is smaller.
-fn is_source(first: (DocumentKey, &str), second: (DocumentKey, &str)) -> bool {
-    match (first.0.is_known(), second.0.is_known()) {
-        (false, false) => first.1.as_bytes() < second.1.as_bytes(),
-        (is_known, _) => is_known,
+/// Returns `true` if a text of a group is the source of its owner: the text is known, or its id is smaller and none
+/// of both is known.
+fn is_source_of(text: &GroupText<'_>, owner: &GroupOwner) -> bool {
+    if text.key.is_known() || owner.key.is_known() {
+        text.key.is_known()
+    } else {
+        text.id.as_bytes() < owner.id.as_bytes()
     }
 }
 

@@ -163,7 +163,8 @@ impl PartFile {
     /// If the file cannot be read, and the errors of `visit`.
     pub(crate) fn visit_extent(
         &self,
-        (part, at): (u32, usize),
+        part: u32,
+        at: usize,
         visit: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let (start, length) = lock(&self.parts[part as usize]).extents[at];
@@ -189,7 +190,7 @@ impl PartFile {
         mut visit: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut extents = 0..self.extent_count(part);
-        extents.try_for_each(|at| self.visit_extent((part, at), &mut visit))
+        extents.try_for_each(|at| self.visit_extent(part, at, &mut visit))
     }
 }
 

@@ -118,16 +118,16 @@ fn sample_and_forecast(
     let ignore = |_: &InputSet, _: &[BadRow]| Ok(());
     let sample = read_inputs(&opened, settings, &plan, &sampling, &ignore, progress)?;
     let corpus = RunCorpus::from_inputs(&opened, settings, &plan, sample, true);
-    let reading = begun.elapsed().as_secs_f64();
+    let reading_seconds = begun.elapsed().as_secs_f64();
     progress.begin_stage(RunStage::Candidates, None);
     let begun = Instant::now();
     let survey = survey_corpus(&corpus.match_corpus(), followed, SurveyLimits::default())?;
-    let matching = begun.elapsed().as_secs_f64();
+    let matching_seconds = begun.elapsed().as_secs_f64();
     Ok(ForecastScale {
         sampling: &sampling,
         threads: settings.threads,
     }
-    .scale_forecast(&corpus, &survey, (reading, matching)))
+    .scale_forecast(&corpus, &survey, reading_seconds, matching_seconds))
 }
 
 /// Scales figures of the sample to all documents.
@@ -141,7 +141,8 @@ impl ForecastScale<'_> {
         &self,
         corpus: &RunCorpus<'_>,
         survey: &CandidateSurvey,
-        (reading, matching): (f64, f64),
+        reading_seconds: f64,
+        matching_seconds: f64,
     ) -> RunForecast {
         let share = self.sampling.read_share() * self.sampling.chosen_share();
         let of_documents = 1.0 / share.max(f64::MIN_POSITIVE);
@@ -154,7 +155,7 @@ impl ForecastScale<'_> {
         // where buckets are in memory and not in the processor's caches.
         let of_threads = |time: Duration| time.as_secs_f64() / self.threads as f64;
         let comparing = of_threads(survey.comparing);
-        let finding = (matching - of_threads(survey.spent)).max(0.0);
+        let finding = (matching_seconds - of_threads(survey.spent)).max(0.0);
         let by_route = survey.by_route.iter();
         RunForecast {
             sampled: corpus.len() as u64,
@@ -166,7 +167,7 @@ impl ForecastScale<'_> {
                 .map(|&(route, counts)| ForecastPairs::new(route, counts, of_pairs))
                 .collect(),
             memory_bytes: (corpus.memory_bytes() as f64 * of_documents) as u64,
-            seconds: self.scale_reading(reading)
+            seconds: self.scale_reading(reading_seconds)
                 + FINDING_BEYOND_CACHES * finding * of_documents
                 + comparing * of_pairs,
             threads: self.threads,

@@ -328,8 +328,9 @@ fn read_pairs(
             })
         };
         let in_tsv = inputs.input_files().iter().any(is_tsv);
-        let ids = (sides, in_tsv);
-        let texts = read_corpus_texts(ids, fields, labelled, &named, (&mut drawn, progress))?;
+        let texts = read_corpus_texts(
+            sides, in_tsv, fields, labelled, &named, &mut drawn, progress,
+        )?;
         let (texts, text_of) = number_texts(texts)?;
         for (pair, _) in &mut pairs {
             (pair.a, pair.b) = (text_of[pair.a.index()], text_of[pair.b.index()]);
@@ -517,11 +518,13 @@ type Drawing<'a> = Option<(&'a CorpusSampler, DrawnDocuments)>;
 
 /// Returns the texts of a corpus with these ids. The ids are in the form of TSV if `in_tsv` is set.
 fn read_corpus_texts(
-    (ids, in_tsv): (NameNumbers, bool),
+    ids: NameNumbers,
+    in_tsv: bool,
     fields: &PairFields,
     labelled: &LabelledInputs,
     named: &dyn Fn(u32) -> String,
-    (drawing, progress): (&mut Drawing<'_>, &dyn ProgressListener),
+    drawing: &mut Drawing<'_>,
+    progress: &dyn ProgressListener,
 ) -> Result<Vec<String>> {
     let mut options = ReadOptions {
         again: false,

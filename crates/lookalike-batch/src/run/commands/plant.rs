@@ -289,7 +289,7 @@ impl DrawnPairs {
         Self { most, pairs }
     }
 
-    fn offer_pair(&mut self, number: u64, (a, b): (DocId, DocId), similarity: Similarity) {
+    fn offer_pair(&mut self, number: u64, a: DocId, b: DocId, similarity: Similarity) {
         let similarity = similarity.get().to_bits();
         self.pairs.push((number, a.0, b.0, similarity));
         if self.pairs.len() > self.most {
@@ -476,13 +476,17 @@ impl<'a> PlantContext<'a> {
         let mut near_misses = DrawnPairs::new(self.settings.pairs);
         let threshold = self.settings.threshold;
         let draw = |pair: MatchingPair| -> Result<()> {
-            let both = (pair.a, pair.b);
             let drawn = if threshold.admits_similarity(pair.similarity) {
                 &mut duplicates
             } else {
                 &mut near_misses
             };
-            drawn.offer_pair(self.pair_number(both), both, pair.similarity);
+            drawn.offer_pair(
+                self.pair_number(pair.a, pair.b),
+                pair.a,
+                pair.b,
+                pair.similarity,
+            );
             Ok(())
         };
         let copies = dedup::CopyPairs::None;
@@ -561,13 +565,13 @@ impl<'a> PlantContext<'a> {
                 .entry(sketches.text_key(document))
                 .or_insert(document);
             if first != document {
-                let both = (first, document);
-                to.offer_pair(self.pair_number(both), both, Similarity::ONE);
+                let number = self.pair_number(first, document);
+                to.offer_pair(number, first, document, Similarity::ONE);
             }
         }
     }
 
-    fn pair_number(&self, (a, b): (DocId, DocId)) -> u64 {
+    fn pair_number(&self, a: DocId, b: DocId) -> u64 {
         self.planter.document_rank(&format!("{} {}", a.0, b.0))
     }
 
@@ -597,8 +601,8 @@ impl<'a> PlantContext<'a> {
             }
         }
         for (kind, a, b, similarity) in natural.pairs() {
-            let ids = (&*self.corpus.document_id(a)?, &*self.corpus.document_id(b)?);
-            labels.push_natural(ids, kind, similarity)?;
+            let (a, b) = (self.corpus.document_id(a)?, self.corpus.document_id(b)?);
+            labels.push_natural(&a, &b, kind, similarity)?;
         }
         labels.table.finish_table()?;
         corpus.finish_table()?;
@@ -757,12 +761,7 @@ impl LabelTable {
         ])
     }
 
-    fn push_natural(
-        &mut self,
-        (a, b): (&str, &str),
-        kind: NaturalKind,
-        similarity: f64,
-    ) -> Result<()> {
+    fn push_natural(&mut self, a: &str, b: &str, kind: NaturalKind, similarity: f64) -> Result<()> {
         self.table.push_row(&[
             TableCell::Text(a),
             TableCell::Text(b),

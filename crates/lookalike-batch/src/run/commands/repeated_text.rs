@@ -121,8 +121,9 @@ impl RepeatedText {
     pub(in crate::run) fn find_in_corpus(
         corpus: &RunCorpus<'_>,
         kept: &[DocId],
-        (settings, run): (&RepeatedTextSettings, &RunSettings),
-        cuts: Option<(&OutputTarget, &OpenInputs)>,
+        settings: &RepeatedTextSettings,
+        run: &RunSettings,
+        cuts: Option<&OutputTarget>,
         progress: &dyn ProgressListener,
     ) -> Result<(Self, Option<StagedOutput>)> {
         progress.begin_stage(RunStage::Passages, Some(2 * kept.len() as u64));
@@ -140,7 +141,7 @@ impl RepeatedText {
         let repeated = search.find_runs()?;
         let list = search.choose_all_cuts(&repeated)?;
         drop(repeated);
-        let table = cuts.map(|(output, opened)| CutTable::create_table(output, opened, rows));
+        let table = cuts.map(|output| CutTable::create_table(output, rows));
         let mut table = table.transpose()?;
         let mut found = Self::new(settings);
         for documents in list.documents().chunks(DESCRIBED) {
@@ -479,11 +480,7 @@ struct CutTable<'a> {
 }
 
 impl<'a> CutTable<'a> {
-    fn create_table(
-        output: &OutputTarget,
-        opened: &OpenInputs,
-        rows: &'a CorpusRows<'a>,
-    ) -> Result<Self> {
+    fn create_table(output: &OutputTarget, rows: &'a CorpusRows<'a>) -> Result<Self> {
         let columns = [
             TableColumn::Text("id"),
             TableColumn::Text("first"),
@@ -498,7 +495,7 @@ impl<'a> CutTable<'a> {
             TableColumn::Integer("first_row"),
             TableColumn::Text("text"),
         ];
-        let table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
+        let table = TableWriter::create_table(output, &columns, Some(&rows.opened.inputs))?;
         Ok(Self { rows, table })
     }
 

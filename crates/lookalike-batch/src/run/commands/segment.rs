@@ -94,7 +94,7 @@ pub fn run_segment(
     let done = match texts {
         SegmentTexts::Literal(texts) => list_literal_texts(&lister, texts, output),
         SegmentTexts::Inputs(source) => crate::threads::run_in_pool(settings.threads, || {
-            list_rows(&lister, source, settings, (output, rejected), progress)
+            list_rows(&lister, source, settings, output, rejected, progress)
         }),
     }?;
     Ok(SegmentSummary {
@@ -147,7 +147,8 @@ impl TermLister {
         &self,
         id: &str,
         text: &str,
-        (scratch, tokens): (&mut AnalysisScratch, &mut String),
+        scratch: &mut AnalysisScratch,
+        tokens: &mut String,
         rows: &mut TableRows,
     ) -> Result<u64> {
         if self.listing == TermListing::Tokens {
@@ -193,8 +194,13 @@ fn list_literal_texts(
     let mut done = SegmentCounts::default();
     for (at, text) in texts.iter().enumerate() {
         let mut rows = table.new_rows();
-        let buffers = (&mut worker.scratch, &mut worker.tokens);
-        done.rows += lister.push_document(&(at + 1).to_string(), text, buffers, &mut rows)?;
+        done.rows += lister.push_document(
+            &(at + 1).to_string(),
+            text,
+            &mut worker.scratch,
+            &mut worker.tokens,
+            &mut rows,
+        )?;
         done.documents += 1;
         done.bytes += text.len() as u64;
         table.append_rows(rows)?;
@@ -213,7 +219,8 @@ fn list_rows(
     lister: &TermLister,
     source: &RowSource,
     settings: &SegmentSettings,
-    (output, rejected): (&OutputTarget, Option<&OutputTarget>),
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
     progress: &dyn ProgressListener,
 ) -> Result<SegmentCounts> {
     let inputs = InputSet::open_source(
@@ -262,9 +269,8 @@ fn list_rows(
                             tokens,
                         } = &mut *worker;
                         let id = id_text(&row, number);
-                        let buffers = (scratch, tokens);
                         made.done.rows +=
-                            lister.push_document(id, row.text, buffers, &mut made.rows)?;
+                            lister.push_document(id, row.text, scratch, tokens, &mut made.rows)?;
                     }
                 }
                 if made.rows.approximate_bytes() >= PART_BYTES {

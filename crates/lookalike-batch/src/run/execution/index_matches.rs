@@ -16,7 +16,7 @@ use lookalike_io::error::Result;
 use lookalike_io::source::RowPlace;
 use rayon::prelude::*;
 
-use crate::index::run_index::{IndexHit, RunIndex, RunIndexScratch};
+use crate::index::run_index::{AddedRows, IndexHit, RunIndex, RunIndexScratch};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::settings::RunSettings;
@@ -102,7 +102,10 @@ pub(in crate::run) fn add_kept_documents(
         .map(|at| (documents.place_of(at), documents.row_number(at)))
         .collect();
     let last = documents.len().checked_sub(1);
-    let last_row = last.map_or(0, |at| documents.row_number(at));
-    let rows = (&corpus.opened.inputs, &kept[..], last_row);
-    index.add_rows(rows, settings, progress)
+    let added = AddedRows {
+        inputs: &corpus.opened.inputs,
+        rows: &kept,
+        last_row: last.map_or(0, |at| documents.row_number(at)),
+    };
+    index.add_rows(&added, settings, progress)
 }

@@ -40,7 +40,8 @@ pub(in crate::run) fn count_shared_ids(known: &ReadDocuments, documents: &ReadDo
 ///
 /// Two bit tables find the hashes that may be repeated, so that only these must be sorted.
 pub(crate) fn equal_hash_groups(
-    (count, portions): (usize, usize),
+    count: usize,
+    portions: usize,
     visit_portion: impl Fn(usize, &mut dyn FnMut(usize, u64)) + Sync,
 ) -> Vec<Vec<usize>> {
     let seen = BitTable::new(count);
@@ -186,7 +187,7 @@ pub(in crate::run) fn find_repeats(
     let ids = &documents.ids;
     let visit_portion =
         |portion: usize, visit: &mut dyn FnMut(usize, u64)| ids.visit_portion(portion, visit);
-    for group in equal_hash_groups((ids.len(), ids.starts.len()), visit_portion) {
+    for group in equal_hash_groups(ids.len(), ids.starts.len(), visit_portion) {
         // Different ids may have the same hash.
         let mut known: Vec<(Cow<'_, str>, usize)> = Vec::new();
         for later in group {

@@ -293,7 +293,7 @@ impl DedupSession<'_> {
         verdicts: &DocumentVerdicts<'_>,
         run: &OpenedDedup,
     ) -> Result<(Option<RepeatedText>, Option<StagedOutput>)> {
-        let Some(wanted) = &run.outputs.passages else {
+        let Some(settings) = &run.outputs.passages else {
             return Ok((None, None));
         };
         let corpus = verdicts.corpus;
@@ -301,11 +301,14 @@ impl DedupSession<'_> {
         let kept: Vec<DocId> = documents
             .filter(|&document| verdicts.is_kept(document))
             .collect();
-        let table = run.outputs.cuts.as_ref();
-        let table = table.map(|output| (output, &run.opened));
-        let wanted = (wanted, self.settings);
-        let (repeated, table) =
-            RepeatedText::find_in_corpus(corpus, &kept, wanted, table, self.progress)?;
+        let (repeated, table) = RepeatedText::find_in_corpus(
+            corpus,
+            &kept,
+            settings,
+            self.settings,
+            run.outputs.cuts.as_ref(),
+            self.progress,
+        )?;
         self.clock.end_stage("passages");
         Ok((Some(repeated), table))
     }

@@ -154,7 +154,7 @@ impl<'a> TermSpill<'a> {
         let mut key = Vec::new();
         for (table, path) in (1..).zip(&settings.merge) {
             documents += super::read_table_lines(settings, path, |term, count, line| {
-                put_term(&term, (table, line), &mut key);
+                put_term(&term, table, line, &mut key);
                 collector.push_record(&self.by_term, &key, count)
             })?;
         }
@@ -213,7 +213,7 @@ impl<'a> TermSpill<'a> {
     /// Writes the rows of all terms of this run and of the tables. Returns their number.
     fn merge_tables(&self, settings: &IdfSettings, by_count: &SortedRuns) -> Result<u64> {
         self.visit_shards(&self.by_term, |term, count, key, collector| {
-            put_term(term, (0, 0), key);
+            put_term(term, 0, 0, key);
             collector.push_record(&self.by_term, key, count)
         })?;
         let mut collector = RunCollector::new(0, self.memory.merged_alone_bytes());
@@ -382,7 +382,7 @@ impl SpilledRows {
 }
 
 /// Replaces `key` by the key of a term in `by_term`: equal terms are neighbours, ordered by table and line.
-fn put_term(term: &str, (table, line): (u32, u64), key: &mut Vec<u8>) {
+fn put_term(term: &str, table: u32, line: u64, key: &mut Vec<u8>) {
     key.clear();
     key.extend(term.as_bytes());
     key.push(END);

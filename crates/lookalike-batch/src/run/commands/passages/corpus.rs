@@ -56,7 +56,8 @@ impl<'a> PassageCorpus<'a> {
         opened: &'a OpenInputs,
         settings: &PassageRunSettings,
         disk: Option<IndexedPassages>,
-        (reading, memory): (&RunSettings, PassageMemory),
+        reading: &RunSettings,
+        memory: PassageMemory,
         reject: &RejectRows<'_>,
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
@@ -343,7 +344,7 @@ impl PassageReader<'_> {
             inputs,
             progress,
             |block, parse, worker, _| {
-                self.read_block(inputs, (block, parse), extra, worker, is_indexed)
+                self.read_block(inputs, block, parse, extra, worker, is_indexed)
             },
             |mut part: BlockPart| {
                 if part.documents.len() > 0 {
@@ -377,7 +378,8 @@ impl PassageReader<'_> {
     fn read_block(
         &self,
         inputs: &InputSet,
-        (block, parse): (&InputBlock, &mut ParseScratch),
+        block: &InputBlock,
+        parse: &mut ParseScratch,
         extra: &ExtraFields,
         worker: &mut BlockWorker,
         is_indexed: bool,

@@ -82,7 +82,7 @@ pub fn find_passages(
 ) -> Result<PassagesSummary> {
     crate::threads::run_in_pool(settings.threads, || {
         let wanted = WantedInMemory::default();
-        let finished = run_passages(inputs, settings, (outputs, wanted), progress)?;
+        let finished = run_passages(inputs, settings, outputs, wanted, progress)?;
         Ok(finished.summary)
     })
 }
@@ -106,7 +106,8 @@ struct FinishedRun {
 fn run_passages(
     paths: &RunInputs,
     settings: &PassageRunSettings,
-    (outputs, wanted): (&PassageOutputs, WantedInMemory),
+    outputs: &PassageOutputs,
+    wanted: WantedInMemory,
     progress: &dyn ProgressListener,
 ) -> Result<FinishedRun> {
     let started = Instant::now();
@@ -126,14 +127,8 @@ fn run_passages(
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, rows: &_| rejected.push_rows(inputs, rows);
-    let corpus = PassageCorpus::read_all(
-        &opened,
-        settings,
-        disk,
-        (&reading, memory),
-        &reject,
-        progress,
-    )?;
+    let corpus =
+        PassageCorpus::read_all(&opened, settings, disk, &reading, memory, &reject, progress)?;
     match &corpus.repeated_ids {
         Some(repeated) if settings.strict => return Err(repeated.refuse_repeats(&reading)),
         Some(repeated) => progress.repeated_ids(repeated),
@@ -144,7 +139,7 @@ fn run_passages(
         .map(|directory| corpus.write_extracted_texts(directory))
         .transpose()?;
     let extracted_texts = texts.as_ref().map_or(0, ExtractedTextWriter::text_count);
-    let writer = PassageWriter::new(&corpus, (outputs, wanted), &opened)?;
+    let writer = PassageWriter::new(&corpus, outputs, wanted, &opened)?;
     let mut writer = writer.search_all(settings, progress)?;
     let found = std::mem::take(&mut writer.found);
     let report = writer.report.take();
@@ -191,9 +186,16 @@ fn run_passages(
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.recipe_id().to_string(),
     };
-    let told = (summary_to_json(&summary), summary.pairs);
+    let summary_data = summary_to_json(&summary);
     let written = outputs.report.as_ref().map(|report| &*report.written);
-    let data = report.map(|report| report.collect_data(&corpus, told, written.unwrap_or_default()));
+    let data = report.map(|report| {
+        report.collect_data(
+            &corpus,
+            summary_data,
+            summary.pairs,
+            written.unwrap_or_default(),
+        )
+    });
     let data = data.transpose()?;
     let page = wanted.page.zip(data.as_ref());
     let page = page.map(|(language, data)| data.render_page(language));
@@ -251,7 +253,8 @@ const COLUMNS: [TableColumn<'static>; 9] = [
 impl<'a> PassageWriter<'a> {
     fn new(
         corpus: &'a PassageCorpus<'a>,
-        (outputs, wanted): (&PassageOutputs, WantedInMemory),
+        outputs: &PassageOutputs,
+        wanted: WantedInMemory,
         opened: &OpenInputs,
     ) -> Result<Self> {
         let table = outputs.passages.as_ref();

@@ -137,23 +137,25 @@ impl PassageReport {
         self.pairs.truncate(PAIRS);
     }
 
-    /// Returns the data of the page. `written` are the other outputs of the run: role and path.
+    /// Returns the data of the page. `pairs` is the number of all pairs that share a passage. `written` are the other
+    /// outputs of the run: role and path.
     ///
     /// # Errors
     /// If a document cannot be read again.
     pub(super) fn collect_data(
         mut self,
         corpus: &PassageCorpus<'_>,
-        summary: (Value, u64),
+        summary: Value,
+        pairs: u64,
         written: &[(String, String)],
     ) -> Result<PassageData> {
         self.keep_most_copied();
         let mut data = PassageData {
-            summary: summary.0,
+            summary,
             written: written.to_vec(),
             ..PassageData::default()
         };
-        data.pairs.total = summary.1;
+        data.pairs.total = pairs;
         let mut shown = ShownDocuments::new(corpus);
         let mut names = NameBudget::default();
         for pair in &self.pairs {

@@ -133,7 +133,7 @@ pub fn find_passages_of_texts(
     };
     let wanted = WantedInMemory { rows: true, page };
     let finished = run_in_pool(settings.threads, || {
-        run_passages(&inputs, settings, (&outputs, wanted), &SilentProgress)
+        run_passages(&inputs, settings, &outputs, wanted, &SilentProgress)
     })?;
     Ok(TextPassages {
         summary: finished.summary,

@@ -148,7 +148,8 @@ impl ComponentGroups {
         Ok(GroupCorpus::new(
             corpus,
             members,
-            (sketches, known_matches),
+            sketches,
+            known_matches,
             ranks,
         ))
     }
@@ -257,7 +258,8 @@ impl<'a> GroupCorpus<'a> {
     fn new(
         corpus: &'a RunCorpus<'a>,
         members: Vec<DocId>,
-        (sketches, mut known_matches): (DocumentSketches, Vec<DocumentRemoval>),
+        sketches: DocumentSketches,
+        mut known_matches: Vec<DocumentRemoval>,
         ranks: Option<&[u32]>,
     ) -> Self {
         let local =

@@ -170,7 +170,7 @@ impl<'a> Linking<'a> {
             let step = all.div_ceil(TRIED_BLOCKS).max(1);
             let (mut read, mut made) = (0, 0);
             for at in (0..all).step_by(step) {
-                blocks.visit_extent((kind, at), |block| {
+                blocks.visit_extent(kind, at, |block| {
                     read += block.len();
                     let divided = keys.divide_keys(block, TRIED_PARTS)?;
                     made += divided.iter().map(|part| part.block.len()).sum::<usize>();
@@ -191,7 +191,7 @@ impl<'a> Linking<'a> {
         for kind in [KEYS, FEATURES] {
             let all = (0..blocks.extent_count(kind)).into_par_iter();
             all.try_for_each(|at| {
-                blocks.visit_extent((kind, at), |block| {
+                blocks.visit_extent(kind, at, |block| {
                     let made = keys.divide_keys(block, parts)?;
                     let mut made = made.iter();
                     made.try_for_each(|part| divided.push_block(part.part, &part.block))

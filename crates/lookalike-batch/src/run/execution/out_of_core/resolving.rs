@@ -307,11 +307,10 @@ impl<'a> PairMerge<'a> {
             group.bytes.clear();
             group.at = 0;
             let bytes = &mut group.bytes;
-            self.file
-                .visit_extent((number as u32, group.read), |block| {
-                    bytes.extend_from_slice(block);
-                    Ok(())
-                })?;
+            self.file.visit_extent(number as u32, group.read, |block| {
+                bytes.extend_from_slice(block);
+                Ok(())
+            })?;
             group.read += 1;
         }
         Ok(())

@@ -215,7 +215,7 @@ impl FeatureBlocks for FeatureFile<'_> {
 
     fn read_block(&self, at: usize) -> lookalike::Result<Vec<u8>> {
         let mut read = Vec::new();
-        let visited = self.0.visit_extent((FEATURES, at), |block| {
+        let visited = self.0.visit_extent(FEATURES, at, |block| {
             read.extend_from_slice(block);
             Ok(())
         });

@@ -71,11 +71,7 @@ impl<'a> ReadingSteps<'a> {
     /// Returns the steps of a set of inputs.
     pub(in crate::run) fn new(directory: &'a WorkDirectory, kind: StepKind) -> Self {
         let mut stored = Vec::new();
-        append_stored(
-            (&directory.state.path, &directory.before),
-            kind,
-            &mut stored,
-        );
+        append_stored(&directory.state.path, &directory.before, kind, &mut stored);
         Self::with_stored(stored, Some((directory, kind)))
     }
 
@@ -170,9 +166,10 @@ impl<'a> ReadingSteps<'a> {
         pending.blocks.end += 1;
         pending.documents += documents;
         pending.input_bytes += input_bytes;
-        let is_due =
-            |(directory, _): (&WorkDirectory, _)| directory.is_step_due(pending.content.len());
-        if self.directory.is_some_and(is_due) {
+        let is_due = self
+            .directory
+            .is_some_and(|(directory, _)| directory.is_step_due(pending.content.len()));
+        if is_due {
             self.end_step(&mut pending)
         } else {
             Ok(())
@@ -231,7 +228,8 @@ impl<'a> ReadingSteps<'a> {
 
 /// Appends the steps that a directory holds. Their blocks follow those of the steps before.
 fn append_stored(
-    (path, manifest): (&Path, &WorkManifest),
+    path: &Path,
+    manifest: &WorkManifest,
     kind: StepKind,
     stored: &mut Vec<StoredStep>,
 ) {
