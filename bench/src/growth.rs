@@ -180,7 +180,7 @@ fn child_seconds() -> Result<f64> {
 
 /// Makes titles whose characters follow each other as those of given titles do.
 struct TitleMaker {
-    /// All given titles, each followed by [`END`].
+    /// All given titles, each followed by [`TITLE_END`].
     characters: Vec<char>,
     /// Places of each character in `characters`, those of one character together, sorted by character.
     places: Vec<u32>,
@@ -189,14 +189,14 @@ struct TitleMaker {
 }
 
 /// Character behind each title.
-const END: char = '\n';
+const TITLE_END: char = '\n';
 
 impl TitleMaker {
     fn new(titles: &[String]) -> Self {
-        let mut characters = vec![END];
+        let mut characters = vec![TITLE_END];
         for title in titles {
             characters.extend(title.chars());
-            characters.push(END);
+            characters.push(TITLE_END);
         }
         // The last one has no successor.
         let followed = characters.len() - 1;
@@ -253,10 +253,10 @@ impl TitleMaker {
 
     fn make_new(&self, random: &mut RandomNumbers, title: &mut String) {
         title.clear();
-        let mut last = END;
+        let mut last = TITLE_END;
         loop {
             last = self.successor(last, random);
-            if last != END {
+            if last != TITLE_END {
                 title.push(last);
             } else if !title.is_empty() {
                 return;
@@ -276,7 +276,7 @@ impl TitleMaker {
         let mut characters: Vec<char> = title.chars().collect();
         let at = random.below(characters.len() as u64) as usize;
         let drawn = self.characters[random.below(self.characters.len() as u64) as usize];
-        characters[at] = if drawn == END { '的' } else { drawn };
+        characters[at] = if drawn == TITLE_END { '的' } else { drawn };
         title.clear();
         title.extend(characters);
     }

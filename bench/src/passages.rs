@@ -45,7 +45,7 @@ impl Change {
 }
 
 /// Changes and their strengths in percent of the words (groups of five).
-const CHANGES: [(Change, u32); 10] = [
+const PLANTED_CHANGES: [(Change, u32); 10] = [
     (Change::Edit, 0),
     (Change::Edit, 5),
     (Change::Edit, 10),
@@ -345,7 +345,7 @@ pub fn run(data: &Path) -> Result<()> {
     ];
     let mut rows = Vec::new();
     for (at, name) in [(0, "English"), (1, "Chinese")] {
-        for (change, percent) in CHANGES {
+        for (change, percent) in PLANTED_CHANGES {
             let planted =
                 PlantedCorpus::new(&hosts[at], &sources[at], at == 1, change, percent, 300);
             for reworded in [false, true] {

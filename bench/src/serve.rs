@@ -38,25 +38,25 @@ pub(crate) struct Row {
 }
 
 /// Number of documents that are synced to disk while the next ones are inserted.
-const PORTION: usize = 4096;
+const SYNCED_DOCUMENTS: usize = 4096;
 
 /// Percentage of a generated stream that repeats an earlier title.
-const REPEATED: u64 = 40;
+const REPEATED_PERCENT: u64 = 40;
 
 /// Documents in the window of the largest collections.
-const LARGE: usize = 50_000_000;
+const LARGE_WINDOW_DOCUMENTS: usize = 50_000_000;
 
-const DAY: i64 = 86_400_000_000;
+const DAY_MICROSECONDS: i64 = 86_400_000_000;
 
 /// Number of single documents that are timed.
-const SINGLE: usize = 2000;
+const SINGLE_DOCUMENTS: usize = 2000;
 
 /// Documents that arrive per second while each is timed, and the longest duration in seconds.
-const ARRIVING: u32 = 2000;
-const SECONDS: u32 = 10;
+const ARRIVALS_PER_SECOND: u32 = 2000;
+const LONGEST_SECONDS: u32 = 10;
 
 /// Number of threads that wait for the answers to these.
-const CLIENTS: u32 = 16;
+const CLIENT_THREADS: u32 = 16;
 
 /// The measurements.
 #[derive(clap::Args)]
@@ -109,11 +109,17 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
         with_many(
             "default",
             &titles.texts,
-            LARGE,
+            LARGE_WINDOW_DOCUMENTS,
             plan::MatchSettings::default(),
             &mut rows,
         )?;
-        with_many("SimHash", &titles.texts, LARGE, simhash(), &mut rows)?;
+        with_many(
+            "SimHash",
+            &titles.texts,
+            LARGE_WINDOW_DOCUMENTS,
+            simhash(),
+            &mut rows,
+        )?;
         return machine::write("serve_large", rows);
     }
     let some = !selection.only.is_empty();
@@ -274,8 +280,8 @@ pub(crate) fn insert(
         let (sender, receiver) = sync_channel::<Result<Vec<PendingInsert>>>(4);
         let make = &make;
         scope.spawn(move || {
-            for start in (0..count).step_by(PORTION) {
-                let prepared = (start..(start + PORTION).min(count))
+            for start in (0..count).step_by(SYNCED_DOCUMENTS) {
+                let prepared = (start..(start + SYNCED_DOCUMENTS).min(count))
                     .into_par_iter()
                     .map_init(AnalysisScratch::default, |scratch, at| {
                         Ok(collection.prepare_document(make(at), scratch)?)
@@ -319,7 +325,7 @@ fn document(at: usize, text: &str, time: i64) -> NewDocument {
 /// middle.
 fn stream_like_a_batch(titles: &Titles, rows: &mut Vec<Row>) -> Result<()> {
     let days = 180;
-    let width = Duration::from_micros(days * DAY.unsigned_abs());
+    let width = Duration::from_micros(days * DAY_MICROSECONDS.unsigned_abs());
     let settings = CollectionSettings {
         window: Some(StreamWindow::new(width, Duration::ZERO, false)?),
         ..CollectionSettings::default()
@@ -334,7 +340,7 @@ fn stream_like_a_batch(titles: &Titles, rows: &mut Vec<Row>) -> Result<()> {
             document(
                 from + at,
                 &titles.texts[from + at],
-                titles.days[from + at] * DAY,
+                titles.days[from + at] * DAY_MICROSECONDS,
             )
         };
         took += insert(&place.collection, to - from, make, |answers| {
@@ -495,7 +501,7 @@ fn report_memory(place: &Place, name: &str, count: usize, rows: &mut Vec<Row>) -
 pub(crate) fn made(at: usize, titles: &[String]) -> String {
     let mut seed = mix(at as u64);
     let mut at = at as u64;
-    while at > 0 && seed % 100 < REPEATED {
+    while at > 0 && seed % 100 < REPEATED_PERCENT {
         at = mix(seed) % at;
         seed = mix(at);
     }
@@ -584,18 +590,18 @@ fn arriving(
     time: i64,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    let between = Duration::from_secs(1) / ARRIVING;
-    let arriving = (ARRIVING * SECONDS).min(count as u32);
+    let between = Duration::from_secs(1) / ARRIVALS_PER_SECOND;
+    let arriving = (ARRIVALS_PER_SECOND * LONGEST_SECONDS).min(count as u32);
     let started = Instant::now() + between;
     let clients: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {
         let client = |client: u32| {
             scope.spawn(move || {
                 let mut scratch = AnalysisScratch::default();
                 let mut took = Vec::new();
-                for at in (client..arriving).step_by(CLIENTS as usize) {
+                for at in (client..arriving).step_by(CLIENT_THREADS as usize) {
                     let arrives = started + at * between;
                     std::thread::sleep(arrives.saturating_duration_since(Instant::now()));
-                    let number = count + SINGLE + at as usize;
+                    let number = count + SINGLE_DOCUMENTS + at as usize;
                     let document = document(number, &made(number, titles), time);
                     let prepared = collection.prepare_document(document, &mut scratch)?;
                     collection.insert_documents(&[prepared]).remove(0)?;
@@ -604,7 +610,7 @@ fn arriving(
                 Ok(took)
             })
         };
-        let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+        let clients: Vec<_> = (0..CLIENT_THREADS).map(client).collect();
         let joined = clients.into_iter().map(|client| {
             let failed = |_| Err(anyhow::anyhow!("a client failed"));
             client.join().unwrap_or_else(failed)
@@ -634,7 +640,7 @@ fn single(
 ) -> Result<()> {
     let mut scratch = AnalysisScratch::default();
     let (mut checks, mut inserts) = (Vec::new(), Vec::new());
-    for at in count..count + SINGLE {
+    for at in count..count + SINGLE_DOCUMENTS {
         let document = document(at, &made(at, titles), time);
         let started = Instant::now();
         let prepared = collection.prepare_document(document, &mut scratch)?;

@@ -88,7 +88,7 @@ impl Template {
     }
 }
 
-const TEMPLATES: [Template; 14] = [
+const TEXT_TEMPLATES: [Template; 14] = [
     Template::new(60, Places::Own, 5),
     Template::new(60, Places::Own, 6),
     Template::new(100, Places::Own, 4),
@@ -108,25 +108,25 @@ const TEMPLATES: [Template; 14] = [
 /// Measures on two threads.
 pub fn run() -> Result<()> {
     let mut rows = Vec::new();
-    for template in TEMPLATES {
+    for template in TEXT_TEMPLATES {
         for documents in [10_000, 20_000, 40_000] {
             rows.push(measure(template, "auto", documents, 2)?);
         }
     }
     for documents in [10_000, 20_000, 40_000] {
-        rows.push(measure(TEMPLATES[1], "bottomk", documents, 2)?);
+        rows.push(measure(TEXT_TEMPLATES[1], "bottomk", documents, 2)?);
     }
     machine::write("siblings", rows)
 }
 
 /// Number of documents in the short form, above the size at which a bucket may be refined (512).
-const SHORT: usize = 600;
+const SHORT_FORM_DOCUMENTS: usize = 600;
 
 /// Runs a short form, as a test.
 pub fn smoke() -> Result<()> {
-    for template in TEMPLATES {
-        let row = measure(template, "auto", SHORT, 0)?;
-        let made = template.texts(SHORT);
+    for template in TEXT_TEMPLATES {
+        let row = measure(template, "auto", SHORT_FORM_DOCUMENTS, 0)?;
+        let made = template.texts(SHORT_FORM_DOCUMENTS);
         let texts: Vec<&str> = made.iter().map(|(_, text)| text.as_str()).collect();
         let pairs = all_pairs(&texts, 2, Threshold::DEFAULT.get());
         let order: Vec<usize> = (0..texts.len()).collect();

@@ -11,9 +11,10 @@ use flate2::write::GzEncoder;
 use lookalike_oracle::generate::{self, CorpusKind};
 use serde_json::json;
 
-use super::client::{Connection, NDJSON, head_of};
+use super::client::{Connection, NDJSON_TYPE, head_of};
 use super::{
-    AttackSize, COLLECTION, READ_KEY, Target, WRITE_KEY, edit_distance_settings, usual_settings,
+    AttackSize, COLLECTION_PATH, READ_KEY, Target, WRITE_KEY, edit_distance_settings,
+    usual_settings,
 };
 
 /// An attack.
@@ -36,7 +37,7 @@ impl AttackKind {
 }
 
 /// All attacks, after what the clients meet without one.
-pub(super) const ATTACKS: [AttackKind; 8] = [
+pub(super) const ATTACK_KINDS: [AttackKind; 8] = [
     AttackKind {
         name: "none",
         threads: 0,
@@ -148,14 +149,14 @@ impl Numbers {
 }
 
 /// Time after which the attacker connects anew.
-const PAUSE: Duration = Duration::from_millis(20);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 
 fn headers<'a>(key: &'a str, kind: &'a str) -> [(&'a str, &'a str); 2] {
     [("Authorization", key), ("Content-Type", kind)]
 }
 
 fn query() -> String {
-    format!("{COLLECTION}/query")
+    format!("{COLLECTION_PATH}/query")
 }
 
 fn send_zstd_bombs(target: &Target<'_>, _: usize) -> Result<()> {
@@ -168,7 +169,7 @@ fn send_gzip_bombs(target: &Target<'_>, _: usize) -> Result<()> {
 
 /// Sends a body that expands to very much, again and again. Every one that is answered must be refused.
 fn send_bombs(target: &Target<'_>, encoding: &str, bomb: &[u8]) -> Result<()> {
-    let [key, kind] = headers(READ_KEY, NDJSON);
+    let [key, kind] = headers(READ_KEY, NDJSON_TYPE);
     let headers = [key, kind, ("Content-Encoding", encoding)];
     while !target.has_ended() {
         let asked = target
@@ -180,7 +181,7 @@ fn send_bombs(target: &Target<'_>, encoding: &str, bomb: &[u8]) -> Result<()> {
                 let refused = answer.body.contains("too_large") || target.is_draining();
                 ensure!(refused, "{}: {}", answer.status, answer.body);
             }
-            Err(_) => std::thread::sleep(PAUSE),
+            Err(_) => std::thread::sleep(RECONNECT_PAUSE),
         }
     }
     Ok(())
@@ -191,7 +192,7 @@ fn hold_half_open(target: &Target<'_>, _: usize) -> Result<()> {
     let mut open = VecDeque::new();
     while !target.has_ended() {
         let Ok(mut connection) = target.connect() else {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RECONNECT_PAUSE);
             continue;
         };
         let _ = connection.send(b"GET /livez HTTP/1.1\r\nHost: local");
@@ -221,7 +222,7 @@ fn stall_upload(target: &Target<'_>, _: usize) -> Result<()> {
             target.count_attempt();
             wait_for_answer(target, connection.stream.get_mut())?;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(RECONNECT_PAUSE);
     }
     Ok(())
 }
@@ -248,12 +249,12 @@ fn is_pending(error: &io::Error) -> bool {
 /// Asks for much and takes a kibibyte of it from time to time.
 fn read_slowly(target: &Target<'_>, _: usize) -> Result<()> {
     let body = "x\n".repeat(target.size.unread_lines);
-    let headers = headers(READ_KEY, NDJSON);
+    let headers = headers(READ_KEY, NDJSON_TYPE);
     let head = head_of("POST", &query(), &headers, body.len());
     let sent = [head.as_bytes(), body.as_bytes()].concat();
     while !target.has_ended() {
         let Ok(connection) = target.connect() else {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RECONNECT_PAUSE);
             continue;
         };
         target.count_attempt();
@@ -314,8 +315,8 @@ fn drip_bodies(target: &Target<'_>, _: usize) -> Result<()> {
 /// costly.
 fn send_permutations(target: &Target<'_>, _: usize) -> Result<()> {
     let (count, bytes) = target.size.permutations;
-    let path = format!("{COLLECTION}/documents");
-    let headers = headers(WRITE_KEY, NDJSON);
+    let path = format!("{COLLECTION_PATH}/documents");
+    let headers = headers(WRITE_KEY, NDJSON_TYPE);
     let mut round = 0;
     while !target.has_ended() {
         round += 1;
@@ -339,7 +340,7 @@ fn send_permutations(target: &Target<'_>, _: usize) -> Result<()> {
                 });
                 ensure!(told || target.is_draining(), "{}", answer.body);
             }
-            Err(_) => std::thread::sleep(PAUSE),
+            Err(_) => std::thread::sleep(RECONNECT_PAUSE),
         }
     }
     Ok(())
@@ -348,16 +349,16 @@ fn send_permutations(target: &Target<'_>, _: usize) -> Result<()> {
 /// Texts of so many bytes that have the same blocks of 500 bytes in orders of their own: they share
 /// nearly all of their features, and are far from one another by edit distance.
 fn permuted_texts(count: usize, bytes: usize, seed: u64) -> impl Iterator<Item = String> {
-    const BLOCK: usize = 500;
+    const BLOCK_BYTES: usize = 500;
     let mut numbers = Numbers(1);
     let block = |_| {
         let mut block = String::new();
-        while block.len() < BLOCK - 10 {
+        while block.len() < BLOCK_BYTES - 10 {
             block.push_str(&format!("w{} ", numbers.below(1_000_000)));
         }
         block
     };
-    let mut blocks: Vec<String> = (0..bytes / BLOCK).map(block).collect();
+    let mut blocks: Vec<String> = (0..bytes / BLOCK_BYTES).map(block).collect();
     let mut order = Numbers(seed);
     (0..count).map(move |_| {
         for at in (1..blocks.len()).rev() {

@@ -13,7 +13,7 @@ use crate::text_diff::diff_passages;
 
 /// Number of features, heaviest first, whose votes are in the JSON. Votes follow from hash and weight, and
 /// those of all features would make the JSON of a long text a hundred times as long as the text.
-const WITH_VOTES: usize = 1000;
+const MAX_LISTED_VOTES: usize = 1000;
 
 /// A text and its origin.
 pub struct ComparedSide {
@@ -177,7 +177,7 @@ impl ComparisonCase<'_> {
 
     fn side_as_json(&self, side: &ComparedSide, steps: &AnalysisSteps) -> Value {
         let shape = self.fingerprint_shape();
-        let with_votes = self.top.max(WITH_VOTES);
+        let with_votes = self.top.max(MAX_LISTED_VOTES);
         let feature = |(at, feature): (usize, &FeatureVote)| {
             let mut told = json!({
                 "feature": feature.text,

@@ -32,7 +32,7 @@ pub struct ContentHash([u8; 32]);
 
 impl ContentHash {
     /// The word before the digits.
-    const PREFIX: &str = "sha256:";
+    const HASH_PREFIX: &str = "sha256:";
 
     /// Returns the hash of a text.
     pub fn from_text(text: &str) -> Self {
@@ -41,7 +41,7 @@ impl ContentHash {
 
     /// Parses a hash as [`Display`](fmt::Display) writes it. Returns `None` if the text is not one.
     pub fn parse_hash(text: &str) -> Option<Self> {
-        let digits = text.strip_prefix(Self::PREFIX)?;
+        let digits = text.strip_prefix(Self::HASH_PREFIX)?;
         let mut hash = [0; 32];
         if digits.len() != 64 || !digits.is_ascii() {
             return None;
@@ -56,7 +56,7 @@ impl ContentHash {
 
 impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::PREFIX)?;
+        f.write_str(Self::HASH_PREFIX)?;
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }

@@ -20,7 +20,7 @@ pub enum FingerprintNotation {
 pub const NO_FINGERPRINT: &str = "-";
 
 /// Characters of a malformed fingerprint that a message shows at most.
-const SHOWN: usize = 40;
+const MAX_SHOWN_CHARACTERS: usize = 40;
 
 impl FingerprintNotation {
     /// All notations.
@@ -156,7 +156,7 @@ fn parse_short_hex(digits: &[u8]) -> Option<u64> {
 }
 
 fn shorten_for_message(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
 /// Part of the free memory that a run takes without `--memory`.
-const SHARE: f64 = 0.8;
+const DEFAULT_MEMORY_SHARE: f64 = 0.8;
 
 /// Returns the bytes of memory that the process may take, if the system states it.
 pub fn memory_limit() -> Option<u64> {
@@ -21,7 +21,7 @@ pub fn memory_limit() -> Option<u64> {
 /// has free and of what the control groups of the process allow.
 pub fn default_memory() -> Option<u64> {
     let least = least_of("MemAvailable:")?;
-    Some((SHARE * least as f64) as u64)
+    Some((DEFAULT_MEMORY_SHARE * least as f64) as u64)
 }
 
 /// Returns the least of a figure of the machine and of the limits of control groups.

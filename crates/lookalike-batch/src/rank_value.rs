@@ -106,11 +106,11 @@ impl RankValue {
 
 /// Compares an integer with a double exactly, without rounding the integer. The double must not be NaN.
 fn compare_exactly(integer: i64, number: f64) -> Ordering {
-    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
-    if number >= BEYOND {
+    const FIRST_ABOVE_I64: f64 = 9_223_372_036_854_775_808.0;
+    if number >= FIRST_ABOVE_I64 {
         return Ordering::Less;
     }
-    if number < -BEYOND {
+    if number < -FIRST_ABOVE_I64 {
         return Ordering::Greater;
     }
     let whole = number.trunc();

@@ -9,13 +9,13 @@ use toml::{Table, Value};
 use crate::match_options::OptionSpelling;
 
 /// Default recipe of segmentation: it cuts texts into words, also in Chinese.
-pub const SEGMENTING: &str = "jieba";
+pub const SEGMENTATION_RECIPE: &str = "jieba";
 
 /// Keys whose values are lists. A value that is not TOML is split at commas.
-const LISTS: [&str; 3] = ["normalize", "filter.stopwords", "filter.parts"];
+const LIST_KEYS: [&str; 3] = ["normalize", "filter.stopwords", "filter.parts"];
 
 /// Keys whose values name files.
-const FILES: [&str; 8] = [
+const FILE_KEYS: [&str; 8] = [
     "segment.user",
     "filter.stopwords",
     "simhash.table",
@@ -152,7 +152,7 @@ fn apply_change<'c>(
             "{spelled}: give KEY=VALUE, such as ngram=3 or simhash.weights=binary"
         )));
     };
-    if FILES.iter().any(|file| covers_key(key, file)) {
+    if FILE_KEYS.iter().any(|file| covers_key(key, file)) {
         forget_digests(table, key);
     }
     let (parents, last) = key
@@ -172,7 +172,10 @@ fn apply_change<'c>(
             }
         };
     }
-    into.insert(last.to_owned(), parse_value(value, LISTS.contains(&key)));
+    into.insert(
+        last.to_owned(),
+        parse_value(value, LIST_KEYS.contains(&key)),
+    );
     Ok(key)
 }
 

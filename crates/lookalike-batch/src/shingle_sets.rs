@@ -217,11 +217,11 @@ mod tests {
         ShingleSets::parse_sets(&owned(documents), &owned(permutations))
     }
 
-    const SETS: [&str; 4] = ["S1=a d", "S2=c", "S3=b d e", "S4=a c d"];
+    const SAMPLE_SETS: [&str; 4] = ["S1=a d", "S2=c", "S3=b d e", "S4=a c d"];
 
     #[test]
     fn article_example_has_its_minima() {
-        let sets = parse(&SETS, &["b e a d c"]).unwrap();
+        let sets = parse(&SAMPLE_SETS, &["b e a d c"]).unwrap();
         assert_eq!(
             sets.find_minima(&sets.permutations()[0]),
             ["a", "c", "b", "a"]
@@ -250,12 +250,12 @@ mod tests {
         let mut equal = vec![0; 6];
         for some in orders.chunks(MOST_ENTRIES) {
             let some: Vec<&str> = some.iter().map(|order| &**order).collect();
-            let sets = parse(&SETS, &some).unwrap();
+            let sets = parse(&SAMPLE_SETS, &some).unwrap();
             for (count, pair) in equal.iter_mut().zip(sets.compare_columns()) {
                 *count += pair.equal_minima;
             }
         }
-        let sets = parse(&SETS, &["a b c d e"]).unwrap();
+        let sets = parse(&SAMPLE_SETS, &["a b c d e"]).unwrap();
         for (count, pair) in equal.into_iter().zip(sets.compare_columns()) {
             assert!((count as f64 / 120.0 - pair.jaccard).abs() < 1e-12);
         }

@@ -14,7 +14,7 @@ use similar::{DiffOp, DiffTag};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Longest time for finding the shortest difference. After it, a longer one is accepted.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DIFF_TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Texts that have a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -54,7 +54,7 @@ pub fn diff_passages<'a>(kept: &'a str, removed: &'a str) -> Vec<DiffPassage<'a>
     };
     let kept: Vec<&str> = kept.split_word_bounds().collect();
     let removed: Vec<&str> = removed.split_word_bounds().collect();
-    let steps = diff_keys(&key_words(&kept), &key_words(&removed), PATIENCE);
+    let steps = diff_keys(&key_words(&kept), &key_words(&removed), DIFF_TIME_LIMIT);
     passages_of_steps(&steps, &kept, &removed)
 }
 
@@ -70,7 +70,7 @@ pub fn diff_normalized<'a>(
 ) -> Result<Vec<DiffPassage<'a>>> {
     let kept = KeyedWords::new(kept, tokenizer)?;
     let removed = KeyedWords::new(removed, tokenizer)?;
-    let steps = diff_keys(&kept.keys, &removed.keys, PATIENCE);
+    let steps = diff_keys(&kept.keys, &removed.keys, DIFF_TIME_LIMIT);
     Ok(passages_of_steps(&steps, &kept.words, &removed.words))
 }
 
@@ -140,7 +140,7 @@ pub struct PairedRun {
 pub fn diff_paired(kept: &str, removed: &str, tokenizer: &SpanTokenizer) -> Result<Vec<PairedRun>> {
     let kept = KeyedWords::new(kept, tokenizer)?;
     let removed = KeyedWords::new(removed, tokenizer)?;
-    let steps = diff_keys(&kept.keys, &removed.keys, PAIR_PATIENCE);
+    let steps = diff_keys(&kept.keys, &removed.keys, PAIR_DIFF_TIME_LIMIT);
     let mut blocks: Vec<WordBlock> = Vec::new();
     for step in steps {
         let block = WordBlock {
@@ -160,7 +160,7 @@ pub fn diff_paired(kept: &str, removed: &str, tokenizer: &SpanTokenizer) -> Resu
                 words.max(removed.count_keyed(&block.removed))
             };
             let common = kept.count_keyed(&block.kept);
-            let is_island = common == 1 && size(before).min(size(after)) >= LONG_DIFFERENCE;
+            let is_island = common == 1 && size(before).min(size(after)) >= LONG_DIFFERENCE_WORDS;
             block.is_common = common > 0 && !is_island;
         }
         WordBlock::push_merged(&mut merged, block);
@@ -174,10 +174,10 @@ pub fn diff_paired(kept: &str, removed: &str, tokenizer: &SpanTokenizer) -> Resu
 }
 
 /// Longest time for the difference of one of many pairs.
-const PAIR_PATIENCE: Duration = Duration::from_millis(300);
+const PAIR_DIFF_TIME_LIMIT: Duration = Duration::from_millis(300);
 
 /// Words of a difference from which it swallows a common word between it and another one.
-const LONG_DIFFERENCE: usize = 3;
+const LONG_DIFFERENCE_WORDS: usize = 3;
 
 /// Consecutive words that both texts have, or that differ.
 #[derive(Clone)]

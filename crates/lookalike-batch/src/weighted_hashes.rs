@@ -19,7 +19,7 @@ use crate::comparison::FingerprintShape;
 pub const MOST_FEATURES: usize = 1000;
 
 /// Characters of a malformed feature that a message shows at most.
-const SHOWN: usize = 60;
+const MAX_SHOWN_CHARACTERS: usize = 60;
 
 /// A document whose features have given hashes and weights, with every step to its fingerprint.
 #[derive(Clone, Debug, PartialEq)]
@@ -212,7 +212,7 @@ fn feature_vote(token: &str, hash: u128, weight: f64) -> FeatureVote {
 }
 
 fn shorten_for_message(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

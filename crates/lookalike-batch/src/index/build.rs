@@ -43,7 +43,7 @@ use crate::run::reading::row_analysis::make_bad_row;
 use crate::threads::run_in_pool;
 
 /// A new segment is merged with the one before it if that one is at most this many times as large.
-const GROWTH: u64 = 2;
+const MAX_MERGE_RATIO: u64 = 2;
 
 /// Builds an index of the rows of the inputs.
 ///
@@ -572,7 +572,7 @@ fn place_segment<C: FingerprintCode>(
     let mut kept = manifest.segments.clone();
     let mut merged = Vec::new();
     while let Some(last) = kept.last()
-        && last.count_live_rows() <= GROWTH * rows
+        && last.count_live_rows() <= MAX_MERGE_RATIO * rows
         && last.count_live_rows() + rows <= MOST_ROWS
     {
         rows += last.count_live_rows();

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lookalike::hamming::{BuildMemory, FingerprintCode};
 use lookalike_io::error::{Error, Result};
 
-use crate::index::postings::{MOST_SORTED, PostingSort};
+use crate::index::postings::{MAX_SORTED_POSTINGS, PostingSort};
 use crate::index::spill_buffer::{FingerprintSpool, SpillBuffer, SpillSpace};
 use crate::memory::{MemoryBudget, with_reserve};
 
@@ -195,8 +195,8 @@ impl BuildSpace {
     /// Returns how postings are sorted.
     pub(super) fn posting_sort(&self) -> PostingSort {
         let most_sorted = match self.sorting.most_bytes {
-            Some(most) => (most as u64 / 2 / size_of::<u64>() as u64).min(MOST_SORTED),
-            None => MOST_SORTED,
+            Some(most) => (most as u64 / 2 / size_of::<u64>() as u64).min(MAX_SORTED_POSTINGS),
+            None => MAX_SORTED_POSTINGS,
         };
         PostingSort {
             most_sorted,

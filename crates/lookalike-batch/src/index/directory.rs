@@ -11,7 +11,7 @@ use crate::index::manifest;
 use crate::index::manifest::IndexManifest;
 
 /// Extensions of an index's files.
-const EXTENSIONS: [&str; 10] = [
+const FILE_EXTENSIONS: [&str; 10] = [
     "codes",
     "ids",
     "texts",
@@ -25,10 +25,10 @@ const EXTENSIONS: [&str; 10] = [
 ];
 
 /// The file that a writer locks. It remains after the writer has finished.
-const LOCK: &str = "lock";
+const LOCK_FILE: &str = "lock";
 
 /// Largest number of attempts of a reader while a writer replaces the index.
-const ATTEMPTS: usize = 20;
+const MAX_READ_ATTEMPTS: usize = 20;
 
 /// The exclusive right to change an index. It ends with this value or with the process.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) enum DirectoryKind {
 
 /// Returns the kind of content at `path`.
 pub(super) fn directory_kind(path: &Path) -> Result<DirectoryKind> {
-    if path.join(manifest::NAME).is_file() {
+    if path.join(manifest::MANIFEST_FILE).is_file() {
         return Ok(DirectoryKind::Index);
     }
     let entries = match fs::read_dir(path) {
@@ -63,7 +63,7 @@ pub(super) fn directory_kind(path: &Path) -> Result<DirectoryKind> {
     for entry in entries {
         let entry = entry.map_err(|cause| Error::read_error("read", display_path(path), cause))?;
         let name = entry.file_name();
-        if name != LOCK && !is_index_file(&name.to_string_lossy()) {
+        if name != LOCK_FILE && !is_index_file(&name.to_string_lossy()) {
             return Ok(DirectoryKind::Strange);
         }
     }
@@ -74,13 +74,13 @@ fn is_index_file(name: &str) -> bool {
     name.split_once('.').is_some_and(|(number, extension)| {
         number.len() >= 8
             && number.bytes().all(|byte| byte.is_ascii_digit())
-            && EXTENSIONS.contains(&extension)
+            && FILE_EXTENSIONS.contains(&extension)
     })
 }
 
 /// Acquires the exclusive right to change an index. The directory must exist.
 pub(super) fn lock_index(path: &Path) -> Result<IndexLock> {
-    let place = path.join(LOCK);
+    let place = path.join(LOCK_FILE);
     let failed = |cause| Error::write_error("lock", display_path(&place), cause);
     let file = OpenOptions::new()
         .write(true)
@@ -101,9 +101,9 @@ pub(super) fn lock_index(path: &Path) -> Result<IndexLock> {
 /// Reads the manifest with the tables of its recipe. Reads again if a writer has replaced them
 /// meanwhile.
 pub(super) fn read_manifest(path: &Path) -> Result<IndexManifest> {
-    let place = path.join(manifest::NAME);
+    let place = path.join(manifest::MANIFEST_FILE);
     let mut bytes = manifest_bytes(path, &place)?;
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_READ_ATTEMPTS {
         let error = match IndexManifest::parse_manifest(&bytes, &place) {
             Ok(manifest) => return Ok(manifest),
             Err(error) => error,
@@ -164,7 +164,7 @@ pub(super) fn read_consistently<T>(
     mut read: impl FnMut(IndexManifest) -> Result<T>,
 ) -> Result<T> {
     let mut manifest = read_manifest(path)?;
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_READ_ATTEMPTS {
         let error = match read(manifest.clone()) {
             Ok(value) => return Ok(value),
             Err(error) => error,
@@ -180,7 +180,10 @@ pub(super) fn read_consistently<T>(
 
 /// Replaces the manifest and removes the files that the new one does not name.
 pub(super) fn replace_manifest(path: &Path, manifest: &IndexManifest) -> Result<()> {
-    write_file(&path.join(manifest::NAME), manifest.to_text().as_bytes())?;
+    write_file(
+        &path.join(manifest::MANIFEST_FILE),
+        manifest.to_text().as_bytes(),
+    )?;
     remove_unnamed_files(path, Some(manifest));
     Ok(())
 }

@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 use crate::index::paged::damaged_file;
 
 /// The manifest's file name.
-pub(super) const NAME: &str = "manifest";
+pub(super) const MANIFEST_FILE: &str = "manifest";
 
-const MAGIC: &str = "lookalike-library";
+const MANIFEST_MAGIC: &str = "lookalike-library";
 
 /// The version that is written, unless the index finds passages.
-const VERSION: &str = "3";
+const WRITTEN_VERSION: &str = "3";
 
 /// The version of an index that finds passages.
 const PASSAGES_VERSION: &str = "4";
 
 /// The versions that are read. Version 2 added rows without a fingerprint, version 3 added records, version 4 added
 /// grams.
-const READ: [&str; 4] = ["1", "2", VERSION, PASSAGES_VERSION];
+const READABLE_VERSIONS: [&str; 4] = ["1", "2", WRITTEN_VERSION, PASSAGES_VERSION];
 
 /// The settings of an index and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -156,10 +156,10 @@ impl IndexManifest {
         let body = format!("{json}\n");
         let checksum = FileChecksum(lookalike::value_hash(body.as_bytes()));
         let version = match self.passages {
-            None => VERSION,
+            None => WRITTEN_VERSION,
             Some(_) => PASSAGES_VERSION,
         };
-        format!("{MAGIC} {version} {checksum}\n{body}")
+        format!("{MANIFEST_MAGIC} {version} {checksum}\n{body}")
     }
 
     /// Parses the content of a manifest's file. Messages name it by `path`.
@@ -171,18 +171,18 @@ impl IndexManifest {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged_file(path, "it is not UTF-8"))?;
         let (first, body) = text.split_once('\n').unwrap_or((text, ""));
         let mut words = first.split(' ');
-        if words.next() != Some(MAGIC) {
+        if words.next() != Some(MANIFEST_MAGIC) {
             return Err(Error::input_error(format!(
                 "{} is not the manifest of an index",
                 display_path(path)
             )));
         }
         let version = words.next().unwrap_or_default();
-        if !READ.contains(&version) {
+        if !READABLE_VERSIONS.contains(&version) {
             return Err(Error::input_error(format!(
                 "{} is of version {version}; this program reads versions {}",
                 display_path(path),
-                READ.join(", ")
+                READABLE_VERSIONS.join(", ")
             )));
         }
         let checksum = FileChecksum(lookalike::value_hash(body.as_bytes())).to_string();

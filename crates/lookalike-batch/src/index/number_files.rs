@@ -12,23 +12,24 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::source::WholeInput;
 
 /// Extensions of files of this kind.
-const ARRAY: &str = "npy";
-const INTEGERS: &str = "u64";
+const ARRAY_EXTENSION: &str = "npy";
+const INTEGERS_EXTENSION: &str = "u64";
 
 /// First bytes of an array of NumPy, before its version.
-const MAGIC: &[u8] = b"\x93NUMPY";
+const NUMPY_MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Integers that are read at once.
-const CHUNK: usize = 1 << 16;
+const INTEGERS_AT_ONCE: usize = 1 << 16;
 
 /// Bytes of an integer.
-const WIDTH: u64 = 8;
+const INTEGER_BYTES: u64 = 8;
 
 /// Returns `true` if a file is of this kind, by its extension.
 pub(super) fn is_number_file(path: &Path) -> bool {
     let extension = path.extension();
     extension.is_some_and(|extension| {
-        extension.eq_ignore_ascii_case(ARRAY) || extension.eq_ignore_ascii_case(INTEGERS)
+        extension.eq_ignore_ascii_case(ARRAY_EXTENSION)
+            || extension.eq_ignore_ascii_case(INTEGERS_EXTENSION)
     })
 }
 
@@ -54,16 +55,16 @@ impl NumberFile {
         let length = input.byte_length();
         let is_array = path
             .extension()
-            .is_some_and(|extension| extension.eq_ignore_ascii_case(ARRAY));
+            .is_some_and(|extension| extension.eq_ignore_ascii_case(ARRAY_EXTENSION));
         let front = if is_array {
             ArrayFront::read(&mut input).map_err(|why| refuse_file(path, &why))?
         } else {
             ArrayFront {
                 length: 0,
-                count: length / WIDTH,
+                count: length / INTEGER_BYTES,
             }
         };
-        let bytes = front.count.checked_mul(WIDTH);
+        let bytes = front.count.checked_mul(INTEGER_BYTES);
         if bytes.and_then(|bytes| bytes.checked_add(front.length)) != Some(length) {
             let count = front.count + u64::from(!is_array);
             return Err(refuse_file(
@@ -82,7 +83,7 @@ impl NumberFile {
 
     /// Returns the bytes of the integers.
     pub(super) fn byte_count(&self) -> u64 {
-        self.count * WIDTH
+        self.count * INTEGER_BYTES
     }
 
     /// Calls `visit` with runs of consecutive integers, which must have at most `bits` bits.
@@ -91,10 +92,10 @@ impl NumberFile {
         bits: u32,
         mut visit: impl FnMut(&[u64]) -> Result<()>,
     ) -> Result<()> {
-        let mut numbers = vec![0u64; CHUNK.min(self.count as usize)];
+        let mut numbers = vec![0u64; INTEGERS_AT_ONCE.min(self.count as usize)];
         let mut row = 0;
         while row < self.count {
-            let some = (self.count - row).min(CHUNK as u64) as usize;
+            let some = (self.count - row).min(INTEGERS_AT_ONCE as u64) as usize;
             let numbers = &mut numbers[..some];
             let read = self.input.read_exact(bytemuck::cast_slice_mut(numbers));
             read.map_err(|cause| Error::read_error("read", display_path(&self.path), cause))?;
@@ -138,11 +139,11 @@ impl ArrayFront {
             read.map_err(|_| "it is no complete array of NumPy".to_owned())?;
             Ok::<_, String>(bytes)
         };
-        let begin = read(MAGIC.len() + 2)?;
-        if !begin.starts_with(MAGIC) {
+        let begin = read(NUMPY_MAGIC.len() + 2)?;
+        if !begin.starts_with(NUMPY_MAGIC) {
             return Err("it is no array of NumPy, whose files begin with \\x93NUMPY".to_owned());
         }
-        let width = match begin[MAGIC.len()] {
+        let width = match begin[NUMPY_MAGIC.len()] {
             1 => 2,
             2 | 3 => 4,
             version => return Err(format!("its format has version {version}, not 1, 2 or 3")),
@@ -151,9 +152,9 @@ impl ArrayFront {
             .iter()
             .rev()
             .fold(0, |sum, &byte| sum << 8 | usize::from(byte));
-        if length > MOST_HEADER {
+        if length > MAX_HEADER_BYTES {
             return Err(format!(
-                "its header has {length} bytes, more than {MOST_HEADER}"
+                "its header has {length} bytes, more than {MAX_HEADER_BYTES}"
             ));
         }
         let header = String::from_utf8_lossy(&read(length)?).into_owned();
@@ -165,7 +166,7 @@ impl ArrayFront {
 }
 
 /// Largest length of a header. That of an array of integers has some hundred bytes.
-const MOST_HEADER: usize = 1 << 16;
+const MAX_HEADER_BYTES: usize = 1 << 16;
 
 /// Returns the number of integers by the header of an array.
 fn parse_header(header: &str) -> Result<u64, String> {
@@ -202,8 +203,9 @@ mod tests {
     /// An array as `numpy.save` writes it.
     fn array(descr: &str, shape: &str, numbers: &[u64]) -> Vec<u8> {
         let header = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}");
-        let length = (MAGIC.len() + 4 + header.len() + 1).next_multiple_of(64) - MAGIC.len() - 4;
-        let mut file = [MAGIC, &b"\x01\x00"[..]].concat();
+        let length =
+            (NUMPY_MAGIC.len() + 4 + header.len() + 1).next_multiple_of(64) - NUMPY_MAGIC.len() - 4;
+        let mut file = [NUMPY_MAGIC, &b"\x01\x00"[..]].concat();
         file.extend((length as u16).to_le_bytes());
         file.extend(format!("{header:<0$}\n", length - 1).bytes());
         file.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
@@ -222,7 +224,13 @@ mod tests {
     #[test]
     fn both_kinds_hold_the_same_numbers() {
         let place = tempfile::tempdir().unwrap();
-        for count in [0, 1, CHUNK - 1, CHUNK, 2 * CHUNK + 7] {
+        for count in [
+            0,
+            1,
+            INTEGERS_AT_ONCE - 1,
+            INTEGERS_AT_ONCE,
+            2 * INTEGERS_AT_ONCE + 7,
+        ] {
             let numbers: Vec<u64> = (0..count as u64)
                 .map(|number| (number << 40) ^ (number * number))
                 .collect();

@@ -33,8 +33,8 @@ use crate::index::spill_buffer::SpillBuffer;
 use crate::index::spill_buffer::spill_failed;
 use crate::index::tombstones::Tombstones;
 
-const RECORDS: FileMagic = *b"LAre";
-const SIGNATURES: FileMagic = *b"LAsi";
+const RECORDS_MAGIC: FileMagic = *b"LAre";
+const SIGNATURES_MAGIC: FileMagic = *b"LAsi";
 
 /// Records and signatures in the format of the files; several threads produce such batches.
 #[derive(Default)]
@@ -86,10 +86,10 @@ impl RecordsWriter {
     ) -> Result<Self> {
         let path = |extension| index_path.join(file_name(file, extension));
         Ok(Self {
-            records: PagedWriter::create_file(&path(RECORDS_FILE), RECORDS)?,
+            records: PagedWriter::create_file(&path(RECORDS_FILE), RECORDS_MAGIC)?,
             places: space.new_buffer(),
             rows: 0,
-            signatures: PagedWriter::create_file(&path(SIGNATURES_FILE), SIGNATURES)?,
+            signatures: PagedWriter::create_file(&path(SIGNATURES_FILE), SIGNATURES_MAGIC)?,
             signed: space.new_buffer(),
             signed_rows: 0,
             slots: slots as u64,
@@ -180,7 +180,7 @@ impl DocumentRecords {
     /// Opens the records of a segment. The caller must compare the seals with the manifest.
     pub(super) fn open_files(index_path: &Path, file: u64, has_signatures: bool) -> Result<Self> {
         let path = index_path.join(file_name(file, RECORDS_FILE));
-        let file_of_records = PagedFile::open_file(&path, RECORDS)?;
+        let file_of_records = PagedFile::open_file(&path, RECORDS_MAGIC)?;
         let short = || damaged_file(&path, "it is too short for its number of rows");
         let length = file_of_records.byte_length();
         let at = length.checked_sub(8).ok_or_else(short)?;
@@ -326,7 +326,7 @@ impl DocumentRecords {
 
 impl SignatureFile {
     fn open_file(path: &Path, most_rows: u64) -> Result<Self> {
-        let file = PagedFile::open_file(path, SIGNATURES)?;
+        let file = PagedFile::open_file(path, SIGNATURES_MAGIC)?;
         let short = || damaged_file(path, "it is too short for its number of signatures");
         let at = file.byte_length().checked_sub(16).ok_or_else(short)?;
         let ends = file.read_range(at, at + 16)?;
@@ -390,7 +390,7 @@ mod tests {
     use crate::run::commands::run_outputs::PairsOutputs;
     use crate::run::{RunInputs, RunSettings, SilentProgress, find_pairs};
 
-    const DOCUMENTS: usize = 400;
+    const DOCUMENT_COUNT: usize = 400;
 
     /// Texts of 5 to 300 words, of which every third resembles the one before it.
     fn text(document: usize) -> String {
@@ -511,7 +511,7 @@ mod tests {
     fn postings_of_several_passes_find_the_pairs_of_a_run() {
         let place = tempfile::tempdir().unwrap();
         let inputs = [place.path().join("in.jsonl")];
-        let rows = (0..DOCUMENTS).map(|at| {
+        let rows = (0..DOCUMENT_COUNT).map(|at| {
             let row = serde_json::json!({ "id": format!("d{at}"), "text": text(at) });
             format!("{row}\n")
         });
@@ -529,7 +529,7 @@ mod tests {
         let records = DocumentRecords::open_files(&index_path, segment.file, true).unwrap();
         let threshold = Threshold::new(0.7).unwrap();
         let expected = batch_pairs(&place.path().join("pairs.tsv"), &inputs, threshold);
-        assert!(expected.len() > DOCUMENTS / 4, "{}", expected.len());
+        assert!(expected.len() > DOCUMENT_COUNT / 4, "{}", expected.len());
         for most_sorted in [10_000, 1000, 37] {
             fs::remove_file(&path).unwrap();
             let sort = PostingSort {

@@ -16,7 +16,7 @@ use crate::index::segments::{SegmentIds, open_segment_part};
 use crate::run::reading::repeated_ids::{BitTable, RepeatedIds, equal_hash_groups};
 
 /// Number of rows whose ids a thread compares at once.
-const PORTION: usize = 64;
+const PORTION_ROWS: usize = 64;
 
 /// The ids of the rows of an addition.
 pub(super) struct NewIds<'a> {
@@ -91,9 +91,9 @@ impl NewIds<'_> {
     /// Marks the rows with the id of an earlier new row.
     fn mark_repeats(&self, tally: &mut RepeatTally) -> Result<Vec<bool>> {
         let mut is_repeat = vec![false; self.hashes.len()];
-        let portions: Vec<&[u64]> = self.hashes.chunks(PORTION).collect();
+        let portions: Vec<&[u64]> = self.hashes.chunks(PORTION_ROWS).collect();
         let visit_portion = |portion: usize, visit: &mut dyn FnMut(usize, u64)| {
-            let rows = portion * PORTION..;
+            let rows = portion * PORTION_ROWS..;
             rows.zip(portions[portion])
                 .for_each(|(row, &hash)| visit(row, hash));
         };

@@ -15,7 +15,7 @@ use crate::index::number_files::is_number_file;
 use crate::run::reading::row_analysis::analyze_row;
 
 /// Default name of the field of fingerprints, and the header of a file of lines.
-const COLUMN: &str = "fingerprint";
+const FINGERPRINT_COLUMN: &str = "fingerprint";
 
 /// Converts rows to fingerprints.
 pub(super) struct RowFingerprinter {
@@ -118,7 +118,7 @@ impl RowFingerprinter {
                     Some((id, cell)) => (Some(id), cell),
                     None => (None, row.text),
                 };
-                if cell == COLUMN && is_first_of_file(inputs, row) {
+                if cell == FINGERPRINT_COLUMN && is_first_of_file(inputs, row) {
                     return Ok(None);
                 }
                 if id == Some("") {
@@ -205,7 +205,7 @@ impl IndexEntries {
         match field {
             None if has_numbers() => Self::Numbers,
             Some(field) => Self::Field(digits, field.to_owned()),
-            None if fields => Self::Field(digits, COLUMN.to_owned()),
+            None if fields => Self::Field(digits, FINGERPRINT_COLUMN.to_owned()),
             None => Self::Lines(digits),
         }
     }

@@ -30,10 +30,10 @@ use crate::index::{grams, ids, texts};
 pub(super) const MOST_ROWS: u64 = (1 << 31) - 2;
 
 /// Bytes of ids or texts collected before they are put into a file.
-const LOT: usize = 1 << 20;
+const LOT_BYTES: usize = 1 << 20;
 
 /// Bytes per checksum.
-const PIECE: usize = 64 << 10;
+const CHECKSUM_PIECE_BYTES: usize = 64 << 10;
 
 /// The ids of a segment.
 pub(super) enum SegmentIds {
@@ -219,7 +219,7 @@ pub(super) fn checksum_of_file(path: &Path) -> Result<FileChecksum> {
     let failed = |cause| Error::read_error("read", display_path(path), cause);
     let mut file = File::open(path).map_err(failed)?;
     let mut sealing = ChecksumWriter::new(io::sink());
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; CHECKSUM_PIECE_BYTES];
     loop {
         let length = file.read(&mut piece).map_err(failed)?;
         if length == 0 {
@@ -242,7 +242,7 @@ impl<W: Write> ChecksumWriter<W> {
     fn new(to: W) -> Self {
         Self {
             to,
-            piece: Vec::with_capacity(PIECE),
+            piece: Vec::with_capacity(CHECKSUM_PIECE_BYTES),
             checksums: Vec::new(),
             bytes: 0,
         }
@@ -266,15 +266,15 @@ impl<W: Write> ChecksumWriter<W> {
 
 impl<W: Write> Write for ChecksumWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(PIECE - self.piece.len());
+        let taken = bytes.len().min(CHECKSUM_PIECE_BYTES - self.piece.len());
         self.bytes += taken as u64;
-        if taken == PIECE {
+        if taken == CHECKSUM_PIECE_BYTES {
             // Not copied, because most bytes of a large file come in large parts.
             self.put_piece(&bytes[..taken])?;
             return Ok(taken);
         }
         self.piece.extend_from_slice(&bytes[..taken]);
-        if self.piece.len() == PIECE {
+        if self.piece.len() == CHECKSUM_PIECE_BYTES {
             let mut piece = std::mem::take(&mut self.piece);
             self.put_piece(&piece)?;
             piece.clear();
@@ -304,7 +304,7 @@ struct FrontedWriter<'a> {
 
 impl<'a> FrontedWriter<'a> {
     fn new(mut file: &'a File, front_length: usize) -> io::Result<Self> {
-        let held_length = front_length.next_multiple_of(PIECE);
+        let held_length = front_length.next_multiple_of(CHECKSUM_PIECE_BYTES);
         file.seek(SeekFrom::Start(held_length as u64))?;
         Ok(Self {
             file,
@@ -566,7 +566,7 @@ fn write_merged_ids<C: FingerprintCode>(
             if !source.part.removed.contains_row(row as u32) {
                 lot.push_id(id);
             }
-            if lot.byte_count() >= LOT {
+            if lot.byte_count() >= LOT_BYTES {
                 writer.put_lot(&lot)?;
                 lot.clear_ids();
             }
@@ -598,7 +598,7 @@ fn merge_texts<C: FingerprintCode>(
         let (mut lot, mut unpacked) = (texts::TextLot::default(), UnpackedFrame::default());
         for row in source.kept_rows() {
             lot.push_text(texts.text_of_row(row.into(), &mut unpacked)?)?;
-            if lot.byte_count() >= LOT {
+            if lot.byte_count() >= LOT_BYTES {
                 lot.close_frame()?;
                 writer.put_lot(&lot)?;
                 lot.clear_texts();

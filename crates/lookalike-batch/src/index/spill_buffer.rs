@@ -16,7 +16,7 @@ use lookalike::hamming::{CodeSource, ColumnBuffer, FingerprintCode};
 use lookalike_io::error::Error;
 
 /// Bytes that a buffer takes from the budget, reads or writes at once.
-const CHUNK: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// The memory that several buffers may take together, and where they keep the rest.
 #[derive(Debug)]
@@ -61,11 +61,11 @@ impl SpillSpace {
     }
 
     fn take_chunk(&self) -> bool {
-        self.take_bytes(CHUNK as u64)
+        self.take_bytes(CHUNK_BYTES as u64)
     }
 
     fn return_chunk(&self) {
-        self.left.fetch_add(CHUNK as u64, Ordering::Relaxed);
+        self.left.fetch_add(CHUNK_BYTES as u64, Ordering::Relaxed);
     }
 }
 
@@ -90,7 +90,7 @@ struct SpillFile {
 impl SpillFile {
     fn append_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.pending.extend_from_slice(bytes);
-        if self.pending.len() < CHUNK {
+        if self.pending.len() < CHUNK_BYTES {
             Ok(())
         } else {
             self.write_pending()
@@ -115,14 +115,21 @@ impl SpillBuffer {
 
     /// Returns the chunk that the next bytes are appended to; `None` if it is a file.
     fn open_chunk(&mut self) -> Option<&mut Vec<u8>> {
-        let is_full = self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK);
+        let is_full = self
+            .chunks
+            .last()
+            .is_none_or(|chunk| chunk.len() == CHUNK_BYTES);
         if is_full {
             let space = self.space.as_ref();
             if self.file.is_some() || space.is_some_and(|space| !space.take_chunk()) {
                 return None;
             }
             // A small buffer stays small, and a large one never moves its bytes.
-            let capacity = if self.chunks.is_empty() { 0 } else { CHUNK };
+            let capacity = if self.chunks.is_empty() {
+                0
+            } else {
+                CHUNK_BYTES
+            };
             self.chunks.push(Vec::with_capacity(capacity));
         }
         self.chunks.last_mut()
@@ -134,7 +141,7 @@ impl SpillBuffer {
             let directory = directory.ok_or(io::ErrorKind::Unsupported)?;
             self.file = Some(SpillFile {
                 file: tempfile::tempfile_in(directory)?,
-                pending: Vec::with_capacity(CHUNK),
+                pending: Vec::with_capacity(CHUNK_BYTES),
             });
         }
         self.file
@@ -152,11 +159,11 @@ impl SpillBuffer {
 
     /// Fills `into` with the bytes at offset `from`.
     fn read_bytes(&self, mut from: usize, mut into: &mut [u8]) -> io::Result<()> {
-        while let Some(chunk) = self.chunks.get(from / CHUNK)
+        while let Some(chunk) = self.chunks.get(from / CHUNK_BYTES)
             && !into.is_empty()
-            && from % CHUNK < chunk.len()
+            && from % CHUNK_BYTES < chunk.len()
         {
-            let behind = &chunk[from % CHUNK..];
+            let behind = &chunk[from % CHUNK_BYTES..];
             let (now, later) = into.split_at_mut(into.len().min(behind.len()));
             now.copy_from_slice(&behind[..now.len()]);
             from += now.len();
@@ -165,7 +172,7 @@ impl SpillBuffer {
         match &self.file {
             _ if into.is_empty() => Ok(()),
             Some(spilled) => {
-                let at = from - self.chunks.len() * CHUNK;
+                let at = from - self.chunks.len() * CHUNK_BYTES;
                 spilled.file.read_exact_at(into, at as u64)
             }
             None => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -182,7 +189,7 @@ impl ColumnBuffer for SpillBuffer {
                 }
                 return self.spill_file()?.append_bytes(bytes);
             };
-            let (now, later) = bytes.split_at(bytes.len().min(CHUNK - chunk.len()));
+            let (now, later) = bytes.split_at(bytes.len().min(CHUNK_BYTES - chunk.len()));
             chunk.extend_from_slice(now);
             bytes = later;
         }
@@ -202,7 +209,7 @@ impl ColumnBuffer for SpillBuffer {
             return Ok(());
         };
         let (mut piece, mut at) = (spilled.pending, 0);
-        piece.resize(CHUNK, 0);
+        piece.resize(CHUNK_BYTES, 0);
         loop {
             let length = spilled.file.read_at(&mut piece, at)?;
             if length == 0 {
@@ -253,7 +260,7 @@ impl<C: FingerprintCode> FingerprintSpool<C> {
         &self,
         mut visit: impl FnMut(u32, &[C]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut chunk = vec![C::default(); CHUNK / size_of::<C>()];
+        let mut chunk = vec![C::default(); CHUNK_BYTES / size_of::<C>()];
         for from in (0..self.count).step_by(chunk.len()) {
             let length = chunk.len().min(self.count - from);
             self.read_codes(from, &mut chunk[..length])?;
@@ -287,13 +294,13 @@ mod tests {
     #[test]
     fn bytes_are_the_same_in_memory_and_in_the_file() {
         let place = tempfile::tempdir().unwrap();
-        let bytes: Vec<u8> = (0..5 * CHUNK + 77)
+        let bytes: Vec<u8> = (0..5 * CHUNK_BYTES + 77)
             .map(|at| ((at * at) >> 7) as u8)
             .collect();
         for budget in [0, 1, 2, 10] {
-            let space = SpillSpace::new((budget * CHUNK) as u64, place.path().to_path_buf());
+            let space = SpillSpace::new((budget * CHUNK_BYTES) as u64, place.path().to_path_buf());
             let space = Arc::new(space);
-            for size in [1000, 65_537, 3 * CHUNK] {
+            for size in [1000, 65_537, 3 * CHUNK_BYTES] {
                 let mut buffer = SpillBuffer::new(Some(Arc::clone(&space)));
                 for piece in bytes.chunks(size) {
                     buffer.append_bytes(piece).unwrap();
@@ -310,7 +317,7 @@ mod tests {
                 assert!(out == bytes, "{budget} {size}");
                 // All of the budget is free again.
                 let left = space.left.load(Ordering::Relaxed);
-                assert_eq!(left, (budget * CHUNK) as u64);
+                assert_eq!(left, (budget * CHUNK_BYTES) as u64);
             }
         }
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
@@ -320,7 +327,7 @@ mod tests {
     fn fingerprints_are_read_from_any_row() {
         let place = tempfile::tempdir().unwrap();
         let codes: Vec<u128> = (0..200_000).map(|at| (at << 70) | (at * at)).collect();
-        for budget in [0, 2 * CHUNK] {
+        for budget in [0, 2 * CHUNK_BYTES] {
             let space = SpillSpace::new(budget as u64, place.path().to_path_buf());
             let mut spool = FingerprintSpool::new(Some(Arc::new(space)));
             codes

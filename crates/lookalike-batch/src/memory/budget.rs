@@ -15,7 +15,7 @@ const PROCESS_BYTES: u64 = 64 << 20;
 
 /// Bytes that stay in memory for each document beside its row: for example its links, group and verdict, or the search
 /// for repeated ids.
-pub(crate) const BESIDE_ROW: f64 = 32.0;
+pub(crate) const BYTES_BESIDE_ROW: f64 = 32.0;
 
 /// Factor by which estimates of memory may fail.
 const ESTIMATE_RESERVE: f64 = 1.15;

@@ -12,7 +12,7 @@ use crate::passage_shuffle::{DocumentKey, PartBlock, PassageShuffleSetup, divide
 
 /// Members, and documents with boilerplate, that are collected before their repeats are dropped and they are
 /// returned: 16 MiB.
-const PENDING: usize = 1 << 20;
+const MAX_PENDING_ENTRIES: usize = 1 << 20;
 
 /// Receives all grams of some parts.
 ///
@@ -191,7 +191,7 @@ impl Iterator for CandidateBlocks {
 
     fn next(&mut self) -> Option<Vec<PartBlock>> {
         while self.next < self.postings.len()
-            && self.members.len() + self.with_boilerplate.len() < PENDING
+            && self.members.len() + self.with_boilerplate.len() < MAX_PENDING_ENTRIES
         {
             self.visit_posting();
         }

@@ -42,7 +42,7 @@ impl TestDocument {
     }
 }
 
-const NOTICE: &str = "all rights are reserved and no part may be copied";
+const BOILERPLATE_NOTICE: &str = "all rights are reserved and no part may be copied";
 
 /// Makes documents of two scripts with passages of others, a notice that many have, and ids in no order.
 fn make_documents(count: usize, random: &mut Random) -> Vec<TestDocument> {
@@ -66,7 +66,7 @@ fn make_documents(count: usize, random: &mut Random) -> Vec<TestDocument> {
             text.extend(taken[start..].iter().take(20 + random.below(150)));
         }
         if random.below(4) == 0 {
-            text.push_str(NOTICE);
+            text.push_str(BOILERPLATE_NOTICE);
         }
         if random.below(9) == 0 {
             text.truncate(0);
@@ -324,7 +324,7 @@ fn limit_of_boilerplate_is_inclusive_and_counts_sources() {
             let known = |at: usize| against && at < count;
             let total = if against { 2 * count } else { count };
             let documents: Vec<_> = (0..total)
-                .map(|at| named(&format!("{at}"), NOTICE, known(at)))
+                .map(|at| named(&format!("{at}"), BOILERPLATE_NOTICE, known(at)))
                 .collect();
             let found = run_many(&setup, &documents, Some(3), 5, &mut Random(0));
             assert_eq!(found, run_alone(&setup, &documents, Some(3)));
@@ -394,7 +394,7 @@ fn repeated_ids_are_found_and_known_ones_may_be_those_of_the_data() {
         ("c", true),
     ] {
         scatterer
-            .add_document(&named(id, NOTICE, given).as_document())
+            .add_document(&named(id, BOILERPLATE_NOTICE, given).as_document())
             .unwrap();
     }
     scatterer
@@ -403,7 +403,7 @@ fn repeated_ids_are_found_and_known_ones_may_be_those_of_the_data() {
     let counts = ScatterCounts {
         documents: 3,
         known: 3,
-        tokens: 3 * NOTICE.split(' ').count() as u64,
+        tokens: 3 * BOILERPLATE_NOTICE.split(' ').count() as u64,
     };
     assert_eq!(scatterer.counts(), counts);
     let mut gatherer = MemberGatherer::new();
@@ -435,7 +435,7 @@ fn absent_text_of_a_group_is_refused() {
         group: DocumentKey(2),
         key: DocumentKey(4),
         id: "b",
-        text: NOTICE,
+        text: BOILERPLATE_NOTICE,
     };
     let error = GroupComparer::new(setup)
         .compare_texts(&[text])

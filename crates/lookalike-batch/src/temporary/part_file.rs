@@ -13,7 +13,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Fewest and most bytes of a part that are written at once.
-const WRITTEN_AT_ONCE: (u64, u64) = (4 << 10, 128 << 10);
+const WRITE_BUFFER_RANGE: (u64, u64) = (4 << 10, 128 << 10);
 
 /// Blocks by parts. Memory: what is given for all parts, one block for each part, and 12 bytes for each write.
 pub(crate) struct PartFile {
@@ -53,7 +53,7 @@ impl PartFile {
     /// # Errors
     /// If the file cannot be created.
     pub(crate) fn create_file(directory: Option<&Path>, parts: u32, buffered: u64) -> Result<Self> {
-        let (fewest, most) = WRITTEN_AT_ONCE;
+        let (fewest, most) = WRITE_BUFFER_RANGE;
         let written_at_once = (buffered / u64::from(parts.max(1))).clamp(fewest, most);
         Ok(Self {
             file: SpoolFile::create_file(directory)?,

@@ -19,10 +19,10 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::spool::SpoolFile;
 
 /// Bytes of a run that are written at once.
-const WRITTEN_AT_ONCE: usize = 256 << 10;
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
 /// Fewest and most bytes of a run that are read at once.
-const READ_AT_ONCE: (usize, usize) = (4 << 10, 256 << 10);
+const READ_BUFFER_RANGE: (usize, usize) = (4 << 10, 256 << 10);
 
 /// Bytes of memory of a collected record beside its key.
 const ENTRY_BYTES: usize = size_of::<RecordEntry>();
@@ -115,7 +115,7 @@ impl SortedRuns {
         buffer_bytes: usize,
         visit: impl FnMut(&[u8], u64) -> Result<()>,
     ) -> Result<()> {
-        let (least, most) = READ_AT_ONCE;
+        let (least, most) = READ_BUFFER_RANGE;
         let most_runs = (buffer_bytes / least).max(2);
         while self.lock_part(part).len() > most_runs {
             self.merge_first_runs(part, most_runs)?;
@@ -129,7 +129,7 @@ impl SortedRuns {
     fn merge_first_runs(&self, part: usize, count: usize) -> Result<()> {
         let oldest: Vec<SortedRun> = self.lock_part(part).drain(..count).collect();
         let mut merged = self.begin_run(part);
-        self.merge_runs(&oldest, READ_AT_ONCE.0, |key, value| {
+        self.merge_runs(&oldest, READ_BUFFER_RANGE.0, |key, value| {
             merged.push_record(key, value)
         })?;
         merged.finish_run()
@@ -198,7 +198,7 @@ impl RunWriter<'_> {
         put_number(key.len() as u64, &mut self.pending);
         self.pending.extend_from_slice(key);
         put_number(value, &mut self.pending);
-        if self.pending.len() < WRITTEN_AT_ONCE {
+        if self.pending.len() < WRITE_BUFFER_BYTES {
             Ok(())
         } else {
             self.write_pending()
@@ -366,7 +366,7 @@ impl RunCollector {
     pub(crate) fn new(part: usize, max_bytes: usize) -> Self {
         Self {
             part,
-            max_bytes: max_bytes.clamp(READ_AT_ONCE.0, u32::MAX as usize / 2),
+            max_bytes: max_bytes.clamp(READ_BUFFER_RANGE.0, u32::MAX as usize / 2),
             entries: Vec::new(),
             keys: Vec::new(),
         }

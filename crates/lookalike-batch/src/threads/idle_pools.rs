@@ -11,15 +11,15 @@ use std::sync::Mutex;
 use rayon::ThreadPool;
 
 /// Largest number of pools that wait.
-const MAX_IDLE: usize = 8;
+const MAX_IDLE_POOLS: usize = 8;
 
 /// Idle pools, each with the process that started it.
-static IDLE: Mutex<Vec<(u32, ThreadPool)>> = Mutex::new(Vec::new());
+static IDLE_POOLS: Mutex<Vec<(u32, ThreadPool)>> = Mutex::new(Vec::new());
 
 /// Returns an idle pool of this process, if there is one.
 pub(crate) fn take_pool() -> Option<ThreadPool> {
     // Without waiting, because a process that forks can have a lock that nobody releases.
-    let (process, pool) = IDLE.try_lock().ok()?.pop()?;
+    let (process, pool) = IDLE_POOLS.try_lock().ok()?.pop()?;
     if process == std::process::id() {
         return Some(pool);
     }
@@ -29,8 +29,8 @@ pub(crate) fn take_pool() -> Option<ThreadPool> {
 
 /// Keeps a pool for the next run, or ends its thread if enough pools wait.
 pub(crate) fn give_back(pool: ThreadPool) {
-    if let Ok(mut idle) = IDLE.try_lock()
-        && idle.len() < MAX_IDLE
+    if let Ok(mut idle) = IDLE_POOLS.try_lock()
+        && idle.len() < MAX_IDLE_POOLS
     {
         idle.push((std::process::id(), pool));
     }

@@ -18,7 +18,7 @@ use crate::run::reading::row_analysis::make_bad_row;
 const FIELD_ROWS: usize = 100;
 
 /// Longest shown part of a text or a value, in characters.
-const SHOWN: usize = 200;
+const SHOWN_CHARACTERS: usize = 200;
 
 /// Largest number of shown tokens of a row.
 const SHOWN_TOKENS: usize = 60;
@@ -208,7 +208,7 @@ impl HeadReading<'_> {
 }
 
 fn first_characters(text: &str) -> String {
-    text.chars().take(SHOWN).collect()
+    text.chars().take(SHOWN_CHARACTERS).collect()
 }
 
 fn format_name(file: &InputFile) -> &'static str {

@@ -655,7 +655,7 @@ pub(in crate::run) fn text_of_field<'a>(
 }
 
 /// Labels that mean similar, and labels that mean not similar.
-const SIMILAR: [&str; 10] = [
+const SIMILAR_LABELS: [&str; 10] = [
     "1",
     "true",
     "yes",
@@ -667,7 +667,7 @@ const SIMILAR: [&str; 10] = [
     "match",
     "positive",
 ];
-const DIFFERENT: [&str; 10] = [
+const DIFFERENT_LABELS: [&str; 10] = [
     "0",
     "false",
     "no",
@@ -698,7 +698,10 @@ fn is_similar(
         _ => {}
     }
     let lower = label.to_lowercase();
-    match (SIMILAR.contains(&&*lower), DIFFERENT.contains(&&*lower)) {
+    match (
+        SIMILAR_LABELS.contains(&&*lower),
+        DIFFERENT_LABELS.contains(&&*lower),
+    ) {
         (true, _) => Ok(true),
         (_, true) => Ok(false),
         _ => Err(format!(

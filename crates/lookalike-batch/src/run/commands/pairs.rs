@@ -200,7 +200,7 @@ struct PairTable<'a> {
 }
 
 impl<'a> PairTable<'a> {
-    const COLUMNS: [TableColumn<'static>; 7] = [
+    const PAIR_COLUMNS: [TableColumn<'static>; 7] = [
         TableColumn::Text("a"),
         TableColumn::Text("b"),
         TableColumn::Number("similarity"),
@@ -212,7 +212,7 @@ impl<'a> PairTable<'a> {
 
     fn create_table(output: &OutputTarget, corpus: &'a RunCorpus<'a>) -> Result<Self> {
         let inputs = Some(&corpus.opened.inputs);
-        let table = TableWriter::create_table(output, &Self::COLUMNS, inputs)?;
+        let table = TableWriter::create_table(output, &Self::PAIR_COLUMNS, inputs)?;
         Ok(Self { corpus, table })
     }
 

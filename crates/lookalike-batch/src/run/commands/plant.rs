@@ -142,17 +142,17 @@ pub struct RemainingSimilarity {
 }
 
 /// Number of documents from which edits take text.
-const STOCK: usize = 1000;
+const STOCK_DOCUMENTS: usize = 1000;
 
 /// Number of documents whose copies are made at a time.
-const AT_ONCE: usize = 256;
+const DOCUMENTS_AT_ONCE: usize = 256;
 
 /// Largest number of documents with which drawn ones are compared to sample negatives, so that the time
 /// for it is bounded.
-const COMPARED: usize = 20_000;
+const MAX_COMPARED_DOCUMENTS: usize = 20_000;
 
 /// Largest number of attempts to draw several edits that all apply to a document.
-const TRIES: usize = 8;
+const MAX_DRAW_ATTEMPTS: usize = 8;
 
 /// Writes a corpus of all documents and edited copies of some, and a table of labelled pairs.
 ///
@@ -425,11 +425,11 @@ impl<'a> PlantContext<'a> {
             planter: empty,
             drawn: Vec::new(),
             compared: Vec::new(),
-            mark: MARK.to_string().repeat(mark + 1),
+            mark: COPY_MARK.to_string().repeat(mark + 1),
         };
         let stock: Vec<_> = ranked
             .iter()
-            .take(STOCK)
+            .take(STOCK_DOCUMENTS)
             .map(|&(_, document)| document)
             .collect();
         let stock = field.read_texts(&stock)?;
@@ -440,7 +440,7 @@ impl<'a> PlantContext<'a> {
         let drawn = ranked.iter().take(settings.documents);
         field.drawn = drawn.map(|&(_, document)| document).collect();
         field.drawn.sort_unstable();
-        let most = COMPARED.max(field.drawn.len());
+        let most = MAX_COMPARED_DOCUMENTS.max(field.drawn.len());
         field.compared = ranked
             .iter()
             .take(most)
@@ -529,7 +529,7 @@ impl<'a> PlantContext<'a> {
             };
         let candidates: Result<NegativeCandidates> = self
             .compared
-            .par_chunks(AT_ONCE)
+            .par_chunks(DOCUMENTS_AT_ONCE)
             .map(|documents| documents.iter().try_fold(sampler.candidates(), offer))
             .try_reduce(
                 || sampler.candidates(),
@@ -588,7 +588,7 @@ impl<'a> PlantContext<'a> {
         self.write_originals(&mut corpus, progress)?;
         let mut effects = EditEffects::default();
         let mut copies = 0;
-        for documents in self.drawn.chunks(AT_ONCE) {
+        for documents in self.drawn.chunks(DOCUMENTS_AT_ONCE) {
             for made in self.plant_documents(documents)? {
                 let id = self.corpus.document_id(made.document)?;
                 for (number, copy) in (1..).zip(&made.copies) {
@@ -623,7 +623,7 @@ impl<'a> PlantContext<'a> {
     ) -> Result<()> {
         let all: Vec<_> = (0..self.corpus.len()).map(|at| DocId(at as u32)).collect();
         let mut written = 0;
-        for documents in all.chunks(AT_ONCE) {
+        for documents in all.chunks(DOCUMENTS_AT_ONCE) {
             for (&document, text) in documents.iter().zip(self.read_texts(documents)?) {
                 corpus.push_row(&[
                     TableCell::Text(&self.corpus.document_id(document)?),
@@ -673,7 +673,7 @@ impl<'a> PlantContext<'a> {
         for number in 0..self.settings.combined {
             for count in [2, 3] {
                 // A combination is drawn again if one of its edits does not apply.
-                (0..TRIES).find_map(|attempt| {
+                (0..MAX_DRAW_ATTEMPTS).find_map(|attempt| {
                     let name = format!("{id} {number} {attempt}");
                     let edits = self.planter.draw_edits(&name, count, &self.settings.edits);
                     (edits.len() == count).then(|| keep(&edits))?
@@ -685,11 +685,11 @@ impl<'a> PlantContext<'a> {
 }
 
 /// Ids of copies contain a longer run of this character than any other id.
-const MARK: char = '#';
+const COPY_MARK: char = '#';
 
 /// Returns the length of the longest run of marks in an id.
 fn longest_run(id: &str) -> usize {
-    let runs = id.split(|point| point != MARK);
+    let runs = id.split(|point| point != COPY_MARK);
     runs.map(str::len).max().unwrap_or_default()
 }
 

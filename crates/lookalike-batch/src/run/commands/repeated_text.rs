@@ -35,10 +35,10 @@ use crate::run::reading::corpus_rows::{CorpusRows, OpenInputs};
 use crate::run::settings::RunSettings;
 
 /// Documents that a thread reads before it reports progress.
-const BATCH: usize = 64;
+const DOCUMENTS_PER_REPORT: usize = 64;
 
 /// Documents with cuts that are described before their rows are written.
-const DESCRIBED: usize = 1024;
+const DESCRIBED_AT_ONCE: usize = 1024;
 
 /// Bytes of sources that are kept for all threads.
 const SOURCE_BYTES: usize = 256 << 20;
@@ -144,7 +144,7 @@ impl RepeatedText {
         let table = cuts.map(|output| CutTable::create_table(output, rows));
         let mut table = table.transpose()?;
         let mut found = Self::new(settings);
-        for documents in list.documents().chunks(DESCRIBED) {
+        for documents in list.documents().chunks(DESCRIBED_AT_ONCE) {
             for described in search.describe_documents(documents, &list)? {
                 if let Some(table) = &mut table {
                     table.write_cuts(&described)?;
@@ -251,7 +251,7 @@ impl RepeatSearch<'_> {
 
     /// Calls `visit` with the runs of every kept document, on all threads.
     fn visit_runs(&self, visit: impl Fn(DocId, &RunList) + Sync) -> Result<()> {
-        let batches = self.kept.par_chunks(BATCH);
+        let batches = self.kept.par_chunks(DOCUMENTS_PER_REPORT);
         batches.try_for_each_init(SearchScratch::default, |scratch, batch| {
             for &document in batch {
                 self.read_runs(document, scratch)?;

@@ -19,7 +19,7 @@ use crate::run::commands::labelled::{LabelledInputs, read_labelled_and_sample};
 use crate::run::progress::{ProgressListener, RunStage};
 
 /// Duration of measuring the speed of a setting.
-const MEASURED: Duration = Duration::from_millis(300);
+const MEASUREMENT_TIME: Duration = Duration::from_millis(300);
 
 /// Number of the best settings that are tried on documents, besides the chosen one, the runner-up and the
 /// untuned one.
@@ -378,13 +378,13 @@ impl SettingPrice {
 }
 
 /// Returns the megabytes per second of analysing and sketching on one thread, repeated over all texts
-/// for [`MEASURED`]. Repeated texts are slightly faster than the same amount of new ones.
+/// for [`MEASUREMENT_TIME`]. Repeated texts are slightly faster than the same amount of new ones.
 fn measure_speed(setting: &EvaluatedSetting, plan: &MatchPlan, texts: &[String]) -> f64 {
     let sketcher = DocumentSketcher::new(&setting.recipe, plan, Cpu::detect_best());
     let analyzer = TextAnalyzer::new(&setting.recipe).with_extras(sketcher.required_extras());
     let mut scratch = AnalysisScratch::default();
     let (started, mut bytes) = (Instant::now(), 0);
-    while started.elapsed() < MEASURED {
+    while started.elapsed() < MEASUREMENT_TIME {
         let mut sketches = sketcher.new_sketches(1 << 20);
         for text in texts {
             sketcher.add_document(&analyzer.analyze_text(text, &mut scratch), &mut sketches);

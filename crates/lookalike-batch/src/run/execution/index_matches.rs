@@ -22,10 +22,10 @@ use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::settings::RunSettings;
 
 /// Documents whose matches are collected at once.
-const AT_ONCE: usize = 1 << 18;
+const DOCUMENTS_AT_ONCE: usize = 1 << 18;
 
 /// Documents between two reports of progress.
-const REPORTED: u64 = 256;
+const DOCUMENTS_PER_REPORT: u64 = 256;
 
 /// Finds the most similar row of the index for each document, and puts these rows before all documents of the corpus.
 /// Returns the matches, sorted by document.
@@ -62,8 +62,11 @@ fn find_hits(
     progress.begin_stage(RunStage::Library, Some(judged.len() as u64));
     let done = AtomicU64::new(0);
     let mut hits = Vec::new();
-    for first in judged.clone().step_by(AT_ONCE) {
-        let documents = first..judged.end.min(first.saturating_add(AT_ONCE as u32));
+    for first in judged.clone().step_by(DOCUMENTS_AT_ONCE) {
+        let documents = first
+            ..judged
+                .end
+                .min(first.saturating_add(DOCUMENTS_AT_ONCE as u32));
         let found: Vec<Option<(DocId, IndexHit)>> = documents
             .into_par_iter()
             .map_init(RunIndexScratch::default, |scratch, document| {
@@ -73,7 +76,7 @@ fn find_hits(
                     found = index.find_best(analysis, scratch);
                 })?;
                 let done = 1 + done.fetch_add(1, Ordering::Relaxed);
-                if done.is_multiple_of(REPORTED) {
+                if done.is_multiple_of(DOCUMENTS_PER_REPORT) {
                     progress.advance_stage(done);
                 }
                 found.map(|hit| hit.map(|hit| (document, hit)))

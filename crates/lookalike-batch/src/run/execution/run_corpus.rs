@@ -42,7 +42,7 @@ pub(in crate::run) struct RunCorpus<'a> {
 
 /// Bytes from which a text is huge. Only one thread at a time makes features of huge texts, because
 /// that takes several times the memory of the text.
-const HUGE: usize = 16 << 20;
+const HUGE_TEXT_BYTES: usize = 16 << 20;
 
 /// Places, ids and other properties are those of the rows.
 impl<'a> Deref for RunCorpus<'a> {
@@ -328,7 +328,7 @@ impl<'a> RunCorpus<'a> {
     ) -> Result<(u128, bool)> {
         let (inputs, documents, index) = self.locate_document(document);
         inputs.reread_row(documents.place_of(index), parse, |row| {
-            let is_huge = row.text.len() > HUGE;
+            let is_huge = row.text.len() > HUGE_TEXT_BYTES;
             let one = || self.huge.lock().unwrap_or_else(PoisonError::into_inner);
             let _one = is_huge.then(one);
             let analysis = analyze_row(&self.analyzer, row, text);

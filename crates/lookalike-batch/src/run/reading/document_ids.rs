@@ -6,7 +6,7 @@ use lookalike::byte_reader::ByteReader;
 use crate::run::reading::element_count::{put_count, read_count};
 
 /// Longest id in bytes that is kept in memory. Longer ids are read again when they are needed.
-const HELD: usize = 64;
+const MAX_KEPT_ID_BYTES: usize = 64;
 
 /// The ids of documents in reading order; empty if row numbers are the ids. Each takes its bytes and 1.1 more.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(in crate::run) struct DocumentIds {
     bytes: Vec<u8>,
     /// The length of each id, or [`TOO_LONG`] if it is not kept.
     lengths: Vec<u8>,
-    /// The start in `bytes` of every [`PORTION`]th id.
+    /// The start in `bytes` of every [`IDS_PER_START`]th id.
     pub(in crate::run) starts: Vec<u64>,
     /// The index and the hash of every id that is not kept.
     long: Vec<(u32, u64)>,
@@ -24,11 +24,11 @@ pub(in crate::run) struct DocumentIds {
 const TOO_LONG: u8 = u8::MAX;
 
 /// Number of ids with one start.
-const PORTION: usize = 64;
+const IDS_PER_START: usize = 64;
 
 impl DocumentIds {
     pub(in crate::run) fn push_id(&mut self, id: &str) {
-        if id.len() > HELD {
+        if id.len() > MAX_KEPT_ID_BYTES {
             let hash = lookalike::value_hash(id.as_bytes());
             self.long.push((self.lengths.len() as u32, hash));
             self.push_length(TOO_LONG, self.bytes.len());
@@ -40,7 +40,7 @@ impl DocumentIds {
 
     /// Adds the length of an id that starts at `start`.
     fn push_length(&mut self, length: u8, start: usize) {
-        if self.lengths.len().is_multiple_of(PORTION) {
+        if self.lengths.len().is_multiple_of(IDS_PER_START) {
             self.starts.push(start as u64);
         }
         self.lengths.push(length);
@@ -103,7 +103,7 @@ impl DocumentIds {
         for (index, &length) in (0u32..).zip(lengths) {
             match length {
                 TOO_LONG => long.push(index),
-                _ if length as usize > HELD => return None,
+                _ if length as usize > MAX_KEPT_ID_BYTES => return None,
                 _ => {}
             }
             if !text.is_char_boundary(start) {
@@ -132,18 +132,18 @@ impl DocumentIds {
         if length == TOO_LONG {
             return None;
         }
-        let first = index / PORTION * PORTION;
+        let first = index / IDS_PER_START * IDS_PER_START;
         let before = self.lengths[first..index].iter();
         let before: usize = before.map(|&length| held_length(length)).sum();
-        let start = self.starts[index / PORTION] as usize + before;
+        let start = self.starts[index / IDS_PER_START] as usize + before;
         let bytes = &self.bytes[start..start + length as usize];
         Some(std::str::from_utf8(bytes).expect("ids were pushed as strings"))
     }
 
     /// Calls `visit` with the index and the hash of the ids of a portion, in order.
     pub(in crate::run) fn visit_portion(&self, portion: usize, visit: &mut dyn FnMut(usize, u64)) {
-        let first = portion * PORTION;
-        let end = (first + PORTION).min(self.len());
+        let first = portion * IDS_PER_START;
+        let end = (first + IDS_PER_START).min(self.len());
         let mut start = self.starts[portion] as usize;
         let long = self
             .long
@@ -182,7 +182,7 @@ mod tests {
     fn made_ids() -> Vec<String> {
         (0..1000)
             .map(|at| match at % 7 {
-                0 => "x".repeat(HELD + at % 3 - 1),
+                0 => "x".repeat(MAX_KEPT_ID_BYTES + at % 3 - 1),
                 1 => String::new(),
                 2 => "é".repeat(at % 33),
                 _ => format!("id-{at}"),
@@ -209,7 +209,7 @@ mod tests {
         for ids in [&ids, &decoded] {
             assert_eq!(ids.len(), made.len());
             for (at, id) in made.iter().enumerate() {
-                let held = Some(id.as_str()).filter(|id| id.len() <= HELD);
+                let held = Some(id.as_str()).filter(|id| id.len() <= MAX_KEPT_ID_BYTES);
                 assert_eq!(ids.held_id(at), held, "{at}");
             }
             let mut hashes = Vec::new();

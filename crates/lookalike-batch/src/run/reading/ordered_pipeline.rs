@@ -10,7 +10,7 @@ use lookalike_io::source::{InputBlock, InputSet, ParseScratch};
 use crate::run::progress::{ProgressListener, begin_reading};
 
 /// Number of finished blocks per thread that may wait for earlier blocks.
-const WAITING: u64 = 3;
+const WAITING_BLOCKS_PER_THREAD: u64 = 3;
 
 /// Passes on a part of a block's results, after waiting for the block's turn.
 pub(crate) type EmitPart<'a, T> = dyn Fn(T) -> Result<()> + 'a;
@@ -55,7 +55,10 @@ pub(in crate::run) fn first_blocks_in_order<S, T: Send>(
         }
         Ok(())
     };
-    let ordered = OrderedResults::new(receive, WAITING * rayon::current_num_threads() as u64);
+    let ordered = OrderedResults::new(
+        receive,
+        WAITING_BLOCKS_PER_THREAD * rayon::current_num_threads() as u64,
+    );
     rayon::broadcast(|_| {
         ordered.run_worker(|| {
             let mut state = new_state();

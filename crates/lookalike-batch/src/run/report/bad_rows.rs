@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::run::report::budgets::shorten_name;
 
 /// Reasons that are told apart. Rows with others are counted together.
-const REASONS: usize = 100;
+const MAX_REASONS: usize = 100;
 
 /// Places that are named for each reason.
-const PLACES: usize = 3;
+const PLACES_PER_REASON: usize = 3;
 
 /// Counts bad rows by reason. Reasons that differ only in numbers are one.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl BadRowTally {
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         for row in rows {
             let mut shape = without_numbers(&row.reason);
-            if reasons.len() >= REASONS && !reasons.contains_key(&shape) {
+            if reasons.len() >= MAX_REASONS && !reasons.contains_key(&shape) {
                 shape = String::new();
             }
             let is_other = shape.is_empty();
@@ -51,7 +51,7 @@ impl BadRowTally {
                 ..BadRowReason::default()
             });
             counted.rows += 1;
-            if counted.places.len() < PLACES {
+            if counted.places.len() < PLACES_PER_REASON {
                 let place = format!("{}:{}", row.file, row.line);
                 counted.places.push(shorten_name(&place));
             }

@@ -77,7 +77,7 @@ impl PairSampler {
     pub(in crate::run) fn new(size: usize) -> Self {
         Self {
             size,
-            drawn: vec![BTreeMap::new(); SimilarityHistogram::STEPS + 1],
+            drawn: vec![BTreeMap::new(); SimilarityHistogram::INTERVAL_COUNT + 1],
         }
     }
 

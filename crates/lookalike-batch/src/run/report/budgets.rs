@@ -20,7 +20,7 @@ pub(super) const CLUSTER_BYTES: usize = 6_000_000;
 pub(super) const REMOVAL_BYTES: usize = 6_000_000;
 
 /// Removals nearest to the threshold that are listed, most of them with texts.
-pub(super) const NEAREST: usize = 500;
+pub(super) const NEAREST_REMOVALS: usize = 500;
 
 /// Largest clusters whose texts are shown, and members of each.
 pub(super) const SHOWN_CLUSTERS: usize = 40;

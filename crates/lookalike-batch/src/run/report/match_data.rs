@@ -23,7 +23,8 @@ use serde_json::Value;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::report::bad_rows::{BadRowReason, BadRowTally};
 use crate::run::report::budgets::{
-    EQUAL_READ, EQUAL_SHOWN, NEAREST, PAIRS_OF_BAND, SHOWN_CLUSTERS, SHOWN_MEMBERS, shorten_name,
+    EQUAL_READ, EQUAL_SHOWN, NEAREST_REMOVALS, PAIRS_OF_BAND, SHOWN_CLUSTERS, SHOWN_MEMBERS,
+    shorten_name,
 };
 use crate::run::report::plan_data::PlanData;
 use crate::run::report::removal_rows::{
@@ -191,9 +192,9 @@ impl MatchReportInputs<'_> {
             let similarity = |at: usize| self.removals[at].kept.similarity.get();
             similarity(a).total_cmp(&similarity(b)).then(a.cmp(&b))
         };
-        if nearest.len() > NEAREST {
-            nearest.select_nth_unstable_by(NEAREST, by_similarity);
-            nearest.truncate(NEAREST);
+        if nearest.len() > NEAREST_REMOVALS {
+            nearest.select_nth_unstable_by(NEAREST_REMOVALS, by_similarity);
+            nearest.truncate(NEAREST_REMOVALS);
         }
         nearest.sort_unstable_by(by_similarity);
         nearest
@@ -251,10 +252,11 @@ impl MatchReportInputs<'_> {
 
     /// Returns some removals of every twentieth of the similarity.
     fn removals_of_bands(&self) -> Vec<usize> {
-        let mut bands: Vec<Vec<usize>> = vec![Vec::new(); SimilarityHistogram::STEPS + 1];
+        let mut bands: Vec<Vec<usize>> = vec![Vec::new(); SimilarityHistogram::INTERVAL_COUNT + 1];
         for at in self.drawn_numbers() {
             let similarity = self.removals[at].kept.similarity.get();
-            let band = &mut bands[(similarity * SimilarityHistogram::STEPS as f64) as usize];
+            let band =
+                &mut bands[(similarity * SimilarityHistogram::INTERVAL_COUNT as f64) as usize];
             if band.len() < PAIRS_OF_BAND {
                 band.push(at);
             }
@@ -272,9 +274,9 @@ impl MatchReportInputs<'_> {
     /// Returns further removals that are shown if the budget allows.
     fn drawn_removals(&self) -> Vec<usize> {
         /// Removals drawn. More texts than these fit into no budget.
-        const DRAWN: usize = 2000;
+        const DRAWN_REMOVALS: usize = 2000;
         let mut drawn = self.drawn_numbers();
-        drawn.truncate(DRAWN);
+        drawn.truncate(DRAWN_REMOVALS);
         drawn
     }
 

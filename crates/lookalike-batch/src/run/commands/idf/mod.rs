@@ -40,10 +40,10 @@ use memory_plan::IdfMemory;
 use spilled_terms::{SpilledRows, TermSpill};
 
 /// Number of terms whose lines are formatted at a time.
-const LINES: usize = 16 << 10;
+const LINES_AT_ONCE: usize = 16 << 10;
 
 /// Bytes of lines that are written at a time.
-const LINE_BYTES: usize = 256 << 10;
+const LINE_BUFFER_BYTES: usize = 256 << 10;
 
 /// The result of a run that learns document frequencies.
 #[derive(Debug, Clone, Serialize)]
@@ -330,13 +330,13 @@ fn write_table(
     let head = FrequencyTableHeader::new(recipe, learned.documents, learned.len());
     let mut writer = ByteWriter::create_output(output)?;
     writer.write_bytes(head.to_text().as_bytes())?;
-    let starts: Vec<usize> = (0..learned.len()).step_by(LINES).collect();
+    let starts: Vec<usize> = (0..learned.len()).step_by(LINES_AT_ONCE).collect();
     for starts in starts.chunks(64) {
         let lots: Vec<String> = starts
             .par_iter()
             .map(|&start| {
-                let mut lines = String::with_capacity(24 * LINES);
-                let end = (start + LINES).min(learned.len());
+                let mut lines = String::with_capacity(24 * LINES_AT_ONCE);
+                let end = (start + LINES_AT_ONCE).min(learned.len());
                 head.append_rows(learned, start..end, &mut lines);
                 lines
             })
@@ -366,7 +366,7 @@ fn write_spilled_table(
     let mut format = FrequencyLines::new(documents);
     rows.visit_rows(|term, count| {
         format.append_line(term, count, &mut lines);
-        if lines.len() >= LINE_BYTES {
+        if lines.len() >= LINE_BUFFER_BYTES {
             writer.write_bytes(lines.as_bytes())?;
             lines.clear();
         }

@@ -26,13 +26,13 @@ use crate::run::commands::summary::SpilledRuns;
 use crate::temporary::sorted_runs::{RunCollector, SortedRuns};
 
 /// Ends a term in a key of `by_term`. No UTF-8 has this byte.
-const END: u8 = 0xff;
+const TERM_END: u8 = 0xff;
 
-/// Bytes behind [`END`]: the number of the table and the line of the term there.
-const ORIGIN: usize = 12;
+/// Bytes behind [`TERM_END`]: the number of the table and the line of the term there.
+const ORIGIN_BYTES: usize = 12;
 
 /// Largest count of a term in memory, which files keep, too.
-const MOST_COUNTED: u64 = u32::MAX as u64;
+const MAX_TERM_COUNT: u64 = u32::MAX as u64;
 
 /// Counts and spellings that do not fit into the memory.
 pub(super) struct TermSpill<'a> {
@@ -229,7 +229,7 @@ impl<'a> TermSpill<'a> {
         let mut current = TermSum::default();
         let buffers = self.memory.merged_alone_bytes();
         self.by_term.merge_part(0, buffers, |key, count| {
-            let (term, origin) = key.split_at(key.len() - ORIGIN);
+            let (term, origin) = key.split_at(key.len() - ORIGIN_BYTES);
             let term = &term[..term.len() - 1];
             let (table, line) = origin.split_at(4);
             if current.term != term {
@@ -300,7 +300,7 @@ impl<'a> TermSpill<'a> {
         let mut current = KeySum::default();
         let mut text = String::new();
         let mut finish_key = |current: &KeySum| {
-            let count = current.count.min(MOST_COUNTED);
+            let count = current.count.min(MAX_TERM_COUNT);
             if count == 0 {
                 return Ok(());
             }
@@ -385,7 +385,7 @@ impl SpilledRows {
 fn put_term(term: &str, table: u32, line: u64, key: &mut Vec<u8>) {
     key.clear();
     key.extend(term.as_bytes());
-    key.push(END);
+    key.push(TERM_END);
     key.extend(table.to_be_bytes());
     key.extend(line.to_be_bytes());
 }

@@ -60,13 +60,13 @@ use report_data::PassageReport;
 use search::{DocumentFindings, DocumentSearcher, PassageRow};
 
 /// Consecutive documents that one thread searches.
-const BATCH: usize = 16;
+const BATCH_DOCUMENTS: usize = 16;
 
 /// Batches per thread that may wait for earlier ones.
-const MAX_WAITING: u64 = 64;
+const WAITING_BATCHES_PER_THREAD: u64 = 64;
 
 /// Most frequent boilerplate that a summary shows.
-const EXAMPLES: usize = 3;
+const BOILERPLATE_EXAMPLES: usize = 3;
 
 /// Finds the passages that documents share with earlier ones, or with those of `--against`, and writes them as a
 /// table: by document and position, unless another order is set.
@@ -238,7 +238,7 @@ struct PassageWriter<'a> {
     found: FoundPassages,
 }
 
-const COLUMNS: [TableColumn<'static>; 9] = [
+const PASSAGE_COLUMNS: [TableColumn<'static>; 9] = [
     TableColumn::Text("document"),
     TableColumn::Text("source"),
     TableColumn::Integer("start"),
@@ -258,8 +258,9 @@ impl<'a> PassageWriter<'a> {
         opened: &OpenInputs,
     ) -> Result<Self> {
         let table = outputs.passages.as_ref();
-        let table =
-            table.map(|target| TableWriter::create_table(target, &COLUMNS, Some(&opened.inputs)));
+        let table = table.map(|target| {
+            TableWriter::create_table(target, &PASSAGE_COLUMNS, Some(&opened.inputs))
+        });
         Ok(Self {
             corpus,
             table: table.transpose()?,
@@ -291,7 +292,7 @@ impl<'a> PassageWriter<'a> {
             let mut findings = findings.into_iter();
             findings.try_for_each(|document| self.add_findings(document, settings, &min_described))
         };
-        let waiting = MAX_WAITING * rayon::current_num_threads() as u64;
+        let waiting = WAITING_BATCHES_PER_THREAD * rayon::current_num_threads() as u64;
         let ordered = OrderedResults::new(receive, waiting);
         rayon::broadcast(|_| {
             ordered.run_worker(|| {
@@ -303,7 +304,7 @@ impl<'a> PassageWriter<'a> {
                 );
                 while !ordered.is_stopped() {
                     let at = next_batch.fetch_add(1, Ordering::Relaxed);
-                    let Some(batch) = documents.chunks(BATCH).nth(at) else {
+                    let Some(batch) = documents.chunks(BATCH_DOCUMENTS).nth(at) else {
                         break;
                     };
                     let findings = batch
@@ -441,7 +442,7 @@ fn shorten_example(text: &str) -> String {
 fn describe_boilerplate(corpus: &PassageCorpus<'_>) -> Result<Vec<BoilerplateExample>> {
     let mut grams = corpus.index.boilerplate_grams();
     grams.sort_by_key(|gram| (std::cmp::Reverse(gram.documents), gram.first, gram.hash));
-    grams.truncate(EXAMPLES);
+    grams.truncate(BOILERPLATE_EXAMPLES);
     let (mut parse, mut tokens) = (ParseScratch::default(), SpannedTokens::default());
     let (mut winnower, mut selected) = (Winnower::new(corpus.indexed), Vec::new());
     let mut examples = Vec::new();

@@ -1,6 +1,6 @@
 //! The report of a passages run: which documents have text from elsewhere, how much, and where.
 //!
-//! Figures of pairs are kept for the pairs with the most copied text, at most [`PAIRS`] of them. The texts of the first
+//! Figures of pairs are kept for the pairs with the most copied text, at most [`MAX_REPORTED_PAIRS`] of them. The texts of the first
 //! of these are shown within a budget of bytes. Totals of the summary count everything.
 
 use std::cmp::Reverse;
@@ -21,7 +21,7 @@ use crate::run::report::budgets::NameBudget;
 use crate::run::report::render_report;
 
 /// Pairs with figures.
-const PAIRS: usize = 50_000;
+const MAX_REPORTED_PAIRS: usize = 50_000;
 
 /// Bytes of texts that are shown, and of their passages.
 const SHOWN_BYTES: usize = 12_000_000;
@@ -126,7 +126,7 @@ impl PassageReport {
                     .collect(),
             });
         }
-        if self.pairs.len() > 2 * PAIRS {
+        if self.pairs.len() > 2 * MAX_REPORTED_PAIRS {
             self.keep_most_copied();
         }
     }
@@ -134,7 +134,7 @@ impl PassageReport {
     fn keep_most_copied(&mut self) {
         self.pairs
             .sort_by_key(|pair| (Reverse(pair.copied), pair.document, pair.source));
-        self.pairs.truncate(PAIRS);
+        self.pairs.truncate(MAX_REPORTED_PAIRS);
     }
 
     /// Returns the data of the page. `pairs` is the number of all pairs that share a passage. `written` are the other

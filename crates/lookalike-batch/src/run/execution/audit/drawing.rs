@@ -20,15 +20,15 @@ use crate::run::settings::AuditSettings;
 pub(super) const FIRST_ROW_OF_INPUTS: u64 = 1 << 40;
 
 /// Number of sampled documents if the size of the input is unknown.
-const AUDITED: usize = 1000;
+const DEFAULT_AUDITED_DOCUMENTS: usize = 1000;
 
 /// Factor by which the first selection exceeds the wanted number of documents, if the number of rows
 /// was estimated from samples of all inputs. The documents with the smallest numbers remain.
-const SURPLUS: f64 = 1.25;
+const SURPLUS_FACTOR: f64 = 1.25;
 
 /// The same factor if the number of rows is estimated from the first block. The sample becomes too
 /// small only if later rows are more than this many times as long.
-const SURPLUS_OF_FIRST: f64 = 4.0;
+const FIRST_BLOCK_SURPLUS_FACTOR: f64 = 4.0;
 
 /// The documents sampled so far.
 pub(in crate::run) struct AuditDrawing {
@@ -69,7 +69,7 @@ impl AuditDrawing {
             state: OrderedResults::new(
                 DrawingState {
                     base: 0,
-                    most: settings.documents.unwrap_or(AUDITED),
+                    most: settings.documents.unwrap_or(DEFAULT_AUDITED_DOCUMENTS),
                     estimated: false,
                     drawn: BTreeSet::new(),
                 },
@@ -88,7 +88,7 @@ impl AuditDrawing {
     /// Sets the expected number of documents before any is read. It determines how many rows are
     /// sampled and which of them are candidates.
     pub(in crate::run) fn expect_rows(&self, rows: f64) {
-        self.choose_cut(rows, SURPLUS);
+        self.choose_cut(rows, SURPLUS_FACTOR);
     }
 
     /// Sets the expected number from the first block, using the size of all inputs on disk.
@@ -96,7 +96,7 @@ impl AuditDrawing {
         let rows = first.row_numbers();
         let read = first.bytes_on_disk().max(1) as f64;
         let all = (rows.end - rows.start) as f64 * (bytes as f64 / read).max(1.0);
-        self.choose_cut(all, SURPLUS_OF_FIRST);
+        self.choose_cut(all, FIRST_BLOCK_SURPLUS_FACTOR);
     }
 
     fn choose_cut(&self, all: f64, surplus: f64) {

@@ -13,8 +13,8 @@ use crate::run::execution::audit::RunAudit;
 use crate::run::execution::audit::drawing::FIRST_ROW_OF_INPUTS;
 use crate::run::execution::audit::planted::{EditedCopies, PlantedReport};
 use crate::run::execution::audit::tallies::{
-    ByLength, EstimatedShare, FoundPairs, PairPrecision, REPORTED, SimilarCounts, SmallestNumbers,
-    list_by_length,
+    ByLength, EstimatedShare, FoundPairs, PairPrecision, RECHECKED_PAIRS, SimilarCounts,
+    SmallestNumbers, list_by_length,
 };
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::settings::AuditSettings;
@@ -69,7 +69,7 @@ pub(in crate::run) struct ReportedPairs {
 impl Default for ReportedPairs {
     fn default() -> Self {
         Self {
-            pairs: SmallestNumbers::new(REPORTED),
+            pairs: SmallestNumbers::new(RECHECKED_PAIRS),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::run::execution::audit::planted::EditedCopies;
 use crate::run::execution::audit::planted::PlantedReport;
 use crate::run::execution::audit::report::{AuditReport, least_jaccard, most_planted_bytes};
 use crate::run::execution::audit::tallies::{
-    FoundPairs, PairPrecision, REPORTED, SimilarCounts, SmallestNumbers, list_by_length,
+    FoundPairs, PairPrecision, RECHECKED_PAIRS, SimilarCounts, SmallestNumbers, list_by_length,
 };
 use crate::run::settings::AuditSettings;
 
@@ -72,7 +72,7 @@ pub struct RemovedSample {
 impl Default for RemovedSample {
     fn default() -> Self {
         Self {
-            pairs: SmallestNumbers::new(REPORTED),
+            pairs: SmallestNumbers::new(RECHECKED_PAIRS),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::run::length_classes;
 use crate::run::length_classes::length_class;
 
 /// Number of reported pairs that are compared again.
-pub(super) const REPORTED: usize = 200;
+pub(super) const RECHECKED_PAIRS: usize = 200;
 
 /// Of numbered values that come in any order, those with the smallest numbers.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use crate::temporary::part_file::PartFile;
 
 /// The group of each document that may match another, and the sketches of all groups.
 pub(in crate::run) struct ComponentGroups {
-    /// By document; [`ALONE`] if no other document may match it.
+    /// By document; [`UNMATCHED_GROUP`] if no other document may match it.
     group_of: Vec<u32>,
     /// Number of documents of each group.
     sizes: Vec<u32>,
@@ -23,7 +23,7 @@ pub(in crate::run) struct ComponentGroups {
 }
 
 /// The group of documents that nothing may match.
-const ALONE: u32 = u32::MAX;
+const UNMATCHED_GROUP: u32 = u32::MAX;
 
 impl ComponentGroups {
     /// Divides the documents that `takes` accepts into groups, and their sketches with them.
@@ -39,7 +39,7 @@ impl ComponentGroups {
         let documents = corpus.len();
         let per_document = (reading.sketches.written_bytes() + reading.released)
             .div_ceil(documents.max(1) as u64)
-            + BESIDE_SKETCHES;
+            + BYTES_BESIDE_SKETCHES;
         let taken = corpus.read_documents().filter(|&document| takes(document));
         let component = |document| nodes.component_of(corpus, document);
         let (group_of, sizes) = GroupAssignment {
@@ -76,7 +76,7 @@ impl ComponentGroups {
             });
             let groups = &self.group_of[first..first + sketches.len()];
             for (at, &group) in groups.iter().enumerate() {
-                if group != ALONE {
+                if group != UNMATCHED_GROUP {
                     pieces[group as usize].append_document(&sketches, DocId(at as u32));
                 }
             }
@@ -109,7 +109,7 @@ impl ComponentGroups {
 
     /// Returns `true` if no other document may match a document.
     pub(in crate::run) fn is_alone(&self, document: DocId) -> bool {
-        self.group_of[document.index()] == ALONE
+        self.group_of[document.index()] == UNMATCHED_GROUP
     }
 
     /// Loads the documents of a group, from 0. First come the documents of an index that match one of them by
@@ -156,13 +156,13 @@ impl ComponentGroups {
 }
 
 /// Bytes of memory for a document of a group beside its sketches and keys.
-const BESIDE_SKETCHES: u64 = 64;
+const BYTES_BESIDE_SKETCHES: u64 = 64;
 
 /// Mark of a component that has a group.
-const ASSIGNED: u32 = 1 << 31;
+const ASSIGNED_MARK: u32 = 1 << 31;
 
 /// The group of components with a single document.
-const NO_GROUP: u32 = ASSIGNED - 1;
+const NO_GROUP: u32 = ASSIGNED_MARK - 1;
 
 struct GroupAssignment<'a> {
     sizes: &'a SpillSizes,
@@ -183,31 +183,31 @@ impl GroupAssignment<'_> {
         let mut members = vec![0u32; components];
         for document in taken.clone() {
             let count = &mut members[(self.component)(document) as usize];
-            *count = (*count + 1).min(ASSIGNED - 1);
+            *count = (*count + 1).min(ASSIGNED_MARK - 1);
         }
         let wanted = (self.sizes.group_bytes / self.per_document).max(1);
         let most = (self.sizes.largest_group_bytes / self.per_document).min(u64::from(NO_GROUP));
         let mut of_groups: Vec<u32> = Vec::new();
-        let mut group_of = vec![ALONE; documents];
+        let mut group_of = vec![UNMATCHED_GROUP; documents];
         for document in taken {
             let member = &mut members[(self.component)(document) as usize];
-            if *member & ASSIGNED == 0 {
+            if *member & ASSIGNED_MARK == 0 {
                 let count = *member;
                 if u64::from(count) > most {
                     return Err(self.sizes.refuse_component(count, self.per_document));
                 }
-                *member = ASSIGNED | NO_GROUP;
+                *member = ASSIGNED_MARK | NO_GROUP;
                 if count > 1 {
                     let has_room = |&size: &u32| u64::from(size) + u64::from(count) <= wanted;
                     match of_groups.last_mut().filter(|size| has_room(size)) {
                         Some(size) => *size += count,
                         None => of_groups.push(count),
                     }
-                    *member = ASSIGNED | (of_groups.len() as u32 - 1);
+                    *member = ASSIGNED_MARK | (of_groups.len() as u32 - 1);
                 }
             }
-            group_of[document.index()] = match *member & !ASSIGNED {
-                NO_GROUP => ALONE,
+            group_of[document.index()] = match *member & !ASSIGNED_MARK {
+                NO_GROUP => UNMATCHED_GROUP,
                 group => group,
             };
         }

@@ -11,7 +11,9 @@ use lookalike::shuffle::{
 use lookalike_io::error::{Error, Result};
 use rayon::prelude::*;
 
-use crate::run::execution::out_of_core::spilled_reading::{FEATURES, KEYS, SpilledReading};
+use crate::run::execution::out_of_core::spilled_reading::{
+    FEATURES_PART, KEYS_PART, SpilledReading,
+};
 use crate::run::execution::out_of_core::{into_inner, lock};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::reading::reading_sink::ReadBuffers;
@@ -27,7 +29,7 @@ const TRIED_BLOCKS: usize = 16;
 const MOST_PARTS: u64 = 1024;
 
 /// Number of documents of dense buckets that a thread reads again at once.
-const DENSE_AT_ONCE: usize = 512;
+const DENSE_BUCKETS_AT_ONCE: usize = 512;
 
 /// The component of every node, and which documents have the text of an earlier one. See
 /// [`node_of`](crate::run::reading::corpus_rows::CorpusRows::node_of).
@@ -165,7 +167,7 @@ impl<'a> Linking<'a> {
     /// Returns the number of parts in which keys fit into the memory.
     fn count_parts(&self, keys: &LocalKeys, blocks: &PartFile) -> Result<u32> {
         let mut bytes = 0.0;
-        for kind in [KEYS, FEATURES] {
+        for kind in [KEYS_PART, FEATURES_PART] {
             let all = blocks.extent_count(kind);
             let step = all.div_ceil(TRIED_BLOCKS).max(1);
             let (mut read, mut made) = (0, 0);
@@ -188,7 +190,7 @@ impl<'a> Linking<'a> {
     /// Divides keys and features among parts.
     fn divide_blocks(&self, keys: &LocalKeys, blocks: &PartFile, parts: u32) -> Result<PartFile> {
         let divided = self.create_file(parts)?;
-        for kind in [KEYS, FEATURES] {
+        for kind in [KEYS_PART, FEATURES_PART] {
             let all = (0..blocks.extent_count(kind)).into_par_iter();
             all.try_for_each(|at| {
                 blocks.visit_extent(kind, at, |block| {
@@ -244,7 +246,7 @@ impl<'a> Linking<'a> {
         let keys = LocalKeys::new(reading.setup.clone(), dense.len(), 0, 0);
         let blocks = PartFile::with_single_blocks(reading.directory.as_deref(), 2)?;
         let nodes: Vec<u32> = dense.iter().copied().collect();
-        let portions = nodes.par_chunks(DENSE_AT_ONCE);
+        let portions = nodes.par_chunks(DENSE_BUCKETS_AT_ONCE);
         portions.try_for_each(|nodes| self.scatter_dense(nodes, &keys, &blocks))?;
         self.finish_file(&blocks)?;
         // Keys are not chosen: combinations of sets of many features would be too many.
@@ -270,7 +272,7 @@ impl<'a> Linking<'a> {
         }
         for block in scatterer.take_blocks(keys) {
             debug_assert_eq!(block.kind, ShuffleBlockKind::Features);
-            blocks.push_block(FEATURES, &block.block)?;
+            blocks.push_block(FEATURES_PART, &block.block)?;
         }
         Ok(())
     }

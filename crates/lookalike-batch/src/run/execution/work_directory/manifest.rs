@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::file_checksum::FileChecksum;
 
 /// The manifest's file name.
-pub(super) const NAME: &str = "manifest";
+pub(super) const MANIFEST_FILE: &str = "manifest";
 
-const MAGIC: &str = "lookalike-work";
+const MANIFEST_MAGIC: &str = "lookalike-work";
 
 /// The version of the manifest and of the steps.
-pub(super) const VERSION: u32 = 3;
+pub(super) const WORK_FORMAT_VERSION: u32 = 3;
 
 /// The stages of an interruptible run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -158,7 +158,7 @@ pub(super) fn is_work_file(name: &str) -> bool {
         let is_number = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
         Some(is_number && StepKind::ALL.iter().any(|step| step.name() == kind))
     };
-    is_step() == Some(true) || is_hidden && plain == NAME
+    is_step() == Some(true) || is_hidden && plain == MANIFEST_FILE
 }
 
 /// Returns `true` if `name` is one under which a file is complete but not in place yet: `.TARGET.HEX.tmp`.
@@ -215,7 +215,7 @@ impl WorkManifest {
             .expect("a manifest has only strings, numbers and lists");
         let body = format!("{json}\n");
         let checksum = FileChecksum(lookalike::value_hash(body.as_bytes()));
-        format!("{MAGIC} {VERSION} {checksum}\n{body}")
+        format!("{MANIFEST_MAGIC} {WORK_FORMAT_VERSION} {checksum}\n{body}")
     }
 
     /// Parses the content of a manifest's file. Messages name it by `path`.
@@ -226,16 +226,16 @@ impl WorkManifest {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged_file(path, "it is not UTF-8"))?;
         let (first, body) = text.split_once('\n').unwrap_or((text, ""));
         let mut words = first.split(' ');
-        if words.next() != Some(MAGIC) {
+        if words.next() != Some(MANIFEST_MAGIC) {
             return Err(Error::input_error(format!(
                 "{} is not the manifest of a run with --work",
                 display_path(path)
             )));
         }
         let version = words.next().unwrap_or_default();
-        if version != VERSION.to_string() {
+        if version != WORK_FORMAT_VERSION.to_string() {
             return Err(Error::input_error(format!(
-                "{} is of version {version}; this program reads version {VERSION}",
+                "{} is of version {version}; this program reads version {WORK_FORMAT_VERSION}",
                 display_path(path)
             )));
         }

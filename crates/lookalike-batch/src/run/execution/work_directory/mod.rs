@@ -48,7 +48,7 @@ use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::settings::{KeepOrder, RunSettings};
 
 /// The file that the process of a run locks. It holds the number of the process.
-const LOCK: &str = "lock";
+const LOCK_FILE: &str = "lock";
 
 /// Attempts to lock, because `status` holds the lock for a moment.
 const LOCK_ATTEMPTS: usize = 20;
@@ -96,9 +96,9 @@ struct StepClock {
 
 impl StepClock {
     /// A step takes this share of the time since the run began.
-    const SHARE: u32 = 20;
-    const SHORTEST: Duration = Duration::from_millis(250);
-    const LONGEST: Duration = Duration::from_secs(30);
+    const ELAPSED_DIVISOR: u32 = 20;
+    const SHORTEST_STEP: Duration = Duration::from_millis(250);
+    const LONGEST_STEP: Duration = Duration::from_secs(30);
 
     fn new() -> Self {
         let begun = Instant::now();
@@ -106,13 +106,13 @@ impl StepClock {
     }
 
     fn is_due(&self) -> bool {
-        let share = self.begun.elapsed() / Self::SHARE;
-        self.last.elapsed() >= share.clamp(Self::SHORTEST, Self::LONGEST)
+        let share = self.begun.elapsed() / Self::ELAPSED_DIVISOR;
+        self.last.elapsed() >= share.clamp(Self::SHORTEST_STEP, Self::LONGEST_STEP)
     }
 }
 
 /// Bytes from which a step ends in any case.
-const LARGE_STEP: usize = 32 << 20;
+const LARGE_STEP_BYTES: usize = 32 << 20;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -189,7 +189,7 @@ impl WorkDirectory {
 
     /// Returns `true` if a step of so many bytes should end now.
     fn is_step_due(&self, bytes: usize) -> bool {
-        bytes >= LARGE_STEP || lock(&self.clock).is_due()
+        bytes >= LARGE_STEP_BYTES || lock(&self.clock).is_due()
     }
 
     /// Writes a step in another thread, once the step before it is written.
@@ -459,7 +459,7 @@ fn lock_directory(path: &Path) -> Result<File> {
 
 /// Acquires the exclusive right to work on a run; `None` if another process has it.
 fn try_lock_directory(path: &Path) -> Result<Option<File>> {
-    let place = path.join(LOCK);
+    let place = path.join(LOCK_FILE);
     let failed = |cause| Error::write_error("lock", display_path(&place), cause);
     let mut file = OpenOptions::new()
         .read(true)
@@ -486,7 +486,7 @@ fn try_lock_directory(path: &Path) -> Result<Option<File>> {
 
 /// Reads the manifest of a directory, if it has one.
 fn read_manifest(path: &Path) -> Result<Option<WorkManifest>> {
-    let place = path.join(manifest::NAME);
+    let place = path.join(manifest::MANIFEST_FILE);
     match fs::read(&place) {
         Ok(bytes) => WorkManifest::parse_manifest(&bytes, &place).map(Some),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -495,7 +495,7 @@ fn read_manifest(path: &Path) -> Result<Option<WorkManifest>> {
 }
 
 fn write_manifest(path: &Path, manifest: &WorkManifest) -> Result<()> {
-    let place = path.join(manifest::NAME);
+    let place = path.join(manifest::MANIFEST_FILE);
     step_file::write_file(&place, &[manifest.to_text().as_bytes()])
 }
 
@@ -505,7 +505,7 @@ fn refuse_foreign_files(path: &Path) -> Result<()> {
     for entry in fs::read_dir(path).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let name = name.to_string_lossy();
-        if name != LOCK && !manifest::is_work_file(&name) {
+        if name != LOCK_FILE && !manifest::is_work_file(&name) {
             return Err(Error::usage_error(format!(
                 "{} holds {name}, which is no part of a run: give a new or empty directory",
                 display_path(path)
