@@ -154,7 +154,7 @@ impl ComparisonCase<'_> {
             .iter()
             .map(|figure| (figure_key(figure.name), figure_as_json(figure)))
             .collect();
-        let mut told = json!({
+        let mut data = json!({
             "recipe": self.recipe.name,
             "recipe_id": self.recipe.recipe_id().to_string(),
             "a": self.side_as_json(&self.a, &self.compared.a),
@@ -170,25 +170,25 @@ impl ComparisonCase<'_> {
             "shared": self.shared.to_json(),
         });
         if let Some([a, b]) = self.java_blocks() {
-            told["sub_by_distance"] = json!({ "a": a.to_json(), "b": b.to_json() });
+            data["sub_by_distance"] = json!({ "a": a.to_json(), "b": b.to_json() });
         }
-        told
+        data
     }
 
     fn side_as_json(&self, side: &ComparedSide, steps: &AnalysisSteps) -> Value {
         let shape = self.fingerprint_shape();
         let with_votes = self.top.max(MAX_LISTED_VOTES);
         let feature = |(at, feature): (usize, &FeatureVote)| {
-            let mut told = json!({
+            let mut data = json!({
                 "feature": feature.text,
                 "count": feature.count,
                 "weight": feature.weight,
                 "hash": shape.format_hex(feature.hash),
             });
             if at < with_votes {
-                told["votes"] = feature.signed_votes(shape.bits).into();
+                data["votes"] = feature.signed_votes(shape.bits).into();
             }
-            told
+            data
         };
         let tie = steps.tie.map(|tie| match tie {
             TieBreaker::Bit(bit) => json!({ "bit": u8::from(bit) }),

@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn wrong_lines_are_refused_with_their_place() {
         let contradiction = line("x", "y", "same") + &line("y", "x", "different");
-        for (text, said) in [
+        for (text, message) in [
             (
                 &*contradiction,
                 ":2: these two texts are decided as different, but /",
@@ -268,7 +268,7 @@ mod tests {
             ("{\"a\":1}", ":1: this is not a decision"),
         ] {
             let error = read(text).unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 }

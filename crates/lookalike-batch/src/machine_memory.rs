@@ -56,12 +56,13 @@ fn group_limit(root: &Path, groups: &str) -> Option<u64> {
         };
         // Inside a container the path can be that outside of it, so that only the root exists.
         let group = root.join(path.trim_start_matches('/'));
-        let around = group
+        let groups_around = group
             .ancestors()
             .take_while(|ancestor| ancestor.starts_with(&root));
-        let stated = around.filter_map(|ancestor| fs::read_to_string(ancestor.join(file)).ok());
+        let texts =
+            groups_around.filter_map(|ancestor| fs::read_to_string(ancestor.join(file)).ok());
         // A group without a limit says `max`.
-        stated
+        texts
             .filter_map(|text| text.trim().parse::<u64>().ok())
             .min()
     });
@@ -91,21 +92,24 @@ mod tests {
             fs::create_dir_all(root.join(group)).unwrap();
             fs::write(root.join(group).join(file), text).unwrap();
         };
-        let stated = |groups: &str| group_limit(root, groups);
-        assert_eq!(stated("0::/system.slice/a.service\n"), None);
+        let limit_of = |groups: &str| group_limit(root, groups);
+        assert_eq!(limit_of("0::/system.slice/a.service\n"), None);
         limit("system.slice/a.service", "memory.max", "max\n");
-        assert_eq!(stated("0::/system.slice/a.service\n"), None);
+        assert_eq!(limit_of("0::/system.slice/a.service\n"), None);
         limit("system.slice", "memory.max", "2000\n");
-        assert_eq!(stated("0::/system.slice/a.service\n"), Some(2000));
+        assert_eq!(limit_of("0::/system.slice/a.service\n"), Some(2000));
         limit("system.slice/a.service", "memory.max", "1000\n");
-        assert_eq!(stated("0::/system.slice/a.service\n"), Some(1000));
-        assert_eq!(stated("0::/system.slice\n"), Some(2000));
+        assert_eq!(limit_of("0::/system.slice/a.service\n"), Some(1000));
+        assert_eq!(limit_of("0::/system.slice\n"), Some(2000));
         // The path outside of a container does not exist inside.
         limit("", "memory.max", "3000\n");
-        assert_eq!(stated("0::/docker/0123\n"), Some(3000));
+        assert_eq!(limit_of("0::/docker/0123\n"), Some(3000));
         limit("memory/user", "memory.limit_in_bytes", "500\n");
-        assert_eq!(stated("4:cpu,cpuacct:/user\n"), None);
-        assert_eq!(stated("5:cpu,memory:/user\n0::/system.slice\n"), Some(500));
-        assert_eq!(stated("no group"), None);
+        assert_eq!(limit_of("4:cpu,cpuacct:/user\n"), None);
+        assert_eq!(
+            limit_of("5:cpu,memory:/user\n0::/system.slice\n"),
+            Some(500)
+        );
+        assert_eq!(limit_of("no group"), None);
     }
 }

@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn invalid_recipe_changes_are_named() {
-        for (set, said) in [
+        for (set, message) in [
             ("ngram", "--set ngram: give KEY=VALUE"),
             ("ngram=", "--set ngram=: give KEY=VALUE"),
             (
@@ -285,7 +285,7 @@ mod tests {
             ("filter.stopwords=none.txt", "cannot read none.txt"),
         ] {
             let error = changed("default", &[set]).unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 
@@ -302,13 +302,14 @@ mod tests {
         let recipe = recipe.unwrap();
         let toml = recipe.to_toml().replace(&path("stop.txt"), "stop.txt");
         std::fs::write(path("mine.toml"), toml).unwrap();
-        let again = changed(&path("mine.toml"), &[]).unwrap();
-        assert_eq!(again.recipe_id(), recipe.recipe_id());
-        let here = load_recipe_from_here(&path("mine.toml"), &[], OptionSpelling::Options).unwrap();
-        assert_eq!(here.filter.stopwords, [path("stop.txt")]);
-        let read = read_recipe(&here.to_toml(), &[], OptionSpelling::Options).unwrap();
+        let reloaded = changed(&path("mine.toml"), &[]).unwrap();
+        assert_eq!(reloaded.recipe_id(), recipe.recipe_id());
+        let relocated =
+            load_recipe_from_here(&path("mine.toml"), &[], OptionSpelling::Options).unwrap();
+        assert_eq!(relocated.filter.stopwords, [path("stop.txt")]);
+        let read = read_recipe(&relocated.to_toml(), &[], OptionSpelling::Options).unwrap();
         assert_eq!(
-            (read.recipe_id(), here.recipe_id()),
+            (read.recipe_id(), relocated.recipe_id()),
             (recipe.recipe_id(), recipe.recipe_id())
         );
         let other = format!("filter.stopwords={}", path("other.txt"));

@@ -28,16 +28,16 @@ pub struct PassageSpot {
 
 impl PassageSpot {
     fn to_json(&self) -> Value {
-        let mut told = json!({
+        let mut data = json!({
             "start": self.characters.start,
             "end": self.characters.end,
             "line": self.line,
         });
         if let Some(text) = &self.text_characters {
-            told["text_start"] = text.start.into();
-            told["text_end"] = text.end.into();
+            data["text_start"] = text.start.into();
+            data["text_end"] = text.end.into();
         }
-        told
+        data
     }
 }
 

@@ -267,7 +267,7 @@ mod tests {
         let many: Vec<&str> = many.iter().map(|set| &**set).collect();
         let long: String = (0..=MOST_ENTRIES).map(|at| format!(" s{at}")).collect();
         let long = format!("d={long}");
-        for (documents, permutations, said) in [
+        for (documents, permutations, message) in [
             (&[][..], &["a"][..], "no documents"),
             (&["S1=a"], &[], "no permutations"),
             (&["S1"], &["a"], "'S1' is not of the form"),
@@ -282,7 +282,7 @@ mod tests {
             (&[&*long], &["s0"], "101 shingles"),
         ] {
             let error = parse(documents, permutations).unwrap_err();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 }

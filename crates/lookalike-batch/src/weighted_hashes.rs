@@ -256,7 +256,7 @@ mod tests {
             .map(|at| format!("t{at}=1:1 "))
             .collect();
         let long = format!("x={}:1", "0".repeat(129));
-        for (text, said) in [
+        for (text, message) in [
             ("", "no feature"),
             ("CSDN", "'CSDN' is not of the form"),
             ("=101:4", "'=101:4'"),
@@ -272,7 +272,7 @@ mod tests {
             (&long, "1 to 128 binary digits"),
         ] {
             let error = WeightedHashes::parse_document(text).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
     }
 

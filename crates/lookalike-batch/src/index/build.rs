@@ -64,7 +64,7 @@ pub fn build_index(
     let space = build_space(index_path, inputs, reading, false)?;
     let there = directory::directory_kind(index_path)?;
     refuse_to_replace(index_path, there, settings.replace)?;
-    let made = NewDirectory::make_directory(index_path)?;
+    let directory = NewDirectory::make_directory(index_path)?;
     // Checked once more under the lock, because another process may have created an index meanwhile.
     let there = directory::directory_kind(index_path)?;
     refuse_to_replace(index_path, there, settings.replace)?;
@@ -91,7 +91,7 @@ pub fn build_index(
         directory::clean_after_failure(index_path);
     }
     let summary = built?;
-    made.keep_directory()?;
+    directory.keep_directory()?;
     Ok(summary)
 }
 
@@ -464,7 +464,7 @@ fn finish_new_rows<C: FingerprintCode>(
         first: None,
         ids: None,
         texts: None,
-        poor: None,
+        unfingerprinted: None,
         matching: None,
         grams: None,
         removed: None,
@@ -517,7 +517,7 @@ fn finish_new_rows<C: FingerprintCode>(
         }
     };
     let unfingerprinted = UnfingerprintedRows::from_unsorted(new.unfingerprinted);
-    entry.poor = write_unfingerprinted(index_path, file, &unfingerprinted)?;
+    entry.unfingerprinted = write_unfingerprinted(index_path, file, &unfingerprinted)?;
     let part = SegmentPart {
         entry,
         names,

@@ -148,13 +148,13 @@ impl BuildSpace {
         let Some(kept) = &self.kept else {
             return Ok(());
         };
-        let wanted = named * self.id_bytes + unfingerprinted * UNFINGERPRINTED_BYTES;
-        let taken = self.resident.load(Ordering::Relaxed);
-        if wanted <= taken {
+        let needed_bytes = named * self.id_bytes + unfingerprinted * UNFINGERPRINTED_BYTES;
+        let resident = self.resident.load(Ordering::Relaxed);
+        if needed_bytes <= resident {
             return Ok(());
         }
         // Much at a time, because each row takes little.
-        let more = (wanted - taken).max(4 << 20);
+        let more = (needed_bytes - resident).max(4 << 20);
         if kept.take_bytes(more) {
             self.resident.fetch_add(more, Ordering::Relaxed);
             return Ok(());
@@ -162,9 +162,9 @@ impl BuildSpace {
         Err(Error::limit_error(format!(
             "{named} rows with ids and {unfingerprinted} without a fingerprint take {} MB, more than --memory {} leaves \
              for them: give --memory {}M or more{}",
-            wanted.div_ceil(1_000_000),
+            needed_bytes.div_ceil(1_000_000),
             self.limit,
-            (self.limit + 4 * wanted).div_ceil(1_000_000),
+            (self.limit + 4 * needed_bytes).div_ceil(1_000_000),
             if named > 0 {
                 ", or number the rows with --id-row"
             } else {

@@ -239,7 +239,8 @@ pub(super) fn clean_after_failure(path: &Path) {
 pub(super) struct NewDirectory {
     path: PathBuf,
     completed: bool,
-    made: Option<ProvisionalDirectory>,
+    /// The directory, if it had to be created.
+    provisional: Option<ProvisionalDirectory>,
     // Declared last, so that it is released after the clean-up.
     _lock: IndexLock,
 }
@@ -247,7 +248,7 @@ pub(super) struct NewDirectory {
 impl NewDirectory {
     pub(super) fn make_directory(path: &Path) -> Result<Self> {
         refuse_url(path)?;
-        let made = match fs::create_dir(path) {
+        let is_created = match fs::create_dir(path) {
             Ok(()) => true,
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => false,
             Err(cause) => return Err(Error::write_error("create", display_path(path), cause)),
@@ -256,7 +257,7 @@ impl NewDirectory {
         Ok(Self {
             path: path.to_path_buf(),
             completed: false,
-            made: made.then(|| ProvisionalDirectory::from_path(path)),
+            provisional: is_created.then(|| ProvisionalDirectory::from_path(path)),
             _lock: lock,
         })
     }
@@ -264,10 +265,10 @@ impl NewDirectory {
     /// Keeps the directory permanently and syncs its name to disk.
     pub(super) fn keep_directory(mut self) -> Result<()> {
         self.completed = true;
-        let Some(made) = self.made.take() else {
+        let Some(provisional) = self.provisional.take() else {
             return Ok(());
         };
-        made.keep_directory();
+        provisional.keep_directory();
         let parent = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -280,7 +281,7 @@ impl NewDirectory {
 
 impl Drop for NewDirectory {
     fn drop(&mut self) {
-        if !self.completed && self.made.is_none() {
+        if !self.completed && self.provisional.is_none() {
             clean_after_failure(&self.path);
         }
     }

@@ -124,12 +124,12 @@ pub(super) fn merge_grams(
         let mut base = 0;
         for part in parts {
             let removed = &part.removed;
-            let gone_before = removed.rank_before();
+            let removed_before = removed.rank_before();
             if let Some(postings) = &part.grams {
                 postings.visit_postings(|posting| {
                     let row = posting as u32;
                     if !removed.contains_row(row) {
-                        visit(pack_posting(posting, base + row - gone_before(row)));
+                        visit(pack_posting(posting, base + row - removed_before(row)));
                     }
                 })?;
             }

@@ -289,7 +289,9 @@ fn verify_sampled_rows<C: FingerprintCode>(
         let text = texts.text_of_row(row.into(), &mut unpacked)?;
         let analysis = analyzer.analyze_text(text, &mut scratch);
         let is_of_text = match hasher.fingerprint(&analysis) {
-            Some(made) => !part.unfingerprinted.contains_row(row) && made == code.widen(),
+            Some(fingerprint) => {
+                !part.unfingerprinted.contains_row(row) && fingerprint == code.widen()
+            }
             None => part
                 .unfingerprinted
                 .rows_with_key(analysis.key)

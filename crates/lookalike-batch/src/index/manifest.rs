@@ -94,8 +94,8 @@ pub(super) struct SegmentEntry {
     pub(super) ids: Option<FileChecksum>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) texts: Option<FileChecksum>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) poor: Option<UnfingerprintedEntry>,
+    #[serde(rename = "poor", skip_serializing_if = "Option::is_none", default)]
+    pub(super) unfingerprinted: Option<UnfingerprintedEntry>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) matching: Option<MatchingEntry>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -110,8 +110,8 @@ pub(super) struct SegmentEntry {
 pub(super) struct UnfingerprintedEntry {
     pub(super) rows: u64,
     /// Removed rows among them.
-    #[serde(skip_serializing_if = "is_zero", default)]
-    pub(super) gone: u64,
+    #[serde(rename = "gone", skip_serializing_if = "is_zero", default)]
+    pub(super) removed: u64,
     pub(super) seal: FileChecksum,
 }
 
@@ -297,9 +297,10 @@ impl IndexManifest {
                     segment.file
                 ));
             }
-            let unfingerprinted = segment.poor.as_ref();
+            let unfingerprinted = segment.unfingerprinted.as_ref();
             if unfingerprinted.is_some_and(|unfingerprinted| {
-                unfingerprinted.rows > segment.rows || unfingerprinted.gone > unfingerprinted.rows
+                unfingerprinted.rows > segment.rows
+                    || unfingerprinted.removed > unfingerprinted.rows
             }) {
                 return Err(format!(
                     "segment {} has fewer rows than rows without fingerprint or removed rows",
@@ -351,7 +352,7 @@ impl IndexManifest {
             if segment.texts.is_some() {
                 names.push(file_name(segment.file, "texts"));
             }
-            if segment.poor.is_some() {
+            if segment.unfingerprinted.is_some() {
                 names.push(file_name(segment.file, "poor"));
             }
             if let Some(matching) = &segment.matching {
@@ -376,8 +377,8 @@ impl SegmentEntry {
 
     /// Returns the number of rows that have no fingerprint and are not removed.
     pub(super) fn count_unfingerprinted(&self) -> u64 {
-        self.poor.as_ref().map_or(0, |unfingerprinted| {
-            unfingerprinted.rows - unfingerprinted.gone
+        self.unfingerprinted.as_ref().map_or(0, |unfingerprinted| {
+            unfingerprinted.rows - unfingerprinted.removed
         })
     }
 }

@@ -98,13 +98,13 @@ impl RecordsWriter {
 
     fn put_signed_row(&mut self, row: u32) -> Result<()> {
         self.signed_rows += 1;
-        let put = self.signed.append_bytes(&row.to_le_bytes());
-        put.map_err(spill_failed)
+        let appended = self.signed.append_bytes(&row.to_le_bytes());
+        appended.map_err(spill_failed)
     }
 
     fn put_place(&mut self, place: u64) -> Result<()> {
-        let put = self.places.append_bytes(&place.to_le_bytes());
-        put.map_err(spill_failed)
+        let appended = self.places.append_bytes(&place.to_le_bytes());
+        appended.map_err(spill_failed)
     }
 
     pub(super) fn put_lot(&mut self, lot: &RecordLot) -> Result<()> {

@@ -81,10 +81,10 @@ impl RowRecorder {
                 records.push_record(recorder, analysis);
             }
         };
-        let made = self
+        let outcome = self
             .fingerprinter
             .make_row(inputs, row, &mut scratch.analysis, &mut record);
-        let item = match made {
+        let item = match outcome {
             Err(reason) => return Ok(Err(reason)),
             Ok(None) => return Ok(Ok(())),
             Ok(Some(item)) => item,

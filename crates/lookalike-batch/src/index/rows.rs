@@ -147,7 +147,7 @@ impl RowFingerprinter {
         field: &str,
         values: &[FieldValue<'_>],
     ) -> Result<Option<u128>, String> {
-        let said = |what: &str| Err(format!("the field `{field}` {what}"));
+        let refuse = |what: &str| Err(format!("the field `{field}` {what}"));
         match values.first() {
             Some(FieldValue::Text(text)) => digits.parse_fingerprint(text, self.bits),
             // A JSON or Parquet number is decimal, whatever the notation of strings.
@@ -155,8 +155,8 @@ impl RowFingerprinter {
                 FingerprintNotation::Decimal.parse_fingerprint(literal, self.bits)
             }
             Some(FieldValue::Null) => Ok(None),
-            Some(FieldValue::Bool(_)) => said("is a boolean, not a fingerprint"),
-            Some(FieldValue::Missing) | None => said("is missing"),
+            Some(FieldValue::Bool(_)) => refuse("is a boolean, not a fingerprint"),
+            Some(FieldValue::Missing) | None => refuse("is missing"),
         }
     }
 }
@@ -211,9 +211,13 @@ impl IndexEntries {
     }
 
     /// Returns the options of reading inputs with such rows.
-    pub(super) fn read_options(&self, options: &ReadOptions, again: bool) -> Result<ReadOptions> {
+    pub(super) fn read_options(
+        &self,
+        options: &ReadOptions,
+        rereads_rows: bool,
+    ) -> Result<ReadOptions> {
         let mut options = ReadOptions {
-            again,
+            again: rereads_rows,
             ..options.clone()
         };
         match self {

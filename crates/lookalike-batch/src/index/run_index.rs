@@ -328,8 +328,10 @@ impl RunIndex {
         for segment in &self.segments {
             let end = segment.base + segment.part.entry.rows;
             let removed_before = segment.part.removed.rank_before();
-            let here = &positions[named.len()..];
-            for position in &here[..here.partition_point(|&position| position < end)] {
+            let segment_positions = &positions[named.len()..];
+            for position in
+                &segment_positions[..segment_positions.partition_point(|&position| position < end)]
+            {
                 let row = position - segment.base;
                 named.push(IndexedDocument {
                     id: segment.part.names.id_of_row(row)?.into_owned(),
@@ -386,8 +388,9 @@ impl RunIndex {
             directory::replace_manifest(&self.path, &self.manifest)?;
         }
         self.is_finished = true;
-        if let RunIndexLock::New(made) = std::mem::replace(&mut self.lock, RunIndexLock::None) {
-            made.keep_directory()?;
+        if let RunIndexLock::New(directory) = std::mem::replace(&mut self.lock, RunIndexLock::None)
+        {
+            directory.keep_directory()?;
         }
         let info = inspect::info_from_manifest(&self.path, &self.manifest);
         let placed = self.placed.as_ref();
@@ -445,8 +448,9 @@ fn lock_manifest(
             if !settings.adds_kept {
                 return Ok((RunIndexLock::None, Some(manifest)));
             }
-            let made = NewDirectory::make_directory(path)?;
-            create_index(path, manifest).map(|manifest| (RunIndexLock::New(made), Some(manifest)))
+            let directory = NewDirectory::make_directory(path)?;
+            create_index(path, manifest)
+                .map(|manifest| (RunIndexLock::New(directory), Some(manifest)))
         }
     }
 }
@@ -598,21 +602,21 @@ fn check_distance(
     distance: Distance,
     name: &str,
 ) -> Result<()> {
-    let (asked, most) = (distance.get(), manifest.distance);
+    let (distance, most) = (distance.get(), manifest.distance);
     let by_blocks = plan.match_settings().candidates == CandidateRule::Blocks;
     let has_blocks = matches!(manifest.plan.as_str(), "blocks" | "4x16");
-    if by_blocks && (!has_blocks || asked != most) {
+    if by_blocks && (!has_blocks || distance != most) {
         return Err(Error::usage_error(format!(
-            "--candidates blocks at the distance {asked} needs a library of {} equal blocks, and the plan of {name} \
-             is `{}` for the distance {most}: build it with `lookalike index build --plan blocks --distance {asked}`",
-            asked + 1,
+            "--candidates blocks at the distance {distance} needs a library of {} equal blocks, and the plan of {name} \
+             is `{}` for the distance {most}: build it with `lookalike index build --plan blocks --distance {distance}`",
+            distance + 1,
             manifest.plan
         )));
     }
-    if asked > most {
+    if distance > most {
         Err(Error::usage_error(format!(
-            "the distance {asked} is above {most}, the distance of the library {name}: give at most {most}, or build \
-             a library with `lookalike index build --distance {asked}`"
+            "the distance {distance} is above {most}, the distance of the library {name}: give at most {most}, or build \
+             a library with `lookalike index build --distance {distance}`"
         )))
     } else {
         Ok(())

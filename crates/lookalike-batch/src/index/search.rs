@@ -543,8 +543,8 @@ impl<C: FingerprintCode> OpenIndex<C> {
                  give at most {most}, or build an index with --distance {distance}"
             )));
         }
-        if let Some(asked) = &settings.recipe {
-            self.check_recipe(asked, &index_path)?;
+        if let Some(query_recipe) = &settings.recipe {
+            self.check_recipe(query_recipe, &index_path)?;
         }
         let blocks = matches!(manifest.plan.as_str(), "blocks" | "4x16");
         if settings.candidates == SearchCandidates::Blocks && !blocks {
@@ -617,10 +617,10 @@ impl<C: FingerprintCode> OpenIndex<C> {
         IndexMatcher::open_buckets(index_path, &space, recipe, plan, parts).map(Some)
     }
 
-    fn check_recipe(&self, asked: &Recipe, index_path: &str) -> Result<()> {
+    fn check_recipe(&self, query_recipe: &Recipe, index_path: &str) -> Result<()> {
         let named = |recipe: &Recipe| format!("{} ({})", recipe.name, recipe.recipe_id());
         match &self.recipe {
-            Some(own) if own.recipe_id() == asked.recipe_id() => Ok(()),
+            Some(own) if own.recipe_id() == query_recipe.recipe_id() => Ok(()),
             own => Err(Error::usage_error(format!(
                 "the index {index_path} has {}, the queries have the recipe {}: fingerprints of two \
                  recipes never compare",
@@ -628,7 +628,7 @@ impl<C: FingerprintCode> OpenIndex<C> {
                     || "fingerprints of an unknown recipe".to_owned(),
                     |own| format!("the recipe {}", named(own))
                 ),
-                named(asked)
+                named(query_recipe)
             ))),
         }
     }
@@ -720,10 +720,10 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                 documents.push(matcher.query_comparer().prepare_document(analysis));
             }
         };
-        let made = self
+        let prepared = self
             .fingerprinter
             .make_row(self.inputs, row, scratch, &mut prepare)?;
-        let Some(query) = made else { return Ok(()) };
+        let Some(query) = prepared else { return Ok(()) };
         counts.queries += 1;
         let code = match query.print {
             RowPrint::Nothing => {
@@ -773,7 +773,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
     fn search_block(
         &self,
         worker: &mut SearchWorker<C>,
-        made: &mut SearchedBlock,
+        block: &mut SearchedBlock,
         emit: &EmitPart<'_, SearchedBlock>,
     ) -> Result<()> {
         let (mut start, mut size) = (0, FIRST_QUERIES);
@@ -787,7 +787,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                     found
                 }
             };
-            self.list_matches(worker, made, emit)?;
+            self.list_matches(worker, block, emit)?;
             size = match found {
                 0..MATCHES_AT_ONCE => (size * 4).min(MOST_QUERIES),
                 _ => size,
@@ -931,13 +931,13 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
     fn list_matches(
         &self,
         worker: &mut SearchWorker<C>,
-        made: &mut SearchedBlock,
+        block: &mut SearchedBlock,
         emit: &EmitPart<'_, SearchedBlock>,
     ) -> Result<()> {
         let mut hits = std::mem::take(&mut worker.hits);
         hits.sort_unstable();
         for found in hits.chunk_by_mut(|a, b| a.query == b.query) {
-            let wanted = match self.settings.which {
+            let listed = match self.settings.which {
                 ListedMatches::All => &found[..],
                 ListedMatches::Nearest(count) => &found[..found.len().min(count)],
                 ListedMatches::First => {
@@ -946,10 +946,10 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                 }
             };
             let limit = self.settings.limit.unwrap_or(usize::MAX);
-            made.counts.matched += 1;
-            let is_truncated = wanted.len() > limit;
-            made.counts.truncated += u64::from(is_truncated);
-            for hit in &wanted[..wanted.len().min(limit)] {
+            block.counts.matched += 1;
+            let is_truncated = listed.len() > limit;
+            block.counts.truncated += u64::from(is_truncated);
+            for hit in &listed[..listed.len().min(limit)] {
                 let (segment, row) = self.opened.locate_row(hit.position);
                 let id = self.opened.segments[segment].1.names.id_of_row(row)?;
                 let value = match self.settings.check {
@@ -964,10 +964,10 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                     TableCell::Bool(is_truncated),
                 ];
                 let columns = cells.len() - usize::from(self.settings.limit.is_none());
-                made.rows.push_row(&cells[..columns])?;
-                made.counts.matches += 1;
-                if made.rows.approximate_bytes() >= PART_BYTES {
-                    emit(std::mem::replace(made, self.new_block_result()))?;
+                block.rows.push_row(&cells[..columns])?;
+                block.counts.matches += 1;
+                if block.rows.approximate_bytes() >= PART_BYTES {
+                    emit(std::mem::replace(block, self.new_block_result()))?;
                 }
             }
         }

@@ -111,7 +111,7 @@ pub(super) fn open_segment_part(index_path: &Path, entry: &SegmentEntry) -> Resu
             Some(texts)
         }
     };
-    let unfingerprinted = match &entry.poor {
+    let unfingerprinted = match &entry.unfingerprinted {
         None => UnfingerprintedRows::default(),
         Some(of) => {
             let path = path("poor");
@@ -182,7 +182,7 @@ pub(super) fn write_unfingerprinted(
     let seal = unfingerprinted.write_file(&index_path.join(file_name(file, "poor")))?;
     Ok(Some(UnfingerprintedEntry {
         rows: unfingerprinted.row_count(),
-        gone: 0,
+        removed: 0,
         seal: FileChecksum(seal),
     }))
 }
@@ -266,21 +266,21 @@ impl<W: Write> ChecksumWriter<W> {
 
 impl<W: Write> Write for ChecksumWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(CHECKSUM_PIECE_BYTES - self.piece.len());
-        self.bytes += taken as u64;
-        if taken == CHECKSUM_PIECE_BYTES {
+        let length = bytes.len().min(CHECKSUM_PIECE_BYTES - self.piece.len());
+        self.bytes += length as u64;
+        if length == CHECKSUM_PIECE_BYTES {
             // Not copied, because most bytes of a large file come in large parts.
-            self.put_piece(&bytes[..taken])?;
-            return Ok(taken);
+            self.put_piece(&bytes[..length])?;
+            return Ok(length);
         }
-        self.piece.extend_from_slice(&bytes[..taken]);
+        self.piece.extend_from_slice(&bytes[..length]);
         if self.piece.len() == CHECKSUM_PIECE_BYTES {
             let mut piece = std::mem::take(&mut self.piece);
             self.put_piece(&piece)?;
             piece.clear();
             self.piece = piece;
         }
-        Ok(taken)
+        Ok(length)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -298,18 +298,18 @@ fn checksum_of_pieces(mut checksums: Vec<u8>, bytes: u64) -> FileChecksum {
 struct FrontedWriter<'a> {
     file: &'a File,
     front_pieces: Vec<u8>,
-    held_length: usize,
+    front_capacity: usize,
     behind: ChecksumWriter<&'a File>,
 }
 
 impl<'a> FrontedWriter<'a> {
     fn new(mut file: &'a File, front_length: usize) -> io::Result<Self> {
-        let held_length = front_length.next_multiple_of(CHECKSUM_PIECE_BYTES);
-        file.seek(SeekFrom::Start(held_length as u64))?;
+        let front_capacity = front_length.next_multiple_of(CHECKSUM_PIECE_BYTES);
+        file.seek(SeekFrom::Start(front_capacity as u64))?;
         Ok(Self {
             file,
             front_pieces: vec![0; front_length],
-            held_length,
+            front_capacity,
             behind: ChecksumWriter::new(file),
         })
     }
@@ -331,13 +331,13 @@ impl<'a> FrontedWriter<'a> {
 
 impl Write for FrontedWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = self.held_length - self.front_pieces.len();
+        let left = self.front_capacity - self.front_pieces.len();
         if left == 0 {
             return self.behind.write(bytes);
         }
-        let taken = bytes.len().min(left);
-        self.front_pieces.extend_from_slice(&bytes[..taken]);
-        Ok(taken)
+        let length = bytes.len().min(left);
+        self.front_pieces.extend_from_slice(&bytes[..length]);
+        Ok(length)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -490,7 +490,7 @@ pub(super) fn merge_segments<C: FingerprintCode>(
         first,
         ids,
         texts,
-        poor: unfingerprinted,
+        unfingerprinted,
         matching,
         grams,
         removed: None,
@@ -529,10 +529,10 @@ fn merge_unfingerprinted<C: FingerprintCode>(sources: &[SegmentSource<C>]) -> Un
             removed,
             ..
         } = &source.part;
-        let gone_before = removed.rank_before();
+        let removed_before = removed.rank_before();
         let entries = unfingerprinted.sorted_entries().iter();
         let left = entries.filter(|&&(_, row)| !removed.contains_row(row));
-        all.extend(left.map(|&(key, row)| (key, base + row - gone_before(row))));
+        all.extend(left.map(|&(key, row)| (key, base + row - removed_before(row))));
         base += source.codes.len() as u32 - removed.count_removed() as u32;
     }
     UnfingerprintedRows::from_unsorted(all)

@@ -22,7 +22,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct SpillSpace {
     /// Bytes that no buffer has taken.
-    left: AtomicU64,
+    free_bytes: AtomicU64,
     /// Bytes that went to temporary files.
     written: AtomicU64,
     directory: PathBuf,
@@ -31,7 +31,7 @@ pub(super) struct SpillSpace {
 impl SpillSpace {
     pub(super) fn new(bytes: u64, directory: PathBuf) -> Self {
         Self {
-            left: AtomicU64::new(bytes),
+            free_bytes: AtomicU64::new(bytes),
             written: AtomicU64::new(0),
             directory,
         }
@@ -54,8 +54,8 @@ impl SpillSpace {
 
     /// Takes bytes for something that is no buffer and stays in memory. Returns `false` if there are too few left.
     pub(super) fn take_bytes(&self, bytes: u64) -> bool {
-        let take = |left: u64| left.checked_sub(bytes);
-        self.left
+        let take = |free_bytes: u64| free_bytes.checked_sub(bytes);
+        self.free_bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
             .is_ok()
     }
@@ -65,7 +65,8 @@ impl SpillSpace {
     }
 
     fn return_chunk(&self) {
-        self.left.fetch_add(CHUNK_BYTES as u64, Ordering::Relaxed);
+        self.free_bytes
+            .fetch_add(CHUNK_BYTES as u64, Ordering::Relaxed);
     }
 }
 
@@ -316,8 +317,8 @@ mod tests {
                 buffer.move_bytes(&mut out).unwrap();
                 assert!(out == bytes, "{budget} {size}");
                 // All of the budget is free again.
-                let left = space.left.load(Ordering::Relaxed);
-                assert_eq!(left, (budget * CHUNK_BYTES) as u64);
+                let free_bytes = space.free_bytes.load(Ordering::Relaxed);
+                assert_eq!(free_bytes, (budget * CHUNK_BYTES) as u64);
             }
         }
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);

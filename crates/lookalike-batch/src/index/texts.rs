@@ -233,8 +233,8 @@ impl StoredTexts {
         // The size that the frame itself declares must be the one in the table, which limits the memory
         // to allocate.
         let most = usize::try_from(bytes).map_err(|_| wrong("are too long"))?;
-        let held = zstd::zstd_safe::get_frame_content_size(&packed);
-        if held.ok().flatten() != Some(bytes) {
+        let content_size = zstd::zstd_safe::get_frame_content_size(&packed);
+        if content_size.ok().flatten() != Some(bytes) {
             return Err(wrong("are not as long as the table of frames says"));
         }
         unpacked.bytes = zstd::bulk::decompress(&packed, most)

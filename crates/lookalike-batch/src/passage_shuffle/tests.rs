@@ -61,9 +61,9 @@ fn make_documents(count: usize, random: &mut Random) -> Vec<TestDocument> {
         };
         if !documents.is_empty() && random.below(3) > 0 {
             let taken: Vec<char> = random.choose(&documents).text.chars().collect();
-            let start = random.below(taken.len().max(2) / 2);
+            let start = random.below(characters.len().max(2) / 2);
             text.push('\n');
-            text.extend(taken[start..].iter().take(20 + random.below(150)));
+            text.extend(characters[start..].iter().take(20 + random.below(150)));
         }
         if random.below(4) == 0 {
             text.push_str(BOILERPLATE_NOTICE);

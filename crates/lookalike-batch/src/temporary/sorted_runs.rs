@@ -233,7 +233,7 @@ impl RunWriter<'_> {
 struct RunReader<'a> {
     file: &'a SpoolFile,
     /// The extents that are not yet read, the next one last.
-    left: Vec<(u64, u64)>,
+    unread_extents: Vec<(u64, u64)>,
     buffer: Vec<u8>,
     buffer_bytes: usize,
     /// End of the current record in the buffer.
@@ -249,7 +249,7 @@ impl<'a> RunReader<'a> {
     fn new(file: &'a SpoolFile, run: &SortedRun, buffer_bytes: usize) -> Self {
         Self {
             file,
-            left: run.extents.iter().rev().copied().collect(),
+            unread_extents: run.extents.iter().rev().copied().collect(),
             buffer: Vec::new(),
             buffer_bytes,
             at: 0,
@@ -287,17 +287,18 @@ impl<'a> RunReader<'a> {
 
     /// Reads more bytes behind those that belong to no complete record. Returns `false` if there are none.
     fn fill_buffer(&mut self) -> Result<bool> {
-        let Some((start, length)) = self.left.pop() else {
+        let Some((start, length)) = self.unread_extents.pop() else {
             return Ok(false);
         };
         self.buffer.drain(..self.at);
         self.at = 0;
-        let now = length.min(self.buffer_bytes as u64);
-        if now < length {
-            self.left.push((start + now, length - now));
+        let read_length = length.min(self.buffer_bytes as u64);
+        if read_length < length {
+            self.unread_extents
+                .push((start + read_length, length - read_length));
         }
         let from = self.buffer.len();
-        self.buffer.resize(from + now as usize, 0);
+        self.buffer.resize(from + read_length as usize, 0);
         let read = self.file.read_exact_at(&mut self.buffer[from..], start);
         read.map_err(|cause| {
             let place = format_args!("byte {start} of the temporary file");

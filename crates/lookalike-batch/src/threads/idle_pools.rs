@@ -46,14 +46,14 @@ mod tests {
         let run = || run_in_pool(1, || Ok((thread(), rayon::current_num_threads())));
         let (first, threads) = run().unwrap();
         assert_eq!(threads, 1);
-        let mut again = (0..20).map(|_| run().unwrap().0);
-        assert!(again.any(|thread| thread == first));
+        let mut later_threads = (0..20).map(|_| run().unwrap().0);
+        assert!(later_threads.any(|thread| thread == first));
         let both = std::thread::scope(|scope| {
-            let beside = run_in_pool(1, || {
+            let nested = run_in_pool(1, || {
                 let other = scope.spawn(|| run_in_pool(1, || Ok(thread())));
                 Ok((thread(), other.join().unwrap()?))
             });
-            beside.unwrap()
+            nested.unwrap()
         });
         assert_ne!(both.0, both.1);
     }

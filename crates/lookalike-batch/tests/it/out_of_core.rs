@@ -362,8 +362,8 @@ fn resumed_runs_take_stored_keys() {
     };
     let before = steps();
     assert!(!before.is_empty());
-    let again = run(&settings, "again.tsv", true).unwrap();
-    assert!(again.removed > 30 && again.spilled.is_some());
+    let repeated = run(&settings, "again.tsv", true).unwrap();
+    assert!(repeated.removed > 30 && repeated.spilled.is_some());
     let bytes = |name: &str| std::fs::read(path(name)).unwrap();
     assert!(bytes("first.tsv") == bytes("again.tsv"));
     assert_eq!(steps(), before);

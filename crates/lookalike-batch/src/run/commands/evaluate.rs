@@ -173,9 +173,9 @@ pub fn usual_measure(method: MatchMethod) -> SimilarityMeasure {
 /// `lowest` on or up to a largest distance. Of the other options in `asked`, only those that apply are
 /// kept.
 #[must_use]
-pub fn options_to_measure(asked: &MatchOptions, lowest: Threshold) -> MatchOptions {
-    let method = asked.method.unwrap_or_default();
-    let measure = asked.measure.unwrap_or_else(|| usual_measure(method));
+pub fn options_to_measure(options: &MatchOptions, lowest: Threshold) -> MatchOptions {
+    let method = options.method.unwrap_or_default();
+    let measure = options.measure.unwrap_or_else(|| usual_measure(method));
     let by_sketch = measure == SimilarityMeasure::Sketch;
     let has_threshold = match method {
         MatchMethod::Exact => false,
@@ -187,14 +187,16 @@ pub fn options_to_measure(asked: &MatchOptions, lowest: Threshold) -> MatchOptio
     MatchOptions {
         method: Some(method),
         threshold: has_threshold.then_some(lowest),
-        distance: asked
+        distance: options
             .distance
             .or(all_distances)
             .filter(|_| is(MatchMethod::SimHash)),
         candidates: None,
-        sentences: asked.sentences.filter(|_| is(MatchMethod::Sentences)),
+        sentences: options.sentences.filter(|_| is(MatchMethod::Sentences)),
         measure: Some(measure),
-        unit: asked.unit.filter(|_| measure.sequence_measure().is_some()),
+        unit: options
+            .unit
+            .filter(|_| measure.sequence_measure().is_some()),
     }
 }
 

@@ -114,15 +114,15 @@ fn sample_and_forecast(
         ));
     };
     let sampling = RowSampling::new(bytes);
-    let begun = Instant::now();
+    let started = Instant::now();
     let ignore = |_: &InputSet, _: &[BadRow]| Ok(());
     let sample = read_inputs(&opened, settings, &plan, &sampling, &ignore, progress)?;
     let corpus = RunCorpus::from_inputs(&opened, settings, &plan, sample, true);
-    let reading_seconds = begun.elapsed().as_secs_f64();
+    let reading_seconds = started.elapsed().as_secs_f64();
     progress.begin_stage(RunStage::Candidates, None);
-    let begun = Instant::now();
+    let started = Instant::now();
     let survey = survey_corpus(&corpus.match_corpus(), followed, SurveyLimits::default())?;
-    let matching_seconds = begun.elapsed().as_secs_f64();
+    let matching_seconds = started.elapsed().as_secs_f64();
     Ok(ForecastScale {
         sampling: &sampling,
         threads: settings.threads,
@@ -181,7 +181,7 @@ impl ForecastScale<'_> {
             nanoseconds.load(Ordering::Relaxed) as f64 / 1e9 / self.threads as f64
         };
         let sketching = of_threads(&self.sampling.sketching);
-        let rest = (seconds - of_threads(&self.sampling.spent)).max(0.0);
+        let rest = (seconds - of_threads(&self.sampling.spent_nanoseconds)).max(0.0);
         (rest + sketching / self.sampling.chosen_share()) / self.sampling.read_share()
     }
 }

@@ -184,9 +184,9 @@ pub(in crate::run) fn visit_label_rows<T: Send>(
         inputs,
         progress,
         |block, parse, (): &mut (), _| {
-            let mut made = Vec::new();
+            let mut rows = Vec::new();
             inputs.parse_block(block, parse, &mut |row| {
-                made.push(match row {
+                rows.push(match row {
                     Ok(row) => {
                         let at = RowLocation(row.place, row.number);
                         let row = make(&row).map_err(|reason| {
@@ -196,18 +196,18 @@ pub(in crate::run) fn visit_label_rows<T: Send>(
                         row.map(|row| (row, at))
                     }
                     Err(bad) => {
-                        let said = || format!("{}:{}: {}", bad.file, bad.line, bad.reason);
+                        let message = || format!("{}:{}: {}", bad.file, bad.line, bad.reason);
                         let absent = inputs.refuse_field_of(&bad.reason).err();
-                        Err(absent.unwrap_or_else(|| Error::input_error(said())))
+                        Err(absent.unwrap_or_else(|| Error::input_error(message())))
                     }
                 });
                 Ok(())
             })?;
-            Ok(made)
+            Ok(rows)
         },
-        |made: Vec<Result<(T, RowLocation)>>| {
-            let mut made = made.into_iter();
-            made.try_for_each(|row| row.and_then(|(row, at)| take(row, at)))
+        |rows: Vec<Result<(T, RowLocation)>>| {
+            let mut rows = rows.into_iter();
+            rows.try_for_each(|row| row.and_then(|(row, at)| take(row, at)))
         },
     )
 }
@@ -275,8 +275,12 @@ fn read_pairs(
     sampler: Option<&CorpusSampler>,
     progress: &dyn ProgressListener,
 ) -> Result<ReadLabels> {
-    let wanted = [&fields.a, &fields.b, &fields.label];
-    let extra = wanted.into_iter().chain(&fields.kind).cloned().collect();
+    let label_fields = [&fields.a, &fields.b, &fields.label];
+    let extra = label_fields
+        .into_iter()
+        .chain(&fields.kind)
+        .cloned()
+        .collect();
     let inputs = open_labels(
         labelled,
         WantedFields {
@@ -402,7 +406,7 @@ impl UniquePairs {
     }
 
     fn contradiction_error(&self, fields: &PairFields, inputs: &InputSet) -> Error {
-        let told: Vec<_> = (self.contradictions.iter())
+        let messages: Vec<_> = (self.contradictions.iter())
             .map(|(&place, at)| {
                 let (first, first_at) = &self.pairs[place];
                 let conflict = conflict_message(!first.similar, first_at.display_location(inputs));
@@ -410,14 +414,14 @@ impl UniquePairs {
             })
             .collect();
         let option = fields.spelling.spell_option("contradictory");
-        let pairs = match told.len() {
+        let pairs = match messages.len() {
             1 => "1 pair has".to_owned(),
             count => format!("{count} pairs have"),
         };
         Error::input_error(format!(
             "{}\n{pairs} contradictory labels: correct them, or leave such pairs out with {option} \
              drop, or count their first label with {option} first",
-            told.join("\n")
+            messages.join("\n")
         ))
     }
 }
@@ -457,11 +461,11 @@ fn kind_of_edit(field: &str, value: FieldValue<'_>) -> Result<String, String> {
 }
 
 fn conflict_message(similar: bool, first: String) -> String {
-    let said = |similar| if similar { "similar" } else { "not similar" };
+    let label_name = |similar| if similar { "similar" } else { "not similar" };
     format!(
         "the pair is labelled {}, but {} in {first}",
-        said(similar),
-        said(!similar)
+        label_name(similar),
+        label_name(!similar)
     )
 }
 
@@ -554,23 +558,23 @@ fn read_corpus_texts(
             let by_place = place.and_then(|place| Some((*ids.of.get(&place)?, place)));
             let content = has_contents.then(|| ContentHash::from_text(row.text).to_string());
             let by_content = content.and_then(|content| Some((*ids.of.get(&content)?, content)));
-            let wanted: Vec<_> = by_id
+            let requested: Vec<_> = by_id
                 .into_iter()
                 .chain(by_place)
                 .chain(by_content)
                 .collect();
             let may_be_drawn = sampler.is_some_and(|sampler| sampler.may_take(row.number));
-            let text = (may_be_drawn || !wanted.is_empty()).then(|| row.text.to_owned());
-            Ok((wanted, text))
+            let text = (may_be_drawn || !requested.is_empty()).then(|| row.text.to_owned());
+            Ok((requested, text))
         },
-        |(wanted, text), at| {
+        |(requested, text), at| {
             if let Some((sampler, drawn)) = drawing {
                 sampler.take(at.1, text.clone(), drawn);
             }
-            let Some(text) = text.filter(|_| !wanted.is_empty()) else {
+            let Some(text) = text.filter(|_| !requested.is_empty()) else {
                 return Ok(());
             };
-            for (number, id) in wanted {
+            for (number, id) in requested {
                 // Documents of one content are one text.
                 if texts[number as usize].is_some() && is_content(&id) {
                     continue;

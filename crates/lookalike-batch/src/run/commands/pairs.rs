@@ -100,7 +100,7 @@ fn run_pairs(
         recipe_id: linked.corpus.recipe_id().to_string(),
     };
     let report = outputs.report.as_ref().zip(report_sample);
-    let report = report.map(|(wanted, sample)| {
+    let report = report.map(|(output, sample)| {
         let (total, similarities, removals) = sample.into_parts();
         let inputs = MatchReportInputs {
             kind: "pairs",
@@ -112,7 +112,7 @@ fn run_pairs(
             summary: summary_to_json(&summary),
             counted: Some((total, similarities)),
         };
-        write_match_report(&inputs, wanted)
+        write_match_report(&inputs, output)
     });
     let outputs = table.into_iter().chain(rejected_rows);
     commit_all(outputs.chain(report.transpose()?))?;

@@ -589,15 +589,15 @@ impl<'a> PlantContext<'a> {
         let mut effects = EditEffects::default();
         let mut copies = 0;
         for documents in self.drawn.chunks(DOCUMENTS_AT_ONCE) {
-            for made in self.plant_documents(documents)? {
-                let id = self.corpus.document_id(made.document)?;
-                for (number, copy) in (1..).zip(&made.copies) {
+            for planted in self.plant_documents(documents)? {
+                let id = self.corpus.document_id(planted.document)?;
+                for (number, copy) in (1..).zip(&planted.copies) {
                     let copied = format!("{id}{}{number}", self.mark);
                     corpus.push_row(&[TableCell::Text(&copied), TableCell::Text(&copy.text)])?;
                     labels.push_planted(&id, &copied, copy)?;
                     copies += 1;
                 }
-                effects.take_document(&made);
+                effects.take_document(&planted);
             }
         }
         for (kind, a, b, similarity) in natural.pairs() {
@@ -645,7 +645,7 @@ impl<'a> PlantContext<'a> {
     fn plant_document(&self, document: DocId, text: &str) -> Result<PlantedDocument> {
         let id = self.corpus.document_id(document)?;
         let original = ComparedText::new(&self.analyzer, text);
-        let mut made = PlantedDocument {
+        let mut planted = PlantedDocument {
             document,
             length: original.length,
             copies: Vec::new(),
@@ -653,21 +653,21 @@ impl<'a> PlantContext<'a> {
         };
         let mut keep = |edits: &[PlantedEdit]| {
             let edited = self.planter.plant_edits(&id, text, edits)?;
-            made.copies.push(EditedCopy {
+            planted.copies.push(EditedCopy {
                 edits: edits.to_vec(),
                 similarity: original.similarity(&ComparedText::new(&self.analyzer, &edited)),
                 text: edited,
             });
             Some(())
         };
-        let mut left = self.settings.copies;
+        let mut missing_copies = self.settings.copies;
         for edit in self.planter.order_edits(&id, &self.settings.edits) {
-            if left == 0 {
+            if missing_copies == 0 {
                 break;
             }
             match keep(&[edit]) {
-                Some(()) => left -= 1,
-                None => made.idle.push(edit),
+                Some(()) => missing_copies -= 1,
+                None => planted.idle.push(edit),
             }
         }
         for number in 0..self.settings.combined {
@@ -680,7 +680,7 @@ impl<'a> PlantContext<'a> {
                 });
             }
         }
-        Ok(made)
+        Ok(planted)
     }
 }
 
@@ -817,19 +817,19 @@ struct EditEffects {
 struct CopySimilarities {
     not_applicable: u64,
     /// Length of the original, and similarity.
-    left: Vec<(usize, f64)>,
+    similarities: Vec<(usize, f64)>,
 }
 
 impl EditEffects {
-    fn take_document(&mut self, made: &PlantedDocument) {
-        for copy in &made.copies {
+    fn take_document(&mut self, planted: &PlantedDocument) {
+        for copy in &planted.copies {
             let copies = self
                 .groups
                 .entry(EditGroup::from_edits(&copy.edits))
                 .or_default();
-            copies.left.push((made.length, copy.similarity));
+            copies.similarities.push((planted.length, copy.similarity));
         }
-        for &edit in &made.idle {
+        for &edit in &planted.idle {
             let copies = self.groups.entry(EditGroup::One(edit)).or_default();
             copies.not_applicable += 1;
         }
@@ -842,10 +842,13 @@ impl EditEffects {
             not_applicable: copies.not_applicable,
             all: remaining_similarity(
                 "all",
-                copies.left.iter().map(|&(_, document)| document),
+                copies
+                    .similarities
+                    .iter()
+                    .map(|&(_, similarity)| similarity),
                 threshold,
             ),
-            by_length: effects_by_length(&copies.left, threshold),
+            by_length: effects_by_length(&copies.similarities, threshold),
         };
         self.groups.into_iter().map(effect).collect()
     }

@@ -243,7 +243,7 @@ fn list_rows(
     };
     let mut table = TableWriter::create_table(output, lister.table_columns(), Some(&inputs))?;
     let template = table.new_rows();
-    let part = || ListedPart {
+    let new_part = || ListedPart {
         rows: template.empty_like(),
         bad: Vec::new(),
         done: SegmentCounts::default(),
@@ -253,39 +253,39 @@ fn list_rows(
         &inputs,
         progress,
         |block, parse, worker: &mut SegmentWorker, emit| {
-            let mut made = part();
+            let mut part = new_part();
             inputs.parse_block(block, parse, &mut |row| {
                 match row {
                     Err(bad) => {
-                        made.done.bytes += u64::from(bad.place.byte_length());
-                        made.bad.push(bad);
+                        part.done.bytes += u64::from(bad.place.byte_length());
+                        part.bad.push(bad);
                     }
                     Ok(row) => {
-                        made.done.bytes += u64::from(row.place.byte_length());
-                        made.done.documents += 1;
+                        part.done.bytes += u64::from(row.place.byte_length());
+                        part.done.documents += 1;
                         let SegmentWorker {
                             scratch,
                             number,
                             tokens,
                         } = &mut *worker;
                         let id = id_text(&row, number);
-                        made.done.rows +=
-                            lister.push_document(id, row.text, scratch, tokens, &mut made.rows)?;
+                        part.done.rows +=
+                            lister.push_document(id, row.text, scratch, tokens, &mut part.rows)?;
                     }
                 }
-                if made.rows.approximate_bytes() >= PART_BYTES {
-                    emit(std::mem::replace(&mut made, part()))?;
+                if part.rows.approximate_bytes() >= PART_BYTES {
+                    emit(std::mem::replace(&mut part, new_part()))?;
                 }
                 Ok(())
             })?;
-            Ok(made)
+            Ok(part)
         },
-        |made| {
-            bad_rows.report_rows(&made.bad, made.done.documents)?;
-            total.documents += made.done.documents;
-            total.rows += made.done.rows;
-            total.bytes += made.done.bytes;
-            table.append_rows(made.rows)
+        |part| {
+            bad_rows.report_rows(&part.bad, part.done.documents)?;
+            total.documents += part.done.documents;
+            total.rows += part.done.rows;
+            total.bytes += part.done.bytes;
+            table.append_rows(part.rows)
         },
     )?;
     bad_rows.refuse_useless()?;

@@ -72,7 +72,7 @@ impl DocumentIds {
         let mut start = self.bytes.len();
         for &length in &other.lengths {
             self.push_length(length, start);
-            start += held_length(length);
+            start += kept_length(length);
         }
         self.bytes.extend_from_slice(&other.bytes);
     }
@@ -110,7 +110,7 @@ impl DocumentIds {
                 return None;
             }
             ids.push_length(length, start);
-            start += held_length(length);
+            start += kept_length(length);
         }
         let count = read_count(reader)?;
         for _ in 0..count {
@@ -127,14 +127,14 @@ impl DocumentIds {
     }
 
     /// Returns the id of a document if it is in memory.
-    pub(in crate::run) fn held_id(&self, index: usize) -> Option<&str> {
+    pub(in crate::run) fn kept_id(&self, index: usize) -> Option<&str> {
         let length = *self.lengths.get(index)?;
         if length == TOO_LONG {
             return None;
         }
         let first = index / IDS_PER_START * IDS_PER_START;
         let before = self.lengths[first..index].iter();
-        let before: usize = before.map(|&length| held_length(length)).sum();
+        let before: usize = before.map(|&length| kept_length(length)).sum();
         let start = self.starts[index / IDS_PER_START] as usize + before;
         let bytes = &self.bytes[start..start + length as usize];
         Some(std::str::from_utf8(bytes).expect("ids were pushed as strings"))
@@ -150,7 +150,7 @@ impl DocumentIds {
             .partition_point(|(index, _)| (*index as usize) < first);
         let mut long = self.long[long..].iter();
         for (index, &length) in (first..end).zip(&self.lengths[first..end]) {
-            let end = start + held_length(length);
+            let end = start + kept_length(length);
             let hash = match length {
                 TOO_LONG => long.next().map_or(0, |&(_, hash)| hash),
                 _ => lookalike::value_hash(&self.bytes[start..end]),
@@ -167,7 +167,7 @@ impl DocumentIds {
 }
 
 /// Returns the number of bytes of an id that are kept.
-fn held_length(length: u8) -> usize {
+fn kept_length(length: u8) -> usize {
     match length {
         TOO_LONG => 0,
         length => length.into(),
@@ -192,9 +192,9 @@ mod tests {
 
     #[test]
     fn ids_are_read_as_they_were_pushed() {
-        let made = made_ids();
+        let given_ids = made_ids();
         let (mut ids, mut part) = (DocumentIds::default(), DocumentIds::default());
-        for (at, id) in made.iter().enumerate() {
+        for (at, id) in given_ids.iter().enumerate() {
             part.push_id(id);
             if at % 37 == 0 {
                 ids.append_ids(&std::mem::take(&mut part));
@@ -207,14 +207,14 @@ mod tests {
         let decoded = DocumentIds::decode_ids(&mut reader).unwrap();
         assert!(reader.is_at_end());
         for ids in [&ids, &decoded] {
-            assert_eq!(ids.len(), made.len());
-            for (at, id) in made.iter().enumerate() {
-                let held = Some(id.as_str()).filter(|id| id.len() <= MAX_KEPT_ID_BYTES);
-                assert_eq!(ids.held_id(at), held, "{at}");
+            assert_eq!(ids.len(), given_ids.len());
+            for (at, id) in given_ids.iter().enumerate() {
+                let kept_id = Some(id.as_str()).filter(|id| id.len() <= MAX_KEPT_ID_BYTES);
+                assert_eq!(ids.kept_id(at), kept_id, "{at}");
             }
             let mut hashes = Vec::new();
             ids.visit_hashes(|at, hash| hashes.push((at, hash)));
-            let expected = made.iter().enumerate();
+            let expected = given_ids.iter().enumerate();
             let expected = expected.map(|(at, id)| (at, lookalike::value_hash(id.as_bytes())));
             assert!(expected.eq(hashes));
         }

@@ -67,7 +67,7 @@ impl ExtraFields {
 
     fn with_rank(settings: &RunSettings, rank: Option<&String>, longest: bool) -> Self {
         let mut names = Vec::new();
-        let mut wanted = |name: Option<&String>| {
+        let mut add_field = |name: Option<&String>| {
             name.map(|name| {
                 names.push(name.clone());
                 names.len() - 1
@@ -80,9 +80,9 @@ impl ExtraFields {
             }
         };
         let rank_is_id = rank.is_some_and(|field| field == id);
-        let rank = wanted(rank);
-        let time = wanted(settings.window.as_ref().map(|window| &window.field));
-        let part = wanted(settings.within.as_ref());
+        let rank = add_field(rank);
+        let time = add_field(settings.window.as_ref().map(|window| &window.field));
+        let part = add_field(settings.within.as_ref());
         let text = &settings.read.fields.text;
         let texts = names.len()..names.len() + if text.len() > 1 { text.len() } else { 0 };
         names.extend(text[..texts.len()].iter().cloned());

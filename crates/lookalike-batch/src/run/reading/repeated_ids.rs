@@ -126,7 +126,7 @@ pub(in crate::run) fn read_id<'a>(
     if documents.ids.is_empty() {
         return Ok(Cow::Owned(documents.row_number(index).to_string()));
     }
-    if let Some(id) = documents.ids.held_id(index) {
+    if let Some(id) = documents.ids.kept_id(index) {
         return Ok(Cow::Borrowed(id));
     }
     let mut scratch = lookalike_io::source::ParseScratch::default();

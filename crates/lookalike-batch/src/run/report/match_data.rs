@@ -104,14 +104,14 @@ const NAMED_INPUTS: usize = 500;
 /// If a document cannot be read again, or the file cannot be written.
 pub(in crate::run) fn write_match_report(
     inputs: &MatchReportInputs<'_>,
-    wanted: &ReportOutput,
+    output: &ReportOutput,
 ) -> Result<StagedOutput> {
-    let data = inputs.collect_data(wanted)?;
-    ReportData::new(inputs.kind, wanted.language, data).prepare_file(&wanted.target)
+    let data = inputs.collect_data(output)?;
+    ReportData::new(inputs.kind, output.language, data).prepare_file(&output.target)
 }
 
 impl MatchReportInputs<'_> {
-    fn collect_data(&self, wanted: &ReportOutput) -> Result<MatchReport> {
+    fn collect_data(&self, output: &ReportOutput) -> Result<MatchReport> {
         let clusters = count_clusters(self.removals);
         let mut texts = ShownTexts::new(self.corpus);
         let nearest = self.nearest_removals();
@@ -158,8 +158,8 @@ impl MatchReportInputs<'_> {
             summary: self.summary.clone(),
             inputs,
             input_count,
-            written: wanted.written.clone(),
-            explain_command: wanted.explain_command.clone(),
+            written: output.written.clone(),
+            explain_command: output.explain_command.clone(),
             plan: PlanData::new(self.settings, self.plan),
             similarities: self.count_similarities(),
             cluster_sizes: sizes.into_iter().collect(),

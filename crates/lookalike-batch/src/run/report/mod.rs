@@ -46,10 +46,10 @@ pub fn render_report(
 /// Writes a page with data of this kind. It is complete, but not in place yet.
 pub(super) fn write_report_file(
     kind: &'static str,
-    wanted: &ReportOutput,
+    output: &ReportOutput,
     data: impl Serialize,
 ) -> Result<StagedOutput> {
-    ReportData::new(kind, wanted.language, data).prepare_file(&wanted.target)
+    ReportData::new(kind, output.language, data).prepare_file(&output.target)
 }
 
 /// Returns the summary of a run as JSON.

@@ -269,7 +269,7 @@ impl DedupSession<'_> {
         summary.passages = repeated.map(|repeated| repeated.summary);
         summary.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages.clone();
-        let report = outputs.report.as_ref().map(|wanted| {
+        let report = outputs.report.as_ref().map(|output| {
             let inputs = MatchReportInputs {
                 kind: "dedup",
                 corpus: &linked.corpus,
@@ -280,7 +280,7 @@ impl DedupSession<'_> {
                 summary: summary_to_json(&summary),
                 counted: None,
             };
-            write_match_report(&inputs, wanted)
+            write_match_report(&inputs, output)
         });
         staged.extend(report.transpose()?);
         staged.extend(kept);

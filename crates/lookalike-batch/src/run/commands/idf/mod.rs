@@ -206,7 +206,7 @@ fn count_inputs(
                 scratch: AnalysisScratch::default(),
                 tally: frequencies.new_tally(),
             });
-            let mut made = CountedPart {
+            let mut part = CountedPart {
                 bad: Vec::new(),
                 documents: 0,
                 bytes: 0,
@@ -214,12 +214,12 @@ fn count_inputs(
             inputs.parse_block(block, parse, &mut |row| {
                 match row {
                     Err(bad) => {
-                        made.bytes += u64::from(bad.place.byte_length());
-                        made.bad.push(bad);
+                        part.bytes += u64::from(bad.place.byte_length());
+                        part.bad.push(bad);
                     }
                     Ok(row) => {
-                        made.bytes += u64::from(row.place.byte_length());
-                        made.documents += 1;
+                        part.bytes += u64::from(row.place.byte_length());
+                        part.documents += 1;
                         let IdfWorker { scratch, tally } = &mut worker;
                         frequencies.count_document(&analyzer, row.text, scratch, tally);
                         spill.keep_limits(tally)?;
@@ -228,12 +228,12 @@ fn count_inputs(
                 Ok(())
             })?;
             lock().push(worker);
-            Ok(made)
+            Ok(part)
         },
-        |made| {
-            total.documents += made.documents;
-            total.bytes += made.bytes;
-            bad_rows.report_rows(&made.bad, made.documents)
+        |part| {
+            total.documents += part.documents;
+            total.bytes += part.bytes;
+            bad_rows.report_rows(&part.bad, part.documents)
         },
     )?;
     let workers = idle.into_inner();

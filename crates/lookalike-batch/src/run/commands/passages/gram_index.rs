@@ -50,11 +50,11 @@ impl DiskGrams {
                 documents,
                 first: sources[0],
             };
-            let mut met = self
+            let mut boilerplate = self
                 .boilerplate
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            met.insert(hash, gram);
+            boilerplate.insert(hash, gram);
             return Ok(false);
         }
         found.append(&mut sources);
@@ -97,11 +97,11 @@ impl GramIndex {
             Self::Memory(index) => index.boilerplate_grams().to_vec(),
             Self::File(file) => file.boilerplate.clone(),
             Self::Disk(disk) => {
-                let met = disk
+                let boilerplate = disk
                     .boilerplate
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
-                met.values().copied().collect()
+                boilerplate.values().copied().collect()
             }
         }
     }

@@ -81,15 +81,15 @@ pub fn find_passages(
     progress: &dyn ProgressListener,
 ) -> Result<PassagesSummary> {
     crate::threads::run_in_pool(settings.threads, || {
-        let wanted = WantedInMemory::default();
-        let finished = run_passages(inputs, settings, outputs, wanted, progress)?;
+        let returned = ReturnedResults::default();
+        let finished = run_passages(inputs, settings, outputs, returned, progress)?;
         Ok(finished.summary)
     })
 }
 
-/// The results of a run beside its summary.
+/// The results that a run returns in memory, beside its summary.
 #[derive(Debug, Clone, Copy, Default)]
-struct WantedInMemory {
+struct ReturnedResults {
     /// `true` for the rows of the table.
     rows: bool,
     /// The report as a page, and the language in which it opens.
@@ -107,7 +107,7 @@ fn run_passages(
     paths: &RunInputs,
     settings: &PassageRunSettings,
     outputs: &PassageOutputs,
-    wanted: WantedInMemory,
+    returned: ReturnedResults,
     progress: &dyn ProgressListener,
 ) -> Result<FinishedRun> {
     let started = Instant::now();
@@ -139,7 +139,7 @@ fn run_passages(
         .map(|directory| corpus.write_extracted_texts(directory))
         .transpose()?;
     let extracted_texts = texts.as_ref().map_or(0, ExtractedTextWriter::text_count);
-    let writer = PassageWriter::new(&corpus, outputs, wanted, &opened)?;
+    let writer = PassageWriter::new(&corpus, outputs, returned, &opened)?;
     let mut writer = writer.search_all(settings, progress)?;
     let found = std::mem::take(&mut writer.found);
     let report = writer.report.take();
@@ -197,10 +197,10 @@ fn run_passages(
         )
     });
     let data = data.transpose()?;
-    let page = wanted.page.zip(data.as_ref());
+    let page = returned.page.zip(data.as_ref());
     let page = page.map(|(language, data)| data.render_page(language));
     let report = outputs.report.as_ref().zip(data);
-    let report = report.map(|(wanted, data)| write_report_file("passages", wanted, data));
+    let report = report.map(|(output, data)| write_report_file("passages", output, data));
     let files = table.into_iter().chain(bad_rows).chain(texts);
     commit_all(files.chain(report.transpose()?))?;
     summary.seconds = started.elapsed().as_secs_f64();
@@ -254,7 +254,7 @@ impl<'a> PassageWriter<'a> {
     fn new(
         corpus: &'a PassageCorpus<'a>,
         outputs: &PassageOutputs,
-        wanted: WantedInMemory,
+        returned: ReturnedResults,
         opened: &OpenInputs,
     ) -> Result<Self> {
         let table = outputs.passages.as_ref();
@@ -267,8 +267,8 @@ impl<'a> PassageWriter<'a> {
             ranked: Vec::new(),
             ranked_bytes: 0,
             rows: Vec::new(),
-            wants_rows: wanted.rows,
-            report: (outputs.report.is_some() || wanted.page.is_some())
+            wants_rows: returned.rows,
+            report: (outputs.report.is_some() || returned.page.is_some())
                 .then(PassageReport::default),
             found: FoundPassages::default(),
         })

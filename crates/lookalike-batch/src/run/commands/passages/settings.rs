@@ -48,7 +48,7 @@ impl BoilerplateLimit {
 /// # Errors
 /// If the text is none of these. The message is a phrase that can follow the text.
 pub fn parse_boilerplate_limit(text: &str) -> Result<BoilerplateLimit, String> {
-    let wanted = "give a number of documents from 1, a percentage above 0 and up to 100 such as 0.5%, or none";
+    let message = "give a number of documents from 1, a percentage above 0 and up to 100 such as 0.5%, or none";
     if text == "none" {
         return Ok(BoilerplateLimit::Unlimited);
     }
@@ -64,7 +64,7 @@ pub fn parse_boilerplate_limit(text: &str) -> Result<BoilerplateLimit, String> {
             .filter(|most| *most > 0)
             .map(BoilerplateLimit::Documents),
     };
-    limit.ok_or_else(|| wanted.to_owned())
+    limit.ok_or_else(|| message.to_owned())
 }
 
 /// The unit of positions in the table of passages.
@@ -164,13 +164,13 @@ impl PassageRunSettings {
                     .to_owned(),
             ));
         }
-        let (least, wanted) = (
+        let (indexed_words, min_words) = (
             index.passage_settings().min_words(),
             self.passages.min_words(),
         );
-        if wanted < least {
+        if min_words < indexed_words {
             return Err(Error::usage_error(format!(
-                "the index finds passages of at least {least} words, not of {wanted}: build it for shorter ones"
+                "the index finds passages of at least {indexed_words} words, not of {min_words}: build it for shorter ones"
             )));
         }
         Ok(Self {

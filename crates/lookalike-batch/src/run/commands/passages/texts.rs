@@ -11,7 +11,7 @@ use crate::run::commands::passages::search::PassageRow;
 use crate::run::commands::passages::settings::{
     BoilerplateLimit, OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
 };
-use crate::run::commands::passages::{WantedInMemory, run_passages};
+use crate::run::commands::passages::{ReturnedResults, run_passages};
 use crate::run::progress::SilentProgress;
 use crate::run::settings::RunInputs;
 use crate::threads::run_in_pool;
@@ -131,9 +131,9 @@ pub fn find_passages_of_texts(
         extracted: None,
         report: None,
     };
-    let wanted = WantedInMemory { rows: true, page };
+    let returned = ReturnedResults { rows: true, page };
     let finished = run_in_pool(settings.threads, || {
-        run_passages(&inputs, settings, &outputs, wanted, &SilentProgress)
+        run_passages(&inputs, settings, &outputs, returned, &SilentProgress)
     })?;
     Ok(TextPassages {
         summary: finished.summary,

@@ -138,9 +138,9 @@ impl AuditDrawing {
         let numbered = block
             .row_numbers()
             .filter(|row| self.draw_number(base + row) <= cut);
-        let wanted: Vec<u64> = numbered.collect();
-        let mut candidates = Vec::with_capacity(wanted.len());
-        inputs.parse_some(block, &wanted, parse, &mut |row| {
+        let row_numbers: Vec<u64> = numbered.collect();
+        let mut candidates = Vec::with_capacity(row_numbers.len());
+        inputs.parse_some(block, &row_numbers, parse, &mut |row| {
             // Bad rows are reported when the block is parsed.
             if let Ok(row) = row {
                 let drawn = DrawnDocument::new(&analyze_row(analyzer, &row, analysis));
@@ -150,12 +150,12 @@ impl AuditDrawing {
             }
             Ok(())
         })?;
-        let taken = self.state.finish_turn(block.ordinal(), |state| {
+        let turn = self.state.finish_turn(block.ordinal(), |state| {
             self.take_candidates(state, candidates);
             Ok(())
         });
         // Only another thread's failure ends the turns, and that thread reports it.
-        drop(taken);
+        drop(turn);
         guard.mark_done();
         Ok(())
     }
@@ -209,7 +209,7 @@ impl AuditDrawing {
     }
 
     /// Returns the wanted number of documents.
-    pub(super) fn wanted_count(&self) -> u64 {
+    pub(super) fn requested_count(&self) -> u64 {
         self.state.with_receiver(|state| state.most as u64)
     }
 

@@ -125,13 +125,13 @@ impl RunAudit {
         let precision = reported.measure_precision(corpus)?;
         Ok(AuditReport {
             sampled: rows.len() as u64,
-            requested: self.drawing.wanted_count().min(corpus.len() as u64),
+            requested: self.drawing.requested_count().min(corpus.len() as u64),
             least_jaccard: least_jaccard(corpus.plan),
             seed: self.settings.seed,
             pairs: found.pairs,
             recall: found.recall.to_share(),
             by_length: list_by_length(&found, &precision),
-            left_together: kept.map(|_| found.left.to_share()),
+            left_together: kept.map(|_| found.left_together.to_share()),
             precision: precision.all.to_share(),
             planted: self.report_planted(corpus, &rows)?,
             memory_bytes: self.drawing.with_sample(|sample| sample.memory_bytes()) as u64,
@@ -164,8 +164,11 @@ impl RunAudit {
                 if !counts || !similar_enough(corpus, partner.similarity) {
                     continue;
                 }
-                let left = kept.is_some_and(|kept| kept(document) && kept(other));
-                similar.add_pair(route_between(&view, document, other)?.is_some(), left);
+                let left_together = kept.is_some_and(|kept| kept(document) && kept(other));
+                similar.add_pair(
+                    route_between(&view, document, other)?.is_some(),
+                    left_together,
+                );
             }
             all.add_document(length, similar);
         }

@@ -26,7 +26,7 @@ pub(in crate::run) struct ComponentGroups {
 const UNMATCHED_GROUP: u32 = u32::MAX;
 
 impl ComponentGroups {
-    /// Divides the documents that `takes` accepts into groups, and their sketches with them.
+    /// Divides the documents that `takes_document` accepts into groups, and their sketches with them.
     ///
     /// # Errors
     /// If a component is too large for the memory, or if temporary files cannot be read or written.
@@ -34,20 +34,22 @@ impl ComponentGroups {
         reading: &SpilledReading,
         corpus: &RunCorpus<'_>,
         nodes: &LinkedNodes,
-        takes: &dyn Fn(DocId) -> bool,
+        takes_document: &dyn Fn(DocId) -> bool,
     ) -> Result<Self> {
         let documents = corpus.len();
         let per_document = (reading.sketches.written_bytes() + reading.released)
             .div_ceil(documents.max(1) as u64)
             + BYTES_BESIDE_SKETCHES;
-        let taken = corpus.read_documents().filter(|&document| takes(document));
+        let grouped = corpus
+            .read_documents()
+            .filter(|&document| takes_document(document));
         let component = |document| nodes.component_of(corpus, document);
         let (group_of, sizes) = GroupAssignment {
             sizes: &reading.sizes,
             per_document,
             component: &component,
         }
-        .assign_groups(documents, nodes.len(), taken)?;
+        .assign_groups(documents, nodes.len(), grouped)?;
         let sketcher = reading.setup.document_sketcher().clone();
         let groups = Self {
             sketches: PartFile::create_file(
@@ -172,24 +174,24 @@ struct GroupAssignment<'a> {
 
 impl GroupAssignment<'_> {
     /// Returns the group of each of `documents` documents, and the number of documents of each group. Only those in
-    /// `taken` are in groups. There are `components` numbers of components.
+    /// `grouped` are in groups. There are `components` numbers of components.
     fn assign_groups(
         &self,
         documents: usize,
         components: usize,
-        taken: impl Iterator<Item = DocId> + Clone,
+        grouped: impl Iterator<Item = DocId> + Clone,
     ) -> Result<(Vec<u32>, Vec<u32>)> {
         // The number of documents of a component, and once its first document was met, the mark and its group.
         let mut members = vec![0u32; components];
-        for document in taken.clone() {
+        for document in grouped.clone() {
             let count = &mut members[(self.component)(document) as usize];
             *count = (*count + 1).min(ASSIGNED_MARK - 1);
         }
-        let wanted = (self.sizes.group_bytes / self.per_document).max(1);
+        let target_documents = (self.sizes.group_bytes / self.per_document).max(1);
         let most = (self.sizes.largest_group_bytes / self.per_document).min(u64::from(NO_GROUP));
         let mut of_groups: Vec<u32> = Vec::new();
         let mut group_of = vec![UNMATCHED_GROUP; documents];
-        for document in taken {
+        for document in grouped {
             let member = &mut members[(self.component)(document) as usize];
             if *member & ASSIGNED_MARK == 0 {
                 let count = *member;
@@ -198,7 +200,8 @@ impl GroupAssignment<'_> {
                 }
                 *member = ASSIGNED_MARK | NO_GROUP;
                 if count > 1 {
-                    let has_room = |&size: &u32| u64::from(size) + u64::from(count) <= wanted;
+                    let has_room =
+                        |&size: &u32| u64::from(size) + u64::from(count) <= target_documents;
                     match of_groups.last_mut().filter(|size| has_room(size)) {
                         Some(size) => *size += count,
                         None => of_groups.push(count),

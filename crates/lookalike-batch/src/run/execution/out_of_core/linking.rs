@@ -170,16 +170,16 @@ impl<'a> Linking<'a> {
         for kind in [KEYS_PART, FEATURES_PART] {
             let all = blocks.extent_count(kind);
             let step = all.div_ceil(TRIED_BLOCKS).max(1);
-            let (mut read, mut made) = (0, 0);
+            let (mut read_bytes, mut divided_bytes) = (0, 0);
             for at in (0..all).step_by(step) {
                 blocks.visit_extent(kind, at, |block| {
-                    read += block.len();
+                    read_bytes += block.len();
                     let divided = keys.divide_keys(block, TRIED_PARTS)?;
-                    made += divided.iter().map(|part| part.block.len()).sum::<usize>();
+                    divided_bytes += divided.iter().map(|part| part.block.len()).sum::<usize>();
                     Ok(())
                 })?;
             }
-            let share = made as f64 / read.max(1) as f64;
+            let share = divided_bytes as f64 / read_bytes.max(1) as f64;
             bytes += share * blocks.part_bytes(kind) as f64;
         }
         let parts = (bytes / self.reading.sizes.part_bytes as f64).ceil() as u64;
@@ -194,9 +194,9 @@ impl<'a> Linking<'a> {
             let all = (0..blocks.extent_count(kind)).into_par_iter();
             all.try_for_each(|at| {
                 blocks.visit_extent(kind, at, |block| {
-                    let made = keys.divide_keys(block, parts)?;
-                    let mut made = made.iter();
-                    made.try_for_each(|part| divided.push_block(part.part, &part.block))
+                    let key_parts = keys.divide_keys(block, parts)?;
+                    let mut key_parts = key_parts.iter();
+                    key_parts.try_for_each(|part| divided.push_block(part.part, &part.block))
                 })
             })?;
         }

@@ -167,13 +167,13 @@ impl SpillSizes {
 
     /// Returns the error for a component that does not fit into the memory.
     pub(super) fn refuse_component(&self, documents: u32, per_document: u64) -> Error {
-        let wanted = u64::from(documents) * per_document;
-        let more = wanted.saturating_sub(self.largest_group_bytes);
+        let needed_bytes = u64::from(documents) * per_document;
+        let missing_bytes = needed_bytes.saturating_sub(self.largest_group_bytes);
         Error::limit_error(format!(
             "{documents} documents may match one another by chains, and are decided together, which takes {} MB \
              of memory: give a limit of {} MB or more, a higher threshold, or a stricter recipe",
-            wanted.div_ceil(1_000_000),
-            (self.rows.limit_bytes + more).div_ceil(1_000_000) + 1,
+            needed_bytes.div_ceil(1_000_000),
+            (self.rows.limit_bytes + missing_bytes).div_ceil(1_000_000) + 1,
         ))
     }
 }

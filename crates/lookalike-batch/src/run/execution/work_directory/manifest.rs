@@ -85,7 +85,8 @@ pub(super) struct WorkManifest {
     pub(super) against: Vec<InputEntry>,
     pub(super) inputs: Vec<InputEntry>,
     /// Seconds since 1970 at which the run began.
-    pub(super) begun: u64,
+    #[serde(rename = "begun")]
+    pub(super) started: u64,
     /// Seconds since 1970 at which the manifest was written.
     pub(super) changed: u64,
     pub(super) stage: WorkStage,

@@ -90,8 +90,8 @@ struct WorkState {
 
 /// Decides when a step ends.
 struct StepClock {
-    begun: Instant,
-    last: Instant,
+    started: Instant,
+    last_step: Instant,
 }
 
 impl StepClock {
@@ -101,13 +101,16 @@ impl StepClock {
     const LONGEST_STEP: Duration = Duration::from_secs(30);
 
     fn new() -> Self {
-        let begun = Instant::now();
-        Self { begun, last: begun }
+        let started = Instant::now();
+        Self {
+            started,
+            last_step: started,
+        }
     }
 
     fn is_due(&self) -> bool {
-        let share = self.begun.elapsed() / Self::ELAPSED_DIVISOR;
-        self.last.elapsed() >= share.clamp(Self::SHORTEST_STEP, Self::LONGEST_STEP)
+        let share = self.started.elapsed() / Self::ELAPSED_DIVISOR;
+        self.last_step.elapsed() >= share.clamp(Self::SHORTEST_STEP, Self::LONGEST_STEP)
     }
 }
 
@@ -198,7 +201,7 @@ impl WorkDirectory {
     /// If the step before it could not be written.
     fn submit_step(&self, step: NewStep) -> Result<()> {
         self.wait_for_writing()?;
-        lock(&self.clock).last = Instant::now();
+        lock(&self.clock).last_step = Instant::now();
         let state = Arc::clone(&self.state);
         let writing = std::thread::Builder::new()
             .name("step".to_owned())
@@ -318,7 +321,7 @@ fn new_manifest(
         settings: describe_settings(settings, is_out_of_core),
         against: against.transpose()?.unwrap_or_default(),
         inputs: InputEntry::list_inputs(&opened.inputs)?,
-        begun: seconds_since_1970(),
+        started: seconds_since_1970(),
         changed: seconds_since_1970(),
         stage: WorkStage::Read,
         documents: None,

@@ -42,7 +42,7 @@ struct StoredStep {
 struct StoredBlocks {
     content: Option<(Arc<StepContent>, Vec<Range<usize>>)>,
     /// Number of blocks that are still to be used.
-    left: u64,
+    unused: u64,
 }
 
 #[derive(Default)]
@@ -102,8 +102,8 @@ impl<'a> ReadingSteps<'a> {
         };
         let mut blocks = lock(&step.blocks);
         let (content, range) = step.load_block(&mut blocks, ordinal)?;
-        blocks.left = blocks.left.saturating_sub(1);
-        if blocks.left == 0 {
+        blocks.unused = blocks.unused.saturating_sub(1);
+        if blocks.unused == 0 {
             blocks.content = None;
         }
         Ok(Some(StoredBlock {
@@ -181,7 +181,10 @@ impl<'a> ReadingSteps<'a> {
     /// # Errors
     /// If a step cannot be written, and if blocks are stored that the inputs do not have.
     pub(in crate::run) fn finish_steps(&self) -> Result<()> {
-        let unused = self.stored.iter().find(|step| lock(&step.blocks).left > 0);
+        let unused = self
+            .stored
+            .iter()
+            .find(|step| lock(&step.blocks).unused > 0);
         if let Some(step) = unused {
             return Err(damaged_file(
                 &step.path,
@@ -241,7 +244,7 @@ fn append_stored(
         first: base + entry.first,
         blocks: Mutex::new(StoredBlocks {
             content: None,
-            left: entry.end - entry.first,
+            unused: entry.end - entry.first,
         }),
         entry: entry.clone(),
     }));

@@ -98,7 +98,7 @@ pub fn read_work_status(path: &Path, verifies: bool) -> Result<WorkStatus> {
         },
         steps: manifest.steps.len() as u64,
         step_bytes: manifest.steps.iter().map(|step| step.bytes).sum(),
-        age_seconds: now.saturating_sub(manifest.begun),
+        age_seconds: now.saturating_sub(manifest.started),
         idle_seconds: now.saturating_sub(manifest.changed),
         damaged: find_damage(path, &manifest, verifies),
     })
