@@ -397,8 +397,8 @@ impl RunningService {
     }
 
     fn make_collection(&self, settings: &serde_json::Value) -> Result<()> {
-        let made = self.ask("PUT", COLLECTION_PATH, settings.to_string().as_bytes())?;
-        ensure!(made.status == 201, "{}", made.body);
+        let created = self.ask("PUT", COLLECTION_PATH, settings.to_string().as_bytes())?;
+        ensure!(created.status == 201, "{}", created.body);
         Ok(())
     }
 

@@ -110,7 +110,7 @@ pub fn smoke() -> Result<()> {
     let documents = generate::generate_corpus(CorpusKind::English, 1500, 3);
     let mut rows = Vec::new();
     measure(
-        &Corpus::made("english", &documents, folder.path())?,
+        &Corpus::from_documents("english", &documents, folder.path())?,
         10,
         &mut rows,
     )?;
@@ -157,11 +157,12 @@ fn cost(corpus: &Corpus, method: &'static str, options: &[&str]) -> Result<Row> 
     let audit = [options, &["--audit"]].concat();
     let (mut seconds, mut audited_seconds) = (f64::INFINITY, f64::INFINITY);
     let mut last = Value::Null;
-    let took = |summary: &Value| summary["seconds"].as_f64().context("a summary has seconds");
+    let run_seconds =
+        |summary: &Value| summary["seconds"].as_f64().context("a summary has seconds");
     for _ in 0..TIMED_RUNS {
-        seconds = took(&dedup(corpus, options)?)?.min(seconds);
+        seconds = run_seconds(&dedup(corpus, options)?)?.min(seconds);
         last = dedup(corpus, &audit)?;
-        audited_seconds = took(&last)?.min(audited_seconds);
+        audited_seconds = run_seconds(&last)?.min(audited_seconds);
     }
     let count = |value: &Value| value.as_u64().context("a summary has counts");
     let row = Row {

@@ -38,7 +38,11 @@ impl Corpus {
     }
 
     /// Writes a generated corpus as JSONL.
-    pub fn made(name: &str, documents: &[(String, String)], folder: &Path) -> Result<Self> {
+    pub fn from_documents(
+        name: &str,
+        documents: &[(String, String)],
+        folder: &Path,
+    ) -> Result<Self> {
         let path = folder.join(format!("{name}.jsonl"));
         let mut file = std::io::BufWriter::new(File::create(&path)?);
         for (id, text) in documents {

@@ -62,7 +62,7 @@ pub fn run(data: &Path) -> Result<()> {
         measure(&corpus, &[1, 2], 5, &mut rows)?;
     }
     let template = generate::generate_template(100_000, 100, 7, 0.3);
-    let corpus = Corpus::made("template", &template, folder.path())?;
+    let corpus = Corpus::from_documents("template", &template, folder.path())?;
     measure(&corpus, &[2], 2, &mut rows)?;
     machine::write("dedup", rows)
 }
@@ -80,7 +80,7 @@ pub fn memory(data: &Path) -> Result<()> {
         ("long template", 20_000, 1100, 0.1),
     ] {
         let template = generate::generate_template(documents, words, 7, changed);
-        let corpus = Corpus::made(name, &template, folder.path())?;
+        let corpus = Corpus::from_documents(name, &template, folder.path())?;
         watch(&corpus, 2, &mut peaks)?;
     }
     machine::write("memory", peaks)
@@ -94,7 +94,7 @@ pub fn smoke() -> Result<()> {
         ("english", CorpusKind::English),
         ("chinese", CorpusKind::Chinese),
     ] {
-        let corpus = Corpus::made(
+        let corpus = Corpus::from_documents(
             name,
             &generate::generate_corpus(kind, 2000, 1),
             folder.path(),

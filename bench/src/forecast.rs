@@ -60,8 +60,11 @@ pub fn run(data: &Path) -> Result<()> {
 pub fn smoke() -> Result<()> {
     use lookalike_oracle::generate::{self, CorpusKind};
     let folder = tempfile::tempdir()?;
-    let made = generate::generate_corpus(CorpusKind::English, 500, 5);
-    let row = measure(&Corpus::made("made", &made, folder.path())?, None)?;
+    let documents = generate::generate_corpus(CorpusKind::English, 500, 5);
+    let row = measure(
+        &Corpus::from_documents("made", &documents, folder.path())?,
+        None,
+    )?;
     ensure!(row.documents == 500, "{} documents", row.documents);
     ensure!(
         row.predicted_megabytes > 10.0,

@@ -81,10 +81,10 @@ pub fn run(options: &GrowthOptions, data: &Path) -> Result<()> {
 /// Runs a short form on titles made from generated ones, as a test.
 pub fn smoke() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let made = generate::generate_corpus(CorpusKind::Short, 3000, 5);
-    let given: Vec<String> = made.into_iter().map(|(_, text)| text).collect();
+    let generated = generate::generate_corpus(CorpusKind::Short, 3000, 5);
+    let titles: Vec<String> = generated.into_iter().map(|(_, text)| text).collect();
     let path = folder.path().join("titles.tsv");
-    TitleMaker::new(&given).write_titles(20_000, &path)?;
+    TitleMaker::new(&titles).write_titles(20_000, &path)?;
     let options = GrowthOptions {
         millions: Vec::new(),
         rounds: 1,

@@ -192,15 +192,15 @@ fn killed(titles: &Titles, kills: u64, rows: &mut Vec<Row>) -> Result<()> {
     }
     // Send the rest, and only some of those that were answered, because documents that have left
     // the window are forgotten.
-    let again = answered.len().saturating_sub(RESENT_DOCUMENTS);
-    let body = documents[again..].join("\n");
+    let resent_from = answered.len().saturating_sub(RESENT_DOCUMENTS);
+    let body = documents[resent_from..].join("\n");
     let kind = "application/x-ndjson";
     let answers = service.request("POST", &documents_path("killed"), kind, body.as_bytes())?;
     let mut answers = parsed(&answers)?;
-    for (now, before) in answers.iter().zip(&answered[again..]) {
+    for (now, before) in answers.iter().zip(&answered[resent_from..]) {
         ensure!(now == before, "{before:?} was answered, and now {now:?}");
     }
-    answered.extend(answers.drain((answered.len() - again).min(answers.len())..));
+    answered.extend(answers.drain((answered.len() - resent_from).min(answers.len())..));
     let like_it = ["--window", KILLED_WINDOW, "--time", "time"];
     let count = answered.len();
     check(answered, documents, &like_it)?;
@@ -708,8 +708,8 @@ impl Load<'_> {
             body.resize(length, 0);
             reader.read_exact(&mut body)?;
             times.push(begun.elapsed());
-            let said = || String::from_utf8_lossy(&body);
-            ensure!(line.starts_with("HTTP/1.1 200 "), "{line}{}", said());
+            let body_text = || String::from_utf8_lossy(&body);
+            ensure!(line.starts_with("HTTP/1.1 200 "), "{line}{}", body_text());
         }
     }
 }

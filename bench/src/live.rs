@@ -125,10 +125,10 @@ fn insert(live: &LiveIndex<u64>, from: u64, to: u64, window: u64) -> Result<Inse
         }
         inserted.longest_expiry = inserted.longest_expiry.max(start.elapsed());
         live.insert_many(&codes, slot)?;
-        let took = start.elapsed();
-        inserted.longest = inserted.longest.max(took);
+        let duration = start.elapsed();
+        inserted.longest = inserted.longest.max(duration);
         inserted.longest_work = inserted.longest_work.max(worked() - worked_before);
-        inserted.total += took;
+        inserted.total += duration;
         seq = end;
     }
     Ok(inserted)

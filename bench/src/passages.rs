@@ -236,8 +236,8 @@ impl PlantedCorpus {
 
     /// Runs the command and scores its table.
     fn score(&self, reworded: bool, folder: &Path) -> Result<PassageScores> {
-        let documents = Corpus::made("documents", &self.documents, folder)?;
-        let sources = Corpus::made("sources", &self.sources, folder)?;
+        let documents = Corpus::from_documents("documents", &self.documents, folder)?;
+        let sources = Corpus::from_documents("sources", &self.sources, folder)?;
         let options: &[&str] = if reworded { &["--reworded"] } else { &[] };
         let rows = run_command(&documents.path, Some(&sources.path), options, folder)?;
         let number_of = |documents: &Documents| -> BTreeMap<String, u32> {
@@ -291,7 +291,7 @@ fn run_command(
 
 /// Returns those of some documents that share no passage with one another.
 fn without_shared(documents: Documents, folder: &Path) -> Result<Documents> {
-    let corpus = Corpus::made("candidates", &documents, folder)?;
+    let corpus = Corpus::from_documents("candidates", &documents, folder)?;
     let options = ["--max-documents", "none", "--min-length", "8"];
     let rows = run_command(&corpus.path, None, &options, folder)?;
     let names = rows
@@ -569,8 +569,8 @@ fn measure_answers(data: &Path, folder: &Path) -> Result<Vec<AnswerRow>> {
             .map(|row| (text(row, "id"), text(row, "text")))
             .collect()
     };
-    let answers = Corpus::made("answers", &named(false), folder)?;
-    let originals = Corpus::made("originals", &named(true), folder)?;
+    let answers = Corpus::from_documents("answers", &named(false), folder)?;
+    let originals = Corpus::from_documents("originals", &named(true), folder)?;
     let mut measured = Vec::new();
     for min_length in [12, 8, 5, 4, 3] {
         let output = Command::new(dedup::binary()?)

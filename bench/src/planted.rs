@@ -66,7 +66,7 @@ pub fn run(data: &Path) -> Result<()> {
         let html = ["--documents", EDITED_DOCUMENTS, "--edits", "html"];
         measure(&read, &html, &["--set", "markup=html"], &mut rows, None)?;
     }
-    let corpus = Corpus::made("with accents", &accented, folder.path())?;
+    let corpus = Corpus::from_documents("with accents", &accented, folder.path())?;
     measure(&corpus, &["--edits", "nfc,nfd"], &[], &mut rows, None)?;
     machine::write("planted", rows)?;
     machine::write("planted_lengths", lengths)
@@ -77,7 +77,7 @@ pub fn smoke() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (mut rows, mut lengths) = (Vec::new(), Vec::new());
     let documents = generate::generate_corpus(CorpusKind::English, 300, 1);
-    let corpus = Corpus::made("english", &documents, folder.path())?;
+    let corpus = Corpus::from_documents("english", &documents, folder.path())?;
     measure(
         &corpus,
         &["--documents", "100"],

@@ -138,7 +138,7 @@ impl Rows {
             .map(|at: usize| at.to_string())
             .zip(texts.clone())
             .collect();
-        let file = Corpus::made(corpus, &documents, folder.path())?;
+        let file = Corpus::from_documents(corpus, &documents, folder.path())?;
         let all = all_pairs(&texts, DEFAULT_NGRAM, TRIED_THRESHOLDS[0]);
         let truth = |threshold: f64| -> HashMap<Pair, f64> {
             let true_ones = all.iter().filter(|(_, _, exact)| *exact >= threshold);

@@ -498,7 +498,7 @@ fn report_memory(place: &Place, name: &str, count: usize, rows: &mut Vec<Row>) -
 }
 
 /// Returns a title of a large stream: halves of two real titles, or a repeat of an earlier title.
-pub(crate) fn made(at: usize, titles: &[String]) -> String {
+pub(crate) fn generated_title(at: usize, titles: &[String]) -> String {
     let mut seed = mix(at as u64);
     let mut at = at as u64;
     while at > 0 && seed % 100 < REPEATED_PERCENT {
@@ -538,12 +538,12 @@ fn with_many(
     let place = Place::new(&settings)?;
     // All documents are within the window and spread over its partitions.
     let time = |at: usize| (at as u64 * width.as_micros() as u64 / count as u64) as i64;
-    let make = |at: usize| document(at, &made(at, titles), time(at));
+    let make = |at: usize| document(at, &generated_title(at, titles), time(at));
     let most = count / 10 * 9;
     insert(&place.collection, most, make, |_| Ok(()))?;
     let texts: Vec<String> = (most..count)
         .into_par_iter()
-        .map(|at| made(at, titles))
+        .map(|at| generated_title(at, titles))
         .collect();
     let make = |at: usize| document(most + at, &texts[at], time(most + at));
     let last = insert(&place.collection, count - most, make, |_| Ok(()))?;
@@ -602,7 +602,7 @@ fn arriving(
                     let arrives = started + at * between;
                     std::thread::sleep(arrives.saturating_duration_since(Instant::now()));
                     let number = count + SINGLE_DOCUMENTS + at as usize;
-                    let document = document(number, &made(number, titles), time);
+                    let document = document(number, &generated_title(number, titles), time);
                     let prepared = collection.prepare_document(document, &mut scratch)?;
                     collection.insert_documents(&[prepared]).remove(0)?;
                     took.push(arrives.elapsed().as_secs_f64() * 1e3);
@@ -641,7 +641,7 @@ fn single(
     let mut scratch = AnalysisScratch::default();
     let (mut checks, mut inserts) = (Vec::new(), Vec::new());
     for at in count..count + SINGLE_DOCUMENTS {
-        let document = document(at, &made(at, titles), time);
+        let document = document(at, &generated_title(at, titles), time);
         let started = Instant::now();
         let prepared = collection.prepare_document(document, &mut scratch)?;
         let asked = collection.query_document(&prepared)?;

@@ -148,7 +148,7 @@ pub fn smoke() -> Result<()> {
 
 fn measure(template: Template, method: &'static str, documents: usize, rounds: u32) -> Result<Row> {
     let folder = tempfile::tempdir()?;
-    let corpus = Corpus::made("siblings", &template.texts(documents), folder.path())?;
+    let corpus = Corpus::from_documents("siblings", &template.texts(documents), folder.path())?;
     let run = dedup::best_by(method, &corpus.path, 2, Threshold::DEFAULT.get(), rounds)?;
     let row = Row {
         words: template.words,

@@ -50,7 +50,7 @@ pub fn run(check: bool) -> Result<()> {
 }
 
 fn with_tables(document: &str) -> Result<String> {
-    let mut made = String::new();
+    let mut page = String::new();
     let mut rest = document;
     while let Some(at) = rest.find("<!-- table ") {
         let head = at + rest[at..].find("-->").context("a marker has no end")? + 3;
@@ -58,16 +58,16 @@ fn with_tables(document: &str) -> Result<String> {
         let tail = rest
             .find("<!-- end -->")
             .with_context(|| format!("{name} has no end"))?;
-        made.push_str(&rest[..head]);
-        made.push('\n');
-        made.push_str(&table(name)?);
+        page.push_str(&rest[..head]);
+        page.push('\n');
+        page.push_str(&table(name)?);
         rest = &rest[tail..];
         let end = "<!-- end -->".len();
-        made.push_str(&rest[..end]);
+        page.push_str(&rest[..end]);
         rest = &rest[end..];
     }
-    made.push_str(rest);
-    Ok(made)
+    page.push_str(rest);
+    Ok(page)
 }
 
 fn table(name: &str) -> Result<String> {

@@ -149,15 +149,15 @@ impl ClientLog {
         is_answered: bool,
         longest_wait: Duration,
     ) {
-        let took = match stopped {
+        let duration = match stopped {
             // It would have waited longer, had the service gone on.
             Some(&stopped) if !is_answered => stopped.saturating_duration_since(due),
             _ => due.elapsed(),
         };
         let counts = stopped.is_none_or(|&stopped| due < stopped);
-        let is_late = stopped.is_none() || took > longest_wait;
+        let is_late = stopped.is_none() || duration > longest_wait;
         if counts && (is_answered || is_late) {
-            self.times.push(took);
+            self.times.push(duration);
             self.refused += usize::from(!is_answered);
         }
     }

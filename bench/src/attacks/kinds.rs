@@ -333,12 +333,12 @@ fn send_permutations(target: &Target<'_>, _: usize) -> Result<()> {
         });
         match asked {
             Ok(answer) => {
-                let told = answer.body.lines().all(|line| {
+                let is_answered = answer.body.lines().all(|line| {
                     ["\"verdict\"", "\"too_costly\"", "\"busy\"", "\"stopping\""]
                         .iter()
                         .any(|word| line.contains(word))
                 });
-                ensure!(told || target.is_draining(), "{}", answer.body);
+                ensure!(is_answered || target.is_draining(), "{}", answer.body);
             }
             Err(_) => std::thread::sleep(RECONNECT_PAUSE),
         }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::corpora::Corpus;
 use crate::machine;
-use crate::serve::{Titles, made};
+use crate::serve::{Titles, generated_title};
 
 /// Number of documents per request while the window is filled.
 const DOCUMENTS_PER_REQUEST: usize = 500_000;
@@ -156,7 +156,7 @@ impl<'a> Stream<'a> {
         let passed = at.min(self.count) as u64 * TITLE_TIME_SPAN.as_secs() / self.count as u64;
         json!({
             "id": at.to_string(),
-            "text": made(at, self.titles),
+            "text": generated_title(at, self.titles),
             "time": self.begins + passed,
         })
         .to_string()
