@@ -3,7 +3,7 @@
 //!
 //! The same documents are inserted into two collections that were filled alike: one is left alone, the
 //! other is compacted all the time, at the pace that the service has. Replacements go on meanwhile, so
-//! something is always dead. What was inserted must be there in the end, and the files must be whole.
+//! something is always dead. In the end every inserted document must be there, and the files must be intact.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! The cost of short texts as their number grows: processor time and memory of `dedup` for each text.
 //!
 //! Titles are made so that the frequencies of character pairs stay proportional to those of `zh_short` at every
-//! size: each character follows its predecessor as often as it does there. Of ten titles, six are new, three
-//! are an earlier one with one character changed, and one repeats an earlier one. Title n depends on n alone,
+//! size: each character follows its predecessor as often as it does there. Six of ten titles are new.
+//! Three are an earlier title with one character changed, and one repeats an earlier title. Title n depends on n alone,
 //! so a corpus of any size begins with the smaller ones and needs no memory.
 
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! All pairs of fingerprints within a Hamming distance, compared with a scan of all pairs.
 //!
-//! The answer is checked: every planted pair is found, sampled fingerprints have as many neighbours
-//! as a scan finds, and every number of threads gives the same pairs, as does the full scan where
-//! it is timed.
+//! The answer is checked. Every planted pair is found, and sampled fingerprints have as many neighbours
+//! as a scan finds. Every number of threads gives the same pairs. So does the full scan where it is
+//! timed.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

@@ -452,8 +452,8 @@ fn report_speed(what: String, value: f64, unit: &'static str) -> SpeedRow {
     SpeedRow { what, value, unit }
 }
 
-/// Measures the index of about 100 MB of a corpus in memory, on all cores but for the sort of the texts, and look-ups
-/// of documents of about 5 kB in it, each compared with all of its candidates.
+/// Measures the index of about 100 MB of a corpus in memory, and look-ups in it. All cores build it, except for the
+/// sort of the texts. Documents of about 5 kB are looked up, and each is compared with all of its candidates.
 fn measure_index(corpus: &Corpus) -> Result<Vec<SpeedRow>> {
     use rayon::prelude::*;
     let settings = PassageSettings::default();

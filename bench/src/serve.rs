@@ -84,7 +84,7 @@ enum Part {
     Simhash,
     /// English documents into an empty collection.
     English,
-    /// Many in the window.
+    /// Titles in a window of many documents.
     Many,
     /// The same with SimHash and a quarter of the documents.
     ManySimhash,

@@ -1,7 +1,8 @@
 //! The memory that a run or a service may take, as the system states it.
 //!
-//! That is the memory of the machine, or the least limit of a control group that the process is in, for example of its
-//! container or of its unit under systemd. A process that takes more is killed. Systems without `/proc` state nothing.
+//! It is the memory of the machine, or the smallest limit of the control groups that the process is in. Such a group is
+//! for example its container or its unit under systemd. A process that takes more is killed. Systems without `/proc`
+//! state nothing.
 
 use std::fs;
 use std::path::Path;

@@ -75,7 +75,7 @@ pub fn diff_normalized<'a>(
 }
 
 /// Returns the steps from the first list of keys to the second one: the fewest changes, if they are found in time.
-/// Of the library's algorithms this one alone is compiled, once.
+/// All differences use this algorithm, so only one of the library's algorithms is compiled.
 fn diff_keys(kept: &[u64], removed: &[u64], patience: Duration) -> Vec<DiffOp> {
     let deadline = Some(Instant::now() + patience);
     let mut steps = Compact::new(Replace::new(Capture::new()), kept, removed);

@@ -80,9 +80,9 @@ pub fn generate_form(
     })
 }
 
-/// Returns `documents` texts of 0 to 2,000 words, short beside long. Many contain an earlier text, whole or with a
-/// few words replaced, and are 1.2, 1.5, 3 or 20 times as long; others are excerpts or repetitions of earlier
-/// ones.
+/// Returns `documents` texts of 0 to 2,000 words, short beside long. Many are 1.2, 1.5, 3 or 20 times as long as
+/// an earlier text, which they contain whole or with a few words replaced. Others are excerpts or repetitions of
+/// earlier ones.
 pub fn generate_contained(documents: usize, seed: u64) -> Vec<(String, String)> {
     const ODD_TEXTS: [&str; 6] = ["", " ", "!!", "one", "One.", "one two"];
     let mut random = OracleRandom::new(seed);

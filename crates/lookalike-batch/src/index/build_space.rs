@@ -11,9 +11,9 @@
 //!
 //! All rows go to one segment whatever the limit is, so the files of the index do not depend on it.
 //!
-//! Without a limit everything is kept, and memory beyond the constants is that of the fingerprints, of the
-//! columns that cannot be written at once (at most 10 bytes per fingerprint of 64 bits in common plans) and of a slice
-//! of 2 GiB.
+//! Without a limit everything is kept. Beyond the constants, memory is then that of the fingerprints, of a slice of
+//! 2 GiB, and of the columns that cannot be written at once. These columns take at most 10 bytes per fingerprint of
+//! 64 bits in common plans.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl Default for BuildSpace {
 }
 
 impl BuildSpace {
-    /// Divides the memory of a process. What does not fit goes to temporary files in `directory`.
+    /// Divides the memory of a process. Temporary files in `directory` take the rest.
     ///
     /// # Errors
     /// If the limit is too small for the rows.
@@ -153,7 +153,7 @@ impl BuildSpace {
         if needed_bytes <= resident {
             return Ok(());
         }
-        // Much at a time, because each row takes little.
+        // Memory is taken in large amounts, because each row takes little.
         let more = (needed_bytes - resident).max(4 << 20);
         if kept.take_bytes(more) {
             self.resident.fetch_add(more, Ordering::Relaxed);

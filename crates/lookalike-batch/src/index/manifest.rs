@@ -249,64 +249,7 @@ impl IndexManifest {
         }
         let mut next = 1;
         for segment in &self.segments {
-            let removed = segment.removed.as_ref();
-            let files = [Some(segment.file), removed.map(|removed| removed.file)];
-            if files
-                .into_iter()
-                .flatten()
-                .any(|file| file >= self.next_file)
-            {
-                return Err(format!(
-                    "the number of segment {} was never assigned",
-                    segment.file
-                ));
-            }
-            if segment.rows == 0 || segment.rows > u64::from(u32::MAX) {
-                return Err(format!(
-                    "segment {} has {} rows",
-                    segment.file, segment.rows
-                ));
-            }
-            if segment.first.is_some() == segment.ids.is_some() {
-                return Err(format!(
-                    "segment {} mixes ids and row numbers",
-                    segment.file
-                ));
-            }
-            if segment.texts.is_some() != self.texts {
-                return Err(format!(
-                    "segment {} differs from the index in whether texts are stored",
-                    segment.file
-                ));
-            }
-            if segment.matching.is_some() != self.matching {
-                return Err(format!(
-                    "segment {} differs from the index in whether records are stored",
-                    segment.file
-                ));
-            }
-            if segment.grams.is_some() != self.passages.is_some() {
-                return Err(format!(
-                    "segment {} differs from the index in whether grams are stored",
-                    segment.file
-                ));
-            }
-            if removed.is_some_and(|removed| removed.rows > segment.rows) {
-                return Err(format!(
-                    "segment {} has fewer rows than are removed",
-                    segment.file
-                ));
-            }
-            let unfingerprinted = segment.unfingerprinted.as_ref();
-            if unfingerprinted.is_some_and(|unfingerprinted| {
-                unfingerprinted.rows > segment.rows
-                    || unfingerprinted.removed > unfingerprinted.rows
-            }) {
-                return Err(format!(
-                    "segment {} has fewer rows than rows without fingerprint or removed rows",
-                    segment.file
-                ));
-            }
+            self.check_segment(segment)?;
             if let Some(first) = segment.first {
                 let end = first.checked_add(segment.rows);
                 next = end
@@ -315,6 +258,49 @@ impl IndexManifest {
                         format!("the rows of segment {} are out of order", segment.file)
                     })?;
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that an entry fits to the index and to itself.
+    fn check_segment(&self, segment: &SegmentEntry) -> Result<(), String> {
+        let file = segment.file;
+        let removed = segment.removed.as_ref();
+        let files = [Some(file), removed.map(|removed| removed.file)];
+        if files
+            .into_iter()
+            .flatten()
+            .any(|file| file >= self.next_file)
+        {
+            return Err(format!("the number of segment {file} was never assigned"));
+        }
+        if segment.rows == 0 || segment.rows > u64::from(u32::MAX) {
+            return Err(format!("segment {file} has {} rows", segment.rows));
+        }
+        if segment.first.is_some() == segment.ids.is_some() {
+            return Err(format!("segment {file} mixes ids and row numbers"));
+        }
+        let contents = [
+            ("texts", segment.texts.is_some(), self.texts),
+            ("records", segment.matching.is_some(), self.matching),
+            ("grams", segment.grams.is_some(), self.passages.is_some()),
+        ];
+        for (content, is_in_segment, is_in_index) in contents {
+            if is_in_segment != is_in_index {
+                return Err(format!(
+                    "segment {file} differs from the index in whether {content} are stored"
+                ));
+            }
+        }
+        if removed.is_some_and(|removed| removed.rows > segment.rows) {
+            return Err(format!("segment {file} has fewer rows than are removed"));
+        }
+        let is_impossible =
+            |entry: &UnfingerprintedEntry| entry.rows > segment.rows || entry.removed > entry.rows;
+        if segment.unfingerprinted.as_ref().is_some_and(is_impossible) {
+            return Err(format!(
+                "segment {file} has fewer rows than rows without fingerprint or removed rows"
+            ));
         }
         Ok(())
     }

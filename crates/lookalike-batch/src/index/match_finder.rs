@@ -4,8 +4,9 @@
 //! The candidates of a query are the rows with the same text, the rows that have one of the query's
 //! rarest features in the segment, and the rows that share a band of the plan. They are compared by
 //! their records with the plan's measure and threshold. If the measure compares sequences, the records
-//! rule out most candidates, and only the texts of the others are read. By containment, the candidates are
-//! the rows that share enough features; see [`containment`](super::containment).
+//! rule out most candidates, and only the texts of the others are read. If the plan
+//! joins by containment, the candidates are the rows that share enough features; see
+//! [`containment`](super::containment).
 //!
 //! Cost: the buckets of bands are built when the index is opened, because they depend on the threshold.
 //! They take 8 bytes for each band of each document that has a signature: of memory, or of a temporary file
@@ -67,7 +68,7 @@ pub(super) struct SearchedSegment<'a> {
 }
 
 impl IndexMatcher {
-    /// Opens the buckets of all segments for a match plan. What must be made for it goes where `space` says.
+    /// Opens the buckets of all segments for a match plan. Buckets that must be built for it go where `space` says.
     pub(super) fn open_buckets<'a>(
         index_path: &Path,
         space: &BuildSpace,

@@ -130,8 +130,9 @@ struct ArrayFront {
 }
 
 impl ArrayFront {
-    /// Reads the front of an array, by the format of NumPy ("NEP 1"): the magic, a version of two bytes, the length
-    /// of the header as an integer of two bytes (four from version 2 on), and the header, a Python literal.
+    /// Reads the front of an array in the format of NumPy ("NEP 1"). It has the magic, a version of two bytes, the
+    /// length of the header and the header, which is a Python literal. The length has two bytes, and four from
+    /// version 2 on.
     fn read(file: &mut impl Read) -> Result<Self, String> {
         let mut read = |length: usize| {
             let mut bytes = vec![0; length];
@@ -165,7 +166,7 @@ impl ArrayFront {
     }
 }
 
-/// Largest length of a header. That of an array of integers has some hundred bytes.
+/// Largest length of a header. The header of an array of integers has some hundred bytes.
 const MAX_HEADER_BYTES: usize = 1 << 16;
 
 /// Returns the number of integers by the header of an array.

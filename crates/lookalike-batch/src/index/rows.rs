@@ -174,8 +174,9 @@ fn is_first_of_file(inputs: &InputSet, row: &InputRow<'_>) -> bool {
 }
 
 impl IndexEntries {
-    /// Returns the entries of bare fingerprints: those of the field if one is named, integers if an input is a
-    /// binary file of them, those of the default field if the inputs have fields, otherwise those of lines.
+    /// Returns the entries of bare fingerprints. They are in the field if one is named, and in binary files of
+    /// integers if an input is one. Otherwise they are in the default field if the inputs have fields, and in lines if
+    /// not.
     pub fn bare_fingerprints(
         digits: FingerprintNotation,
         field: Option<&str>,

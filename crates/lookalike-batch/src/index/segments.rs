@@ -83,21 +83,11 @@ impl SegmentPart {
 /// Opens all of a segment except its Hamming index.
 pub(super) fn open_segment_part(index_path: &Path, entry: &SegmentEntry) -> Result<SegmentPart> {
     let path = |extension| index_path.join(file_name(entry.file, extension));
-    let fits = |path: &Path, rows: u64, seal: u64, expected: FileChecksum| {
-        if rows == entry.rows && FileChecksum(seal) == expected {
-            Ok(())
-        } else {
-            Err(damaged_file(
-                path,
-                "it is not the file that the manifest names",
-            ))
-        }
-    };
     let names = match (entry.first, entry.ids) {
         (_, Some(seal)) => {
             let path = path("ids");
             let ids = StoredIds::open_file(&path)?;
-            fits(&path, ids.len(), ids.file_checksum(), seal)?;
+            entry.check_file(&path, ids.len(), FileChecksum(ids.file_checksum()), seal)?;
             SegmentIds::Stored(ids)
         }
         (first, None) => SegmentIds::Numbered(first.unwrap_or(1)),
@@ -107,67 +97,86 @@ pub(super) fn open_segment_part(index_path: &Path, entry: &SegmentEntry) -> Resu
         Some(seal) => {
             let path = path("texts");
             let texts = StoredTexts::open_file(&path)?;
-            fits(&path, texts.len(), texts.file_checksum(), seal)?;
+            entry.check_file(
+                &path,
+                texts.len(),
+                FileChecksum(texts.file_checksum()),
+                seal,
+            )?;
             Some(texts)
         }
     };
-    let unfingerprinted = match &entry.unfingerprinted {
-        None => UnfingerprintedRows::default(),
-        Some(of) => {
-            let path = path("poor");
-            let (unfingerprinted, seal) = UnfingerprintedRows::read_file(&path, entry.rows)?;
-            fits(
-                &path,
-                entry.rows - of.rows + unfingerprinted.row_count(),
-                seal,
-                of.seal,
-            )?;
-            unfingerprinted
-        }
-    };
-    let records = match &entry.matching {
-        None => None,
-        Some(matching) => {
-            let records =
-                DocumentRecords::open_files(index_path, entry.file, matching.signatures.is_some())?;
-            let expected = (matching.records, matching.signatures);
-            if records.len() != entry.rows || records.file_checksums() != expected {
-                let path = path("records");
-                return Err(damaged_file(
-                    &path,
-                    "it is not the file that the manifest names",
-                ));
-            }
-            Some(records)
-        }
-    };
-    let grams = match entry.grams {
-        None => None,
-        Some(seal) => Some(grams::open_grams(index_path, entry.file, seal)?),
-    };
-    let removed = match &entry.removed {
-        None => Tombstones::without_rows(),
-        Some(removed) => {
-            let path = index_path.join(file_name(removed.file, "removed"));
-            let (bits, seal) = Tombstones::read_file(&path, entry.rows)?;
-            if bits.count_removed() != removed.rows || FileChecksum(seal) != removed.seal {
-                return Err(damaged_file(
-                    &path,
-                    "it is not the file that the manifest names",
-                ));
-            }
-            bits
-        }
-    };
+    let open_grams = |seal| grams::open_grams(index_path, entry.file, seal);
     Ok(SegmentPart {
         entry: entry.clone(),
         names,
         texts,
-        unfingerprinted,
-        records,
-        grams,
-        removed,
+        unfingerprinted: open_unfingerprinted(&path("poor"), entry)?,
+        records: open_records(index_path, entry)?,
+        grams: entry.grams.map(open_grams).transpose()?,
+        removed: open_removed(index_path, entry)?,
     })
+}
+
+impl SegmentEntry {
+    /// Checks that a file has the rows of the segment and the checksum that the manifest expects.
+    fn check_file(
+        &self,
+        path: &Path,
+        rows: u64,
+        checksum: FileChecksum,
+        expected: FileChecksum,
+    ) -> Result<()> {
+        if rows == self.rows && checksum == expected {
+            Ok(())
+        } else {
+            Err(refuse_other_file(path))
+        }
+    }
+}
+
+fn refuse_other_file(path: &Path) -> Error {
+    damaged_file(path, "it is not the file that the manifest names")
+}
+
+fn open_unfingerprinted(path: &Path, entry: &SegmentEntry) -> Result<UnfingerprintedRows> {
+    let Some(expected) = &entry.unfingerprinted else {
+        return Ok(UnfingerprintedRows::default());
+    };
+    let (unfingerprinted, seal) = UnfingerprintedRows::read_file(path, entry.rows)?;
+    let is_expected =
+        unfingerprinted.row_count() == expected.rows && FileChecksum(seal) == expected.seal;
+    if is_expected {
+        Ok(unfingerprinted)
+    } else {
+        Err(refuse_other_file(path))
+    }
+}
+
+fn open_records(index_path: &Path, entry: &SegmentEntry) -> Result<Option<DocumentRecords>> {
+    let Some(matching) = &entry.matching else {
+        return Ok(None);
+    };
+    let has_signatures = matching.signatures.is_some();
+    let records = DocumentRecords::open_files(index_path, entry.file, has_signatures)?;
+    let expected = (matching.records, matching.signatures);
+    if records.len() != entry.rows || records.file_checksums() != expected {
+        let path = index_path.join(file_name(entry.file, "records"));
+        return Err(refuse_other_file(&path));
+    }
+    Ok(Some(records))
+}
+
+fn open_removed(index_path: &Path, entry: &SegmentEntry) -> Result<Tombstones> {
+    let Some(removed) = &entry.removed else {
+        return Ok(Tombstones::without_rows());
+    };
+    let path = index_path.join(file_name(removed.file, "removed"));
+    let (rows, seal) = Tombstones::read_file(&path, entry.rows)?;
+    if rows.count_removed() != removed.rows || FileChecksum(seal) != removed.seal {
+        return Err(refuse_other_file(&path));
+    }
+    Ok(rows)
 }
 
 /// Writes the rows without a fingerprint, if there are any.

@@ -1,9 +1,9 @@
-//! What a limit on the memory of a process leaves for the documents of a run.
+//! The part of a memory limit that is left for the documents of a run.
 //!
 //! ```text
 //! fixed       PROCESS_BYTES, bytes for each thread, and what decoding the inputs takes
 //! resident    bytes for each row, which stay in memory in any case; with a reserve, because they are estimated
-//! working     the rest: keys, grams, counts. What does not fit goes to temporary files
+//! working     the rest: keys, grams, counts. Temporary files take those that do not fit
 //! ```
 //!
 //! Each kind of run states its coefficients here: bytes for each thread, and the fewest bytes with which it can work.

@@ -1,4 +1,4 @@
-//! Many machines compared with one: the index of a run, and whole comparisons of two texts.
+//! Compares many machines with the index of a run on one machine, and with whole comparisons of two texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -73,7 +73,7 @@ impl SortedRuns {
             return Ok(file);
         }
         let file = SpoolFile::create_file(self.directory.as_deref())?;
-        // Of two files that threads have created at the same time, one is dropped.
+        // If two threads create a file at the same time, one of the files is dropped.
         Ok(self.file.get_or_init(|| file))
     }
 

@@ -170,8 +170,7 @@ pub fn usual_measure(method: MatchMethod) -> SimilarityMeasure {
 }
 
 /// Returns the match options with which a method and a measure are evaluated, from the threshold
-/// `lowest` on or up to a largest distance. Of the other options in `asked`, only those that apply are
-/// kept.
+/// `lowest` on or up to a largest distance. Other `options` are kept only if they apply.
 #[must_use]
 pub fn options_to_measure(options: &MatchOptions, lowest: Threshold) -> MatchOptions {
     let method = options.method.unwrap_or_default();

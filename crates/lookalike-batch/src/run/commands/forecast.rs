@@ -48,7 +48,7 @@ pub struct RunForecast {
     pub threads: usize,
 }
 
-/// The pairs of one route. Of equal texts, only the first takes part.
+/// The pairs of one route. Only the first of several equal texts takes part.
 #[derive(Debug, Clone, Serialize)]
 pub struct ForecastPairs {
     /// `join`, `minhash`, …

@@ -540,29 +540,13 @@ fn read_corpus_texts(
     }
     let corpus = open_separately(&fields.corpus, &options, &labelled.outputs)?;
     let mut texts: Vec<Option<(String, RowLocation)>> = (0..ids.of.len()).map(|_| None).collect();
-    let has_places = ids.of.keys().any(|id| is_row_place(id));
-    let is_content = |id: &String| ContentHash::parse_hash(id).is_some();
-    let has_contents = ids.of.keys().any(is_content);
+    let requested_ids = RequestedIds::new(&ids, in_tsv);
     let sampler = drawing.as_ref().map(|(sampler, _)| *sampler);
     visit_label_rows(
         &corpus,
         progress,
         |row| {
-            let number = row.number.to_string();
-            let id = as_written(row.id.unwrap_or(&number), in_tsv);
-            let place = has_places.then(|| {
-                let (source, row) = corpus.source_row(row.place, row.number);
-                as_written(&format!("{source}:{row}"), in_tsv).into_owned()
-            });
-            let by_id = ids.of.get(&*id).map(|&number| (number, id.into_owned()));
-            let by_place = place.and_then(|place| Some((*ids.of.get(&place)?, place)));
-            let content = has_contents.then(|| ContentHash::from_text(row.text).to_string());
-            let by_content = content.and_then(|content| Some((*ids.of.get(&content)?, content)));
-            let requested: Vec<_> = by_id
-                .into_iter()
-                .chain(by_place)
-                .chain(by_content)
-                .collect();
+            let requested = requested_ids.find_row(&corpus, row);
             let may_be_drawn = sampler.is_some_and(|sampler| sampler.may_take(row.number));
             let text = (may_be_drawn || !requested.is_empty()).then(|| row.text.to_owned());
             Ok((requested, text))
@@ -576,7 +560,7 @@ fn read_corpus_texts(
             };
             for (number, id) in requested {
                 // Documents of one content are one text.
-                if texts[number as usize].is_some() && is_content(&id) {
+                if texts[number as usize].is_some() && is_content_hash(&id) {
                     continue;
                 }
                 if let Some((_, first)) = &texts[number as usize] {
@@ -593,9 +577,8 @@ fn read_corpus_texts(
             Ok(())
         },
     )?;
-    let unknown = |text: &Option<_>| text.is_none();
-    if let Some(id) = texts.iter().position(unknown) {
-        let missing = texts.iter().filter(|text| unknown(text)).count();
+    if let Some(id) = texts.iter().position(Option::is_none) {
+        let missing = texts.iter().filter(|text| text.is_none()).count();
         let names = ids.names_in_order();
         return Err(Error::input_error(format!(
             "{}no document of {} has the id '{}'{}",
@@ -609,6 +592,47 @@ fn read_corpus_texts(
         )));
     }
     Ok(texts.into_iter().flatten().map(|(text, _)| text).collect())
+}
+
+/// The ids by which labels name documents of a corpus, and which kinds of ids are among them.
+struct RequestedIds<'a> {
+    ids: &'a NameNumbers,
+    in_tsv: bool,
+    has_places: bool,
+    has_contents: bool,
+}
+
+impl<'a> RequestedIds<'a> {
+    fn new(ids: &'a NameNumbers, in_tsv: bool) -> Self {
+        Self {
+            ids,
+            in_tsv,
+            has_places: ids.of.keys().any(|id| is_row_place(id)),
+            has_contents: ids.of.keys().any(|id| is_content_hash(id)),
+        }
+    }
+
+    /// Returns the ids that name a row, with their numbers: its own id, its place and the hash of its text.
+    fn find_row(&self, corpus: &InputSet, row: &InputRow<'_>) -> Vec<(u32, String)> {
+        let number = row.number.to_string();
+        let id = as_written(row.id.unwrap_or(&number), self.in_tsv);
+        let place = self.has_places.then(|| {
+            let (source, row) = corpus.source_row(row.place, row.number);
+            Cow::Owned(as_written(&format!("{source}:{row}"), self.in_tsv).into_owned())
+        });
+        let content = self
+            .has_contents
+            .then(|| Cow::Owned(ContentHash::from_text(row.text).to_string()));
+        [Some(id), place, content]
+            .into_iter()
+            .flatten()
+            .filter_map(|name| Some((*self.ids.of.get(&*name)?, name.into_owned())))
+            .collect()
+    }
+}
+
+fn is_content_hash(id: &str) -> bool {
+    ContentHash::parse_hash(id).is_some()
 }
 
 impl PairFields {

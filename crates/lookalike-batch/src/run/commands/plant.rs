@@ -461,8 +461,8 @@ impl<'a> PlantContext<'a> {
             .collect()
     }
 
-    /// Finds pairs that are already similar. Of several equal texts, the first one is paired with each
-    /// of the others, and only the first one with similar texts.
+    /// Finds pairs that are already similar. The first of several equal texts is paired with each of the
+    /// others, and it alone is paired with similar texts.
     fn label_natural(&self, progress: &dyn ProgressListener) -> Result<NaturalPairs> {
         progress.begin_stage(RunStage::Candidates, None);
         let total = self.corpus.len() as u64;

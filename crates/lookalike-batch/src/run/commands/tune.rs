@@ -48,7 +48,7 @@ pub struct TuneSummary {
     pub halves: [[u64; 2]; 2],
     /// The goal of the choice: `f1`, or `precision>=` and a number.
     pub goal: String,
-    /// All settings. Of equally good ones, the earlier is preferred.
+    /// All settings. The earlier one of equally good settings is preferred.
     pub settings: Vec<TunedSummary>,
     /// Index of the setting with the highest value on the half for choosing.
     pub best: usize,
@@ -127,8 +127,8 @@ pub struct TriedDocuments {
     pub is_corpus: bool,
 }
 
-/// The documents that a setting removes from some documents. Of a sample it removes less than of all, because
-/// the similar document may not be in it.
+/// The documents that a setting removes from some documents. It removes a smaller share of a sample than of
+/// all documents, because the similar document may be missing in the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RemovedShare {
     /// Documents that are removed.
@@ -266,8 +266,8 @@ fn tried_on_documents(tuning: &TuningOutcome) -> Vec<usize> {
 }
 
 impl RemovedShare {
-    /// None if the setting cannot be tried on them, for example because a text is too long for its
-    /// measure.
+    /// Returns `None` if the setting cannot be tried on the documents, for example because a text is too
+    /// long for its measure.
     fn new(setting: &EvaluatedSetting, documents: &CorpusSample) -> Option<Self> {
         let removed = count_removed(setting, &documents.texts).ok()?;
         Some(Self {

@@ -362,9 +362,11 @@ fn is_plausible(seconds: f64) -> bool {
 }
 
 /// Parses a time: seconds since 1970 as a number, or an ISO 8601 date or date and time, in UTC unless
-/// it has an offset. It rejects three ambiguous forms: eight digits that may be a date (`20240310`),
-/// numbers from 10¹¹ on, which are probably not seconds, and times with a time zone name
-/// (`[Asia/Shanghai]`), because the rules of time zones change.
+/// it has an offset. It rejects three ambiguous forms:
+///
+/// - eight digits, because they may be a date (`20240310`);
+/// - numbers from 10¹¹ on, because they are probably not seconds;
+/// - times with a time zone name (`[Asia/Shanghai]`), because the rules of time zones change.
 pub fn parse_time(text: &str) -> Option<f64> {
     if is_compact_date(text) || text.contains('[') {
         return None;

@@ -1,7 +1,7 @@
 //! Blocks of rows, processed by all threads, with results in input order.
 //!
-//! Memory is bounded: a thread waits if it is more than a few blocks ahead of the others, or if it has
-//! produced too many results of a single block and it is not that block's turn.
+//! Memory is bounded, because threads wait in two cases. A thread waits if it is more than a few blocks ahead
+//! of the others. It also waits if it has produced too many results of one block before the turn of that block.
 
 use lookalike_io::error::Result;
 use lookalike_io::ordered_results::OrderedResults;

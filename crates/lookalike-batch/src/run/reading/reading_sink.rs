@@ -136,7 +136,7 @@ pub(in crate::run) struct ReadBuffers {
     pub(in crate::run) analysis: AnalysisScratch,
 }
 
-/// What turns a row into sketches.
+/// The analyzer and the sketcher that turn a row into sketches.
 pub(in crate::run) struct RowSketching {
     pub(in crate::run) analyzer: TextAnalyzer,
     pub(in crate::run) sketcher: DocumentSketcher,

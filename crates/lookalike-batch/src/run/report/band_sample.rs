@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::run::reading::corpus_rows::CorpusRows;
 use crate::run::report::similarity_histogram::SimilarityHistogram;
 
-/// Longest text of a sampled document, in characters. Of a longer one the sample has the beginning.
+/// Longest text of a sampled document, in characters. A longer one is cut after these.
 const SHOWN_TEXT: usize = 20_000;
 
 /// The pairs of a run whose similarities are in one band, and a sample of them.

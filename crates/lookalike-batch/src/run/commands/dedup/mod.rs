@@ -36,7 +36,7 @@ use crate::run::report::match_data::{MatchReportInputs, write_match_report};
 use crate::run::report::summary_to_json;
 use crate::run::settings::{RunInputs, RunSettings};
 
-/// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
+/// Removes near-duplicates. The earlier one of two matching documents in the total order is kept.
 ///
 /// # Errors
 /// If something cannot be read or written, or if the settings contradict each other. The outputs are
@@ -108,7 +108,7 @@ fn run_with_extras(
     })
 }
 
-/// What all stages of a dedup run share.
+/// State that all stages of a dedup run share.
 struct DedupSession<'a> {
     settings: &'a RunSettings,
     plan: &'a MatchPlan,

@@ -14,7 +14,7 @@ use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
 
-/// What a dedup run uses beside its inputs.
+/// The work directory and the index that a dedup run may use beside its inputs.
 #[derive(Clone, Copy, Default)]
 pub(super) struct DedupExtras<'a> {
     /// The directory of a run that can be interrupted.

@@ -8,8 +8,8 @@
 //! ordering   rows sorted by count, most frequent first, and then by term   `by_count`
 //! ```
 //!
-//! The result does not depend on when counts were taken, because they are sums. Of several spellings of a key the
-//! smallest is taken, as in memory.
+//! The result does not depend on when counts were taken, because they are sums. A key with several spellings
+//! gets the smallest one, as in memory.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -91,7 +91,7 @@ impl GramCollector {
                 self.write_run()?;
             }
             if self.grams.len() == self.grams.capacity() {
-                // By a quarter at most, because room that is not used counts against the limit, too.
+                // The capacity grows by a quarter at most, because unused capacity counts against the limit too.
                 let more = (self.grams.len() / 4).max(1024);
                 self.grams.reserve_exact(more);
             }

@@ -147,45 +147,8 @@ fn run_passages(
     let table = writer.table.map(TableWriter::prepare_table).transpose()?;
     let (rejected, bad_rows) = rejected.prepare_output()?;
     let texts = texts.map(ExtractedTextWriter::prepare_texts);
-    let mut summary = PassagesSummary {
-        documents: corpus.rows.documents.len() as u64,
-        against: corpus.count_others() as u64,
-        passages: found.passages,
-        pairs: found.pairs,
-        copying: found.copying,
-        copied_tokens: found.copied_tokens,
-        tokens: found.tokens,
-        boilerplate: BoilerplateSummary {
-            max_documents: corpus.max_documents,
-            grams: corpus.index.boilerplate_grams().len() as u64,
-            documents: found.with_boilerplate,
-            examples: describe_boilerplate(&corpus)?,
-        },
-        longest: found
-            .longest
-            .into_iter()
-            .map(|(_, passage)| passage)
-            .collect(),
-        most_copied: found
-            .most_copied
-            .into_iter()
-            .map(|(_, pair)| pair)
-            .collect(),
-        repeated_ids: corpus
-            .repeated_ids
-            .as_ref()
-            .map_or(0, |repeated_ids| repeated_ids.documents),
-        rejected,
-        unreadable_files: corpus.unreadable_files,
-        extracted_texts,
-        bytes: corpus.rows.documents.bytes + corpus.rows.against.bytes,
-        index_bytes: corpus.index_bytes() as u64,
-        spilled: corpus.spilled_runs(),
-        seconds: started.elapsed().as_secs_f64(),
-        min_words: settings.passages.min_words(),
-        recipe: settings.recipe.name.clone(),
-        recipe_id: settings.recipe.recipe_id().to_string(),
-    };
+    let mut summary = found.into_summary(&corpus, settings, rejected, extracted_texts)?;
+    summary.seconds = started.elapsed().as_secs_f64();
     let summary_data = summary_to_json(&summary);
     let written = outputs.report.as_ref().map(|report| &*report.written);
     let data = report.map(|report| {
@@ -222,6 +185,49 @@ struct FoundPassages {
     with_boilerplate: u64,
     longest: Vec<(u64, DescribedPassage)>,
     most_copied: Vec<(u64, CopiedPair)>,
+}
+
+impl FoundPassages {
+    /// Returns the summary of a run that has taken no time yet.
+    fn into_summary(
+        self,
+        corpus: &PassageCorpus<'_>,
+        settings: &PassageRunSettings,
+        rejected: u64,
+        extracted_texts: u64,
+    ) -> Result<PassagesSummary> {
+        let repeated_ids = corpus.repeated_ids.as_ref();
+        let longest = self.longest.into_iter().map(|(_, passage)| passage);
+        let most_copied = self.most_copied.into_iter().map(|(_, pair)| pair);
+        Ok(PassagesSummary {
+            documents: corpus.rows.documents.len() as u64,
+            against: corpus.count_others() as u64,
+            passages: self.passages,
+            pairs: self.pairs,
+            copying: self.copying,
+            copied_tokens: self.copied_tokens,
+            tokens: self.tokens,
+            boilerplate: BoilerplateSummary {
+                max_documents: corpus.max_documents,
+                grams: corpus.index.boilerplate_grams().len() as u64,
+                documents: self.with_boilerplate,
+                examples: describe_boilerplate(corpus)?,
+            },
+            longest: longest.collect(),
+            most_copied: most_copied.collect(),
+            repeated_ids: repeated_ids.map_or(0, |repeated_ids| repeated_ids.documents),
+            rejected,
+            unreadable_files: corpus.unreadable_files,
+            extracted_texts,
+            bytes: corpus.rows.documents.bytes + corpus.rows.against.bytes,
+            index_bytes: corpus.index_bytes() as u64,
+            spilled: corpus.spilled_runs(),
+            seconds: 0.0,
+            min_words: settings.passages.min_words(),
+            recipe: settings.recipe.name.clone(),
+            recipe_id: settings.recipe.recipe_id().to_string(),
+        })
+    }
 }
 
 struct PassageWriter<'a> {

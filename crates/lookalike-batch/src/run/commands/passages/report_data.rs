@@ -88,7 +88,7 @@ struct PairColumns {
     /// Numbers of both texts, or −1.
     document_text: Vec<i64>,
     source_text: Vec<i64>,
-    /// Of pairs with texts.
+    /// Passages of each pair with texts; none for a pair without texts.
     marks: Vec<Vec<PassageMark>>,
 }
 

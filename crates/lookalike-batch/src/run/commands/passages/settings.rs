@@ -93,7 +93,7 @@ impl OffsetUnit {
 /// The order of the table of passages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PassageOrder {
-    /// By document, by source, and by position.
+    /// Order of documents, then of sources, then of positions.
     #[default]
     Position,
     /// The longest passages first.

@@ -202,8 +202,8 @@ impl AuditDrawing {
         self.with_sample(|sample| sample.compare_seen(number, analysis, counter));
     }
 
-    /// Returns the offset that the sample adds to the row numbers of the current inputs. That of the
-    /// run's inputs is larger, so that they come after the rows of `--against`.
+    /// Returns the offset that the sample adds to the row numbers of the current inputs. The
+    /// offset of the run's inputs is larger, so that they come after the rows of `--against`.
     pub(in crate::run) fn row_number_base(&self) -> u64 {
         self.state.with_receiver(|state| state.base)
     }

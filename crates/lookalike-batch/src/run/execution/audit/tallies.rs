@@ -12,7 +12,7 @@ use crate::run::length_classes::length_class;
 /// Number of reported pairs that are compared again.
 pub(super) const RECHECKED_PAIRS: usize = 200;
 
-/// Of numbered values that come in any order, those with the smallest numbers.
+/// The values with the smallest numbers among numbered values that come in any order.
 #[derive(Clone, Debug)]
 pub(super) struct SmallestNumbers<T> {
     most: usize,
@@ -67,9 +67,9 @@ impl RunningMean {
 #[derive(Default, Clone, Copy)]
 pub(super) struct SimilarCounts {
     pairs: u64,
-    /// Those that the method finds.
+    /// Pairs that the method finds.
     found: u64,
-    /// Those that remain in the output together with the sampled one.
+    /// Pairs of which both documents remain in the output.
     left_together: u64,
 }
 

@@ -130,9 +130,10 @@ impl WorkDirectory {
     /// Opens a directory to begin a run, or to resume the one in it.
     ///
     /// # Errors
-    /// If the directory holds an unfinished run that is not to be resumed, a run with other inputs, settings or of
-    /// another version, or anything else; if another process works on it; if an input cannot be read again; and if
-    /// the directory cannot be written.
+    /// - If the directory holds an unfinished run that is not to be resumed.
+    /// - If it holds a run with other inputs or settings, a run of another version, or anything else.
+    /// - If another process works on it.
+    /// - If an input cannot be read again, or if the directory cannot be written.
     pub(in crate::run) fn open_run(
         work: &WorkSettings,
         settings: &RunSettings,
