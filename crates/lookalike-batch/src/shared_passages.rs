@@ -12,8 +12,8 @@ pub use lookalike_io::documents::ExtractedText;
 use lookalike_io::documents::TextOrigin;
 use serde_json::{Value, json};
 
-/// The place of one side of a passage. In a document file with markup, characters and line are those of the file;
-/// the text is then without the markup.
+/// The place of one side of a passage. In a document file with markup, characters and line count in the file, while
+/// the text is without the markup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassageSpot {
     /// Bytes of the text.

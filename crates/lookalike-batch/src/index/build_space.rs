@@ -30,8 +30,8 @@ use crate::memory::{MemoryBudget, with_reserve};
 const THREAD_BYTES: u64 = 32 << 20;
 const DOCUMENT_THREAD_BYTES: u64 = 64 << 20;
 
-/// Bytes of memory of a row with an id, in a new index and in one whose ids are compared with those of its other
-/// rows; and of a row without a fingerprint.
+/// Bytes of memory of a row with an id in a new index, of a row with an id that is added to an index, and of a row
+/// without a fingerprint. Ids that are added are compared with the ids of the index.
 const ID_BYTES: u64 = 40;
 const ADDED_ID_BYTES: u64 = 80;
 const UNFINGERPRINTED_BYTES: u64 = 80;
@@ -99,7 +99,7 @@ impl BuildSpace {
             return Ok(Self::default());
         };
         check_limit(limit, threads, rows)?;
-        // The allocator holds back some of what it was given.
+        // The allocator keeps a part of the memory that was freed.
         let resident = resident_bytes(rows);
         let work = (limit - budget_of_build(threads, rows).fixed_bytes() - resident) / 16 * 15;
         // Rows of unknown number may have ids.
@@ -115,7 +115,7 @@ impl BuildSpace {
         })
     }
 
-    /// Divides so many bytes, of which so many are for what is kept. Ids are not bounded.
+    /// Divides `work` bytes, of which `kept` are for kept columns. Ids are not bounded.
     pub(super) fn with_working_set(work: u64, kept: u64, directory: &Path) -> Self {
         let sorting = work / 2;
         Self {
@@ -140,7 +140,7 @@ impl BuildSpace {
         self.kept.as_ref().map_or(0, |kept| kept.written_bytes())
     }
 
-    /// Takes memory for rows with ids and rows without a fingerprint, of which there are so many so far.
+    /// Takes memory for `named` rows with ids and `unfingerprinted` rows without a fingerprint, the numbers so far.
     ///
     /// # Errors
     /// If there is too little.
@@ -173,8 +173,8 @@ impl BuildSpace {
         )))
     }
 
-    /// Refuses a segment whose Hamming index and fingerprints take so many bytes while they are copied, if they do not
-    /// fit into the memory for sorting.
+    /// Refuses a segment if its Hamming index and fingerprints do not fit into the memory for sorting while they are
+    /// copied.
     ///
     /// # Errors
     /// If they do not fit.

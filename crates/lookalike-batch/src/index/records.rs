@@ -392,7 +392,7 @@ mod tests {
 
     const DOCUMENT_COUNT: usize = 400;
 
-    /// Texts of 5 to 300 words, of which every third resembles the one before it.
+    /// Returns a text of 5 to 300 words. Every third text resembles the one before it.
     fn text(document: usize) -> String {
         let about = document - usize::from(document % 3 == 2);
         let word = |at: usize| {

@@ -91,7 +91,7 @@ pub struct RunIndexSummary {
 /// The memory of a run that an index may use.
 #[derive(Debug, Clone)]
 pub(crate) struct RunIndexMemory {
-    /// Bytes for what is made when the index is opened, and again when rows are added.
+    /// Bytes for building buckets when the index is opened, and for building a segment when rows are added.
     pub(crate) bytes: u64,
     /// Where the rest goes.
     pub(crate) directory: PathBuf,
@@ -160,7 +160,7 @@ pub(crate) struct RunIndex {
 }
 
 impl RunIndex {
-    /// Opens or creates the index of a run. `memory` limits what it takes beside its rows.
+    /// Opens or creates the index of a run. `memory` limits the memory beside its rows.
     ///
     /// # Errors
     ///
@@ -608,15 +608,16 @@ fn check_distance(
     if by_blocks && (!has_blocks || distance != most) {
         return Err(Error::usage_error(format!(
             "--candidates blocks at the distance {distance} needs a library of {} equal blocks, and the plan of {name} \
-             is `{}` for the distance {most}: build it with `lookalike index build --plan blocks --distance {distance}`",
+             is `{}` for the distance {most}: build it with `lookalike index build --plan blocks --distance \
+             {distance}`",
             distance + 1,
             manifest.plan
         )));
     }
     if distance > most {
         Err(Error::usage_error(format!(
-            "the distance {distance} is above {most}, the distance of the library {name}: give at most {most}, or build \
-             a library with `lookalike index build --distance {distance}`"
+            "the distance {distance} is above {most}, the distance of the library {name}: give at most {most}, or \
+             build a library with `lookalike index build --distance {distance}`"
         )))
     } else {
         Ok(())

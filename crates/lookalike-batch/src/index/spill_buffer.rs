@@ -37,7 +37,7 @@ impl SpillSpace {
         }
     }
 
-    /// Notes that so many bytes went to a temporary file.
+    /// Counts bytes that went to a temporary file.
     pub(super) fn count_written(&self, bytes: u64) {
         self.written.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -17,7 +17,7 @@ const PROCESS_BYTES: u64 = 64 << 20;
 /// for repeated ids.
 pub(crate) const BYTES_BESIDE_ROW: f64 = 32.0;
 
-/// Factor by which estimates of memory may fail.
+/// Factor by which the real memory may exceed an estimate.
 const ESTIMATE_RESERVE: f64 = 1.15;
 
 /// Returns estimated bytes (or rows) with a reserve for the error of the estimate.
@@ -44,7 +44,7 @@ impl MemoryBudget {
         PROCESS_BYTES + self.threads as u64 * self.thread_bytes + self.decoding_bytes
     }
 
-    /// Returns the smallest limit of a run with so many resident bytes.
+    /// Returns the smallest limit of a run with these resident bytes.
     pub(crate) fn smallest_limit(self, resident_bytes: u64) -> u64 {
         self.fixed_bytes() + resident_bytes + self.least_working_bytes
     }
@@ -95,7 +95,7 @@ pub(crate) struct RowBudget {
 }
 
 impl RowBudget {
-    /// Returns the bytes that so many documents take whose rows take `row_bytes`.
+    /// Returns the bytes that `documents` documents take if their rows take `row_bytes`.
     pub(crate) fn resident_bytes(self, documents: usize, row_bytes: u64) -> u64 {
         row_bytes + (self.beside_row * documents as f64) as u64
     }

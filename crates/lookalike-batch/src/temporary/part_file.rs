@@ -15,7 +15,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Fewest and most bytes of a part that are written at once.
 const WRITE_BUFFER_RANGE: (u64, u64) = (4 << 10, 128 << 10);
 
-/// Blocks by parts. Memory: what is given for all parts, one block for each part, and 12 bytes for each write.
+/// Blocks by parts. Memory: the buffers of all parts, one block for each part, and 12 bytes for each write.
 pub(crate) struct PartFile {
     file: SpoolFile,
     parts: Vec<Mutex<PartBlocks>>,
@@ -97,7 +97,7 @@ impl PartFile {
     }
 
     /// Adds a block to a part of a file of [single blocks](Self::with_single_blocks). Once writing is finished, blocks
-    /// are read in ascending `order`, and those of the same order as they were added.
+    /// are read in ascending `order`. Blocks of equal order are read as they were added.
     ///
     /// # Errors
     /// As [`push_block`](Self::push_block).

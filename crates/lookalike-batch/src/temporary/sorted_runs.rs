@@ -338,8 +338,8 @@ fn read_number(bytes: &[u8], mut at: usize) -> Option<(usize, u64)> {
     None
 }
 
-/// Makes room for `more` elements, by a quarter of those that are there and not by twice as many, because room that is
-/// never used counts against the limit, too.
+/// Reserves capacity for `more` elements. The capacity grows by a quarter and does not double, because unused capacity
+/// counts against the limit too.
 fn grow_slowly<T>(elements: &mut Vec<T>, more: usize) {
     if elements.capacity() - elements.len() < more {
         elements.reserve_exact(more.max(elements.len() / 4).max(64));

@@ -18,7 +18,7 @@ static IDLE_POOLS: Mutex<Vec<(u32, ThreadPool)>> = Mutex::new(Vec::new());
 
 /// Returns an idle pool of this process, if there is one.
 pub(crate) fn take_pool() -> Option<ThreadPool> {
-    // Without waiting, because a process that forks can have a lock that nobody releases.
+    // `try_lock` does not wait: in a forked process no thread may be left that releases the lock.
     let (process, pool) = IDLE_POOLS.try_lock().ok()?.pop()?;
     if process == std::process::id() {
         return Some(pool);

@@ -79,8 +79,8 @@ impl ForecastPairs {
     }
 }
 
-/// Time of finding the candidates of a document among all documents, for each second of finding those of one in the
-/// sample. Measured on corpora of 30 thousand to 1.5 million documents.
+/// Factor by which finding the candidates of a document takes longer among all documents than in the sample. Measured
+/// on corpora of 30 thousand to 1.5 million documents.
 const FINDING_BEYOND_CACHES: f64 = 1.8;
 
 /// Predicts a run from a sample of its rows. It reads at most 1 GiB of the inputs. Bad rows are counted

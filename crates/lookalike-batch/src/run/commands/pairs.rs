@@ -127,7 +127,7 @@ fn check_outputs(opened: &OpenInputs, outputs: &PairsOutputs) -> Result<()> {
     targets.try_for_each(|target| check_output(target, &opened.inputs))
 }
 
-/// All pairs of a run: their table, which is still to be put in place, and what is counted and sampled of them.
+/// The pairs of a run: their staged table, their counts and their samples.
 struct FoundPairs {
     count: u64,
     /// Documents whose text equals that of an earlier one.

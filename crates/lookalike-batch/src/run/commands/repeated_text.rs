@@ -4,8 +4,8 @@
 //! count runs → collect repeated runs → choose cuts → verify and describe → write
 //! ```
 //!
-//! Each step reads the texts of the documents that it needs again. A cut is made only if its tokens were compared with
-//! those of the place that stays.
+//! Each step reads the texts that it needs again. A cut is made only after its tokens were compared with the tokens of
+//! the place that stays.
 //!
 //! Memory: see [`lookalike::passages::RunCounter`]; and 256 MiB of texts, and some hundred bytes for each cut.
 

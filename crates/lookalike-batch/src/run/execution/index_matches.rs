@@ -1,5 +1,5 @@
-//! The documents of an index that match those of a run, found before its verdicts, and the kept documents that the
-//! index receives.
+//! The exchange of documents between a run and an index: matching documents of the index are found before the
+//! verdicts, and kept documents are added to the index.
 //!
 //! The most similar row of the index is found for each document. These rows, and no others, become the first documents
 //! of the corpus, because a document of the index that is no document's best match changes no verdict.

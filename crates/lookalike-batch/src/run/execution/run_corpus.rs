@@ -175,7 +175,7 @@ impl<'a> RunCorpus<'a> {
         self.rows.indexed = IndexedDocuments { source, rows };
     }
 
-    /// Adds the sketches of so many empty texts, which match nothing.
+    /// Adds the sketches of `count` empty texts, which match nothing.
     pub(in crate::run) fn add_empty_sketches(
         &self,
         sketcher: &DocumentSketcher,

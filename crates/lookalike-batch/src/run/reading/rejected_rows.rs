@@ -135,8 +135,7 @@ impl RowTally {
         }
     }
 
-    /// Refuses inputs of which no row can be used, because they would replace a good result with an
-    /// empty one.
+    /// Refuses inputs without a usable row, because they would replace a good result with an empty one.
     ///
     /// # Errors
     /// If the inputs have rows but none of them can be used, or none has a wanted field. Inputs without

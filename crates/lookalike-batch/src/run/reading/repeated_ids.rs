@@ -35,8 +35,8 @@ pub(in crate::run) fn count_shared_ids(known: &ReadDocuments, documents: &ReadDo
 }
 
 /// Returns the indices of equal hashes, grouped by hash. There are `count` hashes in `portions` portions.
-/// `visit_portion` calls what it is given with the index and the hash of each in a portion; all threads call it, twice
-/// for every portion.
+/// `visit_portion` calls its argument with the index and the hash of each in a portion. All threads call it, and each
+/// portion is visited twice.
 ///
 /// Two bit tables find the hashes that may be repeated, so that only these must be sorted.
 pub(crate) fn equal_hash_groups(

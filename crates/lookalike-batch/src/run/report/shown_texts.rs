@@ -162,8 +162,8 @@ impl PreparedText {
 }
 
 /// Returns the runs of two texts as numbers: the kind of each run, and its lengths in both texts in UTF-16 units. The
-/// kinds are 0 (equal), 1 (equal after normalisation), 2 (in the first text only) and 3 (in the second text only). If the
-/// texts are cut, runs at the end that only one text has are left out, because they may go on in the other.
+/// kinds are 0 (equal), 1 (equal after normalisation), 2 (in the first text only) and 3 (in the second text only). If
+/// the texts are cut, runs at the end that only one text has are left out, because they may go on in the other.
 pub fn encode_runs(runs: &[PairedRun], kept: &str, removed: &str, is_cut: bool) -> Vec<usize> {
     let is_common = |run: &PairedRun| matches!(run.kind, RunKind::Equal | RunKind::Normalized);
     let end = if is_cut {

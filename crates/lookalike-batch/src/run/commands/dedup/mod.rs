@@ -50,8 +50,8 @@ pub fn run_dedup(
     run_with_extras(inputs, settings, outputs, DedupExtras::default(), progress)
 }
 
-/// Removes near-duplicates as [`run_dedup`] does, with the same outputs, and keeps what is computed in a directory,
-/// so that a run that was killed is continued.
+/// Removes near-duplicates as [`run_dedup`] does, with the same outputs. Intermediate results are kept in a directory,
+/// so that a killed run can be continued.
 ///
 /// # Errors
 /// As [`run_dedup`], and if the directory holds something else than a run with the same inputs and settings. The

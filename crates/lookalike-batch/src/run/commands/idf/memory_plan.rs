@@ -97,7 +97,7 @@ impl IdfMemory {
         (self.working / 4) as usize
     }
 
-    /// Returns `true` if a run that has counted so many terms can finish in memory.
+    /// Returns `true` if a run that has counted `terms` terms can finish in memory.
     pub(super) fn fits(self, terms: u64, counted_bytes: u64, has_spellings: bool) -> bool {
         let of_term = if has_spellings {
             FINISHED_SPELLING_BYTES

@@ -54,8 +54,8 @@ pub(super) struct SpilledRows {
 }
 
 impl<'a> TermSpill<'a> {
-    /// Creates a spill without terms. Temporary files are created when there are some, in `directory` or in that of the
-    /// system.
+    /// Creates a spill without terms. Temporary files are created with the first terms, in `directory` or in the
+    /// directory of the system.
     pub(super) fn new(
         frequencies: &'a DocumentFrequencies,
         memory: IdfMemory,
@@ -131,7 +131,7 @@ impl<'a> TermSpill<'a> {
         Ok(())
     }
 
-    /// Returns `true` if something was written, or if what is in memory cannot be ordered there.
+    /// Returns `true` if something was written, or if the terms in memory cannot be ordered there.
     pub(super) fn must_finish_outside(&self, tallies: &[FrequencyTally]) -> bool {
         if self.has_spilled.load(Ordering::Relaxed) || self.by_term.written_runs() > 0 {
             return true;
@@ -264,8 +264,8 @@ impl<'a> TermSpill<'a> {
         repeated_term_error(&name, number(line), &String::from_utf8_lossy(term)).into()
     }
 
-    /// Adds up the counts of every term and calls `visit` with its spelling and count, on all threads, each with a
-    /// buffer and a collector of records. Then writes what was collected to `runs`.
+    /// Adds up the counts of every term and calls `visit` with its spelling and count. Every thread has a buffer and a
+    /// collector of records. The collected records are then written to `runs`.
     fn visit_shards(
         &self,
         runs: &SortedRuns,

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! The file has the hash and the document of each posting (8 and 4 bytes, little-endian), ascending, in blocks of
-//! [`POSTINGS_PER_BLOCK`] postings. In memory are the first hash of each block, a filter of all hashes, and the boilerplate. A gram
-//! that only one document has finds no source among documents that are their own sources, so it is left out there.
+//! [`POSTINGS_PER_BLOCK`] postings. In memory are the first hash of each block, a filter of all hashes, and the
+//! boilerplate. If the documents are their own sources, a gram of only one document finds no source, so it is left
+//! out.
 //!
 //! Cost: a look-up that passes the filter reads one block, which is usually in the cache of the system.
 
@@ -60,8 +61,8 @@ pub(super) struct IndexedGrams {
 }
 
 impl GramCollector {
-    /// Creates a collector of one of so many kinds of grams. Temporary files are in `directory`, or in that of the
-    /// system.
+    /// Creates a collector of one of `kinds` kinds of grams. Temporary files are in `directory`, or in the directory of
+    /// the system.
     pub(super) fn new(memory: PassageMemory, kinds: u64, directory: Option<PathBuf>) -> Self {
         Self {
             grams: Vec::new(),

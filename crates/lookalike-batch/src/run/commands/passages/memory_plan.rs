@@ -94,7 +94,7 @@ impl PassageMemory {
         (self.working / 2 / kinds / size_of::<(u64, u32)>() as u64).max(16) as usize
     }
 
-    /// Returns `true` if an index of so many grams can be built in memory.
+    /// Returns `true` if an index of `grams` grams can be built in memory.
     pub(super) fn fits(self, grams: usize, kinds: u64) -> bool {
         let for_grams = self.working.saturating_sub(self.text_bytes() as u64) / kinds;
         !self.is_always_spilled && BUILD_BYTES_PER_GRAM * grams as u64 <= for_grams
@@ -136,7 +136,7 @@ impl PassageMemory {
     /// Refuses passages that wait for their order in more memory than the limit leaves for them.
     ///
     /// # Errors
-    /// If `bytes`, of so many passages, are too many.
+    /// If the `bytes` of the passages are too many.
     pub(super) fn check_ranked(self, passages: usize, bytes: usize) -> Result<()> {
         if bytes as u64 <= self.working / 4 {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The passages run: which documents share passages with which, and where.
+//! The passages run: finds which documents share passages, and where.
 //!
 //! ```text
 //! read → tokens → winnowed grams → index          first reading, in blocks
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The index holds the grams of the documents of `--against`, or of all documents without them. A document is
-//! searched for what it has from earlier documents, or from those of `--against`.
+//! searched for passages of earlier documents, or of the documents of `--against`.
 //!
 //! A document is a row, or a file of text, Markdown, HTML, `.docx` or PDF. Positions are those of the file.
 //!

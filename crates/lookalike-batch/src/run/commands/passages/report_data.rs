@@ -1,7 +1,7 @@
 //! The report of a passages run: which documents have text from elsewhere, how much, and where.
 //!
-//! Figures of pairs are kept for the pairs with the most copied text, at most [`MAX_REPORTED_PAIRS`] of them. The texts of the first
-//! of these are shown within a budget of bytes. Totals of the summary count everything.
+//! Figures are kept for the pairs with the most copied text, at most [`MAX_REPORTED_PAIRS`] of them. The texts of the
+//! first of these pairs are shown within a budget of bytes. Totals of the summary count everything.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -201,7 +201,7 @@ impl PairColumns {
 }
 
 impl ReportedPair {
-    /// Returns the passages that lie in what is shown of both texts.
+    /// Returns the passages that lie in the shown parts of both texts.
     fn mark_passages(
         &self,
         texts: [&str; 2],

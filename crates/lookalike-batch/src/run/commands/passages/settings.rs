@@ -170,7 +170,8 @@ impl PassageRunSettings {
         );
         if min_words < indexed_words {
             return Err(Error::usage_error(format!(
-                "the index finds passages of at least {indexed_words} words, not of {min_words}: build it for shorter ones"
+                "the index finds passages of at least {indexed_words} words, not of {min_words}: build it for \
+                 shorter ones"
             )));
         }
         Ok(Self {

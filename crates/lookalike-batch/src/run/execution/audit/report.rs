@@ -209,8 +209,8 @@ impl RunAudit {
     }
 }
 
-/// Returns the bytes of text, of `bytes` in all, in which edits are planted. The first sampled document is
-/// edited whatever its length.
+/// Returns in how many of the `bytes` of text edits are planted at most. The first sampled document is edited at any
+/// length.
 pub(super) fn most_planted_bytes(settings: AuditSettings, bytes: u64) -> u64 {
     match settings.documents {
         Some(_) => u64::MAX,

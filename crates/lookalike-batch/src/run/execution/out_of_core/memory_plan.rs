@@ -52,7 +52,7 @@ const USUAL_THREAD_BYTES: f64 = 15e6;
 
 /// Bytes of temporary files for each document; and for each byte of its sketches, which are written once more for
 /// documents that may match, and of its keys, which are written once more in parts. Measured on corpora of titles,
-/// paragraphs and articles of which a tenth to nine tenths may match.
+/// paragraphs and articles. A tenth to nine tenths of them may match.
 const DISK_BYTES_PER_DOCUMENT: f64 = 20.0;
 const DISK_BYTES_PER_SKETCH_BYTE: f64 = 1.5;
 const DISK_BYTES_PER_KEY_BYTE: f64 = 2.5;
@@ -113,13 +113,13 @@ pub(in crate::run) struct SpillSizes {
 }
 
 impl SpillSizes {
-    /// Returns the sizes for what rows of so many bytes leave, once they are read.
+    /// Returns the sizes that remain beside the rows, whose number and bytes are known once they are read.
     pub(in crate::run) fn beside_rows(self, documents: usize, bytes: u64) -> Self {
         let resident = self.rows.resident_bytes(documents, bytes);
         self.for_left(self.free_bytes.saturating_sub(resident))
     }
 
-    /// Takes so many bytes that an index needs as long as the run lasts.
+    /// Takes `bytes` for an index, which needs them as long as the run lasts.
     ///
     /// # Errors
     /// If the limit leaves too little for the rest.

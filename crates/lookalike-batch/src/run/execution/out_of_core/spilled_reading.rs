@@ -136,7 +136,7 @@ impl SpilledReading {
         bytes
     }
 
-    /// Writes what is pending, so that everything can be read.
+    /// Writes pending blocks, so that all blocks can be read.
     ///
     /// # Errors
     /// If a temporary file cannot be written.
@@ -170,7 +170,7 @@ impl SpilledReading {
         self.sizes.check_rows(documents, bytes)
     }
 
-    /// Takes the room that rows of so many bytes leave, once all are read.
+    /// Adjusts the sizes to the rows, once all are read.
     pub(in crate::run) fn note_rows(&mut self, documents: usize, bytes: u64) {
         self.sizes = self.sizes.beside_rows(documents, bytes);
     }

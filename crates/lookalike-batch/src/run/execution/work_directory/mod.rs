@@ -191,7 +191,7 @@ impl WorkDirectory {
         })
     }
 
-    /// Returns `true` if a step of so many bytes should end now.
+    /// Returns `true` if a step that has `bytes` bytes should end now.
     fn is_step_due(&self, bytes: usize) -> bool {
         bytes >= LARGE_STEP_BYTES || lock(&self.clock).is_due()
     }

@@ -59,8 +59,8 @@ impl<'a> VerdictSteps<'a> {
         Ok((steps, prefix))
     }
 
-    /// Takes the verdicts up to a number of documents, of which those that are stored already are ignored. Ends
-    /// the step if it is time.
+    /// Takes the verdicts up to a number of documents. Verdicts that are stored already are ignored. Ends the
+    /// step if it is due.
     ///
     /// # Errors
     /// If a step cannot be written.
