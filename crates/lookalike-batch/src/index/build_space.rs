@@ -37,10 +37,10 @@ const ADDED_ID_BYTES: u64 = 80;
 const UNFINGERPRINTED_BYTES: u64 = 80;
 
 /// Smallest number of bytes for what is kept, a slice and sorting together.
-const SMALLEST_WORK: u64 = 128 << 20;
+const MIN_WORKING_BYTES: u64 = 128 << 20;
 
 /// Largest slice, and the slice of a build without a limit. More would save few passes over the fingerprints.
-const LARGEST_SLICE: u64 = 2 << 30;
+const MAX_SLICE_BYTES: u64 = 2 << 30;
 
 /// The rows that a build expects.
 #[derive(Debug, Clone, Copy, Default)]
@@ -73,7 +73,7 @@ impl Default for BuildSpace {
     fn default() -> Self {
         Self {
             sorting: BuildMemory {
-                slice_bytes: LARGEST_SLICE as usize,
+                slice_bytes: MAX_SLICE_BYTES as usize,
                 most_bytes: None,
             },
             kept: None,
@@ -123,7 +123,7 @@ impl BuildSpace {
             id_bytes: ID_BYTES,
             resident: AtomicU64::new(u64::MAX),
             sorting: BuildMemory {
-                slice_bytes: (sorting / 2).min(LARGEST_SLICE) as usize,
+                slice_bytes: (sorting / 2).min(MAX_SLICE_BYTES) as usize,
                 most_bytes: Some(sorting as usize),
             },
             kept: Some(Arc::new(SpillSpace::new(kept, directory.to_path_buf()))),
@@ -232,7 +232,7 @@ fn budget_of_build(threads: usize, rows: &ExpectedRows) -> MemoryBudget {
             THREAD_BYTES
         },
         decoding_bytes: 0,
-        least_working_bytes: SMALLEST_WORK,
+        least_working_bytes: MIN_WORKING_BYTES,
     }
 }
 

@@ -23,7 +23,7 @@ const MEASUREMENT_TIME: Duration = Duration::from_millis(300);
 
 /// Number of the best settings that are tried on documents, besides the chosen one, the runner-up and the
 /// untuned one.
-const TRIED_ON_DOCUMENTS: usize = 8;
+const BEST_SETTINGS_TRIED: usize = 8;
 
 /// Settings of the search.
 #[derive(Debug, Clone)]
@@ -257,7 +257,7 @@ fn tried_on_documents(tuning: &TuningOutcome) -> Vec<usize> {
     let value = |at: &usize| tuning.contenders[*at].value.unwrap_or(-1.0);
     let mut tried: Vec<usize> = (0..tuning.contenders.len()).collect();
     tried.sort_by(|a, b| value(b).total_cmp(&value(a)));
-    tried.truncate(TRIED_ON_DOCUMENTS);
+    tried.truncate(BEST_SETTINGS_TRIED);
     tried.push(tuning.chosen);
     tried.extend(tuning.runner_up);
     tried.sort_unstable();

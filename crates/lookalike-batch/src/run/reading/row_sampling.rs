@@ -15,13 +15,13 @@ use crate::run::reading::reading_sink::{
 use crate::run::reading::row_analysis::analyze_row;
 
 /// Approximate number of sampled documents.
-const WANTED_DOCUMENTS: f64 = 10_000.0;
+const SAMPLED_DOCUMENTS: f64 = 10_000.0;
 
 /// Largest number of bytes read from disk.
 const MAX_READ_BYTES: u64 = 1 << 30;
 
 /// Approximate largest number of bytes of the rows of a sample.
-const WANTED_BYTES: f64 = 16e6;
+const SAMPLED_BYTES: f64 = 16e6;
 
 /// The selection of rows by their numbers.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl RowSampling {
             let per_byte = rows as f64 / block.bytes_on_disk().max(1) as f64;
             let all = (per_byte * self.bytes as f64).max(1.0);
             let per_row = block.bytes_of_rows() as f64 / rows.max(1) as f64;
-            let documents = WANTED_DOCUMENTS.min(WANTED_BYTES / per_row.max(1.0));
+            let documents = SAMPLED_DOCUMENTS.min(SAMPLED_BYTES / per_row.max(1.0));
             ((documents / all).min(1.0) * u64::MAX as f64) as u64
         });
     }

@@ -27,8 +27,8 @@ pub(super) const SHOWN_CLUSTERS: usize = 40;
 pub(super) const SHOWN_MEMBERS: usize = 8;
 
 /// Removals equal after normalisation that are read to find some with different texts, and pairs shown of these.
-pub(super) const EQUAL_READ: usize = 2000;
-pub(super) const EQUAL_SHOWN: usize = 60;
+pub(super) const EQUAL_TEXTS_READ: usize = 2000;
+pub(super) const EQUAL_TEXTS_SHOWN: usize = 60;
 
 /// Pairs with texts from each twentieth of the similarity.
 pub(super) const PAIRS_OF_BAND: usize = 25;

@@ -23,8 +23,8 @@ use serde_json::Value;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::report::bad_rows::{BadRowReason, BadRowTally};
 use crate::run::report::budgets::{
-    EQUAL_READ, EQUAL_SHOWN, NEAREST_REMOVALS, PAIRS_OF_BAND, SHOWN_CLUSTERS, SHOWN_MEMBERS,
-    shorten_name,
+    EQUAL_TEXTS_READ, EQUAL_TEXTS_SHOWN, NEAREST_REMOVALS, PAIRS_OF_BAND, SHOWN_CLUSTERS,
+    SHOWN_MEMBERS, shorten_name,
 };
 use crate::run::report::plan_data::PlanData;
 use crate::run::report::removal_rows::{
@@ -235,14 +235,14 @@ impl MatchReportInputs<'_> {
             .filter(|&at| self.removals[at].kept.route == Route::Exact)
             .collect();
         exact.sort_by_key(|&at| draw_number(self.removals[at].document));
-        exact.truncate(EQUAL_READ);
+        exact.truncate(EQUAL_TEXTS_READ);
         let (mut found, mut differing) = (Vec::new(), 0);
         for &at in &exact {
             let removal = &self.removals[at];
             let kept = texts.read_text(removal.kept.with)?;
             if kept.is_some() && kept != texts.read_text(removal.document)? {
                 differing += 1;
-                if found.len() < EQUAL_SHOWN {
+                if found.len() < EQUAL_TEXTS_SHOWN {
                     found.push(at);
                 }
             }
