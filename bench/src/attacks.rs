@@ -24,8 +24,8 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 use serde::Serialize;
 use serde_json::json;
 
-use self::client::{ClientLog, Connection, HonestClient, NDJSON, probe_liveness};
-use self::kinds::{ATTACKS, AttackKind, Payloads};
+use self::client::{ClientLog, Connection, HonestClient, NDJSON_TYPE, probe_liveness};
+use self::kinds::{ATTACK_KINDS, AttackKind, Payloads};
 use crate::http::launch_with;
 use crate::machine;
 
@@ -35,12 +35,12 @@ const WRITE_KEY: &str = "writing-attacker";
 const ADMIN_KEY: &str = "honest-and-admin";
 
 /// Addresses of the honest client, of the prober and of the attacker.
-const HONEST: [u8; 4] = [127, 0, 0, 2];
-const PROBER: [u8; 4] = [127, 0, 0, 3];
-const ATTACKER: [u8; 4] = [127, 0, 0, 9];
+const HONEST_ADDRESS: [u8; 4] = [127, 0, 0, 2];
+const PROBER_ADDRESS: [u8; 4] = [127, 0, 0, 3];
+const ATTACKER_ADDRESS: [u8; 4] = [127, 0, 0, 9];
 
 /// The collection that all of them use.
-const COLLECTION: &str = "/v1/collections/a";
+const COLLECTION_PATH: &str = "/v1/collections/a";
 
 /// The longest that the service may take to end before it is killed.
 const LONGEST_END: Duration = Duration::from_secs(60);
@@ -84,7 +84,7 @@ struct AttackSize {
     options: &'static [&'static str],
 }
 
-const FULL: AttackSize = AttackSize {
+const FULL_ATTACK: AttackSize = AttackSize {
     lasts: Duration::from_secs(15),
     rate: 50.0,
     zstd_bomb: 1 << 30,
@@ -105,7 +105,7 @@ const FULL: AttackSize = AttackSize {
 const SHORT_QUEUE_MIB: u32 = 8;
 const BESIDE_QUEUE_MIB: u32 = 128;
 
-const SHORT: AttackSize = AttackSize {
+const SHORT_ATTACK: AttackSize = AttackSize {
     lasts: Duration::from_millis(800),
     rate: 25.0,
     zstd_bomb: 8 << 20,
@@ -168,12 +168,12 @@ pub fn run(options: &AttackOptions) -> Result<()> {
     raise_file_limit()?;
     let size = AttackSize {
         lasts: Duration::from_secs(options.seconds),
-        ..FULL
+        ..FULL_ATTACK
     };
     let payloads = Payloads::new(&size)?;
     let only = options.only.as_deref().unwrap_or_default();
     let mut rows = Vec::new();
-    for kind in ATTACKS.iter().filter(|kind| kind.name.contains(only)) {
+    for kind in ATTACK_KINDS.iter().filter(|kind| kind.name.contains(only)) {
         let row = measure(kind, &size, &payloads)?;
         if rows.is_empty() {
             print_heading();
@@ -189,14 +189,14 @@ pub fn run(options: &AttackOptions) -> Result<()> {
 }
 
 /// Attacks of the short form that run at the same time.
-const AT_A_TIME: usize = 2;
+const ATTACKS_AT_A_TIME: usize = 2;
 
 /// The same in a short form, two attacks at a time, as a test: honest clients get their answers and nothing is lost.
 pub fn smoke() -> Result<()> {
     raise_file_limit()?;
-    let payloads = Payloads::new(&SHORT)?;
+    let payloads = Payloads::new(&SHORT_ATTACK)?;
     let mut rows = Vec::new();
-    for kinds in ATTACKS.chunks(AT_A_TIME) {
+    for kinds in ATTACK_KINDS.chunks(ATTACKS_AT_A_TIME) {
         rows.extend(measure_together(kinds, &payloads)?);
     }
     print_heading();
@@ -224,7 +224,7 @@ pub fn smoke() -> Result<()> {
             "{name}: the service took {} MiB, more than {most_mib}",
             row.memory_mib
         );
-        let is_attack = name != ATTACKS[0].name;
+        let is_attack = name != ATTACK_KINDS[0].name;
         ensure!(is_attack == (row.attempts > 0), "{name}: no attack");
     }
     Ok(())
@@ -235,7 +235,8 @@ fn measure_together(kinds: &[AttackKind], payloads: &Payloads) -> Result<Vec<Att
     std::thread::scope(|scope| {
         let measured = kinds.iter().map(|kind| {
             scope.spawn(move || {
-                measure(kind, &SHORT, payloads).with_context(|| format!("attack: {}", kind.name))
+                measure(kind, &SHORT_ATTACK, payloads)
+                    .with_context(|| format!("attack: {}", kind.name))
             })
         });
         let measured: Vec<_> = measured.collect();
@@ -284,7 +285,7 @@ impl Target<'_> {
 
     /// Connects from the address of the attacker.
     fn connect(&self) -> std::io::Result<Connection> {
-        Connection::open(ATTACKER, self.address)
+        Connection::open(ATTACKER_ADDRESS, self.address)
     }
 }
 
@@ -364,17 +365,17 @@ fn count_lost(folder: &Path, size: &AttackSize, log: &ClientLog) -> Result<usize
     let mut service = RunningService::start(folder, size)?;
     let lines = log.acknowledged.iter().map(|(sent, _)| format!("{sent}\n"));
     let lines: String = lines.collect();
-    let mut connection = Connection::open(HONEST, service.address)?;
+    let mut connection = Connection::open(HONEST_ADDRESS, service.address)?;
     let answer = connection.ask(
         "POST",
-        &format!("{COLLECTION}/documents"),
-        &[("Authorization", ADMIN_KEY), ("Content-Type", NDJSON)],
+        &format!("{COLLECTION_PATH}/documents"),
+        &[("Authorization", ADMIN_KEY), ("Content-Type", NDJSON_TYPE)],
         lines.as_bytes(),
     )?;
     let answers: Vec<&str> = answer.body.lines().collect();
     let same = |(at, (_, before)): (usize, &(String, String))| answers.get(at) == Some(&&**before);
     let kept = log.acknowledged.iter().enumerate();
-    let kept = kept.filter(|&it| same(it)).count();
+    let kept = kept.filter(|&pair| same(pair)).count();
     service.stop()?;
     Ok(log.acknowledged.len() - kept)
 }
@@ -415,7 +416,7 @@ impl RunningService {
             ("Authorization", ADMIN_KEY),
             ("Content-Type", "application/json"),
         ];
-        let mut connection = Connection::open(HONEST, self.address)?;
+        let mut connection = Connection::open(HONEST_ADDRESS, self.address)?;
         Ok(connection.ask(method, path, &headers, body)?)
     }
 
@@ -429,8 +430,8 @@ impl RunningService {
     }
 
     fn make_collection(&self, settings: &serde_json::Value) -> Result<()> {
-        let made = self.ask("PUT", COLLECTION, settings.to_string().as_bytes())?;
-        ensure!(made.status == 201, "{}", made.body);
+        let created = self.ask("PUT", COLLECTION_PATH, settings.to_string().as_bytes())?;
+        ensure!(created.status == 201, "{}", created.body);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::corpora::{Corpus, REAL};
+use crate::corpora::{Corpus, REAL_CORPORA};
 use crate::machine;
 
 #[derive(Serialize)]
@@ -44,10 +44,10 @@ struct Held {
     held: u32,
 }
 
-const AUDITS: u32 = 100;
+const AUDITS_PER_METHOD: u32 = 100;
 
 /// Methods of `pairs`, including one that misses many pairs.
-const METHODS: [(&str, &[&str]); 2] = [
+const AUDITED_METHODS: [(&str, &[&str]); 2] = [
     ("auto", &[]),
     (
         "simhash, distance 3",
@@ -60,28 +60,29 @@ pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut rows = Vec::new();
     // Short documents are joined exactly, so no pairs of them can be missed.
-    for name in &REAL[..2] {
+    for name in &REAL_CORPORA[..2] {
         let corpus = Corpus::real(data, name, folder.path())?;
-        measure(&corpus, AUDITS, &mut rows)?;
+        measure(&corpus, AUDITS_PER_METHOD, &mut rows)?;
         std::fs::remove_file(&corpus.path)?;
     }
-    let titles = Corpus::real(data, REAL[2], folder.path())?;
-    rows.push(cost(&titles, METHODS[0])?);
+    let titles = Corpus::real(data, REAL_CORPORA[2], folder.path())?;
+    let (method, options) = AUDITED_METHODS[0];
+    rows.push(cost(&titles, method, options)?);
     let many = many_alphabets(data, folder.path())?;
-    rows.push(cost(&many, METHODS[0])?);
+    rows.push(cost(&many, method, options)?);
     machine::write("audit", rows)
 }
 
 /// Number of times that the English documents are repeated. Every repetition has other letters, so
 /// that its words are different but equally long, numerous and frequent.
-const ALPHABETS: u64 = 7;
+const ALPHABET_COUNT: u64 = 7;
 
 /// Writes a corpus of more than a gigabyte, which serves only to measure the cost of an audit.
 fn many_alphabets(data: &Path, folder: &Path) -> Result<Corpus> {
-    let texts = Corpus::real(data, REAL[0], folder)?.texts()?;
+    let texts = Corpus::real(data, REAL_CORPORA[0], folder)?.texts()?;
     let path = folder.join("alphabets.jsonl");
     let mut file = std::io::BufWriter::new(File::create(&path)?);
-    for alphabet in 0..ALPHABETS {
+    for alphabet in 0..ALPHABET_COUNT {
         let other = |c: char| match c {
             // Multiplying by a number that is prime to 26 permutes the letters.
             'a'..='z' => {
@@ -98,7 +99,7 @@ fn many_alphabets(data: &Path, folder: &Path) -> Result<Corpus> {
     }
     file.flush()?;
     Ok(Corpus {
-        name: format!("en_docs in {ALPHABETS} alphabets"),
+        name: format!("en_docs in {ALPHABET_COUNT} alphabets"),
         path,
     })
 }
@@ -109,7 +110,7 @@ pub fn smoke() -> Result<()> {
     let documents = generate::generate_corpus(CorpusKind::English, 1500, 3);
     let mut rows = Vec::new();
     measure(
-        &Corpus::made("english", &documents, folder.path())?,
+        &Corpus::from_documents("english", &documents, folder.path())?,
         10,
         &mut rows,
     )?;
@@ -124,7 +125,7 @@ fn measure(corpus: &Corpus, audits: u32, rows: &mut Vec<Row>) -> Result<()> {
     let equal = listed(corpus, &["--method", "exact"])?;
     let all = listed(corpus, &["--method", "join"])?;
     let similar: Vec<_> = all.difference(&equal).copied().collect();
-    for (method, options) in METHODS {
+    for (method, options) in AUDITED_METHODS {
         let found = listed(corpus, options)?;
         let recall = mean_recall(&similar, &found);
         let (mut held, mut cases) = (0, 0.0);
@@ -145,22 +146,23 @@ fn measure(corpus: &Corpus, audits: u32, rows: &mut Vec<Row>) -> Result<()> {
                 audits,
                 held,
             }),
-            ..cost(corpus, (method, options))?
+            ..cost(corpus, method, options)?
         });
     }
     Ok(())
 }
 
 /// Measures the time that an audit adds to `dedup`: the fastest of some runs of each, in turn.
-fn cost(corpus: &Corpus, (method, options): (&'static str, &[&str])) -> Result<Row> {
+fn cost(corpus: &Corpus, method: &'static str, options: &[&str]) -> Result<Row> {
     let audit = [options, &["--audit"]].concat();
     let (mut seconds, mut audited_seconds) = (f64::INFINITY, f64::INFINITY);
     let mut last = Value::Null;
-    let took = |summary: &Value| summary["seconds"].as_f64().context("a summary has seconds");
-    for _ in 0..TIMED {
-        seconds = took(&dedup(corpus, options)?)?.min(seconds);
+    let run_seconds =
+        |summary: &Value| summary["seconds"].as_f64().context("a summary has seconds");
+    for _ in 0..TIMED_RUNS {
+        seconds = run_seconds(&dedup(corpus, options)?)?.min(seconds);
         last = dedup(corpus, &audit)?;
-        audited_seconds = took(&last)?.min(audited_seconds);
+        audited_seconds = run_seconds(&last)?.min(audited_seconds);
     }
     let count = |value: &Value| value.as_u64().context("a summary has counts");
     let row = Row {
@@ -195,7 +197,7 @@ fn mean_recall(similar: &[(u32, u32)], found: &HashSet<(u32, u32)>) -> f64 {
 }
 
 /// Number of timed runs.
-const TIMED: u32 = 5;
+const TIMED_RUNS: u32 = 5;
 
 fn dedup(corpus: &Corpus, options: &[&str]) -> Result<Value> {
     let folder = tempfile::tempdir()?;

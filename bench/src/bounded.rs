@@ -78,8 +78,8 @@ pub fn run(options: &BoundedOptions, data: &Path) -> Result<()> {
 pub fn smoke() -> Result<()> {
     use lookalike_oracle::generate::{self, CorpusKind};
     let folder = tempfile::tempdir()?;
-    let made = generate::generate_corpus(CorpusKind::English, 500, 5);
-    let original = Corpus::made("made", &made, folder.path())?;
+    let documents = generate::generate_corpus(CorpusKind::English, 500, 5);
+    let original = Corpus::from_documents("made", &documents, folder.path())?;
     let path = folder.path().join("articles.jsonl");
     write_articles(&original.path, 3, &path)?;
     let whole = measure(&path, None)?;

@@ -3,7 +3,7 @@
 //!
 //! The same documents are inserted into two collections that were filled alike: one is left alone, the
 //! other is compacted all the time, at the pace that the service has. Replacements go on meanwhile, so
-//! something is always dead. What was inserted must be there in the end, and the files must be whole.
+//! something is always dead. In the end every inserted document must be there, and the files must be intact.
 
 use std::path::Path;
 
@@ -41,14 +41,14 @@ struct Sizes {
 
 /// Words of documents whose insertion is timed, and of those that are replaced again and again: 60 and
 /// 500 bytes.
-const SHORT: usize = 8;
-const LONG: usize = 70;
+const INSERTED_WORDS: usize = 8;
+const REPLACED_WORDS: usize = 70;
 
 /// Threads that insert at a rate.
-const CLIENTS: u32 = 64;
+const CLIENT_THREADS: u32 = 64;
 
 /// Documents of the larger inserts.
-const TOGETHER: u32 = 100;
+const DOCUMENTS_PER_INSERT: u32 = 100;
 
 /// The measurements.
 #[derive(clap::Args)]
@@ -101,7 +101,10 @@ pub fn smoke() -> Result<()> {
 }
 
 fn measure(sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> {
-    for (together, what) in [(1, "inserts of 1"), (TOGETHER, "inserts of 100")] {
+    for (together, what) in [
+        (1, "inserts of 1"),
+        (DOCUMENTS_PER_INSERT, "inserts of 100"),
+    ] {
         for is_compacted in [false, true] {
             let label = format!("{what}, {} documents a second", sizes.rate);
             paced(sizes, together, is_compacted, &label, rows)?;
@@ -159,7 +162,7 @@ fn filled(sizes: &Sizes) -> Result<Place> {
     };
     let place = Place::with_options(&settings(), options)?;
     for (round, count) in [(0, sizes.filled), (1, sizes.filled / 2)] {
-        let make = |at| document(at, round, SHORT);
+        let make = |at| document(at, round, INSERTED_WORDS);
         insert(&place.collection, count, make, |_| Ok(()))?;
     }
     Ok(place)
@@ -231,8 +234,9 @@ fn paced(
                 return Ok(took);
             }
             let ids = (0..together).map(|one| id_of(sizes, (at * together + one) as usize));
-            let prepared =
-                ids.map(|id| collection.prepare_document(document(id, 2, SHORT), &mut scratch));
+            let prepared = ids.map(|id| {
+                collection.prepare_document(document(id, 2, INSERTED_WORDS), &mut scratch)
+            });
             let prepared: Vec<_> = prepared.collect::<Result<_, _>>()?;
             let due = started + at * between;
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -243,7 +247,7 @@ fn paced(
     };
     let (times, compacted) = beside(collection, is_compacted, || {
         let clients: Vec<Result<Vec<Duration>>> = std::thread::scope(|scope| {
-            let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
+            let clients: Vec<_> = (0..CLIENT_THREADS).map(|_| scope.spawn(client)).collect();
             let failed = |_| Err(anyhow::anyhow!("a client failed"));
             let joined = clients.into_iter();
             joined
@@ -320,7 +324,7 @@ fn bulk(sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> {
     for _ in 0..sizes.repeats {
         for (at, is_compacted) in [false, true].into_iter().enumerate() {
             let place = filled(sizes)?;
-            let make = |at| document(sizes.filled + at, 0, SHORT);
+            let make = |at| document(sizes.filled + at, 0, INSERTED_WORDS);
             let (took, _) = beside(&place.collection, is_compacted, || {
                 insert(&place.collection, sizes.bulk, make, |_| Ok(()))
             })?;
@@ -380,7 +384,7 @@ fn replaced(sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> {
         let maintaining = scope.spawn(|| maintain_until(collection, sizes.look, &ended));
         let mut replacing = || -> Result<()> {
             for round in 0..rounds {
-                let make = |id| document(id, round, LONG);
+                let make = |id| document(id, round, REPLACED_WORDS);
                 insert(collection, ids, make, |_| Ok(()))?;
                 most = bytes_in(place.folder.path())?.max(most);
                 if round == 0 {

@@ -15,7 +15,7 @@ use lookalike::{Cpu, Recipe};
 use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;
 
-use crate::corpora::{Corpus, REAL};
+use crate::corpora::{Corpus, REAL_CORPORA};
 use crate::machine;
 
 #[derive(Serialize)]
@@ -30,7 +30,7 @@ struct Row {
 }
 
 impl Row {
-    fn faster((one, other): (Self, Self)) -> Self {
+    fn faster(one: Self, other: Self) -> Self {
         if one.megabytes_per_second >= other.megabytes_per_second {
             one
         } else {
@@ -41,7 +41,7 @@ impl Row {
 
 /// Number of passes over all measurements, so that a slow moment of the machine affects only one
 /// pass.
-const PASSES: usize = 10;
+const MEASURED_PASSES: usize = 10;
 
 /// Approximate size of a sample, for which every n-th document is taken. It is large enough for a
 /// steady result, and small enough for the other tools, which get the same documents.
@@ -55,7 +55,7 @@ fn total(texts: &[String]) -> usize {
 pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut samples = Vec::new();
-    for name in REAL {
+    for name in REAL_CORPORA {
         let corpus = Corpus::real(data, name, folder.path())?;
         let texts = corpus.texts()?;
         let step = total(&texts).div_ceil(SAMPLE_BYTES);
@@ -63,7 +63,7 @@ pub fn run(data: &Path) -> Result<()> {
         samples.push((corpus.name, sample));
     }
     let mut best: Vec<Row> = Vec::new();
-    for _ in 0..PASSES {
+    for _ in 0..MEASURED_PASSES {
         let mut rows = Vec::new();
         for (name, sample) in &samples {
             measure(name, sample, 1, &mut rows)?;
@@ -71,7 +71,10 @@ pub fn run(data: &Path) -> Result<()> {
         best = if best.is_empty() {
             rows
         } else {
-            best.into_iter().zip(rows).map(Row::faster).collect()
+            best.into_iter()
+                .zip(rows)
+                .map(|(one, other)| Row::faster(one, other))
+                .collect()
         };
     }
     machine::write("compat", best)

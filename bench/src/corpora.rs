@@ -20,7 +20,7 @@ pub struct Corpus {
 }
 
 /// The three corpora of the main benchmarks.
-pub const REAL: [&str; 3] = ["en_docs.jsonl", "zh_docs.jsonl", "zh_short.tsv"];
+pub const REAL_CORPORA: [&str; 3] = ["en_docs.jsonl", "zh_docs.jsonl", "zh_short.tsv"];
 
 impl Corpus {
     /// Unpacks a real corpus into a folder.
@@ -38,7 +38,11 @@ impl Corpus {
     }
 
     /// Writes a generated corpus as JSONL.
-    pub fn made(name: &str, documents: &[(String, String)], folder: &Path) -> Result<Self> {
+    pub fn from_documents(
+        name: &str,
+        documents: &[(String, String)],
+        folder: &Path,
+    ) -> Result<Self> {
         let path = folder.join(format!("{name}.jsonl"));
         let mut file = std::io::BufWriter::new(File::create(&path)?);
         for (id, text) in documents {
@@ -66,12 +70,12 @@ impl Corpus {
 
     /// Writes the same rows as Parquet, with all columns as strings.
     pub fn parquet(&self) -> Result<PathBuf> {
-        const ROWS: usize = 100_000;
+        const ROWS_PER_BATCH: usize = 100_000;
         let path = self.path.with_extension("parquet");
         let (names, columns) = self.columns()?;
         let rows = columns.first().map_or(0, Vec::len);
         let batch = |from: usize| -> Result<RecordBatch> {
-            let to = (from + ROWS).min(rows);
+            let to = (from + ROWS_PER_BATCH).min(rows);
             let arrays = names.iter().zip(&columns).map(|(name, values)| {
                 let array: ArrayRef = Arc::new(StringArray::from_iter_values(&values[from..to]));
                 (name.as_str(), array)
@@ -85,7 +89,7 @@ impl Corpus {
             .build();
         let mut writer =
             ArrowWriter::try_new(File::create(&path)?, first.schema(), Some(properties))?;
-        for from in (0..rows).step_by(ROWS) {
+        for from in (0..rows).step_by(ROWS_PER_BATCH) {
             writer.write(&batch(from)?)?;
         }
         writer.close()?;

@@ -14,7 +14,7 @@ use lookalike::Threshold;
 use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;
 
-use crate::corpora::{Corpus, REAL};
+use crate::corpora::{Corpus, REAL_CORPORA};
 use crate::machine;
 
 #[derive(Serialize)]
@@ -51,18 +51,18 @@ struct Peak {
 }
 
 /// Threshold of the pipelines of the comparison.
-const THRESHOLD: f64 = 0.8;
+const PIPELINE_THRESHOLD: f64 = 0.8;
 
 /// Measures on the real corpora.
 pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut rows = Vec::new();
-    for name in REAL {
+    for name in REAL_CORPORA {
         let corpus = Corpus::real(data, name, folder.path())?;
         measure(&corpus, &[1, 2], 5, &mut rows)?;
     }
     let template = generate::generate_template(100_000, 100, 7, 0.3);
-    let corpus = Corpus::made("template", &template, folder.path())?;
+    let corpus = Corpus::from_documents("template", &template, folder.path())?;
     measure(&corpus, &[2], 2, &mut rows)?;
     machine::write("dedup", rows)
 }
@@ -71,7 +71,7 @@ pub fn run(data: &Path) -> Result<()> {
 pub fn memory(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut peaks = Vec::new();
-    for name in REAL {
+    for name in REAL_CORPORA {
         let corpus = Corpus::real(data, name, folder.path())?;
         watch(&corpus, 5, &mut peaks)?;
     }
@@ -80,7 +80,7 @@ pub fn memory(data: &Path) -> Result<()> {
         ("long template", 20_000, 1100, 0.1),
     ] {
         let template = generate::generate_template(documents, words, 7, changed);
-        let corpus = Corpus::made(name, &template, folder.path())?;
+        let corpus = Corpus::from_documents(name, &template, folder.path())?;
         watch(&corpus, 2, &mut peaks)?;
     }
     machine::write("memory", peaks)
@@ -94,7 +94,7 @@ pub fn smoke() -> Result<()> {
         ("english", CorpusKind::English),
         ("chinese", CorpusKind::Chinese),
     ] {
-        let corpus = Corpus::made(
+        let corpus = Corpus::from_documents(
             name,
             &generate::generate_corpus(kind, 2000, 1),
             folder.path(),
@@ -151,7 +151,7 @@ fn measure(corpus: &Corpus, threads: &[u32], rounds: u32, rows: &mut Vec<Row>) -
     );
     let mut settings = vec![by_default];
     for (format, path) in formats(corpus)? {
-        let settings_of = |&threads: &u32| (format, path.clone(), THRESHOLD, threads);
+        let settings_of = |&threads: &u32| (format, path.clone(), PIPELINE_THRESHOLD, threads);
         settings.extend(threads.iter().map(settings_of));
     }
     let mut expected = HashMap::new();

@@ -15,7 +15,7 @@ use crate::corpora::Corpus;
 use crate::{dedup, growth, machine};
 
 /// Corpora with the limit in megabytes under which temporary files are measured, where there is one.
-const CORPORA: [(&str, Option<u64>); 10] = [
+const FORECAST_CORPORA: [(&str, Option<u64>); 10] = [
     ("en_docs.jsonl", None),
     ("zh_docs.jsonl", None),
     ("zh_short.tsv", Some(280)),
@@ -48,7 +48,7 @@ struct Row {
 pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut rows = Vec::new();
-    for (name, limit) in CORPORA {
+    for (name, limit) in FORECAST_CORPORA {
         let corpus = write_corpus(name, data, folder.path())?;
         rows.push(measure(&corpus, limit)?);
         std::fs::remove_file(&corpus.path)?;
@@ -60,8 +60,11 @@ pub fn run(data: &Path) -> Result<()> {
 pub fn smoke() -> Result<()> {
     use lookalike_oracle::generate::{self, CorpusKind};
     let folder = tempfile::tempdir()?;
-    let made = generate::generate_corpus(CorpusKind::English, 500, 5);
-    let row = measure(&Corpus::made("made", &made, folder.path())?, None)?;
+    let documents = generate::generate_corpus(CorpusKind::English, 500, 5);
+    let row = measure(
+        &Corpus::from_documents("made", &documents, folder.path())?,
+        None,
+    )?;
     ensure!(row.documents == 500, "{} documents", row.documents);
     ensure!(
         row.predicted_megabytes > 10.0,
@@ -71,7 +74,7 @@ pub fn smoke() -> Result<()> {
     Ok(())
 }
 
-/// Writes one of [`CORPORA`].
+/// Writes one of [`FORECAST_CORPORA`].
 fn write_corpus(name: &str, data: &Path, folder: &Path) -> Result<Corpus> {
     let path = folder.join(name);
     match name {

@@ -67,11 +67,11 @@ impl Goal {
 /// Returns the table of one part of the document of goals.
 pub fn table(part: &str) -> Result<String> {
     let goals: &[Goal] = match part {
-        "batch" => &BATCH,
-        "hamming" => &HAMMING,
-        "chinese" => &CHINESE,
-        "service" => &SERVICE,
-        "python" => &PYTHON,
+        "batch" => &BATCH_GOALS,
+        "hamming" => &HAMMING_GOALS,
+        "chinese" => &CHINESE_GOALS,
+        "service" => &SERVICE_GOALS,
+        "python" => &PYTHON_GOALS,
         _ => anyhow::bail!("there are no goals of '{part}'"),
     };
     let mut table = "| what | aimed at | measured | reached |\n|---|---|---|---|\n".to_owned();
@@ -85,7 +85,13 @@ pub fn table(part: &str) -> Result<String> {
 
 /// Returns the table of all goals that were missed.
 pub fn missed_table() -> Result<String> {
-    let parts: [&[Goal]; 5] = [&BATCH, &HAMMING, &CHINESE, &SERVICE, &PYTHON];
+    let parts: [&[Goal]; 5] = [
+        &BATCH_GOALS,
+        &HAMMING_GOALS,
+        &CHINESE_GOALS,
+        &SERVICE_GOALS,
+        &PYTHON_GOALS,
+    ];
     let mut table = "| what | aimed at | measured |\n|---|---|---|\n".to_owned();
     for goal in parts.into_iter().flatten() {
         let (is_reached, row) = goal.compare()?;
@@ -163,7 +169,7 @@ fn sketch(corpus: &str, recipe: &str, sketch: &str, instructions: &str) -> Resul
     of("sketch", &row, "megabytes_per_second")
 }
 
-const BATCH: [Goal; 29] = [
+const BATCH_GOALS: [Goal; 29] = [
     at_least(
         "`dedup` of en_docs, 2 threads, threshold .8",
         600.0,
@@ -335,7 +341,7 @@ fn live_texts(what: &str) -> Result<f64> {
     of("live_texts", &[("what", what)], "figure")
 }
 
-const HAMMING: [Goal; 28] = [
+const HAMMING_GOALS: [Goal; 28] = [
     at_most(
         "50 M, k = 3, batched, at most 24 B each (lines)",
         0.6,
@@ -474,7 +480,7 @@ fn beside_package(corpus: &str, recipe: &str) -> Result<f64> {
     of("compat_peers", &row, "engine_times")
 }
 
-const CHINESE: [Goal; 10] = [
+const CHINESE_GOALS: [Goal; 10] = [
     at_least(
         "SimHash through jieba, TF-IDF, top 20, one core",
         20.0,
@@ -554,7 +560,7 @@ fn compacted(what: &str) -> Result<f64> {
     of("compaction", &[("what", what)], "figure")
 }
 
-const SERVICE: [Goal; 29] = [
+const SERVICE_GOALS: [Goal; 29] = [
     at_least(
         "bulk NDJSON of zh_short over HTTP, its client on the same cores",
         150.0,
@@ -724,7 +730,7 @@ fn spark(corpus: &str, documents: &str) -> Result<f64> {
     of("spark", &row, "share")
 }
 
-const PYTHON: [Goal; 7] = [
+const PYTHON_GOALS: [Goal; 7] = [
     at_least(
         "`la.dedup` of a table of en_docs beside the command on the file",
         0.8,

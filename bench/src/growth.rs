@@ -1,8 +1,8 @@
 //! The cost of short texts as their number grows: processor time and memory of `dedup` for each text.
 //!
 //! Titles are made so that the frequencies of character pairs stay proportional to those of `zh_short` at every
-//! size: each character follows its predecessor as often as it does there. Of ten titles, six are new, three
-//! are an earlier one with one character changed, and one repeats an earlier one. Title n depends on n alone,
+//! size: each character follows its predecessor as often as it does there. Six of ten titles are new.
+//! Three are an earlier title with one character changed, and one repeats an earlier title. Title n depends on n alone,
 //! so a corpus of any size begins with the smaller ones and needs no memory.
 
 use std::fs::File;
@@ -81,10 +81,10 @@ pub fn run(options: &GrowthOptions, data: &Path) -> Result<()> {
 /// Runs a short form on titles made from generated ones, as a test.
 pub fn smoke() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let made = generate::generate_corpus(CorpusKind::Short, 3000, 5);
-    let given: Vec<String> = made.into_iter().map(|(_, text)| text).collect();
+    let generated = generate::generate_corpus(CorpusKind::Short, 3000, 5);
+    let titles: Vec<String> = generated.into_iter().map(|(_, text)| text).collect();
     let path = folder.path().join("titles.tsv");
-    TitleMaker::new(&given).write_titles(20_000, &path)?;
+    TitleMaker::new(&titles).write_titles(20_000, &path)?;
     let options = GrowthOptions {
         millions: Vec::new(),
         rounds: 1,
@@ -180,7 +180,7 @@ fn child_seconds() -> Result<f64> {
 
 /// Makes titles whose characters follow each other as those of given titles do.
 struct TitleMaker {
-    /// All given titles, each followed by [`END`].
+    /// All given titles, each followed by [`TITLE_END`].
     characters: Vec<char>,
     /// Places of each character in `characters`, those of one character together, sorted by character.
     places: Vec<u32>,
@@ -189,14 +189,14 @@ struct TitleMaker {
 }
 
 /// Character behind each title.
-const END: char = '\n';
+const TITLE_END: char = '\n';
 
 impl TitleMaker {
     fn new(titles: &[String]) -> Self {
-        let mut characters = vec![END];
+        let mut characters = vec![TITLE_END];
         for title in titles {
             characters.extend(title.chars());
-            characters.push(END);
+            characters.push(TITLE_END);
         }
         // The last one has no successor.
         let followed = characters.len() - 1;
@@ -253,10 +253,10 @@ impl TitleMaker {
 
     fn make_new(&self, random: &mut RandomNumbers, title: &mut String) {
         title.clear();
-        let mut last = END;
+        let mut last = TITLE_END;
         loop {
             last = self.successor(last, random);
-            if last != END {
+            if last != TITLE_END {
                 title.push(last);
             } else if !title.is_empty() {
                 return;
@@ -276,7 +276,7 @@ impl TitleMaker {
         let mut characters: Vec<char> = title.chars().collect();
         let at = random.below(characters.len() as u64) as usize;
         let drawn = self.characters[random.below(self.characters.len() as u64) as usize];
-        characters[at] = if drawn == END { '的' } else { drawn };
+        characters[at] = if drawn == TITLE_END { '的' } else { drawn };
         title.clear();
         title.extend(characters);
     }

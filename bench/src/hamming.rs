@@ -22,7 +22,7 @@ use lookalike::{Cpu, Distance, Recipe};
 use memmap2::{Advice, MmapOptions};
 use serde::Serialize;
 
-use crate::corpora::{Corpus, REAL};
+use crate::corpora::{Corpus, REAL_CORPORA};
 use crate::machine;
 
 /// A result; values that were not measured are NaN.
@@ -100,7 +100,7 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
     uniform::<u128>(50_000_000, 128, 7, BucketLayout::Lines, &mut rows)?;
     uniform::<u64>(10_000_000, 64, 3, BucketLayout::Lines, &mut rows)?;
     uniform::<u64>(1_000_000, 64, 3, BucketLayout::Lines, &mut rows)?;
-    for name in REAL {
+    for name in REAL_CORPORA {
         let codes = real(data, name)?;
         let request = request(codes.len(), 64, 3)?;
         measure(
@@ -462,28 +462,28 @@ fn baselines(count: usize, rows: &mut Vec<Row>) -> Result<()> {
 
 /// Measures the distances of a million pairs.
 fn pairs_of_fingerprints(rows: &mut Vec<Row>) {
-    const PAIRS: usize = 1_000_000;
-    let codes: Vec<u64> = (0..2 * PAIRS as u64).map(mix).collect();
-    let (a, b) = codes.split_at(PAIRS);
+    const MEASURED_PAIRS: usize = 1_000_000;
+    let codes: Vec<u64> = (0..2 * MEASURED_PAIRS as u64).map(mix).collect();
+    let (a, b) = codes.split_at(MEASURED_PAIRS);
     let mut best = f64::INFINITY;
-    let mut distances = vec![0u8; PAIRS];
+    let mut distances = vec![0u8; MEASURED_PAIRS];
     for _ in 0..10 {
         let started = Instant::now();
         lookalike::hamming::pairwise_distances(a, b, &mut distances);
         best = best.min(started.elapsed().as_secs_f64());
     }
     let plain = |at: usize| (a[at] ^ b[at]).count_ones();
-    assert!((0..PAIRS).all(|at| u32::from(distances[at]) == plain(at)));
+    assert!((0..MEASURED_PAIRS).all(|at| u32::from(distances[at]) == plain(at)));
     println!("distances of a million pairs: {:.2} ms", best * 1e3);
     let name = "distances of a million pairs, together";
-    rows.push(Row::plain(name.to_owned(), PAIRS, 0, 8.0, best));
+    rows.push(Row::plain(name.to_owned(), MEASURED_PAIRS, 0, 8.0, best));
 }
 
 /// Measures the limit of the machine: random lines of 64 bytes from memory with large pages, read
 /// one after another without waiting, so that one core has as many reads in progress as it can. A
 /// look-up cannot take less than this for every line that it reads.
 fn random_lines(bytes: usize, rows: &mut Vec<Row>) -> Result<()> {
-    const READS: usize = 10_000_000;
+    const MEASURED_READS: usize = 10_000_000;
     let mut memory = MmapOptions::new().len(bytes).map_anon()?;
     #[cfg(target_os = "linux")]
     memory.advise(Advice::HugePage)?;
@@ -493,15 +493,21 @@ fn random_lines(bytes: usize, rows: &mut Vec<Row>) -> Result<()> {
     for _ in 0..5 {
         let started = Instant::now();
         let read = |at: usize| u64::from(memory[mix(at as u64) as usize % lines * 64]);
-        ensure!((0..READS).map(read).sum::<u64>() == READS as u64);
+        ensure!((0..MEASURED_READS).map(read).sum::<u64>() == MEASURED_READS as u64);
         best = best.min(started.elapsed().as_secs_f64());
     }
     let name = format!(
         "random lines of {} MiB: {:.1} ns each",
         bytes >> 20,
-        best / READS as f64 * 1e9
+        best / MEASURED_READS as f64 * 1e9
     );
     println!("{name}");
-    rows.push(Row::plain(name, lines, 0, 64.0, best / READS as f64));
+    rows.push(Row::plain(
+        name,
+        lines,
+        0,
+        64.0,
+        best / MEASURED_READS as f64,
+    ));
     Ok(())
 }

@@ -30,16 +30,16 @@ use crate::machine;
 use crate::serve::{Row, Titles};
 
 /// Number of connections that send single documents.
-const CONNECTIONS: usize = 64;
+const CLIENT_CONNECTIONS: usize = 64;
 
 /// Number of single documents that are sent as fast as they are answered.
-const SINGLE: usize = 200_000;
+const SINGLE_DOCUMENTS: usize = 200_000;
 
 /// Single documents per second when they are sent at a fixed rate.
-const RATE: f64 = 2000.0;
+const DOCUMENTS_PER_SECOND: f64 = 2000.0;
 
 /// Number of single documents that are sent at that rate.
-const PACED: usize = 20_000;
+const PACED_DOCUMENTS: usize = 20_000;
 
 /// Sizes of the measurements.
 struct Sizes {
@@ -49,16 +49,16 @@ struct Sizes {
 }
 
 /// Number of times that the service is killed while the titles arrive.
-const KILLS: u64 = 20;
+const KILL_COUNT: u64 = 20;
 
 /// Number of documents that are sent again after the service has been killed for the last time.
-const AGAIN: usize = 1000;
+const RESENT_DOCUMENTS: usize = 1000;
 
 /// Window of the collection that is killed: half a year, as in the benchmark without HTTP.
-const WINDOW: &str = "180d";
+const KILLED_WINDOW: &str = "180d";
 
 /// Seconds of a day.
-const DAY: i64 = 86_400;
+const DAY_SECONDS: i64 = 86_400;
 
 /// The measurements.
 #[derive(clap::Args)]
@@ -82,9 +82,9 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
     let titles = titles.texts()?;
     let english = Corpus::real(data, "en_docs.jsonl", folder.path())?.texts()?;
     let sizes = Sizes {
-        single: SINGLE,
-        paced: PACED,
-        kills: KILLS,
+        single: SINGLE_DOCUMENTS,
+        paced: PACED_DOCUMENTS,
+        kills: KILL_COUNT,
     };
     let mut rows = Vec::new();
     measure(&titles, &english, &sizes, &mut rows)?;
@@ -133,15 +133,36 @@ fn measure(
     bulk(&service, "english", &long, rows)?;
     service.make("single", &json!({}))?;
     let single = documents(&titles[..sizes.single.min(titles.len())], 0);
-    singles(&service, ("single", "documents"), &single, None, rows)?;
+    singles(&service, "single", "documents", &single, None, rows)?;
     let answers = parsed(&service.single_answers(&single)?)?;
     check(answers, &single, &[])?;
     let paced = documents(&titles[..sizes.paced.min(titles.len())], titles.len());
-    singles(&service, ("titles", "documents"), &paced, Some(RATE), rows)?;
-    singles(&service, ("titles", "query"), &paced, Some(RATE), rows)?;
+    singles(
+        &service,
+        "titles",
+        "documents",
+        &paced,
+        Some(DOCUMENTS_PER_SECOND),
+        rows,
+    )?;
+    singles(
+        &service,
+        "titles",
+        "query",
+        &paced,
+        Some(DOCUMENTS_PER_SECOND),
+        rows,
+    )?;
     // Measure the share of HTTP and the client alone.
     let nothing = vec![String::new(); paced.len()];
-    singles(&service, ("", NOTHING), &nothing, Some(RATE), rows)
+    singles(
+        &service,
+        "",
+        IDLE_CALL,
+        &nothing,
+        Some(DOCUMENTS_PER_SECOND),
+        rows,
+    )
 }
 
 /// Sends dated titles in bulk to a service with a window, which is killed and started again at
@@ -150,11 +171,11 @@ fn measure(
 fn killed(titles: &Titles, kills: u64, rows: &mut Vec<Row>) -> Result<()> {
     let dated = titles.texts.iter().zip(&titles.days).enumerate();
     let dated = dated.map(|(at, (text, day))| {
-        json!({ "id": at.to_string(), "text": text, "time": day * DAY }).to_string()
+        json!({ "id": at.to_string(), "text": text, "time": day * DAY_SECONDS }).to_string()
     });
     let documents: &[String] = &dated.collect::<Vec<_>>();
     let mut service = Service::start()?;
-    service.make("killed", &json!({ "window": WINDOW }))?;
+    service.make("killed", &json!({ "window": KILLED_WINDOW }))?;
     let (mut answered, mut moment) = (Vec::new(), 0x9e37_79b9_u64);
     let mut ready = Duration::ZERO;
     for _ in 0..kills {
@@ -171,19 +192,19 @@ fn killed(titles: &Titles, kills: u64, rows: &mut Vec<Row>) -> Result<()> {
     }
     // Send the rest, and only some of those that were answered, because documents that have left
     // the window are forgotten.
-    let again = answered.len().saturating_sub(AGAIN);
-    let body = documents[again..].join("\n");
+    let resent_from = answered.len().saturating_sub(RESENT_DOCUMENTS);
+    let body = documents[resent_from..].join("\n");
     let kind = "application/x-ndjson";
     let answers = service.request("POST", &documents_path("killed"), kind, body.as_bytes())?;
     let mut answers = parsed(&answers)?;
-    for (now, before) in answers.iter().zip(&answered[again..]) {
+    for (now, before) in answers.iter().zip(&answered[resent_from..]) {
         ensure!(now == before, "{before:?} was answered, and now {now:?}");
     }
-    answered.extend(answers.drain((answered.len() - again).min(answers.len())..));
-    let like_it = ["--window", WINDOW, "--time", "time"];
+    answered.extend(answers.drain((answered.len() - resent_from).min(answers.len())..));
+    let like_it = ["--window", KILLED_WINDOW, "--time", "time"];
     let count = answered.len();
     check(answered, documents, &like_it)?;
-    let what = format!("bulk, titles in a window of {WINDOW}, killed {kills} times");
+    let what = format!("bulk, titles in a window of {KILLED_WINDOW}, killed {kills} times");
     let unit = "s until ready again, at the most";
     report(rows, what, count, ready.as_secs_f64(), unit);
     Ok(())
@@ -520,13 +541,14 @@ fn each_removed(
 }
 
 /// The call that does nothing.
-const NOTHING: &str = "livez";
+const IDLE_CALL: &str = "livez";
 
 /// Sends one document per request over many connections: as fast as they are answered, or at a
 /// rate.
 fn singles(
     service: &Service,
-    (collection, call): (&str, &str),
+    collection: &str,
+    call: &str,
     documents: &[String],
     rate: Option<f64>,
     rows: &mut Vec<Row>,
@@ -534,7 +556,7 @@ fn singles(
     let load = Load {
         address: service.address,
         line: match call {
-            NOTHING => format!("GET /{NOTHING}"),
+            IDLE_CALL => format!("GET /{IDLE_CALL}"),
             _ => format!("POST /v1/collections/{collection}/{call}"),
         },
         documents,
@@ -545,7 +567,7 @@ fn singles(
     let ended = AtomicBool::new(false);
     let (times, machine) = std::thread::scope(|scope| {
         let machine = scope.spawn(|| Machine::watched_until(&ended));
-        let clients: Vec<_> = (0..CONNECTIONS)
+        let clients: Vec<_> = (0..CLIENT_CONNECTIONS)
             .map(|_| scope.spawn(|| load.client()))
             .collect();
         let joined = clients.into_iter().map(joined_or_failed);
@@ -558,7 +580,7 @@ fn singles(
     ensure!(times.len() == documents.len(), "{} answers", times.len());
     let (half, most) = (share_of(&mut times, 0.5), share_of(&mut times, 0.99));
     let how = rate.map_or_else(String::new, |rate| format!(" at {rate} a second"));
-    let what = format!("single, {call}, {CONNECTIONS} connections{how}");
+    let what = format!("single, {call}, {CLIENT_CONNECTIONS} connections{how}");
     let count = documents.len();
     report(
         rows,
@@ -598,7 +620,7 @@ struct Machine {
 
 /// Interval between two samples of the machine, so long that sampling does not disturb the
 /// measurement.
-const LOOK: Duration = Duration::from_millis(10);
+const SAMPLING_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Machine {
     fn watched_until(ended: &AtomicBool) -> Result<Self> {
@@ -606,8 +628,8 @@ impl Machine {
         let mut watched = Self::default();
         loop {
             let began = Instant::now();
-            std::thread::sleep(LOOK);
-            watched.late.push(began.elapsed() - LOOK);
+            std::thread::sleep(SAMPLING_INTERVAL);
+            watched.late.push(began.elapsed() - SAMPLING_INTERVAL);
             file.write_all(&[1; 4096])?;
             let began = Instant::now();
             file.sync_data()?;
@@ -640,7 +662,7 @@ struct Load<'a> {
 }
 
 /// Largest delay with which the system is expected to wake a sleeping thread.
-const LATE: Duration = Duration::from_millis(2);
+const MAX_WAKE_DELAY: Duration = Duration::from_millis(2);
 
 impl Load<'_> {
     /// Waits until so many seconds after the start, and returns the current moment. If all
@@ -649,7 +671,7 @@ impl Load<'_> {
         let due = self.started + Duration::from_secs_f64(seconds);
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let now = Instant::now();
-        if now > due + LATE { due } else { now }
+        if now > due + MAX_WAKE_DELAY { due } else { now }
     }
 
     /// Sends documents over one connection until none is left. Returns the durations.
@@ -686,8 +708,8 @@ impl Load<'_> {
             body.resize(length, 0);
             reader.read_exact(&mut body)?;
             times.push(begun.elapsed());
-            let said = || String::from_utf8_lossy(&body);
-            ensure!(line.starts_with("HTTP/1.1 200 "), "{line}{}", said());
+            let body_text = || String::from_utf8_lossy(&body);
+            ensure!(line.starts_with("HTTP/1.1 200 "), "{line}{}", body_text());
         }
     }
 }

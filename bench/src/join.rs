@@ -1,8 +1,8 @@
 //! All pairs of fingerprints within a Hamming distance, compared with a scan of all pairs.
 //!
-//! The answer is checked: every planted pair is found, sampled fingerprints have as many neighbours
-//! as a scan finds, and every number of threads gives the same pairs, as does the full scan where
-//! it is timed.
+//! The answer is checked. Every planted pair is found, and sampled fingerprints have as many neighbours
+//! as a scan finds. Every number of threads gives the same pairs. So does the full scan where it is
+//! timed.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -406,10 +406,10 @@ impl<C: FingerprintCode> Join<'_, C> {
 
     /// Checks that sampled values have as many neighbours as a scan finds.
     fn agrees_with_samples(&self, distinct: &DistinctCodes<C>) -> Result<()> {
-        const SAMPLES: usize = 64;
+        const SAMPLED_VALUES: usize = 64;
         let limit = distance::<C>(self.distance)?;
-        let step = distinct.len().div_ceil(SAMPLES).max(1);
-        let counts: Vec<AtomicU32> = (0..SAMPLES).map(|_| AtomicU32::new(0)).collect();
+        let step = distinct.len().div_ceil(SAMPLED_VALUES).max(1);
+        let counts: Vec<AtomicU32> = (0..SAMPLED_VALUES).map(|_| AtomicU32::new(0)).collect();
         let wrong = AtomicU64::new(0);
         let codes = distinct.codes();
         let _ = near_values(distinct, limit, &|near: &[NearPair]| {

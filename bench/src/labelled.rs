@@ -59,15 +59,15 @@ pub struct Set {
 const GRADED_BY_5_GRAMS: &str = "natural; character 5-grams: J ≥ .8 against J ≤ .5";
 const GRADED_BY_2_GRAMS: &str = "natural; character pairs: J ≥ .8 against J ≤ .5";
 
-/// Similarity from which a pair is positive; it is negative up to [`NEGATIVE`].
-const POSITIVE: f64 = 0.8;
-const NEGATIVE: f64 = 0.5;
+/// Similarity from which a pair is positive; it is negative up to [`MAX_NEGATIVE_SIMILARITY`].
+const MIN_POSITIVE_SIMILARITY: f64 = 0.8;
+const MAX_NEGATIVE_SIMILARITY: f64 = 0.5;
 
 /// Lowest similarity of negatives, because less similar ones would be random.
-const NEAREST: f64 = 0.2;
+const MIN_NEGATIVE_SIMILARITY: f64 = 0.2;
 
 /// Largest number of pairs of one label, drawn evenly.
-const MOST: usize = 10_000;
+const MAX_PAIRS_PER_LABEL: usize = 10_000;
 
 /// Returns all sets.
 pub fn sets(data: &Path) -> Result<Vec<Set>> {
@@ -84,9 +84,27 @@ pub fn sets(data: &Path) -> Result<Vec<Set>> {
             GRADED_BY_5_GRAMS,
             shingles,
         )?,
-        graded(data, "spdx_licences", NEAREST, GRADED_BY_5_GRAMS, shingles)?,
-        graded(data, "zh_laws", NEAREST, GRADED_BY_5_GRAMS, shingles)?,
-        graded(data, "zh_poems", NEAREST, GRADED_BY_2_GRAMS, bigrams)?,
+        graded(
+            data,
+            "spdx_licences",
+            MIN_NEGATIVE_SIMILARITY,
+            GRADED_BY_5_GRAMS,
+            shingles,
+        )?,
+        graded(
+            data,
+            "zh_laws",
+            MIN_NEGATIVE_SIMILARITY,
+            GRADED_BY_5_GRAMS,
+            shingles,
+        )?,
+        graded(
+            data,
+            "zh_poems",
+            MIN_NEGATIVE_SIMILARITY,
+            GRADED_BY_2_GRAMS,
+            bigrams,
+        )?,
         answers(data)?,
         semantic(data, "zh_semantic_lcqmc_dev")?,
         semantic(data, "zh_semantic_pawsx_zh_dev_2k")?,
@@ -173,7 +191,7 @@ fn questions(data: &Path) -> Result<Set> {
         }
     }
     let sets: Vec<_> = builder.texts.iter().map(|text| bigrams(text)).collect();
-    for (a, b, similarity) in all_pairs_of_sets(&sets, NEAREST) {
+    for (a, b, similarity) in all_pairs_of_sets(&sets, MIN_NEGATIVE_SIMILARITY) {
         let same = group_of[a] == group_of[b];
         if same && similarity >= 0.5 {
             builder.push((a, b), true, None);
@@ -219,7 +237,7 @@ fn scripts(data: &Path) -> Result<Set> {
         builder.push((2 * page, 2 * page + 1), true, None);
     }
     for (a, b, similarity) in all_pairs_of_sets(&simplified, 0.05) {
-        if similarity <= NEGATIVE {
+        if similarity <= MAX_NEGATIVE_SIMILARITY {
             builder.push((2 * a, 2 * b + 1), false, None);
         }
     }
@@ -283,10 +301,13 @@ fn semantic(data: &Path, name: &'static str) -> Result<Set> {
         let positive = text(&row, "label")? == "1";
         let set = |text: &str| bigrams(text).into_iter().collect::<BTreeSet<_>>();
         let similarity = jaccard_index(&set(&a), &set(&b));
-        let differs = similarity <= NEGATIVE;
+        let differs = similarity <= MAX_NEGATIVE_SIMILARITY;
         let at = builder.texts.len();
         builder.texts.extend([a, b]);
-        if !paraphrases || (!positive && differs) || (positive && similarity >= POSITIVE) {
+        if !paraphrases
+            || (!positive && differs)
+            || (positive && similarity >= MIN_POSITIVE_SIMILARITY)
+        {
             builder.push((at, at + 1), positive, None);
         }
     }
@@ -312,8 +333,8 @@ impl Builder {
     }
 
     fn grade(&mut self, pair: (usize, usize), similarity: f64) {
-        if similarity >= POSITIVE || similarity <= NEGATIVE {
-            self.push(pair, similarity >= POSITIVE, None);
+        if similarity >= MIN_POSITIVE_SIMILARITY || similarity <= MAX_NEGATIVE_SIMILARITY {
+            self.push(pair, similarity >= MIN_POSITIVE_SIMILARITY, None);
         }
     }
 
@@ -326,7 +347,7 @@ impl Builder {
             .partition(|(_, positive, _)| *positive);
         for pairs in [&mut positive, &mut negative] {
             pairs.sort_by_key(|&((a, b), ..)| mix(mix(a as u64) ^ b as u64));
-            pairs.truncate(MOST);
+            pairs.truncate(MAX_PAIRS_PER_LABEL);
             pairs.sort_by_key(|&(pair, ..)| pair);
         }
         positive.append(&mut negative);

@@ -28,13 +28,13 @@ struct Row {
 }
 
 /// Slots of a window.
-const SLOTS: u64 = 50;
+const WINDOW_SLOTS: u64 = 50;
 
 /// Number of fingerprints that are inserted at a time.
-const PORTION: u64 = 128;
+const INSERTED_AT_ONCE: u64 = 128;
 
 /// Fingerprints inserted per second while the other thread searches.
-const RATE: f64 = 1e6;
+const INSERTS_PER_SECOND: f64 = 1e6;
 
 /// Measures with 50 million fingerprints in the window.
 pub fn run() -> Result<()> {
@@ -114,19 +114,21 @@ fn insert(live: &LiveIndex<u64>, from: u64, to: u64, window: u64) -> Result<Inse
     while seq < to {
         codes.clear();
         // A batch lies within one slot, because all of it is inserted under that slot.
-        let slot = seq * SLOTS / window;
-        let end = (seq + PORTION).min((slot + 1) * window / SLOTS).min(to);
+        let slot = seq * WINDOW_SLOTS / window;
+        let end = (seq + INSERTED_AT_ONCE)
+            .min((slot + 1) * window / WINDOW_SLOTS)
+            .min(to);
         codes.extend((seq..end).map(code));
         let (start, worked_before) = (Instant::now(), worked());
-        if let Some(oldest) = slot.checked_sub(SLOTS - 1) {
+        if let Some(oldest) = slot.checked_sub(WINDOW_SLOTS - 1) {
             live.expire_before(oldest);
         }
         inserted.longest_expiry = inserted.longest_expiry.max(start.elapsed());
         live.insert_many(&codes, slot)?;
-        let took = start.elapsed();
-        inserted.longest = inserted.longest.max(took);
+        let duration = start.elapsed();
+        inserted.longest = inserted.longest.max(duration);
         inserted.longest_work = inserted.longest_work.max(worked() - worked_before);
-        inserted.total += took;
+        inserted.total += duration;
         seq = end;
     }
     Ok(inserted)
@@ -303,9 +305,9 @@ fn keep_inserting(live: &LiveIndex<u64>, from: u64, window: u64, stop: &AtomicBo
     while !stop.load(Ordering::Relaxed) {
         codes.clear();
         codes.extend((from + done..from + done + 1000).map(code));
-        live.insert_many(&codes, (from + done) * SLOTS / window)?;
+        live.insert_many(&codes, (from + done) * WINDOW_SLOTS / window)?;
         done += 1000;
-        let due = Duration::from_secs_f64(done as f64 / RATE);
+        let due = Duration::from_secs_f64(done as f64 / INSERTS_PER_SECOND);
         std::thread::sleep(due.saturating_sub(started.elapsed()));
     }
     Ok(done as f64 / 1e6 / started.elapsed().as_secs_f64())
@@ -367,20 +369,20 @@ fn skewed(name: &str, codes: &[u64], rows: &mut Vec<Row>) -> Result<()> {
 }
 
 /// Number of queries that are timed one by one.
-const TIMED: u64 = 50_000;
+const TIMED_QUERIES: u64 = 50_000;
 
 /// Number of passes over these queries. A look-up that is slow by itself is slow in every pass,
 /// while one that the system interrupted is not.
-const PASSES: usize = 3;
+const TIMED_PASSES: usize = 3;
 
 /// Returns the microseconds, as the lowest of all passes, and the matches of look-ups of some
 /// stored fingerprints.
 fn timed(codes: &[u64]) -> Result<Vec<(f64, u64)>> {
     let live = LiveIndex::new(64, distance()?)?;
     live.insert_many(codes, 0)?;
-    let mut times = vec![(f64::INFINITY, 0); TIMED as usize];
-    for _ in 0..PASSES {
-        for (round, least) in (0..TIMED).zip(&mut times) {
+    let mut times = vec![(f64::INFINITY, 0); TIMED_QUERIES as usize];
+    for _ in 0..TIMED_PASSES {
+        for (round, least) in (0..TIMED_QUERIES).zip(&mut times) {
             let query = codes[(mix(round) % codes.len() as u64) as usize];
             let mut matches = 0;
             let started = Instant::now();
@@ -388,7 +390,7 @@ fn timed(codes: &[u64]) -> Result<Vec<(f64, u64)>> {
             *least = (least.0.min(started.elapsed().as_secs_f64() * 1e6), matches);
         }
     }
-    for (round, &(_, matches)) in (0..TIMED).zip(&times).step_by(5000) {
+    for (round, &(_, matches)) in (0..TIMED_QUERIES).zip(&times).step_by(5000) {
         let query = codes[(mix(round) % codes.len() as u64) as usize];
         let near = |code: &&u64| (**code ^ query).count_ones() <= 3;
         let expected = codes.iter().filter(near).count() as u64;

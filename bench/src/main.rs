@@ -174,9 +174,9 @@ fn run_short_forms(only: &[String]) -> Result<()> {
         let known = SHORT_FORMS.map(|(name, _)| name).join(", ");
         bail!("'{unknown}' has no short form: give some of {known}");
     }
-    let is_asked = |name: &str| only.is_empty() || only.iter().any(|it| it == name);
-    let mut asked = SHORT_FORMS.iter().filter(|(name, _)| is_asked(name));
-    asked.try_for_each(|(name, run)| {
+    let is_asked = |name: &str| only.is_empty() || only.iter().any(|other| other == name);
+    let mut chosen_forms = SHORT_FORMS.iter().filter(|(name, _)| is_asked(name));
+    chosen_forms.try_for_each(|(name, run)| {
         let started = Instant::now();
         run()?;
         println!("-- {name}: {:.1} s", started.elapsed().as_secs_f64());

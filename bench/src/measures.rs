@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::machine;
 
-const SENTENCES: [&str; 2] = [
+const COMPARED_SENTENCES: [&str; 2] = [
     "你妈妈喊你回家吃饭哦，回家罗回家罗",
     "你妈妈叫你回家吃饭啦，回家罗回家罗",
 ];
@@ -67,7 +67,7 @@ pub fn smoke() -> Result<()> {
                 ] {
                     let found = measure.similarity(in_a, in_b, least)?;
                     let found = found.map(lookalike::Similarity::get);
-                    let expected = Some(expected).filter(|&it| it >= least.get());
+                    let expected = Some(expected).filter(|&similarity| similarity >= least.get());
                     ensure!(
                         found == expected,
                         "{measure:?}: {found:?}, {expected:?}\n{a}\n{b}"
@@ -81,8 +81,8 @@ pub fn smoke() -> Result<()> {
 
 /// Times a million distances of the two sentences.
 pub fn run() -> Result<()> {
-    const TIMES: u32 = 1_000_000;
-    let [a, b] = SENTENCES.map(|text| text.chars().collect::<Vec<_>>());
+    const MEASURED_DISTANCES: u32 = 1_000_000;
+    let [a, b] = COMPARED_SENTENCES.map(|text| text.chars().collect::<Vec<_>>());
     let milliseconds = |distance: &dyn Fn(&[char], &[char]) -> usize, times: u32| {
         let mut best = f64::INFINITY;
         for _ in 0..4 {
@@ -90,7 +90,7 @@ pub fn run() -> Result<()> {
             for _ in 0..times {
                 assert_eq!(distance(black_box(&a), black_box(&b)), 2);
             }
-            let all = started.elapsed().as_secs_f64() * f64::from(TIMES / times);
+            let all = started.elapsed().as_secs_f64() * f64::from(MEASURED_DISTANCES / times);
             best = best.min(all * 1e3);
         }
         best
@@ -108,7 +108,7 @@ pub fn run() -> Result<()> {
             .map_or(99, |edits| edits / 2)
     };
     let of_strings = |_: &[char], _: &[char]| {
-        let [a, b] = SENTENCES.map(|text| black_box(text).chars().collect::<Vec<_>>());
+        let [a, b] = COMPARED_SENTENCES.map(|text| black_box(text).chars().collect::<Vec<_>>());
         ours(&a, &b)
     };
     let plain = |a: &[char], b: &[char]| {
@@ -122,11 +122,20 @@ pub fn run() -> Result<()> {
     machine::write(
         "measures",
         vec![
-            row("Levenshtein", milliseconds(&ours, TIMES)),
-            row("Levenshtein, at most 3 edits", milliseconds(&within, TIMES)),
-            row("Levenshtein, from UTF-8", milliseconds(&of_strings, TIMES)),
-            row("Indel", milliseconds(&by_indel, TIMES)),
-            row("the textbook's table", milliseconds(&plain, TIMES / 10)),
+            row("Levenshtein", milliseconds(&ours, MEASURED_DISTANCES)),
+            row(
+                "Levenshtein, at most 3 edits",
+                milliseconds(&within, MEASURED_DISTANCES),
+            ),
+            row(
+                "Levenshtein, from UTF-8",
+                milliseconds(&of_strings, MEASURED_DISTANCES),
+            ),
+            row("Indel", milliseconds(&by_indel, MEASURED_DISTANCES)),
+            row(
+                "the textbook's table",
+                milliseconds(&plain, MEASURED_DISTANCES / 10),
+            ),
         ],
     )
 }

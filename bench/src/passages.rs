@@ -45,7 +45,7 @@ impl Change {
 }
 
 /// Changes and their strengths in percent of the words (groups of five).
-const CHANGES: [(Change, u32); 10] = [
+const PLANTED_CHANGES: [(Change, u32); 10] = [
     (Change::Edit, 0),
     (Change::Edit, 5),
     (Change::Edit, 10),
@@ -110,15 +110,15 @@ fn units(text: &str, is_chinese: bool) -> Vec<&str> {
     if is_chinese {
         return text
             .char_indices()
-            .map(|(at, it)| &text[at..at + it.len_utf8()])
+            .map(|(at, character)| &text[at..at + character.len_utf8()])
             .collect();
     }
     let mut units = Vec::new();
     let mut start = 0;
     let ends = text.char_indices().zip(text.chars().skip(1));
-    for ((at, it), next) in ends {
-        if it.is_whitespace() && !next.is_whitespace() {
-            let end = at + it.len_utf8();
+    for ((at, character), next) in ends {
+        if character.is_whitespace() && !next.is_whitespace() {
+            let end = at + character.len_utf8();
             units.push(&text[start..end]);
             start = end;
         }
@@ -130,7 +130,8 @@ fn units(text: &str, is_chinese: bool) -> Vec<&str> {
 /// Returns a changed passage.
 fn change_passage(
     passage: &[&str],
-    (change, percent): (Change, u32),
+    change: Change,
+    percent: u32,
     words: &[&str],
     random: &mut OracleRandom,
 ) -> String {
@@ -138,10 +139,10 @@ fn change_passage(
     let mut sentences: Vec<Vec<&str>> = vec![Vec::new()];
     for unit in passage {
         sentences.last_mut().expect("there is one").push(unit);
-        let ends = |it: &&str| {
-            it.trim_end()
+        let ends = |unit: &&str| {
+            unit.trim_end()
                 .ends_with(['.', '!', '?', '。', '！', '？', '；'])
-                || it.contains('\n')
+                || unit.contains('\n')
         };
         if ends(unit) {
             sentences.push(Vec::new());
@@ -176,7 +177,8 @@ impl PlantedCorpus {
         hosts: &Documents,
         sources: &Documents,
         is_chinese: bool,
-        change: (Change, u32),
+        change: Change,
+        percent: u32,
         count: usize,
     ) -> Self {
         let mut random = OracleRandom::new(1);
@@ -203,8 +205,13 @@ impl PlantedCorpus {
             let wanted = (50 + random.next_below(450)) * if is_chinese { 2 } else { 1 };
             let length = wanted.min(parts.len());
             let start = random.next_below(parts.len() - length + 1);
-            let passage =
-                change_passage(&parts[start..start + length], change, &words, &mut random);
+            let passage = change_passage(
+                &parts[start..start + length],
+                change,
+                percent,
+                &words,
+                &mut random,
+            );
             let host_parts = units(host, is_chinese);
             let cut = random.next_below(host_parts.len());
             let mut text = host_parts[..cut].concat();
@@ -229,14 +236,14 @@ impl PlantedCorpus {
 
     /// Runs the command and scores its table.
     fn score(&self, reworded: bool, folder: &Path) -> Result<PassageScores> {
-        let documents = Corpus::made("documents", &self.documents, folder)?;
-        let sources = Corpus::made("sources", &self.sources, folder)?;
+        let documents = Corpus::from_documents("documents", &self.documents, folder)?;
+        let sources = Corpus::from_documents("sources", &self.sources, folder)?;
         let options: &[&str] = if reworded { &["--reworded"] } else { &[] };
         let rows = run_command(&documents.path, Some(&sources.path), options, folder)?;
         let number_of = |documents: &Documents| -> BTreeMap<String, u32> {
             (0..)
                 .zip(documents)
-                .map(|(number, it)| (it.0.clone(), number))
+                .map(|(number, document)| (document.0.clone(), number))
                 .collect()
         };
         let (documents, sources) = (number_of(&self.documents), number_of(&self.sources));
@@ -284,7 +291,7 @@ fn run_command(
 
 /// Returns those of some documents that share no passage with one another.
 fn without_shared(documents: Documents, folder: &Path) -> Result<Documents> {
-    let corpus = Corpus::made("candidates", &documents, folder)?;
+    let corpus = Corpus::from_documents("candidates", &documents, folder)?;
     let options = ["--max-documents", "none", "--min-length", "8"];
     let rows = run_command(&corpus.path, None, &options, folder)?;
     let names = rows
@@ -304,7 +311,7 @@ fn documents_of(
     most: usize,
 ) -> Result<Documents> {
     let texts = corpus.texts()?.into_iter().enumerate();
-    let fits = |it: &(usize, String)| characters.contains(&it.1.chars().count());
+    let fits = |document: &(usize, String)| characters.contains(&document.1.chars().count());
     let named = texts
         .filter(fits)
         .map(|(at, text)| (format!("{} {at}", corpus.name), text));
@@ -338,12 +345,14 @@ pub fn run(data: &Path) -> Result<()> {
     ];
     let mut rows = Vec::new();
     for (at, name) in [(0, "English"), (1, "Chinese")] {
-        for change in CHANGES {
-            let planted = PlantedCorpus::new(&hosts[at], &sources[at], at == 1, change, 300);
+        for (change, percent) in PLANTED_CHANGES {
+            let planted =
+                PlantedCorpus::new(&hosts[at], &sources[at], at == 1, change, percent, 300);
             for reworded in [false, true] {
                 rows.push(planted_row(
                     name,
                     change,
+                    percent,
                     &planted,
                     reworded,
                     folder.path(),
@@ -356,7 +365,8 @@ pub fn run(data: &Path) -> Result<()> {
 
 fn planted_row(
     corpus: &'static str,
-    (change, percent): (Change, u32),
+    change: Change,
+    percent: u32,
     planted: &PlantedCorpus,
     reworded: bool,
     folder: &Path,
@@ -442,8 +452,8 @@ fn report_speed(what: String, value: f64, unit: &'static str) -> SpeedRow {
     SpeedRow { what, value, unit }
 }
 
-/// Measures the index of about 100 MB of a corpus in memory, on all cores but for the sort of the texts, and look-ups
-/// of documents of about 5 kB in it, each compared with all of its candidates.
+/// Measures the index of about 100 MB of a corpus in memory, and look-ups in it. All cores build it, except for the
+/// sort of the texts. Documents of about 5 kB are looked up, and each is compared with all of its candidates.
 fn measure_index(corpus: &Corpus) -> Result<Vec<SpeedRow>> {
     use rayon::prelude::*;
     let settings = PassageSettings::default();
@@ -463,7 +473,7 @@ fn measure_index(corpus: &Corpus) -> Result<Vec<SpeedRow>> {
         Ok::<_, lookalike::Error>(
             selected
                 .iter()
-                .map(|it: &lookalike::passages::SelectedGram| it.hash)
+                .map(|gram: &lookalike::passages::SelectedGram| gram.hash)
                 .collect::<Vec<_>>(),
         )
     };
@@ -559,8 +569,8 @@ fn measure_answers(data: &Path, folder: &Path) -> Result<Vec<AnswerRow>> {
             .map(|row| (text(row, "id"), text(row, "text")))
             .collect()
     };
-    let answers = Corpus::made("answers", &named(false), folder)?;
-    let originals = Corpus::made("originals", &named(true), folder)?;
+    let answers = Corpus::from_documents("answers", &named(false), folder)?;
+    let originals = Corpus::from_documents("originals", &named(true), folder)?;
     let mut measured = Vec::new();
     for min_length in [12, 8, 5, 4, 3] {
         let output = Command::new(dedup::binary()?)
@@ -669,14 +679,14 @@ pub fn smoke() -> Result<()> {
             .collect()
     };
     let (hosts, sources) = (make("h", 40), make("s", 40));
-    for (change, reworded, least) in [
+    for (change, percent, reworded, least) in [
         ((Change::Edit, 0), false, 0.99),
-        ((Change::Edit, 10), false, 0.92),
-        ((Change::Reorder, 5), false, 0.9),
-        ((Change::Shuffle, 40), true, 0.9),
+        (Change::Edit, 10, false, 0.92),
+        (Change::Reorder, 5, false, 0.9),
+        (Change::Shuffle, 40, true, 0.9),
     ] {
-        let planted = PlantedCorpus::new(&hosts, &sources, false, change, 40);
-        let row = planted_row("made", change, &planted, reworded, folder.path())?;
+        let planted = PlantedCorpus::new(&hosts, &sources, false, change, percent, 40);
+        let row = planted_row("made", change, percent, &planted, reworded, folder.path())?;
         ensure!(
             row.plagdet >= least,
             "plagdet {} is below {least}",

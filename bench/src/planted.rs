@@ -12,7 +12,7 @@ use lookalike::quality::plant::{EditPlanter, PlantedEdit, TextStock};
 use lookalike_oracle::generate::{self, CorpusKind};
 use serde::{Deserialize, Serialize};
 
-use crate::corpora::{Corpus, REAL};
+use crate::corpora::{Corpus, REAL_CORPORA};
 use crate::machine;
 
 #[derive(Serialize)]
@@ -46,7 +46,7 @@ struct LengthRow {
 }
 
 /// Number of edited documents per corpus.
-const DOCUMENTS: &str = "2000";
+const EDITED_DOCUMENTS: &str = "2000";
 
 /// Measures on the real corpora with default settings. Texts wrapped in HTML are also read as HTML,
 /// and forms of Unicode are planted in the documents that have any.
@@ -54,19 +54,19 @@ pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (mut rows, mut lengths) = (Vec::new(), Vec::new());
     let mut accented = Vec::new();
-    for name in REAL {
+    for name in REAL_CORPORA {
         let corpus = Corpus::real(data, name, folder.path())?;
         accented.extend(with_accents(&corpus)?);
-        let all = ["--documents", DOCUMENTS];
+        let all = ["--documents", EDITED_DOCUMENTS];
         measure(&corpus, &all, &[], &mut rows, Some(&mut lengths))?;
         let read = Corpus {
             name: format!("{} as HTML", corpus.name),
             path: corpus.path,
         };
-        let html = ["--documents", DOCUMENTS, "--edits", "html"];
+        let html = ["--documents", EDITED_DOCUMENTS, "--edits", "html"];
         measure(&read, &html, &["--set", "markup=html"], &mut rows, None)?;
     }
-    let corpus = Corpus::made("with accents", &accented, folder.path())?;
+    let corpus = Corpus::from_documents("with accents", &accented, folder.path())?;
     measure(&corpus, &["--edits", "nfc,nfd"], &[], &mut rows, None)?;
     machine::write("planted", rows)?;
     machine::write("planted_lengths", lengths)
@@ -77,7 +77,7 @@ pub fn smoke() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (mut rows, mut lengths) = (Vec::new(), Vec::new());
     let documents = generate::generate_corpus(CorpusKind::English, 300, 1);
-    let corpus = Corpus::made("english", &documents, folder.path())?;
+    let corpus = Corpus::from_documents("english", &documents, folder.path())?;
     measure(
         &corpus,
         &["--documents", "100"],

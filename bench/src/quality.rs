@@ -13,7 +13,7 @@ use lookalike_oracle::all_pairs;
 use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;
 
-use crate::corpora::{Corpus, REAL};
+use crate::corpora::{Corpus, REAL_CORPORA};
 use crate::labelled;
 use crate::machine;
 
@@ -59,20 +59,20 @@ struct Rows {
 }
 
 /// Thresholds in ascending order.
-const THRESHOLDS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
+const TRIED_THRESHOLDS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 
 /// `auto`, the methods that it consists of, and those that it does not use.
-const METHODS: [&str; 5] = ["auto", "exact", "join", "minhash", "simhash"];
+const TRIED_METHODS: [&str; 5] = ["auto", "exact", "join", "minhash", "simhash"];
 
 /// Tokens in a feature of the default recipe.
-const NGRAM: usize = 2;
+const DEFAULT_NGRAM: usize = 2;
 
 /// Largest number of documents per corpus. The last ones are taken, because near-duplicates stand
 /// near each other.
-const MOST: usize = 20_000;
+const MAX_DOCUMENTS: usize = 20_000;
 
 /// Further corpora: siblings of one template, versions of one statute, short lines of verse.
-const MORE: [&str; 4] = [
+const FURTHER_CORPORA: [&str; 4] = [
     "debian_descriptions",
     "zh_laws",
     "zh_poems",
@@ -83,11 +83,11 @@ const MORE: [&str; 4] = [
 pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut rows = Rows::default();
-    for name in REAL {
+    for name in REAL_CORPORA {
         let corpus = Corpus::real(data, name, folder.path())?;
         rows.measure(&corpus.name, last(corpus.texts()?))?;
     }
-    for name in MORE {
+    for name in FURTHER_CORPORA {
         rows.measure(name, last(labelled::texts(data, name)?))?;
     }
     machine::write("quality_classes", rows.by_class())?;
@@ -126,7 +126,7 @@ pub fn smoke() -> Result<()> {
 }
 
 fn last(mut texts: Vec<String>) -> Vec<String> {
-    texts.split_off(texts.len().saturating_sub(MOST))
+    texts.split_off(texts.len().saturating_sub(MAX_DOCUMENTS))
 }
 
 type Pair = (usize, usize);
@@ -138,13 +138,13 @@ impl Rows {
             .map(|at: usize| at.to_string())
             .zip(texts.clone())
             .collect();
-        let file = Corpus::made(corpus, &documents, folder.path())?;
-        let all = all_pairs(&texts, NGRAM, THRESHOLDS[0]);
+        let file = Corpus::from_documents(corpus, &documents, folder.path())?;
+        let all = all_pairs(&texts, DEFAULT_NGRAM, TRIED_THRESHOLDS[0]);
         let truth = |threshold: f64| -> HashMap<Pair, f64> {
             let true_ones = all.iter().filter(|(_, _, exact)| *exact >= threshold);
             true_ones.map(|&(a, b, exact)| ((a, b), exact)).collect()
         };
-        for (at, threshold) in THRESHOLDS.into_iter().enumerate() {
+        for (at, threshold) in TRIED_THRESHOLDS.into_iter().enumerate() {
             let found = found_pairs(&file.path, threshold, "auto")?;
             let truth = truth(threshold);
             self.count_classes(at, &texts, &truth, &found);
@@ -153,7 +153,7 @@ impl Rows {
         }
         let threshold = Threshold::DEFAULT.get();
         let truth = truth(threshold);
-        for method in METHODS {
+        for method in TRIED_METHODS {
             let started = Instant::now();
             let found = found_pairs(&file.path, threshold, method)?;
             let seconds = started.elapsed().as_secs_f64();
@@ -196,7 +196,7 @@ impl Rows {
             rows.push(ClassRow {
                 script: script.name(),
                 length: length.name(),
-                threshold: THRESHOLDS[threshold],
+                threshold: TRIED_THRESHOLDS[threshold],
                 true_pairs: all,
                 recall: share(right, all),
             });

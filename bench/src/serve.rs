@@ -38,25 +38,25 @@ pub(crate) struct Row {
 }
 
 /// Number of documents that are synced to disk while the next ones are inserted.
-const PORTION: usize = 4096;
+const SYNCED_DOCUMENTS: usize = 4096;
 
 /// Percentage of a generated stream that repeats an earlier title.
-const REPEATED: u64 = 40;
+const REPEATED_PERCENT: u64 = 40;
 
 /// Documents in the window of the largest collections.
-const LARGE: usize = 50_000_000;
+const LARGE_WINDOW_DOCUMENTS: usize = 50_000_000;
 
-const DAY: i64 = 86_400_000_000;
+const DAY_MICROSECONDS: i64 = 86_400_000_000;
 
 /// Number of single documents that are timed.
-const SINGLE: usize = 2000;
+const SINGLE_DOCUMENTS: usize = 2000;
 
 /// Documents that arrive per second while each is timed, and the longest duration in seconds.
-const ARRIVING: u32 = 2000;
-const SECONDS: u32 = 10;
+const ARRIVALS_PER_SECOND: u32 = 2000;
+const LONGEST_SECONDS: u32 = 10;
 
 /// Number of threads that wait for the answers to these.
-const CLIENTS: u32 = 16;
+const CLIENT_THREADS: u32 = 16;
 
 /// The measurements.
 #[derive(clap::Args)]
@@ -84,7 +84,7 @@ enum Part {
     Simhash,
     /// English documents into an empty collection.
     English,
-    /// Many in the window.
+    /// Titles in a window of many documents.
     Many,
     /// The same with SimHash and a quarter of the documents.
     ManySimhash,
@@ -109,11 +109,17 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
         with_many(
             "default",
             &titles.texts,
-            LARGE,
+            LARGE_WINDOW_DOCUMENTS,
             plan::MatchSettings::default(),
             &mut rows,
         )?;
-        with_many("SimHash", &titles.texts, LARGE, simhash(), &mut rows)?;
+        with_many(
+            "SimHash",
+            &titles.texts,
+            LARGE_WINDOW_DOCUMENTS,
+            simhash(),
+            &mut rows,
+        )?;
         return machine::write("serve_large", rows);
     }
     let some = !selection.only.is_empty();
@@ -274,8 +280,8 @@ pub(crate) fn insert(
         let (sender, receiver) = sync_channel::<Result<Vec<PendingInsert>>>(4);
         let make = &make;
         scope.spawn(move || {
-            for start in (0..count).step_by(PORTION) {
-                let prepared = (start..(start + PORTION).min(count))
+            for start in (0..count).step_by(SYNCED_DOCUMENTS) {
+                let prepared = (start..(start + SYNCED_DOCUMENTS).min(count))
                     .into_par_iter()
                     .map_init(AnalysisScratch::default, |scratch, at| {
                         Ok(collection.prepare_document(make(at), scratch)?)
@@ -319,7 +325,7 @@ fn document(at: usize, text: &str, time: i64) -> NewDocument {
 /// middle.
 fn stream_like_a_batch(titles: &Titles, rows: &mut Vec<Row>) -> Result<()> {
     let days = 180;
-    let width = Duration::from_micros(days * DAY.unsigned_abs());
+    let width = Duration::from_micros(days * DAY_MICROSECONDS.unsigned_abs());
     let settings = CollectionSettings {
         window: Some(StreamWindow::new(width, Duration::ZERO, false)?),
         ..CollectionSettings::default()
@@ -334,14 +340,16 @@ fn stream_like_a_batch(titles: &Titles, rows: &mut Vec<Row>) -> Result<()> {
             document(
                 from + at,
                 &titles.texts[from + at],
-                titles.days[from + at] * DAY,
+                titles.days[from + at] * DAY_MICROSECONDS,
             )
         };
         took += insert(&place.collection, to - from, make, |answers| {
             for answer in answers {
                 let found = match &answer.verdict {
                     StoredVerdict::Kept => None,
-                    StoredVerdict::Duplicate(it) => Some((it.of.clone(), it.similarity, it.route)),
+                    StoredVerdict::Duplicate(best) => {
+                        Some((best.of.clone(), best.similarity, best.route))
+                    }
                 };
                 ensure!(
                     found == expected[at],
@@ -490,10 +498,10 @@ fn report_memory(place: &Place, name: &str, count: usize, rows: &mut Vec<Row>) -
 }
 
 /// Returns a title of a large stream: halves of two real titles, or a repeat of an earlier title.
-pub(crate) fn made(at: usize, titles: &[String]) -> String {
+pub(crate) fn generated_title(at: usize, titles: &[String]) -> String {
     let mut seed = mix(at as u64);
     let mut at = at as u64;
-    while at > 0 && seed % 100 < REPEATED {
+    while at > 0 && seed % 100 < REPEATED_PERCENT {
         at = mix(seed) % at;
         seed = mix(at);
     }
@@ -530,12 +538,12 @@ fn with_many(
     let place = Place::new(&settings)?;
     // All documents are within the window and spread over its partitions.
     let time = |at: usize| (at as u64 * width.as_micros() as u64 / count as u64) as i64;
-    let make = |at: usize| document(at, &made(at, titles), time(at));
+    let make = |at: usize| document(at, &generated_title(at, titles), time(at));
     let most = count / 10 * 9;
     insert(&place.collection, most, make, |_| Ok(()))?;
     let texts: Vec<String> = (most..count)
         .into_par_iter()
-        .map(|at| made(at, titles))
+        .map(|at| generated_title(at, titles))
         .collect();
     let make = |at: usize| document(most + at, &texts[at], time(most + at));
     let last = insert(&place.collection, count - most, make, |_| Ok(()))?;
@@ -549,7 +557,10 @@ fn with_many(
     let place = opened_again(place, &label("opening"), count, rows)?;
     for entry in std::fs::read_dir(place.folder.path())? {
         let path = entry?.path();
-        if path.extension().is_some_and(|it| it == "sketches") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "sketches")
+        {
             std::fs::remove_file(path)?;
         }
     }
@@ -579,19 +590,19 @@ fn arriving(
     time: i64,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    let between = Duration::from_secs(1) / ARRIVING;
-    let arriving = (ARRIVING * SECONDS).min(count as u32);
+    let between = Duration::from_secs(1) / ARRIVALS_PER_SECOND;
+    let arriving = (ARRIVALS_PER_SECOND * LONGEST_SECONDS).min(count as u32);
     let started = Instant::now() + between;
     let clients: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {
         let client = |client: u32| {
             scope.spawn(move || {
                 let mut scratch = AnalysisScratch::default();
                 let mut took = Vec::new();
-                for at in (client..arriving).step_by(CLIENTS as usize) {
+                for at in (client..arriving).step_by(CLIENT_THREADS as usize) {
                     let arrives = started + at * between;
                     std::thread::sleep(arrives.saturating_duration_since(Instant::now()));
-                    let number = count + SINGLE + at as usize;
-                    let document = document(number, &made(number, titles), time);
+                    let number = count + SINGLE_DOCUMENTS + at as usize;
+                    let document = document(number, &generated_title(number, titles), time);
                     let prepared = collection.prepare_document(document, &mut scratch)?;
                     collection.insert_documents(&[prepared]).remove(0)?;
                     took.push(arrives.elapsed().as_secs_f64() * 1e3);
@@ -599,7 +610,7 @@ fn arriving(
                 Ok(took)
             })
         };
-        let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+        let clients: Vec<_> = (0..CLIENT_THREADS).map(client).collect();
         let joined = clients.into_iter().map(|client| {
             let failed = |_| Err(anyhow::anyhow!("a client failed"));
             client.join().unwrap_or_else(failed)
@@ -629,8 +640,8 @@ fn single(
 ) -> Result<()> {
     let mut scratch = AnalysisScratch::default();
     let (mut checks, mut inserts) = (Vec::new(), Vec::new());
-    for at in count..count + SINGLE {
-        let document = document(at, &made(at, titles), time);
+    for at in count..count + SINGLE_DOCUMENTS {
+        let document = document(at, &generated_title(at, titles), time);
         let started = Instant::now();
         let prepared = collection.prepare_document(document, &mut scratch)?;
         let asked = collection.query_document(&prepared)?;

@@ -38,17 +38,17 @@ struct Row {
 }
 
 /// The lowest threshold of the search, and the number of steps from it on.
-const LOWEST: f64 = 0.3;
-const STEPS: usize = 13;
+const LOWEST_THRESHOLD: f64 = 0.3;
+const THRESHOLD_STEPS: usize = 13;
 
 /// Candidates for the default threshold.
-const FIXED: [f64; 5] = [0.65, 0.7, 0.75, 0.8, 0.85];
+const DEFAULT_CANDIDATES: [f64; 5] = [0.65, 0.7, 0.75, 0.8, 0.85];
 
 /// Precision required of a second threshold, beside the one with the highest F1.
-const PRECISE: f64 = 0.99;
+const REQUIRED_PRECISION: f64 = 0.99;
 
 /// Largest distance of 64-bit fingerprints that is tried.
-const DISTANCE: u32 = 24;
+const MAX_DISTANCE: u32 = 24;
 
 /// Largest number of characters that edit distances compare, because their time grows with the
 /// square of the length.
@@ -62,7 +62,7 @@ pub fn run(data: &Path) -> Result<()> {
         let (tune, test) = (tune?, test?);
         let judge = |named: &Named, cut, chosen_by| row(&set, &test, named, cut, chosen_by);
         let default = default_setting()?;
-        for threshold in FIXED {
+        for threshold in DEFAULT_CANDIDATES {
             rows.push(row(&set, &tune, &default, threshold, "fixed")?);
         }
         rows.push(judge(&default, Threshold::DEFAULT.get(), "default")?);
@@ -93,7 +93,7 @@ fn default_setting() -> Result<Named> {
 }
 
 fn named(name: &str, recipe: &str, matching: plan::MatchSettings) -> Result<Named> {
-    let threshold = Threshold::new(LOWEST)?;
+    let threshold = Threshold::new(LOWEST_THRESHOLD)?;
     Ok(Named {
         name: name.to_owned(),
         setting: EvaluatedSetting {
@@ -113,7 +113,7 @@ fn settings(set: &Set) -> Result<Vec<Named>> {
     let alone = |method| plan::MatchSettings {
         method,
         measure: SimilarityMeasure::Sketch,
-        distance: DISTANCE,
+        distance: MAX_DISTANCE,
         ..default
     };
     let checked = |measure, unit| plan::MatchSettings {
@@ -189,8 +189,8 @@ fn of_half(set: &Set, half: Half) -> Result<LabelledTexts> {
 }
 
 fn grid() -> Vec<f64> {
-    (0..=STEPS)
-        .map(|step| ((LOWEST + 0.05 * step as f64) * 100.0).round() / 100.0)
+    (0..=THRESHOLD_STEPS)
+        .map(|step| ((LOWEST_THRESHOLD + 0.05 * step as f64) * 100.0).round() / 100.0)
         .collect()
 }
 
@@ -201,7 +201,7 @@ fn chosen(tune: &LabelledTexts, setting: &EvaluatedSetting) -> Result<f64> {
     Ok(evaluation.points[best].cut)
 }
 
-/// Returns the lowest threshold, in fine steps, at which precision is at least [`PRECISE`].
+/// Returns the lowest threshold, in fine steps, at which precision is at least [`REQUIRED_PRECISION`].
 fn precise(tune: &LabelledTexts, setting: &EvaluatedSetting) -> Result<Option<f64>> {
     let steps = (60..200).step_by(2).chain((81..161).step_by(2));
     let mut thresholds: Vec<f64> = steps.map(|step| f64::from(step) / 200.0).collect();
@@ -209,7 +209,7 @@ fn precise(tune: &LabelledTexts, setting: &EvaluatedSetting) -> Result<Option<f6
     let evaluation = Evaluation::new(tune, setting, &without_intervals(thresholds))?;
     let is_precise = |point: &&EvaluationPoint| {
         let precision = point.decisive_metrics().precision.value;
-        precision.is_some_and(|precision| precision >= PRECISE)
+        precision.is_some_and(|precision| precision >= REQUIRED_PRECISION)
     };
     Ok(evaluation
         .points

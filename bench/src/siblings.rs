@@ -88,7 +88,7 @@ impl Template {
     }
 }
 
-const TEMPLATES: [Template; 14] = [
+const TEXT_TEMPLATES: [Template; 14] = [
     Template::new(60, Places::Own, 5),
     Template::new(60, Places::Own, 6),
     Template::new(100, Places::Own, 4),
@@ -108,32 +108,32 @@ const TEMPLATES: [Template; 14] = [
 /// Measures on two threads.
 pub fn run() -> Result<()> {
     let mut rows = Vec::new();
-    for template in TEMPLATES {
+    for template in TEXT_TEMPLATES {
         for documents in [10_000, 20_000, 40_000] {
             rows.push(measure(template, "auto", documents, 2)?);
         }
     }
     for documents in [10_000, 20_000, 40_000] {
-        rows.push(measure(TEMPLATES[1], "bottomk", documents, 2)?);
+        rows.push(measure(TEXT_TEMPLATES[1], "bottomk", documents, 2)?);
     }
     machine::write("siblings", rows)
 }
 
 /// Number of documents in the short form, above the size at which a bucket may be refined (512).
-const SHORT: usize = 600;
+const SHORT_FORM_DOCUMENTS: usize = 600;
 
 /// Runs a short form, as a test.
 pub fn smoke() -> Result<()> {
-    for template in TEMPLATES {
-        let row = measure(template, "auto", SHORT, 0)?;
-        let made = template.texts(SHORT);
+    for template in TEXT_TEMPLATES {
+        let row = measure(template, "auto", SHORT_FORM_DOCUMENTS, 0)?;
+        let made = template.texts(SHORT_FORM_DOCUMENTS);
         let texts: Vec<&str> = made.iter().map(|(_, text)| text.as_str()).collect();
         let pairs = all_pairs(&texts, 2, Threshold::DEFAULT.get());
         let order: Vec<usize> = (0..texts.len()).collect();
         let verdicts = verdicts_from_pairs(&order, 0, &pairs);
         let kept = verdicts
             .iter()
-            .filter(|&it| *it == OracleVerdict::Kept)
+            .filter(|&verdict| *verdict == OracleVerdict::Kept)
             .count();
         ensure!(
             row.kept == kept as u64,
@@ -148,7 +148,7 @@ pub fn smoke() -> Result<()> {
 
 fn measure(template: Template, method: &'static str, documents: usize, rounds: u32) -> Result<Row> {
     let folder = tempfile::tempdir()?;
-    let corpus = Corpus::made("siblings", &template.texts(documents), folder.path())?;
+    let corpus = Corpus::from_documents("siblings", &template.texts(documents), folder.path())?;
     let run = dedup::best_by(method, &corpus.path, 2, Threshold::DEFAULT.get(), rounds)?;
     let row = Row {
         words: template.words,

@@ -13,7 +13,7 @@ use lookalike::{Cpu, Recipe};
 use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;
 
-use crate::corpora::{Corpus, REAL};
+use crate::corpora::{Corpus, REAL_CORPORA};
 use crate::machine;
 
 #[derive(Serialize)]
@@ -32,7 +32,7 @@ struct Row {
 pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut rows = Vec::new();
-    for name in REAL {
+    for name in REAL_CORPORA {
         let corpus = Corpus::real(data, name, folder.path())?;
         let texts = corpus.texts()?;
         let recipes: &[&str] = match corpus.name.as_str() {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::goals;
 use crate::machine::{results, root};
 
-const DOCUMENTS: [&str; 12] = [
+const TABLE_DOCUMENTS: [&str; 12] = [
     "bench/README.md",
     "bench/figures/fingerprints.md",
     "bench/figures/goals.md",
@@ -28,7 +28,7 @@ const DOCUMENTS: [&str; 12] = [
 /// Writes the results into the documents, or reports the stale documents.
 pub fn run(check: bool) -> Result<()> {
     let mut stale = Vec::new();
-    for name in DOCUMENTS {
+    for name in TABLE_DOCUMENTS {
         let path = root().join(name);
         let before =
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
@@ -50,7 +50,7 @@ pub fn run(check: bool) -> Result<()> {
 }
 
 fn with_tables(document: &str) -> Result<String> {
-    let mut made = String::new();
+    let mut page = String::new();
     let mut rest = document;
     while let Some(at) = rest.find("<!-- table ") {
         let head = at + rest[at..].find("-->").context("a marker has no end")? + 3;
@@ -58,16 +58,16 @@ fn with_tables(document: &str) -> Result<String> {
         let tail = rest
             .find("<!-- end -->")
             .with_context(|| format!("{name} has no end"))?;
-        made.push_str(&rest[..head]);
-        made.push('\n');
-        made.push_str(&table(name)?);
+        page.push_str(&rest[..head]);
+        page.push('\n');
+        page.push_str(&table(name)?);
         rest = &rest[tail..];
         let end = "<!-- end -->".len();
-        made.push_str(&rest[..end]);
+        page.push_str(&rest[..end]);
         rest = &rest[end..];
     }
-    made.push_str(rest);
-    Ok(made)
+    page.push_str(rest);
+    Ok(page)
 }
 
 fn table(name: &str) -> Result<String> {
@@ -75,76 +75,82 @@ fn table(name: &str) -> Result<String> {
         "machine" => machine("dedup"),
         "machine hamming" => machine("hamming"),
         "machine join" => machine("join"),
-        "dedup" => rows("dedup", &DEDUP, |_| true),
-        "dedup default" => rows("dedup", &DEDUP, |row| row["threshold"] == 0.75),
-        "siblings" => rows("siblings", &SIBLINGS, |_| true),
+        "dedup" => rows("dedup", &DEDUP_COLUMNS, |_| true),
+        "dedup default" => rows("dedup", &DEDUP_COLUMNS, |row| row["threshold"] == 0.75),
+        "siblings" => rows("siblings", &SIBLINGS_COLUMNS, |_| true),
         "machine siblings" => machine("siblings"),
-        "memory" => rows("memory", &MEMORY, |_| true),
+        "memory" => rows("memory", &MEMORY_COLUMNS, |_| true),
         "machine memory" => machine("memory"),
-        "growth" => rows("growth", &GROWTH, |_| true),
+        "growth" => rows("growth", &GROWTH_COLUMNS, |_| true),
         "machine growth" => machine("growth"),
-        "bounded" => rows("bounded", &BOUNDED, |_| true),
+        "bounded" => rows("bounded", &BOUNDED_COLUMNS, |_| true),
         "machine bounded" => machine("bounded"),
-        "forecast" => rows("forecast", &FORECAST, |_| true),
+        "forecast" => rows("forecast", &FORECAST_COLUMNS, |_| true),
         "machine forecast" => machine("forecast"),
-        "search" => rows("search", &SEARCH, |_| true),
+        "search" => rows("search", &SEARCH_COLUMNS, |_| true),
         "machine search" => machine("search"),
-        "live" => rows("live", &LIVE, |_| true),
-        "live texts" => rows("live_texts", &LIVE, |_| true),
+        "live" => rows("live", &LIVE_COLUMNS, |_| true),
+        "live texts" => rows("live_texts", &LIVE_COLUMNS, |_| true),
         "machine live texts" => machine("live_texts"),
-        "serve" => rows("serve", &SERVE, |_| true),
+        "serve" => rows("serve", &SERVE_COLUMNS, |_| true),
         "machine serve" => machine("serve"),
-        "serve large" => rows("serve_large", &SERVE, |_| true),
+        "serve large" => rows("serve_large", &SERVE_COLUMNS, |_| true),
         "machine serve large" => machine("serve_large"),
-        "http" => rows("http", &SERVE, |_| true),
+        "http" => rows("http", &SERVE_COLUMNS, |_| true),
         "machine http" => machine("http"),
-        "http large" => rows("http_large", &SERVE, |_| true),
+        "http large" => rows("http_large", &SERVE_COLUMNS, |_| true),
         "machine http large" => machine("http_large"),
-        "attacks" => rows("attacks", &ATTACKS, |_| true),
+        "attacks" => rows("attacks", &ATTACKS_COLUMNS, |_| true),
         "machine attacks" => machine("attacks"),
-        "compaction" => rows("compaction", &SERVE, |_| true),
+        "compaction" => rows("compaction", &SERVE_COLUMNS, |_| true),
         "machine compaction" => machine("compaction"),
-        "sketch" => rows("sketch", &SKETCH, |_| true),
-        "measures" => rows("measures", &MEASURES, |_| true),
-        "compat" => rows("compat", &COMPAT, |_| true),
-        "compat peers" => rows("compat_peers", &COMPAT_PEERS, |_| true),
-        "chinese" => rows("chinese", &CHINESE, |_| true),
+        "sketch" => rows("sketch", &SKETCH_COLUMNS, |_| true),
+        "measures" => rows("measures", &MEASURES_COLUMNS, |_| true),
+        "compat" => rows("compat", &COMPAT_COLUMNS, |_| true),
+        "compat peers" => rows("compat_peers", &COMPAT_PEERS_COLUMNS, |_| true),
+        "chinese" => rows("chinese", &CHINESE_COLUMNS, |_| true),
         "machine chinese" => machine("chinese"),
-        "hamming" => rows("hamming", &HAMMING, |_| true),
-        "hamming uniform" => rows("hamming", &HAMMING, |row| {
+        "hamming" => rows("hamming", &HAMMING_COLUMNS, |_| true),
+        "hamming uniform" => rows("hamming", &HAMMING_COLUMNS, |row| {
             row["fingerprints"] == "uniform" && row["count"] == 50_000_000
         }),
-        "hamming large" => rows("hamming_large", &HAMMING, |_| true),
-        "hamming large avx2" => rows("hamming_large_avx2", &HAMMING, |_| true),
+        "hamming large" => rows("hamming_large", &HAMMING_COLUMNS, |_| true),
+        "hamming large avx2" => rows("hamming_large_avx2", &HAMMING_COLUMNS, |_| true),
         "machine hamming large avx2" => machine("hamming_large_avx2"),
-        "join" => rows("join", &JOIN, |_| true),
-        "quality" => rows("quality", &QUALITY, |_| true),
-        "quality at .8" => rows("quality", &QUALITY, |row| row["threshold"] == 0.8),
-        "quality classes" => rows("quality_classes", &QUALITY_CLASSES, |_| true),
-        "quality methods" => rows("quality_methods", &QUALITY_METHODS, |_| true),
-        "passages" => rows("passages", &PASSAGES, |row| row["reworded"] == false),
-        "passages reworded" => rows("passages", &PASSAGES, |row| row["reworded"] == true),
-        "passages speed" => rows("passages_speed", &PASSAGES_SPEED, |_| true),
-        "passages answers" => rows("passages_answers", &PASSAGES_ANSWERS, |_| true),
+        "join" => rows("join", &JOIN_COLUMNS, |_| true),
+        "quality" => rows("quality", &QUALITY_COLUMNS, |_| true),
+        "quality at .8" => rows("quality", &QUALITY_COLUMNS, |row| row["threshold"] == 0.8),
+        "quality classes" => rows("quality_classes", &QUALITY_CLASSES_COLUMNS, |_| true),
+        "quality methods" => rows("quality_methods", &QUALITY_METHODS_COLUMNS, |_| true),
+        "passages" => rows("passages", &PASSAGES_COLUMNS, |row| {
+            row["reworded"] == false
+        }),
+        "passages reworded" => rows("passages", &PASSAGES_COLUMNS, |row| row["reworded"] == true),
+        "passages speed" => rows("passages_speed", &PASSAGES_SPEED_COLUMNS, |_| true),
+        "passages answers" => rows("passages_answers", &PASSAGES_ANSWERS_COLUMNS, |_| true),
         "machine passages" => machine("passages_speed"),
-        "planted" => rows("planted", &PLANTED, |_| true),
-        "planted lengths" => rows("planted_lengths", &PLANTED_LENGTHS, |_| true),
-        "audit" => rows("audit", &AUDIT, |_| true),
+        "planted" => rows("planted", &PLANTED_COLUMNS, |_| true),
+        "planted lengths" => rows("planted_lengths", &PLANTED_LENGTHS_COLUMNS, |_| true),
+        "audit" => rows("audit", &AUDIT_COLUMNS, |_| true),
         "settings" => settings(),
         "settings all" => all_settings(),
-        "settings fixed" => rows("settings", &SETTINGS, |row| row["chosen_by"] == "fixed"),
-        "settings precise" => rows("settings", &SETTINGS, |row| row["chosen_by"] == "precision"),
-        "quality peers" => rows("quality_peers", &QUALITY_PEERS, |row| {
+        "settings fixed" => rows("settings", &SETTINGS_COLUMNS, |row| {
+            row["chosen_by"] == "fixed"
+        }),
+        "settings precise" => rows("settings", &SETTINGS_COLUMNS, |row| {
+            row["chosen_by"] == "precision"
+        }),
+        "quality peers" => rows("quality_peers", &QUALITY_PEERS_COLUMNS, |row| {
             row["which"] != "our tokens, best threshold"
         }),
-        "quality peers tokens" => rows("quality_peers", &QUALITY_PEERS, |row| {
+        "quality peers tokens" => rows("quality_peers", &QUALITY_PEERS_COLUMNS, |row| {
             row["which"] == "our tokens, best threshold"
         }),
-        "spark" => rows("spark", &SPARK, |_| true),
+        "spark" => rows("spark", &SPARK_COLUMNS, |_| true),
         "machine spark" => machine("spark"),
-        "python" => rows("python", &PYTHON, |_| true),
-        "spark scale" => rows("spark_scale", &SPARK_SCALE, |_| true),
-        "python calls" => rows("python_calls", &PYTHON_CALLS, |_| true),
+        "python" => rows("python", &PYTHON_COLUMNS, |_| true),
+        "spark scale" => rows("spark_scale", &SPARK_SCALE_COLUMNS, |_| true),
+        "python calls" => rows("python_calls", &PYTHON_CALLS_COLUMNS, |_| true),
         "peers" => peers(),
         "faiss" => faiss(),
         "goals missed" => goals::missed_table(),
@@ -177,7 +183,7 @@ fn machine(of: &str) -> Result<String> {
 /// Heading, field, and digits after the point.
 type Columns<const N: usize> = [(&'static str, &'static str, usize); N];
 
-const PYTHON: Columns<7> = [
+const PYTHON_COLUMNS: Columns<7> = [
     ("what", "what", 0),
     ("beside", "beside", 0),
     ("unit", "unit", 0),
@@ -187,7 +193,7 @@ const PYTHON: Columns<7> = [
     ("the same?", "note", 0),
 ];
 
-const PYTHON_CALLS: Columns<5> = [
+const PYTHON_CALLS_COLUMNS: Columns<5> = [
     ("call", "what", 0),
     ("µs", "microseconds", 1),
     ("beside", "beside", 0),
@@ -195,7 +201,7 @@ const PYTHON_CALLS: Columns<5> = [
     ("ratio", "ratio", 2),
 ];
 
-const MEMORY: Columns<5> = [
+const MEMORY_COLUMNS: Columns<5> = [
     ("corpus", "corpus", 0),
     ("input", "format", 0),
     ("documents", "documents", 0),
@@ -203,7 +209,7 @@ const MEMORY: Columns<5> = [
     ("bound MB", "bound_megabytes", 0),
 ];
 
-const GROWTH: Columns<6> = [
+const GROWTH_COLUMNS: Columns<6> = [
     ("documents", "documents", 0),
     ("kept", "kept", 0),
     ("seconds", "seconds", 1),
@@ -212,7 +218,7 @@ const GROWTH: Columns<6> = [
     ("bytes of memory each", "bytes_a_document", 0),
 ];
 
-const BOUNDED: Columns<9> = [
+const BOUNDED_COLUMNS: Columns<9> = [
     ("corpus", "corpus", 0),
     ("documents", "documents", 0),
     ("GB", "gigabytes", 1),
@@ -224,7 +230,7 @@ const BOUNDED: Columns<9> = [
     ("groups", "groups", 0),
 ];
 
-const FORECAST: Columns<8> = [
+const FORECAST_COLUMNS: Columns<8> = [
     ("corpus", "corpus", 0),
     ("documents", "documents", 0),
     ("seconds predicted", "predicted_seconds", 2),
@@ -239,7 +245,7 @@ const FORECAST: Columns<8> = [
     ("taken", "temporary_megabytes", 0),
 ];
 
-const SEARCH: Columns<7> = [
+const SEARCH_COLUMNS: Columns<7> = [
     ("what", "what", 0),
     ("fingerprints", "fingerprints", 0),
     ("queries", "queries", 0),
@@ -249,7 +255,7 @@ const SEARCH: Columns<7> = [
     ("µs each", "microseconds_each", 2),
 ];
 
-const DEDUP: Columns<9> = [
+const DEDUP_COLUMNS: Columns<9> = [
     ("corpus", "corpus", 0),
     ("input", "format", 0),
     ("threshold", "threshold", 2),
@@ -261,7 +267,7 @@ const DEDUP: Columns<9> = [
     ("M documents/s", "million_documents_per_second", 2),
 ];
 
-const AUDIT: Columns<10> = [
+const AUDIT_COLUMNS: Columns<10> = [
     ("corpus", "corpus", 0),
     ("method", "method", 0),
     ("drawn", "drawn", 0),
@@ -274,7 +280,7 @@ const AUDIT: Columns<10> = [
     ("more", "share", 2),
 ];
 
-const SIBLINGS: Columns<9> = [
+const SIBLINGS_COLUMNS: Columns<9> = [
     ("words", "words", 0),
     ("of their own, of 100", "own", 0),
     ("their places", "places", 0),
@@ -286,7 +292,7 @@ const SIBLINGS: Columns<9> = [
     ("µs a document", "microseconds_a_document", 0),
 ];
 
-const PASSAGES: Columns<8> = [
+const PASSAGES_COLUMNS: Columns<8> = [
     ("language", "corpus", 0),
     ("change", "change", 0),
     ("strength, %", "percent", 0),
@@ -297,7 +303,7 @@ const PASSAGES: Columns<8> = [
     ("plagdet", "plagdet", 3),
 ];
 
-const PASSAGES_ANSWERS: Columns<5> = [
+const PASSAGES_ANSWERS_COLUMNS: Columns<5> = [
     ("shortest passage, words", "min_length", 0),
     ("cut", "copied", 3),
     ("light", "light", 3),
@@ -305,13 +311,13 @@ const PASSAGES_ANSWERS: Columns<5> = [
     ("all three", "all", 3),
 ];
 
-const PASSAGES_SPEED: Columns<3> = [
+const PASSAGES_SPEED_COLUMNS: Columns<3> = [
     ("what", "what", 0),
     ("measured", "value", 2),
     ("unit", "unit", 0),
 ];
 
-const SPARK: Columns<8> = [
+const SPARK_COLUMNS: Columns<8> = [
     ("corpus", "corpus", 0),
     ("documents", "documents", 0),
     ("removed", "removed", 0),
@@ -322,7 +328,7 @@ const SPARK: Columns<8> = [
     ("share", "share", 2),
 ];
 
-const SPARK_SCALE: Columns<9> = [
+const SPARK_SCALE_COLUMNS: Columns<9> = [
     ("corpus", "corpus", 0),
     ("documents", "documents", 0),
     ("`links_on_driver`", "links_on_driver", 0),
@@ -334,21 +340,21 @@ const SPARK_SCALE: Columns<9> = [
     ("seconds", "seconds", 1),
 ];
 
-const LIVE: Columns<4> = [
+const LIVE_COLUMNS: Columns<4> = [
     ("what", "what", 0),
     ("fingerprints", "fingerprints", 0),
     ("figure", "figure", 2),
     ("unit", "unit", 0),
 ];
 
-const SERVE: Columns<4> = [
+const SERVE_COLUMNS: Columns<4> = [
     ("what", "what", 0),
     ("documents", "documents", 0),
     ("figure", "figure", 2),
     ("unit", "unit", 0),
 ];
 
-const ATTACKS: Columns<13> = [
+const ATTACKS_COLUMNS: Columns<13> = [
     ("attack", "attack", 0),
     ("honest requests", "requests", 0),
     ("refused", "refused", 0),
@@ -364,7 +370,7 @@ const ATTACKS: Columns<13> = [
     ("lost", "lost", 0),
 ];
 
-const SKETCH: Columns<6> = [
+const SKETCH_COLUMNS: Columns<6> = [
     ("corpus", "corpus", 0),
     ("recipe", "recipe", 0),
     ("sketch", "sketch", 0),
@@ -373,12 +379,12 @@ const SKETCH: Columns<6> = [
     ("M documents/s", "million_documents_per_second", 2),
 ];
 
-const MEASURES: Columns<2> = [
+const MEASURES_COLUMNS: Columns<2> = [
     ("a million times", "what", 0),
     ("milliseconds", "milliseconds", 0),
 ];
 
-const COMPAT: Columns<5> = [
+const COMPAT_COLUMNS: Columns<5> = [
     ("corpus", "corpus", 0),
     ("recipe", "recipe", 0),
     ("instructions", "instructions", 0),
@@ -386,7 +392,7 @@ const COMPAT: Columns<5> = [
     ("thousand documents/s", "thousand_documents_per_second", 0),
 ];
 
-const COMPAT_PEERS: Columns<7> = [
+const COMPAT_PEERS_COLUMNS: Columns<7> = [
     ("corpus", "corpus", 0),
     ("recipe", "recipe", 0),
     ("package", "package", 0),
@@ -396,7 +402,7 @@ const COMPAT_PEERS: Columns<7> = [
     ("times, the engine alone", "engine_times", 0),
 ];
 
-const CHINESE: Columns<5> = [
+const CHINESE_COLUMNS: Columns<5> = [
     ("work", "work", 0),
     ("recipe", "recipe", 0),
     ("threads", "threads", 0),
@@ -404,7 +410,7 @@ const CHINESE: Columns<5> = [
     ("tokens, fingerprints, terms", "made", 0),
 ];
 
-const HAMMING: Columns<10> = [
+const HAMMING_COLUMNS: Columns<10> = [
     ("fingerprints", "fingerprints", 0),
     ("count", "count", 0),
     ("bits", "bits", 0),
@@ -417,7 +423,7 @@ const HAMMING: Columns<10> = [
     ("matches a query", "matches_per_query", 2),
 ];
 
-const JOIN: Columns<10> = [
+const JOIN_COLUMNS: Columns<10> = [
     ("fingerprints", "fingerprints", 0),
     ("bits", "bits", 0),
     ("distance ≤", "distance", 0),
@@ -430,7 +436,7 @@ const JOIN: Columns<10> = [
     ("of which sorting", "sorting_seconds", 3),
 ];
 
-const QUALITY: Columns<6> = [
+const QUALITY_COLUMNS: Columns<6> = [
     ("corpus", "corpus", 0),
     ("threshold", "threshold", 1),
     ("documents", "documents", 0),
@@ -439,7 +445,7 @@ const QUALITY: Columns<6> = [
     ("precision", "precision", 5),
 ];
 
-const PLANTED: Columns<8> = [
+const PLANTED_COLUMNS: Columns<8> = [
     ("corpus", "corpus", 0),
     ("edit", "kind", 0),
     ("strength", "strength", 0),
@@ -450,7 +456,7 @@ const PLANTED: Columns<8> = [
     ("recall of those", "recall", 4),
 ];
 
-const PLANTED_LENGTHS: Columns<5> = [
+const PLANTED_LENGTHS_COLUMNS: Columns<5> = [
     ("corpus", "corpus", 0),
     ("length", "length", 0),
     ("edits that leave any", "kinds", 0),
@@ -458,7 +464,7 @@ const PLANTED_LENGTHS: Columns<5> = [
     ("recall of the worst edit", "lowest_recall", 4),
 ];
 
-const SETTINGS: Columns<6> = [
+const SETTINGS_COLUMNS: Columns<6> = [
     ("set", "set", 0),
     ("threshold", "cut", 3),
     ("precision", "precision", 4),
@@ -467,7 +473,7 @@ const SETTINGS: Columns<6> = [
     ("its interval", "f1_interval", 0),
 ];
 
-const QUALITY_CLASSES: Columns<5> = [
+const QUALITY_CLASSES_COLUMNS: Columns<5> = [
     ("script", "script", 0),
     ("length", "length", 0),
     ("threshold", "threshold", 1),
@@ -475,7 +481,7 @@ const QUALITY_CLASSES: Columns<5> = [
     ("recall", "recall", 5),
 ];
 
-const QUALITY_METHODS: Columns<5> = [
+const QUALITY_METHODS_COLUMNS: Columns<5> = [
     ("corpus", "corpus", 0),
     ("method", "method", 0),
     ("true pairs", "true_pairs", 0),
@@ -483,7 +489,7 @@ const QUALITY_METHODS: Columns<5> = [
     ("seconds", "seconds", 2),
 ];
 
-const QUALITY_PEERS: Columns<8> = [
+const QUALITY_PEERS_COLUMNS: Columns<8> = [
     ("set", "set", 0),
     ("tool", "tool", 0),
     ("with", "which", 0),

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use socket2::{Domain, Socket, Type};
 
-use super::{ADMIN_KEY, COLLECTION, HONEST, PROBER};
+use super::{ADMIN_KEY, COLLECTION_PATH, HONEST_ADDRESS, PROBER_ADDRESS};
 
-pub(super) const NDJSON: &str = "application/x-ndjson";
+pub(super) const NDJSON_TYPE: &str = "application/x-ndjson";
 
 /// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time between two probes.
-const BETWEEN_PROBES: Duration = Duration::from_millis(20);
+const PROBE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Connections of the honest client: one that waits keeps no other request from being sent.
-const CONNECTIONS: usize = 16;
+const HONEST_CONNECTIONS: usize = 16;
 
 /// A connection from a chosen address.
 pub(super) struct Connection {
@@ -39,11 +39,11 @@ impl Connection {
     pub(super) fn open(from: [u8; 4], to: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         socket.bind(&SocketAddr::from((from, 0)).into())?;
-        socket.connect_timeout(&to.into(), PATIENCE)?;
+        socket.connect_timeout(&to.into(), ANSWER_TIMEOUT)?;
         let stream = TcpStream::from(socket);
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
         Ok(Self {
             stream: BufReader::new(stream),
         })
@@ -84,10 +84,15 @@ impl Connection {
             }
         }
         let head = head.to_ascii_lowercase();
-        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok());
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         let value = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
         let mut body = Vec::new();
-        if let Some(length) = value("content-length: ").and_then(|it| it.trim().parse().ok()) {
+        if let Some(length) =
+            value("content-length: ").and_then(|length| length.trim().parse().ok())
+        {
             (&mut self.stream).take(length).read_to_end(&mut body)?;
         } else if value("transfer-encoding: ").is_some() {
             while self.chunk(&mut body)? {}
@@ -144,15 +149,15 @@ impl ClientLog {
         is_answered: bool,
         longest_wait: Duration,
     ) {
-        let took = match stopped {
+        let duration = match stopped {
             // It would have waited longer, had the service gone on.
             Some(&stopped) if !is_answered => stopped.saturating_duration_since(due),
             _ => due.elapsed(),
         };
         let counts = stopped.is_none_or(|&stopped| due < stopped);
-        let is_late = stopped.is_none() || took > longest_wait;
+        let is_late = stopped.is_none() || duration > longest_wait;
         if counts && (is_answered || is_late) {
-            self.times.push(took);
+            self.times.push(duration);
             self.refused += usize::from(!is_answered);
         }
     }
@@ -210,7 +215,7 @@ impl HonestClient {
         let mut log = ClientLog::default();
         std::thread::scope(|scope| {
             let work = || self.send_documents(started, stopped, ended);
-            let threads: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(work)).collect();
+            let threads: Vec<_> = (0..HONEST_CONNECTIONS).map(|_| scope.spawn(work)).collect();
             let logs = threads.into_iter().filter_map(|thread| thread.join().ok());
             logs.for_each(|one| log.add(one));
         });
@@ -281,10 +286,10 @@ impl HonestClient {
             ("Content-Type", "application/json"),
         ];
         if connection.is_none() {
-            *connection = Connection::open(HONEST, self.address).ok();
+            *connection = Connection::open(HONEST_ADDRESS, self.address).ok();
         }
         let open = connection.as_mut()?;
-        let path = format!("{COLLECTION}/{call}");
+        let path = format!("{COLLECTION_PATH}/{call}");
         let answer = open.ask(method, &path, &headers, body.as_bytes());
         match answer {
             Ok(answer) if answer.status == 200 && answer.body.contains("\"verdict\"") => {
@@ -308,12 +313,12 @@ pub(super) fn probe_liveness(
     let (mut due, mut log) = (Instant::now(), ClientLog::default());
     while stopped.get().is_none() {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        let probed = Connection::open(PROBER, address)
+        let probed = Connection::open(PROBER_ADDRESS, address)
             .and_then(|mut connection| connection.ask("GET", "/livez", &[], b""));
         let is_live = probed.is_ok_and(|answer| answer.status == 200);
         log.count(due, stopped.get(), is_live, longest_wait);
         answered.fetch_add(usize::from(is_live), Ordering::Relaxed);
-        due += BETWEEN_PROBES;
+        due += PROBE_INTERVAL;
     }
     log
 }

@@ -11,9 +11,9 @@ use flate2::write::GzEncoder;
 use lookalike_oracle::generate::{self, CorpusKind};
 use serde_json::json;
 
-use super::client::{Connection, NDJSON, head_of};
+use super::client::{Connection, NDJSON_TYPE, head_of};
 use super::{
-    AttackSize, COLLECTION, READ_KEY, Target, WRITE_KEY, edit_distance_settings,
+    AttackSize, COLLECTION_PATH, READ_KEY, Target, WRITE_KEY, edit_distance_settings,
     settings_of_measure, usual_settings,
 };
 
@@ -37,7 +37,7 @@ impl AttackKind {
 }
 
 /// All attacks, after what the clients meet without one.
-pub(super) const ATTACKS: [AttackKind; 15] = [
+pub(super) const ATTACK_KINDS: [AttackKind; 15] = [
     AttackKind {
         name: "none",
         threads: 0,
@@ -198,14 +198,14 @@ impl Numbers {
 }
 
 /// Time after which the attacker connects anew.
-const PAUSE: Duration = Duration::from_millis(20);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 
 fn headers<'a>(key: &'a str, kind: &'a str) -> [(&'a str, &'a str); 2] {
     [("Authorization", key), ("Content-Type", kind)]
 }
 
 fn query() -> String {
-    format!("{COLLECTION}/query")
+    format!("{COLLECTION_PATH}/query")
 }
 
 fn send_zstd_bombs(target: &Target<'_>, _: usize) -> Result<()> {
@@ -218,7 +218,7 @@ fn send_gzip_bombs(target: &Target<'_>, _: usize) -> Result<()> {
 
 /// Sends a body that expands to very much, again and again. Every one that is answered must be refused.
 fn send_bombs(target: &Target<'_>, encoding: &str, bomb: &[u8]) -> Result<()> {
-    let [key, kind] = headers(READ_KEY, NDJSON);
+    let [key, kind] = headers(READ_KEY, NDJSON_TYPE);
     let headers = [key, kind, ("Content-Encoding", encoding)];
     while !target.has_ended() {
         let asked = target
@@ -230,7 +230,7 @@ fn send_bombs(target: &Target<'_>, encoding: &str, bomb: &[u8]) -> Result<()> {
                 let refused = answer.body.contains("too_large") || target.is_draining();
                 ensure!(refused, "{}: {}", answer.status, answer.body);
             }
-            Err(_) => std::thread::sleep(PAUSE),
+            Err(_) => std::thread::sleep(RECONNECT_PAUSE),
         }
     }
     Ok(())
@@ -241,7 +241,7 @@ fn hold_half_open(target: &Target<'_>, _: usize) -> Result<()> {
     let mut open = VecDeque::new();
     while !target.has_ended() {
         let Ok(mut connection) = target.connect() else {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RECONNECT_PAUSE);
             continue;
         };
         let _ = connection.send(b"GET /livez HTTP/1.1\r\nHost: local");
@@ -271,7 +271,7 @@ fn stall_upload(target: &Target<'_>, _: usize) -> Result<()> {
             target.count_attempt();
             wait_for_answer(target, connection.stream.get_mut())?;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(RECONNECT_PAUSE);
     }
     Ok(())
 }
@@ -298,12 +298,12 @@ fn is_pending(error: &io::Error) -> bool {
 /// Asks for much and takes a kibibyte of it from time to time.
 fn read_slowly(target: &Target<'_>, _: usize) -> Result<()> {
     let body = "x\n".repeat(target.size.unread_lines);
-    let headers = headers(READ_KEY, NDJSON);
+    let headers = headers(READ_KEY, NDJSON_TYPE);
     let head = head_of("POST", &query(), &headers, body.len());
     let sent = [head.as_bytes(), body.as_bytes()].concat();
     while !target.has_ended() {
         let Ok(connection) = target.connect() else {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RECONNECT_PAUSE);
             continue;
         };
         target.count_attempt();
@@ -380,8 +380,8 @@ fn send_bulk<T: Iterator<Item = String>>(
     target: &Target<'_>,
     texts_of_round: impl Fn(u64) -> T,
 ) -> Result<()> {
-    let path = format!("{COLLECTION}/documents");
-    let headers = headers(WRITE_KEY, NDJSON);
+    let path = format!("{COLLECTION_PATH}/documents");
+    let headers = headers(WRITE_KEY, NDJSON_TYPE);
     let mut round = 0;
     while !target.has_ended() {
         round += 1;
@@ -394,7 +394,7 @@ fn send_bulk<T: Iterator<Item = String>>(
         });
         match asked {
             Ok(answer) => check_answers(target, &answer.body)?,
-            Err(_) => std::thread::sleep(PAUSE),
+            Err(_) => std::thread::sleep(RECONNECT_PAUSE),
         }
     }
     Ok(())
@@ -404,7 +404,7 @@ fn send_bulk<T: Iterator<Item = String>>(
 /// has a document in the queue.
 fn send_single_permutations(target: &Target<'_>, thread: usize) -> Result<()> {
     let (count, bytes) = target.size.permutations;
-    let path = format!("{COLLECTION}/documents");
+    let path = format!("{COLLECTION_PATH}/documents");
     let headers = headers(WRITE_KEY, "application/json");
     let mut connection = None;
     for round in 1.. {
@@ -416,7 +416,7 @@ fn send_single_permutations(target: &Target<'_>, thread: usize) -> Result<()> {
                 connection = target.connect().ok();
             }
             let Some(open) = &mut connection else {
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(RECONNECT_PAUSE);
                 continue;
             };
             target.count_attempt();
@@ -448,16 +448,16 @@ fn check_answers(target: &Target<'_>, answers: &str) -> Result<()> {
 /// Texts of so many bytes that have the same blocks of 500 bytes in orders of their own: they share
 /// nearly all of their features, and are far from one another by edit distance.
 fn permuted_texts(count: usize, bytes: usize, seed: u64) -> impl Iterator<Item = String> {
-    const BLOCK: usize = 500;
+    const BLOCK_BYTES: usize = 500;
     let mut numbers = Numbers(1);
     let block = |_| {
         let mut block = String::new();
-        while block.len() < BLOCK - 10 {
+        while block.len() < BLOCK_BYTES - 10 {
             block.push_str(&format!("w{} ", numbers.below(1_000_000)));
         }
         block
     };
-    let mut blocks: Vec<String> = (0..bytes / BLOCK).map(block).collect();
+    let mut blocks: Vec<String> = (0..bytes / BLOCK_BYTES).map(block).collect();
     let mut order = Numbers(seed);
     (0..count).map(move |_| {
         for at in (1..blocks.len()).rev() {
@@ -511,7 +511,7 @@ fn find_alternating_sources(target: &Target<'_>, thread: usize) -> Result<()> {
     for at in 0..20 {
         let id = format!("source-{thread}-{at}");
         let body = json!({ "id": id, "text": format!("{id} {}", distant_sentences()) });
-        let path = format!("{COLLECTION}/documents");
+        let path = format!("{COLLECTION_PATH}/documents");
         let headers = headers(WRITE_KEY, "application/json");
         let body = body.to_string();
         let _ = target
@@ -520,7 +520,7 @@ fn find_alternating_sources(target: &Target<'_>, thread: usize) -> Result<()> {
     }
     let text = alternating_text(target.size.copied_text);
     let body = json!({ "text": text, "limit": 1000 }).to_string();
-    let path = format!("{COLLECTION}/passages");
+    let path = format!("{COLLECTION_PATH}/passages");
     send_searches(target, &path, "application/json", body.as_bytes())
 }
 
@@ -543,7 +543,7 @@ fn send_searches(target: &Target<'_>, path: &str, kind: &str, body: &[u8]) -> Re
                 let is_expected = matches!(answer.status, 200 | 413 | 422 | 429 | 503);
                 ensure!(is_expected, "{}: {}", answer.status, answer.body);
             }
-            Err(_) => std::thread::sleep(PAUSE),
+            Err(_) => std::thread::sleep(RECONNECT_PAUSE),
         }
     }
     Ok(())

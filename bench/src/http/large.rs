@@ -12,17 +12,20 @@ use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use serde_json::json;
 
-use super::{Answer, RATE, Removed, Row, Service, documents_path, each_removed, report, singles};
+use super::{
+    Answer, DOCUMENTS_PER_SECOND, Removed, Row, Service, documents_path, each_removed, report,
+    singles,
+};
 use crate::corpora::Corpus;
 use crate::machine;
-use crate::serve::{Titles, made};
+use crate::serve::{Titles, generated_title};
 
 /// Number of documents per request while the window is filled.
-const REQUEST: usize = 500_000;
+const DOCUMENTS_PER_REQUEST: usize = 500_000;
 
 /// The window, and the duration that the titles are spread over, so that none leaves the window.
-const WINDOW: &str = "2d";
-const SPREAD: Duration = Duration::from_secs(40 * 3600);
+const LARGE_WINDOW: &str = "2d";
+const TITLE_TIME_SPAN: Duration = Duration::from_secs(40 * 3600);
 
 /// Sizes of the measurements.
 struct Sizes {
@@ -56,17 +59,17 @@ fn measure(titles: &[String], sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> 
     let count = sizes.many;
     let stream = Stream::new(titles, count)?;
     let mut service = Service::start()?;
-    service.make("many", &json!({ "window": WINDOW }))?;
+    service.make("many", &json!({ "window": LARGE_WINDOW }))?;
     // The representative of every duplicate.
     let mut repeats = Vec::with_capacity(count);
     let most = count / 10 * 9;
-    for from in (0..most).step_by(REQUEST) {
-        let lines = stream.lines(from, (from + REQUEST).min(most));
+    for from in (0..most).step_by(DOCUMENTS_PER_REQUEST) {
+        let lines = stream.lines(from, (from + DOCUMENTS_PER_REQUEST).min(most));
         take(&service.request_lines("many", &lines)?, &mut repeats)?;
     }
     let bodies: Vec<_> = (most..count)
-        .step_by(REQUEST)
-        .map(|from| stream.lines(from, (from + REQUEST).min(count)))
+        .step_by(DOCUMENTS_PER_REQUEST)
+        .map(|from| stream.lines(from, (from + DOCUMENTS_PER_REQUEST).min(count)))
         .collect();
     let started = Instant::now();
     let answers = bodies
@@ -91,8 +94,22 @@ fn measure(titles: &[String], sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> 
     let paced: Vec<_> = (count..count + sizes.paced)
         .map(|at| stream.line(at))
         .collect();
-    singles(&service, ("many", "query"), &paced, Some(RATE), rows)?;
-    singles(&service, ("many", "documents"), &paced, Some(RATE), rows)?;
+    singles(
+        &service,
+        "many",
+        "query",
+        &paced,
+        Some(DOCUMENTS_PER_SECOND),
+        rows,
+    )?;
+    singles(
+        &service,
+        "many",
+        "documents",
+        &paced,
+        Some(DOCUMENTS_PER_SECOND),
+        rows,
+    )?;
 
     service.kill()?;
     let what = "from kill -9 to ready again";
@@ -131,15 +148,15 @@ impl<'a> Stream<'a> {
         Ok(Self {
             titles,
             count,
-            begins: (now - SPREAD).as_secs(),
+            begins: (now - TITLE_TIME_SPAN).as_secs(),
         })
     }
 
     fn line(&self, at: usize) -> String {
-        let passed = at.min(self.count) as u64 * SPREAD.as_secs() / self.count as u64;
+        let passed = at.min(self.count) as u64 * TITLE_TIME_SPAN.as_secs() / self.count as u64;
         json!({
             "id": at.to_string(),
-            "text": made(at, self.titles),
+            "text": generated_title(at, self.titles),
             "time": self.begins + passed,
         })
         .to_string()
@@ -174,13 +191,13 @@ fn like_a_batch(stream: &Stream<'_>, count: usize, repeats: &[Option<u32>]) -> R
     ensure!(repeats.len() == count, "{} answers", repeats.len());
     let folder = tempfile::tempdir_in(machine::root())?;
     let mut input = BufWriter::new(File::create(folder.path().join("in.jsonl"))?);
-    for from in (0..count).step_by(REQUEST) {
-        let lines = stream.lines(from, (from + REQUEST).min(count));
+    for from in (0..count).step_by(DOCUMENTS_PER_REQUEST) {
+        let lines = stream.lines(from, (from + DOCUMENTS_PER_REQUEST).min(count));
         input.write_all(lines.as_bytes())?;
     }
     input.into_inner()?.sync_all()?;
     let mut expected = vec![None; count];
-    let options = ["--window", WINDOW, "--time", "time"];
+    let options = ["--window", LARGE_WINDOW, "--time", "time"];
     each_removed(folder.path(), &options, |Removed { id, kept }| {
         expected[id.parse::<usize>()?] = Some(kept.parse::<u32>()?);
         Ok(())
@@ -217,7 +234,10 @@ impl Service {
                 let path = entry?.path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if path.extension().is_some_and(|it| it == "sketches") {
+                } else if path
+                    .extension()
+                    .is_some_and(|extension| extension == "sketches")
+                {
                     std::fs::remove_file(path)?;
                     lost += 1;
                 }

@@ -13,7 +13,7 @@ use crate::text_diff::diff_passages;
 
 /// Number of features, heaviest first, whose votes are in the JSON. Votes follow from hash and weight, and
 /// those of all features would make the JSON of a long text a hundred times as long as the text.
-const WITH_VOTES: usize = 1000;
+const MAX_LISTED_VOTES: usize = 1000;
 
 /// A text and its origin.
 pub struct ComparedSide {
@@ -56,7 +56,7 @@ impl FingerprintShape {
     }
 
     /// Returns the blocks of bits of two fingerprints, with their distances.
-    pub fn blocks_as_json(self, (a, b): (u128, u128)) -> Value {
+    pub fn blocks_as_json(self, a: u128, b: u128) -> Value {
         let (in_a, in_b) = (self.bit_digits(a), self.bit_digits(b));
         let block = |bits: std::ops::Range<usize>| {
             let (a, b) = (&in_a[bits.clone()], &in_b[bits]);
@@ -154,13 +154,13 @@ impl ComparisonCase<'_> {
             .iter()
             .map(|figure| (figure_key(figure.name), figure_as_json(figure)))
             .collect();
-        let mut told = json!({
+        let mut data = json!({
             "recipe": self.recipe.name,
             "recipe_id": self.recipe.recipe_id().to_string(),
             "a": self.side_as_json(&self.a, &self.compared.a),
             "b": self.side_as_json(&self.b, &self.compared.b),
             "distance": self.fingerprints().map(|(a, b)| (a ^ b).count_ones()),
-            "blocks": self.fingerprints().map(|both| self.fingerprint_shape().blocks_as_json(both)),
+            "blocks": self.fingerprints().map(|(a, b)| self.fingerprint_shape().blocks_as_json(a, b)),
             "figures": figures,
             "match": matched.is_some(),
             "method": matched.map(|(route, _)| route.name()),
@@ -170,31 +170,31 @@ impl ComparisonCase<'_> {
             "shared": self.shared.to_json(),
         });
         if let Some([a, b]) = self.java_blocks() {
-            told["sub_by_distance"] = json!({ "a": a.to_json(), "b": b.to_json() });
+            data["sub_by_distance"] = json!({ "a": a.to_json(), "b": b.to_json() });
         }
-        told
+        data
     }
 
     fn side_as_json(&self, side: &ComparedSide, steps: &AnalysisSteps) -> Value {
         let shape = self.fingerprint_shape();
-        let with_votes = self.top.max(WITH_VOTES);
+        let with_votes = self.top.max(MAX_LISTED_VOTES);
         let feature = |(at, feature): (usize, &FeatureVote)| {
-            let mut told = json!({
+            let mut data = json!({
                 "feature": feature.text,
                 "count": feature.count,
                 "weight": feature.weight,
                 "hash": shape.format_hex(feature.hash),
             });
             if at < with_votes {
-                told["votes"] = feature.signed_votes(shape.bits).into();
+                data["votes"] = feature.signed_votes(shape.bits).into();
             }
-            told
+            data
         };
         let tie = steps.tie.map(|tie| match tie {
             TieBreaker::Bit(bit) => json!({ "bit": u8::from(bit) }),
             TieBreaker::Feature(_) => steps.deciding_feature().map_or(
                 Value::Null,
-                |it| json!({ "feature": it.text, "hash": shape.format_hex(it.hash) }),
+                |feature| json!({ "feature": feature.text, "hash": shape.format_hex(feature.hash) }),
             ),
         });
         json!({
@@ -208,8 +208,8 @@ impl ComparisonCase<'_> {
             "features": steps.features.iter().enumerate().map(feature).collect::<Vec<_>>(),
             "sums": steps.sums,
             "tie": tie,
-            "bits": steps.fingerprint.map(|it| shape.bit_digits(it)),
-            "fingerprint": steps.fingerprint.map(|it| shape.format_hex(it)),
+            "bits": steps.fingerprint.map(|fingerprint| shape.bit_digits(fingerprint)),
+            "fingerprint": steps.fingerprint.map(|fingerprint| shape.format_hex(fingerprint)),
             "signature": steps.signature,
             "smallest": steps.smallest,
             "sentences": steps.sentences.as_ref().map(|all| all.iter().map(sentence_to_json).collect::<Vec<_>>()),

@@ -32,7 +32,7 @@ pub struct ContentHash([u8; 32]);
 
 impl ContentHash {
     /// The word before the digits.
-    const PREFIX: &str = "sha256:";
+    const HASH_PREFIX: &str = "sha256:";
 
     /// Returns the hash of a text.
     pub fn from_text(text: &str) -> Self {
@@ -41,7 +41,7 @@ impl ContentHash {
 
     /// Parses a hash as [`Display`](fmt::Display) writes it. Returns `None` if the text is not one.
     pub fn parse_hash(text: &str) -> Option<Self> {
-        let digits = text.strip_prefix(Self::PREFIX)?;
+        let digits = text.strip_prefix(Self::HASH_PREFIX)?;
         let mut hash = [0; 32];
         if digits.len() != 64 || !digits.is_ascii() {
             return None;
@@ -56,7 +56,7 @@ impl ContentHash {
 
 impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::PREFIX)?;
+        f.write_str(Self::HASH_PREFIX)?;
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
@@ -245,7 +245,7 @@ mod tests {
         ]
         .concat();
         let found = read(&text).unwrap();
-        let decisions: Vec<_> = found.iter().map(|it| it.decision).collect();
+        let decisions: Vec<_> = found.iter().map(|row| row.decision).collect();
         assert_eq!(decisions, [PairDecision::Same, PairDecision::Different]);
         assert_eq!(found[0].a.content, ContentHash::from_text("x"));
         assert_eq!((found[0].a.text_key, found[0].b.text_key), (1, 2));
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn wrong_lines_are_refused_with_their_place() {
         let contradiction = line("x", "y", "same") + &line("y", "x", "different");
-        for (text, said) in [
+        for (text, message) in [
             (
                 &*contradiction,
                 ":2: these two texts are decided as different, but /",
@@ -268,7 +268,7 @@ mod tests {
             ("{\"a\":1}", ":1: this is not a decision"),
         ] {
             let error = read(text).unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum FingerprintNotation {
 pub const NO_FINGERPRINT: &str = "-";
 
 /// Characters of a malformed fingerprint that a message shows at most.
-const SHOWN: usize = 40;
+const MAX_SHOWN_CHARACTERS: usize = 40;
 
 impl FingerprintNotation {
     /// All notations.
@@ -78,23 +78,23 @@ impl FingerprintNotation {
             return Ok(Some(u128::from(signed as u64)));
         }
         let value = parse_digits(digits, radix).ok_or_else(|| self.misread_message(text, bits))?;
-        match u128::MAX >> (128 - bits) >= value {
-            true => Ok(Some(value)),
-            false => Err(format!(
+        if u128::MAX >> (128 - bits) >= value {
+            Ok(Some(value))
+        } else {
+            Err(format!(
                 "the fingerprint '{}' has more than the {bits} bits it must fit into{}",
                 shorten_for_message(text),
                 self.hint_at_decimal(text)
-            )),
+            ))
         }
     }
 
     /// Says what to do if a hexadecimal number that is too large may be a decimal one.
     fn hint_at_decimal(self, text: &str) -> &'static str {
-        match self == Self::Hex && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => {
-                ": it looks decimal, and hexadecimal digits are expected (the command has --digits decimal)"
-            }
-            false => "",
+        if self == Self::Hex && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            ": it looks decimal, and hexadecimal digits are expected (the command has --digits decimal)"
+        } else {
+            ""
         }
     }
 
@@ -146,17 +146,17 @@ static HEX_DIGITS: [u8; 256] = {
 
 /// Parses at most 16 hexadecimal digits, without a branch for each.
 fn parse_short_hex(digits: &[u8]) -> Option<u64> {
-    let (mut value, mut seen) = (0, 0);
+    let (mut value, mut all_digits) = (0, 0);
     for &byte in digits {
         let digit = HEX_DIGITS[usize::from(byte)];
-        seen |= digit;
+        all_digits |= digit;
         value = value << 4 | u64::from(digit & 0xf);
     }
-    (seen & NO_DIGIT == 0).then_some(value)
+    (all_digits & NO_DIGIT == 0).then_some(value)
 }
 
 fn shorten_for_message(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn decimal_numbers_among_hexadecimal_ones_are_suspected() {
         let hex = FingerprintNotation::Hex;
-        let said = hex.parse_fingerprint("17676873585679812141", 64);
-        assert!(said.unwrap_err().contains("--digits decimal"));
-        let said = hex.parse_fingerprint("1767687358567981214f", 64);
-        assert!(!said.unwrap_err().contains("decimal"));
+        let parsed = hex.parse_fingerprint("17676873585679812141", 64);
+        assert!(parsed.unwrap_err().contains("--digits decimal"));
+        let parsed = hex.parse_fingerprint("1767687358567981214f", 64);
+        assert!(!parsed.unwrap_err().contains("decimal"));
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn invalid_fingerprints_are_named() {
-        for (digits, text, bits, said) in [
+        for (digits, text, bits, message) in [
             (FingerprintNotation::Hex, "", 64, "is empty"),
             (
                 FingerprintNotation::Hex,
@@ -276,7 +276,7 @@ mod tests {
             (FingerprintNotation::Hex, "é", 64, "'é'"),
         ] {
             let error = digits.parse_fingerprint(text, bits).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
         let long = "é".repeat(100);
         assert!(

@@ -1,7 +1,8 @@
 //! The memory that a run or a service may take, as the system states it.
 //!
-//! That is the memory of the machine, or the least limit of a control group that the process is in, for example of its
-//! container or of its unit under systemd. A process that takes more is killed. Systems without `/proc` state nothing.
+//! It is the memory of the machine, or the smallest limit of the control groups that the process is in. Such a group is
+//! for example its container or its unit under systemd. A process that takes more is killed. Systems without `/proc`
+//! state nothing.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::path::Path;
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
 /// Part of the free memory that a run takes without `--memory`.
-const SHARE: f64 = 0.8;
+const DEFAULT_MEMORY_SHARE: f64 = 0.8;
 
 /// Returns the bytes of memory that the process may take, if the system states it.
 pub fn memory_limit() -> Option<u64> {
@@ -21,7 +22,7 @@ pub fn memory_limit() -> Option<u64> {
 /// has free and of what the control groups of the process allow.
 pub fn default_memory() -> Option<u64> {
     let least = least_of("MemAvailable:")?;
-    Some((SHARE * least as f64) as u64)
+    Some((DEFAULT_MEMORY_SHARE * least as f64) as u64)
 }
 
 /// Returns the least of a figure of the machine and of the limits of control groups.
@@ -49,17 +50,20 @@ fn group_limit(root: &Path, groups: &str) -> Option<u64> {
         let (controllers, path) = (parts.next()?, parts.next()?);
         let (root, file) = match controllers {
             "" => (root.to_owned(), "memory.max"),
-            _ if controllers.split(',').any(|it| it == "memory") => {
+            _ if controllers.split(',').any(|name| name == "memory") => {
                 (root.join("memory"), "memory.limit_in_bytes")
             }
             _ => return None,
         };
         // Inside a container the path can be that outside of it, so that only the root exists.
         let group = root.join(path.trim_start_matches('/'));
-        let around = group.ancestors().take_while(|it| it.starts_with(&root));
-        let stated = around.filter_map(|it| fs::read_to_string(it.join(file)).ok());
+        let groups_around = group
+            .ancestors()
+            .take_while(|ancestor| ancestor.starts_with(&root));
+        let texts =
+            groups_around.filter_map(|ancestor| fs::read_to_string(ancestor.join(file)).ok());
         // A group without a limit says `max`.
-        stated
+        texts
             .filter_map(|text| text.trim().parse::<u64>().ok())
             .min()
     });
@@ -89,21 +93,24 @@ mod tests {
             fs::create_dir_all(root.join(group)).unwrap();
             fs::write(root.join(group).join(file), text).unwrap();
         };
-        let stated = |groups: &str| group_limit(root, groups);
-        assert_eq!(stated("0::/system.slice/a.service\n"), None);
+        let limit_of = |groups: &str| group_limit(root, groups);
+        assert_eq!(limit_of("0::/system.slice/a.service\n"), None);
         limit("system.slice/a.service", "memory.max", "max\n");
-        assert_eq!(stated("0::/system.slice/a.service\n"), None);
+        assert_eq!(limit_of("0::/system.slice/a.service\n"), None);
         limit("system.slice", "memory.max", "2000\n");
-        assert_eq!(stated("0::/system.slice/a.service\n"), Some(2000));
+        assert_eq!(limit_of("0::/system.slice/a.service\n"), Some(2000));
         limit("system.slice/a.service", "memory.max", "1000\n");
-        assert_eq!(stated("0::/system.slice/a.service\n"), Some(1000));
-        assert_eq!(stated("0::/system.slice\n"), Some(2000));
+        assert_eq!(limit_of("0::/system.slice/a.service\n"), Some(1000));
+        assert_eq!(limit_of("0::/system.slice\n"), Some(2000));
         // The path outside of a container does not exist inside.
         limit("", "memory.max", "3000\n");
-        assert_eq!(stated("0::/docker/0123\n"), Some(3000));
+        assert_eq!(limit_of("0::/docker/0123\n"), Some(3000));
         limit("memory/user", "memory.limit_in_bytes", "500\n");
-        assert_eq!(stated("4:cpu,cpuacct:/user\n"), None);
-        assert_eq!(stated("5:cpu,memory:/user\n0::/system.slice\n"), Some(500));
-        assert_eq!(stated("no group"), None);
+        assert_eq!(limit_of("4:cpu,cpuacct:/user\n"), None);
+        assert_eq!(
+            limit_of("5:cpu,memory:/user\n0::/system.slice\n"),
+            Some(500)
+        );
+        assert_eq!(limit_of("no group"), None);
     }
 }

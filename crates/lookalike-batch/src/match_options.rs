@@ -301,19 +301,22 @@ mod tests {
                 let Ok(settings) = some(method, measure).to_settings(OptionSpelling::Fields) else {
                     continue;
                 };
-                let told = MatchOptions::from_settings(&settings);
-                assert_eq!(told.to_settings(OptionSpelling::Fields).unwrap(), settings);
+                let options = MatchOptions::from_settings(&settings);
+                assert_eq!(
+                    options.to_settings(OptionSpelling::Fields).unwrap(),
+                    settings
+                );
             }
         }
     }
 
     #[test]
     fn refusals_use_the_spelling_of_the_caller() {
-        let asked = MatchOptions {
+        let options = MatchOptions {
             distance: Some(3),
             ..MatchOptions::default()
         };
-        for (spelling, said) in [
+        for (spelling, message) in [
             (
                 OptionSpelling::Options,
                 "--distance 3 is for fingerprints: add --method simhash",
@@ -327,8 +330,8 @@ mod tests {
                 "distance=3 is for fingerprints: add method=\"simhash\"",
             ),
         ] {
-            let error = asked.to_settings(spelling).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            let error = options.to_settings(spelling).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
         }
         let exact = some(MatchMethod::Exact, SimilarityMeasure::Cosine)
             .to_settings(OptionSpelling::Options);

@@ -77,9 +77,10 @@ impl RankValue {
     /// Compares two values as preferences: `Less` if this one is preferred. The largest value is preferred if
     /// `descending`, else the smallest. Missing values come last.
     pub fn compare_preferred(&self, other: &Self, descending: bool) -> Ordering {
-        let by_value = match descending {
-            true => other.compare_rank(self),
-            false => self.compare_rank(other),
+        let by_value = if descending {
+            other.compare_rank(self)
+        } else {
+            self.compare_rank(other)
         };
         self.is_missing().cmp(&other.is_missing()).then(by_value)
     }
@@ -105,11 +106,11 @@ impl RankValue {
 
 /// Compares an integer with a double exactly, without rounding the integer. The double must not be NaN.
 fn compare_exactly(integer: i64, number: f64) -> Ordering {
-    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
-    if number >= BEYOND {
+    const FIRST_ABOVE_I64: f64 = 9_223_372_036_854_775_808.0;
+    if number >= FIRST_ABOVE_I64 {
         return Ordering::Less;
     }
-    if number < -BEYOND {
+    if number < -FIRST_ABOVE_I64 {
         return Ordering::Greater;
     }
     let whole = number.trunc();

@@ -9,13 +9,13 @@ use toml::{Table, Value};
 use crate::match_options::OptionSpelling;
 
 /// Default recipe of segmentation: it cuts texts into words, also in Chinese.
-pub const SEGMENTING: &str = "jieba";
+pub const SEGMENTATION_RECIPE: &str = "jieba";
 
 /// Keys whose values are lists. A value that is not TOML is split at commas.
-const LISTS: [&str; 3] = ["normalize", "filter.stopwords", "filter.parts"];
+const LIST_KEYS: [&str; 3] = ["normalize", "filter.stopwords", "filter.parts"];
 
 /// Keys whose values name files.
-const FILES: [&str; 8] = [
+const FILE_KEYS: [&str; 8] = [
     "segment.user",
     "filter.stopwords",
     "simhash.table",
@@ -41,7 +41,8 @@ pub fn load_recipe(name: &str, changes: &[String], spelling: OptionSpelling) -> 
         name,
         &toml,
         &directory.unwrap_or_default(),
-        (changes, spelling),
+        changes,
+        spelling,
     )
 }
 
@@ -50,7 +51,7 @@ pub fn load_recipe(name: &str, changes: &[String], spelling: OptionSpelling) -> 
 /// # Errors
 /// If the TOML, before or after the changes, is not a valid recipe.
 pub fn read_recipe(toml: &str, changes: &[String], spelling: OptionSpelling) -> Result<Recipe> {
-    change_recipe("the recipe", toml, Path::new(""), (changes, spelling))
+    change_recipe("the recipe", toml, Path::new(""), changes, spelling)
 }
 
 /// Loads a recipe as [`load_recipe`] does, then rewrites the names of its files to be relative to the
@@ -79,9 +80,10 @@ pub fn load_recipe_from_here(
 /// Returns the path of the file that `key` names. It is relative to the working directory if a change
 /// has set the key, and otherwise to the directory of the recipe.
 fn locate_file(changed: &[&str], directory: &Path, key: &str, file: &str) -> PathBuf {
-    match changed.iter().any(|set| covers_key(set, key)) {
-        true => PathBuf::from(file),
-        false => directory.join(file),
+    if changed.iter().any(|set| covers_key(set, key)) {
+        PathBuf::from(file)
+    } else {
+        directory.join(file)
     }
 }
 
@@ -89,7 +91,8 @@ fn change_recipe(
     name: &str,
     toml: &str,
     directory: &Path,
-    (changes, spelling): (&[String], OptionSpelling),
+    changes: &[String],
+    spelling: OptionSpelling,
 ) -> Result<Recipe> {
     if changes.is_empty() {
         return Recipe::read_in_directory(toml, directory)
@@ -119,7 +122,9 @@ fn change_recipe(
 fn read_toml(name: &str) -> Result<(String, Option<PathBuf>)> {
     let path = Path::new(name);
     let is_file = !Recipe::NAMES.contains(&name)
-        && (path.extension().is_some_and(|it| it == "toml")
+        && (path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
             || path.components().count() > 1
             || path.exists());
     if !is_file {
@@ -147,7 +152,7 @@ fn apply_change<'c>(
             "{spelled}: give KEY=VALUE, such as ngram=3 or simhash.weights=binary"
         )));
     };
-    if FILES.iter().any(|file| covers_key(key, file)) {
+    if FILE_KEYS.iter().any(|file| covers_key(key, file)) {
         forget_digests(table, key);
     }
     let (parents, last) = key
@@ -167,7 +172,10 @@ fn apply_change<'c>(
             }
         };
     }
-    into.insert(last.to_owned(), parse_value(value, LISTS.contains(&key)));
+    into.insert(
+        last.to_owned(),
+        parse_value(value, LIST_KEYS.contains(&key)),
+    );
     Ok(key)
 }
 
@@ -177,9 +185,12 @@ fn parse_value(value: &str, list: bool) -> Value {
     let value_of = |mut table: Table| table.remove("value").filter(|_| table.is_empty());
     let parsed = parsed.ok().and_then(value_of);
     let strings = || value.split(',').map(|one| Value::String(one.to_owned()));
-    parsed.unwrap_or_else(|| match list {
-        true => Value::Array(strings().collect()),
-        false => Value::String(value.to_owned()),
+    parsed.unwrap_or_else(|| {
+        if list {
+            Value::Array(strings().collect())
+        } else {
+            Value::String(value.to_owned())
+        }
     })
 }
 
@@ -259,7 +270,7 @@ mod tests {
 
     #[test]
     fn invalid_recipe_changes_are_named() {
-        for (set, said) in [
+        for (set, message) in [
             ("ngram", "--set ngram: give KEY=VALUE"),
             ("ngram=", "--set ngram=: give KEY=VALUE"),
             (
@@ -274,7 +285,7 @@ mod tests {
             ("filter.stopwords=none.txt", "cannot read none.txt"),
         ] {
             let error = changed("default", &[set]).unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 
@@ -291,13 +302,14 @@ mod tests {
         let recipe = recipe.unwrap();
         let toml = recipe.to_toml().replace(&path("stop.txt"), "stop.txt");
         std::fs::write(path("mine.toml"), toml).unwrap();
-        let again = changed(&path("mine.toml"), &[]).unwrap();
-        assert_eq!(again.recipe_id(), recipe.recipe_id());
-        let here = load_recipe_from_here(&path("mine.toml"), &[], OptionSpelling::Options).unwrap();
-        assert_eq!(here.filter.stopwords, [path("stop.txt")]);
-        let read = read_recipe(&here.to_toml(), &[], OptionSpelling::Options).unwrap();
+        let reloaded = changed(&path("mine.toml"), &[]).unwrap();
+        assert_eq!(reloaded.recipe_id(), recipe.recipe_id());
+        let relocated =
+            load_recipe_from_here(&path("mine.toml"), &[], OptionSpelling::Options).unwrap();
+        assert_eq!(relocated.filter.stopwords, [path("stop.txt")]);
+        let read = read_recipe(&relocated.to_toml(), &[], OptionSpelling::Options).unwrap();
         assert_eq!(
-            (read.recipe_id(), here.recipe_id()),
+            (read.recipe_id(), relocated.recipe_id()),
             (recipe.recipe_id(), recipe.recipe_id())
         );
         let other = format!("filter.stopwords={}", path("other.txt"));

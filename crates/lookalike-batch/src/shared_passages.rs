@@ -15,8 +15,8 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// The place of one side of a passage. In a document file with markup, characters and line are those of the file;
-/// the text is then without the markup.
+/// The place of one side of a passage. In a document file with markup, characters and line count in the file, while
+/// the text is without the markup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassageSpot {
     /// Bytes of the text.
@@ -47,9 +47,10 @@ impl Serialize for PassageSpot {
 /// Returns the bytes of the file (in UTF-8) that a range of a text comes from, a byte order mark included.
 pub(crate) fn file_bytes(extracted: &ExtractedText, bytes: &Range<usize>) -> Range<usize> {
     let range = original_range(extracted, bytes);
-    let mark = match extracted.has_byte_order_mark {
-        true => '\u{feff}'.len_utf8(),
-        false => 0,
+    let mark = if extracted.has_byte_order_mark {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
     };
     range.start + mark..range.end + mark
 }
@@ -144,21 +145,26 @@ impl SharedPassages {
     /// Returns the passages with their places in the source and in the document.
     fn describe_passages(passages: &[Passage], [source, document]: [&ComparedText<'_>; 2]) -> Self {
         let covered = |range: fn(&Passage) -> &Range<usize>| {
-            count_covered(passages.iter().map(|it| range(it).clone()).collect())
+            count_covered(
+                passages
+                    .iter()
+                    .map(|passage| range(passage).clone())
+                    .collect(),
+            )
         };
-        let copied = covered(|it| &it.document);
+        let copied = covered(|passage| &passage.document);
         Self {
             passages: passages
                 .iter()
-                .map(|it| SharedPassage {
-                    a: source.find_spot(&it.source),
-                    b: document.find_spot(&it.document),
-                    length: it.document.len(),
-                    similarity: round_share(it.similarity()),
-                    kind: it.kind,
+                .map(|passage| SharedPassage {
+                    a: source.find_spot(&passage.source),
+                    b: document.find_spot(&passage.document),
+                    length: passage.document.len(),
+                    similarity: round_share(passage.similarity()),
+                    kind: passage.kind,
                 })
                 .collect(),
-            share_of_a: source.share_of(covered(|it| &it.source)),
+            share_of_a: source.share_of(covered(|passage| &passage.source)),
             share_of_b: document.share_of(copied),
             copied,
         }
@@ -167,7 +173,7 @@ impl SharedPassages {
     /// Returns `true` if more than edits separate the texts, so that the passages show more than differences do: at
     /// least half of either text lies in no passage, or a passage is reworded.
     pub fn explain_more_than_differences(&self) -> bool {
-        let is_reworded = |it: &SharedPassage| it.kind == PassageKind::Reworded;
+        let is_reworded = |passage: &SharedPassage| passage.kind == PassageKind::Reworded;
         !self.passages.is_empty()
             && (self.share_of_a.min(self.share_of_b) < 0.5 || self.passages.iter().any(is_reworded))
     }
@@ -418,7 +424,7 @@ mod tests {
             "他说：清晨六点老船长已经把缆绳解开了！",
             "",
         ];
-        let texts = texts.map(|it| ExtractedText::from_plain_text(it.to_owned()));
+        let texts = texts.map(|text| ExtractedText::from_plain_text(text.to_owned()));
         let tokenizer = SpanTokenizer::new(&recipe);
         let mut found = 0;
         for document in &texts {

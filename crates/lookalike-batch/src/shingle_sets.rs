@@ -133,13 +133,13 @@ impl ShingleSets {
             });
             json!({ "rows": rows.collect::<Vec<_>>(), "minima": self.find_minima(order) })
         };
-        let pair = |it: &ColumnSimilarity| {
+        let pair = |columns: &ColumnSimilarity| {
             json!({
-                "a": names[it.documents.0],
-                "b": names[it.documents.1],
-                "equal_minima": it.equal_minima,
-                "estimate": it.equal_minima as f64 / self.permutations.len() as f64,
-                "jaccard": it.jaccard,
+                "a": names[columns.documents.0],
+                "b": names[columns.documents.1],
+                "equal_minima": columns.equal_minima,
+                "estimate": columns.equal_minima as f64 / self.permutations.len() as f64,
+                "jaccard": columns.jaccard,
             })
         };
         json!({
@@ -213,15 +213,15 @@ mod tests {
     use super::*;
 
     fn parse(documents: &[&str], permutations: &[&str]) -> Result<ShingleSets, String> {
-        let owned = |all: &[&str]| all.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        let owned = |all: &[&str]| all.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
         ShingleSets::parse_sets(&owned(documents), &owned(permutations))
     }
 
-    const SETS: [&str; 4] = ["S1=a d", "S2=c", "S3=b d e", "S4=a c d"];
+    const SAMPLE_SETS: [&str; 4] = ["S1=a d", "S2=c", "S3=b d e", "S4=a c d"];
 
     #[test]
     fn article_example_has_its_minima() {
-        let sets = parse(&SETS, &["b e a d c"]).unwrap();
+        let sets = parse(&SAMPLE_SETS, &["b e a d c"]).unwrap();
         assert_eq!(
             sets.find_minima(&sets.permutations()[0]),
             ["a", "c", "b", "a"]
@@ -249,13 +249,13 @@ mod tests {
         append_orders(&["a", "b", "c", "d", "e"], "", &mut orders);
         let mut equal = vec![0; 6];
         for some in orders.chunks(MOST_ENTRIES) {
-            let some: Vec<&str> = some.iter().map(|it| &**it).collect();
-            let sets = parse(&SETS, &some).unwrap();
+            let some: Vec<&str> = some.iter().map(|order| &**order).collect();
+            let sets = parse(&SAMPLE_SETS, &some).unwrap();
             for (count, pair) in equal.iter_mut().zip(sets.compare_columns()) {
                 *count += pair.equal_minima;
             }
         }
-        let sets = parse(&SETS, &["a b c d e"]).unwrap();
+        let sets = parse(&SAMPLE_SETS, &["a b c d e"]).unwrap();
         for (count, pair) in equal.into_iter().zip(sets.compare_columns()) {
             assert!((count as f64 / 120.0 - pair.jaccard).abs() < 1e-12);
         }
@@ -264,10 +264,10 @@ mod tests {
     #[test]
     fn malformed_tables_name_the_value() {
         let many: Vec<String> = (0..=MOST_ENTRIES).map(|at| format!("d{at}=a")).collect();
-        let many: Vec<&str> = many.iter().map(|it| &**it).collect();
+        let many: Vec<&str> = many.iter().map(|set| &**set).collect();
         let long: String = (0..=MOST_ENTRIES).map(|at| format!(" s{at}")).collect();
         let long = format!("d={long}");
-        for (documents, permutations, said) in [
+        for (documents, permutations, message) in [
             (&[][..], &["a"][..], "no documents"),
             (&["S1=a"], &[], "no permutations"),
             (&["S1"], &["a"], "'S1' is not of the form"),
@@ -282,7 +282,7 @@ mod tests {
             (&[&*long], &["s0"], "101 shingles"),
         ] {
             let error = parse(documents, permutations).unwrap_err();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 }

@@ -14,7 +14,7 @@ use similar::{DiffOp, DiffTag};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Longest time for finding the shortest difference. After it, a longer one is accepted.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DIFF_TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Texts that have a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -54,7 +54,7 @@ pub fn diff_passages<'a>(kept: &'a str, removed: &'a str) -> Vec<DiffPassage<'a>
     };
     let kept: Vec<&str> = kept.split_word_bounds().collect();
     let removed: Vec<&str> = removed.split_word_bounds().collect();
-    let steps = diff_keys(&key_words(&kept), &key_words(&removed), PATIENCE);
+    let steps = diff_keys(&key_words(&kept), &key_words(&removed), DIFF_TIME_LIMIT);
     passages_of_steps(&steps, &kept, &removed)
 }
 
@@ -70,12 +70,12 @@ pub fn diff_normalized<'a>(
 ) -> Result<Vec<DiffPassage<'a>>> {
     let kept = KeyedWords::new(kept, tokenizer)?;
     let removed = KeyedWords::new(removed, tokenizer)?;
-    let steps = diff_keys(&kept.keys, &removed.keys, PATIENCE);
+    let steps = diff_keys(&kept.keys, &removed.keys, DIFF_TIME_LIMIT);
     Ok(passages_of_steps(&steps, &kept.words, &removed.words))
 }
 
 /// Returns the steps from the first list of keys to the second one: the fewest changes, if they are found in time.
-/// Of the library's algorithms this one alone is compiled, once.
+/// All differences use this algorithm, so only one of the library's algorithms is compiled.
 fn diff_keys(kept: &[u64], removed: &[u64], patience: Duration) -> Vec<DiffOp> {
     let deadline = Some(Instant::now() + patience);
     let mut steps = Compact::new(Replace::new(Capture::new()), kept, removed);
@@ -140,7 +140,7 @@ pub struct PairedRun {
 pub fn diff_paired(kept: &str, removed: &str, tokenizer: &SpanTokenizer) -> Result<Vec<PairedRun>> {
     let kept = KeyedWords::new(kept, tokenizer)?;
     let removed = KeyedWords::new(removed, tokenizer)?;
-    let steps = diff_keys(&kept.keys, &removed.keys, PAIR_PATIENCE);
+    let steps = diff_keys(&kept.keys, &removed.keys, PAIR_DIFF_TIME_LIMIT);
     let mut blocks: Vec<WordBlock> = Vec::new();
     for step in steps {
         let block = WordBlock {
@@ -155,12 +155,12 @@ pub fn diff_paired(kept: &str, removed: &str, tokenizer: &SpanTokenizer) -> Resu
         let mut block = blocks[at].clone();
         let sides = (at.checked_sub(1).map(|at| &blocks[at]), blocks.get(at + 1));
         if let (true, (Some(before), Some(after))) = (block.is_common, sides) {
-            let size = |it: &WordBlock| {
-                let words = kept.count_keyed(&it.kept);
-                words.max(removed.count_keyed(&it.removed))
+            let size = |block: &WordBlock| {
+                let words = kept.count_keyed(&block.kept);
+                words.max(removed.count_keyed(&block.removed))
             };
             let common = kept.count_keyed(&block.kept);
-            let is_island = common == 1 && size(before).min(size(after)) >= LONG_DIFFERENCE;
+            let is_island = common == 1 && size(before).min(size(after)) >= LONG_DIFFERENCE_WORDS;
             block.is_common = common > 0 && !is_island;
         }
         WordBlock::push_merged(&mut merged, block);
@@ -174,10 +174,10 @@ pub fn diff_paired(kept: &str, removed: &str, tokenizer: &SpanTokenizer) -> Resu
 }
 
 /// Longest time for the difference of one of many pairs.
-const PAIR_PATIENCE: Duration = Duration::from_millis(300);
+const PAIR_DIFF_TIME_LIMIT: Duration = Duration::from_millis(300);
 
 /// Words of a difference from which it swallows a common word between it and another one.
-const LONG_DIFFERENCE: usize = 3;
+const LONG_DIFFERENCE_WORDS: usize = 3;
 
 /// Consecutive words that both texts have, or that differ.
 #[derive(Clone)]
@@ -200,13 +200,12 @@ impl WordBlock {
 
     fn append_runs(
         &self,
-        (kept, kept_ends): &(Vec<&str>, Vec<usize>),
-        (removed, removed_ends): &(Vec<&str>, Vec<usize>),
+        kept: &DelimitedWords<'_>,
+        removed: &DelimitedWords<'_>,
         runs: &mut Vec<PairedRun>,
     ) {
-        let bytes = |ends: &[usize], words: Range<usize>| ends[words.start]..ends[words.end];
         if !self.is_common {
-            for (kind, kept, removed) in [
+            for (kind, kept_words, removed_words) in [
                 (
                     RunKind::Kept,
                     self.kept.clone(),
@@ -218,11 +217,11 @@ impl WordBlock {
                     self.removed.clone(),
                 ),
             ] {
-                if !kept.is_empty() || !removed.is_empty() {
+                if !kept_words.is_empty() || !removed_words.is_empty() {
                     runs.push(PairedRun {
                         kind,
-                        kept: bytes(kept_ends, kept),
-                        removed: bytes(removed_ends, removed),
+                        kept: kept.byte_range(kept_words),
+                        removed: removed.byte_range(removed_words),
                     });
                 }
             }
@@ -230,16 +229,17 @@ impl WordBlock {
         }
         let first = runs.len();
         for (a, b) in self.kept.clone().zip(self.removed.clone()) {
-            let kind = match kept[a] == removed[b] {
-                true => RunKind::Equal,
-                false => RunKind::Normalized,
+            let kind = if kept.words[a] == removed.words[b] {
+                RunKind::Equal
+            } else {
+                RunKind::Normalized
             };
             let run = PairedRun {
                 kind,
-                kept: bytes(kept_ends, a..a + 1),
-                removed: bytes(removed_ends, b..b + 1),
+                kept: kept.byte_range(a..a + 1),
+                removed: removed.byte_range(b..b + 1),
             };
-            match runs[first..].last_mut().filter(|it| it.kind == kind) {
+            match runs[first..].last_mut().filter(|run| run.kind == kind) {
                 Some(last) => {
                     last.kept.end = run.kept.end;
                     last.removed.end = run.removed.end;
@@ -287,13 +287,30 @@ impl<'a> KeyedWords<'a> {
     }
 
     /// Returns the words, and the byte before each and behind the last.
-    fn with_ends(self) -> (Vec<&'a str>, Vec<usize>) {
+    fn with_ends(self) -> DelimitedWords<'a> {
         let mut ends = vec![0];
         ends.extend(self.words.iter().scan(0, |end, word| {
             *end += word.len();
             Some(*end)
         }));
-        (self.words, ends)
+        DelimitedWords {
+            words: self.words,
+            ends,
+        }
+    }
+}
+
+/// The words of a text and where they end in it.
+struct DelimitedWords<'a> {
+    words: Vec<&'a str>,
+    /// 0, then the end of each word in bytes.
+    ends: Vec<usize>,
+}
+
+impl DelimitedWords<'_> {
+    /// Returns the bytes of consecutive words in the text.
+    fn byte_range(&self, words: Range<usize>) -> Range<usize> {
+        self.ends[words.start]..self.ends[words.end]
     }
 }
 
@@ -333,9 +350,12 @@ mod tests {
                 }
             });
             assert_eq!(shown.collect::<String>(), expected);
-            let all: String = runs.iter().map(|it| &kept[it.kept.clone()]).collect();
+            let all: String = runs.iter().map(|run| &kept[run.kept.clone()]).collect();
             assert_eq!(all, kept);
-            let all: String = runs.iter().map(|it| &removed[it.removed.clone()]).collect();
+            let all: String = runs
+                .iter()
+                .map(|run| &removed[run.removed.clone()])
+                .collect();
             assert_eq!(all, removed);
         }
     }
@@ -345,10 +365,10 @@ mod tests {
         let tokenizer = SpanTokenizer::new(&Recipe::default());
         let shown = |kept: &str, removed: &str| -> String {
             let passages = diff_normalized(kept, removed, &tokenizer).unwrap();
-            let mark = |it: &DiffPassage<'_>| match it.side {
-                PassageSide::Both => it.words.concat(),
-                PassageSide::Kept => format!("[-{}-]", it.words.concat()),
-                PassageSide::Removed => format!("{{+{}+}}", it.words.concat()),
+            let mark = |passage: &DiffPassage<'_>| match passage.side {
+                PassageSide::Both => passage.words.concat(),
+                PassageSide::Kept => format!("[-{}-]", passage.words.concat()),
+                PassageSide::Removed => format!("{{+{}+}}", passage.words.concat()),
             };
             passages.iter().map(mark).collect()
         };

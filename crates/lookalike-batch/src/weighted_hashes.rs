@@ -19,7 +19,7 @@ use crate::comparison::FingerprintShape;
 pub const MOST_FEATURES: usize = 1000;
 
 /// Characters of a malformed feature that a message shows at most.
-const SHOWN: usize = 60;
+const MAX_SHOWN_CHARACTERS: usize = 60;
 
 /// A document whose features have given hashes and weights, with every step to its fingerprint.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +114,7 @@ impl WeightedHashes {
         let own: HashMap<&str, u128> = self
             .features
             .iter()
-            .map(|it| (&*it.text, it.hash))
+            .map(|feature| (&*feature.text, feature.hash))
             .collect();
         let shape = self.shape();
         for feature in &other.features {
@@ -212,7 +212,7 @@ fn feature_vote(token: &str, hash: u128, weight: f64) -> FeatureVote {
 }
 
 fn shorten_for_message(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -256,7 +256,7 @@ mod tests {
             .map(|at| format!("t{at}=1:1 "))
             .collect();
         let long = format!("x={}:1", "0".repeat(129));
-        for (text, said) in [
+        for (text, message) in [
             ("", "no feature"),
             ("CSDN", "'CSDN' is not of the form"),
             ("=101:4", "'=101:4'"),
@@ -272,7 +272,7 @@ mod tests {
             (&long, "1 to 128 binary digits"),
         ] {
             let error = WeightedHashes::parse_document(text).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
     }
 

@@ -80,11 +80,11 @@ pub fn generate_form(
     })
 }
 
-/// Returns `documents` texts of 0 to 2,000 words, short beside long. Many contain an earlier text, whole or with a
-/// few words replaced, and are 1.2, 1.5, 3 or 20 times as long; others are excerpts or repetitions of earlier
-/// ones.
+/// Returns `documents` texts of 0 to 2,000 words, short beside long. Many are 1.2, 1.5, 3 or 20 times as long as
+/// an earlier text, which they contain whole or with a few words replaced. Others are excerpts or repetitions of
+/// earlier ones.
 pub fn generate_contained(documents: usize, seed: u64) -> Vec<(String, String)> {
-    const ODD: [&str; 6] = ["", " ", "!!", "one", "One.", "one two"];
+    const ODD_TEXTS: [&str; 6] = ["", " ", "!!", "one", "One.", "one two"];
     let mut random = OracleRandom::new(seed);
     let mut texts: Vec<String> = Vec::with_capacity(documents);
     while texts.len() < documents {
@@ -96,7 +96,7 @@ pub fn generate_contained(documents: usize, seed: u64) -> Vec<(String, String)> 
                 .collect(),
         };
         let text = match random.next_below(20) {
-            0 => ODD[random.next_below(ODD.len())].to_owned(),
+            0 => ODD_TEXTS[random.next_below(ODD_TEXTS.len())].to_owned(),
             1 => earlier.join(", "),
             2 | 3 if !earlier.is_empty() => {
                 let start = random.next_below(earlier.len());
@@ -260,14 +260,15 @@ fn make_hanzi(random: &mut OracleRandom, least: usize, most: usize) -> String {
 
 /// Returns a Chinese character, drawn by frequency.
 fn common_hanzi(random: &mut OracleRandom) -> char {
-    static CHARACTERS: LazyLock<Vec<char>> = LazyLock::new(|| HANZI.chars().collect());
-    CHARACTERS[random.next_rank(CHARACTERS.len())]
+    static HANZI_BY_FREQUENCY: LazyLock<Vec<char>> =
+        LazyLock::new(|| COMMON_HANZI.chars().collect());
+    HANZI_BY_FREQUENCY[random.next_rank(HANZI_BY_FREQUENCY.len())]
 }
 
 /// Returns an English word, drawn by frequency: a common word or a made-up rarer one.
 fn choose_word(random: &mut OracleRandom) -> String {
     let rank = random.next_rank(20_000);
-    COMMON
+    COMMON_WORDS
         .get(rank)
         .map_or_else(|| make_up_word(rank), |word| (*word).to_owned())
 }
@@ -280,10 +281,10 @@ fn make_rare_word(random: &mut OracleRandom) -> String {
 fn make_up_word(mut number: usize) -> String {
     let mut word = String::new();
     loop {
-        let syllable = number % (ONSETS.len() * VOWELS.len());
-        word.push_str(ONSETS[syllable / VOWELS.len()]);
-        word.push_str(VOWELS[syllable % VOWELS.len()]);
-        number /= ONSETS.len() * VOWELS.len();
+        let syllable = number % (SYLLABLE_ONSETS.len() * SYLLABLE_VOWELS.len());
+        word.push_str(SYLLABLE_ONSETS[syllable / SYLLABLE_VOWELS.len()]);
+        word.push_str(SYLLABLE_VOWELS[syllable % SYLLABLE_VOWELS.len()]);
+        number /= SYLLABLE_ONSETS.len() * SYLLABLE_VOWELS.len();
         if number == 0 {
             return word + "n";
         }
@@ -330,7 +331,7 @@ fn edit_once(text: &str, random: &mut OracleRandom) -> String {
 
 /// Replaces simplified characters by traditional ones, where the mapping is one to one.
 pub fn traditional(text: &str) -> String {
-    let pairs: Vec<char> = TRADITIONAL.chars().collect();
+    let pairs: Vec<char> = TRADITIONAL_FORMS.chars().collect();
     let other = |c| {
         pairs
             .chunks_exact(2)
@@ -410,7 +411,7 @@ fn cut_text(text: &str, random: &mut OracleRandom) -> String {
 
 /// Surrounds the text with phrases of a web site.
 fn frame_text(text: &str, random: &mut OracleRandom) -> String {
-    const FRAMES: [(&str, &str); 4] = [
+    const SITE_FRAMES: [(&str, &str); 4] = [
         (
             "Share this story: ",
             " All rights reserved. Read more on our site.",
@@ -419,7 +420,7 @@ fn frame_text(text: &str, random: &mut OracleRandom) -> String {
         ("【转载】", "（来源：综合报道）"),
         ("", " 版权归原作者所有，点击查看更多"),
     ];
-    let (before, after) = FRAMES[random.next_below(FRAMES.len())];
+    let (before, after) = SITE_FRAMES[random.next_below(SITE_FRAMES.len())];
     format!("{before}{text}{after}")
 }
 
@@ -456,13 +457,13 @@ impl OracleRandom {
     }
 }
 
-const ONSETS: [&str; 20] = [
+const SYLLABLE_ONSETS: [&str; 20] = [
     "b", "d", "f", "g", "h", "j", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "z", "br",
     "st", "kl",
 ];
-const VOWELS: [&str; 8] = ["a", "e", "i", "o", "u", "ai", "ea", "ou"];
+const SYLLABLE_VOWELS: [&str; 8] = ["a", "e", "i", "o", "u", "ai", "ea", "ou"];
 
-const COMMON: [&str; 120] = [
+const COMMON_WORDS: [&str; 120] = [
     "the", "of", "and", "to", "a", "in", "is", "it", "that", "was", "for", "on", "with", "as",
     "are", "at", "be", "this", "by", "from", "or", "an", "which", "not", "have", "has", "had",
     "their", "its", "were", "been", "but", "they", "all", "can", "more", "will", "would", "there",
@@ -478,7 +479,7 @@ const COMMON: [&str; 120] = [
 ];
 
 /// Common characters, approximately in order of frequency.
-const HANZI: &str = "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下\
+const COMMON_HANZI: &str = "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下\
     过子说产种面而方后多定行学法所民得经十三之进着等部度家电力里如水化高自二理起小物现实加量都\
     两体制机当使点从业本去把性好应开它合还因由其些然前外天政四日那社义事平形相全表间样与关各重\
     新线内数正心反你明看原又么利比或但质气第向道命此变条只没结解问意建月公无系军很情者最立代想\
@@ -492,7 +493,7 @@ const HANZI: &str = "的一是在不了有和人这中大为上个国我以要�
     铁价严";
 
 /// Simplified characters, each followed by a traditional form of it.
-const TRADITIONAL: &str = "这這为為个個国國时時来來们們对對会會发發动動过過说說产產种種后後学學经經\
+const TRADITIONAL_FORMS: &str = "这這为為个個国國时時来來们們对對会會发發动動过過说說产產种種后後学學经經\
     进進电電里裡现現实實两兩体體机機当當点點从從业業应應开開还還样樣与與关關线線内內数數气氣变變\
     条條没沒结結问問无無军軍题題党黨员員总總设設长長头頭资資边邊级級图圖统統见見计計别別论論运運农農\
     几幾区區强強决決战戰则則据據处處队隊给給门門规規热熱领領东東导導压壓争爭济濟阶階术術极極联聯认認\

@@ -73,7 +73,7 @@ pub fn split_tokens(text: &str) -> Vec<String> {
 /// Returns OpenCC's simplified form of a character, simplified again as far as possible. For
 /// example, 薴 becomes 苧, which becomes 苎.
 fn simplified(c: char) -> char {
-    static SIMPLIFIED: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
+    static SIMPLIFIED_FORMS: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
         let converter = OpenCC::from_config(BuiltinConfig::T2s).expect("the crate embeds it");
         let mut table = HashMap::new();
         for c in '\0'..=char::MAX {
@@ -98,7 +98,7 @@ fn simplified(c: char) -> char {
         }
         table
     });
-    SIMPLIFIED.get(&c).copied().unwrap_or(c)
+    SIMPLIFIED_FORMS.get(&c).copied().unwrap_or(c)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ fn character_scripts(c: char) -> Vec<Script> {
 }
 
 fn is_unspaced(script: Script) -> bool {
-    static UNSPACED: LazyLock<BTreeSet<Script>> = LazyLock::new(|| {
+    static UNSPACED_SCRIPTS: LazyLock<BTreeSet<Script>> = LazyLock::new(|| {
         let mut letters: BTreeMap<Script, (usize, usize)> = BTreeMap::new();
         for c in '\0'..=char::MAX {
             if GeneralCategoryGroup::Letter.contains(CodePointMapData::new().get(c)) {
@@ -175,7 +175,7 @@ fn is_unspaced(script: Script) -> bool {
         ]);
         unspaced
     });
-    UNSPACED.contains(&script)
+    UNSPACED_SCRIPTS.contains(&script)
 }
 
 #[cfg(test)]

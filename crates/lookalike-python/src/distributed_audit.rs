@@ -60,7 +60,7 @@ pub(crate) fn choose_sample(documents: u64, wanted: Option<usize>) -> (usize, u6
         bytes: 0,
     };
     let draw = SampleDraw::choose(audit_settings(wanted), counted);
-    (draw.wanted, draw.limit)
+    (draw.requested, draw.limit)
 }
 
 /// Selects the documents that may be sampled, and those with some ids.
@@ -272,7 +272,7 @@ pub(crate) fn audit_report(
     let partner = |row| PartnerFinding {
         sampled: indexes.value(row) as usize,
         found: found.value(row),
-        left: left.value(row),
+        left_together: left.value(row),
     };
     let findings = AuditFindings {
         counted: CountedDocuments {

@@ -186,8 +186,7 @@ pub(crate) fn index_search<'py>(
     let output = OutputTarget::Memory(collected.clone());
     let watch = RunWatch::default();
     let done = run_watched(py, &watch, None, || {
-        let outputs = (&output, None);
-        index::search_index(&path, &inputs, &settings, &reading, outputs, &watch)
+        index::search_index(&path, &inputs, &settings, &reading, &output, None, &watch)
     })?;
     Ok((give_table(py, &collected)?, summary_to_json(&done)?))
 }

@@ -84,6 +84,6 @@ mod engine {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("RECIPES", lookalike::Recipe::NAMES.to_vec())?;
         module.add("AUDIT_PARTNERS", lookalike::quality::audit::PARTNERS)?;
-        module.add("SEGMENTING", lookalike_batch::recipes::SEGMENTING)
+        module.add("SEGMENTING", lookalike_batch::recipes::SEGMENTATION_RECIPE)
     }
 }

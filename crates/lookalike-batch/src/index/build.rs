@@ -43,7 +43,7 @@ use crate::sealed_manifest::FileChecksum;
 use crate::threads::run_in_pool;
 
 /// A new segment is merged with the one before it if that one is at most this many times as large.
-const GROWTH: u64 = 2;
+const MAX_MERGE_RATIO: u64 = 2;
 
 /// Builds an index of the rows of the inputs.
 ///
@@ -64,7 +64,7 @@ pub fn build_index(
     let space = build_space(index_path, inputs, reading, false)?;
     let there = directory::directory_kind(index_path)?;
     refuse_to_replace(index_path, there, settings.replace)?;
-    let made = NewDirectory::make_directory(index_path)?;
+    let directory = NewDirectory::make_directory(index_path)?;
     // Checked once more under the lock, because another process may have created an index meanwhile.
     let there = directory::directory_kind(index_path)?;
     refuse_to_replace(index_path, there, settings.replace)?;
@@ -91,7 +91,7 @@ pub fn build_index(
         directory::clean_after_failure(index_path);
     }
     let summary = built?;
-    made.keep_directory()?;
+    directory.keep_directory()?;
     Ok(summary)
 }
 
@@ -151,9 +151,10 @@ fn build_space(
         return Ok(BuildSpace::with_working_set(work, work / 2, index_path));
     }
     let rows = ExpectedRows::from_inputs(inputs, reading, is_addition, Some(limit))?;
-    let bytes = match limit.is_set {
-        true => limit.bytes,
-        false => limit.bytes.max(smallest_limit(reading.threads, &rows)),
+    let bytes = if limit.is_set {
+        limit.bytes
+    } else {
+        limit.bytes.max(smallest_limit(reading.threads, &rows))
     };
     BuildSpace::new(Some(bytes), reading.threads, index_path, &rows)
 }
@@ -372,7 +373,7 @@ fn read_rows<C: FingerprintCode>(
                 };
                 lot.count_row(&row);
                 if let Err(reason) =
-                    recorder.record_row((&inputs, &row), row.number, scratch, &mut lot)?
+                    recorder.record_row(&inputs, &row, row.number, scratch, &mut lot)?
                 {
                     lot.bad.push(make_bad_row(&inputs, &row, reason));
                 }
@@ -410,7 +411,11 @@ fn read_numbers<C: FingerprintCode>(
     for file in files {
         file.visit_numbers(manifest.bits, |numbers| {
             codes.clear();
-            codes.extend(numbers.iter().map(|&it| C::narrow_from(u128::from(it))));
+            codes.extend(
+                numbers
+                    .iter()
+                    .map(|&number| C::narrow_from(u128::from(number))),
+            );
             new.push_codes(&codes)?;
             new.bytes += size_of_val(numbers) as u64;
             change.progress.advance_stage(new.bytes);
@@ -459,7 +464,7 @@ fn finish_new_rows<C: FingerprintCode>(
         first: None,
         ids: None,
         texts: None,
-        poor: None,
+        unfingerprinted: None,
         matching: None,
         grams: None,
         removed: None,
@@ -512,7 +517,7 @@ fn finish_new_rows<C: FingerprintCode>(
         }
     };
     let unfingerprinted = UnfingerprintedRows::from_unsorted(new.unfingerprinted);
-    entry.poor = write_unfingerprinted(index_path, file, &unfingerprinted)?;
+    entry.unfingerprinted = write_unfingerprinted(index_path, file, &unfingerprinted)?;
     let part = SegmentPart {
         entry,
         names,
@@ -567,33 +572,30 @@ fn place_segment<C: FingerprintCode>(
     let mut kept = manifest.segments.clone();
     let mut merged = Vec::new();
     while let Some(last) = kept.last()
-        && last.count_live_rows() <= GROWTH * rows
+        && last.count_live_rows() <= MAX_MERGE_RATIO * rows
         && last.count_live_rows() + rows <= MOST_ROWS
     {
         rows += last.count_live_rows();
         merged.extend(kept.pop());
     }
-    let entry = match merged.is_empty() {
-        true => {
-            let mut entry = new.part.entry.clone();
-            let file = entry.file;
-            let written = write_index(index_path, manifest, &kept, file, &new.codes, space)?;
-            (entry.codes, entry.bytes) = written;
-            if let Some(records) = &new.part.records {
-                entry.matching =
-                    Some(records.write_postings(index_path, entry.file, &space.posting_sort())?);
-            }
-            entry
+    let entry = if merged.is_empty() {
+        let mut entry = new.part.entry.clone();
+        let file = entry.file;
+        let written = write_index(index_path, manifest, &kept, file, &new.codes, space)?;
+        (entry.codes, entry.bytes) = written;
+        if let Some(records) = &new.part.records {
+            entry.matching =
+                Some(records.write_postings(index_path, entry.file, &space.posting_sort())?);
         }
-        false => {
-            let mut sources = merged
-                .iter()
-                .rev()
-                .map(|entry| SegmentSource::open_segment(index_path, manifest, entry, space))
-                .collect::<Result<Vec<_>>>()?;
-            sources.push(new);
-            merge_segments(index_path, manifest, &kept, sources, space)?
-        }
+        entry
+    } else {
+        let mut sources = merged
+            .iter()
+            .rev()
+            .map(|entry| SegmentSource::open_segment(index_path, manifest, entry, space))
+            .collect::<Result<Vec<_>>>()?;
+        sources.push(new);
+        merge_segments(index_path, manifest, &kept, sources, space)?
     };
     kept.push(entry);
     manifest.segments = kept;

@@ -11,9 +11,9 @@
 //!
 //! All rows go to one segment whatever the limit is, so the files of the index do not depend on it.
 //!
-//! Without a limit everything is kept, and memory beyond the constants is that of the fingerprints, of the
-//! columns that cannot be written at once (at most 10 bytes per fingerprint of 64 bits in common plans) and of a slice
-//! of 2 GiB.
+//! Without a limit everything is kept. Beyond the constants, memory is then that of the fingerprints, of a slice of
+//! 2 GiB, and of the columns that cannot be written at once. These columns take at most 10 bytes per fingerprint of
+//! 64 bits in common plans.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lookalike::hamming::{BuildMemory, FingerprintCode};
 use lookalike_io::error::{Error, Result};
 
-use crate::index::postings::{MOST_SORTED, PostingSort};
+use crate::index::postings::{MAX_SORTED_POSTINGS, PostingSort};
 use crate::index::spill_buffer::{FingerprintSpool, SpillBuffer, SpillSpace};
 use crate::memory::{MemoryBudget, with_reserve};
 
@@ -30,17 +30,17 @@ use crate::memory::{MemoryBudget, with_reserve};
 const THREAD_BYTES: u64 = 32 << 20;
 const DOCUMENT_THREAD_BYTES: u64 = 64 << 20;
 
-/// Bytes of memory of a row with an id, in a new index and in one whose ids are compared with those of its other
-/// rows; and of a row without a fingerprint.
+/// Bytes of memory of a row with an id in a new index, of a row with an id that is added to an index, and of a row
+/// without a fingerprint. Ids that are added are compared with the ids of the index.
 const ID_BYTES: u64 = 40;
 const ADDED_ID_BYTES: u64 = 80;
 const UNFINGERPRINTED_BYTES: u64 = 80;
 
 /// Smallest number of bytes for what is kept, a slice and sorting together.
-const SMALLEST_WORK: u64 = 128 << 20;
+const MIN_WORKING_BYTES: u64 = 128 << 20;
 
 /// Largest slice, and the slice of a build without a limit. More would save few passes over the fingerprints.
-const LARGEST_SLICE: u64 = 2 << 30;
+const MAX_SLICE_BYTES: u64 = 2 << 30;
 
 /// The rows that a build expects.
 #[derive(Debug, Clone, Copy, Default)]
@@ -73,7 +73,7 @@ impl Default for BuildSpace {
     fn default() -> Self {
         Self {
             sorting: BuildMemory {
-                slice_bytes: LARGEST_SLICE as usize,
+                slice_bytes: MAX_SLICE_BYTES as usize,
                 most_bytes: None,
             },
             kept: None,
@@ -85,7 +85,7 @@ impl Default for BuildSpace {
 }
 
 impl BuildSpace {
-    /// Divides the memory of a process. What does not fit goes to temporary files in `directory`.
+    /// Divides the memory of a process. Temporary files in `directory` take the rest.
     ///
     /// # Errors
     /// If the limit is too small for the rows.
@@ -99,7 +99,7 @@ impl BuildSpace {
             return Ok(Self::default());
         };
         check_limit(limit, threads, rows)?;
-        // The allocator holds back some of what it was given.
+        // The allocator keeps a part of the memory that was freed.
         let resident = resident_bytes(rows);
         let work = (limit - budget_of_build(threads, rows).fixed_bytes() - resident) / 16 * 15;
         // Rows of unknown number may have ids.
@@ -115,7 +115,7 @@ impl BuildSpace {
         })
     }
 
-    /// Divides so many bytes, of which so many are for what is kept. Ids are not bounded.
+    /// Divides `work` bytes, of which `kept` are for kept columns. Ids are not bounded.
     pub(super) fn with_working_set(work: u64, kept: u64, directory: &Path) -> Self {
         let sorting = work / 2;
         Self {
@@ -123,7 +123,7 @@ impl BuildSpace {
             id_bytes: ID_BYTES,
             resident: AtomicU64::new(u64::MAX),
             sorting: BuildMemory {
-                slice_bytes: (sorting / 2).min(LARGEST_SLICE) as usize,
+                slice_bytes: (sorting / 2).min(MAX_SLICE_BYTES) as usize,
                 most_bytes: Some(sorting as usize),
             },
             kept: Some(Arc::new(SpillSpace::new(kept, directory.to_path_buf()))),
@@ -140,7 +140,7 @@ impl BuildSpace {
         self.kept.as_ref().map_or(0, |kept| kept.written_bytes())
     }
 
-    /// Takes memory for rows with ids and rows without a fingerprint, of which there are so many so far.
+    /// Takes memory for `named` rows with ids and `unfingerprinted` rows without a fingerprint, the numbers so far.
     ///
     /// # Errors
     /// If there is too little.
@@ -148,13 +148,13 @@ impl BuildSpace {
         let Some(kept) = &self.kept else {
             return Ok(());
         };
-        let wanted = named * self.id_bytes + unfingerprinted * UNFINGERPRINTED_BYTES;
-        let taken = self.resident.load(Ordering::Relaxed);
-        if wanted <= taken {
+        let needed_bytes = named * self.id_bytes + unfingerprinted * UNFINGERPRINTED_BYTES;
+        let resident = self.resident.load(Ordering::Relaxed);
+        if needed_bytes <= resident {
             return Ok(());
         }
-        // Much at a time, because each row takes little.
-        let more = (wanted - taken).max(4 << 20);
+        // Memory is taken in large amounts, because each row takes little.
+        let more = (needed_bytes - resident).max(4 << 20);
         if kept.take_bytes(more) {
             self.resident.fetch_add(more, Ordering::Relaxed);
             return Ok(());
@@ -162,9 +162,9 @@ impl BuildSpace {
         Err(Error::limit_error(format!(
             "{named} rows with ids and {unfingerprinted} without a fingerprint take {} MB, more than --memory {} leaves \
              for them: give --memory {}M or more{}",
-            wanted.div_ceil(1_000_000),
+            needed_bytes.div_ceil(1_000_000),
             self.limit,
-            (self.limit + 4 * wanted).div_ceil(1_000_000),
+            (self.limit + 4 * needed_bytes).div_ceil(1_000_000),
             if named > 0 {
                 ", or number the rows with --id-row"
             } else {
@@ -173,8 +173,8 @@ impl BuildSpace {
         )))
     }
 
-    /// Refuses a segment whose Hamming index and fingerprints take so many bytes while they are copied, if they do not
-    /// fit into the memory for sorting.
+    /// Refuses a segment if its Hamming index and fingerprints do not fit into the memory for sorting while they are
+    /// copied.
     ///
     /// # Errors
     /// If they do not fit.
@@ -195,8 +195,8 @@ impl BuildSpace {
     /// Returns how postings are sorted.
     pub(super) fn posting_sort(&self) -> PostingSort {
         let most_sorted = match self.sorting.most_bytes {
-            Some(most) => (most as u64 / 2 / size_of::<u64>() as u64).min(MOST_SORTED),
-            None => MOST_SORTED,
+            Some(most) => (most as u64 / 2 / size_of::<u64>() as u64).min(MAX_SORTED_POSTINGS),
+            None => MAX_SORTED_POSTINGS,
         };
         PostingSort {
             most_sorted,
@@ -232,14 +232,15 @@ fn budget_of_build(threads: usize, rows: &ExpectedRows) -> MemoryBudget {
             THREAD_BYTES
         },
         decoding_bytes: 0,
-        least_working_bytes: SMALLEST_WORK,
+        least_working_bytes: MIN_WORKING_BYTES,
     }
 }
 
 fn bytes_of_id(rows: &ExpectedRows) -> u64 {
-    match rows.are_added {
-        true => ADDED_ID_BYTES,
-        false => ID_BYTES,
+    if rows.are_added {
+        ADDED_ID_BYTES
+    } else {
+        ID_BYTES
     }
 }
 
@@ -327,7 +328,7 @@ mod tests {
             "--id-row",
             "or more",
         ];
-        assert!(words.iter().all(|it| error.contains(it)), "{error}");
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
         BuildSpace::default().keep_rows(1 << 40, 0).unwrap();
     }
 

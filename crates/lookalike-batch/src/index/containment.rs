@@ -86,9 +86,11 @@ impl ContainmentPostings {
     /// Appends the rows that share enough features with a query. `keys` is empty before and after.
     pub(super) fn find_rows(
         &self,
-        (comparer, query): (&DocumentComparer, &ComparedDocument),
+        comparer: &DocumentComparer,
+        query: &ComparedDocument,
         postings: &PostingList,
-        (keys, counts): (&mut Vec<u64>, &mut SharedCounts),
+        keys: &mut Vec<u64>,
+        counts: &mut SharedCounts,
         rows: &mut Vec<u32>,
     ) -> Result<()> {
         comparer.feature_keys(query, keys);

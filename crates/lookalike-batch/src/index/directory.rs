@@ -11,7 +11,7 @@ use crate::index::manifest;
 use crate::index::manifest::IndexManifest;
 
 /// Extensions of an index's files.
-const EXTENSIONS: [&str; 10] = [
+const FILE_EXTENSIONS: [&str; 10] = [
     "codes",
     "ids",
     "texts",
@@ -25,10 +25,10 @@ const EXTENSIONS: [&str; 10] = [
 ];
 
 /// The file that a writer locks. It remains after the writer has finished.
-const LOCK: &str = "lock";
+const LOCK_FILE: &str = "lock";
 
 /// Largest number of attempts of a reader while a writer replaces the index.
-const ATTEMPTS: usize = 20;
+const MAX_READ_ATTEMPTS: usize = 20;
 
 /// The exclusive right to change an index. It ends with this value or with the process.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) enum DirectoryKind {
 
 /// Returns the kind of content at `path`.
 pub(super) fn directory_kind(path: &Path) -> Result<DirectoryKind> {
-    if path.join(manifest::NAME).is_file() {
+    if path.join(manifest::MANIFEST_FILE).is_file() {
         return Ok(DirectoryKind::Index);
     }
     let entries = match fs::read_dir(path) {
@@ -63,7 +63,7 @@ pub(super) fn directory_kind(path: &Path) -> Result<DirectoryKind> {
     for entry in entries {
         let entry = entry.map_err(|cause| Error::read_error("read", display_path(path), cause))?;
         let name = entry.file_name();
-        if name != LOCK && !is_index_file(&name.to_string_lossy()) {
+        if name != LOCK_FILE && !is_index_file(&name.to_string_lossy()) {
             return Ok(DirectoryKind::Strange);
         }
     }
@@ -74,13 +74,13 @@ fn is_index_file(name: &str) -> bool {
     name.split_once('.').is_some_and(|(number, extension)| {
         number.len() >= 8
             && number.bytes().all(|byte| byte.is_ascii_digit())
-            && EXTENSIONS.contains(&extension)
+            && FILE_EXTENSIONS.contains(&extension)
     })
 }
 
 /// Acquires the exclusive right to change an index. The directory must exist.
 pub(super) fn lock_index(path: &Path) -> Result<IndexLock> {
-    let place = path.join(LOCK);
+    let place = path.join(LOCK_FILE);
     let failed = |cause| Error::write_error("lock", display_path(&place), cause);
     let file = OpenOptions::new()
         .write(true)
@@ -101,9 +101,9 @@ pub(super) fn lock_index(path: &Path) -> Result<IndexLock> {
 /// Reads the manifest with the tables of its recipe. Reads again if a writer has replaced them
 /// meanwhile.
 pub(super) fn read_manifest(path: &Path) -> Result<IndexManifest> {
-    let place = path.join(manifest::NAME);
+    let place = path.join(manifest::MANIFEST_FILE);
     let mut bytes = manifest_bytes(path, &place)?;
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_READ_ATTEMPTS {
         let error = match IndexManifest::parse_manifest(&bytes, &place) {
             Ok(manifest) => return Ok(manifest),
             Err(error) => error,
@@ -119,13 +119,14 @@ pub(super) fn read_manifest(path: &Path) -> Result<IndexManifest> {
 
 /// Refuses an index in an object store, because its files are mapped into memory.
 pub(super) fn refuse_url(path: &Path) -> Result<()> {
-    match lookalike_io::is_url(path) {
-        false => Ok(()),
-        true => Err(Error::usage_error(format!(
+    if lookalike_io::is_url(path) {
+        Err(Error::usage_error(format!(
             "{} is a URL, and an index is a directory of this machine: give its path, and copy the directory \
              to or from the store",
             display_path(path)
-        ))),
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -163,7 +164,7 @@ pub(super) fn read_consistently<T>(
     mut read: impl FnMut(IndexManifest) -> Result<T>,
 ) -> Result<T> {
     let mut manifest = read_manifest(path)?;
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_READ_ATTEMPTS {
         let error = match read(manifest.clone()) {
             Ok(value) => return Ok(value),
             Err(error) => error,
@@ -179,7 +180,10 @@ pub(super) fn read_consistently<T>(
 
 /// Replaces the manifest and removes the files that the new one does not name.
 pub(super) fn replace_manifest(path: &Path, manifest: &IndexManifest) -> Result<()> {
-    write_file(&path.join(manifest::NAME), manifest.to_text().as_bytes())?;
+    write_file(
+        &path.join(manifest::MANIFEST_FILE),
+        manifest.to_text().as_bytes(),
+    )?;
     remove_unnamed_files(path, Some(manifest));
     Ok(())
 }
@@ -235,7 +239,8 @@ pub(super) fn clean_after_failure(path: &Path) {
 pub(super) struct NewDirectory {
     path: PathBuf,
     completed: bool,
-    made: Option<ProvisionalDirectory>,
+    /// The directory, if it had to be created.
+    provisional: Option<ProvisionalDirectory>,
     // Declared last, so that it is released after the clean-up.
     _lock: IndexLock,
 }
@@ -243,7 +248,7 @@ pub(super) struct NewDirectory {
 impl NewDirectory {
     pub(super) fn make_directory(path: &Path) -> Result<Self> {
         refuse_url(path)?;
-        let made = match fs::create_dir(path) {
+        let is_created = match fs::create_dir(path) {
             Ok(()) => true,
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => false,
             Err(cause) => return Err(Error::write_error("create", display_path(path), cause)),
@@ -252,7 +257,7 @@ impl NewDirectory {
         Ok(Self {
             path: path.to_path_buf(),
             completed: false,
-            made: made.then(|| ProvisionalDirectory::from_path(path)),
+            provisional: is_created.then(|| ProvisionalDirectory::from_path(path)),
             _lock: lock,
         })
     }
@@ -260,10 +265,10 @@ impl NewDirectory {
     /// Keeps the directory permanently and syncs its name to disk.
     pub(super) fn keep_directory(mut self) -> Result<()> {
         self.completed = true;
-        let Some(made) = self.made.take() else {
+        let Some(provisional) = self.provisional.take() else {
             return Ok(());
         };
-        made.keep_directory();
+        provisional.keep_directory();
         let parent = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -276,7 +281,7 @@ impl NewDirectory {
 
 impl Drop for NewDirectory {
     fn drop(&mut self) {
-        if !self.completed && self.made.is_none() {
+        if !self.completed && self.provisional.is_none() {
             clean_after_failure(&self.path);
         }
     }

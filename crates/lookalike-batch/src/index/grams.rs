@@ -124,12 +124,12 @@ pub(super) fn merge_grams(
         let mut base = 0;
         for part in parts {
             let removed = &part.removed;
-            let gone_before = removed.rank_before();
+            let removed_before = removed.rank_before();
             if let Some(postings) = &part.grams {
                 postings.visit_postings(|posting| {
                     let row = posting as u32;
                     if !removed.contains_row(row) {
-                        visit(pack_posting(posting, base + row - gone_before(row)));
+                        visit(pack_posting(posting, base + row - removed_before(row)));
                     }
                 })?;
             }
@@ -155,8 +155,8 @@ pub(super) fn verify_sampled_rows(
         let text = texts.text_of_row(row, &mut unpacked)?;
         for gram in selector.select_from(text)? {
             let mut is_there = false;
-            postings.visit_rows(postings.find_key(gram.hash)?, |it| {
-                is_there |= u64::from(it) == row;
+            postings.visit_rows(postings.find_key(gram.hash)?, |other| {
+                is_there |= u64::from(other) == row;
             })?;
             if !is_there {
                 let path = index_path.join(file_name(part.entry.file, GRAMS_FILE));

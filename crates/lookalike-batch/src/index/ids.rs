@@ -15,10 +15,10 @@ use crate::index::paged::{
     FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array,
 };
 
-const MAGIC: FileMagic = *b"LAid";
+const IDS_MAGIC: FileMagic = *b"LAid";
 
 /// Rows per entry of the table of starts.
-const STRIDE: u64 = 64;
+const ROWS_PER_START: u64 = 64;
 
 /// Strings in the format of the file; several threads produce such batches.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl IdLot {
 impl IdsWriter {
     pub(super) fn create_file(path: &Path) -> Result<Self> {
         Ok(Self {
-            file: PagedWriter::create_file(path, MAGIC)?,
+            file: PagedWriter::create_file(path, IDS_MAGIC)?,
             places: Vec::new(),
             rows: 0,
         })
@@ -77,12 +77,12 @@ impl IdsWriter {
 
     pub(super) fn put_lot(&mut self, lot: &IdLot) -> Result<()> {
         let base = self.file.byte_length();
-        let to_next = (STRIDE - self.rows % STRIDE) % STRIDE;
+        let to_next = (ROWS_PER_START - self.rows % ROWS_PER_START) % ROWS_PER_START;
         for &start in lot
             .starts
             .iter()
             .skip(to_next as usize)
-            .step_by(STRIDE as usize)
+            .step_by(ROWS_PER_START as usize)
         {
             self.places.extend((base + u64::from(start)).to_le_bytes());
         }
@@ -100,7 +100,7 @@ impl IdsWriter {
 
 impl StoredIds {
     pub(super) fn open_file(path: &Path) -> Result<Self> {
-        let file = PagedFile::open_file(path, MAGIC)?;
+        let file = PagedFile::open_file(path, IDS_MAGIC)?;
         let rows = file
             .byte_length()
             .checked_sub(8)
@@ -108,7 +108,10 @@ impl StoredIds {
             .transpose()?
             .map(|bytes| u64::from_le_bytes(to_array(&bytes)));
         let table = rows.and_then(|rows| {
-            let bytes = rows.div_ceil(STRIDE).checked_mul(8)?.checked_add(8)?;
+            let bytes = rows
+                .div_ceil(ROWS_PER_START)
+                .checked_mul(8)?
+                .checked_add(8)?;
             file.byte_length().checked_sub(bytes)
         });
         match (rows, table) {
@@ -137,7 +140,7 @@ impl StoredIds {
 
     /// Returns the id of a row.
     pub(super) fn id_of_row(&self, row: u64) -> Result<Cow<'_, str>> {
-        let (group, within) = (row / STRIDE, row % STRIDE);
+        let (group, within) = (row / ROWS_PER_START, row % ROWS_PER_START);
         let bytes = self.read_group(group)?;
         let wrong = || self.wrong_id_error(row);
         let mut at = 0;
@@ -177,9 +180,10 @@ impl StoredIds {
             open.drain(..at);
             Ok(())
         })?;
-        match open.is_empty() && row == self.rows {
-            true => Ok(()),
-            false => Err(self.wrong_id_error(row)),
+        if open.is_empty() && row == self.rows {
+            Ok(())
+        } else {
+            Err(self.wrong_id_error(row))
         }
     }
 
@@ -190,7 +194,7 @@ impl StoredIds {
 
     fn read_group(&self, group: u64) -> Result<Cow<'_, [u8]>> {
         let place = |group: u64| -> Result<u64> {
-            if group * STRIDE >= self.rows {
+            if group * ROWS_PER_START >= self.rows {
                 return Ok(self.table);
             }
             let at = self.table + group * 8;
@@ -200,7 +204,7 @@ impl StoredIds {
         };
         let (start, end) = (place(group)?, place(group + 1)?);
         if end > self.table {
-            return Err(self.wrong_id_error(group * STRIDE));
+            return Err(self.wrong_id_error(group * ROWS_PER_START));
         }
         self.file.read_range(start, end)
     }

@@ -24,7 +24,7 @@ use crate::run::progress::{ProgressListener, RunStage};
 use crate::threads::run_in_pool;
 
 /// Number of rows whose fingerprints are computed again from their texts.
-const SAMPLE: u64 = 1000;
+const CHECKED_ROWS: u64 = 1000;
 
 /// Description of an index.
 #[derive(Debug, Clone, Serialize)]
@@ -148,7 +148,7 @@ pub(super) fn info_from_manifest(index_path: &Path, manifest: &IndexManifest) ->
     let sizes = manifest
         .all_file_names()
         .into_iter()
-        .chain([super::manifest::NAME.to_owned()]);
+        .chain([super::manifest::MANIFEST_FILE.to_owned()]);
     let size = |name: String| std::fs::metadata(index_path.join(name)).map_or(0, |file| file.len());
     IndexInfo {
         path: index_path.display().to_string(),
@@ -244,11 +244,21 @@ fn verify_files<C: FingerprintCode>(
         }
         if let (Some(postings), Some(selector)) = (&part.grams, GramSelector::for_index(manifest)) {
             postings.verify_file()?;
-            grams::verify_sampled_rows(&part, selector, rows.div_ceil(SAMPLE).max(1), index_path)?;
+            grams::verify_sampled_rows(
+                &part,
+                selector,
+                rows.div_ceil(CHECKED_ROWS).max(1),
+                index_path,
+            )?;
         }
         if let Some(recipe) = manifest.known_recipe() {
-            verified.sampled +=
-                verify_sampled_rows(&index, &part, &recipe, rows.div_ceil(SAMPLE).max(1), &path)?;
+            verified.sampled += verify_sampled_rows(
+                &index,
+                &part,
+                &recipe,
+                rows.div_ceil(CHECKED_ROWS).max(1),
+                &path,
+            )?;
         }
     }
     Ok(verified)
@@ -279,11 +289,13 @@ fn verify_sampled_rows<C: FingerprintCode>(
         let text = texts.text_of_row(row.into(), &mut unpacked)?;
         let analysis = analyzer.analyze_text(text, &mut scratch);
         let is_of_text = match hasher.fingerprint(&analysis) {
-            Some(made) => !part.unfingerprinted.contains_row(row) && made == code.widen(),
+            Some(fingerprint) => {
+                !part.unfingerprinted.contains_row(row) && fingerprint == code.widen()
+            }
             None => part
                 .unfingerprinted
                 .rows_with_key(analysis.key)
-                .any(|it| it == row),
+                .any(|other| other == row),
         };
         if !is_of_text {
             let id = part.names.id_of_row(row.into())?;

@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 use crate::index::paged::damaged_file;
 
 /// The manifest's file name.
-pub(super) const NAME: &str = "manifest";
+pub(super) const MANIFEST_FILE: &str = "manifest";
 
 /// The versions that are read. Version 2 added rows without a fingerprint, version 3 added records, version 4 added
 /// grams.
 const MANIFEST: ManifestKind = ManifestKind {
     magic: "lookalike-library",
     noun: "an index",
-    versions: &["1", "2", VERSION, PASSAGES_VERSION],
+    versions: &["1", "2", WRITTEN_VERSION, PASSAGES_VERSION],
     damaged_file,
 };
 
 /// The version that is written, unless the index finds passages.
-const VERSION: &str = "3";
+const WRITTEN_VERSION: &str = "3";
 
 /// The version of an index that finds passages.
 const PASSAGES_VERSION: &str = "4";
@@ -97,8 +97,8 @@ pub(super) struct SegmentEntry {
     pub(super) ids: Option<FileChecksum>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) texts: Option<FileChecksum>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) poor: Option<UnfingerprintedEntry>,
+    #[serde(rename = "poor", skip_serializing_if = "Option::is_none", default)]
+    pub(super) unfingerprinted: Option<UnfingerprintedEntry>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) matching: Option<MatchingEntry>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -113,8 +113,8 @@ pub(super) struct SegmentEntry {
 pub(super) struct UnfingerprintedEntry {
     pub(super) rows: u64,
     /// Removed rows among them.
-    #[serde(skip_serializing_if = "is_zero", default)]
-    pub(super) gone: u64,
+    #[serde(rename = "gone", skip_serializing_if = "is_zero", default)]
+    pub(super) removed: u64,
     pub(super) seal: FileChecksum,
 }
 
@@ -155,7 +155,7 @@ impl IndexManifest {
     /// Returns the content of the manifest's file.
     pub fn to_text(&self) -> String {
         let version = match self.passages {
-            None => VERSION,
+            None => WRITTEN_VERSION,
             Some(_) => PASSAGES_VERSION,
         };
         MANIFEST.seal_manifest(version, self)
@@ -185,7 +185,7 @@ impl IndexManifest {
         let locate = |_: &str, name: &str| {
             let entry = self.tables.iter().find(|entry| entry.name == name);
             // No file has the number 0, so reading an unlisted file fails.
-            directory.join(file_name(entry.map_or(0, |it| it.file), "table"))
+            directory.join(file_name(entry.map_or(0, |entry| entry.file), "table"))
         };
         let loaded = Recipe::read_recipe(recipe, &locate).map_err(|error| error.to_string())?;
         self.loaded = Some(loaded);
@@ -193,7 +193,11 @@ impl IndexManifest {
     }
 
     fn check_consistency(&self) -> Result<(), String> {
-        if let Some(table) = self.tables.iter().find(|it| it.file >= self.next_file) {
+        if let Some(table) = self
+            .tables
+            .iter()
+            .find(|table| table.file >= self.next_file)
+        {
             return Err(format!(
                 "the number of table {} was never assigned",
                 table.file
@@ -222,63 +226,7 @@ impl IndexManifest {
         }
         let mut next = 1;
         for segment in &self.segments {
-            let removed = segment.removed.as_ref();
-            let files = [Some(segment.file), removed.map(|removed| removed.file)];
-            if files
-                .into_iter()
-                .flatten()
-                .any(|file| file >= self.next_file)
-            {
-                return Err(format!(
-                    "the number of segment {} was never assigned",
-                    segment.file
-                ));
-            }
-            if segment.rows == 0 || segment.rows > u64::from(u32::MAX) {
-                return Err(format!(
-                    "segment {} has {} rows",
-                    segment.file, segment.rows
-                ));
-            }
-            if segment.first.is_some() == segment.ids.is_some() {
-                return Err(format!(
-                    "segment {} mixes ids and row numbers",
-                    segment.file
-                ));
-            }
-            if segment.texts.is_some() != self.texts {
-                return Err(format!(
-                    "segment {} differs from the index in whether texts are stored",
-                    segment.file
-                ));
-            }
-            if segment.matching.is_some() != self.matching {
-                return Err(format!(
-                    "segment {} differs from the index in whether records are stored",
-                    segment.file
-                ));
-            }
-            if segment.grams.is_some() != self.passages.is_some() {
-                return Err(format!(
-                    "segment {} differs from the index in whether grams are stored",
-                    segment.file
-                ));
-            }
-            if removed.is_some_and(|removed| removed.rows > segment.rows) {
-                return Err(format!(
-                    "segment {} has fewer rows than are removed",
-                    segment.file
-                ));
-            }
-            let unfingerprinted = segment.poor.as_ref();
-            if unfingerprinted.is_some_and(|unfingerprinted| {
-                unfingerprinted.rows > segment.rows || unfingerprinted.gone > unfingerprinted.rows
-            }) {
-                return Err(format!(
-                    "segment {} has fewer rows than rows without fingerprint or removed rows",
-                    segment.file
-                ));
-            }
+            self.check_segment(segment)?;
             if let Some(first) = segment.first {
                 let end = first.checked_add(segment.rows);
                 next = end
@@ -287,6 +235,49 @@ impl IndexManifest {
                         format!("the rows of segment {} are out of order", segment.file)
                     })?;
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that an entry fits to the index and to itself.
+    fn check_segment(&self, segment: &SegmentEntry) -> Result<(), String> {
+        let file = segment.file;
+        let removed = segment.removed.as_ref();
+        let files = [Some(file), removed.map(|removed| removed.file)];
+        if files
+            .into_iter()
+            .flatten()
+            .any(|file| file >= self.next_file)
+        {
+            return Err(format!("the number of segment {file} was never assigned"));
+        }
+        if segment.rows == 0 || segment.rows > u64::from(u32::MAX) {
+            return Err(format!("segment {file} has {} rows", segment.rows));
+        }
+        if segment.first.is_some() == segment.ids.is_some() {
+            return Err(format!("segment {file} mixes ids and row numbers"));
+        }
+        let contents = [
+            ("texts", segment.texts.is_some(), self.texts),
+            ("records", segment.matching.is_some(), self.matching),
+            ("grams", segment.grams.is_some(), self.passages.is_some()),
+        ];
+        for (content, is_in_segment, is_in_index) in contents {
+            if is_in_segment != is_in_index {
+                return Err(format!(
+                    "segment {file} differs from the index in whether {content} are stored"
+                ));
+            }
+        }
+        if removed.is_some_and(|removed| removed.rows > segment.rows) {
+            return Err(format!("segment {file} has fewer rows than are removed"));
+        }
+        let is_impossible =
+            |entry: &UnfingerprintedEntry| entry.rows > segment.rows || entry.removed > entry.rows;
+        if segment.unfingerprinted.as_ref().is_some_and(is_impossible) {
+            return Err(format!(
+                "segment {file} has fewer rows than rows without fingerprint or removed rows"
+            ));
         }
         Ok(())
     }
@@ -313,7 +304,9 @@ impl IndexManifest {
     /// Returns the names of all files.
     pub(super) fn all_file_names(&self) -> Vec<String> {
         let tables = self.tables.iter();
-        let mut names: Vec<_> = tables.map(|it| file_name(it.file, "table")).collect();
+        let mut names: Vec<_> = tables
+            .map(|stored| file_name(stored.file, "table"))
+            .collect();
         for segment in &self.segments {
             names.push(file_name(segment.file, "codes"));
             if segment.ids.is_some() {
@@ -322,7 +315,7 @@ impl IndexManifest {
             if segment.texts.is_some() {
                 names.push(file_name(segment.file, "texts"));
             }
-            if segment.poor.is_some() {
+            if segment.unfingerprinted.is_some() {
                 names.push(file_name(segment.file, "poor"));
             }
             if let Some(matching) = &segment.matching {
@@ -347,8 +340,8 @@ impl SegmentEntry {
 
     /// Returns the number of rows that have no fingerprint and are not removed.
     pub(super) fn count_unfingerprinted(&self) -> u64 {
-        self.poor.as_ref().map_or(0, |unfingerprinted| {
-            unfingerprinted.rows - unfingerprinted.gone
+        self.unfingerprinted.as_ref().map_or(0, |unfingerprinted| {
+            unfingerprinted.rows - unfingerprinted.removed
         })
     }
 }
@@ -364,5 +357,7 @@ pub(super) const POSTINGS_FILE: &str = "postings";
 pub(super) fn record_file_names(file: u64, entry: &MatchingEntry) -> Vec<String> {
     let signatures = entry.signatures.as_ref().map(|_| SIGNATURES_FILE);
     let extensions = [RECORDS_FILE, POSTINGS_FILE].into_iter().chain(signatures);
-    extensions.map(|it| file_name(file, it)).collect()
+    extensions
+        .map(|extension| file_name(file, extension))
+        .collect()
 }

@@ -4,8 +4,9 @@
 //! The candidates of a query are the rows with the same text, the rows that have one of the query's
 //! rarest features in the segment, and the rows that share a band of the plan. They are compared by
 //! their records with the plan's measure and threshold. If the measure compares sequences, the records
-//! rule out most candidates, and only the texts of the others are read. By containment, the candidates are
-//! the rows that share enough features; see [`containment`](super::containment).
+//! rule out most candidates, and only the texts of the others are read. If the plan
+//! joins by containment, the candidates are the rows that share enough features; see
+//! [`containment`](super::containment).
 //!
 //! Cost: the buckets of bands are built when the index is opened, because they depend on the threshold.
 //! They take 8 bytes for each band of each document that has a signature: of memory, or of a temporary file
@@ -67,25 +68,25 @@ pub(super) struct SearchedSegment<'a> {
 }
 
 impl IndexMatcher {
-    /// Opens the buckets of all segments for a match plan. What must be made for it goes where `space` says.
+    /// Opens the buckets of all segments for a match plan. Buckets that must be built for it go where `space` says.
     pub(super) fn open_buckets<'a>(
-        (index_path, space): (&Path, &BuildSpace),
+        index_path: &Path,
+        space: &BuildSpace,
         recipe: &Recipe,
         plan: &MatchPlan,
         segments: impl Iterator<Item = (&'a SegmentEntry, &'a SegmentPart)>,
     ) -> Result<Self> {
         let comparer = DocumentComparer::new(recipe, plan);
-        let by_features = match comparer.needs_texts() {
-            true => {
-                let settings = MatchSettings {
-                    measure: SimilarityMeasure::Jaccard,
-                    threshold: plan.candidate_threshold(),
-                    ..*plan.match_settings()
-                };
-                let plan = MatchPlan::new(recipe, settings)?;
-                Some(DocumentComparer::new(recipe, &plan))
-            }
-            false => None,
+        let by_features = if comparer.needs_texts() {
+            let settings = MatchSettings {
+                measure: SimilarityMeasure::Jaccard,
+                threshold: plan.candidate_threshold(),
+                ..*plan.match_settings()
+            };
+            let plan = MatchPlan::new(recipe, settings)?;
+            Some(DocumentComparer::new(recipe, &plan))
+        } else {
+            None
         };
         let mut opened = Vec::new();
         for (entry, part) in segments {
@@ -98,9 +99,10 @@ impl IndexMatcher {
             opened.push(SegmentBuckets {
                 postings: open_postings(index_path, entry.file, matching.postings)?,
                 bands: band_postings(records, &comparer, space)?,
-                containment: match plan.joins_by_containment() {
-                    true => Some(ContainmentPostings::read_records(records, space)?),
-                    false => None,
+                containment: if plan.joins_by_containment() {
+                    Some(ContainmentPostings::read_records(records, space)?)
+                } else {
+                    None
                 },
             });
         }
@@ -117,7 +119,9 @@ impl IndexMatcher {
     pub(super) fn row_bytes(&self, threads: usize) -> u64 {
         let segments = self.segments.iter();
         let containment = segments.filter_map(|segment| segment.containment.as_ref());
-        containment.map(|it| it.row_bytes(threads)).sum()
+        containment
+            .map(|postings| postings.row_bytes(threads))
+            .sum()
     }
 
     /// Returns `true` if the measure compares sequences, so that queries need their own analysis.
@@ -185,7 +189,8 @@ impl IndexMatcher {
         &self,
         query: &ComparedDocument,
         segment: SearchedSegment<'_>,
-        (row, distance): (u32, u32),
+        row: u32,
+        distance: u32,
         scratch: &mut MatchScratch,
     ) -> Result<Option<(Route, Similarity)>> {
         let SearchedSegment { part, unpacked, .. } = segment;
@@ -233,8 +238,7 @@ impl IndexMatcher {
         } = segment;
         let probed = match containment {
             Some(containment) => {
-                let query = (&self.comparer, query);
-                containment.find_rows(query, postings, (keys, counts), rows)?;
+                containment.find_rows(&self.comparer, query, postings, keys, counts, rows)?;
                 0
             }
             None => self.comparer.feature_keys(query, keys),

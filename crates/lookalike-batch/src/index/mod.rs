@@ -118,8 +118,8 @@ pub struct IndexReadOptions {
     pub strict: bool,
     /// Number of threads, from 1.
     pub threads: usize,
-    /// Largest memory of the process while it builds or adds, in bytes. What does not fit goes to temporary files in
-    /// the directory of the index. The index does not depend on it. Searches do not use it.
+    /// Largest memory of the process while it builds or adds, in bytes. Temporary files in
+    /// the directory of the index take the rest. The index does not depend on the limit. Searches do not use it.
     pub memory: Option<MemoryLimit>,
 }
 

@@ -12,22 +12,25 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::source::WholeInput;
 
 /// Extensions of files of this kind.
-const ARRAY: &str = "npy";
-const INTEGERS: &str = "u64";
+const ARRAY_EXTENSION: &str = "npy";
+const INTEGERS_EXTENSION: &str = "u64";
 
 /// First bytes of an array of NumPy, before its version.
-const MAGIC: &[u8] = b"\x93NUMPY";
+const NUMPY_MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Integers that are read at once.
-const CHUNK: usize = 1 << 16;
+const INTEGERS_AT_ONCE: usize = 1 << 16;
 
 /// Bytes of an integer.
-const WIDTH: u64 = 8;
+const INTEGER_BYTES: u64 = 8;
 
 /// Returns `true` if a file is of this kind, by its extension.
 pub(super) fn is_number_file(path: &Path) -> bool {
     let extension = path.extension();
-    extension.is_some_and(|it| it.eq_ignore_ascii_case(ARRAY) || it.eq_ignore_ascii_case(INTEGERS))
+    extension.is_some_and(|extension| {
+        extension.eq_ignore_ascii_case(ARRAY_EXTENSION)
+            || extension.eq_ignore_ascii_case(INTEGERS_EXTENSION)
+    })
 }
 
 /// A file whose integers have not been read.
@@ -52,16 +55,17 @@ impl NumberFile {
         let length = input.byte_length();
         let is_array = path
             .extension()
-            .is_some_and(|it| it.eq_ignore_ascii_case(ARRAY));
-        let front = match is_array {
-            true => ArrayFront::read(&mut input).map_err(|why| refuse_file(path, &why))?,
-            false => ArrayFront {
+            .is_some_and(|extension| extension.eq_ignore_ascii_case(ARRAY_EXTENSION));
+        let front = if is_array {
+            ArrayFront::read(&mut input).map_err(|why| refuse_file(path, &why))?
+        } else {
+            ArrayFront {
                 length: 0,
-                count: length / WIDTH,
-            },
+                count: length / INTEGER_BYTES,
+            }
         };
-        let bytes = front.count.checked_mul(WIDTH);
-        if bytes.and_then(|it| it.checked_add(front.length)) != Some(length) {
+        let bytes = front.count.checked_mul(INTEGER_BYTES);
+        if bytes.and_then(|bytes| bytes.checked_add(front.length)) != Some(length) {
             let count = front.count + u64::from(!is_array);
             return Err(refuse_file(
                 path,
@@ -79,7 +83,7 @@ impl NumberFile {
 
     /// Returns the bytes of the integers.
     pub(super) fn byte_count(&self) -> u64 {
-        self.count * WIDTH
+        self.count * INTEGER_BYTES
     }
 
     /// Calls `visit` with runs of consecutive integers, which must have at most `bits` bits.
@@ -88,10 +92,10 @@ impl NumberFile {
         bits: u32,
         mut visit: impl FnMut(&[u64]) -> Result<()>,
     ) -> Result<()> {
-        let mut numbers = vec![0u64; CHUNK.min(self.count as usize)];
+        let mut numbers = vec![0u64; INTEGERS_AT_ONCE.min(self.count as usize)];
         let mut row = 0;
         while row < self.count {
-            let some = (self.count - row).min(CHUNK as u64) as usize;
+            let some = (self.count - row).min(INTEGERS_AT_ONCE as u64) as usize;
             let numbers = &mut numbers[..some];
             let read = self.input.read_exact(bytemuck::cast_slice_mut(numbers));
             read.map_err(|cause| Error::read_error("read", display_path(&self.path), cause))?;
@@ -126,8 +130,9 @@ struct ArrayFront {
 }
 
 impl ArrayFront {
-    /// Reads the front of an array, by the format of NumPy ("NEP 1"): the magic, a version of two bytes, the length
-    /// of the header as an integer of two bytes (four from version 2 on), and the header, a Python literal.
+    /// Reads the front of an array in the format of NumPy ("NEP 1"). It has the magic, a version of two bytes, the
+    /// length of the header and the header, which is a Python literal. The length has two bytes, and four from
+    /// version 2 on.
     fn read(file: &mut impl Read) -> Result<Self, String> {
         let mut read = |length: usize| {
             let mut bytes = vec![0; length];
@@ -135,11 +140,11 @@ impl ArrayFront {
             read.map_err(|_| "it is no complete array of NumPy".to_owned())?;
             Ok::<_, String>(bytes)
         };
-        let begin = read(MAGIC.len() + 2)?;
-        if !begin.starts_with(MAGIC) {
+        let begin = read(NUMPY_MAGIC.len() + 2)?;
+        if !begin.starts_with(NUMPY_MAGIC) {
             return Err("it is no array of NumPy, whose files begin with \\x93NUMPY".to_owned());
         }
-        let width = match begin[MAGIC.len()] {
+        let width = match begin[NUMPY_MAGIC.len()] {
             1 => 2,
             2 | 3 => 4,
             version => return Err(format!("its format has version {version}, not 1, 2 or 3")),
@@ -148,9 +153,9 @@ impl ArrayFront {
             .iter()
             .rev()
             .fold(0, |sum, &byte| sum << 8 | usize::from(byte));
-        if length > MOST_HEADER {
+        if length > MAX_HEADER_BYTES {
             return Err(format!(
-                "its header has {length} bytes, more than {MOST_HEADER}"
+                "its header has {length} bytes, more than {MAX_HEADER_BYTES}"
             ));
         }
         let header = String::from_utf8_lossy(&read(length)?).into_owned();
@@ -161,8 +166,8 @@ impl ArrayFront {
     }
 }
 
-/// Largest length of a header. That of an array of integers has some hundred bytes.
-const MOST_HEADER: usize = 1 << 16;
+/// Largest length of a header. The header of an array of integers has some hundred bytes.
+const MAX_HEADER_BYTES: usize = 1 << 16;
 
 /// Returns the number of integers by the header of an array.
 fn parse_header(header: &str) -> Result<u64, String> {
@@ -172,7 +177,10 @@ fn parse_header(header: &str) -> Result<u64, String> {
         behind.ok_or_else(|| format!("its header has no '{key}'"))
     };
     let kind = value("descr")?;
-    if !["'<u8'", "'<i8'"].iter().any(|it| kind.starts_with(it)) {
+    if !["'<u8'", "'<i8'"]
+        .iter()
+        .any(|known| kind.starts_with(known))
+    {
         let kind = kind.split(',').next().unwrap_or_default();
         return Err(format!(
             "its values are {kind}, not '<u8' or '<i8': convert them, with array.astype(\"<u8\")"
@@ -180,8 +188,10 @@ fn parse_header(header: &str) -> Result<u64, String> {
     }
     let shape = value("shape")?;
     let shape = shape.split_inclusive(')').next().unwrap_or_default();
-    let dimensions = shape.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
-    let count = dimensions.and_then(|it| it.strip_suffix(',')?.trim().parse().ok());
+    let dimensions = shape
+        .strip_prefix('(')
+        .and_then(|inside| inside.strip_suffix(')'));
+    let count = dimensions.and_then(|dimensions| dimensions.strip_suffix(',')?.trim().parse().ok());
     count.ok_or_else(|| format!("its shape is {shape}, not (N,): give an array of one dimension"))
 }
 
@@ -194,11 +204,12 @@ mod tests {
     /// An array as `numpy.save` writes it.
     fn array(descr: &str, shape: &str, numbers: &[u64]) -> Vec<u8> {
         let header = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}");
-        let length = (MAGIC.len() + 4 + header.len() + 1).next_multiple_of(64) - MAGIC.len() - 4;
-        let mut file = [MAGIC, &b"\x01\x00"[..]].concat();
+        let length =
+            (NUMPY_MAGIC.len() + 4 + header.len() + 1).next_multiple_of(64) - NUMPY_MAGIC.len() - 4;
+        let mut file = [NUMPY_MAGIC, &b"\x01\x00"[..]].concat();
         file.extend((length as u16).to_le_bytes());
         file.extend(format!("{header:<0$}\n", length - 1).bytes());
-        file.extend(numbers.iter().flat_map(|it| it.to_le_bytes()));
+        file.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         file
     }
 
@@ -214,11 +225,22 @@ mod tests {
     #[test]
     fn both_kinds_hold_the_same_numbers() {
         let place = tempfile::tempdir().unwrap();
-        for count in [0, 1, CHUNK - 1, CHUNK, 2 * CHUNK + 7] {
-            let numbers: Vec<u64> = (0..count as u64).map(|it| (it << 40) ^ (it * it)).collect();
+        for count in [
+            0,
+            1,
+            INTEGERS_AT_ONCE - 1,
+            INTEGERS_AT_ONCE,
+            2 * INTEGERS_AT_ONCE + 7,
+        ] {
+            let numbers: Vec<u64> = (0..count as u64)
+                .map(|number| (number << 40) ^ (number * number))
+                .collect();
             let [npy, u64s] = ["a.npy", "a.U64"].map(|name| place.path().join(name));
             std::fs::write(&npy, array("'<u8'", &format!("({count},)"), &numbers)).unwrap();
-            let bytes: Vec<u8> = numbers.iter().flat_map(|it| it.to_le_bytes()).collect();
+            let bytes: Vec<u8> = numbers
+                .iter()
+                .flat_map(|number| number.to_le_bytes())
+                .collect();
             std::fs::write(&u64s, bytes).unwrap();
             assert_eq!(read(&npy, 64).unwrap(), numbers);
             assert_eq!(read(&u64s, 64).unwrap(), numbers);

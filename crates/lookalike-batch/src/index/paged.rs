@@ -25,16 +25,16 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::AtomicFile;
 
 /// Bytes of a page.
-const PAGE: usize = 64 << 10;
+const PAGE_BYTES: usize = 64 << 10;
 
 /// Bytes of the footer.
-const FOOTER: usize = 24;
+const FOOTER_BYTES: usize = 24;
 
 /// The version of all paged files.
-const VERSION: u32 = 1;
+const PAGED_FILE_VERSION: u32 = 1;
 
 /// Bytes collected before a write.
-const BUFFER: usize = 256 << 10;
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
 /// Fewest pages in memory if only those that were read last are kept, which suffice for files that are read in order.
 pub(super) const FEWEST_PAGES: usize = 4;
@@ -135,8 +135,8 @@ impl PagedWriter {
         let file = AtomicFile::create_for(path)?;
         Ok(Self {
             path: path.to_path_buf(),
-            output: BufWriter::with_capacity(BUFFER, PagedOutput(file)),
-            page: Vec::with_capacity(PAGE),
+            output: BufWriter::with_capacity(WRITE_BUFFER_BYTES, PagedOutput(file)),
+            page: Vec::with_capacity(PAGE_BYTES),
             checksums: Vec::new(),
             length: 0,
             magic,
@@ -151,10 +151,10 @@ impl PagedWriter {
     pub(super) fn put_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
         self.length += bytes.len() as u64;
         while !bytes.is_empty() {
-            let (now, later) = bytes.split_at(bytes.len().min(PAGE - self.page.len()));
+            let (now, later) = bytes.split_at(bytes.len().min(PAGE_BYTES - self.page.len()));
             self.page.extend_from_slice(now);
             bytes = later;
-            if self.page.len() == PAGE {
+            if self.page.len() == PAGE_BYTES {
                 self.finish_page()?;
             }
         }
@@ -181,7 +181,7 @@ impl PagedWriter {
             .write_all(&self.checksums)
             .and_then(|()| self.output.write_all(&seal.to_le_bytes()))
             .and_then(|()| self.output.write_all(&self.magic))
-            .and_then(|()| self.output.write_all(&VERSION.to_le_bytes()));
+            .and_then(|()| self.output.write_all(&PAGED_FILE_VERSION.to_le_bytes()));
         let failed = |cause| Error::write_error("write", display_path(&self.path), cause);
         written.map_err(failed)?;
         let output = self.output.into_inner();
@@ -198,8 +198,8 @@ impl PagedFile {
         let failed = |cause| Error::read_error("read", &name, cause);
         let file = File::open(path).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
-        let mut footer = [0; FOOTER];
-        let start = bytes.checked_sub(FOOTER as u64).ok_or_else(|| {
+        let mut footer = [0; FOOTER_BYTES];
+        let start = bytes.checked_sub(FOOTER_BYTES as u64).ok_or_else(|| {
             damaged_file(path, &format!("it has {bytes} bytes, less than a footer"))
         })?;
         file.read_exact_at(&mut footer, start).map_err(failed)?;
@@ -212,15 +212,15 @@ impl PagedFile {
             ));
         }
         let version = u32::from_le_bytes(to_array(&footer[20..]));
-        if version != VERSION {
+        if version != PAGED_FILE_VERSION {
             return Err(Error::input_error(format!(
-                "{name} is of version {version}; this program reads version {VERSION}"
+                "{name} is of version {version}; this program reads version {PAGED_FILE_VERSION}"
             )));
         }
-        let pages = length.div_ceil(PAGE as u64);
+        let pages = length.div_ceil(PAGE_BYTES as u64);
         let whole = pages
             .checked_mul(8)
-            .and_then(|table| table.checked_add(length)?.checked_add(FOOTER as u64));
+            .and_then(|table| table.checked_add(length)?.checked_add(FOOTER_BYTES as u64));
         if whole != Some(bytes) {
             return Err(damaged_file(
                 path,
@@ -261,7 +261,7 @@ impl PagedFile {
     /// Keeps as many pages from now on as fit into a share of `bytes`, which is divided among files of `all_bytes`.
     pub(super) fn keep_share(&mut self, bytes: u64, all_bytes: u64) {
         let share = u128::from(bytes) * u128::from(self.length) / u128::from(all_bytes.max(1));
-        self.keep_recent_pages((share / PAGE as u128) as usize);
+        self.keep_recent_pages((share / PAGE_BYTES as u128) as usize);
     }
 
     /// Returns the seal: a checksum that identifies the whole content.
@@ -288,8 +288,8 @@ impl PagedFile {
         if start == end {
             return Ok(Cow::Borrowed(&[]));
         }
-        let (first, last) = (start / PAGE as u64, (end - 1) / PAGE as u64);
-        let offset = (start % PAGE as u64) as usize;
+        let (first, last) = (start / PAGE_BYTES as u64, (end - 1) / PAGE_BYTES as u64);
+        let offset = (start % PAGE_BYTES as u64) as usize;
         let length = (end - start) as usize;
         if first == last {
             return Ok(match self.checked_page(first as usize)? {
@@ -332,8 +332,8 @@ impl PagedFile {
     }
 
     fn read_page(&self, index: usize) -> Result<Box<[u8]>> {
-        let start = (index * PAGE) as u64;
-        let mut page = vec![0; PAGE.min((self.length - start) as usize)];
+        let start = (index * PAGE_BYTES) as u64;
+        let mut page = vec![0; PAGE_BYTES.min((self.length - start) as usize)];
         self.file
             .read_exact_at(&mut page, start)
             .map_err(|cause| Error::read_error("read", display_path(&self.path), cause))?;
@@ -358,9 +358,9 @@ impl PagedFile {
         end: u64,
         mut visit: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        for index in 0..end.div_ceil(PAGE as u64) {
+        for index in 0..end.div_ceil(PAGE_BYTES as u64) {
             let page = self.read_page(index as usize)?;
-            let left = end - index * PAGE as u64;
+            let left = end - index * PAGE_BYTES as u64;
             visit(&page[..page.len().min(left as usize)])?;
         }
         Ok(())
@@ -384,10 +384,10 @@ pub(super) fn to_array<const N: usize>(bytes: &[u8]) -> [u8; N] {
 mod tests {
     use super::*;
 
-    const MAGIC: FileMagic = *b"test";
+    const TEST_MAGIC: FileMagic = *b"test";
 
     fn write(path: &Path, data: &[u8]) -> u64 {
-        let mut file = PagedWriter::create_file(path, MAGIC).unwrap();
+        let mut file = PagedWriter::create_file(path, TEST_MAGIC).unwrap();
         data.chunks(1000)
             .for_each(|piece| file.put_bytes(piece).unwrap());
         assert_eq!(file.byte_length(), data.len() as u64);
@@ -398,16 +398,24 @@ mod tests {
     fn any_range_reads_across_page_borders() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");
-        for length in [0, 1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE, 3 * PAGE + 7] {
+        for length in [
+            0,
+            1,
+            PAGE_BYTES - 1,
+            PAGE_BYTES,
+            PAGE_BYTES + 1,
+            3 * PAGE_BYTES,
+            3 * PAGE_BYTES + 7,
+        ] {
             let data: Vec<u8> = (0..length).map(|at| (at * 31 / 7) as u8).collect();
             let seal = write(&path, &data);
-            let mut file = PagedFile::open_file(&path, MAGIC).unwrap();
+            let mut file = PagedFile::open_file(&path, TEST_MAGIC).unwrap();
             assert_eq!(
                 (file.byte_length(), file.file_checksum()),
                 (length as u64, seal)
             );
             file.verify_pages().unwrap();
-            let borders = (0..4).flat_map(|page| [0, 1, 2].map(|off| page * PAGE + off));
+            let borders = (0..4).flat_map(|page| [0, 1, 2].map(|off| page * PAGE_BYTES + off));
             let places: Vec<_> = borders.map(|at| at.saturating_sub(1).min(length)).collect();
             for keeps_all in [true, false] {
                 if !keeps_all {
@@ -435,29 +443,29 @@ mod tests {
     fn damage_is_detected_on_read() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");
-        let data = vec![7; 2 * PAGE];
+        let data = vec![7; 2 * PAGE_BYTES];
         write(&path, &data);
         let whole = std::fs::read(&path).unwrap();
         let mut flipped = whole.clone();
-        flipped[PAGE] ^= 1;
+        flipped[PAGE_BYTES] ^= 1;
         std::fs::write(&path, &flipped).unwrap();
-        let file = PagedFile::open_file(&path, MAGIC).unwrap();
+        let file = PagedFile::open_file(&path, TEST_MAGIC).unwrap();
         assert_eq!(&file.read_range(0, 3).unwrap()[..], &data[..3]);
         let error = file
-            .read_range(PAGE as u64 - 1, PAGE as u64 + 1)
+            .read_range(PAGE_BYTES as u64 - 1, PAGE_BYTES as u64 + 1)
             .unwrap_err();
         assert!(error.to_string().contains("65536 to 131072"), "{error}");
         assert!(file.verify_pages().is_err());
         // All bytes after the data are verified when the file is opened.
-        for at in 2 * PAGE..whole.len() {
+        for at in 2 * PAGE_BYTES..whole.len() {
             let mut flipped = whole.clone();
             flipped[at] ^= 0x10;
             std::fs::write(&path, &flipped).unwrap();
-            assert!(PagedFile::open_file(&path, MAGIC).is_err(), "{at}");
+            assert!(PagedFile::open_file(&path, TEST_MAGIC).is_err(), "{at}");
         }
-        for length in [0, 1, FOOTER - 1, FOOTER, whole.len() - 1] {
+        for length in [0, 1, FOOTER_BYTES - 1, FOOTER_BYTES, whole.len() - 1] {
             std::fs::write(&path, &whole[..length]).unwrap();
-            assert!(PagedFile::open_file(&path, MAGIC).is_err(), "{length}");
+            assert!(PagedFile::open_file(&path, TEST_MAGIC).is_err(), "{length}");
         }
         std::fs::write(&path, &whole).unwrap();
         assert!(PagedFile::open_file(&path, *b"tset").is_err());

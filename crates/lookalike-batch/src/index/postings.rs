@@ -31,19 +31,19 @@ use crate::index::spill_buffer::{SpillBuffer, SpillSpace};
 use crate::sealed_manifest::FileChecksum;
 use crate::temporary::sorted_runs::SortedRuns;
 
-const MAGIC: FileMagic = *b"LAbk";
+const POSTINGS_MAGIC: FileMagic = *b"LAbk";
 
 /// Bytes of a posting or a position.
-const NUMBER: u64 = 8;
+const NUMBER_BYTES: u64 = 8;
 
 /// Postings per directory entry that are aimed at.
-const BUCKET: u64 = 16;
+const POSTINGS_PER_ENTRY: u64 = 16;
 
 /// Postings sorted at a time without a limit of memory: 256 MiB.
-pub(super) const MOST_SORTED: u64 = 1 << 25;
+pub(super) const MAX_SORTED_POSTINGS: u64 = 1 << 25;
 
 /// Postings read at a time.
-const READ_AT_ONCE: u64 = 4096;
+const POSTINGS_READ_AT_ONCE: u64 = 4096;
 
 /// Returns the posting of a row under a key.
 pub(super) fn pack_posting(key: u64, row: u32) -> u64 {
@@ -70,7 +70,7 @@ pub(super) struct PostingSort {
 impl Default for PostingSort {
     fn default() -> Self {
         Self {
-            most_sorted: MOST_SORTED,
+            most_sorted: MAX_SORTED_POSTINGS,
             space: None,
         }
     }
@@ -137,7 +137,7 @@ impl PostingSort {
         written?;
         write_run(&mut sorted, &runs)?;
         drop(sorted);
-        runs.merge_part(0, most * NUMBER as usize / 2, |key, _| {
+        runs.merge_part(0, most * NUMBER_BYTES as usize / 2, |key, _| {
             put(u64::from_be_bytes(to_array(key)))
         })?;
         space.count_written(runs.written_bytes());
@@ -163,8 +163,11 @@ pub(super) fn write_postings(
     sort: &PostingSort,
     mut visit_all: impl FnMut(&mut dyn FnMut(u64)) -> Result<()>,
 ) -> Result<u64> {
-    let bits = (count / BUCKET).checked_ilog2().unwrap_or(0).clamp(1, 28);
-    let mut file = PagedWriter::create_file(path, MAGIC)?;
+    let bits = (count / POSTINGS_PER_ENTRY)
+        .checked_ilog2()
+        .unwrap_or(0)
+        .clamp(1, 28);
+    let mut file = PagedWriter::create_file(path, POSTINGS_MAGIC)?;
     let failed = |cause| Error::write_error("write", display_path(path), cause);
     let mut directory = SpillBuffer::new(sort.space.clone());
     let mut entries = 0;
@@ -250,11 +253,11 @@ impl OpenedPostings {
 
 impl PostingList {
     pub(super) fn open_file(path: &Path) -> Result<Self> {
-        let file = PagedFile::open_file(path, MAGIC)?;
+        let file = PagedFile::open_file(path, POSTINGS_MAGIC)?;
         let short = || damaged_file(path, "it is too short for its number of postings");
         let at = file
             .byte_length()
-            .checked_sub(2 * NUMBER)
+            .checked_sub(2 * NUMBER_BYTES)
             .ok_or_else(short)?;
         let ends = file.read_range(at, file.byte_length())?;
         let count = u64::from_le_bytes(to_array(&ends[..8]));
@@ -262,7 +265,7 @@ impl PostingList {
         drop(ends);
         let directory = (1..=28).contains(&bits).then(|| (1u64 << bits) + 1);
         let numbers = directory.and_then(|directory| directory.checked_add(count));
-        match numbers.and_then(|numbers| numbers.checked_mul(NUMBER)) {
+        match numbers.and_then(|numbers| numbers.checked_mul(NUMBER_BYTES)) {
             Some(bytes) if bytes == at => Ok(Self {
                 file,
                 count,
@@ -285,12 +288,13 @@ impl PostingList {
     /// Opens a file and compares its checksum with that of the manifest.
     pub(super) fn open_named(path: &Path, expected: FileChecksum) -> Result<Self> {
         let postings = Self::open_file(path)?;
-        match FileChecksum(postings.file_checksum()) == expected {
-            true => Ok(postings),
-            false => Err(damaged_file(
+        if FileChecksum(postings.file_checksum()) == expected {
+            Ok(postings)
+        } else {
+            Err(damaged_file(
                 path,
                 "it is not the file that the manifest names",
-            )),
+            ))
         }
     }
 
@@ -301,8 +305,8 @@ impl PostingList {
     /// Returns the positions of a key's postings.
     pub(super) fn find_key(&self, key: u64) -> Result<Range<u64>> {
         let prefix = key >> 32 << 32;
-        let place = (self.count + (key >> (64 - self.bits))) * NUMBER;
-        let ends = self.file.read_range(place, place + 2 * NUMBER)?;
+        let place = (self.count + (key >> (64 - self.bits))) * NUMBER_BYTES;
+        let ends = self.file.read_range(place, place + 2 * NUMBER_BYTES)?;
         let start = u64::from_le_bytes(to_array(&ends[..8]));
         let end = u64::from_le_bytes(to_array(&ends[8..]));
         if start > end || end > self.count {
@@ -326,7 +330,7 @@ impl PostingList {
             let middle = low + (high - low) / 2;
             let bytes = self
                 .file
-                .read_range(middle * NUMBER, (middle + 1) * NUMBER)?;
+                .read_range(middle * NUMBER_BYTES, (middle + 1) * NUMBER_BYTES)?;
             if u64::from_le_bytes(to_array(&bytes)) < value {
                 low = middle + 1;
             } else {
@@ -354,11 +358,13 @@ impl PostingList {
     fn visit_range(&self, range: Range<u64>, mut visit: impl FnMut(u64)) -> Result<()> {
         let mut at = range.start;
         while at < range.end {
-            let end = (at / READ_AT_ONCE + 1)
-                .saturating_mul(READ_AT_ONCE)
+            let end = (at / POSTINGS_READ_AT_ONCE + 1)
+                .saturating_mul(POSTINGS_READ_AT_ONCE)
                 .min(range.end);
-            let bytes = self.file.read_range(at * NUMBER, end * NUMBER)?;
-            for posting in bytes.chunks_exact(NUMBER as usize) {
+            let bytes = self
+                .file
+                .read_range(at * NUMBER_BYTES, end * NUMBER_BYTES)?;
+            for posting in bytes.chunks_exact(NUMBER_BYTES as usize) {
                 visit(u64::from_le_bytes(to_array(posting)));
             }
             at = end;
@@ -390,7 +396,7 @@ mod tests {
                 .map(|at| pack_posting(key(at), at as u32))
                 .collect();
             let seal = write_postings(&path, count, &PostingSort::default(), |visit| {
-                all.iter().for_each(|&it| visit(it));
+                all.iter().for_each(|&posting| visit(posting));
                 Ok(())
             })
             .unwrap();

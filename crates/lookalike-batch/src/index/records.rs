@@ -33,8 +33,8 @@ use crate::index::spill_buffer::spill_failed;
 use crate::index::tombstones::Tombstones;
 use crate::sealed_manifest::FileChecksum;
 
-const RECORDS: FileMagic = *b"LAre";
-const SIGNATURES: FileMagic = *b"LAsi";
+const RECORDS_MAGIC: FileMagic = *b"LAre";
+const SIGNATURES_MAGIC: FileMagic = *b"LAsi";
 
 /// Records and signatures in the format of the files; several threads produce such batches.
 #[derive(Default)]
@@ -86,10 +86,10 @@ impl RecordsWriter {
     ) -> Result<Self> {
         let path = |extension| index_path.join(file_name(file, extension));
         Ok(Self {
-            records: PagedWriter::create_file(&path(RECORDS_FILE), RECORDS)?,
+            records: PagedWriter::create_file(&path(RECORDS_FILE), RECORDS_MAGIC)?,
             places: space.new_buffer(),
             rows: 0,
-            signatures: PagedWriter::create_file(&path(SIGNATURES_FILE), SIGNATURES)?,
+            signatures: PagedWriter::create_file(&path(SIGNATURES_FILE), SIGNATURES_MAGIC)?,
             signed: space.new_buffer(),
             signed_rows: 0,
             slots: slots as u64,
@@ -98,13 +98,13 @@ impl RecordsWriter {
 
     fn put_signed_row(&mut self, row: u32) -> Result<()> {
         self.signed_rows += 1;
-        let put = self.signed.append_bytes(&row.to_le_bytes());
-        put.map_err(spill_failed)
+        let appended = self.signed.append_bytes(&row.to_le_bytes());
+        appended.map_err(spill_failed)
     }
 
     fn put_place(&mut self, place: u64) -> Result<()> {
-        let put = self.places.append_bytes(&place.to_le_bytes());
-        put.map_err(spill_failed)
+        let appended = self.places.append_bytes(&place.to_le_bytes());
+        appended.map_err(spill_failed)
     }
 
     pub(super) fn put_lot(&mut self, lot: &RecordLot) -> Result<()> {
@@ -114,7 +114,7 @@ impl RecordsWriter {
         let bytes: Vec<u8> = lot
             .signatures
             .iter()
-            .flat_map(|it| it.to_le_bytes())
+            .flat_map(|slot| slot.to_le_bytes())
             .collect();
         self.signatures.put_bytes(&bytes)?;
         let base = self.records.byte_length();
@@ -180,19 +180,20 @@ impl DocumentRecords {
     /// Opens the records of a segment. The caller must compare the seals with the manifest.
     pub(super) fn open_files(index_path: &Path, file: u64, has_signatures: bool) -> Result<Self> {
         let path = index_path.join(file_name(file, RECORDS_FILE));
-        let file_of_records = PagedFile::open_file(&path, RECORDS)?;
+        let file_of_records = PagedFile::open_file(&path, RECORDS_MAGIC)?;
         let short = || damaged_file(&path, "it is too short for its number of rows");
         let length = file_of_records.byte_length();
         let at = length.checked_sub(8).ok_or_else(short)?;
         let rows = u64::from_le_bytes(to_array(&file_of_records.read_range(at, length)?));
         let places = rows.checked_add(1).and_then(|places| places.checked_mul(8));
         let table = places.and_then(|bytes| at.checked_sub(bytes));
-        let signatures = match has_signatures {
-            true => Some(SignatureFile::open_file(
+        let signatures = if has_signatures {
+            Some(SignatureFile::open_file(
                 &index_path.join(file_name(file, SIGNATURES_FILE)),
                 rows,
-            )?),
-            false => None,
+            )?)
+        } else {
+            None
         };
         Ok(Self {
             table: table.ok_or_else(short)?,
@@ -217,7 +218,7 @@ impl DocumentRecords {
     /// Returns the seals of the records and of the signatures.
     pub(super) fn file_checksums(&self) -> (FileChecksum, Option<FileChecksum>) {
         let signatures = self.signatures.as_ref();
-        let signatures = signatures.map(|it| FileChecksum(it.file.file_checksum()));
+        let signatures = signatures.map(|signatures| FileChecksum(signatures.file.file_checksum()));
         (FileChecksum(self.file.file_checksum()), signatures)
     }
 
@@ -266,13 +267,16 @@ impl DocumentRecords {
 
     /// Bytes of memory of the numbers of rows with signatures.
     pub(super) fn row_bytes(&self) -> u64 {
-        let rows = self.signatures.as_ref().map_or(0, |it| it.rows.len());
+        let rows = self
+            .signatures
+            .as_ref()
+            .map_or(0, |signatures| signatures.rows.len());
         (size_of::<u32>() * rows) as u64
     }
 
     /// Returns the number of slots of the signatures, if there are any.
     pub(super) fn signature_slots(&self) -> Option<u64> {
-        self.signatures.as_ref().map(|it| it.slots)
+        self.signatures.as_ref().map(|signatures| signatures.slots)
     }
 
     /// Writes the postings of all rows beside the records. Returns the manifest's entry for the three
@@ -315,21 +319,23 @@ impl DocumentRecords {
     pub(super) fn verify_files(&self) -> Result<()> {
         self.file.verify_pages()?;
         let signatures = self.signatures.as_ref();
-        signatures.map_or(Ok(()), |it| it.file.verify_pages())?;
+        signatures.map_or(Ok(()), |signatures| signatures.file.verify_pages())?;
         self.visit_postings(&mut |_| ())
     }
 }
 
 impl SignatureFile {
     fn open_file(path: &Path, most_rows: u64) -> Result<Self> {
-        let file = PagedFile::open_file(path, SIGNATURES)?;
+        let file = PagedFile::open_file(path, SIGNATURES_MAGIC)?;
         let short = || damaged_file(path, "it is too short for its number of signatures");
         let at = file.byte_length().checked_sub(16).ok_or_else(short)?;
         let ends = file.read_range(at, at + 16)?;
         let count = u64::from_le_bytes(to_array(&ends[..8]));
         let slots = u64::from_le_bytes(to_array(&ends[8..]));
         drop(ends);
-        let table = slots.checked_mul(4).and_then(|it| it.checked_mul(count));
+        let table = slots
+            .checked_mul(4)
+            .and_then(|bytes| bytes.checked_mul(count));
         let whole = table.and_then(|table| table.checked_add(count.checked_mul(4)?));
         if whole != Some(at) || slots == 0 {
             return Err(short());
@@ -384,9 +390,9 @@ mod tests {
     use crate::run::commands::run_outputs::PairsOutputs;
     use crate::run::{RunInputs, RunSettings, SilentProgress, find_pairs};
 
-    const DOCUMENTS: usize = 400;
+    const DOCUMENT_COUNT: usize = 400;
 
-    /// Texts of 5 to 300 words, of which every third resembles the one before it.
+    /// Returns a text of 5 to 300 words. Every third text resembles the one before it.
     fn text(document: usize) -> String {
         let about = document - usize::from(document % 3 == 2);
         let word = |at: usize| {
@@ -470,7 +476,8 @@ mod tests {
             inputs,
             &settings,
             &read_options(),
-            (&output, None),
+            &output,
+            None,
             &SilentProgress,
         )
         .unwrap();
@@ -504,7 +511,7 @@ mod tests {
     fn postings_of_several_passes_find_the_pairs_of_a_run() {
         let place = tempfile::tempdir().unwrap();
         let inputs = [place.path().join("in.jsonl")];
-        let rows = (0..DOCUMENTS).map(|at| {
+        let rows = (0..DOCUMENT_COUNT).map(|at| {
             let row = serde_json::json!({ "id": format!("d{at}"), "text": text(at) });
             format!("{row}\n")
         });
@@ -522,7 +529,7 @@ mod tests {
         let records = DocumentRecords::open_files(&index_path, segment.file, true).unwrap();
         let threshold = Threshold::new(0.7).unwrap();
         let expected = batch_pairs(&place.path().join("pairs.tsv"), &inputs, threshold);
-        assert!(expected.len() > DOCUMENTS / 4, "{}", expected.len());
+        assert!(expected.len() > DOCUMENT_COUNT / 4, "{}", expected.len());
         for most_sorted in [10_000, 1000, 37] {
             fs::remove_file(&path).unwrap();
             let sort = PostingSort {

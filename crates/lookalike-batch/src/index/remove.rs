@@ -63,16 +63,16 @@ fn remove_rows<C: FingerprintCode>(
     ids: &[String],
 ) -> Result<RemoveSummary> {
     // `true` for each id that has been found.
-    let mut wanted: HashMap<&str, bool> = ids.iter().map(|id| (id.as_str(), false)).collect();
+    let mut is_found: HashMap<&str, bool> = ids.iter().map(|id| (id.as_str(), false)).collect();
     let mut removed = 0;
     let mut kept = Vec::new();
     let space = BuildSpace::default();
     for entry in manifest.segments.clone() {
         let mut part = open_segment_part(index_path, &entry)?;
-        let gone = mark_removed(&mut part, &mut wanted)?;
-        removed += gone;
-        let live = entry.count_live_rows() - gone;
-        if gone == 0 {
+        let removed_here = mark_removed(&mut part, &mut is_found)?;
+        removed += removed_here;
+        let live = entry.count_live_rows() - removed_here;
+        if removed_here == 0 {
             kept.push(entry);
         } else if live >= entry.rows / 2 && live > 0 {
             kept.push(with_removed(index_path, &mut manifest, part)?);
@@ -94,7 +94,7 @@ fn remove_rows<C: FingerprintCode>(
     if removed > 0 {
         directory::replace_manifest(index_path, &manifest)?;
     }
-    let missing = ids.iter().filter(|id| !wanted[id.as_str()]);
+    let missing = ids.iter().filter(|id| !is_found[id.as_str()]);
     Ok(RemoveSummary {
         removed,
         missing: missing.cloned().collect(),
@@ -112,11 +112,11 @@ fn other_segments(manifest: &IndexManifest, entry: &SegmentEntry) -> Vec<Segment
 }
 
 /// Adds tombstones for the wanted rows of a segment and returns their number.
-fn mark_removed(part: &mut SegmentPart, wanted: &mut HashMap<&str, bool>) -> Result<u64> {
+fn mark_removed(part: &mut SegmentPart, is_found: &mut HashMap<&str, bool>) -> Result<u64> {
     let before = part.removed.count_removed();
     match &part.names {
         SegmentIds::Stored(ids) => ids.visit_ids(|row, id| {
-            if let Some(found) = wanted.get_mut(id)
+            if let Some(found) = is_found.get_mut(id)
                 && !part.removed.contains_row(row as u32)
             {
                 *found = true;
@@ -125,7 +125,7 @@ fn mark_removed(part: &mut SegmentPart, wanted: &mut HashMap<&str, bool>) -> Res
             Ok(())
         })?,
         SegmentIds::Numbered(first) => {
-            for (id, found) in wanted.iter_mut() {
+            for (id, found) in is_found.iter_mut() {
                 let row = parse_row_number(id).and_then(|number| number.checked_sub(*first));
                 if let Some(row) = row.filter(|&row| row < part.entry.rows) {
                     *found |= part.removed.insert_row(row as u32);
@@ -153,9 +153,9 @@ fn with_removed(
     let path = index_path.join(file_name(file, "removed"));
     let seal = part.removed.write_file(&path, part.entry.rows)?;
     let mut entry = part.entry;
-    if let Some(unfingerprinted) = &mut entry.poor {
+    if let Some(unfingerprinted) = &mut entry.unfingerprinted {
         let rows = part.unfingerprinted.sorted_entries().iter();
-        unfingerprinted.gone = rows
+        unfingerprinted.removed = rows
             .filter(|(_, row)| part.removed.contains_row(*row))
             .count() as u64;
     }

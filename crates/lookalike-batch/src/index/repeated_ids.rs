@@ -16,7 +16,7 @@ use crate::index::segments::{SegmentIds, open_segment_part};
 use crate::run::reading::repeated_ids::{BitTable, RepeatedIds, equal_hash_groups};
 
 /// Number of rows whose ids a thread compares at once.
-const PORTION: usize = 64;
+const PORTION_ROWS: usize = 64;
 
 /// The ids of the rows of an addition.
 pub(super) struct NewIds<'a> {
@@ -91,14 +91,13 @@ impl NewIds<'_> {
     /// Marks the rows with the id of an earlier new row.
     fn mark_repeats(&self, tally: &mut RepeatTally) -> Result<Vec<bool>> {
         let mut is_repeat = vec![false; self.hashes.len()];
-        let portions: Vec<&[u64]> = self.hashes.chunks(PORTION).collect();
+        let portions: Vec<&[u64]> = self.hashes.chunks(PORTION_ROWS).collect();
         let visit_portion = |portion: usize, visit: &mut dyn FnMut(usize, u64)| {
-            let rows = portion * PORTION..;
+            let rows = portion * PORTION_ROWS..;
             rows.zip(portions[portion])
                 .for_each(|(row, &hash)| visit(row, hash));
         };
-        let counts = (self.hashes.len(), portions.len());
-        for group in equal_hash_groups(counts, visit_portion) {
+        for group in equal_hash_groups(self.hashes.len(), portions.len(), visit_portion) {
             // Different ids may have the same hash.
             let mut distinct: Vec<(_, usize)> = Vec::new();
             for row in group {
@@ -141,7 +140,9 @@ impl NewIds<'_> {
                 return Ok(());
             }
             let from = distinct.partition_point(|(other, _)| *other < hash);
-            let same_hash = distinct[from..].iter().take_while(|(it, _)| *it == hash);
+            let same_hash = distinct[from..]
+                .iter()
+                .take_while(|(other, _)| *other == hash);
             for &(_, row) in same_hash {
                 if !is_known[row] && self.ids.id_of_row(row as u64)? == id {
                     is_known[row] = true;
@@ -177,9 +178,12 @@ fn visit_live_ids(
 ) -> Result<()> {
     for entry in &manifest.segments {
         let part = open_segment_part(index_path, entry)?;
-        let mut unless_removed = |row: u64, id: &str| match part.removed.contains_row(row as u32) {
-            true => Ok(()),
-            false => visit(id),
+        let mut unless_removed = |row: u64, id: &str| {
+            if part.removed.contains_row(row as u32) {
+                Ok(())
+            } else {
+                visit(id)
+            }
         };
         match &part.names {
             SegmentIds::Stored(ids) => ids.visit_ids(unless_removed)?,

@@ -69,7 +69,8 @@ impl RowRecorder {
     /// Appends a row with this number to a lot. The inner error is the reason why the row is not valid.
     pub(super) fn record_row<C: FingerprintCode>(
         &self,
-        (inputs, row): (&InputSet, &InputRow<'_>),
+        inputs: &InputSet,
+        row: &InputRow<'_>,
         number: u64,
         scratch: &mut RecordScratch,
         lot: &mut RowLot<C>,
@@ -80,10 +81,10 @@ impl RowRecorder {
                 records.push_record(recorder, analysis);
             }
         };
-        let made = self
+        let outcome = self
             .fingerprinter
             .make_row(inputs, row, &mut scratch.analysis, &mut record);
-        let item = match made {
+        let item = match outcome {
             Err(reason) => return Ok(Err(reason)),
             Ok(None) => return Ok(Ok(())),
             Ok(Some(item)) => item,
@@ -247,12 +248,13 @@ impl<C: FingerprintCode> NewRows<C> {
 
     pub(super) fn push_codes(&mut self, codes: &[C]) -> Result<()> {
         self.codes.push_codes(codes).map_err(spill_failed)?;
-        match self.codes.len() as u64 > MOST_ROWS {
-            false => Ok(()),
-            true => Err(Error::limit_error(format!(
+        if self.codes.len() as u64 > MOST_ROWS {
+            Err(Error::limit_error(format!(
                 "one run adds at most {MOST_ROWS} fingerprints: give the inputs in several runs of `lookalike \
                  index add`"
-            ))),
+            )))
+        } else {
+            Ok(())
         }
     }
 
@@ -265,9 +267,10 @@ impl<C: FingerprintCode> NewRows<C> {
     ) -> Result<Self> {
         let path = change.index_path.join(file_name(file, "texts"));
         Ok(Self {
-            texts: match manifest.texts {
-                true => Some(TextsWriter::create_file(&path)?),
-                false => None,
+            texts: if manifest.texts {
+                Some(TextsWriter::create_file(&path)?)
+            } else {
+                None
             },
             records: match &recorder.recorder {
                 Some(recorder) => Some(RecordsWriter::create_files(

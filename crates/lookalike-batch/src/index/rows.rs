@@ -15,7 +15,7 @@ use crate::index::number_files::is_number_file;
 use crate::run::reading::row_analysis::analyze_row;
 
 /// Default name of the field of fingerprints, and the header of a file of lines.
-const COLUMN: &str = "fingerprint";
+const FINGERPRINT_COLUMN: &str = "fingerprint";
 
 /// Converts rows to fingerprints.
 pub(super) struct RowFingerprinter {
@@ -118,7 +118,7 @@ impl RowFingerprinter {
                     Some((id, cell)) => (Some(id), cell),
                     None => (None, row.text),
                 };
-                if cell == COLUMN && is_first_of_file(inputs, row) {
+                if cell == FINGERPRINT_COLUMN && is_first_of_file(inputs, row) {
                     return Ok(None);
                 }
                 if id == Some("") {
@@ -147,7 +147,7 @@ impl RowFingerprinter {
         field: &str,
         values: &[FieldValue<'_>],
     ) -> Result<Option<u128>, String> {
-        let said = |what: &str| Err(format!("the field `{field}` {what}"));
+        let refuse = |what: &str| Err(format!("the field `{field}` {what}"));
         match values.first() {
             Some(FieldValue::Text(text)) => digits.parse_fingerprint(text, self.bits),
             // A JSON or Parquet number is decimal, whatever the notation of strings.
@@ -155,8 +155,8 @@ impl RowFingerprinter {
                 FingerprintNotation::Decimal.parse_fingerprint(literal, self.bits)
             }
             Some(FieldValue::Null) => Ok(None),
-            Some(FieldValue::Bool(_)) => said("is a boolean, not a fingerprint"),
-            Some(FieldValue::Missing) | None => said("is missing"),
+            Some(FieldValue::Bool(_)) => refuse("is a boolean, not a fingerprint"),
+            Some(FieldValue::Missing) | None => refuse("is missing"),
         }
     }
 }
@@ -174,8 +174,9 @@ fn is_first_of_file(inputs: &InputSet, row: &InputRow<'_>) -> bool {
 }
 
 impl IndexEntries {
-    /// Returns the entries of bare fingerprints: those of the field if one is named, integers if an input is a
-    /// binary file of them, those of the default field if the inputs have fields, otherwise those of lines.
+    /// Returns the entries of bare fingerprints. They are in the field if one is named, and in binary files of
+    /// integers if an input is one. Otherwise they are in the default field if the inputs have fields, and in lines if
+    /// not.
     pub fn bare_fingerprints(
         digits: FingerprintNotation,
         field: Option<&str>,
@@ -196,19 +197,23 @@ impl IndexEntries {
                 .iter()
                 .any(|path| path.is_dir() || has_fields(format_by_extension(path))),
         };
-        let has_numbers = || format.is_none() && paths.iter().any(|it| is_number_file(it));
+        let has_numbers = || format.is_none() && paths.iter().any(|path| is_number_file(path));
         match field {
             None if has_numbers() => Self::Numbers,
             Some(field) => Self::Field(digits, field.to_owned()),
-            None if fields => Self::Field(digits, COLUMN.to_owned()),
+            None if fields => Self::Field(digits, FINGERPRINT_COLUMN.to_owned()),
             None => Self::Lines(digits),
         }
     }
 
     /// Returns the options of reading inputs with such rows.
-    pub(super) fn read_options(&self, options: &ReadOptions, again: bool) -> Result<ReadOptions> {
+    pub(super) fn read_options(
+        &self,
+        options: &ReadOptions,
+        rereads_rows: bool,
+    ) -> Result<ReadOptions> {
         let mut options = ReadOptions {
-            again,
+            again: rereads_rows,
             ..options.clone()
         };
         match self {

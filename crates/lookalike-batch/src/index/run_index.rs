@@ -91,7 +91,7 @@ pub struct RunIndexSummary {
 /// The memory of a run that an index may use.
 #[derive(Debug, Clone)]
 pub(crate) struct RunIndexMemory {
-    /// Bytes for what is made when the index is opened, and again when rows are added.
+    /// Bytes for building buckets when the index is opened, and for building a segment when rows are added.
     pub(crate) bytes: u64,
     /// Where the rest goes.
     pub(crate) directory: PathBuf,
@@ -160,7 +160,7 @@ pub(crate) struct RunIndex {
 }
 
 impl RunIndex {
-    /// Opens or creates the index of a run. `memory` limits what it takes beside its rows.
+    /// Opens or creates the index of a run. `memory` limits the memory beside its rows.
     ///
     /// # Errors
     ///
@@ -192,8 +192,10 @@ impl RunIndex {
             })?,
         };
         let (manifest, segments) = opened;
-        let parts = segments.iter().map(|it| (&it.part.entry, &it.part));
-        let matcher = IndexMatcher::open_buckets((path, &space), &run.recipe, plan, parts)?;
+        let parts = segments
+            .iter()
+            .map(|segment| (&segment.part.entry, &segment.part));
+        let matcher = IndexMatcher::open_buckets(path, &space, &run.recipe, plan, parts)?;
         Ok(Self {
             path: path.clone(),
             limits: SearchLimits {
@@ -227,7 +229,7 @@ impl RunIndex {
         let records = self
             .segments
             .iter()
-            .filter_map(|it| it.part.records.as_ref());
+            .filter_map(|segment| segment.part.records.as_ref());
         self.matcher.row_bytes(threads) + records.map(DocumentRecords::row_bytes).sum::<u64>()
     }
 
@@ -266,7 +268,7 @@ impl RunIndex {
                     self.matcher
                         .find_matches(&query, searched, matching, &mut offer)?;
                 }
-                Some(near) => self.find_near((number, near.as_ref()), &query, scratch, offer)?,
+                Some(near) => self.find_near(number, near.as_ref(), &query, scratch, offer)?,
             }
         }
         Ok(best)
@@ -275,7 +277,8 @@ impl RunIndex {
     /// Calls `offer` with every match of a segment whose fingerprint is near, in ascending order.
     fn find_near(
         &self,
-        (number, near): (usize, &dyn NearRowSearch),
+        number: usize,
+        near: &dyn NearRowSearch,
         query: &ComparedDocument,
         scratch: &mut RunIndexScratch,
         mut offer: impl FnMut(u32, Route, Similarity),
@@ -297,7 +300,7 @@ impl RunIndex {
             }
         });
         rows.sort_unstable();
-        for &near in &rows {
+        for &(row, distance) in &rows {
             let searched = SearchedSegment {
                 number,
                 part,
@@ -306,9 +309,9 @@ impl RunIndex {
             let matching = &mut scratch.matching;
             let compared = self
                 .matcher
-                .verify_near_row(query, searched, near, matching)?;
+                .verify_near_row(query, searched, row, distance, matching)?;
             if let Some((route, similarity)) = compared {
-                offer(near.0, route, similarity);
+                offer(row, route, similarity);
             }
         }
         scratch.near = rows;
@@ -325,8 +328,10 @@ impl RunIndex {
         for segment in &self.segments {
             let end = segment.base + segment.part.entry.rows;
             let removed_before = segment.part.removed.rank_before();
-            let here = &positions[named.len()..];
-            for position in &here[..here.partition_point(|&it| it < end)] {
+            let segment_positions = &positions[named.len()..];
+            for position in
+                &segment_positions[..segment_positions.partition_point(|&position| position < end)]
+            {
                 let row = position - segment.base;
                 named.push(IndexedDocument {
                     id: segment.part.names.id_of_row(row)?.into_owned(),
@@ -343,7 +348,6 @@ impl RunIndex {
     }
 
     /// Writes rows of the inputs as a new segment. The index names it after [`finish_run`](Self::finish_run).
-    /// `last_row` is the number of the last row of all inputs.
     ///
     /// # Errors
     ///
@@ -351,7 +355,7 @@ impl RunIndex {
     /// cannot be read or written.
     pub(crate) fn add_rows(
         &mut self,
-        (inputs, rows, last_row): (&InputSet, &[(RowPlace, u64)], u64),
+        added: &AddedRows<'_>,
         run: &RunSettings,
         progress: &dyn ProgressListener,
     ) -> Result<()> {
@@ -371,7 +375,7 @@ impl RunIndex {
             is_of_run: true,
             progress,
         };
-        let (bits, added) = (self.manifest.bits, (inputs, rows, last_row));
+        let bits = self.manifest.bits;
         let placed = by_width!(bits, place_run_rows(&change, &mut self.manifest, added))?;
         self.placed = Some(placed);
         Ok(())
@@ -384,8 +388,9 @@ impl RunIndex {
             directory::replace_manifest(&self.path, &self.manifest)?;
         }
         self.is_finished = true;
-        if let RunIndexLock::New(made) = std::mem::replace(&mut self.lock, RunIndexLock::None) {
-            made.keep_directory()?;
+        if let RunIndexLock::New(directory) = std::mem::replace(&mut self.lock, RunIndexLock::None)
+        {
+            directory.keep_directory()?;
         }
         let info = inspect::info_from_manifest(&self.path, &self.manifest);
         let placed = self.placed.as_ref();
@@ -403,7 +408,7 @@ impl RunIndex {
         let live = self
             .segments
             .iter()
-            .map(|it| it.part.entry.count_live_rows());
+            .map(|segment| segment.part.entry.count_live_rows());
         live.sum()
     }
 }
@@ -443,8 +448,9 @@ fn lock_manifest(
             if !settings.adds_kept {
                 return Ok((RunIndexLock::None, Some(manifest)));
             }
-            let made = NewDirectory::make_directory(path)?;
-            create_index(path, manifest).map(|manifest| (RunIndexLock::New(made), Some(manifest)))
+            let directory = NewDirectory::make_directory(path)?;
+            create_index(path, manifest)
+                .map(|manifest| (RunIndexLock::New(directory), Some(manifest)))
         }
     }
 }
@@ -596,23 +602,25 @@ fn check_distance(
     distance: Distance,
     name: &str,
 ) -> Result<()> {
-    let (asked, most) = (distance.get(), manifest.distance);
+    let (distance, most) = (distance.get(), manifest.distance);
     let by_blocks = plan.match_settings().candidates == CandidateRule::Blocks;
     let has_blocks = matches!(manifest.plan.as_str(), "blocks" | "4x16");
-    if by_blocks && (!has_blocks || asked != most) {
+    if by_blocks && (!has_blocks || distance != most) {
         return Err(Error::usage_error(format!(
-            "--candidates blocks at the distance {asked} needs a library of {} equal blocks, and the plan of {name} \
-             is `{}` for the distance {most}: build it with `lookalike index build --plan blocks --distance {asked}`",
-            asked + 1,
+            "--candidates blocks at the distance {distance} needs a library of {} equal blocks, and the plan of {name} \
+             is `{}` for the distance {most}: build it with `lookalike index build --plan blocks --distance \
+             {distance}`",
+            distance + 1,
             manifest.plan
         )));
     }
-    match asked > most {
-        false => Ok(()),
-        true => Err(Error::usage_error(format!(
-            "the distance {asked} is above {most}, the distance of the library {name}: give at most {most}, or build \
-             a library with `lookalike index build --distance {asked}`"
-        ))),
+    if distance > most {
+        Err(Error::usage_error(format!(
+            "the distance {distance} is above {most}, the distance of the library {name}: give at most {most}, or \
+             build a library with `lookalike index build --distance {distance}`"
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -649,31 +657,41 @@ fn open_near<C: FingerprintCode>(
     Ok(Box::new(open_index::<C>(path, manifest, entry)?))
 }
 
+/// Rows of a run's inputs that become rows of the index.
+pub(crate) struct AddedRows<'a> {
+    pub(crate) inputs: &'a InputSet,
+    /// Place and number of each row.
+    pub(crate) rows: &'a [(RowPlace, u64)],
+    /// Number of the last row of all inputs, whether it is added or not.
+    pub(crate) last_row: u64,
+}
+
 /// Writes rows of the inputs as a new segment, which the manifest then names.
 fn place_run_rows<C: FingerprintCode>(
     change: &IndexChange<'_>,
     manifest: &mut IndexManifest,
-    (inputs, rows, last_row): (&InputSet, &[(RowPlace, u64)], u64),
+    added: &AddedRows<'_>,
 ) -> Result<PlacedRows> {
     let file = manifest.next_file;
     manifest.next_file += 1;
     let id = &change.reading.options.fields.id;
     let recorder = RowRecorder::new(manifest, &IndexEntries::Documents, id)?;
     let mut new = NewRows::<C>::create_files(change, manifest, file, &recorder)?;
-    let mut rest = rows;
+    let mut rest = added.rows;
     while !rest.is_empty() {
         let (batch, later) = rest.split_at(batch_length(rest));
         rest = later;
         let lots: Vec<RowLot<C>> = batch
             .par_chunks(LOT_ROWS)
-            .map_init(Default::default, |scratch, rows| {
-                record_lot(inputs, &recorder, rows, scratch)
-            })
+            .map_init(
+                <(ParseScratch, RecordScratch)>::default,
+                |(parse, scratch), rows| record_lot(added.inputs, &recorder, rows, parse, scratch),
+            )
             .collect::<Result<_>>()?;
         lots.into_iter()
             .try_for_each(|lot| new.append_lot(change, lot))?;
     }
-    new.last = last_row;
+    new.last = added.last_row;
     new.finish_codes()?;
     place_rows(change, manifest, file, new)
 }
@@ -693,12 +711,13 @@ fn record_lot<C: FingerprintCode>(
     inputs: &InputSet,
     recorder: &RowRecorder,
     rows: &[(RowPlace, u64)],
-    (parse, scratch): &mut (ParseScratch, RecordScratch),
+    parse: &mut ParseScratch,
+    scratch: &mut RecordScratch,
 ) -> Result<RowLot<C>> {
     let mut lot = RowLot::default();
     for &(place, number) in rows {
         let recorded = inputs.reread_row(place, parse, |row| {
-            recorder.record_row((inputs, row), number, scratch, &mut lot)
+            recorder.record_row(inputs, row, number, scratch, &mut lot)
         })?;
         if let Err(reason) = recorded? {
             return Err(Error::input_error(format!("row {number}: {reason}")));

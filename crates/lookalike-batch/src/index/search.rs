@@ -176,7 +176,8 @@ pub fn search_index(
     inputs: &[PathBuf],
     settings: &SearchSettings,
     reading: &IndexReadOptions,
-    outputs: (&OutputTarget, Option<&OutputTarget>),
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
     progress: &dyn ProgressListener,
 ) -> Result<SearchSummary> {
     let started = Instant::now();
@@ -186,7 +187,8 @@ pub fn search_index(
         inputs,
         settings,
         reading,
-        outputs,
+        output,
+        rejected,
         progress,
     };
     let mut summary = run_in_pool(reading.threads, || by_width!(bits, run_search(&job)))?;
@@ -199,7 +201,8 @@ struct SearchJob<'a> {
     inputs: &'a [PathBuf],
     settings: &'a SearchSettings,
     reading: &'a IndexReadOptions,
-    outputs: (&'a OutputTarget, Option<&'a OutputTarget>),
+    output: &'a OutputTarget,
+    rejected: Option<&'a OutputTarget>,
     progress: &'a dyn ProgressListener,
 }
 
@@ -363,9 +366,8 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
     let opened = open_whole_index::<C>(job.index_path)?;
     let search = PlannedSearch::plan_search(job, &opened)?;
     let opening_seconds = started.elapsed().as_secs_f64();
-    let (output, rejected) = job.outputs;
-    let rejected = RejectedRows::create_output(rejected)?;
-    let mut table = create_match_table(output, job.settings, &inputs)?;
+    let rejected = RejectedRows::create_output(job.rejected)?;
+    let mut table = create_match_table(job.output, job.settings, &inputs)?;
     let searcher = BlockSearcher::new(job, &opened, &search, &inputs, table.new_rows())?;
     let bad_rows = BadRows {
         inputs: &inputs,
@@ -421,10 +423,9 @@ fn open_queries(job: &SearchJob<'_>) -> Result<InputSet> {
     let IndexReadOptions {
         entries, options, ..
     } = job.reading;
-    let (output, rejected) = job.outputs;
-    let outputs = || [Some(output), rejected].into_iter().flatten();
+    let outputs = || [Some(job.output), job.rejected].into_iter().flatten();
     outputs().try_for_each(|output| refuse_index(output, job.index_path))?;
-    let read_options = entries.read_options(options, rejected.is_some())?;
+    let read_options = entries.read_options(options, job.rejected.is_some())?;
     let inputs = InputSet::open_paths(job.inputs, &read_options)?;
     outputs().try_for_each(|output| check_output(output, &inputs))?;
     Ok(inputs)
@@ -542,8 +543,8 @@ impl<C: FingerprintCode> OpenIndex<C> {
                  give at most {most}, or build an index with --distance {distance}"
             )));
         }
-        if let Some(asked) = &settings.recipe {
-            self.check_recipe(asked, &index_path)?;
+        if let Some(query_recipe) = &settings.recipe {
+            self.check_recipe(query_recipe, &index_path)?;
         }
         let blocks = matches!(manifest.plan.as_str(), "blocks" | "4x16");
         if settings.candidates == SearchCandidates::Blocks && !blocks {
@@ -612,14 +613,14 @@ impl<C: FingerprintCode> OpenIndex<C> {
             return Ok(None);
         };
         let parts = self.segments.iter().map(|(_, part)| (&part.entry, part));
-        let opened = (index_path, &BuildSpace::default());
-        IndexMatcher::open_buckets(opened, recipe, plan, parts).map(Some)
+        let space = BuildSpace::default();
+        IndexMatcher::open_buckets(index_path, &space, recipe, plan, parts).map(Some)
     }
 
-    fn check_recipe(&self, asked: &Recipe, index_path: &str) -> Result<()> {
+    fn check_recipe(&self, query_recipe: &Recipe, index_path: &str) -> Result<()> {
         let named = |recipe: &Recipe| format!("{} ({})", recipe.name, recipe.recipe_id());
         match &self.recipe {
-            Some(own) if own.recipe_id() == asked.recipe_id() => Ok(()),
+            Some(own) if own.recipe_id() == query_recipe.recipe_id() => Ok(()),
             own => Err(Error::usage_error(format!(
                 "the index {index_path} has {}, the queries have the recipe {}: fingerprints of two \
                  recipes never compare",
@@ -627,7 +628,7 @@ impl<C: FingerprintCode> OpenIndex<C> {
                     || "fingerprints of an unknown recipe".to_owned(),
                     |own| format!("the recipe {}", named(own))
                 ),
-                named(asked)
+                named(query_recipe)
             ))),
         }
     }
@@ -719,10 +720,10 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                 documents.push(matcher.query_comparer().prepare_document(analysis));
             }
         };
-        let made = self
+        let prepared = self
             .fingerprinter
             .make_row(self.inputs, row, scratch, &mut prepare)?;
-        let Some(query) = made else { return Ok(()) };
+        let Some(query) = prepared else { return Ok(()) };
         counts.queries += 1;
         let code = match query.print {
             RowPrint::Nothing => {
@@ -772,7 +773,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
     fn search_block(
         &self,
         worker: &mut SearchWorker<C>,
-        made: &mut SearchedBlock,
+        block: &mut SearchedBlock,
         emit: &EmitPart<'_, SearchedBlock>,
     ) -> Result<()> {
         let (mut start, mut size) = (0, FIRST_QUERIES);
@@ -786,7 +787,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                     found
                 }
             };
-            self.list_matches(worker, made, emit)?;
+            self.list_matches(worker, block, emit)?;
             size = match found {
                 0..MATCHES_AT_ONCE => (size * 4).min(MOST_QUERIES),
                 _ => size,
@@ -930,13 +931,13 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
     fn list_matches(
         &self,
         worker: &mut SearchWorker<C>,
-        made: &mut SearchedBlock,
+        block: &mut SearchedBlock,
         emit: &EmitPart<'_, SearchedBlock>,
     ) -> Result<()> {
         let mut hits = std::mem::take(&mut worker.hits);
         hits.sort_unstable();
         for found in hits.chunk_by_mut(|a, b| a.query == b.query) {
-            let wanted = match self.settings.which {
+            let listed = match self.settings.which {
                 ListedMatches::All => &found[..],
                 ListedMatches::Nearest(count) => &found[..found.len().min(count)],
                 ListedMatches::First => {
@@ -945,10 +946,10 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                 }
             };
             let limit = self.settings.limit.unwrap_or(usize::MAX);
-            made.counts.matched += 1;
-            let is_truncated = wanted.len() > limit;
-            made.counts.truncated += u64::from(is_truncated);
-            for hit in &wanted[..wanted.len().min(limit)] {
+            block.counts.matched += 1;
+            let is_truncated = listed.len() > limit;
+            block.counts.truncated += u64::from(is_truncated);
+            for hit in &listed[..listed.len().min(limit)] {
                 let (segment, row) = self.opened.locate_row(hit.position);
                 let id = self.opened.segments[segment].1.names.id_of_row(row)?;
                 let value = match self.settings.check {
@@ -963,10 +964,10 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                     TableCell::Bool(is_truncated),
                 ];
                 let columns = cells.len() - usize::from(self.settings.limit.is_none());
-                made.rows.push_row(&cells[..columns])?;
-                made.counts.matches += 1;
-                if made.rows.approximate_bytes() >= PART_BYTES {
-                    emit(std::mem::replace(made, self.new_block_result()))?;
+                block.rows.push_row(&cells[..columns])?;
+                block.counts.matches += 1;
+                if block.rows.approximate_bytes() >= PART_BYTES {
+                    emit(std::mem::replace(block, self.new_block_result()))?;
                 }
             }
         }

@@ -30,10 +30,10 @@ use crate::sealed_manifest::FileChecksum;
 pub(super) const MOST_ROWS: u64 = (1 << 31) - 2;
 
 /// Bytes of ids or texts collected before they are put into a file.
-const LOT: usize = 1 << 20;
+const LOT_BYTES: usize = 1 << 20;
 
 /// Bytes per checksum.
-const PIECE: usize = 64 << 10;
+const CHECKSUM_PIECE_BYTES: usize = 64 << 10;
 
 /// The ids of a segment.
 pub(super) enum SegmentIds {
@@ -83,20 +83,11 @@ impl SegmentPart {
 /// Opens all of a segment except its Hamming index.
 pub(super) fn open_segment_part(index_path: &Path, entry: &SegmentEntry) -> Result<SegmentPart> {
     let path = |extension| index_path.join(file_name(entry.file, extension));
-    let fits = |path: &Path, rows: u64, seal: u64, expected: FileChecksum| match rows == entry.rows
-        && FileChecksum(seal) == expected
-    {
-        true => Ok(()),
-        false => Err(damaged_file(
-            path,
-            "it is not the file that the manifest names",
-        )),
-    };
     let names = match (entry.first, entry.ids) {
         (_, Some(seal)) => {
             let path = path("ids");
             let ids = StoredIds::open_file(&path)?;
-            fits(&path, ids.len(), ids.file_checksum(), seal)?;
+            entry.check_file(&path, ids.len(), FileChecksum(ids.file_checksum()), seal)?;
             SegmentIds::Stored(ids)
         }
         (first, None) => SegmentIds::Numbered(first.unwrap_or(1)),
@@ -106,67 +97,86 @@ pub(super) fn open_segment_part(index_path: &Path, entry: &SegmentEntry) -> Resu
         Some(seal) => {
             let path = path("texts");
             let texts = StoredTexts::open_file(&path)?;
-            fits(&path, texts.len(), texts.file_checksum(), seal)?;
+            entry.check_file(
+                &path,
+                texts.len(),
+                FileChecksum(texts.file_checksum()),
+                seal,
+            )?;
             Some(texts)
         }
     };
-    let unfingerprinted = match &entry.poor {
-        None => UnfingerprintedRows::default(),
-        Some(of) => {
-            let path = path("poor");
-            let (unfingerprinted, seal) = UnfingerprintedRows::read_file(&path, entry.rows)?;
-            fits(
-                &path,
-                entry.rows - of.rows + unfingerprinted.row_count(),
-                seal,
-                of.seal,
-            )?;
-            unfingerprinted
-        }
-    };
-    let records = match &entry.matching {
-        None => None,
-        Some(matching) => {
-            let records =
-                DocumentRecords::open_files(index_path, entry.file, matching.signatures.is_some())?;
-            let expected = (matching.records, matching.signatures);
-            if records.len() != entry.rows || records.file_checksums() != expected {
-                let path = path("records");
-                return Err(damaged_file(
-                    &path,
-                    "it is not the file that the manifest names",
-                ));
-            }
-            Some(records)
-        }
-    };
-    let grams = match entry.grams {
-        None => None,
-        Some(seal) => Some(grams::open_grams(index_path, entry.file, seal)?),
-    };
-    let removed = match &entry.removed {
-        None => Tombstones::without_rows(),
-        Some(removed) => {
-            let path = index_path.join(file_name(removed.file, "removed"));
-            let (bits, seal) = Tombstones::read_file(&path, entry.rows)?;
-            if bits.count_removed() != removed.rows || FileChecksum(seal) != removed.seal {
-                return Err(damaged_file(
-                    &path,
-                    "it is not the file that the manifest names",
-                ));
-            }
-            bits
-        }
-    };
+    let open_grams = |seal| grams::open_grams(index_path, entry.file, seal);
     Ok(SegmentPart {
         entry: entry.clone(),
         names,
         texts,
-        unfingerprinted,
-        records,
-        grams,
-        removed,
+        unfingerprinted: open_unfingerprinted(&path("poor"), entry)?,
+        records: open_records(index_path, entry)?,
+        grams: entry.grams.map(open_grams).transpose()?,
+        removed: open_removed(index_path, entry)?,
     })
+}
+
+impl SegmentEntry {
+    /// Checks that a file has the rows of the segment and the checksum that the manifest expects.
+    fn check_file(
+        &self,
+        path: &Path,
+        rows: u64,
+        checksum: FileChecksum,
+        expected: FileChecksum,
+    ) -> Result<()> {
+        if rows == self.rows && checksum == expected {
+            Ok(())
+        } else {
+            Err(refuse_other_file(path))
+        }
+    }
+}
+
+fn refuse_other_file(path: &Path) -> Error {
+    damaged_file(path, "it is not the file that the manifest names")
+}
+
+fn open_unfingerprinted(path: &Path, entry: &SegmentEntry) -> Result<UnfingerprintedRows> {
+    let Some(expected) = &entry.unfingerprinted else {
+        return Ok(UnfingerprintedRows::default());
+    };
+    let (unfingerprinted, seal) = UnfingerprintedRows::read_file(path, entry.rows)?;
+    let is_expected =
+        unfingerprinted.row_count() == expected.rows && FileChecksum(seal) == expected.seal;
+    if is_expected {
+        Ok(unfingerprinted)
+    } else {
+        Err(refuse_other_file(path))
+    }
+}
+
+fn open_records(index_path: &Path, entry: &SegmentEntry) -> Result<Option<DocumentRecords>> {
+    let Some(matching) = &entry.matching else {
+        return Ok(None);
+    };
+    let has_signatures = matching.signatures.is_some();
+    let records = DocumentRecords::open_files(index_path, entry.file, has_signatures)?;
+    let expected = (matching.records, matching.signatures);
+    if records.len() != entry.rows || records.file_checksums() != expected {
+        let path = index_path.join(file_name(entry.file, "records"));
+        return Err(refuse_other_file(&path));
+    }
+    Ok(Some(records))
+}
+
+fn open_removed(index_path: &Path, entry: &SegmentEntry) -> Result<Tombstones> {
+    let Some(removed) = &entry.removed else {
+        return Ok(Tombstones::without_rows());
+    };
+    let path = index_path.join(file_name(removed.file, "removed"));
+    let (rows, seal) = Tombstones::read_file(&path, entry.rows)?;
+    if rows.count_removed() != removed.rows || FileChecksum(seal) != removed.seal {
+        return Err(refuse_other_file(&path));
+    }
+    Ok(rows)
 }
 
 /// Writes the rows without a fingerprint, if there are any.
@@ -181,7 +191,7 @@ pub(super) fn write_unfingerprinted(
     let seal = unfingerprinted.write_file(&index_path.join(file_name(file, "poor")))?;
     Ok(Some(UnfingerprintedEntry {
         rows: unfingerprinted.row_count(),
-        gone: 0,
+        removed: 0,
         seal: FileChecksum(seal),
     }))
 }
@@ -218,7 +228,7 @@ pub(super) fn checksum_of_file(path: &Path) -> Result<FileChecksum> {
     let failed = |cause| Error::read_error("read", display_path(path), cause);
     let mut file = File::open(path).map_err(failed)?;
     let mut sealing = ChecksumWriter::new(io::sink());
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; CHECKSUM_PIECE_BYTES];
     loop {
         let length = file.read(&mut piece).map_err(failed)?;
         if length == 0 {
@@ -241,7 +251,7 @@ impl<W: Write> ChecksumWriter<W> {
     fn new(to: W) -> Self {
         Self {
             to,
-            piece: Vec::with_capacity(PIECE),
+            piece: Vec::with_capacity(CHECKSUM_PIECE_BYTES),
             checksums: Vec::new(),
             bytes: 0,
         }
@@ -265,21 +275,21 @@ impl<W: Write> ChecksumWriter<W> {
 
 impl<W: Write> Write for ChecksumWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(PIECE - self.piece.len());
-        self.bytes += taken as u64;
-        if taken == PIECE {
+        let length = bytes.len().min(CHECKSUM_PIECE_BYTES - self.piece.len());
+        self.bytes += length as u64;
+        if length == CHECKSUM_PIECE_BYTES {
             // Not copied, because most bytes of a large file come in large parts.
-            self.put_piece(&bytes[..taken])?;
-            return Ok(taken);
+            self.put_piece(&bytes[..length])?;
+            return Ok(length);
         }
-        self.piece.extend_from_slice(&bytes[..taken]);
-        if self.piece.len() == PIECE {
+        self.piece.extend_from_slice(&bytes[..length]);
+        if self.piece.len() == CHECKSUM_PIECE_BYTES {
             let mut piece = std::mem::take(&mut self.piece);
             self.put_piece(&piece)?;
             piece.clear();
             self.piece = piece;
         }
-        Ok(taken)
+        Ok(length)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -297,18 +307,18 @@ fn checksum_of_pieces(mut checksums: Vec<u8>, bytes: u64) -> FileChecksum {
 struct FrontedWriter<'a> {
     file: &'a File,
     front_pieces: Vec<u8>,
-    held_length: usize,
+    front_capacity: usize,
     behind: ChecksumWriter<&'a File>,
 }
 
 impl<'a> FrontedWriter<'a> {
     fn new(mut file: &'a File, front_length: usize) -> io::Result<Self> {
-        let held_length = front_length.next_multiple_of(PIECE);
-        file.seek(SeekFrom::Start(held_length as u64))?;
+        let front_capacity = front_length.next_multiple_of(CHECKSUM_PIECE_BYTES);
+        file.seek(SeekFrom::Start(front_capacity as u64))?;
         Ok(Self {
             file,
             front_pieces: vec![0; front_length],
-            held_length,
+            front_capacity,
             behind: ChecksumWriter::new(file),
         })
     }
@@ -330,13 +340,13 @@ impl<'a> FrontedWriter<'a> {
 
 impl Write for FrontedWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = self.held_length - self.front_pieces.len();
+        let left = self.front_capacity - self.front_pieces.len();
         if left == 0 {
             return self.behind.write(bytes);
         }
-        let taken = bytes.len().min(left);
-        self.front_pieces.extend_from_slice(&bytes[..taken]);
-        Ok(taken)
+        let length = bytes.len().min(left);
+        self.front_pieces.extend_from_slice(&bytes[..length]);
+        Ok(length)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -452,18 +462,20 @@ pub(super) fn merge_segments<C: FingerprintCode>(
             &sources,
         )?),
     };
-    let texts = match manifest.texts {
-        true => Some(merge_texts(
+    let texts = if manifest.texts {
+        Some(merge_texts(
             &index_path.join(file_name(file, "texts")),
             &sources,
-        )?),
-        false => None,
+        )?)
+    } else {
+        None
     };
     let unfingerprinted =
         write_unfingerprinted(index_path, file, &merge_unfingerprinted(&sources))?;
-    let matching = match manifest.matching {
-        true => Some(merge_records(index_path, file, &sources, space)?),
-        false => None,
+    let matching = if manifest.matching {
+        Some(merge_records(index_path, file, &sources, space)?)
+    } else {
+        None
     };
     let grams = match manifest.passages {
         Some(_) => {
@@ -487,7 +499,7 @@ pub(super) fn merge_segments<C: FingerprintCode>(
         first,
         ids,
         texts,
-        poor: unfingerprinted,
+        unfingerprinted,
         matching,
         grams,
         removed: None,
@@ -526,10 +538,10 @@ fn merge_unfingerprinted<C: FingerprintCode>(sources: &[SegmentSource<C>]) -> Un
             removed,
             ..
         } = &source.part;
-        let gone_before = removed.rank_before();
+        let removed_before = removed.rank_before();
         let entries = unfingerprinted.sorted_entries().iter();
         let left = entries.filter(|&&(_, row)| !removed.contains_row(row));
-        all.extend(left.map(|&(key, row)| (key, base + row - gone_before(row))));
+        all.extend(left.map(|&(key, row)| (key, base + row - removed_before(row))));
         base += source.codes.len() as u32 - removed.count_removed() as u32;
     }
     UnfingerprintedRows::from_unsorted(all)
@@ -563,7 +575,7 @@ fn write_merged_ids<C: FingerprintCode>(
             if !source.part.removed.contains_row(row as u32) {
                 lot.push_id(id);
             }
-            if lot.byte_count() >= LOT {
+            if lot.byte_count() >= LOT_BYTES {
                 writer.put_lot(&lot)?;
                 lot.clear_ids();
             }
@@ -595,7 +607,7 @@ fn merge_texts<C: FingerprintCode>(
         let (mut lot, mut unpacked) = (texts::TextLot::default(), UnpackedFrame::default());
         for row in source.kept_rows() {
             lot.push_text(texts.text_of_row(row.into(), &mut unpacked)?)?;
-            if lot.byte_count() >= LOT {
+            if lot.byte_count() >= LOT_BYTES {
                 lot.close_frame()?;
                 writer.put_lot(&lot)?;
                 lot.clear_texts();

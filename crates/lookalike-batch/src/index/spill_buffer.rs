@@ -16,13 +16,13 @@ use lookalike::hamming::{CodeSource, ColumnBuffer, FingerprintCode};
 use lookalike_io::error::Error;
 
 /// Bytes that a buffer takes from the budget, reads or writes at once.
-const CHUNK: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// The memory that several buffers may take together, and where they keep the rest.
 #[derive(Debug)]
 pub(super) struct SpillSpace {
     /// Bytes that no buffer has taken.
-    left: AtomicU64,
+    free_bytes: AtomicU64,
     /// Bytes that went to temporary files.
     written: AtomicU64,
     directory: PathBuf,
@@ -31,13 +31,13 @@ pub(super) struct SpillSpace {
 impl SpillSpace {
     pub(super) fn new(bytes: u64, directory: PathBuf) -> Self {
         Self {
-            left: AtomicU64::new(bytes),
+            free_bytes: AtomicU64::new(bytes),
             written: AtomicU64::new(0),
             directory,
         }
     }
 
-    /// Notes that so many bytes went to a temporary file.
+    /// Counts bytes that went to a temporary file.
     pub(super) fn count_written(&self, bytes: u64) {
         self.written.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -54,18 +54,19 @@ impl SpillSpace {
 
     /// Takes bytes for something that is no buffer and stays in memory. Returns `false` if there are too few left.
     pub(super) fn take_bytes(&self, bytes: u64) -> bool {
-        let take = |left: u64| left.checked_sub(bytes);
-        self.left
+        let take = |free_bytes: u64| free_bytes.checked_sub(bytes);
+        self.free_bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
             .is_ok()
     }
 
     fn take_chunk(&self) -> bool {
-        self.take_bytes(CHUNK as u64)
+        self.take_bytes(CHUNK_BYTES as u64)
     }
 
     fn return_chunk(&self) {
-        self.left.fetch_add(CHUNK as u64, Ordering::Relaxed);
+        self.free_bytes
+            .fetch_add(CHUNK_BYTES as u64, Ordering::Relaxed);
     }
 }
 
@@ -90,9 +91,10 @@ struct SpillFile {
 impl SpillFile {
     fn append_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.pending.extend_from_slice(bytes);
-        match self.pending.len() < CHUNK {
-            true => Ok(()),
-            false => self.write_pending(),
+        if self.pending.len() < CHUNK_BYTES {
+            Ok(())
+        } else {
+            self.write_pending()
         }
     }
 
@@ -114,14 +116,21 @@ impl SpillBuffer {
 
     /// Returns the chunk that the next bytes are appended to; `None` if it is a file.
     fn open_chunk(&mut self) -> Option<&mut Vec<u8>> {
-        let is_full = self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK);
+        let is_full = self
+            .chunks
+            .last()
+            .is_none_or(|chunk| chunk.len() == CHUNK_BYTES);
         if is_full {
             let space = self.space.as_ref();
             if self.file.is_some() || space.is_some_and(|space| !space.take_chunk()) {
                 return None;
             }
             // A small buffer stays small, and a large one never moves its bytes.
-            let capacity = if self.chunks.is_empty() { 0 } else { CHUNK };
+            let capacity = if self.chunks.is_empty() {
+                0
+            } else {
+                CHUNK_BYTES
+            };
             self.chunks.push(Vec::with_capacity(capacity));
         }
         self.chunks.last_mut()
@@ -133,7 +142,7 @@ impl SpillBuffer {
             let directory = directory.ok_or(io::ErrorKind::Unsupported)?;
             self.file = Some(SpillFile {
                 file: tempfile::tempfile_in(directory)?,
-                pending: Vec::with_capacity(CHUNK),
+                pending: Vec::with_capacity(CHUNK_BYTES),
             });
         }
         self.file
@@ -151,11 +160,11 @@ impl SpillBuffer {
 
     /// Fills `into` with the bytes at offset `from`.
     fn read_bytes(&self, mut from: usize, mut into: &mut [u8]) -> io::Result<()> {
-        while let Some(chunk) = self.chunks.get(from / CHUNK)
+        while let Some(chunk) = self.chunks.get(from / CHUNK_BYTES)
             && !into.is_empty()
-            && from % CHUNK < chunk.len()
+            && from % CHUNK_BYTES < chunk.len()
         {
-            let behind = &chunk[from % CHUNK..];
+            let behind = &chunk[from % CHUNK_BYTES..];
             let (now, later) = into.split_at_mut(into.len().min(behind.len()));
             now.copy_from_slice(&behind[..now.len()]);
             from += now.len();
@@ -164,7 +173,7 @@ impl SpillBuffer {
         match &self.file {
             _ if into.is_empty() => Ok(()),
             Some(spilled) => {
-                let at = from - self.chunks.len() * CHUNK;
+                let at = from - self.chunks.len() * CHUNK_BYTES;
                 spilled.file.read_exact_at(into, at as u64)
             }
             None => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -181,7 +190,7 @@ impl ColumnBuffer for SpillBuffer {
                 }
                 return self.spill_file()?.append_bytes(bytes);
             };
-            let (now, later) = bytes.split_at(bytes.len().min(CHUNK - chunk.len()));
+            let (now, later) = bytes.split_at(bytes.len().min(CHUNK_BYTES - chunk.len()));
             chunk.extend_from_slice(now);
             bytes = later;
         }
@@ -201,7 +210,7 @@ impl ColumnBuffer for SpillBuffer {
             return Ok(());
         };
         let (mut piece, mut at) = (spilled.pending, 0);
-        piece.resize(CHUNK, 0);
+        piece.resize(CHUNK_BYTES, 0);
         loop {
             let length = spilled.file.read_at(&mut piece, at)?;
             if length == 0 {
@@ -252,7 +261,7 @@ impl<C: FingerprintCode> FingerprintSpool<C> {
         &self,
         mut visit: impl FnMut(u32, &[C]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut chunk = vec![C::default(); CHUNK / size_of::<C>()];
+        let mut chunk = vec![C::default(); CHUNK_BYTES / size_of::<C>()];
         for from in (0..self.count).step_by(chunk.len()) {
             let length = chunk.len().min(self.count - from);
             self.read_codes(from, &mut chunk[..length])?;
@@ -286,13 +295,13 @@ mod tests {
     #[test]
     fn bytes_are_the_same_in_memory_and_in_the_file() {
         let place = tempfile::tempdir().unwrap();
-        let bytes: Vec<u8> = (0..5 * CHUNK + 77)
+        let bytes: Vec<u8> = (0..5 * CHUNK_BYTES + 77)
             .map(|at| ((at * at) >> 7) as u8)
             .collect();
         for budget in [0, 1, 2, 10] {
-            let space = SpillSpace::new((budget * CHUNK) as u64, place.path().to_path_buf());
+            let space = SpillSpace::new((budget * CHUNK_BYTES) as u64, place.path().to_path_buf());
             let space = Arc::new(space);
-            for size in [1000, 65_537, 3 * CHUNK] {
+            for size in [1000, 65_537, 3 * CHUNK_BYTES] {
                 let mut buffer = SpillBuffer::new(Some(Arc::clone(&space)));
                 for piece in bytes.chunks(size) {
                     buffer.append_bytes(piece).unwrap();
@@ -308,8 +317,8 @@ mod tests {
                 buffer.move_bytes(&mut out).unwrap();
                 assert!(out == bytes, "{budget} {size}");
                 // All of the budget is free again.
-                let left = space.left.load(Ordering::Relaxed);
-                assert_eq!(left, (budget * CHUNK) as u64);
+                let free_bytes = space.free_bytes.load(Ordering::Relaxed);
+                assert_eq!(free_bytes, (budget * CHUNK_BYTES) as u64);
             }
         }
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
@@ -319,7 +328,7 @@ mod tests {
     fn fingerprints_are_read_from_any_row() {
         let place = tempfile::tempdir().unwrap();
         let codes: Vec<u128> = (0..200_000).map(|at| (at << 70) | (at * at)).collect();
-        for budget in [0, 2 * CHUNK] {
+        for budget in [0, 2 * CHUNK_BYTES] {
             let space = SpillSpace::new(budget as u64, place.path().to_path_buf());
             let mut spool = FingerprintSpool::new(Some(Arc::new(space)));
             codes

@@ -18,17 +18,17 @@ use crate::index::paged::{
     FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array,
 };
 
-const MAGIC: FileMagic = *b"LAtx";
+const TEXTS_MAGIC: FileMagic = *b"LAtx";
 
 /// Target size of a frame in bytes of text. It is small, because reading one row decompresses its
 /// frame.
-const FRAME: usize = 16 << 10;
+const FRAME_BYTES: usize = 16 << 10;
 
 /// Compression level of Zstandard.
-const LEVEL: i32 = 3;
+const ZSTD_LEVEL: i32 = 3;
 
 /// Bytes of a frame's entry in the table.
-const ENTRY: u64 = 24;
+const FRAME_ENTRY_BYTES: u64 = 24;
 
 /// Texts in the format of the file; several threads produce such batches.
 #[derive(Default)]
@@ -69,16 +69,17 @@ impl TextLot {
         put_length(text.len(), &mut self.open);
         self.open.extend_from_slice(text.as_bytes());
         self.open_rows += 1;
-        match self.open.len() >= FRAME {
-            true => self.close_frame(),
-            false => Ok(()),
+        if self.open.len() >= FRAME_BYTES {
+            self.close_frame()
+        } else {
+            Ok(())
         }
     }
 
     /// Ends the last frame. Must be called before the batch is put into a file.
     pub(super) fn close_frame(&mut self) -> Result<()> {
         if self.open_rows > 0 {
-            let packed = zstd::bulk::compress(&self.open, LEVEL)
+            let packed = zstd::bulk::compress(&self.open, ZSTD_LEVEL)
                 .map_err(|cause| Error::output_error(format!("cannot compress texts: {cause}")))?;
             let sizes = [packed.len() as u64, self.open.len() as u64];
             self.frames.push([self.open_rows, sizes[0], sizes[1]]);
@@ -102,7 +103,7 @@ impl TextLot {
 impl TextsWriter {
     pub(super) fn create_file(path: &Path) -> Result<Self> {
         Ok(Self {
-            file: PagedWriter::create_file(path, MAGIC)?,
+            file: PagedWriter::create_file(path, TEXTS_MAGIC)?,
             table: Vec::new(),
             rows: 0,
         })
@@ -136,7 +137,7 @@ impl TextsWriter {
 
     /// Completes the file and returns its seal.
     pub(super) fn finish_file(mut self) -> Result<u64> {
-        let frames = self.table.len() as u64 / ENTRY;
+        let frames = self.table.len() as u64 / FRAME_ENTRY_BYTES;
         self.file.put_bytes(&self.table)?;
         self.file.put_bytes(&frames.to_le_bytes())?;
         self.file.put_bytes(&self.rows.to_le_bytes())?;
@@ -146,19 +147,19 @@ impl TextsWriter {
 
 impl StoredTexts {
     pub(super) fn open_file(path: &Path) -> Result<Self> {
-        let file = PagedFile::open_file(path, MAGIC)?;
+        let file = PagedFile::open_file(path, TEXTS_MAGIC)?;
         let short = || damaged_file(path, "it is too short for its number of rows");
         let at = file.byte_length().checked_sub(16).ok_or_else(short)?;
         let ends = file.read_range(at, at + 16)?;
         let count = u64::from_le_bytes(to_array(&ends[..8]));
         let rows = u64::from_le_bytes(to_array(&ends[8..]));
         let table = count
-            .checked_mul(ENTRY)
+            .checked_mul(FRAME_ENTRY_BYTES)
             .and_then(|bytes| at.checked_sub(bytes));
         let table = table.ok_or_else(short)?;
         let entries = file.read_range(table, at)?;
         let mut frames: Vec<[u64; 3]> = entries
-            .chunks_exact(ENTRY as usize)
+            .chunks_exact(FRAME_ENTRY_BYTES as usize)
             .map(|entry| [0, 8, 16].map(|at| u64::from_le_bytes(to_array(&entry[at..at + 8]))))
             .collect();
         frames.push([rows, table, 0]);
@@ -168,9 +169,10 @@ impl StoredTexts {
                 .windows(2)
                 .all(|pair| pair[0][0] < pair[1][0] && pair[0][1] <= pair[1][1]);
         drop((ends, entries));
-        match ascending {
-            true => Ok(Self { file, frames, rows }),
-            false => Err(damaged_file(path, "its table of frames is out of order")),
+        if ascending {
+            Ok(Self { file, frames, rows })
+        } else {
+            Err(damaged_file(path, "its table of frames is out of order"))
         }
     }
 
@@ -231,8 +233,8 @@ impl StoredTexts {
         // The size that the frame itself declares must be the one in the table, which limits the memory
         // to allocate.
         let most = usize::try_from(bytes).map_err(|_| wrong("are too long"))?;
-        let held = zstd::zstd_safe::get_frame_content_size(&packed);
-        if held.ok().flatten() != Some(bytes) {
+        let content_size = zstd::zstd_safe::get_frame_content_size(&packed);
+        if content_size.ok().flatten() != Some(bytes) {
             return Err(wrong("are not as long as the table of frames says"));
         }
         unpacked.bytes = zstd::bulk::decompress(&packed, most)

@@ -9,7 +9,7 @@ use lookalike_io::error::Result;
 
 use crate::index::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
 
-const MAGIC: FileMagic = *b"LArm";
+const TOMBSTONES_MAGIC: FileMagic = *b"LArm";
 
 /// The removed rows of a segment.
 #[derive(Debug, Clone, Default)]
@@ -65,7 +65,7 @@ impl Tombstones {
 
     /// Writes the set for a segment with this many rows and returns the seal.
     pub(super) fn write_file(&self, path: &Path, rows: u64) -> Result<u64> {
-        let mut file = PagedWriter::create_file(path, MAGIC)?;
+        let mut file = PagedWriter::create_file(path, TOMBSTONES_MAGIC)?;
         for word in 0..rows.div_ceil(64) as usize {
             file.put_bytes(&self.bits.get(word).copied().unwrap_or(0).to_le_bytes())?;
         }
@@ -74,7 +74,7 @@ impl Tombstones {
 
     /// Reads the set of a segment with this many rows. Also returns its seal.
     pub(super) fn read_file(path: &Path, rows: u64) -> Result<(Self, u64)> {
-        let file = PagedFile::open_file(path, MAGIC)?;
+        let file = PagedFile::open_file(path, TOMBSTONES_MAGIC)?;
         let bytes = file.read_range(0, file.byte_length())?;
         if bytes.len() as u64 != rows.div_ceil(64) * 8 {
             return Err(damaged_file(

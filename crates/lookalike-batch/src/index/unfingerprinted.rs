@@ -11,10 +11,10 @@ use lookalike_io::error::Result;
 use crate::index::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
 use crate::index::tombstones::Tombstones;
 
-const MAGIC: FileMagic = *b"LApo";
+const UNFINGERPRINTED_MAGIC: FileMagic = *b"LApo";
 
 /// Bytes per entry.
-const ENTRY: usize = 20;
+const ENTRY_BYTES: usize = 20;
 
 /// The rows of a segment that have no fingerprint.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +66,7 @@ impl UnfingerprintedRows {
 
     /// Writes the file and returns its seal.
     pub(super) fn write_file(&self, path: &Path) -> Result<u64> {
-        let mut file = PagedWriter::create_file(path, MAGIC)?;
+        let mut file = PagedWriter::create_file(path, UNFINGERPRINTED_MAGIC)?;
         for (key, row) in &self.entries {
             file.put_bytes(&key.to_le_bytes())?;
             file.put_bytes(&row.to_le_bytes())?;
@@ -76,7 +76,7 @@ impl UnfingerprintedRows {
 
     /// Reads the file of a segment with this many rows. Also returns its seal.
     pub(super) fn read_file(path: &Path, rows: u64) -> Result<(Self, u64)> {
-        let file = PagedFile::open_file(path, MAGIC)?;
+        let file = PagedFile::open_file(path, UNFINGERPRINTED_MAGIC)?;
         let bytes = file.read_range(0, file.byte_length())?;
         let entry = |bytes: &[u8]| {
             let (key, row) = bytes.split_at(16);
@@ -85,8 +85,8 @@ impl UnfingerprintedRows {
                 u32::from_le_bytes(to_array(row)),
             )
         };
-        let entries: Vec<_> = bytes.chunks_exact(ENTRY).map(entry).collect();
-        let whole = bytes.len().is_multiple_of(ENTRY);
+        let entries: Vec<_> = bytes.chunks_exact(ENTRY_BYTES).map(entry).collect();
+        let whole = bytes.len().is_multiple_of(ENTRY_BYTES);
         let ascending = entries.windows(2).all(|pair| pair[0] < pair[1]);
         let unfingerprinted = Self::from_sorted(entries);
         let known = unfingerprinted

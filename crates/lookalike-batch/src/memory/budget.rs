@@ -1,9 +1,9 @@
-//! What a limit on the memory of a process leaves for the documents of a run.
+//! The part of a memory limit that is left for the documents of a run.
 //!
 //! ```text
 //! fixed       PROCESS_BYTES, bytes for each thread, and what decoding the inputs takes
 //! resident    bytes for each row, which stay in memory in any case; with a reserve, because they are estimated
-//! working     the rest: keys, grams, counts. What does not fit goes to temporary files
+//! working     the rest: keys, grams, counts. Temporary files take those that do not fit
 //! ```
 //!
 //! Each kind of run states its coefficients here: bytes for each thread, and the fewest bytes with which it can work.
@@ -15,9 +15,9 @@ const PROCESS_BYTES: u64 = 64 << 20;
 
 /// Bytes that stay in memory for each document beside its row: for example its links, group and verdict, or the search
 /// for repeated ids.
-pub(crate) const BESIDE_ROW: f64 = 32.0;
+pub(crate) const BYTES_BESIDE_ROW: f64 = 32.0;
 
-/// Factor by which estimates of memory may fail.
+/// Factor by which the real memory may exceed an estimate.
 const ESTIMATE_RESERVE: f64 = 1.15;
 
 /// Returns estimated bytes (or rows) with a reserve for the error of the estimate.
@@ -44,7 +44,7 @@ impl MemoryBudget {
         PROCESS_BYTES + self.threads as u64 * self.thread_bytes + self.decoding_bytes
     }
 
-    /// Returns the smallest limit of a run with so many resident bytes.
+    /// Returns the smallest limit of a run with these resident bytes.
     pub(crate) fn smallest_limit(self, resident_bytes: u64) -> u64 {
         self.fixed_bytes() + resident_bytes + self.least_working_bytes
     }
@@ -95,7 +95,7 @@ pub(crate) struct RowBudget {
 }
 
 impl RowBudget {
-    /// Returns the bytes that so many documents take whose rows take `row_bytes`.
+    /// Returns the bytes that `documents` documents take if their rows take `row_bytes`.
     pub(crate) fn resident_bytes(self, documents: usize, row_bytes: u64) -> u64 {
         row_bytes + (self.beside_row * documents as f64) as u64
     }

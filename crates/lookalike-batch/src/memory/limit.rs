@@ -14,8 +14,8 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Returns `true` if inputs of so many bytes cannot reach the limit and nobody has set it, so that they need not be
-    /// measured.
+    /// Returns `true` if inputs of `bytes` bytes need not be measured, because they cannot reach the limit and it was
+    /// not set by a user.
     pub(crate) fn is_far_above(self, bytes: u64) -> bool {
         !self.is_set && self.working_set.is_none() && bytes <= self.bytes / 16
     }

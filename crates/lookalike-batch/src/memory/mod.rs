@@ -3,5 +3,5 @@
 mod budget;
 mod limit;
 
-pub(crate) use self::budget::{BESIDE_ROW, MemoryBudget, RowBudget, with_reserve};
+pub(crate) use self::budget::{BYTES_BESIDE_ROW, MemoryBudget, RowBudget, with_reserve};
 pub use self::limit::MemoryLimit;

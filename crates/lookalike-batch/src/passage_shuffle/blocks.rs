@@ -42,11 +42,11 @@ pub(super) enum BlockContent {
     Boilerplate(Vec<DocumentKey>),
 }
 
-const POSTINGS_IN_PARTITIONS: u8 = 0;
-const POSTINGS: u8 = 1;
-const IDS: u8 = 2;
-const MEMBERS: u8 = 3;
-const BOILERPLATE: u8 = 4;
+const PARTITIONED_POSTINGS_TAG: u8 = 0;
+const POSTINGS_TAG: u8 = 1;
+const IDS_TAG: u8 = 2;
+const MEMBERS_TAG: u8 = 3;
+const BOILERPLATE_TAG: u8 = 4;
 
 pub(super) fn damaged_block() -> Error {
     Error::engine_error(
@@ -56,9 +56,10 @@ pub(super) fn damaged_block() -> Error {
 
 pub(super) fn encode_postings(postings: &[GramPosting], has_partitions: bool) -> Vec<u8> {
     let mut block = Vec::with_capacity(1 + 24 * postings.len());
-    block.push(match has_partitions {
-        true => POSTINGS_IN_PARTITIONS,
-        false => POSTINGS,
+    block.push(if has_partitions {
+        PARTITIONED_POSTINGS_TAG
+    } else {
+        POSTINGS_TAG
     });
     for posting in postings {
         block.extend(posting.hash.to_le_bytes());
@@ -71,7 +72,7 @@ pub(super) fn encode_postings(postings: &[GramPosting], has_partitions: bool) ->
 }
 
 pub(super) fn encode_ids(ids: &[(DocumentKey, String)]) -> Vec<u8> {
-    let mut block = vec![IDS];
+    let mut block = vec![IDS_TAG];
     for (document, id) in ids {
         block.extend(document.0.to_le_bytes());
         put_string(id, &mut block);
@@ -81,7 +82,7 @@ pub(super) fn encode_ids(ids: &[(DocumentKey, String)]) -> Vec<u8> {
 
 pub(super) fn encode_members(members: &[GroupMember]) -> Vec<u8> {
     let mut block = Vec::with_capacity(1 + 16 * members.len());
-    block.push(MEMBERS);
+    block.push(MEMBERS_TAG);
     for member in members {
         block.extend(member.document.0.to_le_bytes());
         block.extend(member.group.0.to_le_bytes());
@@ -91,8 +92,12 @@ pub(super) fn encode_members(members: &[GroupMember]) -> Vec<u8> {
 
 pub(super) fn encode_boilerplate(documents: &[DocumentKey]) -> Vec<u8> {
     let mut block = Vec::with_capacity(1 + 8 * documents.len());
-    block.push(BOILERPLATE);
-    block.extend(documents.iter().flat_map(|it| it.0.to_le_bytes()));
+    block.push(BOILERPLATE_TAG);
+    block.extend(
+        documents
+            .iter()
+            .flat_map(|document| document.0.to_le_bytes()),
+    );
     block
 }
 
@@ -103,15 +108,15 @@ pub(super) fn encode_boilerplate(documents: &[DocumentKey]) -> Vec<u8> {
 pub(super) fn decode_block(block: &[u8]) -> Result<BlockContent> {
     let mut reader = ByteReader::new(block);
     let content = match reader.read_u8() {
-        Some(POSTINGS_IN_PARTITIONS) => {
-            read_all(reader, |it| read_posting(it, true)).map(BlockContent::Postings)
+        Some(PARTITIONED_POSTINGS_TAG) => {
+            read_all(reader, |reader| read_posting(reader, true)).map(BlockContent::Postings)
         }
-        Some(POSTINGS) => {
-            read_all(reader, |it| read_posting(it, false)).map(BlockContent::Postings)
+        Some(POSTINGS_TAG) => {
+            read_all(reader, |reader| read_posting(reader, false)).map(BlockContent::Postings)
         }
-        Some(IDS) => read_all(reader, read_id).map(BlockContent::Ids),
-        Some(MEMBERS) => read_all(reader, read_member).map(BlockContent::Members),
-        Some(BOILERPLATE) => read_all(reader, read_key).map(BlockContent::Boilerplate),
+        Some(IDS_TAG) => read_all(reader, read_id).map(BlockContent::Ids),
+        Some(MEMBERS_TAG) => read_all(reader, read_member).map(BlockContent::Members),
+        Some(BOILERPLATE_TAG) => read_all(reader, read_key).map(BlockContent::Boilerplate),
         _ => None,
     };
     content.ok_or_else(damaged_block)
@@ -164,7 +169,10 @@ mod tests {
             partition,
         };
         let postings = vec![posting(3, 5), posting(u64::MAX / 9, 0)];
-        let plain: Vec<_> = postings.iter().map(|it| posting(it.hash, 0)).collect();
+        let plain: Vec<_> = postings
+            .iter()
+            .map(|known| posting(known.hash, 0))
+            .collect();
         let ids = vec![(key(1), String::new()), (key(2), "船 7".to_owned())];
         let member = |document, group| GroupMember {
             document: key(document),
@@ -203,14 +211,14 @@ mod tests {
             for length in 0..block.len() {
                 // A block that ends between two entries is a shorter block.
                 let decoded = decode_block(&block[..length]);
-                assert!(decoded.is_err() || decoded.is_ok_and(|it| it != content));
+                assert!(decoded.is_err() || decoded.is_ok_and(|decoded| decoded != content));
             }
             assert!(decode_block(&block[..block.len() - 1]).is_err());
         }
         for block in [
             &[][..],
             &[5],
-            &[IDS, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0xff],
+            &[IDS_TAG, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0xff],
         ] {
             let error = decode_block(block).unwrap_err().to_string();
             assert!(error.contains("truncated or damaged"), "{error}");

@@ -12,7 +12,7 @@ use crate::passage_shuffle::{DocumentKey, PartBlock, PassageShuffleSetup, divide
 
 /// Members, and documents with boilerplate, that are collected before their repeats are dropped and they are
 /// returned: 16 MiB.
-const PENDING: usize = 1 << 20;
+const MAX_PENDING_ENTRIES: usize = 1 << 20;
 
 /// Receives all grams of some parts.
 ///
@@ -49,8 +49,13 @@ impl CandidateGatherer {
 
     /// Returns the candidate pairs as members of groups, in blocks for `parts` parts.
     pub fn find_candidates(mut self, parts: u32) -> CandidateBlocks {
-        self.postings.sort_unstable_by_key(|it| {
-            (it.hash, it.partition, it.document.is_known(), it.document)
+        self.postings.sort_unstable_by_key(|posting| {
+            (
+                posting.hash,
+                posting.partition,
+                posting.document.is_known(),
+                posting.document,
+            )
         });
         CandidateBlocks {
             has_known: self.setup.bounds.against,
@@ -95,7 +100,7 @@ impl CandidateBlocks {
     /// Visits the next posting: begins its gram and its run, or skips the gram if it is boilerplate.
     fn visit_posting(&mut self) {
         if self.next == self.gram_end {
-            self.gram_end = self.end_of_equal(|it| it.hash);
+            self.gram_end = self.end_of_equal(|posting| posting.hash);
             let gram = &self.postings[self.next..self.gram_end];
             if self.count_sources(gram) > self.max_documents {
                 self.skip_boilerplate();
@@ -103,7 +108,7 @@ impl CandidateBlocks {
             }
         }
         if self.next >= self.run_end {
-            self.run_end = self.end_of_equal(|it| (it.hash, it.partition));
+            self.run_end = self.end_of_equal(|posting| (posting.hash, posting.partition));
         }
         self.pair_posting();
     }
@@ -112,19 +117,23 @@ impl CandidateBlocks {
     fn end_of_equal<T: PartialEq>(&self, value: impl Fn(&GramPosting) -> T) -> usize {
         let rest = &self.postings[self.next..];
         let first = value(&rest[0]);
-        self.next + rest.iter().take_while(|it| value(it) == first).count()
+        self.next
+            + rest
+                .iter()
+                .take_while(|posting| value(posting) == first)
+                .count()
     }
 
     fn count_sources(&self, gram: &[GramPosting]) -> usize {
-        let is_source = |it: &&GramPosting| !self.has_known || it.document.is_known();
+        let is_source = |posting: &&GramPosting| !self.has_known || posting.document.is_known();
         gram.iter().filter(is_source).count()
     }
 
     fn skip_boilerplate(&mut self) {
         let gram = &self.postings[self.next..self.gram_end];
-        let searched = gram.iter().map(|it| it.document);
+        let searched = gram.iter().map(|posting| posting.document);
         self.with_boilerplate
-            .extend(searched.filter(|it| !it.is_known()));
+            .extend(searched.filter(|document| !document.is_known()));
         self.boilerplate_grams += 1;
         self.next = self.gram_end;
         self.run_end = self.gram_end;
@@ -139,9 +148,10 @@ impl CandidateBlocks {
         }
         self.next += 1;
         let behind = &self.postings[self.next..self.run_end];
-        let first = match self.has_known {
-            true => behind.partition_point(|it| !it.document.is_known()),
-            false => 0,
+        let first = if self.has_known {
+            behind.partition_point(|posting| !posting.document.is_known())
+        } else {
+            0
         };
         let partners = &behind[first..];
         if partners.is_empty() {
@@ -150,7 +160,7 @@ impl CandidateBlocks {
         let member = |document| GroupMember { document, group };
         self.members.push(member(group));
         self.members
-            .extend(partners.iter().map(|it| member(it.document)));
+            .extend(partners.iter().map(|partner| member(partner.document)));
     }
 
     fn take_blocks(&mut self) -> Vec<PartBlock> {
@@ -161,13 +171,13 @@ impl CandidateBlocks {
         let mut blocks = divide_entries(
             &self.members,
             self.parts,
-            |it| it.document.0,
+            |member| member.document.0,
             encode_members,
         );
         blocks.extend(divide_entries(
             &self.with_boilerplate,
             self.parts,
-            |it| it.0,
+            |document| document.0,
             encode_boilerplate,
         ));
         self.members.clear();
@@ -181,7 +191,7 @@ impl Iterator for CandidateBlocks {
 
     fn next(&mut self) -> Option<Vec<PartBlock>> {
         while self.next < self.postings.len()
-            && self.members.len() + self.with_boilerplate.len() < PENDING
+            && self.members.len() + self.with_boilerplate.len() < MAX_PENDING_ENTRIES
         {
             self.visit_posting();
         }

@@ -77,7 +77,9 @@ impl GroupComparer {
     /// If the first text of a group is not that of its document, or if a text has 4 GiB or more.
     pub fn compare_texts(&mut self, texts: &[GroupText<'_>]) -> Result<()> {
         let groups = texts.chunk_by(|a, b| a.group == b.group);
-        groups.into_iter().try_for_each(|it| self.compare_group(it))
+        groups
+            .into_iter()
+            .try_for_each(|group| self.compare_group(group))
     }
 
     fn compare_group(&mut self, texts: &[GroupText<'_>]) -> Result<()> {
@@ -104,8 +106,7 @@ impl GroupComparer {
         other: &GroupText<'_>,
     ) -> Result<()> {
         let text = ExtractedText::from_plain_text(other.text.to_owned());
-        let (shared, document, source) = if is_source((other.key, other.id), (owner.key, &owner.id))
-        {
+        let (shared, document, source) = if is_source_of(other, owner) {
             (comparer.find_passages(&text)?, &*owner.id, other.id)
         } else {
             (comparer.find_copies(&text)?, other.id, &*owner.id)
@@ -113,7 +114,7 @@ impl GroupComparer {
         let offsets = self.setup.offsets;
         let rows = shared.passages.iter();
         self.found
-            .extend(rows.map(|it| FoundPassage::new([document, source], it, offsets)));
+            .extend(rows.map(|row| FoundPassage::new([document, source], row, offsets)));
         Ok(())
     }
 
@@ -138,11 +139,13 @@ fn own_group(first: &GroupText<'_>) -> Result<GroupOwner> {
     })
 }
 
-/// Returns `true` if the first document is the source of the second: it is known, or its id is smaller.
-fn is_source(first: (DocumentKey, &str), second: (DocumentKey, &str)) -> bool {
-    match (first.0.is_known(), second.0.is_known()) {
-        (false, false) => first.1.as_bytes() < second.1.as_bytes(),
-        (is_known, _) => is_known,
+/// Returns `true` if a text of a group is the source of its owner: the text is known, or its id is smaller and none
+/// of both is known.
+fn is_source_of(text: &GroupText<'_>, owner: &GroupOwner) -> bool {
+    if text.key.is_known() || owner.key.is_known() {
+        text.key.is_known()
+    } else {
+        text.id.as_bytes() < owner.id.as_bytes()
     }
 }
 

@@ -76,11 +76,11 @@ impl MemberGatherer {
         let mut ids = self.ids.into_iter();
         for members in self.members.chunk_by(|a, b| a.document == b.document) {
             let key = members[0].document;
-            let (_, id) = ids.find(|it| it.0 == key).ok_or_else(damaged_block)?;
+            let (_, id) = ids.find(|entry| entry.0 == key).ok_or_else(damaged_block)?;
             found.documents.push(MemberDocument {
                 key,
                 id,
-                groups: members.iter().map(|it| it.group).collect(),
+                groups: members.iter().map(|member| member.group).collect(),
             });
         }
         Ok(found)
@@ -92,13 +92,14 @@ impl MemberGatherer {
             let [(key, id), others @ ..] = same_key else {
                 continue;
             };
-            if let Some((_, other)) = others.iter().find(|it| it.1 != *id) {
+            if let Some((_, other)) = others.iter().find(|entry| entry.1 != *id) {
                 return Err(refuse_equal_hashes(id, other));
             }
             if !others.is_empty() {
-                let repeated = match key.is_known() {
-                    true => &mut found.repeated_known_ids,
-                    false => &mut found.repeated_ids,
+                let repeated = if key.is_known() {
+                    &mut found.repeated_known_ids
+                } else {
+                    &mut found.repeated_ids
                 };
                 repeated.push(id.clone());
             }

@@ -7,8 +7,9 @@
 //! GroupComparer       texts by group → passages
 //! ```
 //!
-//! A run on one machine finds the documents that share selected grams, and compares their texts. Many machines do the
-//! same; each step processes one portion of the documents, grams or pairs, and the steps exchange blocks of bytes.
+//! A run on one machine finds the documents that share selected grams, and compares their texts. Many machines
+//! do the same. Each step processes one portion of the documents, grams or pairs, and the steps exchange blocks of
+//! bytes.
 //!
 //! **Groups.** A candidate pair belongs to the group of one of its two documents. With known documents, which are the
 //! only sources, this is the other one; without them it is the document with the smaller key. The text of this

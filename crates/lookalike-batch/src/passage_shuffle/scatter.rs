@@ -79,8 +79,8 @@ impl GramScatterer {
             0
         };
         self.postings
-            .extend(self.selected.iter().map(|it| GramPosting {
-                hash: it.hash,
+            .extend(self.selected.iter().map(|gram| GramPosting {
+                hash: gram.hash,
                 document: key,
                 partition,
             }));
@@ -107,12 +107,12 @@ impl GramScatterer {
     /// Returns all grams and ids since the last call, in blocks for `parts` parts.
     pub fn take_blocks(&mut self, parts: u32) -> ScatteredBlocks {
         let has_partitions = self.setup.bounds.within;
-        let encode_grams = |it: &[GramPosting]| encode_postings(it, has_partitions);
-        self.postings.sort_unstable_by_key(|it| it.hash);
+        let encode_grams = |postings: &[GramPosting]| encode_postings(postings, has_partitions);
+        self.postings.sort_unstable_by_key(|posting| posting.hash);
         self.ids.sort_unstable();
         let blocks = ScatteredBlocks {
-            grams: divide_entries(&self.postings, parts, |it| it.hash, encode_grams),
-            ids: divide_entries(&self.ids, parts, |it| it.0.0, encode_ids),
+            grams: divide_entries(&self.postings, parts, |gram| gram.hash, encode_grams),
+            ids: divide_entries(&self.ids, parts, |entry| entry.0.0, encode_ids),
         };
         self.postings.clear();
         self.ids.clear();

@@ -1,4 +1,4 @@
-//! Many machines compared with one: the index of a run, and whole comparisons of two texts.
+//! Compares many machines with the index of a run on one machine, and with whole comparisons of two texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl TestDocument {
     }
 }
 
-const NOTICE: &str = "all rights are reserved and no part may be copied";
+const BOILERPLATE_NOTICE: &str = "all rights are reserved and no part may be copied";
 
 /// Makes documents of two scripts with passages of others, a notice that many have, and ids in no order.
 fn make_documents(count: usize, random: &mut Random) -> Vec<TestDocument> {
@@ -61,12 +61,12 @@ fn make_documents(count: usize, random: &mut Random) -> Vec<TestDocument> {
         };
         if !documents.is_empty() && random.below(3) > 0 {
             let taken: Vec<char> = random.choose(&documents).text.chars().collect();
-            let start = random.below(taken.len().max(2) / 2);
+            let start = random.below(characters.len().max(2) / 2);
             text.push('\n');
-            text.extend(taken[start..].iter().take(20 + random.below(150)));
+            text.extend(characters[start..].iter().take(20 + random.below(150)));
         }
         if random.below(4) == 0 {
-            text.push_str(NOTICE);
+            text.push_str(BOILERPLATE_NOTICE);
         }
         if random.below(9) == 0 {
             text.truncate(0);
@@ -98,9 +98,9 @@ struct Findings {
 /// Sorts passages by document, source and place.
 fn sort_passages(passages: &mut [FoundPassage]) {
     passages.sort_by(|a, b| {
-        let key = |it: &FoundPassage| {
-            let (place, source_place) = (&it.place, &it.source_place);
-            let ids = (it.document.clone(), it.source.clone());
+        let key = |passage: &FoundPassage| {
+            let (place, source_place) = (&passage.place, &passage.source_place);
+            let ids = (passage.document.clone(), passage.source.clone());
             (
                 ids,
                 place.start,
@@ -143,7 +143,9 @@ fn run_many(
     let mut boilerplate_grams = 0;
     for blocks in grams.values() {
         let mut gatherer = CandidateGatherer::new(setup.clone(), max_documents);
-        blocks.iter().for_each(|it| gatherer.add_block(it).unwrap());
+        blocks
+            .iter()
+            .for_each(|block| gatherer.add_block(block).unwrap());
         let mut candidates = gatherer.find_candidates(parts);
         for blocks in candidates.by_ref() {
             send_blocks(blocks, &mut of_documents);
@@ -153,7 +155,9 @@ fn run_many(
     let (mut members, mut with_boilerplate) = (Vec::new(), 0);
     for blocks in of_documents.values() {
         let mut gatherer = MemberGatherer::new();
-        blocks.iter().for_each(|it| gatherer.add_block(it).unwrap());
+        blocks
+            .iter()
+            .for_each(|block| gatherer.add_block(block).unwrap());
         let found = gatherer.finish_gathering().unwrap();
         assert!(found.repeated_ids.is_empty() && found.repeated_known_ids.is_empty());
         with_boilerplate += found.with_boilerplate;
@@ -175,8 +179,9 @@ fn compare_members(
 ) -> Vec<FoundPassage> {
     let mut texts = Vec::new();
     for member in members {
-        let is_member = |it: &&TestDocument| {
-            it.id == member.id && (it.given && setup.bounds.against) == member.key.is_known()
+        let is_member = |document: &&TestDocument| {
+            document.id == member.id
+                && (document.given && setup.bounds.against) == member.key.is_known()
         };
         let document = documents.iter().find(is_member).unwrap();
         texts.extend(member.groups.iter().map(|&group| GroupText {
@@ -186,7 +191,7 @@ fn compare_members(
             text: &document.text,
         }));
     }
-    texts.sort_by_key(|it| (it.group, it.group != it.key, it.key));
+    texts.sort_by_key(|text| (text.group, text.group != text.key, text.key));
     let mut comparer = GroupComparer::new(setup.clone());
     let mut passages = Vec::new();
     for batch in texts.chunks(1 + random.below(5)) {
@@ -204,7 +209,7 @@ fn run_alone(
     max_documents: Option<u32>,
 ) -> Findings {
     let bounds = setup.bounds;
-    let is_known = |it: &TestDocument| bounds.against && it.given;
+    let is_known = |document: &TestDocument| bounds.against && document.given;
     let (mut winnower, mut tokens) = (Winnower::new(setup.passages), SpannedTokens::default());
     let mut select = |document: &TestDocument| {
         let mut selected: Vec<SelectedGram> = Vec::new();
@@ -219,7 +224,7 @@ fn run_alone(
     let mut pairs = Vec::new();
     for (number, grams) in selected.iter().enumerate() {
         if !bounds.against || is_known(&documents[number]) {
-            pairs.extend(grams.iter().map(|it| (it.hash, number as u32)));
+            pairs.extend(grams.iter().map(|gram| (gram.hash, number as u32)));
         }
     }
     let index = PassageIndex::from_pairs(pairs, max_documents);
@@ -234,14 +239,16 @@ fn run_alone(
         }
         let mut candidates = Vec::new();
         found.with_boilerplate += u64::from(index.find_candidates(grams, &mut candidates) > 0);
-        let sources = candidates.iter().map(|it| &documents[it.document as usize]);
-        let sources = sources.filter(|it| is_known(it) || it.id < document.id);
-        for source in sources.filter(|it| !bounds.within || it.part == document.part) {
+        let sources = candidates
+            .iter()
+            .map(|candidate| &documents[candidate.document as usize]);
+        let sources = sources.filter(|source| is_known(source) || source.id < document.id);
+        for source in sources.filter(|source| !bounds.within || source.part == document.part) {
             let texts = [&*source.text, &*document.text];
             let shared = SharedPassages::find_all(&Recipe::default(), texts, setup.passages);
             let rows = shared.unwrap().passages;
             let ids = [document.id.clone(), source.id.clone()];
-            let rows = rows.into_iter().map(|it| {
+            let rows = rows.into_iter().map(|row| {
                 let [document, source] = ids.clone();
                 let place = |spot: crate::shared_passages::PassageSpot| match setup.offsets {
                     OffsetUnit::Characters => spot.characters,
@@ -250,11 +257,11 @@ fn run_alone(
                 FoundPassage {
                     document,
                     source,
-                    place: place(it.b),
-                    source_place: place(it.a),
-                    length: it.length,
-                    similarity: it.similarity,
-                    kind: it.kind.kind_name(),
+                    place: place(row.b),
+                    source_place: place(row.a),
+                    length: row.length,
+                    similarity: row.similarity,
+                    kind: row.kind.kind_name(),
                 }
             });
             found.passages.extend(rows);
@@ -283,7 +290,7 @@ fn many_machines_find_what_one_finds() {
             let alone = run_alone(&setup, &documents, *max_documents);
             assert!(alone.passages.len() > 3, "{bounds:?} {max_documents:?}");
             assert_eq!(alone.boilerplate_grams > 0, max_documents.is_some());
-            kinds.extend(alone.passages.iter().map(|it| it.kind));
+            kinds.extend(alone.passages.iter().map(|passage| passage.kind));
             for parts in [1, 3, 64] {
                 let many = run_many(&setup, &documents, *max_documents, parts, &mut random);
                 assert_eq!(many, alone, "{bounds:?} {max_documents:?} {parts}");
@@ -317,7 +324,7 @@ fn limit_of_boilerplate_is_inclusive_and_counts_sources() {
             let known = |at: usize| against && at < count;
             let total = if against { 2 * count } else { count };
             let documents: Vec<_> = (0..total)
-                .map(|at| named(&format!("{at}"), NOTICE, known(at)))
+                .map(|at| named(&format!("{at}"), BOILERPLATE_NOTICE, known(at)))
                 .collect();
             let found = run_many(&setup, &documents, Some(3), 5, &mut Random(0));
             assert_eq!(found, run_alone(&setup, &documents, Some(3)));
@@ -349,13 +356,16 @@ fn pairs_of_a_frequent_gram_come_in_portions() {
     let (mut portions, mut largest) = (0, 0);
     for portion in gatherer.find_candidates(4) {
         portions += 1;
-        let bytes = portion.iter().map(|it| it.block.len()).sum::<usize>();
+        let bytes = portion.iter().map(|part| part.block.len()).sum::<usize>();
         largest = largest.max(bytes / 16);
         for PartBlock { part, block } in portion {
             let blocks::BlockContent::Members(some) = blocks::decode_block(&block).unwrap() else {
                 panic!("a block without members");
             };
-            assert!(some.iter().all(|it| part_of_hash(it.document.0, 4) == part));
+            assert!(
+                some.iter()
+                    .all(|member| part_of_hash(member.document.0, 4) == part)
+            );
             members.extend(some);
         }
     }
@@ -384,7 +394,7 @@ fn repeated_ids_are_found_and_known_ones_may_be_those_of_the_data() {
         ("c", true),
     ] {
         scatterer
-            .add_document(&named(id, NOTICE, given).as_document())
+            .add_document(&named(id, BOILERPLATE_NOTICE, given).as_document())
             .unwrap();
     }
     scatterer
@@ -393,7 +403,7 @@ fn repeated_ids_are_found_and_known_ones_may_be_those_of_the_data() {
     let counts = ScatterCounts {
         documents: 3,
         known: 3,
-        tokens: 3 * NOTICE.split(' ').count() as u64,
+        tokens: 3 * BOILERPLATE_NOTICE.split(' ').count() as u64,
     };
     assert_eq!(scatterer.counts(), counts);
     let mut gatherer = MemberGatherer::new();
@@ -425,7 +435,7 @@ fn absent_text_of_a_group_is_refused() {
         group: DocumentKey(2),
         key: DocumentKey(4),
         id: "b",
-        text: NOTICE,
+        text: BOILERPLATE_NOTICE,
     };
     let error = GroupComparer::new(setup)
         .compare_texts(&[text])

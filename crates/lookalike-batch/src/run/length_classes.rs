@@ -1,7 +1,7 @@
 //! Length classes of documents, for reports.
 
 /// Largest length of each class in tokens, and the name of the class.
-const CLASSES: [(usize, &str); 5] = [
+const LENGTH_CLASSES: [(usize, &str); 5] = [
     (15, "1-15"),
     (50, "16-50"),
     (300, "51-300"),
@@ -11,11 +11,11 @@ const CLASSES: [(usize, &str); 5] = [
 
 /// Returns the names of all classes, from short to long.
 pub(super) fn class_names() -> impl Iterator<Item = &'static str> {
-    CLASSES.iter().map(|&(_, name)| name)
+    LENGTH_CLASSES.iter().map(|&(_, name)| name)
 }
 
 /// Returns the class of a length in tokens.
 pub(super) fn length_class(length: usize) -> &'static str {
-    let class = CLASSES.iter().find(|&&(most, _)| length <= most);
+    let class = LENGTH_CLASSES.iter().find(|&&(most, _)| length <= most);
     class.map_or("", |&(_, name)| name)
 }

@@ -13,9 +13,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Fewest and most bytes of a part that are written at once.
-const WRITTEN_AT_ONCE: (u64, u64) = (4 << 10, 128 << 10);
+const WRITE_BUFFER_RANGE: (u64, u64) = (4 << 10, 128 << 10);
 
-/// Blocks by parts. Memory: what is given for all parts, one block for each part, and 12 bytes for each write.
+/// Blocks by parts. Memory: the buffers of all parts, one block for each part, and 12 bytes for each write.
 pub(crate) struct PartFile {
     file: SpoolFile,
     parts: Vec<Mutex<PartBlocks>>,
@@ -53,7 +53,7 @@ impl PartFile {
     /// # Errors
     /// If the file cannot be created.
     pub(crate) fn create_file(directory: Option<&Path>, parts: u32, buffered: u64) -> Result<Self> {
-        let (fewest, most) = WRITTEN_AT_ONCE;
+        let (fewest, most) = WRITE_BUFFER_RANGE;
         let written_at_once = (buffered / u64::from(parts.max(1))).clamp(fewest, most);
         Ok(Self {
             file: SpoolFile::create_file(directory)?,
@@ -97,7 +97,7 @@ impl PartFile {
     }
 
     /// Adds a block to a part of a file of [single blocks](Self::with_single_blocks). Once writing is finished, blocks
-    /// are read in ascending `order`, and those of the same order as they were added.
+    /// are read in ascending `order`. Blocks of equal order are read as they were added.
     ///
     /// # Errors
     /// As [`push_block`](Self::push_block).
@@ -122,9 +122,10 @@ impl PartFile {
         blocks.bytes += block.len() as u64;
         blocks.pending.extend((block.len() as u32).to_le_bytes());
         blocks.pending.extend_from_slice(block);
-        match blocks.pending.len() < self.written_at_once {
-            true => Ok(()),
-            false => self.write_pending(blocks),
+        if blocks.pending.len() < self.written_at_once {
+            Ok(())
+        } else {
+            self.write_pending(blocks)
         }
     }
 
@@ -162,7 +163,8 @@ impl PartFile {
     /// If the file cannot be read, and the errors of `visit`.
     pub(crate) fn visit_extent(
         &self,
-        (part, at): (u32, usize),
+        part: u32,
+        at: usize,
         visit: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let (start, length) = lock(&self.parts[part as usize]).extents[at];
@@ -188,7 +190,7 @@ impl PartFile {
         mut visit: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut extents = 0..self.extent_count(part);
-        extents.try_for_each(|at| self.visit_extent((part, at), &mut visit))
+        extents.try_for_each(|at| self.visit_extent(part, at, &mut visit))
     }
 }
 
@@ -224,9 +226,10 @@ mod tests {
     #[test]
     fn parts_hold_their_blocks_in_order() {
         for single in [false, true] {
-            let file = match single {
-                true => PartFile::with_single_blocks(None, 3).unwrap(),
-                false => PartFile::create_file(None, 3, 1 << 20).unwrap(),
+            let file = if single {
+                PartFile::with_single_blocks(None, 3).unwrap()
+            } else {
+                PartFile::create_file(None, 3, 1 << 20).unwrap()
             };
             // 2,000 blocks of up to 999 bytes are several writes of each part.
             let block = |at: usize| vec![at as u8; at * 7 % 1000];

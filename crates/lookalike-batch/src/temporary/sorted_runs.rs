@@ -19,10 +19,10 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::spool::SpoolFile;
 
 /// Bytes of a run that are written at once.
-const WRITTEN_AT_ONCE: usize = 256 << 10;
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
 /// Fewest and most bytes of a run that are read at once.
-const READ_AT_ONCE: (usize, usize) = (4 << 10, 256 << 10);
+const READ_BUFFER_RANGE: (usize, usize) = (4 << 10, 256 << 10);
 
 /// Bytes of memory of a collected record beside its key.
 const ENTRY_BYTES: usize = size_of::<RecordEntry>();
@@ -73,7 +73,7 @@ impl SortedRuns {
             return Ok(file);
         }
         let file = SpoolFile::create_file(self.directory.as_deref())?;
-        // Of two files that threads have created at the same time, one is dropped.
+        // If two threads create a file at the same time, one of the files is dropped.
         Ok(self.file.get_or_init(|| file))
     }
 
@@ -115,7 +115,7 @@ impl SortedRuns {
         buffer_bytes: usize,
         visit: impl FnMut(&[u8], u64) -> Result<()>,
     ) -> Result<()> {
-        let (least, most) = READ_AT_ONCE;
+        let (least, most) = READ_BUFFER_RANGE;
         let most_runs = (buffer_bytes / least).max(2);
         while self.lock_part(part).len() > most_runs {
             self.merge_first_runs(part, most_runs)?;
@@ -129,7 +129,7 @@ impl SortedRuns {
     fn merge_first_runs(&self, part: usize, count: usize) -> Result<()> {
         let oldest: Vec<SortedRun> = self.lock_part(part).drain(..count).collect();
         let mut merged = self.begin_run(part);
-        self.merge_runs(&oldest, READ_AT_ONCE.0, |key, value| {
+        self.merge_runs(&oldest, READ_BUFFER_RANGE.0, |key, value| {
             merged.push_record(key, value)
         })?;
         merged.finish_run()
@@ -198,9 +198,10 @@ impl RunWriter<'_> {
         put_number(key.len() as u64, &mut self.pending);
         self.pending.extend_from_slice(key);
         put_number(value, &mut self.pending);
-        match self.pending.len() < WRITTEN_AT_ONCE {
-            true => Ok(()),
-            false => self.write_pending(),
+        if self.pending.len() < WRITE_BUFFER_BYTES {
+            Ok(())
+        } else {
+            self.write_pending()
         }
     }
 
@@ -232,7 +233,7 @@ impl RunWriter<'_> {
 struct RunReader<'a> {
     file: &'a SpoolFile,
     /// The extents that are not yet read, the next one last.
-    left: Vec<(u64, u64)>,
+    unread_extents: Vec<(u64, u64)>,
     buffer: Vec<u8>,
     buffer_bytes: usize,
     /// End of the current record in the buffer.
@@ -248,7 +249,7 @@ impl<'a> RunReader<'a> {
     fn new(file: &'a SpoolFile, run: &SortedRun, buffer_bytes: usize) -> Self {
         Self {
             file,
-            left: run.extents.iter().rev().copied().collect(),
+            unread_extents: run.extents.iter().rev().copied().collect(),
             buffer: Vec::new(),
             buffer_bytes,
             at: 0,
@@ -286,17 +287,18 @@ impl<'a> RunReader<'a> {
 
     /// Reads more bytes behind those that belong to no complete record. Returns `false` if there are none.
     fn fill_buffer(&mut self) -> Result<bool> {
-        let Some((start, length)) = self.left.pop() else {
+        let Some((start, length)) = self.unread_extents.pop() else {
             return Ok(false);
         };
         self.buffer.drain(..self.at);
         self.at = 0;
-        let now = length.min(self.buffer_bytes as u64);
-        if now < length {
-            self.left.push((start + now, length - now));
+        let read_length = length.min(self.buffer_bytes as u64);
+        if read_length < length {
+            self.unread_extents
+                .push((start + read_length, length - read_length));
         }
         let from = self.buffer.len();
-        self.buffer.resize(from + now as usize, 0);
+        self.buffer.resize(from + read_length as usize, 0);
         let read = self.file.read_exact_at(&mut self.buffer[from..], start);
         read.map_err(|cause| {
             let place = format_args!("byte {start} of the temporary file");
@@ -336,8 +338,8 @@ fn read_number(bytes: &[u8], mut at: usize) -> Option<(usize, u64)> {
     None
 }
 
-/// Makes room for `more` elements, by a quarter of those that are there and not by twice as many, because room that is
-/// never used counts against the limit, too.
+/// Reserves capacity for `more` elements. The capacity grows by a quarter and does not double, because unused capacity
+/// counts against the limit too.
 fn grow_slowly<T>(elements: &mut Vec<T>, more: usize) {
     if elements.capacity() - elements.len() < more {
         elements.reserve_exact(more.max(elements.len() / 4).max(64));
@@ -365,7 +367,7 @@ impl RunCollector {
     pub(crate) fn new(part: usize, max_bytes: usize) -> Self {
         Self {
             part,
-            max_bytes: max_bytes.clamp(READ_AT_ONCE.0, u32::MAX as usize / 2),
+            max_bytes: max_bytes.clamp(READ_BUFFER_RANGE.0, u32::MAX as usize / 2),
             entries: Vec::new(),
             keys: Vec::new(),
         }
@@ -398,7 +400,7 @@ impl RunCollector {
     /// If the run cannot be written.
     pub(crate) fn write_run(&mut self, runs: &SortedRuns) -> Result<()> {
         let keys = &self.keys;
-        let key = |it: &RecordEntry| &keys[it.start as usize..][..it.length as usize];
+        let key = |entry: &RecordEntry| &keys[entry.start as usize..][..entry.length as usize];
         self.entries.sort_unstable_by(|a, b| {
             let by_prefix = a.prefix.cmp(&b.prefix);
             by_prefix.then_with(|| key(a).cmp(key(b)))

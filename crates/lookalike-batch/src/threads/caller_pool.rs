@@ -17,7 +17,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 const MAX_POOLS: usize = 64;
 
 /// Number of threads that have asked for a pool of their own.
-static REQUESTED: AtomicUsize = AtomicUsize::new(0);
+static REQUESTED_POOLS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static CALLER_POOL: OnceCell<Option<ThreadPool>> = const { OnceCell::new() };
@@ -40,7 +40,7 @@ pub fn run_in_caller<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result
 
 /// Returns a pool of this thread. Returns `None` if enough threads have one, or if the thread belongs to another pool.
 fn start_pool() -> Option<ThreadPool> {
-    if REQUESTED.fetch_add(1, Ordering::Relaxed) >= MAX_POOLS {
+    if REQUESTED_POOLS.fetch_add(1, Ordering::Relaxed) >= MAX_POOLS {
         return None;
     }
     let pool = ThreadPoolBuilder::new().num_threads(1).use_current_thread();

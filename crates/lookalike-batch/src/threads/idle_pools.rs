@@ -11,15 +11,15 @@ use std::sync::Mutex;
 use rayon::ThreadPool;
 
 /// Largest number of pools that wait.
-const MAX_IDLE: usize = 8;
+const MAX_IDLE_POOLS: usize = 8;
 
 /// Idle pools, each with the process that started it.
-static IDLE: Mutex<Vec<(u32, ThreadPool)>> = Mutex::new(Vec::new());
+static IDLE_POOLS: Mutex<Vec<(u32, ThreadPool)>> = Mutex::new(Vec::new());
 
 /// Returns an idle pool of this process, if there is one.
 pub(crate) fn take_pool() -> Option<ThreadPool> {
-    // Without waiting, because a process that forks can have a lock that nobody releases.
-    let (process, pool) = IDLE.try_lock().ok()?.pop()?;
+    // `try_lock` does not wait: in a forked process no thread may be left that releases the lock.
+    let (process, pool) = IDLE_POOLS.try_lock().ok()?.pop()?;
     if process == std::process::id() {
         return Some(pool);
     }
@@ -29,8 +29,8 @@ pub(crate) fn take_pool() -> Option<ThreadPool> {
 
 /// Keeps a pool for the next run, or ends its thread if enough pools wait.
 pub(crate) fn give_back(pool: ThreadPool) {
-    if let Ok(mut idle) = IDLE.try_lock()
-        && idle.len() < MAX_IDLE
+    if let Ok(mut idle) = IDLE_POOLS.try_lock()
+        && idle.len() < MAX_IDLE_POOLS
     {
         idle.push((std::process::id(), pool));
     }
@@ -46,14 +46,14 @@ mod tests {
         let run = || run_in_pool(1, || Ok((thread(), rayon::current_num_threads())));
         let (first, threads) = run().unwrap();
         assert_eq!(threads, 1);
-        let mut again = (0..20).map(|_| run().unwrap().0);
-        assert!(again.any(|thread| thread == first));
+        let mut later_threads = (0..20).map(|_| run().unwrap().0);
+        assert!(later_threads.any(|thread| thread == first));
         let both = std::thread::scope(|scope| {
-            let beside = run_in_pool(1, || {
+            let nested = run_in_pool(1, || {
                 let other = scope.spawn(|| run_in_pool(1, || Ok(thread())));
                 Ok((thread(), other.join().unwrap()?))
             });
-            beside.unwrap()
+            nested.unwrap()
         });
         assert_ne!(both.0, both.1);
     }

@@ -114,9 +114,9 @@ fn indexes_are_the_same_files_in_any_memory() {
     {
         let numbered = number == 1;
         let free = format!("free-{number}");
-        let made = make(&free, settings, &read_options(numbered, None));
-        assert!(made.iter().all(|it| it.spilled_bytes == 0));
-        assert_eq!(made[2].index.segments.len(), 2, "{made:?}");
+        let unbounded = make(&free, settings, &read_options(numbered, None));
+        assert!(unbounded.iter().all(|summary| summary.spilled_bytes == 0));
+        assert_eq!(unbounded[2].index.segments.len(), 2, "{unbounded:?}");
         let expected = files(&path(&free));
         for bytes in [4 << 20, 1 << 30] {
             let name = format!("bounded-{number}-{bytes}");
@@ -132,8 +132,8 @@ fn indexes_are_the_same_files_in_any_memory() {
                 "{spilled}"
             );
             assert_eq!(
-                bounded.each_ref().map(|it| it.repeated_ids),
-                made.each_ref().map(|it| it.repeated_ids)
+                bounded.each_ref().map(|summary| summary.repeated_ids),
+                unbounded.each_ref().map(|summary| summary.repeated_ids)
             );
             assert!(files(&path(&name)) == expected, "{settings:?} {bytes}");
         }

@@ -95,7 +95,7 @@ fn find(
     let inputs = RunInputs {
         documents: vec![directory.join("in.jsonl")].into(),
         against: against
-            .map(|it| directory.join(it))
+            .map(|path| directory.join(path))
             .into_iter()
             .collect::<Vec<_>>()
             .into(),

@@ -153,7 +153,7 @@ fn tables_to_merge_are_checked_in_any_memory() {
     let mut repeated = lines.clone();
     repeated[9] = lines[8];
     let cut = lines[..lines.len() - 1].join("\n");
-    for (name, text, said) in [
+    for (name, text, message) in [
         (
             "repeated.tsv",
             repeated.join("\n"),
@@ -170,7 +170,7 @@ fn tables_to_merge_are_checked_in_any_memory() {
         let settings = settings_of("words-1", &[path(name)], 1);
         for settings in [settings.clone(), bounded(&settings, 1)] {
             let error = learn(&path("a.jsonl"), &settings).unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
     let own = path("own.tsv");

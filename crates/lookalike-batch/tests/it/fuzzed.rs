@@ -16,7 +16,7 @@ mod text;
 use proptest::prelude::*;
 
 /// Pieces that have a meaning for one of the parsers, or that break off in the middle of such a piece.
-const PIECES: [&[u8]; 64] = [
+const SYNTAX_PIECES: [&[u8]; 64] = [
     b"",
     b"a",
     b"text",
@@ -85,7 +85,8 @@ const PIECES: [&[u8]; 64] = [
 
 /// Either random bytes, or a sequence of pieces, each repeated up to three times.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
-    let pieces = prop::collection::vec((prop::sample::select(&PIECES[..]), 1usize..4), 0..24);
+    let pieces =
+        prop::collection::vec((prop::sample::select(&SYNTAX_PIECES[..]), 1usize..4), 0..24);
     let joined = pieces.prop_map(|pieces| {
         pieces
             .into_iter()
@@ -101,7 +102,7 @@ fn chosen(choice: u8, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_sample_is_read_by_every_target() {
-    for piece in PIECES {
+    for piece in SYNTAX_PIECES {
         for choice in 0..=u8::MAX {
             rows::check(&chosen(choice, piece));
         }
@@ -120,7 +121,7 @@ fn every_sample_is_read_by_every_target() {
 fn changed_recipes_are_read_or_refused() {
     let toml = lookalike::Recipe::default().to_toml().into_bytes();
     recipe::check(&toml);
-    for piece in PIECES.into_iter().chain(KEYS) {
+    for piece in SYNTAX_PIECES.into_iter().chain(TOML_PIECES) {
         recipe::check(piece);
         for at in 0..=toml.len() {
             let (before, after) = toml.split_at(at);
@@ -137,7 +138,7 @@ fn changed_recipes_are_read_or_refused() {
     recipe::check(format!("a = {}", "{b=".repeat(100_000)).as_bytes());
 }
 
-const KEYS: [&[u8]; 5] = [b"#", b"=", b"'''", b"[[simhash]]", b"99999999999999999999"];
+const TOML_PIECES: [&[u8]; 5] = [b"#", b"=", b"'''", b"[[simhash]]", b"99999999999999999999"];
 
 #[test]
 fn deep_nesting_is_an_error_or_text() {
@@ -190,9 +191,10 @@ fn changed_manifests_are_read_or_refused() {
         "seal":"00112233445566aa"},"removed":{"file":3,"rows":2,
         "seal":"00112233445566aa"}}]}"#;
     library::check(&chosen(1, json));
-    for piece in PIECES
-        .into_iter()
-        .chain([&b"9"[..], b"-1", b"18446744073709551615", b"\"x\""])
+    for piece in
+        SYNTAX_PIECES
+            .into_iter()
+            .chain([&b"9"[..], b"-1", b"18446744073709551615", b"\"x\""])
     {
         for at in 0..=json.len() {
             let (before, after) = json.split_at(at);

@@ -14,9 +14,9 @@ fn table_run_equals_file_run() {
     let path = directory.path().join("rows.jsonl");
     let texts: Vec<String> = (0..400)
         .map(|row| {
-            let again = if row % 5 == 0 { "again" } else { "" };
+            let ending = if row % 5 == 0 { "again" } else { "" };
             format!(
-                "the ferry number {} leaves the island at {} o'clock in the morning, and at noon, {again}",
+                "the ferry number {} leaves the island at {} o'clock in the morning, and at noon, {ending}",
                 row % 60,
                 row % 3
             )
@@ -60,12 +60,12 @@ fn table_run_equals_file_run() {
     let out = directory.path().join("kept.jsonl");
     let of_file = run(vec![path].into(), OutputTarget::Path(out.clone()));
     let rows = CollectedTable::default();
-    let held = run(
+    let in_memory = run(
         RowSource::Table(table.unwrap()),
         OutputTarget::Memory(rows.clone()),
     );
-    assert_eq!(of_file, held);
-    assert!(held.0 > 0 && held.1 > 0);
+    assert_eq!(of_file, in_memory);
+    assert!(in_memory.0 > 0 && in_memory.1 > 0);
     let (_, batches) = rows.take_batches().unwrap();
     let kept: String = batches
         .iter()

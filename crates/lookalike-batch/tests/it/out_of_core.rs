@@ -209,7 +209,7 @@ fn settings_beside_index() -> impl Iterator<Item = RunSettings> {
 fn index_files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = std::fs::read_dir(directory)
         .unwrap()
-        .map(|it| it.unwrap().path());
+        .map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries
         .map(|path| {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -362,8 +362,8 @@ fn resumed_runs_take_stored_keys() {
     };
     let before = steps();
     assert!(!before.is_empty());
-    let again = run(&settings, "again.tsv", true).unwrap();
-    assert!(again.removed > 30 && again.spilled.is_some());
+    let repeated = run(&settings, "again.tsv", true).unwrap();
+    assert!(repeated.removed > 30 && repeated.spilled.is_some());
     let bytes = |name: &str| std::fs::read(path(name)).unwrap();
     assert!(bytes("first.tsv") == bytes("again.tsv"));
     assert_eq!(steps(), before);

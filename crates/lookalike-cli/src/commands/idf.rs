@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use lookalike_batch::recipes::SEGMENTING;
+use lookalike_batch::recipes::SEGMENTATION_RECIPE;
 use lookalike_batch::run::{self, IdfPlan, IdfSettings, IdfSummary};
 use lookalike_batch::units::parse_size;
 
@@ -75,7 +75,7 @@ pub(crate) struct IdfArgs {
     #[arg(
         long,
         value_name = "NAME|FILE",
-        default_value = SEGMENTING,
+        default_value = SEGMENTATION_RECIPE,
         help_heading = "Recipe"
     )]
     pub(crate) recipe: String,

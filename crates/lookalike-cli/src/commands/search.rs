@@ -165,7 +165,8 @@ pub(crate) fn run_search(args: &SearchArgs) -> Result<CommandOutcome> {
             &args.inputs,
             &settings,
             &reading,
-            (&outputs.table, outputs.rejected.as_ref()),
+            &outputs.table,
+            outputs.rejected.as_ref(),
             reporter,
         )
     })?;

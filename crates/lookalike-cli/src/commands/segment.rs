@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use lookalike_batch::recipes::SEGMENTING;
+use lookalike_batch::recipes::SEGMENTATION_RECIPE;
 use lookalike_batch::run::{self, SegmentSettings, SegmentSummary, SegmentTexts, TermListing};
 
 use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
@@ -60,7 +60,7 @@ pub(crate) struct SegmentArgs {
     #[arg(
         long,
         value_name = "NAME|FILE",
-        default_value = SEGMENTING,
+        default_value = SEGMENTATION_RECIPE,
         help_heading = "Recipe"
     )]
     pub(crate) recipe: String,

@@ -167,25 +167,26 @@ pub fn usual_measure(method: MatchMethod) -> SimilarityMeasure {
 }
 
 /// Returns the match options with which a method and a measure are evaluated, from the threshold
-/// `lowest` on or up to a largest distance. Of the other options in `asked`, only those that apply are
-/// kept.
+/// `lowest` on or up to a largest distance. Other `options` are kept only if they apply.
 #[must_use]
-pub fn options_to_measure(asked: &MatchOptions, lowest: Threshold) -> MatchOptions {
-    let method = asked.method.unwrap_or_default();
-    let measure = asked.measure.unwrap_or_else(|| usual_measure(method));
+pub fn options_to_measure(options: &MatchOptions, lowest: Threshold) -> MatchOptions {
+    let method = options.method.unwrap_or_default();
+    let measure = options.measure.unwrap_or_else(|| usual_measure(method));
     let by_sketch = measure == SimilarityMeasure::Sketch;
     let all_distances = (method.takes_distance() && by_sketch).then_some(MOST_DISTANCE);
     MatchOptions {
         method: Some(method),
         threshold: has_threshold(method, measure).then_some(lowest),
-        distance: asked
+        distance: options
             .distance
             .or(all_distances)
             .filter(|_| method.takes_distance()),
         candidates: None,
-        sentences: asked.sentences.filter(|_| method.takes_sentences()),
+        sentences: options.sentences.filter(|_| method.takes_sentences()),
         measure: Some(measure),
-        unit: asked.unit.filter(|_| measure.sequence_measure().is_some()),
+        unit: options
+            .unit
+            .filter(|_| measure.sequence_measure().is_some()),
     }
 }
 

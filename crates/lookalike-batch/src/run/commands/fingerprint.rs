@@ -220,40 +220,40 @@ fn run_fingerprint(
     let columns = [TableColumn::Text("id"), hasher.value_column()];
     let mut table = TableWriter::create_table(output, &columns, Some(&inputs))?;
     let template = table.new_rows();
-    let part = || FingerprintedPart {
+    let new_part = || FingerprintedPart {
         rows: template.empty_like(),
         bad: Vec::new(),
         documents: 0,
         without: 0,
         bytes: 0,
     };
-    let mut total = part();
+    let mut total = new_part();
     blocks_in_order(
         &inputs,
         progress,
         |block, parse, worker: &mut FingerprintWorker, emit| {
-            let mut made = part();
+            let mut part = new_part();
             inputs.parse_block(block, parse, &mut |row| {
                 match row {
                     Err(bad) => {
-                        made.bytes += u64::from(bad.place.byte_length());
-                        made.bad.push(bad);
+                        part.bytes += u64::from(bad.place.byte_length());
+                        part.bad.push(bad);
                     }
-                    Ok(row) => hasher.push_document(&analyzer, &row, worker, &mut made)?,
+                    Ok(row) => hasher.push_document(&analyzer, &row, worker, &mut part)?,
                 }
-                if made.rows.approximate_bytes() >= PART_BYTES {
-                    emit(std::mem::replace(&mut made, part()))?;
+                if part.rows.approximate_bytes() >= PART_BYTES {
+                    emit(std::mem::replace(&mut part, new_part()))?;
                 }
                 Ok(())
             })?;
-            Ok(made)
+            Ok(part)
         },
-        |made| {
-            bad_rows.report_rows(&made.bad, made.documents)?;
-            total.documents += made.documents;
-            total.without += made.without;
-            total.bytes += made.bytes;
-            table.append_rows(made.rows)
+        |part| {
+            bad_rows.report_rows(&part.bad, part.documents)?;
+            total.documents += part.documents;
+            total.without += part.without;
+            total.bytes += part.bytes;
+            table.append_rows(part.rows)
         },
     )?;
     bad_rows.refuse_useless()?;
@@ -316,7 +316,7 @@ impl SketchHasher {
         analyzer: &TextAnalyzer,
         row: &InputRow<'_>,
         worker: &mut FingerprintWorker,
-        made: &mut FingerprintedPart,
+        part: &mut FingerprintedPart,
     ) -> Result<()> {
         let analysis = analyze_row(analyzer, row, &mut worker.scratch);
         let buffers = &mut worker.buffers;
@@ -330,11 +330,11 @@ impl SketchHasher {
             (Self::BottomK(_), true) => TableCell::LongNumbers(&buffers.hashes),
             (Self::MinHash(_) | Self::BottomK(_), false) => TableCell::Absent,
         };
-        made.documents += 1;
-        made.without += u64::from(!made_one);
-        made.bytes += u64::from(row.place.byte_length());
+        part.documents += 1;
+        part.without += u64::from(!made_one);
+        part.bytes += u64::from(row.place.byte_length());
         let id = id_text(row, &mut worker.number);
-        made.rows.push_row(&[TableCell::Text(id), cell])
+        part.rows.push_row(&[TableCell::Text(id), cell])
     }
 
     /// Computes the fingerprint of a document into the buffer for its kind. Returns `true` if it has

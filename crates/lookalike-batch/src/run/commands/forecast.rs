@@ -48,7 +48,7 @@ pub struct RunForecast {
     pub threads: usize,
 }
 
-/// The pairs of one route. Of equal texts, only the first takes part.
+/// The pairs of one route. Only the first of several equal texts takes part.
 #[derive(Debug, Clone, Serialize)]
 pub struct ForecastPairs {
     /// `join`, `minhash`, …
@@ -79,8 +79,8 @@ impl ForecastPairs {
     }
 }
 
-/// Time of finding the candidates of a document among all documents, for each second of finding those of one in the
-/// sample. Measured on corpora of 30 thousand to 1.5 million documents.
+/// Factor by which finding the candidates of a document takes longer among all documents than in the sample. Measured
+/// on corpora of 30 thousand to 1.5 million documents.
 const FINDING_BEYOND_CACHES: f64 = 1.8;
 
 /// Predicts a run from a sample of its rows. It reads at most 1 GiB of the inputs. Bad rows are counted
@@ -114,20 +114,20 @@ fn sample_and_forecast(
         ));
     };
     let sampling = RowSampling::new(bytes);
-    let begun = Instant::now();
+    let started = Instant::now();
     let ignore = |_: &InputSet, _: &[BadRow]| Ok(());
     let sample = read_inputs(&opened, settings, &plan, &sampling, &ignore, progress)?;
     let corpus = RunCorpus::from_inputs(&opened, settings, &plan, sample, true);
-    let reading = begun.elapsed().as_secs_f64();
+    let reading_seconds = started.elapsed().as_secs_f64();
     progress.begin_stage(RunStage::Candidates, None);
-    let begun = Instant::now();
+    let started = Instant::now();
     let survey = survey_corpus(&corpus.match_corpus(), followed, SurveyLimits::default())?;
-    let matching = begun.elapsed().as_secs_f64();
+    let matching_seconds = started.elapsed().as_secs_f64();
     Ok(ForecastScale {
         sampling: &sampling,
         threads: settings.threads,
     }
-    .scale_forecast(&corpus, &survey, (reading, matching)))
+    .scale_forecast(&corpus, &survey, reading_seconds, matching_seconds))
 }
 
 /// Scales figures of the sample to all documents.
@@ -141,7 +141,8 @@ impl ForecastScale<'_> {
         &self,
         corpus: &RunCorpus<'_>,
         survey: &CandidateSurvey,
-        (reading, matching): (f64, f64),
+        reading_seconds: f64,
+        matching_seconds: f64,
     ) -> RunForecast {
         let share = self.sampling.read_share() * self.sampling.chosen_share();
         let of_documents = 1.0 / share.max(f64::MIN_POSITIVE);
@@ -154,7 +155,7 @@ impl ForecastScale<'_> {
         // where buckets are in memory and not in the processor's caches.
         let of_threads = |time: Duration| time.as_secs_f64() / self.threads as f64;
         let comparing = of_threads(survey.comparing);
-        let finding = (matching - of_threads(survey.spent)).max(0.0);
+        let finding = (matching_seconds - of_threads(survey.spent)).max(0.0);
         let by_route = survey.by_route.iter();
         RunForecast {
             sampled: corpus.len() as u64,
@@ -166,7 +167,7 @@ impl ForecastScale<'_> {
                 .map(|&(route, counts)| ForecastPairs::new(route, counts, of_pairs))
                 .collect(),
             memory_bytes: (corpus.memory_bytes() as f64 * of_documents) as u64,
-            seconds: self.scale_reading(reading)
+            seconds: self.scale_reading(reading_seconds)
                 + FINDING_BEYOND_CACHES * finding * of_documents
                 + comparing * of_pairs,
             threads: self.threads,
@@ -180,7 +181,7 @@ impl ForecastScale<'_> {
             nanoseconds.load(Ordering::Relaxed) as f64 / 1e9 / self.threads as f64
         };
         let sketching = of_threads(&self.sampling.sketching);
-        let rest = (seconds - of_threads(&self.sampling.spent)).max(0.0);
+        let rest = (seconds - of_threads(&self.sampling.spent_nanoseconds)).max(0.0);
         (rest + sketching / self.sampling.chosen_share()) / self.sampling.read_share()
     }
 }

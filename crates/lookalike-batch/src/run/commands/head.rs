@@ -18,7 +18,7 @@ use crate::run::reading::row_analysis::make_bad_row;
 const FIELD_ROWS: usize = 100;
 
 /// Longest shown part of a text or a value, in characters.
-const SHOWN: usize = 200;
+const SHOWN_CHARACTERS: usize = 200;
 
 /// Largest number of shown tokens of a row.
 const SHOWN_TOKENS: usize = 60;
@@ -105,7 +105,7 @@ pub fn read_head(source: &RowSource, settings: &HeadSettings) -> Result<InputHea
         inputs: &inputs,
         analyzer: TextAnalyzer::new(&settings.recipe),
         scratch: AnalysisScratch::default(),
-        seen: Vec::new(),
+        inspected: Vec::new(),
         rows: Vec::new(),
     };
     let mut parse = ParseScratch::default();
@@ -117,8 +117,10 @@ pub fn read_head(source: &RowSource, settings: &HeadSettings) -> Result<InputHea
             Ok(())
         })?;
     }
-    let HeadReading { seen, rows, .. } = reading;
-    let bad = seen.iter().filter(|(_, reason)| reason.is_some());
+    let HeadReading {
+        inspected, rows, ..
+    } = reading;
+    let bad = inspected.iter().filter(|(_, reason)| reason.is_some());
     let bad = bad.take(settings.rows.max(1)).map(|(row, reason)| {
         let (name, number) = inputs.source_row(row.place, row.number);
         (
@@ -132,9 +134,9 @@ pub fn read_head(source: &RowSource, settings: &HeadSettings) -> Result<InputHea
         format: first.map_or("nothing", |file| format_name(file)),
         inputs: inputs.input_files().len(),
         bytes: inputs.total_bytes(),
-        looked_at: seen.len(),
+        looked_at: inspected.len(),
         bad: bad.collect(),
-        fields: find_fields(&inputs, &seen)?,
+        fields: find_fields(&inputs, &inspected)?,
         rows,
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.recipe_id().to_string(),
@@ -147,17 +149,18 @@ struct HeadReading<'a> {
     analyzer: TextAnalyzer,
     scratch: AnalysisScratch,
     /// The first rows, and the reason if one is bad.
-    seen: Vec<(BadRow, Option<String>)>,
+    inspected: Vec<(BadRow, Option<String>)>,
     rows: Vec<HeadRow>,
 }
 
 impl HeadReading<'_> {
     fn wants_more(&self) -> bool {
-        self.rows.len() < self.settings.rows && self.seen.len() < FIELD_ROWS.max(self.settings.rows)
+        self.rows.len() < self.settings.rows
+            && self.inspected.len() < FIELD_ROWS.max(self.settings.rows)
     }
 
     fn take_row(&mut self, row: std::result::Result<InputRow<'_>, BadRow>) {
-        if self.seen.len() >= FIELD_ROWS.max(self.settings.rows) {
+        if self.inspected.len() >= FIELD_ROWS.max(self.settings.rows) {
             return;
         }
         match row {
@@ -166,12 +169,12 @@ impl HeadReading<'_> {
                     let described = self.describe_row(&row);
                     self.rows.push(described);
                 }
-                self.seen
+                self.inspected
                     .push((make_bad_row(self.inputs, &row, String::new()), None));
             }
             Err(bad) => {
                 let reason = bad.reason.clone();
-                self.seen.push((bad, Some(reason)));
+                self.inspected.push((bad, Some(reason)));
             }
         }
     }
@@ -208,7 +211,7 @@ impl HeadReading<'_> {
 }
 
 fn first_characters(text: &str) -> String {
-    text.chars().take(SHOWN).collect()
+    text.chars().take(SHOWN_CHARACTERS).collect()
 }
 
 fn format_name(file: &InputFile) -> &'static str {
@@ -216,9 +219,12 @@ fn format_name(file: &InputFile) -> &'static str {
 }
 
 /// Returns the fields of rows. Rows of plain text have none.
-fn find_fields(inputs: &InputSet, seen: &[(BadRow, Option<String>)]) -> Result<Vec<HeadField>> {
+fn find_fields(
+    inputs: &InputSet,
+    inspected: &[(BadRow, Option<String>)],
+) -> Result<Vec<HeadField>> {
     let mut fields = FieldList::default();
-    for rows in seen.chunk_by(|(a, _), (b, _)| a.file == b.file) {
+    for rows in inspected.chunk_by(|(a, _), (b, _)| a.file == b.file) {
         let file = inputs.input_of(rows[0].0.place);
         match file.input_format() {
             format if format.has_columns() => {

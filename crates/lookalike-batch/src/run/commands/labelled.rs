@@ -184,9 +184,9 @@ pub(in crate::run) fn visit_label_rows<T: Send>(
         inputs,
         progress,
         |block, parse, (): &mut (), _| {
-            let mut made = Vec::new();
+            let mut rows = Vec::new();
             inputs.parse_block(block, parse, &mut |row| {
-                made.push(match row {
+                rows.push(match row {
                     Ok(row) => {
                         let at = RowLocation(row.place, row.number);
                         let row = make(&row).map_err(|reason| {
@@ -196,18 +196,18 @@ pub(in crate::run) fn visit_label_rows<T: Send>(
                         row.map(|row| (row, at))
                     }
                     Err(bad) => {
-                        let said = || format!("{}:{}: {}", bad.file, bad.line, bad.reason);
+                        let message = || format!("{}:{}: {}", bad.file, bad.line, bad.reason);
                         let absent = inputs.refuse_field_of(&bad.reason).err();
-                        Err(absent.unwrap_or_else(|| Error::input_error(said())))
+                        Err(absent.unwrap_or_else(|| Error::input_error(message())))
                     }
                 });
                 Ok(())
             })?;
-            Ok(made)
+            Ok(rows)
         },
-        |made: Vec<Result<(T, RowLocation)>>| {
-            let mut made = made.into_iter();
-            made.try_for_each(|row| row.and_then(|(row, at)| take(row, at)))
+        |rows: Vec<Result<(T, RowLocation)>>| {
+            let mut rows = rows.into_iter();
+            rows.try_for_each(|row| row.and_then(|(row, at)| take(row, at)))
         },
     )
 }
@@ -275,8 +275,12 @@ fn read_pairs(
     sampler: Option<&CorpusSampler>,
     progress: &dyn ProgressListener,
 ) -> Result<ReadLabels> {
-    let wanted = [&fields.a, &fields.b, &fields.label];
-    let extra = wanted.into_iter().chain(&fields.kind).cloned().collect();
+    let label_fields = [&fields.a, &fields.b, &fields.label];
+    let extra = label_fields
+        .into_iter()
+        .chain(&fields.kind)
+        .cloned()
+        .collect();
     let inputs = open_labels(
         labelled,
         WantedFields {
@@ -328,8 +332,9 @@ fn read_pairs(
             })
         };
         let in_tsv = inputs.input_files().iter().any(is_tsv);
-        let ids = (sides, in_tsv);
-        let texts = read_corpus_texts(ids, fields, labelled, &named, (&mut drawn, progress))?;
+        let texts = read_corpus_texts(
+            sides, in_tsv, fields, labelled, &named, &mut drawn, progress,
+        )?;
         let (texts, text_of) = number_texts(texts)?;
         for (pair, _) in &mut pairs {
             (pair.a, pair.b) = (text_of[pair.a.index()], text_of[pair.b.index()]);
@@ -401,7 +406,7 @@ impl UniquePairs {
     }
 
     fn contradiction_error(&self, fields: &PairFields, inputs: &InputSet) -> Error {
-        let told: Vec<_> = (self.contradictions.iter())
+        let messages: Vec<_> = (self.contradictions.iter())
             .map(|(&place, at)| {
                 let (first, first_at) = &self.pairs[place];
                 let conflict = conflict_message(!first.similar, first_at.display_location(inputs));
@@ -409,14 +414,14 @@ impl UniquePairs {
             })
             .collect();
         let option = fields.spelling.spell_option("contradictory");
-        let pairs = match told.len() {
+        let pairs = match messages.len() {
             1 => "1 pair has".to_owned(),
             count => format!("{count} pairs have"),
         };
         Error::input_error(format!(
             "{}\n{pairs} contradictory labels: correct them, or leave such pairs out with {option} \
              drop, or count their first label with {option} first",
-            told.join("\n")
+            messages.join("\n")
         ))
     }
 }
@@ -456,11 +461,11 @@ fn kind_of_edit(field: &str, value: FieldValue<'_>) -> Result<String, String> {
 }
 
 fn conflict_message(similar: bool, first: String) -> String {
-    let said = |similar| if similar { "similar" } else { "not similar" };
+    let label_name = |similar| if similar { "similar" } else { "not similar" };
     format!(
         "the pair is labelled {}, but {} in {first}",
-        said(similar),
-        said(!similar)
+        label_name(similar),
+        label_name(!similar)
     )
 }
 
@@ -499,9 +504,10 @@ pub(in crate::run) fn is_tsv(file: &InputFile) -> bool {
 
 /// Returns an id as TSV contains it, if the tables in which it is looked up are TSV.
 pub(in crate::run) fn as_written(id: &str, in_tsv: bool) -> Cow<'_, str> {
-    match in_tsv {
-        true => escape_tsv(id),
-        false => Cow::Borrowed(id),
+    if in_tsv {
+        escape_tsv(id)
+    } else {
+        Cow::Borrowed(id)
     }
 }
 
@@ -516,11 +522,13 @@ type Drawing<'a> = Option<(&'a CorpusSampler, DrawnDocuments)>;
 
 /// Returns the texts of a corpus with these ids. The ids are in the form of TSV if `in_tsv` is set.
 fn read_corpus_texts(
-    (ids, in_tsv): (NameNumbers, bool),
+    ids: NameNumbers,
+    in_tsv: bool,
     fields: &PairFields,
     labelled: &LabelledInputs,
     named: &dyn Fn(u32) -> String,
-    (drawing, progress): (&mut Drawing<'_>, &dyn ProgressListener),
+    drawing: &mut Drawing<'_>,
+    progress: &dyn ProgressListener,
 ) -> Result<Vec<String>> {
     let mut options = ReadOptions {
         again: false,
@@ -532,47 +540,31 @@ fn read_corpus_texts(
     }
     let corpus = open_separately(&fields.corpus, &options, &labelled.outputs)?;
     let mut texts: Vec<Option<(String, RowLocation)>> = (0..ids.of.len()).map(|_| None).collect();
-    let has_places = ids.of.keys().any(|id| is_row_place(id));
-    let is_content = |id: &String| ContentHash::parse_hash(id).is_some();
-    let has_contents = ids.of.keys().any(is_content);
+    let requested_ids = RequestedIds::new(&ids, in_tsv);
     let sampler = drawing.as_ref().map(|(sampler, _)| *sampler);
     visit_label_rows(
         &corpus,
         progress,
         |row| {
-            let number = row.number.to_string();
-            let id = as_written(row.id.unwrap_or(&number), in_tsv);
-            let place = has_places.then(|| {
-                let (source, row) = corpus.source_row(row.place, row.number);
-                as_written(&format!("{source}:{row}"), in_tsv).into_owned()
-            });
-            let by_id = ids.of.get(&*id).map(|&number| (number, id.into_owned()));
-            let by_place = place.and_then(|place| Some((*ids.of.get(&place)?, place)));
-            let content = has_contents.then(|| ContentHash::from_text(row.text).to_string());
-            let by_content = content.and_then(|it| Some((*ids.of.get(&it)?, it)));
-            let wanted: Vec<_> = by_id
-                .into_iter()
-                .chain(by_place)
-                .chain(by_content)
-                .collect();
-            let may_be_drawn = sampler.is_some_and(|it| it.may_take(row.number));
-            let text = (may_be_drawn || !wanted.is_empty()).then(|| row.text.to_owned());
-            Ok((wanted, text))
+            let requested = requested_ids.find_row(&corpus, row);
+            let may_be_drawn = sampler.is_some_and(|sampler| sampler.may_take(row.number));
+            let text = (may_be_drawn || !requested.is_empty()).then(|| row.text.to_owned());
+            Ok((requested, text))
         },
-        |(wanted, text), at| {
+        |(requested, text), at| {
             if let Some((sampler, drawn)) = drawing {
                 sampler.take(at.1, text.clone(), drawn);
             }
-            let Some(text) = text.filter(|_| !wanted.is_empty()) else {
+            let Some(text) = text.filter(|_| !requested.is_empty()) else {
                 return Ok(());
             };
-            for (number, id) in wanted {
+            for (number, id) in requested {
                 // Documents of one content are one text.
-                if texts[number as usize].is_some() && is_content(&id) {
+                if texts[number as usize].is_some() && is_content_hash(&id) {
                     continue;
                 }
                 if let Some((_, first)) = &texts[number as usize] {
-                    let [first_place, place] = [*first, at].map(|it| it.label_place(&corpus));
+                    let [first_place, place] = [*first, at].map(|text| text.label_place(&corpus));
                     let reason = format!(
                         "the id '{id}' is already in {}: in the labels, name the document by \
                          source and row, as '{first_place}' or '{place}'",
@@ -585,9 +577,8 @@ fn read_corpus_texts(
             Ok(())
         },
     )?;
-    let unknown = |text: &Option<_>| text.is_none();
-    if let Some(id) = texts.iter().position(unknown) {
-        let missing = texts.iter().filter(|text| unknown(text)).count();
+    if let Some(id) = texts.iter().position(Option::is_none) {
+        let missing = texts.iter().filter(|text| text.is_none()).count();
         let names = ids.names_in_order();
         return Err(Error::input_error(format!(
             "{}no document of {} has the id '{}'{}",
@@ -601,6 +592,47 @@ fn read_corpus_texts(
         )));
     }
     Ok(texts.into_iter().flatten().map(|(text, _)| text).collect())
+}
+
+/// The ids by which labels name documents of a corpus, and which kinds of ids are among them.
+struct RequestedIds<'a> {
+    ids: &'a NameNumbers,
+    in_tsv: bool,
+    has_places: bool,
+    has_contents: bool,
+}
+
+impl<'a> RequestedIds<'a> {
+    fn new(ids: &'a NameNumbers, in_tsv: bool) -> Self {
+        Self {
+            ids,
+            in_tsv,
+            has_places: ids.of.keys().any(|id| is_row_place(id)),
+            has_contents: ids.of.keys().any(|id| is_content_hash(id)),
+        }
+    }
+
+    /// Returns the ids that name a row, with their numbers: its own id, its place and the hash of its text.
+    fn find_row(&self, corpus: &InputSet, row: &InputRow<'_>) -> Vec<(u32, String)> {
+        let number = row.number.to_string();
+        let id = as_written(row.id.unwrap_or(&number), self.in_tsv);
+        let place = self.has_places.then(|| {
+            let (source, row) = corpus.source_row(row.place, row.number);
+            Cow::Owned(as_written(&format!("{source}:{row}"), self.in_tsv).into_owned())
+        });
+        let content = self
+            .has_contents
+            .then(|| Cow::Owned(ContentHash::from_text(row.text).to_string()));
+        [Some(id), place, content]
+            .into_iter()
+            .flatten()
+            .filter_map(|name| Some((*self.ids.of.get(&*name)?, name.into_owned())))
+            .collect()
+    }
+}
+
+fn is_content_hash(id: &str) -> bool {
+    ContentHash::parse_hash(id).is_some()
 }
 
 impl PairFields {
@@ -651,7 +683,7 @@ pub(in crate::run) fn text_of_field<'a>(
 }
 
 /// Labels that mean similar, and labels that mean not similar.
-const SIMILAR: [&str; 10] = [
+const SIMILAR_LABELS: [&str; 10] = [
     "1",
     "true",
     "yes",
@@ -663,7 +695,7 @@ const SIMILAR: [&str; 10] = [
     "match",
     "positive",
 ];
-const DIFFERENT: [&str; 10] = [
+const DIFFERENT_LABELS: [&str; 10] = [
     "0",
     "false",
     "no",
@@ -694,7 +726,10 @@ fn is_similar(
         _ => {}
     }
     let lower = label.to_lowercase();
-    match (SIMILAR.contains(&&*lower), DIFFERENT.contains(&&*lower)) {
+    match (
+        SIMILAR_LABELS.contains(&&*lower),
+        DIFFERENT_LABELS.contains(&&*lower),
+    ) {
         (true, _) => Ok(true),
         (_, true) => Ok(false),
         _ => Err(format!(

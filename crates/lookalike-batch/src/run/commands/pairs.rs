@@ -100,7 +100,7 @@ fn run_pairs(
         recipe_id: linked.corpus.recipe_id().to_string(),
     };
     let report = outputs.report.as_ref().zip(report_sample);
-    let report = report.map(|(wanted, sample)| {
+    let report = report.map(|(output, sample)| {
         let (total, similarities, removals) = sample.into_parts();
         let inputs = MatchReportInputs {
             kind: "pairs",
@@ -112,7 +112,7 @@ fn run_pairs(
             summary: summary_to_json(&summary),
             counted: Some((total, similarities)),
         };
-        write_match_report(&inputs, wanted)
+        write_match_report(&inputs, output)
     });
     let outputs = table.into_iter().chain(rejected_rows);
     commit_all(outputs.chain(report.transpose()?))?;
@@ -127,7 +127,7 @@ fn check_outputs(opened: &OpenInputs, outputs: &PairsOutputs) -> Result<()> {
     targets.try_for_each(|target| check_output(target, &opened.inputs))
 }
 
-/// All pairs of a run: their table, which is still to be put in place, and what is counted and sampled of them.
+/// The pairs of a run: their staged table, their counts and their samples.
 struct FoundPairs {
     count: u64,
     /// Documents whose text equals that of an earlier one.
@@ -200,7 +200,7 @@ struct PairTable<'a> {
 }
 
 impl<'a> PairTable<'a> {
-    const COLUMNS: [TableColumn<'static>; 7] = [
+    const PAIR_COLUMNS: [TableColumn<'static>; 7] = [
         TableColumn::Text("a"),
         TableColumn::Text("b"),
         TableColumn::Number("similarity"),
@@ -212,7 +212,7 @@ impl<'a> PairTable<'a> {
 
     fn create_table(output: &OutputTarget, corpus: &'a RunCorpus<'a>) -> Result<Self> {
         let inputs = Some(&corpus.opened.inputs);
-        let table = TableWriter::create_table(output, &Self::COLUMNS, inputs)?;
+        let table = TableWriter::create_table(output, &Self::PAIR_COLUMNS, inputs)?;
         Ok(Self { corpus, table })
     }
 

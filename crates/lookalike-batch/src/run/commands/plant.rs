@@ -142,17 +142,17 @@ pub struct RemainingSimilarity {
 }
 
 /// Number of documents from which edits take text.
-const STOCK: usize = 1000;
+const STOCK_DOCUMENTS: usize = 1000;
 
 /// Number of documents whose copies are made at a time.
-const AT_ONCE: usize = 256;
+const DOCUMENTS_AT_ONCE: usize = 256;
 
 /// Largest number of documents with which drawn ones are compared to sample negatives, so that the time
 /// for it is bounded.
-const COMPARED: usize = 20_000;
+const MAX_COMPARED_DOCUMENTS: usize = 20_000;
 
 /// Largest number of attempts to draw several edits that all apply to a document.
-const TRIES: usize = 8;
+const MAX_DRAW_ATTEMPTS: usize = 8;
 
 /// Writes a corpus of all documents and edited copies of some, and a table of labelled pairs.
 ///
@@ -289,7 +289,7 @@ impl DrawnPairs {
         Self { most, pairs }
     }
 
-    fn offer_pair(&mut self, number: u64, (a, b): (DocId, DocId), similarity: Similarity) {
+    fn offer_pair(&mut self, number: u64, a: DocId, b: DocId, similarity: Similarity) {
         let similarity = similarity.get().to_bits();
         self.pairs.push((number, a.0, b.0, similarity));
         if self.pairs.len() > self.most {
@@ -345,12 +345,15 @@ impl NaturalPairs {
     fn pairs(&self) -> impl Iterator<Item = (NaturalKind, DocId, DocId, f64)> {
         let of = |kind, pairs: &[(DocId, DocId, f64)]| -> Vec<_> {
             let pairs = pairs.iter();
-            pairs.map(|&(a, b, it)| (kind, a, b, it)).collect()
+            pairs
+                .map(|&(a, b, similarity)| (kind, a, b, similarity))
+                .collect()
         };
         let negatives = self.negatives.iter().map(|pair| {
-            let kind = match pair.is_sibling() {
-                true => NaturalKind::Sibling,
-                false => NaturalKind::Unrelated,
+            let kind = if pair.is_sibling() {
+                NaturalKind::Sibling
+            } else {
+                NaturalKind::Unrelated
             };
             (kind, pair.a, pair.b, pair.similarity.get())
         });
@@ -422,9 +425,13 @@ impl<'a> PlantContext<'a> {
             planter: empty,
             drawn: Vec::new(),
             compared: Vec::new(),
-            mark: MARK.to_string().repeat(mark + 1),
+            mark: COPY_MARK.to_string().repeat(mark + 1),
         };
-        let stock: Vec<_> = ranked.iter().take(STOCK).map(|&(_, it)| it).collect();
+        let stock: Vec<_> = ranked
+            .iter()
+            .take(STOCK_DOCUMENTS)
+            .map(|&(_, document)| document)
+            .collect();
         let stock = field.read_texts(&stock)?;
         field.planter = EditPlanter::new(
             settings.seed,
@@ -433,8 +440,12 @@ impl<'a> PlantContext<'a> {
         let drawn = ranked.iter().take(settings.documents);
         field.drawn = drawn.map(|&(_, document)| document).collect();
         field.drawn.sort_unstable();
-        let most = COMPARED.max(field.drawn.len());
-        field.compared = ranked.iter().take(most).map(|&(_, it)| it).collect();
+        let most = MAX_COMPARED_DOCUMENTS.max(field.drawn.len());
+        field.compared = ranked
+            .iter()
+            .take(most)
+            .map(|&(_, document)| document)
+            .collect();
         Ok(field)
     }
 
@@ -450,8 +461,8 @@ impl<'a> PlantContext<'a> {
             .collect()
     }
 
-    /// Finds pairs that are already similar. Of several equal texts, the first one is paired with each
-    /// of the others, and only the first one with similar texts.
+    /// Finds pairs that are already similar. The first of several equal texts is paired with each of the
+    /// others, and it alone is paired with similar texts.
     fn label_natural(&self, progress: &dyn ProgressListener) -> Result<NaturalPairs> {
         progress.begin_stage(RunStage::Candidates, None);
         let total = self.corpus.len() as u64;
@@ -465,12 +476,17 @@ impl<'a> PlantContext<'a> {
         let mut near_misses = DrawnPairs::new(self.settings.pairs);
         let threshold = self.settings.threshold;
         let draw = |pair: MatchingPair| -> Result<()> {
-            let both = (pair.a, pair.b);
-            let drawn = match threshold.admits_similarity(pair.similarity) {
-                true => &mut duplicates,
-                false => &mut near_misses,
+            let drawn = if threshold.admits_similarity(pair.similarity) {
+                &mut duplicates
+            } else {
+                &mut near_misses
             };
-            drawn.offer_pair(self.pair_number(both), both, pair.similarity);
+            drawn.offer_pair(
+                self.pair_number(pair.a, pair.b),
+                pair.a,
+                pair.b,
+                pair.similarity,
+            );
             Ok(())
         };
         let copies = dedup::CopyPairs::None;
@@ -513,7 +529,7 @@ impl<'a> PlantContext<'a> {
             };
         let candidates: Result<NegativeCandidates> = self
             .compared
-            .par_chunks(AT_ONCE)
+            .par_chunks(DOCUMENTS_AT_ONCE)
             .map(|documents| documents.iter().try_fold(sampler.candidates(), offer))
             .try_reduce(
                 || sampler.candidates(),
@@ -549,13 +565,13 @@ impl<'a> PlantContext<'a> {
                 .entry(sketches.text_key(document))
                 .or_insert(document);
             if first != document {
-                let both = (first, document);
-                to.offer_pair(self.pair_number(both), both, Similarity::ONE);
+                let number = self.pair_number(first, document);
+                to.offer_pair(number, first, document, Similarity::ONE);
             }
         }
     }
 
-    fn pair_number(&self, (a, b): (DocId, DocId)) -> u64 {
+    fn pair_number(&self, a: DocId, b: DocId) -> u64 {
         self.planter.document_rank(&format!("{} {}", a.0, b.0))
     }
 
@@ -572,21 +588,21 @@ impl<'a> PlantContext<'a> {
         self.write_originals(&mut corpus, progress)?;
         let mut effects = EditEffects::default();
         let mut copies = 0;
-        for documents in self.drawn.chunks(AT_ONCE) {
-            for made in self.plant_documents(documents)? {
-                let id = self.corpus.document_id(made.document)?;
-                for (number, copy) in (1..).zip(&made.copies) {
+        for documents in self.drawn.chunks(DOCUMENTS_AT_ONCE) {
+            for planted in self.plant_documents(documents)? {
+                let id = self.corpus.document_id(planted.document)?;
+                for (number, copy) in (1..).zip(&planted.copies) {
                     let copied = format!("{id}{}{number}", self.mark);
                     corpus.push_row(&[TableCell::Text(&copied), TableCell::Text(&copy.text)])?;
                     labels.push_planted(&id, &copied, copy)?;
                     copies += 1;
                 }
-                effects.take_document(&made);
+                effects.take_document(&planted);
             }
         }
         for (kind, a, b, similarity) in natural.pairs() {
-            let ids = (&*self.corpus.document_id(a)?, &*self.corpus.document_id(b)?);
-            labels.push_natural(ids, kind, similarity)?;
+            let (a, b) = (self.corpus.document_id(a)?, self.corpus.document_id(b)?);
+            labels.push_natural(&a, &b, kind, similarity)?;
         }
         labels.table.finish_table()?;
         corpus.finish_table()?;
@@ -607,7 +623,7 @@ impl<'a> PlantContext<'a> {
     ) -> Result<()> {
         let all: Vec<_> = (0..self.corpus.len()).map(|at| DocId(at as u32)).collect();
         let mut written = 0;
-        for documents in all.chunks(AT_ONCE) {
+        for documents in all.chunks(DOCUMENTS_AT_ONCE) {
             for (&document, text) in documents.iter().zip(self.read_texts(documents)?) {
                 corpus.push_row(&[
                     TableCell::Text(&self.corpus.document_id(document)?),
@@ -629,7 +645,7 @@ impl<'a> PlantContext<'a> {
     fn plant_document(&self, document: DocId, text: &str) -> Result<PlantedDocument> {
         let id = self.corpus.document_id(document)?;
         let original = ComparedText::new(&self.analyzer, text);
-        let mut made = PlantedDocument {
+        let mut planted = PlantedDocument {
             document,
             length: original.length,
             copies: Vec::new(),
@@ -637,43 +653,43 @@ impl<'a> PlantContext<'a> {
         };
         let mut keep = |edits: &[PlantedEdit]| {
             let edited = self.planter.plant_edits(&id, text, edits)?;
-            made.copies.push(EditedCopy {
+            planted.copies.push(EditedCopy {
                 edits: edits.to_vec(),
                 similarity: original.similarity(&ComparedText::new(&self.analyzer, &edited)),
                 text: edited,
             });
             Some(())
         };
-        let mut left = self.settings.copies;
+        let mut missing_copies = self.settings.copies;
         for edit in self.planter.order_edits(&id, &self.settings.edits) {
-            if left == 0 {
+            if missing_copies == 0 {
                 break;
             }
             match keep(&[edit]) {
-                Some(()) => left -= 1,
-                None => made.idle.push(edit),
+                Some(()) => missing_copies -= 1,
+                None => planted.idle.push(edit),
             }
         }
         for number in 0..self.settings.combined {
             for count in [2, 3] {
                 // A combination is drawn again if one of its edits does not apply.
-                (0..TRIES).find_map(|attempt| {
+                (0..MAX_DRAW_ATTEMPTS).find_map(|attempt| {
                     let name = format!("{id} {number} {attempt}");
                     let edits = self.planter.draw_edits(&name, count, &self.settings.edits);
                     (edits.len() == count).then(|| keep(&edits))?
                 });
             }
         }
-        Ok(made)
+        Ok(planted)
     }
 }
 
 /// Ids of copies contain a longer run of this character than any other id.
-const MARK: char = '#';
+const COPY_MARK: char = '#';
 
 /// Returns the length of the longest run of marks in an id.
 fn longest_run(id: &str) -> usize {
-    let runs = id.split(|point| point != MARK);
+    let runs = id.split(|point| point != COPY_MARK);
     runs.map(str::len).max().unwrap_or_default()
 }
 
@@ -745,12 +761,7 @@ impl LabelTable {
         ])
     }
 
-    fn push_natural(
-        &mut self,
-        (a, b): (&str, &str),
-        kind: NaturalKind,
-        similarity: f64,
-    ) -> Result<()> {
+    fn push_natural(&mut self, a: &str, b: &str, kind: NaturalKind, similarity: f64) -> Result<()> {
         self.table.push_row(&[
             TableCell::Text(a),
             TableCell::Text(b),
@@ -806,19 +817,19 @@ struct EditEffects {
 struct CopySimilarities {
     not_applicable: u64,
     /// Length of the original, and similarity.
-    left: Vec<(usize, f64)>,
+    similarities: Vec<(usize, f64)>,
 }
 
 impl EditEffects {
-    fn take_document(&mut self, made: &PlantedDocument) {
-        for copy in &made.copies {
+    fn take_document(&mut self, planted: &PlantedDocument) {
+        for copy in &planted.copies {
             let copies = self
                 .groups
                 .entry(EditGroup::from_edits(&copy.edits))
                 .or_default();
-            copies.left.push((made.length, copy.similarity));
+            copies.similarities.push((planted.length, copy.similarity));
         }
-        for &edit in &made.idle {
+        for &edit in &planted.idle {
             let copies = self.groups.entry(EditGroup::One(edit)).or_default();
             copies.not_applicable += 1;
         }
@@ -829,8 +840,15 @@ impl EditEffects {
             kind: group.group_name(),
             strength: group.edit_strength(),
             not_applicable: copies.not_applicable,
-            all: remaining_similarity("all", copies.left.iter().map(|&(_, it)| it), threshold),
-            by_length: effects_by_length(&copies.left, threshold),
+            all: remaining_similarity(
+                "all",
+                copies
+                    .similarities
+                    .iter()
+                    .map(|&(_, similarity)| similarity),
+                threshold,
+            ),
+            by_length: effects_by_length(&copies.similarities, threshold),
         };
         self.groups.into_iter().map(effect).collect()
     }
@@ -855,7 +873,10 @@ fn remaining_similarity(
     let mut sorted: Vec<f64> = similarities.collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let count = sorted.len().max(1) as f64;
-    let above = sorted.iter().filter(|&&it| it >= threshold.get()).count();
+    let above = sorted
+        .iter()
+        .filter(|&&similarity| similarity >= threshold.get())
+        .count();
     RemainingSimilarity {
         length,
         copies: sorted.len() as u64,

@@ -4,8 +4,8 @@
 //! count runs → collect repeated runs → choose cuts → verify and describe → write
 //! ```
 //!
-//! Each step reads the texts of the documents that it needs again. A cut is made only if its tokens were compared with
-//! those of the place that stays.
+//! Each step reads the texts that it needs again. A cut is made only after its tokens were compared with the tokens of
+//! the place that stays.
 //!
 //! Memory: see [`lookalike::passages::RunCounter`]; and 256 MiB of texts, and some hundred bytes for each cut.
 
@@ -31,14 +31,14 @@ use serde::Serialize;
 use crate::run::commands::passages::cache::DocumentCache;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::reading::corpus_rows::{CorpusRows, OpenInputs};
+use crate::run::reading::corpus_rows::CorpusRows;
 use crate::run::settings::RunSettings;
 
 /// Documents that a thread reads before it reports progress.
-const BATCH: usize = 64;
+const DOCUMENTS_PER_REPORT: usize = 64;
 
 /// Documents with cuts that are described before their rows are written.
-const DESCRIBED: usize = 1024;
+const DESCRIBED_AT_ONCE: usize = 1024;
 
 /// Bytes of sources that are kept for all threads.
 const SOURCE_BYTES: usize = 256 << 20;
@@ -121,8 +121,9 @@ impl RepeatedText {
     pub(in crate::run) fn find_in_corpus(
         corpus: &RunCorpus<'_>,
         kept: &[DocId],
-        (settings, run): (&RepeatedTextSettings, &RunSettings),
-        cuts: Option<(&OutputTarget, &OpenInputs)>,
+        settings: &RepeatedTextSettings,
+        run: &RunSettings,
+        cuts: Option<&OutputTarget>,
         progress: &dyn ProgressListener,
     ) -> Result<(Self, Option<StagedOutput>)> {
         progress.begin_stage(RunStage::Passages, Some(2 * kept.len() as u64));
@@ -140,10 +141,10 @@ impl RepeatedText {
         let repeated = search.find_runs()?;
         let list = search.choose_all_cuts(&repeated)?;
         drop(repeated);
-        let table = cuts.map(|(output, opened)| CutTable::create_table(output, opened, rows));
+        let table = cuts.map(|output| CutTable::create_table(output, rows));
         let mut table = table.transpose()?;
         let mut found = Self::new(settings);
-        for documents in list.documents().chunks(DESCRIBED) {
+        for documents in list.documents().chunks(DESCRIBED_AT_ONCE) {
             for described in search.describe_documents(documents, &list)? {
                 if let Some(table) = &mut table {
                     table.write_cuts(&described)?;
@@ -172,7 +173,11 @@ impl RepeatedText {
     fn add_document(&mut self, described: DescribedCuts) {
         self.summary.documents += 1;
         self.summary.passages += described.pieces.len() as u64;
-        self.summary.tokens += described.pieces.iter().map(|it| it.length).sum::<u64>();
+        self.summary.tokens += described
+            .pieces
+            .iter()
+            .map(|piece| piece.length)
+            .sum::<u64>();
         self.summary.emptied += u64::from(described.is_emptied);
         let cuts = match self.summary.action {
             RepeatedTextAction::Mark => FoundCuts::Marked(described.to_json()),
@@ -246,7 +251,7 @@ impl RepeatSearch<'_> {
 
     /// Calls `visit` with the runs of every kept document, on all threads.
     fn visit_runs(&self, visit: impl Fn(DocId, &RunList) + Sync) -> Result<()> {
-        let batches = self.kept.par_chunks(BATCH);
+        let batches = self.kept.par_chunks(DOCUMENTS_PER_REPORT);
         batches.try_for_each_init(SearchScratch::default, |scratch, batch| {
             for &document in batch {
                 self.read_runs(document, scratch)?;
@@ -294,7 +299,7 @@ impl RepeatSearch<'_> {
         let with_repeats = self
             .kept
             .par_iter()
-            .filter(|it| it.index() >= known && repeated.has_document(it.0));
+            .filter(|document| document.index() >= known && repeated.has_document(document.0));
         let chosen = with_repeats.map_init(SearchScratch::default, |scratch, &document| {
             let text = self.read_runs(document, scratch)?;
             let pieces = repeated.find_pieces(document.0, scratch.runs(self.settings));
@@ -318,7 +323,7 @@ impl RepeatSearch<'_> {
                 self.describe_cuts(DocId(document), list, scratch)
             });
         let mut described = described.collect::<Result<Vec<_>>>()?;
-        described.retain(|it| !it.pieces.is_empty());
+        described.retain(|document| !document.pieces.is_empty());
         Ok(described)
     }
 
@@ -455,13 +460,13 @@ struct DescribedPiece {
 impl DescribedCuts {
     /// Returns the value of the field `passages`.
     fn to_json(&self) -> String {
-        let pieces = self.pieces.iter().map(|it| {
+        let pieces = self.pieces.iter().map(|piece| {
             serde_json::json!({
-                "start": it.place.start,
-                "end": it.place.end,
-                "first": it.first_id,
-                "first_start": it.first_place.start,
-                "first_end": it.first_place.end,
+                "start": piece.place.start,
+                "end": piece.place.end,
+                "first": piece.first_id,
+                "first_start": piece.first_place.start,
+                "first_end": piece.first_place.end,
             })
         });
         serde_json::Value::Array(pieces.collect()).to_string()
@@ -475,11 +480,7 @@ struct CutTable<'a> {
 }
 
 impl<'a> CutTable<'a> {
-    fn create_table(
-        output: &OutputTarget,
-        opened: &OpenInputs,
-        rows: &'a CorpusRows<'a>,
-    ) -> Result<Self> {
+    fn create_table(output: &OutputTarget, rows: &'a CorpusRows<'a>) -> Result<Self> {
         let columns = [
             TableColumn::Text("id"),
             TableColumn::Text("first"),
@@ -494,7 +495,7 @@ impl<'a> CutTable<'a> {
             TableColumn::Integer("first_row"),
             TableColumn::Text("text"),
         ];
-        let table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
+        let table = TableWriter::create_table(output, &columns, Some(&rows.opened.inputs))?;
         Ok(Self { rows, table })
     }
 

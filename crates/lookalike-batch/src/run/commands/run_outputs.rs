@@ -25,7 +25,8 @@ pub struct DedupOutputs {
     pub components: bool,
     /// The rejected rows, byte for byte.
     pub rejected: Option<OutputTarget>,
-    /// Whether text of kept documents that stands in an earlier one is marked or left out. Its first occurrence stays.
+    /// Search for text of kept documents that stands in an earlier one, which is marked or left out. Its first
+    /// occurrence stays.
     /// It cannot be combined with `annotate`.
     pub passages: Option<RepeatedTextSettings>,
     /// A table of that text: `id, first, start, end, first_start, first_end, length, source, row, first_source,

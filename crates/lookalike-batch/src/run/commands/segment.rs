@@ -94,7 +94,7 @@ pub fn run_segment(
     let done = match texts {
         SegmentTexts::Literal(texts) => list_literal_texts(&lister, texts, output),
         SegmentTexts::Inputs(source) => crate::threads::run_in_pool(settings.threads, || {
-            list_rows(&lister, source, settings, (output, rejected), progress)
+            list_rows(&lister, source, settings, output, rejected, progress)
         }),
     }?;
     Ok(SegmentSummary {
@@ -147,7 +147,8 @@ impl TermLister {
         &self,
         id: &str,
         text: &str,
-        (scratch, tokens): (&mut AnalysisScratch, &mut String),
+        scratch: &mut AnalysisScratch,
+        tokens: &mut String,
         rows: &mut TableRows,
     ) -> Result<u64> {
         if self.listing == TermListing::Tokens {
@@ -193,8 +194,13 @@ fn list_literal_texts(
     let mut done = SegmentCounts::default();
     for (at, text) in texts.iter().enumerate() {
         let mut rows = table.new_rows();
-        let buffers = (&mut worker.scratch, &mut worker.tokens);
-        done.rows += lister.push_document(&(at + 1).to_string(), text, buffers, &mut rows)?;
+        done.rows += lister.push_document(
+            &(at + 1).to_string(),
+            text,
+            &mut worker.scratch,
+            &mut worker.tokens,
+            &mut rows,
+        )?;
         done.documents += 1;
         done.bytes += text.len() as u64;
         table.append_rows(rows)?;
@@ -213,7 +219,8 @@ fn list_rows(
     lister: &TermLister,
     source: &RowSource,
     settings: &SegmentSettings,
-    (output, rejected): (&OutputTarget, Option<&OutputTarget>),
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
     progress: &dyn ProgressListener,
 ) -> Result<SegmentCounts> {
     let inputs = InputSet::open_source(
@@ -236,7 +243,7 @@ fn list_rows(
     };
     let mut table = TableWriter::create_table(output, lister.table_columns(), Some(&inputs))?;
     let template = table.new_rows();
-    let part = || ListedPart {
+    let new_part = || ListedPart {
         rows: template.empty_like(),
         bad: Vec::new(),
         done: SegmentCounts::default(),
@@ -246,40 +253,39 @@ fn list_rows(
         &inputs,
         progress,
         |block, parse, worker: &mut SegmentWorker, emit| {
-            let mut made = part();
+            let mut part = new_part();
             inputs.parse_block(block, parse, &mut |row| {
                 match row {
                     Err(bad) => {
-                        made.done.bytes += u64::from(bad.place.byte_length());
-                        made.bad.push(bad);
+                        part.done.bytes += u64::from(bad.place.byte_length());
+                        part.bad.push(bad);
                     }
                     Ok(row) => {
-                        made.done.bytes += u64::from(row.place.byte_length());
-                        made.done.documents += 1;
+                        part.done.bytes += u64::from(row.place.byte_length());
+                        part.done.documents += 1;
                         let SegmentWorker {
                             scratch,
                             number,
                             tokens,
                         } = &mut *worker;
                         let id = id_text(&row, number);
-                        let buffers = (scratch, tokens);
-                        made.done.rows +=
-                            lister.push_document(id, row.text, buffers, &mut made.rows)?;
+                        part.done.rows +=
+                            lister.push_document(id, row.text, scratch, tokens, &mut part.rows)?;
                     }
                 }
-                if made.rows.approximate_bytes() >= PART_BYTES {
-                    emit(std::mem::replace(&mut made, part()))?;
+                if part.rows.approximate_bytes() >= PART_BYTES {
+                    emit(std::mem::replace(&mut part, new_part()))?;
                 }
                 Ok(())
             })?;
-            Ok(made)
+            Ok(part)
         },
-        |made| {
-            bad_rows.report_rows(&made.bad, made.done.documents)?;
-            total.documents += made.done.documents;
-            total.rows += made.done.rows;
-            total.bytes += made.done.bytes;
-            table.append_rows(made.rows)
+        |part| {
+            bad_rows.report_rows(&part.bad, part.done.documents)?;
+            total.documents += part.done.documents;
+            total.rows += part.done.rows;
+            total.bytes += part.done.bytes;
+            table.append_rows(part.rows)
         },
     )?;
     bad_rows.refuse_useless()?;

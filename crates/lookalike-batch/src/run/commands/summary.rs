@@ -151,7 +151,7 @@ pub struct SuspiciousCluster {
     pub reason: String,
 }
 
-/// What is suspicious about a cluster or component.
+/// The reason why a cluster or component is suspicious.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SuspicionKind {

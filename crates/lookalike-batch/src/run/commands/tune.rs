@@ -19,11 +19,11 @@ use crate::run::commands::labelled::{LabelledInputs, read_labelled_and_sample};
 use crate::run::progress::{ProgressListener, RunStage};
 
 /// Duration of measuring the speed of a setting.
-const MEASURED: Duration = Duration::from_millis(300);
+const MEASUREMENT_TIME: Duration = Duration::from_millis(300);
 
 /// Number of the best settings that are tried on documents, besides the chosen one, the runner-up and the
 /// untuned one.
-const TRIED_ON_DOCUMENTS: usize = 8;
+const BEST_SETTINGS_TRIED: usize = 8;
 
 /// Settings of the search.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ pub struct TuneSummary {
     pub halves: [[u64; 2]; 2],
     /// The goal of the choice: `f1`, or `precision>=` and a number.
     pub goal: String,
-    /// All settings. Of equally good ones, the earlier is preferred.
+    /// All settings. The earlier one of equally good settings is preferred.
     pub settings: Vec<TunedSummary>,
     /// Index of the setting with the highest value on the half for choosing.
     pub best: usize,
@@ -127,8 +127,8 @@ pub struct TriedDocuments {
     pub is_corpus: bool,
 }
 
-/// The documents that a setting removes from some documents. Of a sample it removes less than of all, because
-/// the similar document may not be in it.
+/// The documents that a setting removes from some documents. It removes a smaller share of a sample than of
+/// all documents, because the similar document may be missing in the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RemovedShare {
     /// Documents that are removed.
@@ -257,7 +257,7 @@ fn tried_on_documents(tuning: &TuningOutcome) -> Vec<usize> {
     let value = |at: &usize| tuning.contenders[*at].value.unwrap_or(-1.0);
     let mut tried: Vec<usize> = (0..tuning.contenders.len()).collect();
     tried.sort_by(|a, b| value(b).total_cmp(&value(a)));
-    tried.truncate(TRIED_ON_DOCUMENTS);
+    tried.truncate(BEST_SETTINGS_TRIED);
     tried.push(tuning.chosen);
     tried.extend(tuning.runner_up);
     tried.sort_unstable();
@@ -266,8 +266,8 @@ fn tried_on_documents(tuning: &TuningOutcome) -> Vec<usize> {
 }
 
 impl RemovedShare {
-    /// None if the setting cannot be tried on them, for example because a text is too long for its
-    /// measure.
+    /// Returns `None` if the setting cannot be tried on the documents, for example because a text is too
+    /// long for its measure.
     fn new(setting: &EvaluatedSetting, documents: &CorpusSample) -> Option<Self> {
         let removed = count_removed(setting, &documents.texts).ok()?;
         Some(Self {
@@ -378,13 +378,13 @@ impl SettingPrice {
 }
 
 /// Returns the megabytes per second of analysing and sketching on one thread, repeated over all texts
-/// for [`MEASURED`]. Repeated texts are slightly faster than the same amount of new ones.
+/// for [`MEASUREMENT_TIME`]. Repeated texts are slightly faster than the same amount of new ones.
 fn measure_speed(setting: &EvaluatedSetting, plan: &MatchPlan, texts: &[String]) -> f64 {
     let sketcher = DocumentSketcher::new(&setting.recipe, plan, Cpu::detect_best());
     let analyzer = TextAnalyzer::new(&setting.recipe).with_extras(sketcher.required_extras());
     let mut scratch = AnalysisScratch::default();
     let (started, mut bytes) = (Instant::now(), 0);
-    while started.elapsed() < MEASURED {
+    while started.elapsed() < MEASUREMENT_TIME {
         let mut sketches = sketcher.new_sketches(1 << 20);
         for text in texts {
             sketcher.add_document(&analyzer.analyze_text(text, &mut scratch), &mut sketches);

@@ -1,5 +1,5 @@
-//! The documents of an index that match those of a run, found before its verdicts, and the kept documents that the
-//! index receives.
+//! The exchange of documents between a run and an index: matching documents of the index are found before the
+//! verdicts, and kept documents are added to the index.
 //!
 //! The most similar row of the index is found for each document. These rows, and no others, become the first documents
 //! of the corpus, because a document of the index that is no document's best match changes no verdict.
@@ -16,16 +16,16 @@ use lookalike_io::error::Result;
 use lookalike_io::source::RowPlace;
 use rayon::prelude::*;
 
-use crate::index::run_index::{IndexHit, RunIndex, RunIndexScratch};
+use crate::index::run_index::{AddedRows, IndexHit, RunIndex, RunIndexScratch};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::settings::RunSettings;
 
 /// Documents whose matches are collected at once.
-const AT_ONCE: usize = 1 << 18;
+const DOCUMENTS_AT_ONCE: usize = 1 << 18;
 
 /// Documents between two reports of progress.
-const REPORTED: u64 = 256;
+const DOCUMENTS_PER_REPORT: u64 = 256;
 
 /// Finds the most similar row of the index for each document, and puts these rows before all documents of the corpus.
 /// Returns the matches, sorted by document.
@@ -44,7 +44,7 @@ pub(in crate::run) fn find_index_matches(
     let matches = hits.into_iter().map(|(document, hit)| DocumentRemoval {
         document: DocId(document.0 + shift),
         kept: DocumentMatch {
-            with: DocId(positions.partition_point(|&it| it < hit.position) as u32),
+            with: DocId(positions.partition_point(|&position| position < hit.position) as u32),
             similarity: hit.similarity,
             route: hit.route,
         },
@@ -62,8 +62,11 @@ fn find_hits(
     progress.begin_stage(RunStage::Library, Some(judged.len() as u64));
     let done = AtomicU64::new(0);
     let mut hits = Vec::new();
-    for first in judged.clone().step_by(AT_ONCE) {
-        let documents = first..judged.end.min(first.saturating_add(AT_ONCE as u32));
+    for first in judged.clone().step_by(DOCUMENTS_AT_ONCE) {
+        let documents = first
+            ..judged
+                .end
+                .min(first.saturating_add(DOCUMENTS_AT_ONCE as u32));
         let found: Vec<Option<(DocId, IndexHit)>> = documents
             .into_par_iter()
             .map_init(RunIndexScratch::default, |scratch, document| {
@@ -73,7 +76,7 @@ fn find_hits(
                     found = index.find_best(analysis, scratch);
                 })?;
                 let done = 1 + done.fetch_add(1, Ordering::Relaxed);
-                if done.is_multiple_of(REPORTED) {
+                if done.is_multiple_of(DOCUMENTS_PER_REPORT) {
                     progress.advance_stage(done);
                 }
                 found.map(|hit| hit.map(|hit| (document, hit)))
@@ -102,7 +105,10 @@ pub(in crate::run) fn add_kept_documents(
         .map(|at| (documents.place_of(at), documents.row_number(at)))
         .collect();
     let last = documents.len().checked_sub(1);
-    let last_row = last.map_or(0, |at| documents.row_number(at));
-    let rows = (&corpus.opened.inputs, &kept[..], last_row);
-    index.add_rows(rows, settings, progress)
+    let added = AddedRows {
+        inputs: &corpus.opened.inputs,
+        rows: &kept,
+        last_row: last.map_or(0, |at| documents.row_number(at)),
+    };
+    index.add_rows(&added, settings, progress)
 }

@@ -26,7 +26,7 @@ pub(in crate::run) fn apply_decisions(
         return Ok(None);
     }
     let recipe = settings.recipe.recipe_id().to_string();
-    let is_own = |it: &&ContentDecision| it.recipe == recipe;
+    let is_own = |decision: &&ContentDecision| decision.recipe == recipe;
     let decisions: Vec<&ContentDecision> = settings.decisions.iter().filter(is_own).collect();
     let mut summary = DecisionSummary {
         of_other_recipes: (settings.decisions.len() - decisions.len()) as u64,
@@ -37,7 +37,9 @@ pub(in crate::run) fn apply_decisions(
     let mut classes: HashMap<ContentHash, u32> = HashMap::new();
     for (class, (content, members)) in (0..).zip(&documents) {
         classes.insert(*content, class);
-        members.iter().for_each(|&it| pairs.set_class(it, class));
+        members
+            .iter()
+            .for_each(|&member| pairs.set_class(member, class));
     }
     for one in decisions {
         match one.decision {
@@ -64,9 +66,13 @@ fn find_documents(
     corpus: &RunCorpus<'_>,
     decisions: &[&ContentDecision],
 ) -> Result<HashMap<ContentHash, Vec<DocId>>> {
-    let texts = || decisions.iter().flat_map(|it| [it.a, it.b]);
-    let keys: HashSet<u128> = texts().map(|it| it.text_key).collect();
-    let contents: HashSet<ContentHash> = texts().map(|it| it.content).collect();
+    let texts = || {
+        decisions
+            .iter()
+            .flat_map(|decision| [decision.a, decision.b])
+    };
+    let keys: HashSet<u128> = texts().map(|text| text.text_key).collect();
+    let contents: HashSet<ContentHash> = texts().map(|text| text.content).collect();
     let found: Vec<(ContentHash, DocId)> = (0..corpus.len() as u32)
         .into_par_iter()
         .map(DocId)
@@ -85,7 +91,10 @@ fn find_documents(
         })
         .collect::<Result<_>>()?;
     let mut documents: HashMap<ContentHash, Vec<DocId>> = HashMap::new();
-    for (content, document) in found.into_iter().filter(|(it, _)| contents.contains(it)) {
+    for (content, document) in found
+        .into_iter()
+        .filter(|(content, _)| contents.contains(content))
+    {
         documents.entry(content).or_default().push(document);
     }
     Ok(documents)

@@ -42,7 +42,7 @@ pub(in crate::run) struct RunCorpus<'a> {
 
 /// Bytes from which a text is huge. Only one thread at a time makes features of huge texts, because
 /// that takes several times the memory of the text.
-const HUGE: usize = 16 << 20;
+const HUGE_TEXT_BYTES: usize = 16 << 20;
 
 /// Places, ids and other properties are those of the rows.
 impl<'a> Deref for RunCorpus<'a> {
@@ -175,7 +175,7 @@ impl<'a> RunCorpus<'a> {
         self.rows.indexed = IndexedDocuments { source, rows };
     }
 
-    /// Adds the sketches of so many empty texts, which match nothing.
+    /// Adds the sketches of `count` empty texts, which match nothing.
     pub(in crate::run) fn add_empty_sketches(
         &self,
         sketcher: &DocumentSketcher,
@@ -204,7 +204,9 @@ impl<'a> RunCorpus<'a> {
 
     /// Returns how many documents have the id of an earlier document of the same inputs.
     pub(in crate::run) fn repeated_ids(&self) -> u64 {
-        self.repeated_ids.as_ref().map_or(0, |it| it.documents)
+        self.repeated_ids
+            .as_ref()
+            .map_or(0, |repeated_ids| repeated_ids.documents)
     }
 
     /// Reports ids that several documents have. In a strict run they are an error.
@@ -245,7 +247,7 @@ impl<'a> RunCorpus<'a> {
     /// Returns `true` if a person has decided about two documents.
     pub(in crate::run) fn is_decided_pair(&self, a: DocId, b: DocId) -> bool {
         let decisions = self.decisions.as_ref();
-        decisions.is_some_and(|it| it.decision_between(a, b).is_some())
+        decisions.is_some_and(|decisions| decisions.decision_between(a, b).is_some())
     }
 
     /// Returns the key of a text after normalisation.
@@ -326,7 +328,7 @@ impl<'a> RunCorpus<'a> {
     ) -> Result<(u128, bool)> {
         let (inputs, documents, index) = self.locate_document(document);
         inputs.reread_row(documents.place_of(index), parse, |row| {
-            let is_huge = row.text.len() > HUGE;
+            let is_huge = row.text.len() > HUGE_TEXT_BYTES;
             let one = || self.huge.lock().unwrap_or_else(PoisonError::into_inner);
             let _one = is_huge.then(one);
             let analysis = analyze_row(&self.analyzer, row, text);

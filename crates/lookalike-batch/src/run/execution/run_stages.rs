@@ -36,7 +36,7 @@ use crate::run::reading::documents::{ReadDocuments, TextStateCounts, count_state
 use crate::run::reading::reading_sink::{MemoryBackend, ReadingBackend};
 use crate::run::settings::RunSettings;
 
-/// Where a run keeps what it computes.
+/// The storage of a run's intermediate results.
 #[derive(Clone, Copy, Default)]
 pub(in crate::run) struct RunStorage<'a> {
     /// The directory of the run, if it can be interrupted.

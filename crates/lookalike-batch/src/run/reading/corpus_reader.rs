@@ -91,7 +91,7 @@ pub(in crate::run) fn read_inputs(
     })
 }
 
-/// What the reading of both sets of inputs shares.
+/// State that the reading of both sets of inputs shares.
 struct CorpusReader<'a> {
     settings: &'a RunSettings,
     sketching: RowSketching,

@@ -105,8 +105,8 @@ impl CorpusRows<'_> {
         inputs.source_row(documents.place_of(index), documents.row_number(index))
     }
 
-    /// Returns the number of documents that are known before the run: those of the index that match, and those of
-    /// `--against`.
+    /// Returns the number of documents that are known before the run: matching documents of the index, and documents
+    /// of `--against`.
     pub(in crate::run) fn known_count(&self) -> usize {
         self.indexed.rows.len() + self.against.len()
     }
@@ -125,9 +125,10 @@ impl CorpusRows<'_> {
     /// first. Documents of the index have none.
     pub(in crate::run) fn node_of(&self, document: DocId) -> u32 {
         let (_, documents, index) = self.locate_document(document);
-        let first = match document.index() < self.known_count() {
-            true => 0,
-            false => self.against.last_number(),
+        let first = if document.index() < self.known_count() {
+            0
+        } else {
+            self.against.last_number()
         };
         (first + documents.row_number(index) - 1) as u32
     }
@@ -169,8 +170,8 @@ impl CorpusRows<'_> {
         inputs.reread_document(documents.place_of(index), parse)
     }
 
-    /// Returns the inputs and the documents to which a document belongs, and its index there. The document is none
-    /// of the index, because those have no rows in inputs.
+    /// Returns the inputs and the documents to which a document belongs, and its index there. The document
+    /// must not be from the index, because documents of the index have no rows in inputs.
     pub(in crate::run) fn locate_document(
         &self,
         document: DocId,

@@ -6,7 +6,7 @@ use lookalike::byte_reader::ByteReader;
 use crate::run::reading::element_count::{put_count, read_count};
 
 /// Longest id in bytes that is kept in memory. Longer ids are read again when they are needed.
-const HELD: usize = 64;
+const MAX_KEPT_ID_BYTES: usize = 64;
 
 /// The ids of documents in reading order; empty if row numbers are the ids. Each takes its bytes and 1.1 more.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(in crate::run) struct DocumentIds {
     bytes: Vec<u8>,
     /// The length of each id, or [`TOO_LONG`] if it is not kept.
     lengths: Vec<u8>,
-    /// The start in `bytes` of every [`PORTION`]th id.
+    /// The start in `bytes` of every [`IDS_PER_START`]th id.
     pub(in crate::run) starts: Vec<u64>,
     /// The index and the hash of every id that is not kept.
     long: Vec<(u32, u64)>,
@@ -24,11 +24,11 @@ pub(in crate::run) struct DocumentIds {
 const TOO_LONG: u8 = u8::MAX;
 
 /// Number of ids with one start.
-const PORTION: usize = 64;
+const IDS_PER_START: usize = 64;
 
 impl DocumentIds {
     pub(in crate::run) fn push_id(&mut self, id: &str) {
-        if id.len() > HELD {
+        if id.len() > MAX_KEPT_ID_BYTES {
             let hash = lookalike::value_hash(id.as_bytes());
             self.long.push((self.lengths.len() as u32, hash));
             self.push_length(TOO_LONG, self.bytes.len());
@@ -40,7 +40,7 @@ impl DocumentIds {
 
     /// Adds the length of an id that starts at `start`.
     fn push_length(&mut self, length: u8, start: usize) {
-        if self.lengths.len().is_multiple_of(PORTION) {
+        if self.lengths.len().is_multiple_of(IDS_PER_START) {
             self.starts.push(start as u64);
         }
         self.lengths.push(length);
@@ -72,7 +72,7 @@ impl DocumentIds {
         let mut start = self.bytes.len();
         for &length in &other.lengths {
             self.push_length(length, start);
-            start += held_length(length);
+            start += kept_length(length);
         }
         self.bytes.extend_from_slice(&other.bytes);
     }
@@ -103,14 +103,14 @@ impl DocumentIds {
         for (index, &length) in (0u32..).zip(lengths) {
             match length {
                 TOO_LONG => long.push(index),
-                _ if length as usize > HELD => return None,
+                _ if length as usize > MAX_KEPT_ID_BYTES => return None,
                 _ => {}
             }
             if !text.is_char_boundary(start) {
                 return None;
             }
             ids.push_length(length, start);
-            start += held_length(length);
+            start += kept_length(length);
         }
         let count = read_count(reader)?;
         for _ in 0..count {
@@ -127,30 +127,30 @@ impl DocumentIds {
     }
 
     /// Returns the id of a document if it is in memory.
-    pub(in crate::run) fn held_id(&self, index: usize) -> Option<&str> {
+    pub(in crate::run) fn kept_id(&self, index: usize) -> Option<&str> {
         let length = *self.lengths.get(index)?;
         if length == TOO_LONG {
             return None;
         }
-        let first = index / PORTION * PORTION;
+        let first = index / IDS_PER_START * IDS_PER_START;
         let before = self.lengths[first..index].iter();
-        let before: usize = before.map(|&length| held_length(length)).sum();
-        let start = self.starts[index / PORTION] as usize + before;
+        let before: usize = before.map(|&length| kept_length(length)).sum();
+        let start = self.starts[index / IDS_PER_START] as usize + before;
         let bytes = &self.bytes[start..start + length as usize];
         Some(std::str::from_utf8(bytes).expect("ids were pushed as strings"))
     }
 
     /// Calls `visit` with the index and the hash of the ids of a portion, in order.
     pub(in crate::run) fn visit_portion(&self, portion: usize, visit: &mut dyn FnMut(usize, u64)) {
-        let first = portion * PORTION;
-        let end = (first + PORTION).min(self.len());
+        let first = portion * IDS_PER_START;
+        let end = (first + IDS_PER_START).min(self.len());
         let mut start = self.starts[portion] as usize;
         let long = self
             .long
             .partition_point(|(index, _)| (*index as usize) < first);
         let mut long = self.long[long..].iter();
         for (index, &length) in (first..end).zip(&self.lengths[first..end]) {
-            let end = start + held_length(length);
+            let end = start + kept_length(length);
             let hash = match length {
                 TOO_LONG => long.next().map_or(0, |&(_, hash)| hash),
                 _ => lookalike::value_hash(&self.bytes[start..end]),
@@ -167,7 +167,7 @@ impl DocumentIds {
 }
 
 /// Returns the number of bytes of an id that are kept.
-fn held_length(length: u8) -> usize {
+fn kept_length(length: u8) -> usize {
     match length {
         TOO_LONG => 0,
         length => length.into(),
@@ -182,7 +182,7 @@ mod tests {
     fn made_ids() -> Vec<String> {
         (0..1000)
             .map(|at| match at % 7 {
-                0 => "x".repeat(HELD + at % 3 - 1),
+                0 => "x".repeat(MAX_KEPT_ID_BYTES + at % 3 - 1),
                 1 => String::new(),
                 2 => "é".repeat(at % 33),
                 _ => format!("id-{at}"),
@@ -192,9 +192,9 @@ mod tests {
 
     #[test]
     fn ids_are_read_as_they_were_pushed() {
-        let made = made_ids();
+        let given_ids = made_ids();
         let (mut ids, mut part) = (DocumentIds::default(), DocumentIds::default());
-        for (at, id) in made.iter().enumerate() {
+        for (at, id) in given_ids.iter().enumerate() {
             part.push_id(id);
             if at % 37 == 0 {
                 ids.append_ids(&std::mem::take(&mut part));
@@ -207,14 +207,14 @@ mod tests {
         let decoded = DocumentIds::decode_ids(&mut reader).unwrap();
         assert!(reader.is_at_end());
         for ids in [&ids, &decoded] {
-            assert_eq!(ids.len(), made.len());
-            for (at, id) in made.iter().enumerate() {
-                let held = Some(id.as_str()).filter(|id| id.len() <= HELD);
-                assert_eq!(ids.held_id(at), held, "{at}");
+            assert_eq!(ids.len(), given_ids.len());
+            for (at, id) in given_ids.iter().enumerate() {
+                let kept_id = Some(id.as_str()).filter(|id| id.len() <= MAX_KEPT_ID_BYTES);
+                assert_eq!(ids.kept_id(at), kept_id, "{at}");
             }
             let mut hashes = Vec::new();
             ids.visit_hashes(|at, hash| hashes.push((at, hash)));
-            let expected = made.iter().enumerate();
+            let expected = given_ids.iter().enumerate();
             let expected = expected.map(|(at, id)| (at, lookalike::value_hash(id.as_bytes())));
             assert!(expected.eq(hashes));
         }

@@ -67,7 +67,7 @@ impl ExtraFields {
 
     fn with_rank(settings: &RunSettings, rank: Option<&String>, longest: bool) -> Self {
         let mut names = Vec::new();
-        let mut wanted = |name: Option<&String>| {
+        let mut add_field = |name: Option<&String>| {
             name.map(|name| {
                 names.push(name.clone());
                 names.len() - 1
@@ -80,9 +80,9 @@ impl ExtraFields {
             }
         };
         let rank_is_id = rank.is_some_and(|field| field == id);
-        let rank = wanted(rank);
-        let time = wanted(settings.window.as_ref().map(|window| &window.field));
-        let part = wanted(settings.within.as_ref());
+        let rank = add_field(rank);
+        let time = add_field(settings.window.as_ref().map(|window| &window.field));
+        let part = add_field(settings.within.as_ref());
         let text = &settings.read.fields.text;
         let texts = names.len()..names.len() + if text.len() > 1 { text.len() } else { 0 };
         names.extend(text[..texts.len()].iter().cloned());
@@ -362,9 +362,11 @@ fn is_plausible(seconds: f64) -> bool {
 }
 
 /// Parses a time: seconds since 1970 as a number, or an ISO 8601 date or date and time, in UTC unless
-/// it has an offset. It rejects three ambiguous forms: eight digits that may be a date (`20240310`),
-/// numbers from 10¹¹ on, which are probably not seconds, and times with a time zone name
-/// (`[Asia/Shanghai]`), because the rules of time zones change.
+/// it has an offset. It rejects three ambiguous forms:
+///
+/// - eight digits, because they may be a date (`20240310`);
+/// - numbers from 10¹¹ on, because they are probably not seconds;
+/// - times with a time zone name (`[Asia/Shanghai]`), because the rules of time zones change.
 pub fn parse_time(text: &str) -> Option<f64> {
     if is_compact_date(text) || text.contains('[') {
         return None;

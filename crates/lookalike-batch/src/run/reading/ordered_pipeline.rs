@@ -1,7 +1,7 @@
 //! Blocks of rows, processed by all threads, with results in input order.
 //!
-//! Memory is bounded: a thread waits if it is more than a few blocks ahead of the others, or if it has
-//! produced too many results of a single block and it is not that block's turn.
+//! Memory is bounded, because threads wait in two cases. A thread waits if it is more than a few blocks ahead
+//! of the others. It also waits if it has produced too many results of one block before the turn of that block.
 
 use lookalike_io::error::Result;
 use lookalike_io::ordered_results::OrderedResults;
@@ -10,7 +10,7 @@ use lookalike_io::source::{InputBlock, InputSet, ParseScratch};
 use crate::run::progress::{ProgressListener, begin_reading};
 
 /// Number of finished blocks per thread that may wait for earlier blocks.
-const WAITING: u64 = 3;
+const WAITING_BLOCKS_PER_THREAD: u64 = 3;
 
 /// Passes on a part of a block's results, after waiting for the block's turn.
 pub(crate) type EmitPart<'a, T> = dyn Fn(T) -> Result<()> + 'a;
@@ -55,7 +55,10 @@ pub(in crate::run) fn first_blocks_in_order<S, T: Send>(
         }
         Ok(())
     };
-    let ordered = OrderedResults::new(receive, WAITING * rayon::current_num_threads() as u64);
+    let ordered = OrderedResults::new(
+        receive,
+        WAITING_BLOCKS_PER_THREAD * rayon::current_num_threads() as u64,
+    );
     rayon::broadcast(|_| {
         ordered.run_worker(|| {
             let mut state = new_state();

@@ -55,7 +55,7 @@ pub(in crate::run) trait ReadingSink: Sync {
         Ok(None)
     }
 
-    /// Takes what the worker has made of the next block, in input order. `documents` are those of the blocks before.
+    /// Takes the results of the worker for the next block, in input order. `documents` are those of earlier blocks.
     /// It may take the sketches of the block, which then do not stay in memory.
     fn take_block(&self, _block: &mut SketchedBlock, _documents: &ReadDocuments) -> Result<()> {
         Ok(())
@@ -136,7 +136,7 @@ pub(in crate::run) struct ReadBuffers {
     pub(in crate::run) analysis: AnalysisScratch,
 }
 
-/// What turns a row into sketches.
+/// The analyzer and the sketcher that turn a row into sketches.
 pub(in crate::run) struct RowSketching {
     pub(in crate::run) analyzer: TextAnalyzer,
     pub(in crate::run) sketcher: DocumentSketcher,

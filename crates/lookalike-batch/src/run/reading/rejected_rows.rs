@@ -97,9 +97,9 @@ impl RejectedState {
         if row.last() != Some(&b'\n') {
             row.push(b'\n');
         }
-        let put = self.write_line(&row);
+        let written = self.write_line(&row);
         self.row = row;
-        put
+        written
     }
 
     /// Writes a line. A closed pipe ends the output without an error, because its reader has all it
@@ -110,7 +110,7 @@ impl RejectedState {
         };
         match output.write_bytes(line) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => self.output = None,
-            put => put?,
+            written => written?,
         }
         Ok(())
     }
@@ -135,8 +135,7 @@ impl RowTally {
         }
     }
 
-    /// Refuses inputs of which no row can be used, because they would replace a good result with an
-    /// empty one.
+    /// Refuses inputs without a usable row, because they would replace a good result with an empty one.
     ///
     /// # Errors
     /// If the inputs have rows but none of them can be used, or none has a wanted field. Inputs without
@@ -169,15 +168,15 @@ pub(crate) fn tell_bad_rows(
     strict: bool,
     push: impl FnOnce(&[BadRow]) -> Result<()>,
 ) -> Result<()> {
-    let told = if strict { rows.get(..1) } else { Some(rows) };
-    let told = told.unwrap_or_default();
-    if told.is_empty() {
+    let reported = if strict { rows.get(..1) } else { Some(rows) };
+    let reported = reported.unwrap_or_default();
+    if reported.is_empty() {
         return Ok(());
     }
-    told.iter().for_each(|bad| progress.report_bad_row(bad));
-    push(told)?;
+    reported.iter().for_each(|bad| progress.report_bad_row(bad));
+    push(reported)?;
     if strict {
-        let bad = &told[0];
+        let bad = &reported[0];
         let message = format!("{}:{}: {}", bad.file, bad.line, bad.reason);
         return Err(Error::new(ErrorKind::BadRow, message));
     }

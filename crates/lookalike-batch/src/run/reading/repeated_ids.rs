@@ -35,12 +35,13 @@ pub(in crate::run) fn count_shared_ids(known: &ReadDocuments, documents: &ReadDo
 }
 
 /// Returns the indices of equal hashes, grouped by hash. There are `count` hashes in `portions` portions.
-/// `visit_portion` calls what it is given with the index and the hash of each in a portion; all threads call it, twice
-/// for every portion.
+/// `visit_portion` calls its argument with the index and the hash of each in a portion. All threads call it, and each
+/// portion is visited twice.
 ///
 /// Two bit tables find the hashes that may be repeated, so that only these must be sorted.
 pub(crate) fn equal_hash_groups(
-    (count, portions): (usize, usize),
+    count: usize,
+    portions: usize,
     visit_portion: impl Fn(usize, &mut dyn FnMut(usize, u64)) + Sync,
 ) -> Vec<Vec<usize>> {
     let seen = BitTable::new(count);
@@ -125,7 +126,7 @@ pub(in crate::run) fn read_id<'a>(
     if documents.ids.is_empty() {
         return Ok(Cow::Owned(documents.row_number(index).to_string()));
     }
-    if let Some(id) = documents.ids.held_id(index) {
+    if let Some(id) = documents.ids.kept_id(index) {
         return Ok(Cow::Borrowed(id));
     }
     let mut scratch = lookalike_io::source::ParseScratch::default();
@@ -186,7 +187,7 @@ pub(in crate::run) fn find_repeats(
     let ids = &documents.ids;
     let visit_portion =
         |portion: usize, visit: &mut dyn FnMut(usize, u64)| ids.visit_portion(portion, visit);
-    for group in equal_hash_groups((ids.len(), ids.starts.len()), visit_portion) {
+    for group in equal_hash_groups(ids.len(), ids.starts.len(), visit_portion) {
         // Different ids may have the same hash.
         let mut known: Vec<(Cow<'_, str>, usize)> = Vec::new();
         for later in group {

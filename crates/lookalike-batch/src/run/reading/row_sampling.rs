@@ -15,13 +15,13 @@ use crate::run::reading::reading_sink::{
 use crate::run::reading::row_analysis::analyze_row;
 
 /// Approximate number of sampled documents.
-const WANTED_DOCUMENTS: f64 = 10_000.0;
+const SAMPLED_DOCUMENTS: f64 = 10_000.0;
 
 /// Largest number of bytes read from disk.
 const MAX_READ_BYTES: u64 = 1 << 30;
 
 /// Approximate largest number of bytes of the rows of a sample.
-const WANTED_BYTES: f64 = 16e6;
+const SAMPLED_BYTES: f64 = 16e6;
 
 /// The selection of rows by their numbers.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(in crate::run) struct RowSampling {
     /// Nanoseconds of sketching the sampled rows as they take in a run, summed over all threads.
     pub(in crate::run) sketching: AtomicU64,
     /// Nanoseconds spent on the sampled rows, summed over all threads.
-    pub(in crate::run) spent: AtomicU64,
+    pub(in crate::run) spent_nanoseconds: AtomicU64,
 }
 
 impl RowSampling {
@@ -48,7 +48,7 @@ impl RowSampling {
             bad: AtomicU64::new(0),
             read: AtomicU64::new(0),
             sketching: AtomicU64::new(0),
-            spent: AtomicU64::new(0),
+            spent_nanoseconds: AtomicU64::new(0),
         }
     }
 
@@ -68,8 +68,8 @@ impl RowSampling {
             let per_byte = rows as f64 / block.bytes_on_disk().max(1) as f64;
             let all = (per_byte * self.bytes as f64).max(1.0);
             let per_row = block.bytes_of_rows() as f64 / rows.max(1) as f64;
-            let wanted = WANTED_DOCUMENTS.min(WANTED_BYTES / per_row.max(1.0));
-            ((wanted / all).min(1.0) * u64::MAX as f64) as u64
+            let documents = SAMPLED_DOCUMENTS.min(SAMPLED_BYTES / per_row.max(1.0));
+            ((documents / all).min(1.0) * u64::MAX as f64) as u64
         });
     }
 
@@ -92,7 +92,8 @@ impl RowSampling {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.sketching
             .fetch_add(nanoseconds(sketching), Ordering::Relaxed);
-        self.spent.fetch_add(nanoseconds(spent), Ordering::Relaxed);
+        self.spent_nanoseconds
+            .fetch_add(nanoseconds(spent), Ordering::Relaxed);
     }
 
     /// Returns the share of the input that was read.
@@ -131,7 +132,7 @@ impl ReadingSink for SampleSink<'_> {
         Box::new(SampleWorker {
             sampling: self.sampling,
             scratch: AnalysisScratch::default(),
-            begun: Instant::now(),
+            started: Instant::now(),
         })
     }
 
@@ -144,7 +145,7 @@ struct SampleWorker<'a> {
     sampling: &'a RowSampling,
     scratch: AnalysisScratch,
     /// Time at which the current row was begun.
-    begun: Instant,
+    started: Instant,
 }
 
 impl SinkWorker for SampleWorker<'_> {
@@ -161,7 +162,7 @@ impl SinkWorker for SampleWorker<'_> {
     fn takes_row(&mut self, number: u64) -> bool {
         let is_taken = self.sampling.takes_row(number);
         if is_taken {
-            self.begun = Instant::now();
+            self.started = Instant::now();
         }
         is_taken
     }
@@ -181,7 +182,7 @@ impl SinkWorker for SampleWorker<'_> {
             .sketcher
             .add_document(&analysis, &mut documents.sketches);
         self.sampling
-            .add_sketching(warm.elapsed(), self.begun.elapsed());
+            .add_sketching(warm.elapsed(), self.started.elapsed());
         Ok(())
     }
 

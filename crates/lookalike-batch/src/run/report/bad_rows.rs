@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::run::report::budgets::shorten_name;
 
 /// Reasons that are told apart. Rows with others are counted together.
-const REASONS: usize = 100;
+const MAX_REASONS: usize = 100;
 
 /// Places that are named for each reason.
-const PLACES: usize = 3;
+const PLACES_PER_REASON: usize = 3;
 
 /// Counts bad rows by reason. Reasons that differ only in numbers are one.
 #[derive(Default)]
@@ -38,19 +38,20 @@ impl BadRowTally {
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         for row in rows {
             let mut shape = without_numbers(&row.reason);
-            if reasons.len() >= REASONS && !reasons.contains_key(&shape) {
+            if reasons.len() >= MAX_REASONS && !reasons.contains_key(&shape) {
                 shape = String::new();
             }
             let is_other = shape.is_empty();
             let counted = reasons.entry(shape).or_insert_with(|| BadRowReason {
-                reason: match is_other {
-                    true => String::new(),
-                    false => shorten_name(&row.reason),
+                reason: if is_other {
+                    String::new()
+                } else {
+                    shorten_name(&row.reason)
                 },
                 ..BadRowReason::default()
             });
             counted.rows += 1;
-            if counted.places.len() < PLACES {
+            if counted.places.len() < PLACES_PER_REASON {
                 let place = format!("{}:{}", row.file, row.line);
                 counted.places.push(shorten_name(&place));
             }
@@ -70,10 +71,10 @@ impl BadRowTally {
 fn without_numbers(reason: &str) -> String {
     let mut shape = String::with_capacity(reason.len());
     for c in reason.chars() {
-        match c.is_ascii_digit() {
-            true if shape.ends_with('#') => {}
-            true => shape.push('#'),
-            false => shape.push(c),
+        if !c.is_ascii_digit() {
+            shape.push(c);
+        } else if !shape.ends_with('#') {
+            shape.push('#');
         }
     }
     shape

@@ -15,8 +15,8 @@ use serde::Serialize;
 use crate::run::reading::corpus_rows::CorpusRows;
 use crate::run::report::similarity_histogram::SimilarityHistogram;
 
-/// Longest text of a sampled document, in characters. Of a longer one the sample has the beginning.
-const SHOWN_TEXT: usize = 20_000;
+/// Longest text of a sampled document, in characters. A longer one is cut after these.
+const SHOWN_CHARACTERS: usize = 20_000;
 
 /// The pairs of a run whose similarities are in one band, and a sample of them.
 #[derive(Debug, Clone, Serialize)]
@@ -77,7 +77,7 @@ impl PairSampler {
     pub(in crate::run) fn new(size: usize) -> Self {
         Self {
             size,
-            drawn: vec![BTreeMap::new(); SimilarityHistogram::STEPS + 1],
+            drawn: vec![BTreeMap::new(); SimilarityHistogram::INTERVAL_COUNT + 1],
         }
     }
 
@@ -137,7 +137,7 @@ impl SampledDocument {
                  leave out --features or --sample-by-similarity"
             ))
         })?;
-        let end = text.char_indices().nth(SHOWN_TEXT);
+        let end = text.char_indices().nth(SHOWN_CHARACTERS);
         let text = end.map_or(&text[..], |(end, _)| &text[..end]);
         Ok(Self {
             id: rows.document_id(document)?.into_owned(),

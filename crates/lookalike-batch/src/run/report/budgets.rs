@@ -20,15 +20,15 @@ pub(super) const CLUSTER_BYTES: usize = 6_000_000;
 pub(super) const REMOVAL_BYTES: usize = 6_000_000;
 
 /// Removals nearest to the threshold that are listed, most of them with texts.
-pub(super) const NEAREST: usize = 500;
+pub(super) const NEAREST_REMOVALS: usize = 500;
 
 /// Largest clusters whose texts are shown, and members of each.
 pub(super) const SHOWN_CLUSTERS: usize = 40;
 pub(super) const SHOWN_MEMBERS: usize = 8;
 
 /// Removals equal after normalisation that are read to find some with different texts, and pairs shown of these.
-pub(super) const EQUAL_READ: usize = 2000;
-pub(super) const EQUAL_SHOWN: usize = 60;
+pub(super) const EQUAL_TEXTS_READ: usize = 2000;
+pub(super) const EQUAL_TEXTS_SHOWN: usize = 60;
 
 /// Pairs with texts from each twentieth of the similarity.
 pub(super) const PAIRS_OF_BAND: usize = 25;
@@ -77,7 +77,7 @@ impl NameBudget {
     pub(in crate::run) fn takes_names(&mut self, names: &[std::sync::Arc<str>]) -> bool {
         let bytes = names
             .iter()
-            .map(|it| count_json_bytes(&shorten_name(it)) + 40);
+            .map(|name| count_json_bytes(&shorten_name(name)) + 40);
         self.bytes += bytes.sum::<usize>();
         self.bytes <= NAME_BYTES
     }

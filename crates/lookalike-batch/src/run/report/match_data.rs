@@ -23,7 +23,8 @@ use serde_json::Value;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::report::bad_rows::{BadRowReason, BadRowTally};
 use crate::run::report::budgets::{
-    EQUAL_READ, EQUAL_SHOWN, NEAREST, PAIRS_OF_BAND, SHOWN_CLUSTERS, SHOWN_MEMBERS, shorten_name,
+    EQUAL_TEXTS_READ, EQUAL_TEXTS_SHOWN, NEAREST_REMOVALS, PAIRS_OF_BAND, SHOWN_CLUSTERS,
+    SHOWN_MEMBERS, shorten_name,
 };
 use crate::run::report::plan_data::PlanData;
 use crate::run::report::removal_rows::{
@@ -103,14 +104,14 @@ const NAMED_INPUTS: usize = 500;
 /// If a document cannot be read again, or the file cannot be written.
 pub(in crate::run) fn write_match_report(
     inputs: &MatchReportInputs<'_>,
-    wanted: &ReportOutput,
+    output: &ReportOutput,
 ) -> Result<StagedOutput> {
-    let data = inputs.collect_data(wanted)?;
-    ReportData::new(inputs.kind, wanted.language, data).prepare_file(&wanted.target)
+    let data = inputs.collect_data(output)?;
+    ReportData::new(inputs.kind, output.language, data).prepare_file(&output.target)
 }
 
 impl MatchReportInputs<'_> {
-    fn collect_data(&self, wanted: &ReportOutput) -> Result<MatchReport> {
+    fn collect_data(&self, output: &ReportOutput) -> Result<MatchReport> {
         let clusters = count_clusters(self.removals);
         let mut texts = ShownTexts::new(self.corpus);
         let nearest = self.nearest_removals();
@@ -140,7 +141,7 @@ impl MatchReportInputs<'_> {
                 break;
             };
             differences.push_runs(row, runs);
-            let number = |document| texts.number_of(document).map_or(-1, |it| it as i64);
+            let number = |document| texts.number_of(document).map_or(-1, |number| number as i64);
             removals.text[row] = number(removed);
             cluster_columns.text[cluster_row[&kept]] = number(kept);
         }
@@ -157,8 +158,8 @@ impl MatchReportInputs<'_> {
             summary: self.summary.clone(),
             inputs,
             input_count,
-            written: wanted.written.clone(),
-            explain_command: wanted.explain_command.clone(),
+            written: output.written.clone(),
+            explain_command: output.explain_command.clone(),
             plan: PlanData::new(self.settings, self.plan),
             similarities: self.count_similarities(),
             cluster_sizes: sizes.into_iter().collect(),
@@ -191,9 +192,9 @@ impl MatchReportInputs<'_> {
             let similarity = |at: usize| self.removals[at].kept.similarity.get();
             similarity(a).total_cmp(&similarity(b)).then(a.cmp(&b))
         };
-        if nearest.len() > NEAREST {
-            nearest.select_nth_unstable_by(NEAREST, by_similarity);
-            nearest.truncate(NEAREST);
+        if nearest.len() > NEAREST_REMOVALS {
+            nearest.select_nth_unstable_by(NEAREST_REMOVALS, by_similarity);
+            nearest.truncate(NEAREST_REMOVALS);
         }
         nearest.sort_unstable_by(by_similarity);
         nearest
@@ -234,14 +235,14 @@ impl MatchReportInputs<'_> {
             .filter(|&at| self.removals[at].kept.route == Route::Exact)
             .collect();
         exact.sort_by_key(|&at| draw_number(self.removals[at].document));
-        exact.truncate(EQUAL_READ);
+        exact.truncate(EQUAL_TEXTS_READ);
         let (mut found, mut differing) = (Vec::new(), 0);
         for &at in &exact {
             let removal = &self.removals[at];
             let kept = texts.read_text(removal.kept.with)?;
             if kept.is_some() && kept != texts.read_text(removal.document)? {
                 differing += 1;
-                if found.len() < EQUAL_SHOWN {
+                if found.len() < EQUAL_TEXTS_SHOWN {
                     found.push(at);
                 }
             }
@@ -251,10 +252,11 @@ impl MatchReportInputs<'_> {
 
     /// Returns some removals of every twentieth of the similarity.
     fn removals_of_bands(&self) -> Vec<usize> {
-        let mut bands: Vec<Vec<usize>> = vec![Vec::new(); SimilarityHistogram::STEPS + 1];
+        let mut bands: Vec<Vec<usize>> = vec![Vec::new(); SimilarityHistogram::INTERVAL_COUNT + 1];
         for at in self.drawn_numbers() {
             let similarity = self.removals[at].kept.similarity.get();
-            let band = &mut bands[(similarity * SimilarityHistogram::STEPS as f64) as usize];
+            let band =
+                &mut bands[(similarity * SimilarityHistogram::INTERVAL_COUNT as f64) as usize];
             if band.len() < PAIRS_OF_BAND {
                 band.push(at);
             }
@@ -272,9 +274,9 @@ impl MatchReportInputs<'_> {
     /// Returns further removals that are shown if the budget allows.
     fn drawn_removals(&self) -> Vec<usize> {
         /// Removals drawn. More texts than these fit into no budget.
-        const DRAWN: usize = 2000;
+        const DRAWN_REMOVALS: usize = 2000;
         let mut drawn = self.drawn_numbers();
-        drawn.truncate(DRAWN);
+        drawn.truncate(DRAWN_REMOVALS);
         drawn
     }
 
@@ -291,7 +293,10 @@ impl MatchReportInputs<'_> {
 
     fn list_inputs(&self) -> (Vec<InputData>, usize) {
         let opened = self.corpus.opened;
-        let against = opened.against.iter().flat_map(|it| it.input_files());
+        let against = opened
+            .against
+            .iter()
+            .flat_map(|source| source.input_files());
         let all = against
             .map(|file| (file, true))
             .chain(opened.inputs.input_files().iter().map(|file| (file, false)));

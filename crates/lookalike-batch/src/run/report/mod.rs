@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Totals, histograms and sizes of clusters count every document. Rows and texts have budgets in bytes
-//! (`budgets`), because a browser must open the file in seconds whatever the corpus is. What is left out is chosen
-//! by hashes of document numbers, so the same run gives the same report. The format is described in
+//! (`budgets`), because a browser must open the file in seconds whatever the corpus is. Hashes of
+//! document numbers choose what is left out, so the same run gives the same report. The format is described in
 //! `docs/report.md`; [`FORMAT_VERSION`] grows when a field changes its meaning.
 //!
 //! The page is `pages/report.html`, which is built from `console/` and checked in. It opens no connection: its policy (CSP) forbids all.
@@ -46,10 +46,10 @@ pub fn render_report(
 /// Writes a page with data of this kind. It is complete, but not in place yet.
 pub(super) fn write_report_file(
     kind: &'static str,
-    wanted: &ReportOutput,
+    output: &ReportOutput,
     data: impl Serialize,
 ) -> Result<StagedOutput> {
-    ReportData::new(kind, wanted.language, data).prepare_file(&wanted.target)
+    ReportData::new(kind, output.language, data).prepare_file(&output.target)
 }
 
 /// Returns the summary of a run as JSON.

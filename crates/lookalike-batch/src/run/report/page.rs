@@ -6,19 +6,19 @@
 
 use serde::Serialize;
 
-/// The page, with [`PLACEHOLDER`] where the data belongs.
-const PAGE: &str = include_str!("../../../pages/report.html");
+/// The page, with [`DATA_PLACEHOLDER`] where the data belongs.
+const REPORT_PAGE: &str = include_str!("../../../pages/report.html");
 
 /// The mark in the page in whose place the data is written.
-const PLACEHOLDER: &str = "__LOOKALIKE_DATA__";
+const DATA_PLACEHOLDER: &str = "__LOOKALIKE_DATA__";
 
 /// Returns the page with data in it.
 ///
 /// # Panics
 /// If the data has a map whose keys are no strings, which JSON has not.
 pub(super) fn render_page(data: &impl Serialize) -> String {
-    let (head, tail) = PAGE
-        .split_once(PLACEHOLDER)
+    let (head, tail) = REPORT_PAGE
+        .split_once(DATA_PLACEHOLDER)
         .expect("the page has a place for the data");
     let json = serde_json::to_string(data).expect("the data can be written as JSON");
     let json = json.replace('<', "\\u003c");
@@ -51,15 +51,15 @@ mod tests {
     fn page_names_no_other_host() {
         let allowed = ["http://www.w3.org/", "https://www.w3.org/"];
         for scheme in ["http://", "https://"] {
-            for (at, _) in PAGE.match_indices(scheme) {
-                let address = &PAGE[at..PAGE.len().min(at + 60)];
+            for (at, _) in REPORT_PAGE.match_indices(scheme) {
+                let address = &REPORT_PAGE[at..REPORT_PAGE.len().min(at + 60)];
                 assert!(
-                    allowed.iter().any(|it| address.starts_with(it)),
+                    allowed.iter().any(|prefix| address.starts_with(prefix)),
                     "{address}"
                 );
             }
         }
-        assert!(PAGE.contains("default-src 'none'"));
-        assert!(PAGE.len() < 600_000, "{}", PAGE.len());
+        assert!(REPORT_PAGE.contains("default-src 'none'"));
+        assert!(REPORT_PAGE.len() < 600_000, "{}", REPORT_PAGE.len());
     }
 }

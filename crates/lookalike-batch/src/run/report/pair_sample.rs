@@ -8,10 +8,10 @@ use lookalike::dedup::{DocumentRemoval, MatchingPair};
 use lookalike::similarity::{DocumentMatch, Route};
 
 use crate::run::report::band_sample::hash_pair;
-use crate::run::report::budgets::NEAREST;
+use crate::run::report::budgets::NEAREST_REMOVALS;
 
 /// Pairs that are drawn. More rows than these fit into no report.
-const DRAWN: usize = 150_000;
+const DRAWN_PAIRS: usize = 150_000;
 
 /// Counts all pairs and keeps those nearest to the threshold and others drawn.
 #[derive(Default)]
@@ -68,12 +68,12 @@ impl PairSample {
         if pair.route != Route::Exact {
             // Numbers from 0 to 1 are ordered as their bits are.
             self.nearest.push(sampled(similarity.to_bits()));
-            if self.nearest.len() > NEAREST {
+            if self.nearest.len() > NEAREST_REMOVALS {
                 self.nearest.pop();
             }
         }
         self.drawn.push(sampled(hash_pair(pair)));
-        if self.drawn.len() > DRAWN {
+        if self.drawn.len() > DRAWN_PAIRS {
             self.drawn.pop();
         }
     }
@@ -82,7 +82,7 @@ impl PairSample {
     /// document of each as the removed one, the earlier one as the kept one.
     pub(in crate::run) fn into_parts(self) -> (usize, Vec<u64>, Vec<DocumentRemoval>) {
         let sampled = self.nearest.into_iter().chain(self.drawn);
-        let mut pairs: Vec<MatchingPair> = sampled.map(|it| it.pair).collect();
+        let mut pairs: Vec<MatchingPair> = sampled.map(|sampled_pair| sampled_pair.pair).collect();
         pairs.sort_unstable_by_key(|pair| (pair.b, pair.a));
         pairs.dedup_by_key(|pair| (pair.b, pair.a));
         let removals = pairs.into_iter().map(|pair| DocumentRemoval {

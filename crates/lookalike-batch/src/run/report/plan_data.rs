@@ -36,7 +36,9 @@ impl PlanData {
             method: matching.method.name(),
             measure: matching.measure.name(),
             threshold: plan.threshold().get(),
-            candidate_threshold: plan.separate_candidate_threshold().map(|it| it.get()),
+            candidate_threshold: plan
+                .separate_candidate_threshold()
+                .map(|threshold| threshold.get()),
             recipe: settings.recipe.name.clone(),
             recipe_id: settings.recipe.recipe_id().to_string(),
             recipe_toml: settings.recipe.to_toml(),
@@ -48,11 +50,11 @@ impl PlanData {
                 KeepOrder::Min(field) => shorten_name(&format!("min:{field}")),
             },
             within: settings.within.as_deref().map(shorten_name),
-            window_seconds: settings.window.as_ref().map(|it| it.seconds),
-            bands: bands.map(|it| it.bands),
-            rows: bands.map(|it| it.rows),
-            joined_features: plan.join_plan().map(|it| it.max_features),
-            distance: plan.distance().map(|it| it.get()),
+            window_seconds: settings.window.as_ref().map(|window| window.seconds),
+            bands: bands.map(|bands| bands.bands),
+            rows: bands.map(|bands| bands.rows),
+            joined_features: plan.join_plan().map(|join| join.max_features),
+            distance: plan.distance().map(|distance| distance.get()),
             curve: find_curve(plan),
         }
     }
@@ -61,11 +63,11 @@ impl PlanData {
 /// Returns the probability of being found at 101 similarities.
 fn find_curve(plan: &MatchPlan) -> Vec<f64> {
     let recall: Box<dyn Fn(f64) -> f64> = match (plan.band_plan(), plan.bottom_k_plan()) {
-        (Some(bands), _) => Box::new(move |it| bands.expected_recall(it)),
-        (None, Some(smallest)) => Box::new(move |it| smallest.expected_recall(it)),
+        (Some(bands), _) => Box::new(move |similarity| bands.expected_recall(similarity)),
+        (None, Some(smallest)) => Box::new(move |similarity| smallest.expected_recall(similarity)),
         (None, None) => return Vec::new(),
     };
     let similarities = (0..=100).map(|at| f64::from(at) / 100.0);
-    let rounded = similarities.map(|it| (recall(it) * 1e4).round() / 1e4);
+    let rounded = similarities.map(|similarity| (recall(similarity) * 1e4).round() / 1e4);
     rounded.collect()
 }

@@ -1,6 +1,6 @@
 //! The rows of removed documents and clusters in a report: which are listed, and their columns.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use lookalike::DocId;
 use lookalike::dedup::DocumentRemoval;
@@ -93,7 +93,7 @@ pub(super) fn count_clusters(removals: &[DocumentRemoval]) -> Vec<CountedCluster
         cluster.least = cluster.least.min(removal.kept.similarity.get());
     }
     let mut clusters: Vec<_> = clusters.into_values().collect();
-    clusters.sort_unstable_by_key(|it| (std::cmp::Reverse(it.size), it.kept));
+    clusters.sort_unstable_by_key(|cluster| (std::cmp::Reverse(cluster.size), cluster.kept));
     clusters
 }
 
@@ -121,33 +121,6 @@ pub(super) fn list_rows(
     first: &[usize],
     sources: &mut SourceNames,
 ) -> Result<ListedRows> {
-    let mut is_needed: HashMap<DocId, bool> = HashMap::new();
-    for &at in first {
-        is_needed.insert(removals[at].kept.with, true);
-    }
-    let row_bytes = |document: DocId| -> Result<usize> {
-        let id = shorten_name(&corpus.document_id(document)?);
-        let (_, row) = corpus.source_and_row(document);
-        Ok(count_json_bytes(&id) + count_digits(row) + 26)
-    };
-    let mut bytes = 0;
-    for document in is_needed.keys() {
-        bytes += row_bytes(*document)?;
-    }
-    let mut listed_clusters = Vec::new();
-    for cluster in clusters {
-        let is_listed = match is_needed.contains_key(&cluster.kept) {
-            true => true,
-            false if bytes > CLUSTER_BYTES => false,
-            false => {
-                bytes += row_bytes(cluster.kept)?;
-                bytes <= CLUSTER_BYTES
-            }
-        };
-        if is_listed {
-            listed_clusters.push(*cluster);
-        }
-    }
     let mut listed = ListedRows {
         removals: RemovalColumns {
             total: removals.len(),
@@ -160,35 +133,85 @@ pub(super) fn list_rows(
         removal_numbers: Vec::new(),
         cluster_row: HashMap::new(),
     };
+    let listed_clusters = choose_clusters(corpus, removals, clusters, first)?;
     for (row, cluster) in listed_clusters.iter().enumerate() {
         listed.cluster_row.insert(cluster.kept, row);
         listed.clusters.push_row(corpus, cluster, sources)?;
     }
-    let mut is_listed = vec![false; removals.len()];
-    let mut bytes = 0;
-    for &at in first {
-        is_listed[at] = true;
-        bytes += row_bytes(removals[at].document)? + 12;
-    }
-    let others = (0..removals.len())
-        .filter(|&at| !is_listed[at] && listed.cluster_row.contains_key(&removals[at].kept.with));
-    let mut others: Vec<usize> = others.collect();
-    others.sort_unstable_by_key(|&at| (draw_number(removals[at].document), at));
-    for at in others {
-        bytes += row_bytes(removals[at].document)? + 12;
-        if bytes > REMOVAL_BYTES {
-            break;
-        }
-        is_listed[at] = true;
-    }
-    for at in (0..removals.len()).filter(|&at| is_listed[at]) {
-        listed.removal_numbers.push(at);
+    listed.removal_numbers = choose_removals(corpus, removals, first, &listed.cluster_row)?;
+    for &at in &listed.removal_numbers {
         let cluster = listed.cluster_row[&removals[at].kept.with];
         listed
             .removals
             .push_row(corpus, &removals[at], cluster, sources)?;
     }
     Ok(listed)
+}
+
+/// Returns the clusters of the removals `first`, and as many of the other clusters as fit into the budget.
+fn choose_clusters(
+    corpus: &RunCorpus<'_>,
+    removals: &[DocumentRemoval],
+    clusters: &[CountedCluster],
+    first: &[usize],
+) -> Result<Vec<CountedCluster>> {
+    let needed: HashSet<DocId> = first.iter().map(|&at| removals[at].kept.with).collect();
+    let mut bytes = 0;
+    for &document in &needed {
+        bytes += row_bytes(corpus, document)?;
+    }
+    let mut listed = Vec::new();
+    for cluster in clusters {
+        let is_listed = if needed.contains(&cluster.kept) {
+            true
+        } else if bytes > CLUSTER_BYTES {
+            false
+        } else {
+            bytes += row_bytes(corpus, cluster.kept)?;
+            bytes <= CLUSTER_BYTES
+        };
+        if is_listed {
+            listed.push(*cluster);
+        }
+    }
+    Ok(listed)
+}
+
+/// Returns the numbers of the removals `first`, and of as many other removals of listed clusters as fit into the
+/// budget, in ascending order.
+fn choose_removals(
+    corpus: &RunCorpus<'_>,
+    removals: &[DocumentRemoval],
+    first: &[usize],
+    cluster_row: &HashMap<DocId, usize>,
+) -> Result<Vec<usize>> {
+    let removal_bytes =
+        |at: usize| -> Result<usize> { Ok(row_bytes(corpus, removals[at].document)? + 12) };
+    let mut is_listed = vec![false; removals.len()];
+    let mut bytes = 0;
+    for &at in first {
+        is_listed[at] = true;
+        bytes += removal_bytes(at)?;
+    }
+    let others = (0..removals.len())
+        .filter(|&at| !is_listed[at] && cluster_row.contains_key(&removals[at].kept.with));
+    let mut others: Vec<usize> = others.collect();
+    others.sort_unstable_by_key(|&at| (draw_number(removals[at].document), at));
+    for at in others {
+        bytes += removal_bytes(at)?;
+        if bytes > REMOVAL_BYTES {
+            break;
+        }
+        is_listed[at] = true;
+    }
+    Ok((0..removals.len()).filter(|&at| is_listed[at]).collect())
+}
+
+/// Returns about how many bytes the row of a document takes in the report.
+fn row_bytes(corpus: &RunCorpus<'_>, document: DocId) -> Result<usize> {
+    let id = shorten_name(&corpus.document_id(document)?);
+    let (_, row) = corpus.source_and_row(document);
+    Ok(count_json_bytes(&id) + count_digits(row) + 26)
 }
 
 /// Returns a similarity with at most six digits, which a reader can use.

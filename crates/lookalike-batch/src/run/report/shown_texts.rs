@@ -92,7 +92,7 @@ impl<'a> ShownTexts<'a> {
         let bytes = 10
             + runs
                 .iter()
-                .map(|it| 2 + it.to_string().len())
+                .map(|number| 2 + number.to_string().len())
                 .sum::<usize>();
         self.bytes += bytes;
         self.add_text(kept, kept_text);
@@ -161,14 +161,15 @@ impl PreparedText {
     }
 }
 
-/// Returns the runs of two texts as numbers: for each its kind (0 equal, 1 equal after normalisation, 2 in the first text
-/// only, 3 in the second text only) and its lengths in both texts in UTF-16 units. Of cut texts, runs at the end that
-/// only one text has are left out, because they may go on in the other.
+/// Returns the runs of two texts as numbers: the kind of each run, and its lengths in both texts in UTF-16 units. The
+/// kinds are 0 (equal), 1 (equal after normalisation), 2 (in the first text only) and 3 (in the second text only). If
+/// the texts are cut, runs at the end that only one text has are left out, because they may go on in the other.
 pub fn encode_runs(runs: &[PairedRun], kept: &str, removed: &str, is_cut: bool) -> Vec<usize> {
     let is_common = |run: &PairedRun| matches!(run.kind, RunKind::Equal | RunKind::Normalized);
-    let end = match is_cut {
-        true => runs.iter().rposition(is_common).map_or(0, |at| at + 1),
-        false => runs.len(),
+    let end = if is_cut {
+        runs.iter().rposition(is_common).map_or(0, |at| at + 1)
+    } else {
+        runs.len()
     };
     let units = |text: &str| text.chars().map(char::len_utf16).sum::<usize>();
     let numbers = runs[..end].iter().flat_map(|run| {

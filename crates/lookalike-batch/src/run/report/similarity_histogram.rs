@@ -13,14 +13,14 @@ pub struct SimilarityHistogram {
 impl Default for SimilarityHistogram {
     fn default() -> Self {
         Self {
-            counts: vec![0; Self::STEPS + 1],
+            counts: vec![0; Self::INTERVAL_COUNT + 1],
         }
     }
 }
 
 impl SimilarityHistogram {
     /// Number of intervals from 0 to 1.
-    pub const STEPS: usize = 20;
+    pub const INTERVAL_COUNT: usize = 20;
 
     /// Counts a similarity.
     pub fn add_similarity(&mut self, similarity: Similarity) {
@@ -29,19 +29,22 @@ impl SimilarityHistogram {
 
     /// Returns the bin in which a similarity is counted.
     pub fn bin_of(similarity: Similarity) -> usize {
-        (similarity.get() * Self::STEPS as f64) as usize
+        (similarity.get() * Self::INTERVAL_COUNT as f64) as usize
     }
 
     /// Returns the least similarity of a bin, and the similarity above it; the last bin has only 1.
     pub fn bin_edges(bin: usize) -> (f64, Option<f64>) {
-        let edge = |bin: usize| bin as f64 / Self::STEPS as f64;
-        (edge(bin), (bin < Self::STEPS).then(|| edge(bin + 1)))
+        let edge = |bin: usize| bin as f64 / Self::INTERVAL_COUNT as f64;
+        (
+            edge(bin),
+            (bin < Self::INTERVAL_COUNT).then(|| edge(bin + 1)),
+        )
     }
 
     /// Returns the bin of a threshold or, if that is lower, the first one with a count. A threshold on the lower
     /// edge of a bin belongs to that bin.
     pub fn first_bin(&self, threshold: f64) -> usize {
-        let at_threshold = (threshold * Self::STEPS as f64 + 1e-9) as usize;
+        let at_threshold = (threshold * Self::INTERVAL_COUNT as f64 + 1e-9) as usize;
         let first_used = self.counts.iter().position(|&count| count > 0);
         at_threshold.min(first_used.unwrap_or(at_threshold))
     }
@@ -57,7 +60,7 @@ impl FromIterator<Similarity> for SimilarityHistogram {
         let mut histogram = Self::default();
         similarities
             .into_iter()
-            .for_each(|it| histogram.add_similarity(it));
+            .for_each(|similarity| histogram.add_similarity(similarity));
         histogram
     }
 }

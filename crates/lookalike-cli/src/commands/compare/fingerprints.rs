@@ -71,7 +71,7 @@ fn verdict_as_json(shape: FingerprintShape, both: (u128, u128), [a, b]: [Value; 
         "a": a,
         "b": b,
         "distance": distance,
-        "blocks": shape.blocks_as_json(both),
+        "blocks": shape.blocks_as_json(both.0, both.1),
         "match": distance <= shape.distance,
     })
 }

@@ -125,7 +125,7 @@ impl SummaryText {
             let row = format!("  {label} {:>9} {plot}", format_count(counted));
             self.add_text(row.trim_end());
         }
-        if threshold * SimilarityHistogram::STEPS as f64 + 1e-9 >= 1.0 {
+        if threshold * SimilarityHistogram::INTERVAL_COUNT as f64 + 1e-9 >= 1.0 {
             self.add_text(format_args!("  {}", messages::not_searched(threshold)));
         }
     }

@@ -36,7 +36,7 @@ use crate::run::report::match_data::{MatchReportInputs, write_match_report};
 use crate::run::report::summary_to_json;
 use crate::run::settings::{RunInputs, RunSettings};
 
-/// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
+/// Removes near-duplicates. The earlier one of two matching documents in the total order is kept.
 ///
 /// # Errors
 /// If something cannot be read or written, or if the settings contradict each other. The outputs are
@@ -50,8 +50,8 @@ pub fn run_dedup(
     run_with_extras(inputs, settings, outputs, DedupExtras::default(), progress)
 }
 
-/// Removes near-duplicates as [`run_dedup`] does, with the same outputs, and keeps what is computed in a directory,
-/// so that a run that was killed is continued.
+/// Removes near-duplicates as [`run_dedup`] does, with the same outputs. Intermediate results are kept in a directory,
+/// so that a killed run can be continued.
 ///
 /// # Errors
 /// As [`run_dedup`], and if the directory holds something else than a run with the same inputs and settings. The
@@ -108,7 +108,7 @@ fn run_with_extras(
     })
 }
 
-/// What all stages of a dedup run share.
+/// State that all stages of a dedup run share.
 struct DedupSession<'a> {
     settings: &'a RunSettings,
     plan: &'a MatchPlan,
@@ -269,7 +269,7 @@ impl DedupSession<'_> {
         summary.passages = repeated.map(|repeated| repeated.summary);
         summary.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages.clone();
-        let report = outputs.report.as_ref().map(|wanted| {
+        let report = outputs.report.as_ref().map(|output| {
             let inputs = MatchReportInputs {
                 kind: "dedup",
                 corpus: &linked.corpus,
@@ -280,7 +280,7 @@ impl DedupSession<'_> {
                 summary: summary_to_json(&summary),
                 counted: None,
             };
-            write_match_report(&inputs, wanted)
+            write_match_report(&inputs, output)
         });
         staged.extend(report.transpose()?);
         staged.extend(kept);
@@ -293,7 +293,7 @@ impl DedupSession<'_> {
         verdicts: &DocumentVerdicts<'_>,
         run: &OpenedDedup,
     ) -> Result<(Option<RepeatedText>, Option<StagedOutput>)> {
-        let Some(wanted) = &run.outputs.passages else {
+        let Some(settings) = &run.outputs.passages else {
             return Ok((None, None));
         };
         let corpus = verdicts.corpus;
@@ -301,11 +301,14 @@ impl DedupSession<'_> {
         let kept: Vec<DocId> = documents
             .filter(|&document| verdicts.is_kept(document))
             .collect();
-        let table = run.outputs.cuts.as_ref();
-        let table = table.map(|output| (output, &run.opened));
-        let wanted = (wanted, self.settings);
-        let (repeated, table) =
-            RepeatedText::find_in_corpus(corpus, &kept, wanted, table, self.progress)?;
+        let (repeated, table) = RepeatedText::find_in_corpus(
+            corpus,
+            &kept,
+            settings,
+            self.settings,
+            run.outputs.cuts.as_ref(),
+            self.progress,
+        )?;
         self.clock.end_stage("passages");
         Ok((Some(repeated), table))
     }

@@ -1,4 +1,4 @@
-//! The opening of a dedup run: what it reads and writes, where it keeps what it computes, and that all of it fits together.
+//! The opening of a dedup run: opens its inputs, outputs and storage, and checks that they fit together.
 
 use lookalike::plan::MatchPlan;
 use lookalike_io::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
 
-/// What a dedup run uses beside its inputs.
+/// The work directory and the index that a dedup run may use beside its inputs.
 #[derive(Clone, Copy, Default)]
 pub(super) struct DedupExtras<'a> {
     /// The directory of a run that can be interrupted.
@@ -81,7 +81,7 @@ impl OpenedDedup {
         })
     }
 
-    /// Returns where the run keeps what it computes.
+    /// Returns the storage of intermediate results.
     pub(super) fn storage(&self) -> RunStorage<'_> {
         RunStorage {
             work: self.work.as_ref(),

@@ -16,7 +16,7 @@ const NAMED_CLUSTERS: usize = 10;
 
 /// Fewest removed documents of a cluster that is reported as suspicious. They must also be more than 2
 /// % of all documents.
-const LEAST_OF_GIANT: u64 = 100;
+const MIN_GIANT_DOCUMENTS: u64 = 100;
 
 /// Makes the summary of a run. Times, and what other stages know, are still missing.
 pub(super) fn summarize_run(
@@ -91,7 +91,7 @@ fn find_suspicious_clusters(
 ) -> Result<Vec<SuspiciousCluster>> {
     let documents = corpus.documents.len() as u64;
     let giant = |cluster: &&VerdictCluster| {
-        cluster.removed >= LEAST_OF_GIANT && 50 * cluster.removed > documents
+        cluster.removed >= MIN_GIANT_DOCUMENTS && 50 * cluster.removed > documents
     };
     let mut found = Vec::new();
     for cluster in clusters.iter().filter(giant).take(NAMED_CLUSTERS) {

@@ -75,7 +75,7 @@ impl DocumentVerdicts<'_> {
         };
         let mark = |index: usize| {
             Ok(repeated
-                .map(|it| it.marked_value(document(index)))
+                .map(|repeated| repeated.marked_value(document(index)))
                 .into_iter()
                 .collect())
         };

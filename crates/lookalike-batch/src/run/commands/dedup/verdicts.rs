@@ -13,18 +13,18 @@ use crate::run::execution::run_stages::LinkedRun;
 pub(super) struct DocumentVerdicts<'a> {
     pub(super) corpus: &'a RunCorpus<'a>,
     pub(super) outcome: &'a DedupOutcome,
-    /// Index of each document's removal in the outcome, or [`KEPT`].
+    /// Index of each document's removal in the outcome, or [`NO_REMOVAL`].
     removal: Vec<u32>,
     pub(super) components: Option<&'a [DocId]>,
 }
 
-const KEPT: u32 = u32::MAX;
+const NO_REMOVAL: u32 = u32::MAX;
 
 /// The cluster of documents for which nothing was removed.
 const NO_CLUSTER: u32 = u32::MAX;
 
 /// Smallest number of kept documents in a component that is reported as stretched.
-const LEAST_OF_STRETCHED: u64 = 4;
+const MIN_STRETCHED_KEPT: u64 = 4;
 
 /// A kept document and the documents that were removed for it.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ impl<'a> DocumentVerdicts<'a> {
         outcome: &'a DedupOutcome,
         components: Option<&'a [DocId]>,
     ) -> Self {
-        let mut removal = vec![KEPT; corpus.len()];
+        let mut removal = vec![NO_REMOVAL; corpus.len()];
         for (at, removed) in outcome.removals.iter().enumerate() {
             removal[removed.document.index()] = at as u32;
         }
@@ -54,12 +54,12 @@ impl<'a> DocumentVerdicts<'a> {
 
     /// Returns `true` if a document is kept.
     pub(super) fn is_kept(&self, document: DocId) -> bool {
-        self.removal[document.index()] == KEPT
+        self.removal[document.index()] == NO_REMOVAL
     }
 
     pub(super) fn removal_of(&self, document: DocId) -> Option<&DocumentRemoval> {
         match self.removal[document.index()] {
-            KEPT => None,
+            NO_REMOVAL => None,
             at => Some(&self.outcome.removals[at as usize]),
         }
     }
@@ -125,7 +125,7 @@ impl<'a> DocumentVerdicts<'a> {
         for (document, component) in (0..).map(DocId).zip(components) {
             kept[component.index()] += u64::from(self.is_kept(document));
         }
-        let is_stretched = |(_, count): &(DocId, u64)| *count >= LEAST_OF_STRETCHED;
+        let is_stretched = |(_, count): &(DocId, u64)| *count >= MIN_STRETCHED_KEPT;
         let mut found: Vec<_> = (0u32..).map(DocId).zip(kept).filter(is_stretched).collect();
         found.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
         found

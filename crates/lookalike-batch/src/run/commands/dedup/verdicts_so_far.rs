@@ -17,7 +17,7 @@ pub(super) struct VerdictsSoFar<'a> {
     /// Number of documents with a verdict.
     decided: AtomicUsize,
     /// The lock for waiting until `decided` grows.
-    waiting: Mutex<()>,
+    growth_lock: Mutex<()>,
     grown: Condvar,
 }
 
@@ -27,7 +27,7 @@ impl<'a> VerdictsSoFar<'a> {
             corpus,
             removed: (0..corpus.len()).map(|_| AtomicBool::new(false)).collect(),
             decided: AtomicUsize::new(0),
-            waiting: Mutex::new(()),
+            growth_lock: Mutex::new(()),
             grown: Condvar::new(),
         }
     }
@@ -36,9 +36,12 @@ impl<'a> VerdictsSoFar<'a> {
         for removal in removals {
             self.removed[removal.document.index()].store(true, Ordering::Relaxed);
         }
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let growth_lock = self
+            .growth_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         self.decided.store(decided, Ordering::Release);
-        drop(waiting);
+        drop(growth_lock);
         self.grown.notify_all();
     }
 
@@ -71,11 +74,14 @@ impl OutputRows for VerdictsSoFar<'_> {
         let document = self.corpus.known_count() + index;
         let undecided = || self.decided.load(Ordering::Acquire) <= document;
         if undecided() {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut growth_lock = self
+                .growth_lock
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             while undecided() {
-                waiting = self
+                growth_lock = self
                     .grown
-                    .wait(waiting)
+                    .wait(growth_lock)
                     .unwrap_or_else(PoisonError::into_inner);
             }
         }

@@ -20,22 +20,22 @@ use crate::run::commands::idf::settings::IdfSettings;
 const THREAD_BYTES: u64 = 48 << 20;
 
 /// Fewest bytes for counts and spellings.
-const LEAST_WORKING: u64 = 64 << 20;
+const MIN_WORKING_BYTES: u64 = 64 << 20;
 
 /// Bytes of memory that a term takes at the end of a run in memory beside its counts and spelling.
-const OF_FINISHED_TERM: u64 = 32;
-const OF_FINISHED_SPELLING: u64 = 220;
+const FINISHED_TERM_BYTES: u64 = 32;
+const FINISHED_SPELLING_BYTES: u64 = 220;
 
 /// Bytes of memory of a counted term on average, and with its spelling on every thread.
-const OF_COUNTED_TERM: f64 = 21.0;
-const OF_SPELLED_TERM: f64 = 100.0;
+const COUNTED_TERM_BYTES: f64 = 21.0;
+const SPELLED_TERM_BYTES: f64 = 100.0;
 
 /// Bytes of memory for each byte of a table to merge that is kept in memory.
-const OF_MERGED_BYTE: u64 = 12;
+const MEMORY_PER_MERGED_BYTE: u64 = 12;
 
 /// Bytes of temporary files of a counted term, of a spelled one, and of a row of the table, beside its spelling.
-const WRITTEN_FOR_COUNT: f64 = 11.0;
-const WRITTEN_FOR_ROW: f64 = 12.0;
+const DISK_BYTES_PER_COUNT: f64 = 11.0;
+const DISK_BYTES_PER_ROW: f64 = 12.0;
 
 /// Bytes of text that are read to estimate the number of different terms.
 const MEASURED_BYTES: u64 = 32 << 20;
@@ -97,11 +97,12 @@ impl IdfMemory {
         (self.working / 4) as usize
     }
 
-    /// Returns `true` if a run that has counted so many terms can finish in memory.
+    /// Returns `true` if a run that has counted `terms` terms can finish in memory.
     pub(super) fn fits(self, terms: u64, counted_bytes: u64, has_spellings: bool) -> bool {
-        let of_term = match has_spellings {
-            true => OF_FINISHED_SPELLING,
-            false => OF_FINISHED_TERM,
+        let of_term = if has_spellings {
+            FINISHED_SPELLING_BYTES
+        } else {
+            FINISHED_TERM_BYTES
         };
         !self.is_always_spilled && counted_bytes + of_term * terms <= self.working
     }
@@ -110,7 +111,7 @@ impl IdfMemory {
     pub(super) fn keeps_tables(self, tables: &[impl AsRef<Path>]) -> Result<bool> {
         let bytes = file_bytes(tables)?;
         Ok(tables.is_empty()
-            || !self.is_always_spilled && OF_MERGED_BYTE * bytes <= self.working / 4)
+            || !self.is_always_spilled && MEMORY_PER_MERGED_BYTE * bytes <= self.working / 4)
     }
 }
 
@@ -119,7 +120,7 @@ fn budget_of_run(threads: usize) -> MemoryBudget {
         threads,
         thread_bytes: THREAD_BYTES,
         decoding_bytes: 0,
-        least_working_bytes: LEAST_WORKING,
+        least_working_bytes: MIN_WORKING_BYTES,
     }
 }
 
@@ -221,12 +222,11 @@ impl IdfPlan {
         let terms = measured.distinct.len() as f64 * grown.powf(measured.growth());
         let occurrences = measured.occurrences as f64 * grown;
         let spelling = measured.characters as f64 / measured.distinct.len().max(1) as f64;
-        let of_term = match packed {
-            true => OF_COUNTED_TERM + OF_FINISHED_TERM as f64,
-            false => {
-                let on_threads = (OF_SPELLED_TERM + spelling) * threads as f64;
-                OF_COUNTED_TERM + on_threads + OF_FINISHED_SPELLING as f64
-            }
+        let of_term = if packed {
+            COUNTED_TERM_BYTES + FINISHED_TERM_BYTES as f64
+        } else {
+            let on_threads = (SPELLED_TERM_BYTES + spelling) * threads as f64;
+            COUNTED_TERM_BYTES + on_threads + FINISHED_SPELLING_BYTES as f64
         };
         let in_memory = budget_of_run(threads).fixed_bytes() as f64 + terms * of_term;
         self.documents = Some(documents.round() as u64);
@@ -239,10 +239,10 @@ impl IdfPlan {
             let spelled = if packed {
                 0.0
             } else {
-                WRITTEN_FOR_COUNT + spelling
+                DISK_BYTES_PER_COUNT + spelling
             };
-            let rows = terms * (WRITTEN_FOR_ROW + spelling);
-            self.disk_bytes = (written * (WRITTEN_FOR_COUNT + spelled) + rows) as u64;
+            let rows = terms * (DISK_BYTES_PER_ROW + spelling);
+            self.disk_bytes = (written * (DISK_BYTES_PER_COUNT + spelled) + rows) as u64;
         }
     }
 }
@@ -287,7 +287,10 @@ impl MeasuredTerms {
         });
         let mut of_text = HashSet::new();
         for (at, window) in tokens.windows(ngram).enumerate() {
-            let bytes: Vec<u8> = window.iter().flat_map(|it| it.to_le_bytes()).collect();
+            let bytes: Vec<u8> = window
+                .iter()
+                .flat_map(|token| token.to_le_bytes())
+                .collect();
             let hash = lookalike::value_hash(&bytes);
             if of_text.insert(hash) && self.distinct.insert(hash) {
                 let start = at.checked_sub(1).map_or(0, |before| ends[before]);

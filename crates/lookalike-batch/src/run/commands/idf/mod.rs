@@ -40,10 +40,10 @@ use memory_plan::IdfMemory;
 use spilled_terms::{SpilledRows, TermSpill};
 
 /// Number of terms whose lines are formatted at a time.
-const LINES: usize = 16 << 10;
+const LINES_AT_ONCE: usize = 16 << 10;
 
 /// Bytes of lines that are written at a time.
-const LINE_BYTES: usize = 256 << 10;
+const LINE_BUFFER_BYTES: usize = 256 << 10;
 
 /// The result of a run that learns document frequencies.
 #[derive(Debug, Clone, Serialize)]
@@ -113,9 +113,10 @@ fn run_idf(
     let memory = IdfMemory::new(settings.memory, settings.threads)?;
     let frequencies = DocumentFrequencies::with_table_bytes(&settings.recipe, memory.table_bytes());
     let spill = TermSpill::new(&frequencies, memory, settings.read.scratch.clone());
-    let (earlier, before) = match memory.keeps_tables(&settings.merge)? {
-        true => read_merged_tables(settings)?,
-        false => (spill.add_tables(settings)?, HashMap::new()),
+    let (earlier, before) = if memory.keeps_tables(&settings.merge)? {
+        read_merged_tables(settings)?
+    } else {
+        (spill.add_tables(settings)?, HashMap::new())
     };
     let inputs = InputSet::open_source(
         source,
@@ -205,7 +206,7 @@ fn count_inputs(
                 scratch: AnalysisScratch::default(),
                 tally: frequencies.new_tally(),
             });
-            let mut made = CountedPart {
+            let mut part = CountedPart {
                 bad: Vec::new(),
                 documents: 0,
                 bytes: 0,
@@ -213,12 +214,12 @@ fn count_inputs(
             inputs.parse_block(block, parse, &mut |row| {
                 match row {
                     Err(bad) => {
-                        made.bytes += u64::from(bad.place.byte_length());
-                        made.bad.push(bad);
+                        part.bytes += u64::from(bad.place.byte_length());
+                        part.bad.push(bad);
                     }
                     Ok(row) => {
-                        made.bytes += u64::from(row.place.byte_length());
-                        made.documents += 1;
+                        part.bytes += u64::from(row.place.byte_length());
+                        part.documents += 1;
                         let IdfWorker { scratch, tally } = &mut worker;
                         frequencies.count_document(&analyzer, row.text, scratch, tally);
                         spill.keep_limits(tally)?;
@@ -227,12 +228,12 @@ fn count_inputs(
                 Ok(())
             })?;
             lock().push(worker);
-            Ok(made)
+            Ok(part)
         },
-        |made| {
-            total.documents += made.documents;
-            total.bytes += made.bytes;
-            bad_rows.report_rows(&made.bad, made.documents)
+        |part| {
+            total.documents += part.documents;
+            total.bytes += part.bytes;
+            bad_rows.report_rows(&part.bad, part.documents)
         },
     )?;
     let workers = idle.into_inner();
@@ -329,13 +330,13 @@ fn write_table(
     let head = FrequencyTableHeader::new(recipe, learned.documents, learned.len());
     let mut writer = ByteWriter::create_output(output)?;
     writer.write_bytes(head.to_text().as_bytes())?;
-    let starts: Vec<usize> = (0..learned.len()).step_by(LINES).collect();
+    let starts: Vec<usize> = (0..learned.len()).step_by(LINES_AT_ONCE).collect();
     for starts in starts.chunks(64) {
         let lots: Vec<String> = starts
             .par_iter()
             .map(|&start| {
-                let mut lines = String::with_capacity(24 * LINES);
-                let end = (start + LINES).min(learned.len());
+                let mut lines = String::with_capacity(24 * LINES_AT_ONCE);
+                let end = (start + LINES_AT_ONCE).min(learned.len());
                 head.append_rows(learned, start..end, &mut lines);
                 lines
             })
@@ -365,7 +366,7 @@ fn write_spilled_table(
     let mut format = FrequencyLines::new(documents);
     rows.visit_rows(|term, count| {
         format.append_line(term, count, &mut lines);
-        if lines.len() >= LINE_BYTES {
+        if lines.len() >= LINE_BUFFER_BYTES {
             writer.write_bytes(lines.as_bytes())?;
             lines.clear();
         }

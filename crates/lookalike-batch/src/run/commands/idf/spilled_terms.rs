@@ -8,8 +8,8 @@
 //! ordering   rows sorted by count, most frequent first, and then by term   `by_count`
 //! ```
 //!
-//! The result does not depend on when counts were taken, because they are sums. Of several spellings of a key the
-//! smallest is taken, as in memory.
+//! The result does not depend on when counts were taken, because they are sums. A key with several spellings
+//! gets the smallest one, as in memory.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -26,13 +26,13 @@ use crate::run::commands::summary::SpilledRuns;
 use crate::temporary::sorted_runs::{RunCollector, SortedRuns};
 
 /// Ends a term in a key of `by_term`. No UTF-8 has this byte.
-const END: u8 = 0xff;
+const TERM_END: u8 = 0xff;
 
-/// Bytes behind [`END`]: the number of the table and the line of the term there.
-const ORIGIN: usize = 12;
+/// Bytes behind [`TERM_END`]: the number of the table and the line of the term there.
+const ORIGIN_BYTES: usize = 12;
 
 /// Largest count of a term in memory, which files keep, too.
-const MOST_COUNTED: u64 = u32::MAX as u64;
+const MAX_TERM_COUNT: u64 = u32::MAX as u64;
 
 /// Counts and spellings that do not fit into the memory.
 pub(super) struct TermSpill<'a> {
@@ -54,8 +54,8 @@ pub(super) struct SpilledRows {
 }
 
 impl<'a> TermSpill<'a> {
-    /// Creates a spill without terms. Temporary files are created when there are some, in `directory` or in that of the
-    /// system.
+    /// Creates a spill without terms. Temporary files are created with the first terms, in `directory` or in the
+    /// directory of the system.
     pub(super) fn new(
         frequencies: &'a DocumentFrequencies,
         memory: IdfMemory,
@@ -86,9 +86,10 @@ impl<'a> TermSpill<'a> {
             let next = self.next_shard.fetch_add(1, Ordering::Relaxed);
             self.write_counts(next % DocumentFrequencies::SHARDS)?;
         }
-        match tally.spelling_bytes() > self.memory.spelling_bytes() {
-            true => self.write_spellings(tally),
-            false => Ok(()),
+        if tally.spelling_bytes() > self.memory.spelling_bytes() {
+            self.write_spellings(tally)
+        } else {
+            Ok(())
         }
     }
 
@@ -130,7 +131,7 @@ impl<'a> TermSpill<'a> {
         Ok(())
     }
 
-    /// Returns `true` if something was written, or if what is in memory cannot be ordered there.
+    /// Returns `true` if something was written, or if the terms in memory cannot be ordered there.
     pub(super) fn must_finish_outside(&self, tallies: &[FrequencyTally]) -> bool {
         if self.has_spilled.load(Ordering::Relaxed) || self.by_term.written_runs() > 0 {
             return true;
@@ -153,7 +154,7 @@ impl<'a> TermSpill<'a> {
         let mut key = Vec::new();
         for (table, path) in (1..).zip(&settings.merge) {
             documents += super::read_table_lines(settings, path, |term, count, line| {
-                put_term(&term, (table, line), &mut key);
+                put_term(&term, table, line, &mut key);
                 collector.push_record(&self.by_term, &key, count)
             })?;
         }
@@ -177,9 +178,10 @@ impl<'a> TermSpill<'a> {
             .into_par_iter()
             .try_for_each(|shard| self.write_counts(shard))?;
         let by_count = SortedRuns::with_parts(settings.read.scratch.clone(), 1);
-        let rows = match settings.merge.is_empty() {
-            true => self.count_terms(settings.least_documents, &by_count)?,
-            false => self.merge_tables(settings, &by_count)?,
+        let rows = if settings.merge.is_empty() {
+            self.count_terms(settings.least_documents, &by_count)?
+        } else {
+            self.merge_tables(settings, &by_count)?
         };
         let bytes = self.counts.written_bytes() + self.by_term.written_bytes();
         let runs = [&self.counts, &self.by_term, &by_count].map(SortedRuns::written_runs);
@@ -211,7 +213,7 @@ impl<'a> TermSpill<'a> {
     /// Writes the rows of all terms of this run and of the tables. Returns their number.
     fn merge_tables(&self, settings: &IdfSettings, by_count: &SortedRuns) -> Result<u64> {
         self.visit_shards(&self.by_term, |term, count, key, collector| {
-            put_term(term, (0, 0), key);
+            put_term(term, 0, 0, key);
             collector.push_record(&self.by_term, key, count)
         })?;
         let mut collector = RunCollector::new(0, self.memory.merged_alone_bytes());
@@ -227,7 +229,7 @@ impl<'a> TermSpill<'a> {
         let mut current = TermSum::default();
         let buffers = self.memory.merged_alone_bytes();
         self.by_term.merge_part(0, buffers, |key, count| {
-            let (term, origin) = key.split_at(key.len() - ORIGIN);
+            let (term, origin) = key.split_at(key.len() - ORIGIN_BYTES);
             let term = &term[..term.len() - 1];
             let (table, line) = origin.split_at(4);
             if current.term != term {
@@ -252,14 +254,18 @@ impl<'a> TermSpill<'a> {
         table: &[u8],
         line: &[u8],
     ) -> Error {
-        let number = |bytes: &[u8]| bytes.iter().fold(0, |all, &it| all << 8 | u64::from(it));
+        let number = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |number, &byte| number << 8 | u64::from(byte))
+        };
         let path = settings.merge.get(number(table) as usize - 1);
         let name = path.map_or_else(String::new, |path: &PathBuf| display_path(path));
         repeated_term_error(&name, number(line), &String::from_utf8_lossy(term)).into()
     }
 
-    /// Adds up the counts of every term and calls `visit` with its spelling and count, on all threads, each with a
-    /// buffer and a collector of records. Then writes what was collected to `runs`.
+    /// Adds up the counts of every term and calls `visit` with its spelling and count. Every thread has a buffer and a
+    /// collector of records. The collected records are then written to `runs`.
     fn visit_shards(
         &self,
         runs: &SortedRuns,
@@ -281,7 +287,8 @@ impl<'a> TermSpill<'a> {
                 Ok(())
             })?;
         let mut left = idle.into_inner().unwrap_or_else(PoisonError::into_inner);
-        left.iter_mut().try_for_each(|it| it.write_run(runs))
+        left.iter_mut()
+            .try_for_each(|buffer| buffer.write_run(runs))
     }
 
     /// Adds up the counts of the terms of a shard.
@@ -293,7 +300,7 @@ impl<'a> TermSpill<'a> {
         let mut current = KeySum::default();
         let mut text = String::new();
         let mut finish_key = |current: &KeySum| {
-            let count = current.count.min(MOST_COUNTED);
+            let count = current.count.min(MAX_TERM_COUNT);
             if count == 0 {
                 return Ok(());
             }
@@ -375,10 +382,10 @@ impl SpilledRows {
 }
 
 /// Replaces `key` by the key of a term in `by_term`: equal terms are neighbours, ordered by table and line.
-fn put_term(term: &str, (table, line): (u32, u64), key: &mut Vec<u8>) {
+fn put_term(term: &str, table: u32, line: u64, key: &mut Vec<u8>) {
     key.clear();
     key.extend(term.as_bytes());
-    key.push(END);
+    key.push(TERM_END);
     key.extend(table.to_be_bytes());
     key.extend(line.to_be_bytes());
 }

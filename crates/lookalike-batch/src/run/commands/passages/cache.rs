@@ -1,4 +1,4 @@
-//! A cache of what was made of documents, bounded by its bytes.
+//! A cache of values computed from documents, bounded by its bytes.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -59,7 +59,8 @@ impl<'a> PassageCorpus<'a> {
         opened: &'a OpenInputs,
         settings: &PassageRunSettings,
         disk: Option<IndexedPassages>,
-        (reading, memory): (&RunSettings, PassageMemory),
+        reading: &RunSettings,
+        memory: PassageMemory,
         reject: &RejectRows<'_>,
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
@@ -171,8 +172,8 @@ impl<'a> PassageCorpus<'a> {
         if matches!(self.index, GramIndex::Disk(_)) {
             return true;
         }
-        let part = |it| self.value_of(it, |documents| &documents.parts);
-        let time = |it| self.value_of(it, |documents| &documents.times);
+        let part = |document| self.value_of(document, |documents| &documents.parts);
+        let time = |document| self.value_of(document, |documents| &documents.times);
         let precedes = match (time(source), time(document)) {
             _ if self.rows.opened.against.is_some() => source.index() < self.rows.known_count(),
             (Some(of_source), Some(of_document)) => of_source
@@ -355,7 +356,7 @@ impl PassageReader<'_> {
             inputs,
             progress,
             |block, parse, worker, _| {
-                self.read_block(inputs, (block, parse), extra, worker, is_indexed)
+                self.read_block(inputs, block, parse, extra, worker, is_indexed)
             },
             |mut part: BlockPart| {
                 if part.documents.len() > 0 {
@@ -381,7 +382,7 @@ impl PassageReader<'_> {
     fn count_unreadable_files(&self, inputs: &InputSet, bad: &[BadRow]) {
         let of_files = bad
             .iter()
-            .filter(|it| inputs.input_of(it.place).is_document_file());
+            .filter(|row| inputs.input_of(row.place).is_document_file());
         self.unreadable_files
             .fetch_add(of_files.count() as u64, Ordering::Relaxed);
     }
@@ -389,7 +390,8 @@ impl PassageReader<'_> {
     fn read_block(
         &self,
         inputs: &InputSet,
-        (block, parse): (&InputBlock, &mut ParseScratch),
+        block: &InputBlock,
+        parse: &mut ParseScratch,
         extra: &ExtraFields,
         worker: &mut BlockWorker,
         is_indexed: bool,
@@ -432,7 +434,7 @@ impl PassageReader<'_> {
             (self.tokenizer).tokenize_text_within(row.text, most, &mut worker.tokens)?;
             let tokens = worker.tokens.values();
             worker.winnower.select_grams(tokens, &mut worker.selected);
-            let grams = worker.selected.iter().map(|it| (it.hash, number));
+            let grams = worker.selected.iter().map(|gram| (gram.hash, number));
             part.keys.grams.extend(grams);
             if self.settings.passages.finds_reworded() {
                 part.keys.terms.push_text(tokens);

@@ -58,7 +58,7 @@ pub fn evaluate_passages(
         let (found, truth) = (open(&files.found)?, open(&files.truth)?);
         let in_tsv = [&found, &truth]
             .iter()
-            .any(|it| it.input_files().iter().any(is_tsv));
+            .any(|side| side.input_files().iter().any(is_tsv));
         let mut numbers = IdNumbers::default();
         let found = read_passages(&found, in_tsv, &mut numbers, progress)?;
         let places = read_passages(&truth, in_tsv, &mut numbers, progress)?;

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! The file has the hash and the document of each posting (8 and 4 bytes, little-endian), ascending, in blocks of
-//! [`BLOCK`] postings. In memory are the first hash of each block, a filter of all hashes, and the boilerplate. A gram
-//! that only one document has finds no source among documents that are their own sources, so it is left out there.
+//! [`POSTINGS_PER_BLOCK`] postings. In memory are the first hash of each block, a filter of all hashes, and the
+//! boilerplate. If the documents are their own sources, a gram of only one document finds no source, so it is left
+//! out.
 //!
 //! Cost: a look-up that passes the filter reads one block, which is usually in the cache of the system.
 
@@ -23,16 +24,16 @@ use crate::run::reading::repeated_ids::BitTable;
 use crate::temporary::sorted_runs::SortedRuns;
 
 /// Postings of a block.
-const BLOCK: u64 = 512;
+const POSTINGS_PER_BLOCK: u64 = 512;
 
 /// Bytes of a posting.
-const POSTING: usize = 12;
+const POSTING_BYTES: usize = 12;
 
 /// Bytes of postings that are written at once.
-const WRITTEN_AT_ONCE: usize = 256 << 10;
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
 /// Grams of one hash that are collected although they may be boilerplate or of a single document.
-const COLLECTED: usize = 64 << 10;
+const MAX_COLLECTED_GRAMS: usize = 64 << 10;
 
 /// Collects grams with their documents: in memory, and beyond its part of the memory in sorted runs.
 pub(super) struct GramCollector {
@@ -60,8 +61,8 @@ pub(super) struct IndexedGrams {
 }
 
 impl GramCollector {
-    /// Creates a collector of one of so many kinds of grams. Temporary files are in `directory`, or in that of the
-    /// system.
+    /// Creates a collector of one of `kinds` kinds of grams. Temporary files are in `directory`, or in the directory of
+    /// the system.
     pub(super) fn new(memory: PassageMemory, kinds: u64, directory: Option<PathBuf>) -> Self {
         Self {
             grams: Vec::new(),
@@ -91,7 +92,7 @@ impl GramCollector {
                 self.write_run()?;
             }
             if self.grams.len() == self.grams.capacity() {
-                // By a quarter at most, because room that is not used counts against the limit, too.
+                // The capacity grows by a quarter at most, because unused capacity counts against the limit too.
                 let more = (self.grams.len() / 4).max(1024);
                 self.grams.reserve_exact(more);
             }
@@ -105,7 +106,7 @@ impl GramCollector {
         self.grams.par_sort_unstable();
         let mut run = self.runs.begin_run(0);
         for (hash, document) in &self.grams {
-            let mut key = [0; POSTING];
+            let mut key = [0; POSTING_BYTES];
             key[..8].copy_from_slice(&hash.to_be_bytes());
             key[8..].copy_from_slice(&document.to_be_bytes());
             run.push_record(&key, 0)?;
@@ -170,7 +171,7 @@ impl GramFile {
             documents: Vec::new(),
             count: 0,
             first: 0,
-            pending: Vec::with_capacity(WRITTEN_AT_ONCE + POSTING),
+            pending: Vec::with_capacity(WRITE_BUFFER_BYTES + POSTING_BYTES),
         };
         runs.merge_part(0, memory.merged_bytes(), |key, _| {
             let (hash, document) = key.split_first_chunk().ok_or_else(damaged_file)?;
@@ -194,7 +195,7 @@ impl GramFile {
     /// Returns `true` if a gram is in more documents than the limit.
     pub(super) fn is_boilerplate(&self, hash: u64) -> bool {
         self.boilerplate
-            .binary_search_by_key(&hash, |it| it.hash)
+            .binary_search_by_key(&hash, |gram| gram.hash)
             .is_ok()
     }
 
@@ -207,31 +208,34 @@ impl GramFile {
             return Ok(());
         }
         // The first postings of a hash may be the last ones of the block before.
-        let first = self.directory.partition_point(|&it| it < hash);
-        let mut block = [0; BLOCK as usize * POSTING];
+        let first = self
+            .directory
+            .partition_point(|&first_hash| first_hash < hash);
+        let mut block = [0; POSTINGS_PER_BLOCK as usize * POSTING_BYTES];
         for at in first.saturating_sub(1) as u64..self.directory.len() as u64 {
             if self.directory[at as usize] > hash {
                 break;
             }
-            let count = BLOCK.min(self.postings - at * BLOCK) as usize;
-            let bytes = &mut block[..count * POSTING];
-            let start = at * BLOCK * POSTING as u64;
+            let count = POSTINGS_PER_BLOCK.min(self.postings - at * POSTINGS_PER_BLOCK) as usize;
+            let bytes = &mut block[..count * POSTING_BYTES];
+            let start = at * POSTINGS_PER_BLOCK * POSTING_BYTES as u64;
             let read = self.file.read_exact_at(bytes, start);
             read.map_err(|cause| {
                 let place = format_args!("byte {start} of the temporary file of grams");
                 Error::read_error("read", place, cause)
             })?;
-            let hash_at = |at: usize| read_hash(&bytes[at * POSTING..]);
+            let hash_at = |at: usize| read_hash(&bytes[at * POSTING_BYTES..]);
             let (mut low, mut high) = (0, count);
             while low < high {
                 let middle = (low + high) / 2;
-                match hash_at(middle) < hash {
-                    true => low = middle + 1,
-                    false => high = middle,
+                if hash_at(middle) < hash {
+                    low = middle + 1;
+                } else {
+                    high = middle;
                 }
             }
             let equal = (low..count).take_while(|&at| hash_at(at) == hash);
-            found.extend(equal.map(|at| read_document(&bytes[at * POSTING..])));
+            found.extend(equal.map(|at| read_document(&bytes[at * POSTING_BYTES..])));
         }
         Ok(())
     }
@@ -240,12 +244,12 @@ impl GramFile {
 fn read_hash(posting: &[u8]) -> u64 {
     posting
         .first_chunk()
-        .map_or(0, |it| u64::from_le_bytes(*it))
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 fn read_document(posting: &[u8]) -> u32 {
     let document = posting[8..].first_chunk();
-    document.map_or(0, |it| u32::from_le_bytes(*it))
+    document.map_or(0, |document| u32::from_le_bytes(*document))
 }
 
 /// Writes the postings of grams that can find a source.
@@ -275,9 +279,10 @@ impl GramWriter {
             }
             _ => self.documents.push(document),
         }
-        match self.indexed.max_documents.is_none() && self.documents.len() >= COLLECTED {
-            true => self.write_documents(),
-            false => Ok(()),
+        if self.indexed.max_documents.is_none() && self.documents.len() >= MAX_COLLECTED_GRAMS {
+            self.write_documents()
+        } else {
+            Ok(())
         }
     }
 
@@ -302,13 +307,13 @@ impl GramWriter {
             self.file.filter.insert_hash(self.hash);
         }
         for document in std::mem::take(&mut self.documents) {
-            if self.file.postings.is_multiple_of(BLOCK) {
+            if self.file.postings.is_multiple_of(POSTINGS_PER_BLOCK) {
                 self.file.directory.push(self.hash);
             }
             self.file.postings += 1;
             self.pending.extend(self.hash.to_le_bytes());
             self.pending.extend(document.to_le_bytes());
-            if self.pending.len() >= WRITTEN_AT_ONCE {
+            if self.pending.len() >= WRITE_BUFFER_BYTES {
                 self.write_pending()?;
             }
         }

@@ -15,15 +15,15 @@ use crate::run::commands::passages::gram_file::GramFile;
 
 /// Finds the sources that may share a passage with a text. Sources are numbered from 0.
 pub(super) enum GramIndex {
-    /// Of documents that were read. Its limit was set when it was built.
+    /// Grams of documents that were read. Its limit was set when it was built.
     Memory(PassageIndex),
-    /// Of documents that were read, if they do not fit into the memory.
+    /// Grams of documents that were read, in a temporary file because they do not fit into the memory.
     File(GramFile),
-    /// Of an index on disk.
+    /// Grams of an index on disk.
     Disk(Box<DiskGrams>),
 }
 
-/// An index on disk, and the boilerplate that was met in it.
+/// An index on disk, and the boilerplate that searches have found in it so far.
 pub(super) struct DiskGrams {
     pub(super) passages: IndexedPassages,
     max_documents: Option<u32>,
@@ -50,11 +50,11 @@ impl DiskGrams {
                 documents,
                 first: sources[0],
             };
-            let mut met = self
+            let mut boilerplate = self
                 .boilerplate
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            met.insert(hash, gram);
+            boilerplate.insert(hash, gram);
             return Ok(false);
         }
         found.append(&mut sources);
@@ -91,17 +91,17 @@ impl GramIndex {
         Ok(boilerplate)
     }
 
-    /// Returns the boilerplate: all of it in memory, and what was met in an index on disk.
+    /// Returns the boilerplate: all of it in memory, or the part that searches have found in an index on disk.
     pub(super) fn boilerplate_grams(&self) -> Vec<BoilerplateGram> {
         match self {
             Self::Memory(index) => index.boilerplate_grams().to_vec(),
             Self::File(file) => file.boilerplate.clone(),
             Self::Disk(disk) => {
-                let met = disk
+                let boilerplate = disk
                     .boilerplate
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
-                met.values().copied().collect()
+                boilerplate.values().copied().collect()
             }
         }
     }

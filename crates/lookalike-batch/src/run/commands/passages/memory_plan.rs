@@ -10,7 +10,7 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{InputSet, ParseScratch};
 use serde::Serialize;
 
-use crate::memory::{BESIDE_ROW, MemoryBudget, MemoryLimit, RowBudget, with_reserve};
+use crate::memory::{BYTES_BESIDE_ROW, MemoryBudget, MemoryLimit, RowBudget, with_reserve};
 use crate::run::commands::passages::settings::PassageRunSettings;
 use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::reading::documents::{ExtraFields, ReadDocuments};
@@ -20,21 +20,21 @@ use crate::run::settings::RunInputs;
 const THREAD_BYTES: u64 = 48 << 20;
 
 /// Fewest bytes for grams and texts.
-const LEAST_WORKING: u64 = 64 << 20;
+const MIN_WORKING_BYTES: u64 = 64 << 20;
 
 /// Bytes of memory of a gram of the sources while an index of them is built in memory.
-const BUILDING: u64 = 26;
+const BUILD_BYTES_PER_GRAM: u64 = 26;
 
 /// Bytes of a gram in temporary files: sorted, and in the order in which they are looked up.
-const WRITTEN: f64 = 14.0 + 12.0;
+const DISK_BYTES_PER_GRAM: f64 = 14.0 + 12.0;
 
 /// Most bytes of texts that are kept for all threads, and of the prepared sources that a thread keeps, because
 /// neighbouring documents often have the same sources.
-const TEXT_BYTES: u64 = 256 << 20;
-const SOURCE_BYTES: u64 = 64 << 20;
+const KEPT_TEXT_BYTES: u64 = 256 << 20;
+const KEPT_SOURCE_BYTES: u64 = 64 << 20;
 
 /// Number of documents of the first block that are measured.
-const MEASURED: usize = 4096;
+const MEASURED_DOCUMENTS: usize = 4096;
 
 /// How a run divides its memory.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ impl PassageMemory {
                 rows: RowBudget {
                     limit_bytes: u64::MAX,
                     most_bytes: u64::MAX,
-                    beside_row: BESIDE_ROW,
+                    beside_row: BYTES_BESIDE_ROW,
                 },
                 working: u64::MAX,
                 is_always_spilled: false,
@@ -69,9 +69,10 @@ impl PassageMemory {
             });
         };
         let plan = PassagePlan::plan_run(paths, settings, limit)?;
-        let bytes = match limit.is_set {
-            true => limit.bytes,
-            false => limit.bytes.max(plan.smallest_limit_bytes),
+        let bytes = if limit.is_set {
+            limit.bytes
+        } else {
+            limit.bytes.max(plan.smallest_limit_bytes)
         };
         let budget = budget_of_run(settings);
         let left = (bytes - budget.fixed_bytes() - plan.resident_bytes) / 8 * 7;
@@ -79,7 +80,7 @@ impl PassageMemory {
             rows: RowBudget {
                 limit_bytes: bytes,
                 most_bytes: bytes - budget.smallest_limit(0),
-                beside_row: BESIDE_ROW,
+                beside_row: BYTES_BESIDE_ROW,
             },
             working: limit.working_set.unwrap_or(left),
             is_always_spilled: limit.working_set.is_some(),
@@ -93,10 +94,10 @@ impl PassageMemory {
         (self.working / 2 / kinds / size_of::<(u64, u32)>() as u64).max(16) as usize
     }
 
-    /// Returns `true` if an index of so many grams can be built in memory.
+    /// Returns `true` if an index of `grams` grams can be built in memory.
     pub(super) fn fits(self, grams: usize, kinds: u64) -> bool {
         let for_grams = self.working.saturating_sub(self.text_bytes() as u64) / kinds;
-        !self.is_always_spilled && BUILDING * grams as u64 <= for_grams
+        !self.is_always_spilled && BUILD_BYTES_PER_GRAM * grams as u64 <= for_grams
     }
 
     /// Returns the bytes of the buffers by which sorted grams are read.
@@ -116,12 +117,12 @@ impl PassageMemory {
 
     /// Returns the bytes of texts that are kept for all threads.
     pub(super) fn text_bytes(self) -> usize {
-        (self.working / 4).min(TEXT_BYTES) as usize
+        (self.working / 4).min(KEPT_TEXT_BYTES) as usize
     }
 
     /// Returns the bytes of prepared sources that a thread keeps.
     pub(super) fn source_bytes(self) -> usize {
-        (self.working / 8 / self.threads).min(SOURCE_BYTES) as usize
+        (self.working / 8 / self.threads).min(KEPT_SOURCE_BYTES) as usize
     }
 
     /// Refuses rows that take more memory than the limit leaves for them.
@@ -135,7 +136,7 @@ impl PassageMemory {
     /// Refuses passages that wait for their order in more memory than the limit leaves for them.
     ///
     /// # Errors
-    /// If `bytes`, of so many passages, are too many.
+    /// If the `bytes` of the passages are too many.
     pub(super) fn check_ranked(self, passages: usize, bytes: usize) -> Result<()> {
         if bytes as u64 <= self.working / 4 {
             return Ok(());
@@ -154,7 +155,7 @@ fn budget_of_run(settings: &PassageRunSettings) -> MemoryBudget {
         threads: settings.threads,
         thread_bytes: THREAD_BYTES,
         decoding_bytes: 0,
-        least_working_bytes: LEAST_WORKING,
+        least_working_bytes: MIN_WORKING_BYTES,
     }
 }
 
@@ -220,13 +221,16 @@ impl PassagePlan {
         let fixed = budget.fixed_bytes();
         let all = measured.unwrap_or_default();
         let sum = |of: fn(&MeasuredRows) -> f64| all.iter().map(of).sum::<f64>();
-        let resident = with_reserve(sum(|rows| rows.documents * (rows.row_bytes + BESIDE_ROW)));
+        let resident = with_reserve(sum(|rows| {
+            rows.documents * (rows.row_bytes + BYTES_BESIDE_ROW)
+        }));
         let grams = sum(|rows| rows.documents * rows.grams);
-        let caches = TEXT_BYTES + settings.threads as u64 * SOURCE_BYTES;
-        let in_memory = fixed + resident + (BUILDING as f64 * grams) as u64;
+        let caches = KEPT_TEXT_BYTES + settings.threads as u64 * KEPT_SOURCE_BYTES;
+        let in_memory = fixed + resident + (BUILD_BYTES_PER_GRAM as f64 * grams) as u64;
         let left = (limit_bytes.saturating_sub(fixed + resident)) / 8 * 7;
-        let for_grams = left.saturating_sub((left / 4).min(TEXT_BYTES));
-        let out_of_core = measured.is_some() && BUILDING as f64 * grams > for_grams as f64;
+        let for_grams = left.saturating_sub((left / 4).min(KEPT_TEXT_BYTES));
+        let out_of_core =
+            measured.is_some() && BUILD_BYTES_PER_GRAM as f64 * grams > for_grams as f64;
         Self {
             documents: measured.map(|_| sum(|rows| rows.documents).round() as u64),
             limit_bytes,
@@ -234,7 +238,7 @@ impl PassagePlan {
             out_of_core,
             resident_bytes: resident,
             disk_bytes: if out_of_core {
-                (WRITTEN * grams) as u64
+                (DISK_BYTES_PER_GRAM * grams) as u64
             } else {
                 0
             },
@@ -284,7 +288,7 @@ fn measure_rows(
     if let Some(block) = inputs.next_block()? {
         inputs.parse_block(&block, &mut ParseScratch::default(), &mut |row| {
             if let Ok(row) = row
-                && read.len() < MEASURED
+                && read.len() < MEASURED_DOCUMENTS
                 && read.push_row(&row, extra).is_ok()
                 && are_sources
             {

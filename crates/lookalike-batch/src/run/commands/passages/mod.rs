@@ -1,4 +1,4 @@
-//! The passages run: which documents share passages with which, and where.
+//! The passages run: finds which documents share passages, and where.
 //!
 //! ```text
 //! read → tokens → winnowed grams → index          first reading, in blocks
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The index holds the grams of the documents of `--against`, or of all documents without them. A document is
-//! searched for what it has from earlier documents, or from those of `--against`.
+//! searched for passages of earlier documents, or of the documents of `--against`.
 //!
 //! A document is a row, or a file of text, Markdown, HTML, `.docx` or PDF. Positions are those of the file.
 //!
@@ -60,13 +60,13 @@ use report_data::PassageReport;
 use search::{DocumentFindings, DocumentSearcher, PassageRow};
 
 /// Consecutive documents that one thread searches.
-const BATCH: usize = 16;
+const BATCH_DOCUMENTS: usize = 16;
 
 /// Batches per thread that may wait for earlier ones.
-const MAX_WAITING: u64 = 64;
+const WAITING_BATCHES_PER_THREAD: u64 = 64;
 
 /// Most frequent boilerplate that a summary shows.
-const EXAMPLES: usize = 3;
+const BOILERPLATE_EXAMPLES: usize = 3;
 
 /// Finds the passages that documents share with earlier ones, or with those of `--against`, and writes them as a
 /// table: by document and position, unless another order is set.
@@ -81,15 +81,15 @@ pub fn find_passages(
     progress: &dyn ProgressListener,
 ) -> Result<PassagesSummary> {
     crate::threads::run_in_pool(settings.threads, || {
-        let wanted = WantedInMemory::default();
-        let finished = run_passages(inputs, settings, (outputs, wanted), progress)?;
+        let returned = ReturnedResults::default();
+        let finished = run_passages(inputs, settings, outputs, returned, progress)?;
         Ok(finished.summary)
     })
 }
 
-/// The results of a run beside its summary.
+/// The results that a run returns in memory, beside its summary.
 #[derive(Debug, Clone, Copy, Default)]
-struct WantedInMemory {
+struct ReturnedResults {
     /// `true` for the rows of the table.
     rows: bool,
     /// The report as a page, and the language in which it opens.
@@ -107,7 +107,8 @@ struct FinishedRun {
 fn run_passages(
     paths: &RunInputs,
     settings: &PassageRunSettings,
-    (outputs, wanted): (&PassageOutputs, WantedInMemory),
+    outputs: &PassageOutputs,
+    returned: ReturnedResults,
     progress: &dyn ProgressListener,
 ) -> Result<FinishedRun> {
     let started = Instant::now();
@@ -120,21 +121,15 @@ fn run_passages(
     }
     let reading = settings.reading_settings();
     let opened = OpenInputs::new(paths, &reading)?;
-    let report = outputs.report.as_ref().map(|it| &it.target);
+    let report = outputs.report.as_ref().map(|report| &report.target);
     let tables = outputs.passages.iter().chain(&outputs.rejected);
     for output in tables.chain(report) {
         check_output(output, &opened.inputs)?;
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, rows: &_| rejected.push_rows(inputs, rows);
-    let corpus = PassageCorpus::read_all(
-        &opened,
-        settings,
-        disk,
-        (&reading, memory),
-        &reject,
-        progress,
-    )?;
+    let corpus =
+        PassageCorpus::read_all(&opened, settings, disk, &reading, memory, &reject, progress)?;
     match &corpus.repeated_ids {
         Some(repeated) if settings.strict => return Err(repeated.refuse_repeats(&reading)),
         Some(repeated) => progress.repeated_ids(repeated),
@@ -145,7 +140,7 @@ fn run_passages(
         .map(|directory| corpus.write_extracted_texts(directory))
         .transpose()?;
     let extracted_texts = texts.as_ref().map_or(0, ExtractedTextWriter::text_count);
-    let writer = PassageWriter::new(&corpus, (outputs, wanted), &opened)?;
+    let writer = PassageWriter::new(&corpus, outputs, returned, &opened)?;
     let mut writer = writer.search_all(settings, progress)?;
     let found = std::mem::take(&mut writer.found);
     let report = writer.report.take();
@@ -154,42 +149,23 @@ fn run_passages(
     let table = writer.table.map(TableWriter::prepare_table).transpose()?;
     let (rejected, bad_rows) = rejected.prepare_output()?;
     let texts = texts.map(ExtractedTextWriter::prepare_texts);
-    let mut summary = PassagesSummary {
-        documents: corpus.rows.documents.len() as u64,
-        against: corpus.count_others() as u64,
-        passages: found.passages,
-        pairs: found.pairs,
-        copying: found.copying,
-        copied_tokens: found.copied_tokens,
-        tokens: found.tokens,
-        boilerplate: BoilerplateSummary {
-            max_documents: corpus.max_documents,
-            grams: corpus.index.boilerplate_grams().len() as u64,
-            documents: found.with_boilerplate,
-            examples: describe_boilerplate(&corpus)?,
-        },
-        longest: found.longest.into_iter().map(|(_, it)| it).collect(),
-        most_copied: found.most_copied.into_iter().map(|(_, it)| it).collect(),
-        repeated_ids: corpus.repeated_ids.as_ref().map_or(0, |it| it.documents),
-        rejected,
-        unreadable_files: corpus.unreadable_files,
-        extracted_texts,
-        bytes: corpus.rows.documents.bytes + corpus.rows.against.bytes,
-        index_bytes: corpus.index_bytes() as u64,
-        spilled: corpus.spilled_runs(),
-        seconds: started.elapsed().as_secs_f64(),
-        min_words: settings.passages.min_words(),
-        recipe: settings.recipe.name.clone(),
-        recipe_id: settings.recipe.recipe_id().to_string(),
-    };
-    let told = (summary_to_json(&summary), summary.pairs);
-    let written = outputs.report.as_ref().map(|it| &*it.written);
-    let data = report.map(|it| it.collect_data(&corpus, told, written.unwrap_or_default()));
+    let mut summary = found.into_summary(&corpus, settings, rejected, extracted_texts)?;
+    summary.seconds = started.elapsed().as_secs_f64();
+    let summary_data = summary_to_json(&summary);
+    let written = outputs.report.as_ref().map(|report| &*report.written);
+    let data = report.map(|report| {
+        report.collect_data(
+            &corpus,
+            summary_data,
+            summary.pairs,
+            written.unwrap_or_default(),
+        )
+    });
     let data = data.transpose()?;
-    let page = wanted.page.zip(data.as_ref());
+    let page = returned.page.zip(data.as_ref());
     let page = page.map(|(language, data)| data.render_page(language));
     let report = outputs.report.as_ref().zip(data);
-    let report = report.map(|(wanted, data)| write_report_file("passages", wanted, data));
+    let report = report.map(|(output, data)| write_report_file("passages", output, data));
     let files = table.into_iter().chain(bad_rows).chain(texts);
     commit_all(files.chain(report.transpose()?))?;
     summary.seconds = started.elapsed().as_secs_f64();
@@ -214,6 +190,49 @@ struct FoundPassages {
     most_copied: Vec<(u64, CopiedPair)>,
 }
 
+impl FoundPassages {
+    /// Returns the summary of a run that has taken no time yet.
+    fn into_summary(
+        self,
+        corpus: &PassageCorpus<'_>,
+        settings: &PassageRunSettings,
+        rejected: u64,
+        extracted_texts: u64,
+    ) -> Result<PassagesSummary> {
+        let repeated_ids = corpus.repeated_ids.as_ref();
+        let longest = self.longest.into_iter().map(|(_, passage)| passage);
+        let most_copied = self.most_copied.into_iter().map(|(_, pair)| pair);
+        Ok(PassagesSummary {
+            documents: corpus.rows.documents.len() as u64,
+            against: corpus.count_others() as u64,
+            passages: self.passages,
+            pairs: self.pairs,
+            copying: self.copying,
+            copied_tokens: self.copied_tokens,
+            tokens: self.tokens,
+            boilerplate: BoilerplateSummary {
+                max_documents: corpus.max_documents,
+                grams: corpus.index.boilerplate_grams().len() as u64,
+                documents: self.with_boilerplate,
+                examples: describe_boilerplate(corpus)?,
+            },
+            longest: longest.collect(),
+            most_copied: most_copied.collect(),
+            repeated_ids: repeated_ids.map_or(0, |repeated_ids| repeated_ids.documents),
+            rejected,
+            unreadable_files: corpus.unreadable_files,
+            extracted_texts,
+            bytes: corpus.rows.documents.bytes + corpus.rows.against.bytes,
+            index_bytes: corpus.index_bytes() as u64,
+            spilled: corpus.spilled_runs(),
+            seconds: 0.0,
+            min_words: settings.passages.min_words(),
+            recipe: settings.recipe.name.clone(),
+            recipe_id: settings.recipe.recipe_id().to_string(),
+        })
+    }
+}
+
 struct PassageWriter<'a> {
     corpus: &'a PassageCorpus<'a>,
     table: Option<TableWriter>,
@@ -231,7 +250,7 @@ struct PassageWriter<'a> {
     found: FoundPassages,
 }
 
-const COLUMNS: [TableColumn<'static>; 9] = [
+const PASSAGE_COLUMNS: [TableColumn<'static>; 9] = [
     TableColumn::Text("document"),
     TableColumn::Text("source"),
     TableColumn::Integer("start"),
@@ -246,11 +265,14 @@ const COLUMNS: [TableColumn<'static>; 9] = [
 impl<'a> PassageWriter<'a> {
     fn new(
         corpus: &'a PassageCorpus<'a>,
-        (outputs, wanted): (&PassageOutputs, WantedInMemory),
+        outputs: &PassageOutputs,
+        returned: ReturnedResults,
         opened: &OpenInputs,
     ) -> Result<Self> {
         let table = outputs.passages.as_ref();
-        let table = table.map(|it| TableWriter::create_table(it, &COLUMNS, Some(&opened.inputs)));
+        let table = table.map(|target| {
+            TableWriter::create_table(target, &PASSAGE_COLUMNS, Some(&opened.inputs))
+        });
         Ok(Self {
             corpus,
             table: table.transpose()?,
@@ -258,9 +280,9 @@ impl<'a> PassageWriter<'a> {
             ranked_bytes: 0,
             rows: Vec::new(),
             row_bytes: 0,
-            wants_rows: wanted.rows,
+            wants_rows: returned.rows,
             is_complete: true,
-            report: (outputs.report.is_some() || wanted.page.is_some())
+            report: (outputs.report.is_some() || returned.page.is_some())
                 .then(PassageReport::default),
             found: FoundPassages::default(),
         })
@@ -282,19 +304,21 @@ impl<'a> PassageWriter<'a> {
             done += findings.len() as u64;
             progress.advance_stage(done);
             let mut findings = findings.into_iter();
-            findings.try_for_each(|it| self.add_findings(it, settings, &min_described))
+            findings.try_for_each(|document| self.add_findings(document, settings, &min_described))
         };
-        let waiting = MAX_WAITING * rayon::current_num_threads() as u64;
+        let waiting = WAITING_BATCHES_PER_THREAD * rayon::current_num_threads() as u64;
         let ordered = OrderedResults::new(receive, waiting);
         rayon::broadcast(|_| {
             ordered.run_worker(|| {
                 let mut searcher = DocumentSearcher::new(corpus, settings, &min_described);
                 while !ordered.is_stopped() {
                     let at = next_batch.fetch_add(1, Ordering::Relaxed);
-                    let Some(batch) = documents.chunks(BATCH).nth(at) else {
+                    let Some(batch) = documents.chunks(BATCH_DOCUMENTS).nth(at) else {
                         break;
                     };
-                    let findings = batch.iter().map(|&it| searcher.search_document(DocId(it)));
+                    let findings = batch
+                        .iter()
+                        .map(|&document| searcher.search_document(DocId(document)));
                     ordered.finish_result(at as u64, findings.collect::<Result<_>>()?)?;
                 }
                 Ok(())
@@ -326,18 +350,21 @@ impl<'a> PassageWriter<'a> {
         let base = found.passages;
         for (row, described) in findings.described {
             let place = (base + row as u64, described);
-            insert_ranked(&mut found.longest, place, settings.described, |it| {
-                it.length
+            insert_ranked(&mut found.longest, place, settings.described, |passage| {
+                passage.length
             });
         }
         for (at, pair) in findings.pairs.iter().enumerate() {
             let place = (found.pairs + at as u64, pair.clone());
-            insert_ranked(&mut found.most_copied, place, settings.described, |it| {
-                it.copied
+            insert_ranked(&mut found.most_copied, place, settings.described, |pair| {
+                pair.copied
             });
         }
         if found.longest.len() == settings.described {
-            let least = found.longest.last().map_or(usize::MAX, |it| it.1.length);
+            let least = found
+                .longest
+                .last()
+                .map_or(usize::MAX, |longest| longest.1.length);
             min_described.store(least, Ordering::Relaxed);
         }
         found.passages += findings.rows.len() as u64;
@@ -416,8 +443,8 @@ fn insert_ranked<T>(
     most: usize,
     size: impl Fn(&T) -> usize,
 ) {
-    let key = |it: &(u64, T)| (std::cmp::Reverse(size(&it.1)), it.0);
-    let at = ranking.partition_point(|it| key(it) < key(&entry));
+    let key = |ranked: &(u64, T)| (std::cmp::Reverse(size(&ranked.1)), ranked.0);
+    let at = ranking.partition_point(|ranked| key(ranked) < key(&entry));
     ranking.insert(at, entry);
     ranking.truncate(most);
 }
@@ -426,9 +453,9 @@ fn insert_ranked<T>(
 fn rank_rows(rows: &mut [PassageRow], order: PassageOrder) {
     match order {
         PassageOrder::Position => {}
-        PassageOrder::Longest => rows.sort_by_key(|it| std::cmp::Reverse(it.length)),
+        PassageOrder::Longest => rows.sort_by_key(|row| std::cmp::Reverse(row.length)),
         PassageOrder::Copied => {
-            rows.sort_by_key(|it| (std::cmp::Reverse(it.copied), it.document, it.source));
+            rows.sort_by_key(|row| (std::cmp::Reverse(row.copied), row.document, row.source));
         }
     }
 }
@@ -453,8 +480,8 @@ fn shorten_example(text: &str) -> String {
 /// Returns the text of the most frequent boilerplate grams.
 fn describe_boilerplate(corpus: &PassageCorpus<'_>) -> Result<Vec<BoilerplateExample>> {
     let mut grams = corpus.index.boilerplate_grams();
-    grams.sort_by_key(|it| (std::cmp::Reverse(it.documents), it.first, it.hash));
-    grams.truncate(EXAMPLES);
+    grams.sort_by_key(|gram| (std::cmp::Reverse(gram.documents), gram.first, gram.hash));
+    grams.truncate(BOILERPLATE_EXAMPLES);
     let (mut parse, mut tokens) = (ParseScratch::default(), SpannedTokens::default());
     let (mut winnower, mut selected) = (Winnower::new(corpus.indexed), Vec::new());
     let mut examples = Vec::new();
@@ -462,10 +489,10 @@ fn describe_boilerplate(corpus: &PassageCorpus<'_>) -> Result<Vec<BoilerplateExa
         let source = corpus.indexed_source(gram.first);
         let reread = corpus.reread_source(source, &mut parse, &mut tokens)?;
         winnower.select_grams(tokens.values(), &mut selected);
-        let place = selected.iter().find(|it| it.hash == gram.hash);
-        examples.extend(place.map(|it| BoilerplateExample {
+        let place = selected.iter().find(|place| place.hash == gram.hash);
+        examples.extend(place.map(|place| BoilerplateExample {
             text: shorten_example(
-                &reread.text()[tokens.byte_range(it.start as usize..it.end as usize)],
+                &reread.text()[tokens.byte_range(place.start as usize..place.end as usize)],
             ),
             documents: gram.documents,
         }));

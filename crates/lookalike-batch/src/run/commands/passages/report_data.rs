@@ -1,7 +1,7 @@
 //! The report of a passages run: which documents have text from elsewhere, how much, and where.
 //!
-//! Figures of pairs are kept for the pairs with the most copied text, at most [`PAIRS`] of them. The texts of the first
-//! of these are shown within a budget of bytes. Totals of the summary count everything.
+//! Figures are kept for the pairs with the most copied text, at most [`MAX_REPORTED_PAIRS`] of them. The texts of the
+//! first of these pairs are shown within a budget of bytes. Totals of the summary count everything.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use crate::run::report::budgets::NameBudget;
 use crate::run::report::render_report;
 
 /// Pairs with figures.
-const PAIRS: usize = 50_000;
+const MAX_REPORTED_PAIRS: usize = 50_000;
 
 /// Bytes of texts that are shown, and of their passages.
 const SHOWN_BYTES: usize = 12_000_000;
@@ -88,7 +88,7 @@ struct PairColumns {
     /// Numbers of both texts, or −1.
     document_text: Vec<i64>,
     source_text: Vec<i64>,
-    /// Of pairs with texts.
+    /// Passages of each pair with texts; none for a pair without texts.
     marks: Vec<Vec<PassageMark>>,
 }
 
@@ -126,34 +126,36 @@ impl PassageReport {
                     .collect(),
             });
         }
-        if self.pairs.len() > 2 * PAIRS {
+        if self.pairs.len() > 2 * MAX_REPORTED_PAIRS {
             self.keep_most_copied();
         }
     }
 
     fn keep_most_copied(&mut self) {
         self.pairs
-            .sort_by_key(|it| (Reverse(it.copied), it.document, it.source));
-        self.pairs.truncate(PAIRS);
+            .sort_by_key(|pair| (Reverse(pair.copied), pair.document, pair.source));
+        self.pairs.truncate(MAX_REPORTED_PAIRS);
     }
 
-    /// Returns the data of the page. `written` are the other outputs of the run: role and path.
+    /// Returns the data of the page. `pairs` is the number of all pairs that share a passage. `written` are the other
+    /// outputs of the run: role and path.
     ///
     /// # Errors
     /// If a document cannot be read again.
     pub(super) fn collect_data(
         mut self,
         corpus: &PassageCorpus<'_>,
-        summary: (Value, u64),
+        summary: Value,
+        pairs: u64,
         written: &[(String, String)],
     ) -> Result<PassageData> {
         self.keep_most_copied();
         let mut data = PassageData {
-            summary: summary.0,
+            summary,
             written: written.to_vec(),
             ..PassageData::default()
         };
-        data.pairs.total = summary.1;
+        data.pairs.total = pairs;
         let mut shown = ShownDocuments::new(corpus);
         let mut names = NameBudget::default();
         for pair in &self.pairs {
@@ -185,9 +187,9 @@ impl PairColumns {
         self.share.push(pair.share);
         self.source_share.push(pair.source_share);
         self.passages.push(pair.passages.len());
-        let lengths = pair.passages.iter().map(|it| it.length);
+        let lengths = pair.passages.iter().map(|passage| passage.length);
         self.longest.push(lengths.max().unwrap_or(0));
-        let number = |side: usize| texts.map_or(-1, |it| it[side] as i64);
+        let number = |side: usize| texts.map_or(-1, |sides| sides[side] as i64);
         self.document_text.push(number(0));
         self.source_text.push(number(1));
         let marks = texts.map(|numbers| {
@@ -199,12 +201,13 @@ impl PairColumns {
 }
 
 impl ReportedPair {
-    /// Returns the passages that lie in what is shown of both texts.
+    /// Returns the passages that lie in the shown parts of both texts.
     fn mark_passages(
         &self,
         texts: [&str; 2],
     ) -> Vec<(usize, usize, usize, usize, usize, f64, &'static str)> {
-        let units = |text: &str, byte: usize| text.get(..byte).map(|it| it.encode_utf16().count());
+        let units =
+            |text: &str, byte: usize| text.get(..byte).map(|front| front.encode_utf16().count());
         let mark = |passage: &ReportedPassage| {
             let [document, source] = &passage.bytes;
             Some((

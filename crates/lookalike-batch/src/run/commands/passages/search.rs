@@ -149,7 +149,9 @@ impl<'a> DocumentSearcher<'a> {
             is_complete: true,
         };
         let sources = self.list_candidates()?;
-        let sources = sources.into_iter().map(|it| corpus.indexed_source(it));
+        let sources = sources
+            .into_iter()
+            .map(|source| corpus.indexed_source(source));
         let sources: Vec<DocId> = sources
             .filter(|&source| corpus.may_copy(document, source))
             .collect();
@@ -169,7 +171,7 @@ impl<'a> DocumentSearcher<'a> {
             }
             passages
                 .iter()
-                .for_each(|it| covered.push(it.document.clone()));
+                .for_each(|passage| covered.push(passage.document.clone()));
             let sides = [
                 TextSide::new(document, &reread, &self.tokens, &places),
                 TextSide::new(source, &prepared.reread, &prepared.tokens, &prepared.places),
@@ -201,7 +203,11 @@ impl<'a> DocumentSearcher<'a> {
 
     /// Returns the candidates by grams, and by rare terms if reworded passages are found, ascending.
     fn list_candidates(&self) -> Result<Vec<u32>> {
-        let mut candidates: Vec<u32> = self.candidates.iter().map(|it| it.document).collect();
+        let mut candidates: Vec<u32> = self
+            .candidates
+            .iter()
+            .map(|candidate| candidate.document)
+            .collect();
         if let Some(terms) = &self.corpus.rare_terms {
             candidates.extend(terms.find_candidates(self.tokens.values())?);
             candidates.sort_unstable();
@@ -277,8 +283,18 @@ fn describe_pair(
     source: &TextSide<'_>,
     passages: &[Passage],
 ) -> CopiedPair {
-    let copied = count_covered(passages.iter().map(|it| it.document.clone()).collect());
-    let of_source = count_covered(passages.iter().map(|it| it.source.clone()).collect());
+    let copied = count_covered(
+        passages
+            .iter()
+            .map(|passage| passage.document.clone())
+            .collect(),
+    );
+    let of_source = count_covered(
+        passages
+            .iter()
+            .map(|passage| passage.source.clone())
+            .collect(),
+    );
     let share = |part: usize, side: &TextSide<'_>| {
         round_share(part as f64 / side.tokens.len().max(1) as f64)
     };
@@ -291,7 +307,7 @@ fn describe_pair(
         source_share: share(of_source, source),
         longest: passages
             .iter()
-            .map(|it| it.document.len())
+            .map(|passage| passage.document.len())
             .max()
             .unwrap_or(0),
     }

@@ -49,7 +49,7 @@ impl BoilerplateLimit {
 /// # Errors
 /// If the text is none of these. The message is a phrase that can follow the text.
 pub fn parse_boilerplate_limit(text: &str) -> Result<BoilerplateLimit, String> {
-    let wanted = "give a number of documents from 1, a percentage above 0 and up to 100 such as 0.5%, or none";
+    let message = "give a number of documents from 1, a percentage above 0 and up to 100 such as 0.5%, or none";
     if text == "none" {
         return Ok(BoilerplateLimit::Unlimited);
     }
@@ -65,7 +65,7 @@ pub fn parse_boilerplate_limit(text: &str) -> Result<BoilerplateLimit, String> {
             .filter(|most| *most > 0)
             .map(BoilerplateLimit::Documents),
     };
-    limit.ok_or_else(|| wanted.to_owned())
+    limit.ok_or_else(|| message.to_owned())
 }
 
 /// The unit of positions in the table of passages.
@@ -94,7 +94,7 @@ impl OffsetUnit {
 /// The order of the table of passages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PassageOrder {
-    /// By document, by source, and by position.
+    /// Order of documents, then of sources, then of positions.
     #[default]
     Position,
     /// The longest passages first.
@@ -178,13 +178,14 @@ impl PassageRunSettings {
                     .to_owned(),
             ));
         }
-        let (least, wanted) = (
+        let (indexed_words, min_words) = (
             index.passage_settings().min_words(),
             self.passages.min_words(),
         );
-        if wanted < least {
+        if min_words < indexed_words {
             return Err(Error::usage_error(format!(
-                "the index finds passages of at least {least} words, not of {wanted}: build it for shorter ones"
+                "the index finds passages of at least {indexed_words} words, not of {min_words}: build it for \
+                 shorter ones"
             )));
         }
         Ok(Self {
@@ -343,8 +344,9 @@ mod tests {
 
     #[test]
     fn boilerplate_limits_parse() {
-        let most =
-            |text, documents| parse_boilerplate_limit(text).map(|it| it.max_documents(documents));
+        let most = |text, documents| {
+            parse_boilerplate_limit(text).map(|limit| limit.max_documents(documents))
+        };
         assert_eq!(most("none", 1000), Ok(None));
         assert_eq!(most("7", 1000), Ok(Some(7)));
         assert_eq!(most("0.5%", 1000), Ok(Some(5)));

@@ -11,7 +11,7 @@ use crate::run::commands::passages::search::PassageRow;
 use crate::run::commands::passages::settings::{
     BoilerplateLimit, OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
 };
-use crate::run::commands::passages::{WantedInMemory, run_passages};
+use crate::run::commands::passages::{ReturnedResults, run_passages};
 use crate::run::progress::SilentProgress;
 use crate::run::settings::RunInputs;
 use crate::threads::run_in_pool;
@@ -80,7 +80,7 @@ impl PassageTableRow {
     }
 
     pub(super) fn new(row: &PassageRow) -> Self {
-        let [document, source] = row.ids.each_ref().map(|it| it.to_string());
+        let [document, source] = row.ids.each_ref().map(|id| id.to_string());
         Self {
             document,
             source,
@@ -121,7 +121,9 @@ pub fn find_passages_of_texts(
     page: Option<Option<&'static str>>,
 ) -> Result<TextPassages> {
     let table = |name: &str, documents: &[TextDocument]| {
-        let pairs = documents.iter().map(|it| (&*it.id, &*it.text));
+        let pairs = documents
+            .iter()
+            .map(|document| (&*document.id, &*document.text));
         RowSource::Table(MemoryTable::from_texts(name, pairs))
     };
     let inputs = RunInputs {
@@ -137,9 +139,9 @@ pub fn find_passages_of_texts(
         extracted: None,
         report: None,
     };
-    let wanted = WantedInMemory { rows: true, page };
+    let returned = ReturnedResults { rows: true, page };
     let finished = run_in_pool(settings.threads, || {
-        run_passages(&inputs, settings, (&outputs, wanted), &SilentProgress)
+        run_passages(&inputs, settings, &outputs, returned, &SilentProgress)
     })?;
     Ok(TextPassages {
         summary: finished.summary,

@@ -20,15 +20,15 @@ use crate::run::settings::AuditSettings;
 pub(super) const FIRST_ROW_OF_INPUTS: u64 = 1 << 40;
 
 /// Number of sampled documents if the size of the input is unknown.
-const AUDITED: usize = 1000;
+const DEFAULT_AUDITED_DOCUMENTS: usize = 1000;
 
 /// Factor by which the first selection exceeds the wanted number of documents, if the number of rows
 /// was estimated from samples of all inputs. The documents with the smallest numbers remain.
-const SURPLUS: f64 = 1.25;
+const SURPLUS_FACTOR: f64 = 1.25;
 
 /// The same factor if the number of rows is estimated from the first block. The sample becomes too
 /// small only if later rows are more than this many times as long.
-const SURPLUS_OF_FIRST: f64 = 4.0;
+const FIRST_BLOCK_SURPLUS_FACTOR: f64 = 4.0;
 
 /// The documents sampled so far.
 pub(in crate::run) struct AuditDrawing {
@@ -69,7 +69,7 @@ impl AuditDrawing {
             state: OrderedResults::new(
                 DrawingState {
                     base: 0,
-                    most: settings.documents.unwrap_or(AUDITED),
+                    most: settings.documents.unwrap_or(DEFAULT_AUDITED_DOCUMENTS),
                     estimated: false,
                     drawn: BTreeSet::new(),
                 },
@@ -88,7 +88,7 @@ impl AuditDrawing {
     /// Sets the expected number of documents before any is read. It determines how many rows are
     /// sampled and which of them are candidates.
     pub(in crate::run) fn expect_rows(&self, rows: f64) {
-        self.choose_cut(rows, SURPLUS);
+        self.choose_cut(rows, SURPLUS_FACTOR);
     }
 
     /// Sets the expected number from the first block, using the size of all inputs on disk.
@@ -96,7 +96,7 @@ impl AuditDrawing {
         let rows = first.row_numbers();
         let read = first.bytes_on_disk().max(1) as f64;
         let all = (rows.end - rows.start) as f64 * (bytes as f64 / read).max(1.0);
-        self.choose_cut(all, SURPLUS_OF_FIRST);
+        self.choose_cut(all, FIRST_BLOCK_SURPLUS_FACTOR);
     }
 
     fn choose_cut(&self, all: f64, surplus: f64) {
@@ -138,9 +138,9 @@ impl AuditDrawing {
         let numbered = block
             .row_numbers()
             .filter(|row| self.draw_number(base + row) <= cut);
-        let wanted: Vec<u64> = numbered.collect();
-        let mut candidates = Vec::with_capacity(wanted.len());
-        inputs.parse_some(block, &wanted, parse, &mut |row| {
+        let row_numbers: Vec<u64> = numbered.collect();
+        let mut candidates = Vec::with_capacity(row_numbers.len());
+        inputs.parse_some(block, &row_numbers, parse, &mut |row| {
             // Bad rows are reported when the block is parsed.
             if let Ok(row) = row {
                 let drawn = DrawnDocument::new(&analyze_row(analyzer, &row, analysis));
@@ -150,12 +150,12 @@ impl AuditDrawing {
             }
             Ok(())
         })?;
-        let taken = self.state.finish_turn(block.ordinal(), |state| {
+        let turn = self.state.finish_turn(block.ordinal(), |state| {
             self.take_candidates(state, candidates);
             Ok(())
         });
         // Only another thread's failure ends the turns, and that thread reports it.
-        drop(taken);
+        drop(turn);
         guard.mark_done();
         Ok(())
     }
@@ -202,14 +202,14 @@ impl AuditDrawing {
         self.with_sample(|sample| sample.compare_seen(number, analysis, counter));
     }
 
-    /// Returns the offset that the sample adds to the row numbers of the current inputs. That of the
-    /// run's inputs is larger, so that they come after the rows of `--against`.
+    /// Returns the offset that the sample adds to the row numbers of the current inputs. The
+    /// offset of the run's inputs is larger, so that they come after the rows of `--against`.
     pub(in crate::run) fn row_number_base(&self) -> u64 {
         self.state.with_receiver(|state| state.base)
     }
 
     /// Returns the wanted number of documents.
-    pub(super) fn wanted_count(&self) -> u64 {
+    pub(super) fn requested_count(&self) -> u64 {
         self.state.with_receiver(|state| state.most as u64)
     }
 

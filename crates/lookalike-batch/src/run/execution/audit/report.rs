@@ -13,8 +13,8 @@ use crate::run::execution::audit::RunAudit;
 use crate::run::execution::audit::drawing::FIRST_ROW_OF_INPUTS;
 use crate::run::execution::audit::planted::{EditedCopies, PlantedReport};
 use crate::run::execution::audit::tallies::{
-    ByLength, EstimatedShare, FoundPairs, PairPrecision, REPORTED, SimilarCounts, SmallestNumbers,
-    list_by_length,
+    ByLength, EstimatedShare, FoundPairs, PairPrecision, RECHECKED_PAIRS, SimilarCounts,
+    SmallestNumbers, list_by_length,
 };
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::settings::AuditSettings;
@@ -69,7 +69,7 @@ pub(in crate::run) struct ReportedPairs {
 impl Default for ReportedPairs {
     fn default() -> Self {
         Self {
-            pairs: SmallestNumbers::new(REPORTED),
+            pairs: SmallestNumbers::new(RECHECKED_PAIRS),
         }
     }
 }
@@ -125,13 +125,13 @@ impl RunAudit {
         let precision = reported.measure_precision(corpus)?;
         Ok(AuditReport {
             sampled: rows.len() as u64,
-            requested: self.drawing.wanted_count().min(corpus.len() as u64),
+            requested: self.drawing.requested_count().min(corpus.len() as u64),
             least_jaccard: least_jaccard(corpus.plan),
             seed: self.settings.seed,
             pairs: found.pairs,
             recall: found.recall.to_share(),
             by_length: list_by_length(&found, &precision),
-            left_together: kept.map(|_| found.left.to_share()),
+            left_together: kept.map(|_| found.left_together.to_share()),
             precision: precision.all.to_share(),
             planted: self.report_planted(corpus, &rows)?,
             memory_bytes: self.drawing.with_sample(|sample| sample.memory_bytes()) as u64,
@@ -164,8 +164,11 @@ impl RunAudit {
                 if !counts || !similar_enough(corpus, partner.similarity) {
                     continue;
                 }
-                let left = kept.is_some_and(|kept| kept(document) && kept(other));
-                similar.add_pair(route_between(&view, document, other)?.is_some(), left);
+                let left_together = kept.is_some_and(|kept| kept(document) && kept(other));
+                similar.add_pair(
+                    route_between(&view, document, other)?.is_some(),
+                    left_together,
+                );
             }
             all.add_document(length, similar);
         }
@@ -206,8 +209,8 @@ impl RunAudit {
     }
 }
 
-/// Returns the bytes of text, of `bytes` in all, in which edits are planted. The first sampled document is
-/// edited whatever its length.
+/// Returns in how many of the `bytes` of text edits are planted at most. The first sampled document is edited at any
+/// length.
 pub(super) fn most_planted_bytes(settings: AuditSettings, bytes: u64) -> u64 {
     match settings.documents {
         Some(_) => u64::MAX,

@@ -18,7 +18,7 @@ use crate::run::execution::audit::planted::EditedCopies;
 use crate::run::execution::audit::planted::PlantedReport;
 use crate::run::execution::audit::report::{AuditReport, least_jaccard, most_planted_bytes};
 use crate::run::execution::audit::tallies::{
-    FoundPairs, PairPrecision, REPORTED, SimilarCounts, SmallestNumbers, list_by_length,
+    FoundPairs, PairPrecision, RECHECKED_PAIRS, SimilarCounts, SmallestNumbers, list_by_length,
 };
 use crate::run::settings::AuditSettings;
 
@@ -42,8 +42,8 @@ pub struct CountedDocuments {
 /// The size of a sample, and who may be in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleDraw {
-    /// Wanted number of documents.
-    pub wanted: usize,
+    /// Requested number of documents.
+    pub requested: usize,
     /// Largest number of a document that may be sampled.
     pub limit: u64,
 }
@@ -52,12 +52,12 @@ impl SampleDraw {
     /// Chooses the sample of a run.
     pub fn choose(settings: AuditSettings, counted: CountedDocuments) -> Self {
         let all = counted.documents as f64;
-        let wanted = settings
+        let requested = settings
             .documents
             .unwrap_or_else(|| default_sample_size(all));
         Self {
-            wanted,
-            limit: draw_limit(wanted, all, 1.0),
+            requested,
+            limit: draw_limit(requested, all, 1.0),
         }
     }
 }
@@ -72,7 +72,7 @@ pub struct RemovedSample {
 impl Default for RemovedSample {
     fn default() -> Self {
         Self {
-            pairs: SmallestNumbers::new(REPORTED),
+            pairs: SmallestNumbers::new(RECHECKED_PAIRS),
         }
     }
 }
@@ -101,7 +101,7 @@ pub struct PartnerFinding {
     /// `true` if the match plan makes the two candidates.
     pub found: bool,
     /// `true` if both remain in the output.
-    pub left: bool,
+    pub left_together: bool,
 }
 
 /// The texts of a removed document and of the kept one that it names.
@@ -142,23 +142,23 @@ impl AuditFindings {
         let audit = SampleAudit::new(setup.clone(), &self.sampled)?;
         let mut counts = vec![SimilarCounts::default(); self.sampled.len()];
         for partner in &self.partners {
-            counts[partner.sampled].add_pair(partner.found, partner.left);
+            counts[partner.sampled].add_pair(partner.found, partner.left_together);
         }
         let mut found = FoundPairs::default();
         for (tokens, counts) in audit.token_counts().into_iter().zip(counts) {
             found.add_document(tokens, counts);
         }
         let precision = self.measure_precision(setup)?;
-        let wanted = SampleDraw::choose(settings, self.counted).wanted as u64;
+        let requested = SampleDraw::choose(settings, self.counted).requested as u64;
         Ok(AuditReport {
             sampled: self.sampled.len() as u64,
-            requested: wanted.min(self.counted.documents),
+            requested: requested.min(self.counted.documents),
             seed: settings.seed,
             least_jaccard: least_jaccard(plan),
             pairs: found.pairs,
             recall: found.recall.to_share(),
             by_length: list_by_length(&found, &precision),
-            left_together: Some(found.left.to_share()),
+            left_together: Some(found.left_together.to_share()),
             precision: precision.all.to_share(),
             planted: self.report_planted(setup, recipe, settings)?,
             memory_bytes: audit.memory_bytes(),

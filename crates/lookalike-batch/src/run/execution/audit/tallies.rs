@@ -10,9 +10,9 @@ use crate::run::length_classes;
 use crate::run::length_classes::length_class;
 
 /// Number of reported pairs that are compared again.
-pub(super) const REPORTED: usize = 200;
+pub(super) const RECHECKED_PAIRS: usize = 200;
 
-/// Of numbered values that come in any order, those with the smallest numbers.
+/// The values with the smallest numbers among numbered values that come in any order.
 #[derive(Clone, Debug)]
 pub(super) struct SmallestNumbers<T> {
     most: usize,
@@ -67,17 +67,17 @@ impl RunningMean {
 #[derive(Default, Clone, Copy)]
 pub(super) struct SimilarCounts {
     pairs: u64,
-    /// Those that the method finds.
+    /// Pairs that the method finds.
     found: u64,
-    /// Those that remain in the output together with the sampled one.
-    left: u64,
+    /// Pairs of which both documents remain in the output.
+    left_together: u64,
 }
 
 impl SimilarCounts {
-    pub(super) fn add_pair(&mut self, found: bool, left: bool) {
+    pub(super) fn add_pair(&mut self, found: bool, left_together: bool) {
         self.pairs += 1;
         self.found += u64::from(found);
-        self.left += u64::from(left);
+        self.left_together += u64::from(left_together);
     }
 }
 
@@ -86,21 +86,25 @@ impl SimilarCounts {
 pub(super) struct FoundPairs {
     pub(super) pairs: u64,
     pub(super) recall: RunningMean,
-    pub(super) left: RunningMean,
+    pub(super) left_together: RunningMean,
     by_length: BTreeMap<&'static str, RunningMean>,
 }
 
 impl FoundPairs {
     /// Adds a sampled document of this length in tokens. It counts only if it has similar documents.
     pub(super) fn add_document(&mut self, tokens: usize, counts: SimilarCounts) {
-        let SimilarCounts { pairs, found, left } = counts;
+        let SimilarCounts {
+            pairs,
+            found,
+            left_together,
+        } = counts;
         if pairs == 0 {
             return;
         }
         debug_assert!(pairs as usize <= PARTNERS);
         self.pairs += pairs;
         self.recall.add_share(found, pairs);
-        self.left.add_share(left, pairs);
+        self.left_together.add_share(left_together, pairs);
         let of_length = self.by_length.entry(length_class(tokens)).or_default();
         of_length.add_share(found, pairs);
     }

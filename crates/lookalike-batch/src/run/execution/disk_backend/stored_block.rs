@@ -83,7 +83,7 @@ impl BlockStart {
 
 /// A block that was stored.
 pub(super) struct StoredRows {
-    /// Size on disk of what it was made from.
+    /// Size on disk of the input block from which it was made.
     pub(super) bytes_on_disk: u64,
     pub(super) start: BlockStart,
     /// For each wanted field: whether a row has had it so far.

@@ -13,7 +13,7 @@ use crate::temporary::part_file::PartFile;
 
 /// The group of each document that may match another, and the sketches of all groups.
 pub(in crate::run) struct ComponentGroups {
-    /// By document; [`ALONE`] if no other document may match it.
+    /// By document; [`UNMATCHED_GROUP`] if no other document may match it.
     group_of: Vec<u32>,
     /// Number of documents of each group.
     sizes: Vec<u32>,
@@ -23,10 +23,10 @@ pub(in crate::run) struct ComponentGroups {
 }
 
 /// The group of documents that nothing may match.
-const ALONE: u32 = u32::MAX;
+const UNMATCHED_GROUP: u32 = u32::MAX;
 
 impl ComponentGroups {
-    /// Divides the documents that `takes` accepts into groups, and their sketches with them.
+    /// Divides the documents that `takes_document` accepts into groups, and their sketches with them.
     ///
     /// # Errors
     /// If a component is too large for the memory, or if temporary files cannot be read or written.
@@ -34,20 +34,22 @@ impl ComponentGroups {
         reading: &SpilledReading,
         corpus: &RunCorpus<'_>,
         nodes: &LinkedNodes,
-        takes: &dyn Fn(DocId) -> bool,
+        takes_document: &dyn Fn(DocId) -> bool,
     ) -> Result<Self> {
         let documents = corpus.len();
         let per_document = (reading.sketches.written_bytes() + reading.released)
             .div_ceil(documents.max(1) as u64)
-            + BESIDE_SKETCHES;
-        let taken = corpus.read_documents().filter(|&it| takes(it));
+            + BYTES_BESIDE_SKETCHES;
+        let grouped = corpus
+            .read_documents()
+            .filter(|&document| takes_document(document));
         let component = |document| nodes.component_of(corpus, document);
         let (group_of, sizes) = GroupAssignment {
             sizes: &reading.sizes,
             per_document,
             component: &component,
         }
-        .assign_groups(documents, nodes.len(), taken)?;
+        .assign_groups(documents, nodes.len(), grouped)?;
         let sketcher = reading.setup.document_sketcher().clone();
         let groups = Self {
             sketches: PartFile::create_file(
@@ -76,7 +78,7 @@ impl ComponentGroups {
             });
             let groups = &self.group_of[first..first + sketches.len()];
             for (at, &group) in groups.iter().enumerate() {
-                if group != ALONE {
+                if group != UNMATCHED_GROUP {
                     pieces[group as usize].append_document(&sketches, DocId(at as u32));
                 }
             }
@@ -109,7 +111,7 @@ impl ComponentGroups {
 
     /// Returns `true` if no other document may match a document.
     pub(in crate::run) fn is_alone(&self, document: DocId) -> bool {
-        self.group_of[document.index()] == ALONE
+        self.group_of[document.index()] == UNMATCHED_GROUP
     }
 
     /// Loads the documents of a group, from 0. First come the documents of an index that match one of them by
@@ -148,20 +150,21 @@ impl ComponentGroups {
         Ok(GroupCorpus::new(
             corpus,
             members,
-            (sketches, known_matches),
+            sketches,
+            known_matches,
             ranks,
         ))
     }
 }
 
 /// Bytes of memory for a document of a group beside its sketches and keys.
-const BESIDE_SKETCHES: u64 = 64;
+const BYTES_BESIDE_SKETCHES: u64 = 64;
 
 /// Mark of a component that has a group.
-const ASSIGNED: u32 = 1 << 31;
+const ASSIGNED_MARK: u32 = 1 << 31;
 
 /// The group of components with a single document.
-const NO_GROUP: u32 = ASSIGNED - 1;
+const NO_GROUP: u32 = ASSIGNED_MARK - 1;
 
 struct GroupAssignment<'a> {
     sizes: &'a SpillSizes,
@@ -171,42 +174,43 @@ struct GroupAssignment<'a> {
 
 impl GroupAssignment<'_> {
     /// Returns the group of each of `documents` documents, and the number of documents of each group. Only those in
-    /// `taken` are in groups. There are `components` numbers of components.
+    /// `grouped` are in groups. There are `components` numbers of components.
     fn assign_groups(
         &self,
         documents: usize,
         components: usize,
-        taken: impl Iterator<Item = DocId> + Clone,
+        grouped: impl Iterator<Item = DocId> + Clone,
     ) -> Result<(Vec<u32>, Vec<u32>)> {
         // The number of documents of a component, and once its first document was met, the mark and its group.
         let mut members = vec![0u32; components];
-        for document in taken.clone() {
+        for document in grouped.clone() {
             let count = &mut members[(self.component)(document) as usize];
-            *count = (*count + 1).min(ASSIGNED - 1);
+            *count = (*count + 1).min(ASSIGNED_MARK - 1);
         }
-        let wanted = (self.sizes.group_bytes / self.per_document).max(1);
+        let target_documents = (self.sizes.group_bytes / self.per_document).max(1);
         let most = (self.sizes.largest_group_bytes / self.per_document).min(u64::from(NO_GROUP));
         let mut of_groups: Vec<u32> = Vec::new();
-        let mut group_of = vec![ALONE; documents];
-        for document in taken {
+        let mut group_of = vec![UNMATCHED_GROUP; documents];
+        for document in grouped {
             let member = &mut members[(self.component)(document) as usize];
-            if *member & ASSIGNED == 0 {
+            if *member & ASSIGNED_MARK == 0 {
                 let count = *member;
                 if u64::from(count) > most {
                     return Err(self.sizes.refuse_component(count, self.per_document));
                 }
-                *member = ASSIGNED | NO_GROUP;
+                *member = ASSIGNED_MARK | NO_GROUP;
                 if count > 1 {
-                    let has_room = |&size: &u32| u64::from(size) + u64::from(count) <= wanted;
+                    let has_room =
+                        |&size: &u32| u64::from(size) + u64::from(count) <= target_documents;
                     match of_groups.last_mut().filter(|size| has_room(size)) {
                         Some(size) => *size += count,
                         None => of_groups.push(count),
                     }
-                    *member = ASSIGNED | (of_groups.len() as u32 - 1);
+                    *member = ASSIGNED_MARK | (of_groups.len() as u32 - 1);
                 }
             }
-            group_of[document.index()] = match *member & !ASSIGNED {
-                NO_GROUP => ALONE,
+            group_of[document.index()] = match *member & !ASSIGNED_MARK {
+                NO_GROUP => UNMATCHED_GROUP,
                 group => group,
             };
         }
@@ -257,28 +261,35 @@ impl<'a> GroupCorpus<'a> {
     fn new(
         corpus: &'a RunCorpus<'a>,
         members: Vec<DocId>,
-        (sketches, mut known_matches): (DocumentSketches, Vec<DocumentRemoval>),
+        sketches: DocumentSketches,
+        mut known_matches: Vec<DocumentRemoval>,
         ranks: Option<&[u32]>,
     ) -> Self {
-        let local = |document: DocId| DocId(members.partition_point(|&it| it < document) as u32);
+        let local =
+            |document: DocId| DocId(members.partition_point(|&member| member < document) as u32);
         for found in &mut known_matches {
             found.document = local(found.document);
             found.kept.with = local(found.kept.with);
         }
         let all = corpus.match_corpus();
-        let of = |column: &[u64]| members.iter().map(|it| column[it.index()]).collect();
+        let of = |column: &[u64]| {
+            members
+                .iter()
+                .map(|member| column[member.index()])
+                .collect()
+        };
         let times = all.window.map_or(&[][..], |window| window.times);
         let times = times
             .is_empty()
             .then(Vec::new)
-            .unwrap_or_else(|| members.iter().map(|it| times[it.index()]).collect());
+            .unwrap_or_else(|| members.iter().map(|member| times[member.index()]).collect());
         let order = ranks.map(|ranks| {
             let mut order: Vec<DocId> = (0..members.len() as u32).map(DocId).collect();
             order.sort_unstable_by_key(|local| ranks[members[local.index()].index()]);
             order
         });
         Self {
-            known: members.partition_point(|it| it.index() < all.known_prefix),
+            known: members.partition_point(|member| member.index() < all.known_prefix),
             parts: all.partitions.map_or_else(Vec::new, of),
             times,
             order,

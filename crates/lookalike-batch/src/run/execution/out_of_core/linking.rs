@@ -11,7 +11,9 @@ use lookalike::shuffle::{
 use lookalike_io::error::{Error, Result};
 use rayon::prelude::*;
 
-use crate::run::execution::out_of_core::spilled_reading::{FEATURES, KEYS, SpilledReading};
+use crate::run::execution::out_of_core::spilled_reading::{
+    FEATURES_PART, KEYS_PART, SpilledReading,
+};
 use crate::run::execution::out_of_core::{into_inner, lock};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::reading::reading_sink::ReadBuffers;
@@ -27,7 +29,7 @@ const TRIED_BLOCKS: usize = 16;
 const MOST_PARTS: u64 = 1024;
 
 /// Number of documents of dense buckets that a thread reads again at once.
-const DENSE_AT_ONCE: usize = 512;
+const DENSE_BUCKETS_AT_ONCE: usize = 512;
 
 /// The component of every node, and which documents have the text of an earlier one. See
 /// [`node_of`](crate::run::reading::corpus_rows::CorpusRows::node_of).
@@ -165,19 +167,19 @@ impl<'a> Linking<'a> {
     /// Returns the number of parts in which keys fit into the memory.
     fn count_parts(&self, keys: &LocalKeys, blocks: &PartFile) -> Result<u32> {
         let mut bytes = 0.0;
-        for kind in [KEYS, FEATURES] {
+        for kind in [KEYS_PART, FEATURES_PART] {
             let all = blocks.extent_count(kind);
             let step = all.div_ceil(TRIED_BLOCKS).max(1);
-            let (mut read, mut made) = (0, 0);
+            let (mut read_bytes, mut divided_bytes) = (0, 0);
             for at in (0..all).step_by(step) {
-                blocks.visit_extent((kind, at), |block| {
-                    read += block.len();
+                blocks.visit_extent(kind, at, |block| {
+                    read_bytes += block.len();
                     let divided = keys.divide_keys(block, TRIED_PARTS)?;
-                    made += divided.iter().map(|it| it.block.len()).sum::<usize>();
+                    divided_bytes += divided.iter().map(|part| part.block.len()).sum::<usize>();
                     Ok(())
                 })?;
             }
-            let share = made as f64 / read.max(1) as f64;
+            let share = divided_bytes as f64 / read_bytes.max(1) as f64;
             bytes += share * blocks.part_bytes(kind) as f64;
         }
         let parts = (bytes / self.reading.sizes.part_bytes as f64).ceil() as u64;
@@ -188,13 +190,13 @@ impl<'a> Linking<'a> {
     /// Divides keys and features among parts.
     fn divide_blocks(&self, keys: &LocalKeys, blocks: &PartFile, parts: u32) -> Result<PartFile> {
         let divided = self.create_file(parts)?;
-        for kind in [KEYS, FEATURES] {
+        for kind in [KEYS_PART, FEATURES_PART] {
             let all = (0..blocks.extent_count(kind)).into_par_iter();
             all.try_for_each(|at| {
-                blocks.visit_extent((kind, at), |block| {
-                    let made = keys.divide_keys(block, parts)?;
-                    let mut made = made.iter();
-                    made.try_for_each(|part| divided.push_block(part.part, &part.block))
+                blocks.visit_extent(kind, at, |block| {
+                    let key_parts = keys.divide_keys(block, parts)?;
+                    let mut key_parts = key_parts.iter();
+                    key_parts.try_for_each(|part| divided.push_block(part.part, &part.block))
                 })
             })?;
         }
@@ -226,7 +228,7 @@ impl<'a> Linking<'a> {
             lock(&self.links).add_links(&links)?;
             lock(&dense).extend(dense_nodes.iter().map(|node| node.0 as u32));
             let mut split = split.iter();
-            split.try_for_each(|it| squares.push_block(it.part, &it.block))
+            split.try_for_each(|part| squares.push_block(part.part, &part.block))
         })?;
         self.finish_file(&squares)?;
         Ok(DenseBuckets {
@@ -244,7 +246,7 @@ impl<'a> Linking<'a> {
         let keys = LocalKeys::new(reading.setup.clone(), dense.len(), 0, 0);
         let blocks = PartFile::with_single_blocks(reading.directory.as_deref(), 2)?;
         let nodes: Vec<u32> = dense.iter().copied().collect();
-        let portions = nodes.par_chunks(DENSE_AT_ONCE);
+        let portions = nodes.par_chunks(DENSE_BUCKETS_AT_ONCE);
         portions.try_for_each(|nodes| self.scatter_dense(nodes, &keys, &blocks))?;
         self.finish_file(&blocks)?;
         // Keys are not chosen: combinations of sets of many features would be too many.
@@ -270,7 +272,7 @@ impl<'a> Linking<'a> {
         }
         for block in scatterer.take_blocks(keys) {
             debug_assert_eq!(block.kind, ShuffleBlockKind::Features);
-            blocks.push_block(FEATURES, &block.block)?;
+            blocks.push_block(FEATURES_PART, &block.block)?;
         }
         Ok(())
     }

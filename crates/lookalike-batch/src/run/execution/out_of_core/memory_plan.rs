@@ -2,7 +2,7 @@
 //!
 //! The first blocks of the inputs show how much memory a document takes. All figures are estimates but the limit.
 
-use crate::memory::{BESIDE_ROW, MemoryBudget, MemoryLimit, RowBudget, with_reserve};
+use crate::memory::{BYTES_BESIDE_ROW, MemoryBudget, MemoryLimit, RowBudget, with_reserve};
 use lookalike::plan::MatchPlan;
 use lookalike::shuffle::{DocumentOrder, LocalKeys, LocalScatterer, MatchBounds, ShuffleSetup};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
@@ -28,37 +28,37 @@ struct PlanFrame {
 
 /// Bytes that a document takes beside an index: its match and the name of the matching row, or, if it is kept, its place
 /// and id while it is added.
-const BESIDE_INDEX: f64 = 160.0;
+const INDEX_MATCH_BYTES: f64 = 160.0;
 
 /// Bytes of memory that the keys of a document take, for each byte of keys and features in temporary files.
-const BUCKETS: f64 = 0.9;
+const BUCKET_BYTES_PER_BYTE: f64 = 0.9;
 
 /// Bytes of buffers for each thread.
 const THREAD_BYTES: u64 = 24 << 20;
 
 /// Fewest bytes for keys and groups.
-const LEAST_WORKING: u64 = 48 << 20;
+const MIN_WORKING_BYTES: u64 = 48 << 20;
 
 /// Fewest bytes for what an index sorts.
-const LEAST_OF_INDEX: u64 = 1 << 20;
+const MIN_INDEX_SORT_BYTES: u64 = 1 << 20;
 
 /// Bytes of memory that a part of the keys takes while its documents are linked, for each of its bytes.
-const GATHERING: u64 = 5;
+const LINKING_BYTES_PER_BYTE: u64 = 5;
 
 /// Bytes that a run mostly takes beside its documents, and for each thread. Limits count with the larger figures of
 /// [`MemoryBudget`].
-const USUAL_BASE: f64 = 40e6;
-const USUAL_OF_THREAD: f64 = 15e6;
+const USUAL_FIXED_BYTES: f64 = 40e6;
+const USUAL_THREAD_BYTES: f64 = 15e6;
 
 /// Bytes of temporary files for each document; and for each byte of its sketches, which are written once more for
 /// documents that may match, and of its keys, which are written once more in parts. Measured on corpora of titles,
-/// paragraphs and articles of which a tenth to nine tenths may match.
-const DISK_OF_DOCUMENT: f64 = 20.0;
-const DISK_OF_SKETCHES: f64 = 1.5;
-const DISK_OF_KEYS: f64 = 2.5;
+/// paragraphs and articles. A tenth to nine tenths of them may match.
+const DISK_BYTES_PER_DOCUMENT: f64 = 20.0;
+const DISK_BYTES_PER_SKETCH_BYTE: f64 = 1.5;
+const DISK_BYTES_PER_KEY_BYTE: f64 = 2.5;
 
 /// Number of documents of the first blocks that are measured, and most blocks.
-const MEASURED: usize = 4096;
+const MEASURED_DOCUMENTS: usize = 4096;
 const MEASURED_BLOCKS: usize = 8;
 
 /// How much memory and disk a run takes, and whether it goes to temporary files.
@@ -113,18 +113,18 @@ pub(in crate::run) struct SpillSizes {
 }
 
 impl SpillSizes {
-    /// Returns the sizes for what rows of so many bytes leave, once they are read.
+    /// Returns the sizes that remain beside the rows, whose number and bytes are known once they are read.
     pub(in crate::run) fn beside_rows(self, documents: usize, bytes: u64) -> Self {
         let resident = self.rows.resident_bytes(documents, bytes);
         self.for_left(self.free_bytes.saturating_sub(resident))
     }
 
-    /// Takes so many bytes that an index needs as long as the run lasts.
+    /// Takes `bytes` for an index, which needs them as long as the run lasts.
     ///
     /// # Errors
     /// If the limit leaves too little for the rest.
     pub(in crate::run) fn beside_index(mut self, bytes: u64) -> Result<Self> {
-        let least = self.rows.resident_bytes(self.documents, 0) + LEAST_WORKING;
+        let least = self.rows.resident_bytes(self.documents, 0) + MIN_WORKING_BYTES;
         if self.free_bytes < bytes + least {
             let missing = bytes + least - self.free_bytes;
             return Err(Error::usage_error(format!(
@@ -142,15 +142,15 @@ impl SpillSizes {
 
     /// Bytes that an index may take while it is opened, and while rows are added to it.
     pub(in crate::run) fn index_bytes(&self) -> u64 {
-        (2 * self.group_bytes).max(LEAST_OF_INDEX)
+        (2 * self.group_bytes).max(MIN_INDEX_SORT_BYTES)
     }
 
     fn for_left(mut self, left: u64) -> Self {
-        let left = left.max(LEAST_WORKING);
+        let left = left.max(MIN_WORKING_BYTES);
         let working = self.working_set.unwrap_or(left);
         self.filter_bytes = (working / 4) as usize;
         self.buffered_bytes = working / 8;
-        self.part_bytes = (working / 2 / GATHERING / self.threads).max(1);
+        self.part_bytes = (working / 2 / LINKING_BYTES_PER_BYTE / self.threads).max(1);
         self.group_bytes = working / 2;
         self.largest_group_bytes = working.max(left);
         self.held_features = (working / 8 / 8).min(12 << 20) as usize;
@@ -167,13 +167,13 @@ impl SpillSizes {
 
     /// Returns the error for a component that does not fit into the memory.
     pub(super) fn refuse_component(&self, documents: u32, per_document: u64) -> Error {
-        let wanted = u64::from(documents) * per_document;
-        let more = wanted.saturating_sub(self.largest_group_bytes);
+        let needed_bytes = u64::from(documents) * per_document;
+        let missing_bytes = needed_bytes.saturating_sub(self.largest_group_bytes);
         Error::limit_error(format!(
             "{documents} documents may match one another by chains, and are decided together, which takes {} MB \
              of memory: give a limit of {} MB or more, a higher threshold, or a stricter recipe",
-            wanted.div_ceil(1_000_000),
-            (self.rows.limit_bytes + more).div_ceil(1_000_000) + 1,
+            needed_bytes.div_ceil(1_000_000),
+            (self.rows.limit_bytes + missing_bytes).div_ceil(1_000_000) + 1,
         ))
     }
 }
@@ -189,12 +189,14 @@ struct DocumentBytes {
 
 impl DocumentBytes {
     fn in_memory(self, beside_row: f64) -> f64 {
-        self.row + self.sketches + BUCKETS * self.keys + beside_row
+        self.row + self.sketches + BUCKET_BYTES_PER_BYTE * self.keys + beside_row
     }
 
     /// Bytes of temporary files of a run out of core.
     fn on_disk(self) -> f64 {
-        DISK_OF_DOCUMENT + DISK_OF_SKETCHES * self.sketches + DISK_OF_KEYS * self.keys
+        DISK_BYTES_PER_DOCUMENT
+            + DISK_BYTES_PER_SKETCH_BYTE * self.sketches
+            + DISK_BYTES_PER_KEY_BYTE * self.keys
     }
 }
 
@@ -217,12 +219,12 @@ impl MemoryPlan {
                 threads: settings.threads,
                 thread_bytes: THREAD_BYTES,
                 decoding_bytes: 0,
-                least_working_bytes: LEAST_WORKING,
+                least_working_bytes: MIN_WORKING_BYTES,
             },
             beside_row: if has_index {
-                BESIDE_ROW + BESIDE_INDEX
+                BYTES_BESIDE_ROW + INDEX_MATCH_BYTES
             } else {
-                BESIDE_ROW
+                BYTES_BESIDE_ROW
             },
         };
         Self::plan_in_frame(paths, settings, frame)
@@ -294,8 +296,8 @@ impl MemoryPlan {
             limit_bytes: limit.bytes,
             in_memory_bytes: in_memory,
             expected_bytes: documents.map(|_| {
-                let of_threads = budget.threads as f64 * USUAL_OF_THREAD;
-                let usual = USUAL_BASE + of_threads + budget.decoding_bytes as f64;
+                let of_threads = budget.threads as f64 * USUAL_THREAD_BYTES;
+                let usual = USUAL_FIXED_BYTES + of_threads + budget.decoding_bytes as f64;
                 (usual + count * of_document.in_memory(beside_row)) as u64
             }),
             out_of_core,
@@ -399,12 +401,14 @@ fn measure_documents(
         let Some(block) = opened
             .inputs
             .next_block()?
-            .filter(|_| documents.len() < MEASURED)
+            .filter(|_| documents.len() < MEASURED_DOCUMENTS)
         else {
             break;
         };
         let mut measure_row = |row: &InputRow<'_>| {
-            if documents.len() == MEASURED || documents.push_row(row, &opened.extra).is_err() {
+            if documents.len() == MEASURED_DOCUMENTS
+                || documents.push_row(row, &opened.extra).is_err()
+            {
                 return;
             }
             let analysis = analyze_row(&analyzer, row, &mut scratch);
@@ -441,7 +445,7 @@ fn measure_documents(
 mod tests {
     use super::*;
 
-    const ARTICLE: DocumentBytes = DocumentBytes {
+    const ARTICLE_BYTES: DocumentBytes = DocumentBytes {
         row: 60.0,
         sketches: 600.0,
         keys: 500.0,
@@ -468,11 +472,11 @@ mod tests {
                 threads: 2,
                 thread_bytes: THREAD_BYTES,
                 decoding_bytes: of_batches,
-                least_working_bytes: LEAST_WORKING,
+                least_working_bytes: MIN_WORKING_BYTES,
             },
-            beside_row: BESIDE_ROW,
+            beside_row: BYTES_BESIDE_ROW,
         };
-        MemoryPlan::from_measures(documents, ARTICLE, frame)
+        MemoryPlan::from_measures(documents, ARTICLE_BYTES, frame)
     }
 
     #[test]

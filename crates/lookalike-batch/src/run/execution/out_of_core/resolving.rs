@@ -214,7 +214,7 @@ pub(in crate::run) fn find_pairs_of_groups(
             if !is_listed {
                 return Ok(());
             }
-            let [a, b] = [pair.a, pair.b].map(|it| rank_of(group.document_in_run(it)));
+            let [a, b] = [pair.a, pair.b].map(|document| rank_of(group.document_in_run(document)));
             pending.extend(a.to_le_bytes());
             pending.extend(b.to_le_bytes());
             pending.extend(pair.similarity.get().to_le_bytes());
@@ -307,11 +307,10 @@ impl<'a> PairMerge<'a> {
             group.bytes.clear();
             group.at = 0;
             let bytes = &mut group.bytes;
-            self.file
-                .visit_extent((number as u32, group.read), |block| {
-                    bytes.extend_from_slice(block);
-                    Ok(())
-                })?;
+            self.file.visit_extent(number as u32, group.read, |block| {
+                bytes.extend_from_slice(block);
+                Ok(())
+            })?;
             group.read += 1;
         }
         Ok(())

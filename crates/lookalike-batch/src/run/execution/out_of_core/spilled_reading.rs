@@ -17,8 +17,8 @@ use crate::run::reading::documents::TextStateCounts;
 use crate::temporary::part_file::PartFile;
 
 /// The parts of the file of blocks.
-pub(super) const KEYS: u32 = 0;
-pub(super) const FEATURES: u32 = 1;
+pub(super) const KEYS_PART: u32 = 0;
+pub(super) const FEATURES_PART: u32 = 1;
 
 /// Number of parts among which the names of texts are divided while they are read.
 const TEXT_PARTS: u32 = 64;
@@ -116,8 +116,8 @@ impl SpilledReading {
         let order = u64::from(is_judged) << 63 | ordinal;
         for block in &scattered.blocks {
             let part = match block.kind {
-                ShuffleBlockKind::Part => KEYS,
-                ShuffleBlockKind::Features => FEATURES,
+                ShuffleBlockKind::Part => KEYS_PART,
+                ShuffleBlockKind::Features => FEATURES_PART,
             };
             self.blocks.push_ordered_block(part, order, &block.block)?;
         }
@@ -136,7 +136,7 @@ impl SpilledReading {
         bytes
     }
 
-    /// Writes what is pending, so that everything can be read.
+    /// Writes pending blocks, so that all blocks can be read.
     ///
     /// # Errors
     /// If a temporary file cannot be written.
@@ -170,7 +170,7 @@ impl SpilledReading {
         self.sizes.check_rows(documents, bytes)
     }
 
-    /// Takes the room that rows of so many bytes leave, once all are read.
+    /// Adjusts the sizes to the rows, once all are read.
     pub(in crate::run) fn note_rows(&mut self, documents: usize, bytes: u64) {
         self.sizes = self.sizes.beside_rows(documents, bytes);
     }
@@ -210,12 +210,12 @@ struct FeatureFile<'a>(&'a PartFile);
 
 impl FeatureBlocks for FeatureFile<'_> {
     fn block_count(&self) -> usize {
-        self.0.extent_count(FEATURES)
+        self.0.extent_count(FEATURES_PART)
     }
 
     fn read_block(&self, at: usize) -> lookalike::Result<Vec<u8>> {
         let mut read = Vec::new();
-        let visited = self.0.visit_extent((FEATURES, at), |block| {
+        let visited = self.0.visit_extent(FEATURES_PART, at, |block| {
             read.extend_from_slice(block);
             Ok(())
         });

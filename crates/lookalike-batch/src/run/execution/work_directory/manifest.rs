@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::sealed_manifest::{FileChecksum, ManifestKind};
 
 /// The manifest's file name.
-pub(super) const NAME: &str = "manifest";
+pub(super) const MANIFEST_FILE: &str = "manifest";
 
 const MANIFEST: ManifestKind = ManifestKind {
     magic: "lookalike-work",
@@ -24,7 +24,7 @@ const MANIFEST: ManifestKind = ManifestKind {
 };
 
 /// The version of the manifest and of the steps.
-pub(super) const VERSION: u32 = 3;
+pub(super) const WORK_FORMAT_VERSION: u32 = 3;
 
 const VERSION_WORD: &str = "3";
 
@@ -92,7 +92,8 @@ pub(super) struct WorkManifest {
     pub(super) against: Vec<InputEntry>,
     pub(super) inputs: Vec<InputEntry>,
     /// Seconds since 1970 at which the run began.
-    pub(super) begun: u64,
+    #[serde(rename = "begun")]
+    pub(super) started: u64,
     /// Seconds since 1970 at which the manifest was written.
     pub(super) changed: u64,
     pub(super) stage: WorkStage,
@@ -154,7 +155,7 @@ pub(super) fn step_file_name(kind: StepKind, number: usize) -> String {
 pub(super) fn is_work_file(name: &str) -> bool {
     let plain = match name
         .strip_prefix('.')
-        .and_then(|it| it.strip_suffix(".tmp"))
+        .and_then(|hidden| hidden.strip_suffix(".tmp"))
     {
         Some(hidden) => hidden.rsplit_once('.').map_or(hidden, |(name, _)| name),
         None => name,
@@ -163,19 +164,19 @@ pub(super) fn is_work_file(name: &str) -> bool {
     let is_step = || {
         let (kind, number) = plain.strip_suffix(".step")?.rsplit_once('-')?;
         let is_number = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
-        Some(is_number && StepKind::ALL.iter().any(|it| it.name() == kind))
+        Some(is_number && StepKind::ALL.iter().any(|step| step.name() == kind))
     };
-    is_step() == Some(true) || is_hidden && plain == NAME
+    is_step() == Some(true) || is_hidden && plain == MANIFEST_FILE
 }
 
 /// Returns `true` if `name` is one under which a file is complete but not in place yet: `.TARGET.HEX.tmp`.
 pub(super) fn is_temporary_of(name: &str, target: &OsStr) -> bool {
     let hidden = name
         .strip_prefix('.')
-        .and_then(|it| it.strip_suffix(".tmp"));
+        .and_then(|rest| rest.strip_suffix(".tmp"));
     let divided = hidden.and_then(|hidden| hidden.rsplit_once('.'));
     divided.is_some_and(|(plain, random)| {
-        let is_random = random.len() == 16 && random.bytes().all(|it| it.is_ascii_hexdigit());
+        let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_random && OsStr::new(plain) == target
     })
 }
@@ -292,7 +293,7 @@ fn difference_of_settings(before: &[(String, String)], now: &[(String, String)])
 }
 
 fn difference_of_inputs(what: &str, before: &[InputEntry], now: &[InputEntry]) -> Option<String> {
-    let name = |at: usize, inputs: &[InputEntry]| inputs.get(at).map(|it| it.name.clone());
+    let name = |at: usize, inputs: &[InputEntry]| inputs.get(at).map(|input| input.name.clone());
     let at = (0..before.len().max(now.len())).find(|&at| before.get(at) != now.get(at))?;
     Some(match (name(at, before), name(at, now)) {
         (Some(before), Some(now)) if before == now => {

@@ -48,7 +48,7 @@ use crate::run::settings::{KeepOrder, RunSettings};
 use crate::sealed_manifest::FileChecksum;
 
 /// The file that the process of a run locks. It holds the number of the process.
-const LOCK: &str = "lock";
+const LOCK_FILE: &str = "lock";
 
 /// Attempts to lock, because `status` holds the lock for a moment.
 const LOCK_ATTEMPTS: usize = 20;
@@ -90,29 +90,32 @@ struct WorkState {
 
 /// Decides when a step ends.
 struct StepClock {
-    begun: Instant,
-    last: Instant,
+    started: Instant,
+    last_step: Instant,
 }
 
 impl StepClock {
     /// A step takes this share of the time since the run began.
-    const SHARE: u32 = 20;
-    const SHORTEST: Duration = Duration::from_millis(250);
-    const LONGEST: Duration = Duration::from_secs(30);
+    const ELAPSED_DIVISOR: u32 = 20;
+    const SHORTEST_STEP: Duration = Duration::from_millis(250);
+    const LONGEST_STEP: Duration = Duration::from_secs(30);
 
     fn new() -> Self {
-        let begun = Instant::now();
-        Self { begun, last: begun }
+        let started = Instant::now();
+        Self {
+            started,
+            last_step: started,
+        }
     }
 
     fn is_due(&self) -> bool {
-        let share = self.begun.elapsed() / Self::SHARE;
-        self.last.elapsed() >= share.clamp(Self::SHORTEST, Self::LONGEST)
+        let share = self.started.elapsed() / Self::ELAPSED_DIVISOR;
+        self.last_step.elapsed() >= share.clamp(Self::SHORTEST_STEP, Self::LONGEST_STEP)
     }
 }
 
 /// Bytes from which a step ends in any case.
-const LARGE_STEP: usize = 32 << 20;
+const LARGE_STEP_BYTES: usize = 32 << 20;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -127,9 +130,10 @@ impl WorkDirectory {
     /// Opens a directory to begin a run, or to resume the one in it.
     ///
     /// # Errors
-    /// If the directory holds an unfinished run that is not to be resumed, a run with other inputs, settings or of
-    /// another version, or anything else; if another process works on it; if an input cannot be read again; and if
-    /// the directory cannot be written.
+    /// - If the directory holds an unfinished run that is not to be resumed.
+    /// - If it holds a run with other inputs or settings, a run of another version, or anything else.
+    /// - If another process works on it.
+    /// - If an input cannot be read again, or if the directory cannot be written.
     pub(in crate::run) fn open_run(
         work: &WorkSettings,
         settings: &RunSettings,
@@ -187,9 +191,9 @@ impl WorkDirectory {
         })
     }
 
-    /// Returns `true` if a step of so many bytes should end now.
+    /// Returns `true` if a step that has `bytes` bytes should end now.
     fn is_step_due(&self, bytes: usize) -> bool {
-        bytes >= LARGE_STEP || lock(&self.clock).is_due()
+        bytes >= LARGE_STEP_BYTES || lock(&self.clock).is_due()
     }
 
     /// Writes a step in another thread, once the step before it is written.
@@ -198,7 +202,7 @@ impl WorkDirectory {
     /// If the step before it could not be written.
     fn submit_step(&self, step: NewStep) -> Result<()> {
         self.wait_for_writing()?;
-        lock(&self.clock).last = Instant::now();
+        lock(&self.clock).last_step = Instant::now();
         let state = Arc::clone(&self.state);
         let writing = std::thread::Builder::new()
             .name("step".to_owned())
@@ -318,7 +322,7 @@ fn new_manifest(
         settings: describe_settings(settings, is_out_of_core),
         against: against.transpose()?.unwrap_or_default(),
         inputs: InputEntry::list_inputs(&opened.inputs)?,
-        begun: seconds_since_1970(),
+        started: seconds_since_1970(),
         changed: seconds_since_1970(),
         stage: WorkStage::Read,
         documents: None,
@@ -359,7 +363,7 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
         KeepOrder::Min(field) => format!("min:{field}"),
     };
     let window = window.as_ref();
-    let window = window.map(|it| format!("{} s in field {}", it.seconds, it.field));
+    let window = window.map(|window| format!("{} s in field {}", window.seconds, window.field));
     let none = || "not set".to_owned();
     let decisions = (!decisions.is_empty()).then(|| {
         let hash = lookalike::value_hash(format!("{decisions:?}").as_bytes());
@@ -459,7 +463,7 @@ fn lock_directory(path: &Path) -> Result<File> {
 
 /// Acquires the exclusive right to work on a run; `None` if another process has it.
 fn try_lock_directory(path: &Path) -> Result<Option<File>> {
-    let place = path.join(LOCK);
+    let place = path.join(LOCK_FILE);
     let failed = |cause| Error::write_error("lock", display_path(&place), cause);
     let mut file = OpenOptions::new()
         .read(true)
@@ -486,7 +490,7 @@ fn try_lock_directory(path: &Path) -> Result<Option<File>> {
 
 /// Reads the manifest of a directory, if it has one.
 fn read_manifest(path: &Path) -> Result<Option<WorkManifest>> {
-    let place = path.join(manifest::NAME);
+    let place = path.join(manifest::MANIFEST_FILE);
     match fs::read(&place) {
         Ok(bytes) => WorkManifest::parse_manifest(&bytes, &place).map(Some),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -495,7 +499,7 @@ fn read_manifest(path: &Path) -> Result<Option<WorkManifest>> {
 }
 
 fn write_manifest(path: &Path, manifest: &WorkManifest) -> Result<()> {
-    let place = path.join(manifest::NAME);
+    let place = path.join(manifest::MANIFEST_FILE);
     step_file::write_file(&place, &[manifest.to_text().as_bytes()])
 }
 
@@ -505,7 +509,7 @@ fn refuse_foreign_files(path: &Path) -> Result<()> {
     for entry in fs::read_dir(path).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let name = name.to_string_lossy();
-        if name != LOCK && !manifest::is_work_file(&name) {
+        if name != LOCK_FILE && !manifest::is_work_file(&name) {
             return Err(Error::usage_error(format!(
                 "{} holds {name}, which is no part of a run: give a new or empty directory",
                 display_path(path)

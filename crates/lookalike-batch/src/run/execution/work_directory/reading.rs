@@ -42,7 +42,7 @@ struct StoredStep {
 struct StoredBlocks {
     content: Option<(Arc<StepContent>, Vec<Range<usize>>)>,
     /// Number of blocks that are still to be used.
-    left: u64,
+    unused: u64,
 }
 
 #[derive(Default)]
@@ -71,11 +71,7 @@ impl<'a> ReadingSteps<'a> {
     /// Returns the steps of a set of inputs.
     pub(in crate::run) fn new(directory: &'a WorkDirectory, kind: StepKind) -> Self {
         let mut stored = Vec::new();
-        append_stored(
-            (&directory.state.path, &directory.before),
-            kind,
-            &mut stored,
-        );
+        append_stored(&directory.state.path, &directory.before, kind, &mut stored);
         Self::with_stored(stored, Some((directory, kind)))
     }
 
@@ -106,8 +102,8 @@ impl<'a> ReadingSteps<'a> {
         };
         let mut blocks = lock(&step.blocks);
         let (content, range) = step.load_block(&mut blocks, ordinal)?;
-        blocks.left = blocks.left.saturating_sub(1);
-        if blocks.left == 0 {
+        blocks.unused = blocks.unused.saturating_sub(1);
+        if blocks.unused == 0 {
             blocks.content = None;
         }
         Ok(Some(StoredBlock {
@@ -170,11 +166,13 @@ impl<'a> ReadingSteps<'a> {
         pending.blocks.end += 1;
         pending.documents += documents;
         pending.input_bytes += input_bytes;
-        let is_due =
-            |(directory, _): (&WorkDirectory, _)| directory.is_step_due(pending.content.len());
-        match self.directory.is_some_and(is_due) {
-            true => self.end_step(&mut pending),
-            false => Ok(()),
+        let is_due = self
+            .directory
+            .is_some_and(|(directory, _)| directory.is_step_due(pending.content.len()));
+        if is_due {
+            self.end_step(&mut pending)
+        } else {
+            Ok(())
         }
     }
 
@@ -183,7 +181,10 @@ impl<'a> ReadingSteps<'a> {
     /// # Errors
     /// If a step cannot be written, and if blocks are stored that the inputs do not have.
     pub(in crate::run) fn finish_steps(&self) -> Result<()> {
-        let unused = self.stored.iter().find(|step| lock(&step.blocks).left > 0);
+        let unused = self
+            .stored
+            .iter()
+            .find(|step| lock(&step.blocks).unused > 0);
         if let Some(step) = unused {
             return Err(damaged_file(
                 &step.path,
@@ -230,7 +231,8 @@ impl<'a> ReadingSteps<'a> {
 
 /// Appends the steps that a directory holds. Their blocks follow those of the steps before.
 fn append_stored(
-    (path, manifest): (&Path, &WorkManifest),
+    path: &Path,
+    manifest: &WorkManifest,
     kind: StepKind,
     stored: &mut Vec<StoredStep>,
 ) {
@@ -242,7 +244,7 @@ fn append_stored(
         first: base + entry.first,
         blocks: Mutex::new(StoredBlocks {
             content: None,
-            left: entry.end - entry.first,
+            unused: entry.end - entry.first,
         }),
         entry: entry.clone(),
     }));

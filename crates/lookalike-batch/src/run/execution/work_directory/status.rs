@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use crate::run::execution::work_directory::manifest::{StepKind, WorkManifest, WorkStage};
 use crate::run::execution::work_directory::step_file::read_step;
-use crate::run::execution::work_directory::{LOCK, manifest, read_manifest, seconds_since_1970};
+use crate::run::execution::work_directory::{
+    LOCK_FILE, manifest, read_manifest, seconds_since_1970,
+};
 
 /// The state of an interruptible run.
 #[derive(Debug, Clone, Serialize)]
@@ -65,7 +67,7 @@ pub fn read_work_status(path: &Path, verifies: bool) -> Result<WorkStatus> {
         Error::input_error(format!(
             "{} holds no run: it has no {}; `lookalike dedup --work` makes one",
             display_path(path),
-            manifest::NAME
+            manifest::MANIFEST_FILE
         ))
     })?;
     let process = find_process(path)?;
@@ -96,7 +98,7 @@ pub fn read_work_status(path: &Path, verifies: bool) -> Result<WorkStatus> {
         },
         steps: manifest.steps.len() as u64,
         step_bytes: manifest.steps.iter().map(|step| step.bytes).sum(),
-        age_seconds: now.saturating_sub(manifest.begun),
+        age_seconds: now.saturating_sub(manifest.started),
         idle_seconds: now.saturating_sub(manifest.changed),
         damaged: find_damage(path, &manifest, verifies),
     })
@@ -104,7 +106,7 @@ pub fn read_work_status(path: &Path, verifies: bool) -> Result<WorkStatus> {
 
 /// Returns the number of the process that has locked a directory.
 fn find_process(path: &Path) -> Result<Option<u32>> {
-    let place = path.join(LOCK);
+    let place = path.join(LOCK_FILE);
     let failed = |cause| Error::read_error("read", display_path(&place), cause);
     let file = match File::open(&place) {
         Ok(file) => file,

@@ -21,16 +21,18 @@ use lookalike::byte_reader::ByteReader;
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::AtomicFile;
 
-use crate::run::execution::work_directory::manifest::{StepEntry, StepKind, VERSION, damaged_file};
+use crate::run::execution::work_directory::manifest::{
+    StepEntry, StepKind, WORK_FORMAT_VERSION, damaged_file,
+};
 use crate::sealed_manifest::FileChecksum;
 
-const MAGIC: [u8; 4] = *b"LKWS";
+const STEP_MAGIC: [u8; 4] = *b"LKWS";
 
 /// Bytes before the content.
-const HEADER: usize = 33;
+const HEADER_BYTES: usize = 33;
 
 /// Bytes after the content.
-const CHECKSUM: usize = 8;
+const CHECKSUM_BYTES: usize = 8;
 
 /// A step that is to be written.
 pub(super) struct NewStep {
@@ -47,14 +49,14 @@ pub(super) struct StepContent(Vec<u8>);
 
 impl StepContent {
     pub(super) fn as_bytes(&self) -> &[u8] {
-        &self.0[HEADER..self.0.len() - CHECKSUM]
+        &self.0[HEADER_BYTES..self.0.len() - CHECKSUM_BYTES]
     }
 }
 
 fn encode_header(run: FileChecksum, kind: StepKind, range: &Range<u64>) -> Vec<u8> {
-    let mut header = Vec::with_capacity(HEADER);
-    header.extend(MAGIC);
-    header.extend(VERSION.to_le_bytes());
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    header.extend(STEP_MAGIC);
+    header.extend(WORK_FORMAT_VERSION.to_le_bytes());
     header.extend(run.0.to_le_bytes());
     header.push(kind as u8);
     header.extend(range.start.to_le_bytes());
@@ -90,7 +92,7 @@ pub(super) fn write_step(path: &Path, run: FileChecksum, step: &NewStep) -> Resu
         end: step.range.end,
         documents: step.documents,
         input_bytes: step.input_bytes,
-        bytes: (HEADER + step.content.len() + CHECKSUM) as u64,
+        bytes: (HEADER_BYTES + step.content.len() + CHECKSUM_BYTES) as u64,
         checksum: FileChecksum(checksum),
     })
 }
@@ -107,16 +109,16 @@ pub(super) fn read_step(path: &Path, run: FileChecksum, step: &StepEntry) -> Res
 }
 
 fn check_step(bytes: &[u8], run: FileChecksum, step: &StepEntry) -> Result<(), String> {
-    if bytes.len() as u64 != step.bytes || bytes.len() < HEADER + CHECKSUM {
+    if bytes.len() as u64 != step.bytes || bytes.len() < HEADER_BYTES + CHECKSUM_BYTES {
         return Err(format!(
             "it has {} bytes, where the manifest says {}",
             bytes.len(),
             step.bytes
         ));
     }
-    let (header, rest) = bytes.split_at(HEADER);
-    let (content, checksum) = rest.split_at(rest.len() - CHECKSUM);
-    if header[..4] != MAGIC {
+    let (header, rest) = bytes.split_at(HEADER_BYTES);
+    let (content, checksum) = rest.split_at(rest.len() - CHECKSUM_BYTES);
+    if header[..4] != STEP_MAGIC {
         return Err("it does not begin as a step of a run does".to_owned());
     }
     let computed = compute_checksum(header, content);

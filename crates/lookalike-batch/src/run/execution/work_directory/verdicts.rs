@@ -59,8 +59,8 @@ impl<'a> VerdictSteps<'a> {
         Ok((steps, prefix))
     }
 
-    /// Takes the verdicts up to a number of documents, of which those that are stored already are ignored. Ends
-    /// the step if it is time.
+    /// Takes the verdicts up to a number of documents. Verdicts that are stored already are ignored. Ends the
+    /// step if it is due.
     ///
     /// # Errors
     /// If a step cannot be written.
@@ -75,9 +75,10 @@ impl<'a> VerdictSteps<'a> {
         self.decided = decided;
         self.pending.extend_from_slice(removals);
         let bytes = self.pending.len() * DocumentRemoval::BYTES;
-        match self.directory.is_step_due(bytes) {
-            true => self.end_step(),
-            false => Ok(()),
+        if self.directory.is_step_due(bytes) {
+            self.end_step()
+        } else {
+            Ok(())
         }
     }
 
