@@ -16,7 +16,7 @@ const LONGEST_TEXT: usize = 72;
 const CLAUSE_ENDS: [(&str, usize); 4] = [("; ", 12), (": ", 12), (" (", 22), (", ", 22)];
 
 /// Options that few runs need. Only the full help has them.
-const RARE_OPTIONS: [&str; 44] = [
+const RARE_OPTIONS: [&str; 45] = [
     "audit-seed",
     "body-timeout",
     "candidates",

@@ -450,7 +450,7 @@ fn service_bounds_the_search_for_passages() {
         let body = json!({ "documents": rows, "partial": partial });
         service.post("/v1/passages/documents", &body)
     };
-    let (source, text) = alternating_texts(400 << 10);
+    let (source, text) = alternating_texts(80 << 10);
     let texts = [SOURCE, &SOURCE[27..], &source, &text];
     let refused = documents(&texts, false);
     assert_eq!(
