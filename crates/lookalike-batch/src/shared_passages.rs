@@ -265,6 +265,7 @@ impl<'t> SourceComparer<'t> {
         let passages = self
             .finder
             .find_passages_within(&self.source, &self.budget)?;
+        self.budget.take_steps(description_steps(passages.len()))?;
         if passages.is_empty() {
             self.other_tokens = tokens;
             return Ok(SharedPassages::default());
@@ -292,6 +293,7 @@ impl<'t> SourceComparer<'t> {
         let passages = copies
             .finder
             .find_passages_within(&copies.source, &self.budget)?;
+        self.budget.take_steps(description_steps(passages.len()))?;
         if passages.is_empty() {
             self.other_tokens = tokens;
             return Ok(SharedPassages::default());
@@ -331,6 +333,12 @@ pub(crate) fn source_token_bytes(settings: PassageSettings) -> usize {
 pub(crate) fn preparation_steps(settings: PassageSettings, tokens: usize) -> u64 {
     let per_token = if settings.finds_reworded() { 24 } else { 4 };
     per_token * tokens as u64
+}
+
+/// Returns the steps in which passages are described: characters and lines are counted from the last entry of a
+/// [`PlaceIndex`] on, four times for each.
+pub(crate) fn description_steps(passages: usize) -> u64 {
+    1000 * passages as u64
 }
 
 /// A document with its tokens and the indices of its places.

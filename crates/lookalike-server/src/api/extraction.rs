@@ -45,7 +45,7 @@ pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
     let reader = api_request.read_body(most)?;
     let (body, room) = responses::read_whole_body(reader, &service.queue, client).await?;
     let needed = estimate_memory(kind, &body, &options);
-    check_memory(&name, needed, service.held.total_bytes())?;
+    check_memory(&name, needed, text_work::largest_memory(&service.held))?;
     text_work::answer_with_work(&service, client, needed, move |allowance, answer| {
         let extracted = extract_text(kind, &body, &options);
         drop((body, room));
@@ -63,15 +63,14 @@ pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
 }
 
 /// Refuses a file whose reading takes more memory than a request may hold.
-fn check_memory(name: &str, needed: usize, queue: usize) -> Result<(), ApiProblem> {
-    let most = queue / 2;
+fn check_memory(name: &str, needed: usize, most: usize) -> Result<(), ApiProblem> {
     if needed <= most {
         return Ok(());
     }
     let shown = shorten_text(name);
     let detail = format!(
         "reading '{shown}' takes up to {needed} bytes of memory, because of its size and its markup, more than the limit \
-         of {most}, half of --max-queue: send a smaller file, or start the service with a larger --max-queue"
+         of {most}, three eighths of --max-queue: send a smaller file, or start the service with a larger --max-queue"
     );
     Err(ApiProblem::new(ProblemCode::TooLarge, detail))
 }

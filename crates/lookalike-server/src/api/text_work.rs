@@ -28,12 +28,6 @@ pub(crate) struct TextAllowance {
 }
 
 impl TextAllowance {
-    /// Returns the largest memory of a request, in bytes: half of the budget, because another request needs the other
-    /// half.
-    fn max_bytes(&self) -> usize {
-        largest_memory(&self.held)
-    }
-
     /// Holds memory for texts, in all copies, and for work on them. If that is more than a request may hold, the work gets
     /// less, and fails if it needs more than that.
     ///
@@ -44,7 +38,9 @@ impl TextAllowance {
         text_bytes: usize,
         work_bytes: usize,
     ) -> Result<(), ApiProblem> {
-        let wanted = text_bytes.saturating_add(work_bytes).min(self.max_bytes());
+        let wanted = text_bytes
+            .saturating_add(work_bytes)
+            .min(largest_memory(&self.held));
         if let Some(missing) = wanted.checked_sub(self.room.byte_count()) {
             let more = self.held.try_take_bytes(self.client, missing);
             self.room.merge_bytes(more.ok_or_else(queue_full)?);
@@ -67,8 +63,10 @@ impl TextAllowance {
     }
 }
 
-fn largest_memory(held: &ByteBudget) -> usize {
-    held.total_bytes() / 2
+/// Returns the largest memory of a request, in bytes: three eighths of the budget, so that two requests and their
+/// answers have room.
+pub(crate) fn largest_memory(held: &ByteBudget) -> usize {
+    held.total_bytes() / 8 * 3
 }
 
 /// Cancels work when the request ends before it, because its client has disconnected.
@@ -80,7 +78,8 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Answers a request with texts. `first_bytes` is the memory that it needs at once, at most the half of the budget.
+/// Answers a request with texts. `first_bytes` is the memory that it needs at once; of more than a request may hold, it gets
+/// as much as that.
 ///
 /// # Errors
 /// Any error of `work`, or [`ProblemCode::Busy`](crate::api::problem::ProblemCode::Busy) if there is no memory in time.

@@ -21,7 +21,7 @@ use crate::run::commands::passages::settings::{
     CopiedPair, DescribedPassage, OffsetUnit, PassageRunSettings,
 };
 use crate::shared_passages::{
-    file_bytes, file_characters, file_line, preparation_steps, round_share,
+    description_steps, file_bytes, file_characters, file_line, preparation_steps, round_share,
 };
 
 /// Characters of a text that a summary shows.
@@ -191,8 +191,11 @@ impl<'a> DocumentSearcher<'a> {
         let prepared = self.prepare_source(source)?;
         let steps = preparation_steps(self.settings, prepared.tokens.len());
         let found = self.budget.take_steps(steps).and_then(|()| {
-            self.finder
-                .find_passages_within(&prepared.prepared, &self.budget)
+            let passages = self
+                .finder
+                .find_passages_within(&prepared.prepared, &self.budget)?;
+            self.budget.take_steps(description_steps(passages.len()))?;
+            Ok(passages)
         });
         match found {
             Ok(passages) => Ok(Some((prepared, passages))),
