@@ -43,7 +43,7 @@ impl ColorMode {
         let modes = [Self::Auto, Self::Always, Self::Never];
         modes
             .into_iter()
-            .find(|it| *it as u8 == mode)
+            .find(|choice| *choice as u8 == mode)
             .unwrap_or_default()
     }
 
@@ -204,7 +204,7 @@ impl ReplacedFiles {
             let now = place.metadata();
             now.is_ok_and(|now| FileVersion::from_metadata(&now) == *before)
         };
-        for (place, _) in self.0.iter().filter(|it| !is_same(it)) {
+        for (place, _) in self.0.iter().filter(|warning| !is_same(warning)) {
             let replaced = messages::replaced(place.display());
             printer.print_note(&format!("{}\n", escape_control(&replaced)));
         }

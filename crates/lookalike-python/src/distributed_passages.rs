@@ -401,7 +401,7 @@ impl CompareGroups {
         let (ids, texts) = (ids.as_string::<i64>(), texts.as_string::<i64>());
         if [groups as &dyn Array, keys, ids, texts]
             .iter()
-            .any(|it| it.null_count() > 0)
+            .any(|array| array.null_count() > 0)
         {
             return Err(InputError::new_err("a text of a group is null"));
         }
@@ -441,14 +441,17 @@ fn passages_to_batch(passages: &[FoundPassage]) -> PyResult<PyRecordBatch> {
         .iter()
         .for_each(|passage| similarities.append_value(passage.similarity));
     make_batch([
-        ("document", texts(|it| &it.document)),
-        ("source", texts(|it| &it.source)),
-        ("start", numbers(|it| it.place.start)),
-        ("end", numbers(|it| it.place.end)),
-        ("source_start", numbers(|it| it.source_place.start)),
-        ("source_end", numbers(|it| it.source_place.end)),
-        ("length", numbers(|it| it.length)),
+        ("document", texts(|passage| &passage.document)),
+        ("source", texts(|passage| &passage.source)),
+        ("start", numbers(|passage| passage.place.start)),
+        ("end", numbers(|passage| passage.place.end)),
+        (
+            "source_start",
+            numbers(|passage| passage.source_place.start),
+        ),
+        ("source_end", numbers(|passage| passage.source_place.end)),
+        ("length", numbers(|passage| passage.length)),
         ("similarity", Arc::new(similarities.finish())),
-        ("kind", texts(|it| it.kind)),
+        ("kind", texts(|passage| passage.kind)),
     ])
 }

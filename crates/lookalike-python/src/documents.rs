@@ -144,7 +144,7 @@ fn name_rejected(batch: &RecordBatch, bad: Vec<(usize, String)>) -> PyResult<Vec
     let text = batch.column_by_name("text");
     let given = batch
         .column_by_name("given")
-        .and_then(|it| it.as_boolean_opt());
+        .and_then(|value| value.as_boolean_opt());
     let is_given = |row| given.is_some_and(|given| given.value(row));
     let mut rejected = Vec::new();
     for (row, reason) in bad {

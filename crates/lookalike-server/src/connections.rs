@@ -310,7 +310,7 @@ fn close_if_unread(mut response: Response<Body>, unread: &UnreadBody) -> Respons
 
 /// Returns `true` if a connection ended because a request head could not be parsed.
 fn is_malformed(error: &io::Error) -> bool {
-    let source = error.get_ref().and_then(|it| it.downcast_ref());
+    let source = error.get_ref().and_then(|source| source.downcast_ref());
     source.is_some_and(hyper::Error::is_parse)
 }
 

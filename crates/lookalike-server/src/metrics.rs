@@ -183,7 +183,7 @@ impl ServiceMetrics {
         );
         for (call, about) in self.named_calls() {
             let about = format!("call=\"{about}\"");
-            let buckets = call.buckets.each_ref().map(|it| it.load(Relaxed));
+            let buckets = call.buckets.each_ref().map(|bucket| bucket.load(Relaxed));
             let sum = (call.count.load(Relaxed), call.microseconds.load(Relaxed));
             page.push_histogram(name, &about, (&BOUNDS, &buckets), sum);
         }
@@ -282,13 +282,13 @@ const OF_EACH: [OpenFigure; 2] = [
         "collection_rows",
         "gauge",
         "Documents in the collection.",
-        |it| Some(it.stats.as_ref()?.rows),
+        |collection| Some(collection.stats.as_ref()?.rows),
     ),
     (
         "collection_kept",
         "gauge",
         "Kept documents that a document can match.",
-        |it| Some(it.stats.as_ref()?.kept),
+        |collection| Some(collection.stats.as_ref()?.kept),
     ),
 ];
 
@@ -298,25 +298,25 @@ const OF_FEW: [OpenFigure; 4] = [
         "collection_damaged",
         "gauge",
         "1 if a damaged file of the collection was found.",
-        |it| Some(it.open.is_damaged().into()),
+        |collection| Some(collection.open.is_damaged().into()),
     ),
     (
         "collection_unreadable",
         "gauge",
         "1 while the disk refuses to read a file of the collection.",
-        |it| Some(it.open.still_refuses_reads().into()),
+        |collection| Some(collection.open.still_refuses_reads().into()),
     ),
     (
         "collection_dead_rows",
         "gauge",
         "Rows on disk of deleted, replaced or moved documents, and of their deletions.",
-        |it| Some(it.stats.as_ref()?.dead_rows),
+        |collection| Some(collection.stats.as_ref()?.dead_rows),
     ),
     (
         "collection_partitions",
         "gauge",
         "Partitions on disk.",
-        |it| Some(it.stats.as_ref()?.partitions),
+        |collection| Some(collection.stats.as_ref()?.partitions),
     ),
 ];
 
@@ -324,13 +324,13 @@ const OF_FEW: [OpenFigure; 4] = [
 type ResultCount = (&'static str, fn(&DocumentCounts) -> &AtomicU64);
 
 const RESULTS: [ResultCount; 7] = [
-    ("kept", |it| &it.kept),
-    ("duplicate", |it| &it.duplicate),
-    ("late", |it| &it.late),
-    ("again", |it| &it.again),
-    ("refused", |it| &it.refused),
-    ("queried", |it| &it.queried),
-    ("refused_query", |it| &it.refused_query),
+    ("kept", |counts| &counts.kept),
+    ("duplicate", |counts| &counts.duplicate),
+    ("late", |counts| &counts.late),
+    ("again", |counts| &counts.again),
+    ("refused", |counts| &counts.refused),
+    ("queried", |counts| &counts.queried),
+    ("refused_query", |counts| &counts.refused_query),
 ];
 
 impl<'a> CollectionFigures<'a> {
@@ -383,8 +383,8 @@ impl<'a> CollectionFigures<'a> {
             }
         }
         for (figure, kind, help, value) in OF_FEW {
-            self.append_figure(page, figure, kind, help, |it| {
-                value(it)
+            self.append_figure(page, figure, kind, help, |collection| {
+                value(collection)
                     .map(|value| (String::new(), value))
                     .into_iter()
                     .collect()
@@ -393,21 +393,21 @@ impl<'a> CollectionFigures<'a> {
         let help = "Documents and lines since the start, by result: kept and duplicate were inserted, again \
             had been sent before, late were answered but not stored, refused were rejected; queried and \
             refused_query count queries.";
-        self.append_figure(page, "documents_total", "counter", help, |it| {
+        self.append_figure(page, "documents_total", "counter", help, |collection| {
             let count = |(result, count): &ResultCount| {
                 (
                     format!(",result=\"{result}\""),
-                    count(&it.open.counts).load(Relaxed),
+                    count(&collection.open.counts).load(Relaxed),
                 )
             };
             RESULTS.iter().map(count).collect()
         });
         self.append_syncs(page);
         let help = "Bytes of memory of a collection, by part.";
-        self.append_figure(page, "memory_bytes", "gauge", help, |it| {
-            let passages = Some(("passages", it.open.passages.memory_bytes()));
+        self.append_figure(page, "memory_bytes", "gauge", help, |collection| {
+            let passages = Some(("passages", collection.open.passages.memory_bytes()));
             let passages = passages.filter(|search| search.1 > 0);
-            let parts = it.stats.iter().flat_map(|stats| &stats.memory);
+            let parts = collection.stats.iter().flat_map(|stats| &stats.memory);
             parts
                 .copied()
                 .chain(passages)

@@ -38,7 +38,7 @@ pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<Proc
             "lookalike_memory_limit_bytes",
             "gauge",
             "Memory that the process may take: of the machine, or less if a control group limits it.",
-            memory_limit().map(|it| it as f64),
+            memory_limit().map(|bytes| bytes as f64),
         ),
         (
             "process_open_fds",
@@ -46,7 +46,7 @@ pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<Proc
             "Open file descriptors.",
             std::fs::read_dir("/proc/self/fd")
                 .ok()
-                .map(|it| it.count() as f64),
+                .map(|entries| entries.count() as f64),
         ),
         (
             "process_max_fds",
@@ -62,7 +62,7 @@ pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<Proc
             "Threads of the process.",
             std::fs::read_dir("/proc/self/task")
                 .ok()
-                .map(|it| it.count() as f64),
+                .map(|entries| entries.count() as f64),
         ),
         (
             "lookalike_disk_size_bytes",

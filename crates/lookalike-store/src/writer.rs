@@ -73,7 +73,10 @@ impl StoreWriter {
         };
         let gone = self.partitions.remove_up_to(newest);
         self.partitions.write_list(&*self.disk, self.seal)?;
-        for partition in gone.iter().filter(|it| expired.contains(&it.about.number)) {
+        for partition in gone
+            .iter()
+            .filter(|files| expired.contains(&files.about.number))
+        {
             partition::remove_partition_files(&*self.disk, partition.about.file_names())?;
         }
         Ok(())
@@ -94,7 +97,8 @@ impl StoreWriter {
         let names = partition.about.file_names();
         let listed = self.partitions.to_list().with_generation(names);
         listed.write_list(&*self.disk, self.seal)?;
-        let is_newest = self.partitions.newest().map(|it| it.about.number) == Some(names.number);
+        let is_newest =
+            self.partitions.newest().map(|files| files.about.number) == Some(names.number);
         self.partitions.replace_partition(Arc::clone(partition));
         if is_newest {
             self.sketches = sketches;

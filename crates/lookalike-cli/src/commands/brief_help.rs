@@ -158,7 +158,7 @@ mod tests {
     fn rare_options_exist() {
         fn has_option(command: &Command, name: &str) -> bool {
             let mut own = command.get_arguments();
-            own.any(|it| it.get_long() == Some(name))
+            own.any(|argument| argument.get_long() == Some(name))
                 || command
                     .get_subcommands()
                     .any(|subcommand| has_option(subcommand, name))

@@ -150,7 +150,7 @@ impl CommandLine {
         line.terminal.color.apply();
         match line.terminal.lang {
             Some(stated) => stated.apply_as_stated(),
-            None => MessageLanguage::from_environment(|it| std::env::var_os(it)).apply(),
+            None => MessageLanguage::from_environment(|name| std::env::var_os(name)).apply(),
         }
         Ok(line)
     }
@@ -162,7 +162,7 @@ fn find_color_mode(arguments: &[OsString]) -> ColorMode {
         .iter()
         .map(|argument| argument.to_string_lossy())
         .collect();
-    let follows = texts.windows(2).filter(|it| it[0] == "--color");
+    let follows = texts.windows(2).filter(|pair| pair[0] == "--color");
     let joined = texts
         .iter()
         .filter_map(|text| text.strip_prefix("--color="));

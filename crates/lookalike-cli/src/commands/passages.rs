@@ -53,7 +53,7 @@ use crate::text_diff::{join_lines, mark_passages, show_both};
 /// and 120 s in all.
 #[derive(Debug, Args)]
 #[command(mut_arg("features", without_features))]
-#[command(mut_arg("document_per_file", |it| it.hide(true)))]
+#[command(mut_arg("document_per_file", |argument| argument.hide(true)))]
 #[command(after_help = "\
 Examples:
   lookalike passages essay.docx --against sources/ --show --extracted texts/
@@ -420,7 +420,7 @@ fn report_output(args: &PassagesArgs) -> Result<Option<ReportOutput>> {
         target: output_target(place),
         language: page_language(),
         written: (args.output.iter())
-            .map(|it| ("passages".to_owned(), it.display().to_string()))
+            .map(|path| ("passages".to_owned(), path.display().to_string()))
             .collect(),
         explain_command: None,
     }))
@@ -449,7 +449,7 @@ fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
         args.bad_rows
             .rejected
             .iter()
-            .map(|it| ("rejected rows", &**it)),
+            .map(|path| ("rejected rows", &**path)),
     );
     check_standard_output(&named, json)?;
     check_separate_outputs(&named, recipe)?;
@@ -481,7 +481,7 @@ fn push_passage(
     tokenizer: &SpanTokenizer,
     printer: &OutputPrinter,
 ) -> Result<()> {
-    let [document, source] = [&passage.document, &passage.source].map(|it| escape_control(it));
+    let [document, source] = [&passage.document, &passage.source].map(|name| escape_control(name));
     let heading = messages::shown_passage(
         number,
         &messages::line_of(&document, passage.line),
@@ -543,7 +543,7 @@ fn describe_passages(
         for pair in &done.most_copied {
             let (document, source) = (escape_control(&pair.document), escape_control(&pair.source));
             let [share, source_share] =
-                [pair.share, pair.source_share].map(|it| format!("{:.0}", 100.0 * it));
+                [pair.share, pair.source_share].map(|share| format!("{:.0}", 100.0 * share));
             text.add_text(messages::copied_from(
                 &document,
                 &source,

@@ -15,7 +15,10 @@ pub(crate) fn render_reference(mut command: Command) -> String {
     let about = command.get_long_about().map(plain_text).unwrap_or_default();
     let _ = write!(text, "\n{about}\n\n{}\n", text_after_options(&command));
     text.push_str("\n## Options of every command\n\n");
-    for argument in command.get_arguments().filter(|it| it.is_global_set()) {
+    for argument in command
+        .get_arguments()
+        .filter(|argument| argument.is_global_set())
+    {
         append_item(&mut text, argument);
     }
     for subcommand in command

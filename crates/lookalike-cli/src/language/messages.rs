@@ -642,9 +642,9 @@ mod tests {
 
     /// Returns the names of the arguments in a template, each once.
     fn arguments(template: &str) -> Vec<&str> {
-        let plain = template.split("{{").flat_map(|it| it.split("}}"));
-        let named = plain.flat_map(|it| it.split('{').skip(1));
-        let names = named.filter_map(|it| it.split_once('}'));
+        let plain = template.split("{{").flat_map(|piece| piece.split("}}"));
+        let named = plain.flat_map(|field| field.split('{').skip(1));
+        let names = named.filter_map(|parts| parts.split_once('}'));
         let mut names: Vec<_> = names.map(|(name, _)| name).collect();
         names.sort_unstable();
         names.dedup();
@@ -731,7 +731,8 @@ mod tests {
                 );
             }
         }
-        let distinct: std::collections::BTreeSet<_> = TEMPLATES.iter().map(|it| it.1).collect();
+        let distinct: std::collections::BTreeSet<_> =
+            TEMPLATES.iter().map(|template| template.1).collect();
         assert!(distinct.len() + 2 >= TEMPLATES.len());
     }
 }

@@ -128,7 +128,7 @@ impl PdfReader {
         }
         command
             .arg(&self.argument)
-            .args([memory_bytes, cpu_seconds, max_bytes.into()].map(|it| it.to_string()))
+            .args([memory_bytes, cpu_seconds, max_bytes.into()].map(|limit| limit.to_string()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -149,7 +149,10 @@ impl PdfReader {
                 Err(self
                     .describe_limit(&format!("{} s of processor time", self.limits.cpu_seconds)))
             }
-            _ if LACK_OF_MEMORY.iter().any(|it| messages.contains(it)) => {
+            _ if LACK_OF_MEMORY
+                .iter()
+                .any(|phrase| messages.contains(phrase)) =>
+            {
                 Err(self
                     .describe_limit(&format!("{} MiB of memory", self.limits.memory_bytes >> 20)))
             }

@@ -106,8 +106,12 @@ impl OutputDirectories {
 
     /// Creates a directory and its missing parents.
     pub(super) fn create_with_parents(&mut self, path: &Path) -> Result<()> {
-        let missing = path.ancestors().filter(|it| !it.as_os_str().is_empty());
-        let missing: Vec<_> = missing.take_while(|it| !it.exists()).collect();
+        let missing = path
+            .ancestors()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let missing: Vec<_> = missing
+            .take_while(|directory| !directory.exists())
+            .collect();
         for directory in missing.into_iter().rev() {
             let failed = |cause| Error::write_error("create", display_path(directory), cause);
             let mut temporary = lock_temporary_files();

@@ -144,7 +144,9 @@ impl JsonType {
             (JsonShape::Object(object), JsonValue::Object(members)) => {
                 members.iter().try_for_each(|(name, value)| {
                     let field = object.field(name, row)?;
-                    field.add_value(value, row).map_err(|it| it.within(name))
+                    field
+                        .add_value(value, row)
+                        .map_err(|error| error.within(name))
                 })
             }
             (shape, value) => Err(TypeConflict::new(vec![
@@ -179,7 +181,9 @@ impl JsonType {
             (JsonShape::Object(object), JsonShape::Object(other)) => {
                 other.fields.into_iter().try_for_each(|(name, later)| {
                     let field = object.field(&name, later.row)?;
-                    field.merge_later(later).map_err(|it| it.within(&name))
+                    field
+                        .merge_later(later)
+                        .map_err(|error| error.within(&name))
                 })
             }
             (shape, other) => Err(TypeConflict::new(vec![
@@ -207,7 +211,7 @@ impl JsonType {
             JsonShape::Number(range) => range.to_data_type()?,
             JsonShape::Text => DataType::Utf8,
             JsonShape::List(items) => {
-                let item = items.to_data_type().map_err(|it| it.within(""))?;
+                let item = items.to_data_type().map_err(|error| error.within(""))?;
                 DataType::List(Arc::new(Field::new_list_field(item, true)))
             }
             JsonShape::Object(object) => DataType::Struct(object.to_fields()?),
@@ -312,7 +316,7 @@ impl ObjectType {
 
     fn to_fields(&self) -> Result<Fields, TypeConflict> {
         let field = |(name, json): &(String, JsonType)| {
-            let data_type = json.to_data_type().map_err(|it| it.within(name))?;
+            let data_type = json.to_data_type().map_err(|error| error.within(name))?;
             Ok(Field::new(name, data_type, true))
         };
         self.fields.iter().map(field).collect()

@@ -44,7 +44,7 @@ fn write_numbers(
 ) -> Result<StagedOutput> {
     let mut columns = vec![TableColumn::Integer("row")];
     let added = options.change.added_fields();
-    let fields = added.iter().flat_map(|it| it.fields);
+    let fields = added.iter().flat_map(|fields| fields.fields);
     columns.extend(fields.map(|field| {
         if field.is_number {
             TableColumn::Number(field.name)

@@ -103,9 +103,8 @@ impl OutputTarget {
     /// does not: bytes once written to it cannot be withdrawn.
     pub fn appears_complete(&self) -> bool {
         match self {
-            Self::Path(path) => {
-                std::fs::metadata(path).map_or(true, |it| it.is_file() || it.is_dir())
-            }
+            Self::Path(path) => std::fs::metadata(path)
+                .map_or(true, |metadata| metadata.is_file() || metadata.is_dir()),
             Self::Stdout | Self::Memory(_) => false,
         }
     }

@@ -97,7 +97,10 @@ fn remove_named_files(directory: &Path, journal: &Path) -> io::Result<()> {
             continue;
         };
         let path = directory.join(relative);
-        if path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+        if path
+            .symlink_metadata()
+            .is_ok_and(|metadata| metadata.is_file())
+        {
             let _ = fs::remove_file(path);
         }
     }
@@ -106,7 +109,9 @@ fn remove_named_files(directory: &Path, journal: &Path) -> io::Result<()> {
 
 fn is_journal_name(name: &str) -> bool {
     let (front, end) = NAME;
-    let random = name.strip_prefix(front).and_then(|it| it.strip_suffix(end));
+    let random = name
+        .strip_prefix(front)
+        .and_then(|middle| middle.strip_suffix(end));
     random.is_some_and(is_random)
 }
 
@@ -151,7 +156,9 @@ mod tests {
         let named = names.map(|name| temporary(&directory, name));
         let foreign = others.map(|name| temporary(&directory, name));
         let journal = OutputJournal::create_in(&directory).unwrap().unwrap();
-        named.iter().for_each(|it| journal.note_name(it).unwrap());
+        named
+            .iter()
+            .for_each(|name| journal.note_name(name).unwrap());
         // Names that no run writes: not hidden, of another kind, and outside of the directory.
         journal.note_name(&foreign[1]).unwrap();
         journal.note_name(&foreign[2]).unwrap();
@@ -159,14 +166,14 @@ mod tests {
             .write_all(b"../.d.0123456789abcdef.tmp\0/.x.0123456789abcdef.tmp\0")
             .unwrap();
         remove_leftovers(&directory);
-        assert!(named.iter().chain(&foreign).all(|it| it.exists()));
+        assert!(named.iter().chain(&foreign).all(|path| path.exists()));
         assert!(journal.path().exists());
         // The lock ends with the file, as with a killed process.
         let path = journal.path().to_path_buf();
         drop(journal);
         remove_leftovers(&directory);
-        assert!(!named.iter().any(|it| it.exists()) && !path.exists());
-        assert!(foreign.iter().all(|it| it.exists()));
+        assert!(!named.iter().any(|path| path.exists()) && !path.exists());
+        assert!(foreign.iter().all(|path| path.exists()));
     }
 
     #[test]

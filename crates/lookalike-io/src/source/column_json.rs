@@ -365,8 +365,12 @@ fn times_of_day(array: &ArrayRef, unit: TimeUnit) -> Int64Array {
         TimeUnit::Millisecond => array
             .as_primitive::<Time32MillisecondType>()
             .unary(i64::from),
-        TimeUnit::Microsecond => array.as_primitive::<Time64MicrosecondType>().unary(|it| it),
-        TimeUnit::Nanosecond => array.as_primitive::<Time64NanosecondType>().unary(|it| it),
+        TimeUnit::Microsecond => array
+            .as_primitive::<Time64MicrosecondType>()
+            .unary(|value| value),
+        TimeUnit::Nanosecond => array
+            .as_primitive::<Time64NanosecondType>()
+            .unary(|value| value),
     }
 }
 

@@ -158,11 +158,16 @@ mod tests {
         assert_eq!(named("a.jsonl.xz"), "");
         assert_eq!(named("a.arrow"), "");
         assert_eq!(named("a.bin"), "");
-        assert!(foreign_content(b"PK\x03\x04rest").is_some_and(|it| it.contains(".docx")));
         assert!(
-            foreign_content(b"\x04\x22\x4D\x18rest").is_some_and(|it| it.contains("compressed"))
+            foreign_content(b"PK\x03\x04rest").is_some_and(|message| message.contains(".docx"))
         );
-        assert!(foreign_content(b"ARROW1\0\0rest").is_some_and(|it| it.contains("--format")));
+        assert!(
+            foreign_content(b"\x04\x22\x4D\x18rest")
+                .is_some_and(|message| message.contains("compressed"))
+        );
+        assert!(
+            foreign_content(b"ARROW1\0\0rest").is_some_and(|message| message.contains("--format"))
+        );
         assert_eq!(foreign_content(b"\xFD7zXZ\0rest"), None);
         assert_eq!(foreign_content(b"PK is text"), None);
     }

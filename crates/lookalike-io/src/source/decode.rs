@@ -76,7 +76,7 @@ const SURE: usize = 10;
 fn is_surely_utf8(bytes: &[u8]) -> bool {
     simdutf8::basic::from_utf8(bytes).is_ok_and(|text| {
         text.chars()
-            .filter(|it| !it.is_ascii())
+            .filter(|character| !character.is_ascii())
             .nth(SURE - 1)
             .is_some()
     })

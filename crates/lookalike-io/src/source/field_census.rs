@@ -120,7 +120,11 @@ impl FieldCensus {
                 self.present[place].store(true, Ordering::Relaxed);
             }
         }
-        if self.present.iter().all(|it| it.load(Ordering::Relaxed)) {
+        if self
+            .present
+            .iter()
+            .all(|field| field.load(Ordering::Relaxed))
+        {
             self.mark_complete();
         }
     }
@@ -147,7 +151,11 @@ impl FieldCensus {
         for (present, _) in self.present.iter().zip(seen).filter(|(_, seen)| **seen) {
             present.store(true, Ordering::Relaxed);
         }
-        if self.present.iter().all(|it| it.load(Ordering::Relaxed)) {
+        if self
+            .present
+            .iter()
+            .all(|field| field.load(Ordering::Relaxed))
+        {
             self.mark_complete();
         }
     }
@@ -163,7 +171,7 @@ impl FieldCensus {
         if rows == 0 || self.is_complete.load(Ordering::Relaxed) {
             return None;
         }
-        let absent = (self.present.iter()).position(|it| !it.load(Ordering::Relaxed))?;
+        let absent = (self.present.iter()).position(|field| !field.load(Ordering::Relaxed))?;
         let (name, role) = &self.wanted[absent];
         Some(AbsentField {
             name: name.clone(),
@@ -225,7 +233,7 @@ pub(super) fn suggest_field<'a>(
 /// similarly, or one that is common for this role.
 fn likely_field<'a>(wanted: &str, role: &str, names: &[&'a str]) -> Option<&'a str> {
     let plain = |name: &str| -> Vec<char> {
-        let letters = name.chars().filter(|it| it.is_alphanumeric());
+        let letters = name.chars().filter(|letter| letter.is_alphanumeric());
         letters.flat_map(char::to_lowercase).collect()
     };
     let last = |name: &str| plain(name.rsplit('.').next().unwrap_or(name));

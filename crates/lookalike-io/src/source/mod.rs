@@ -139,7 +139,7 @@ impl RowSource {
             path.as_os_str() == "-"
                 || path
                     .metadata()
-                    .is_ok_and(|it| !it.is_file() && !it.is_dir())
+                    .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
         };
         matches!(self, Self::Paths(paths) if paths.iter().any(is_pipe))
     }

@@ -126,7 +126,8 @@ pub(crate) async fn collection_stats(api_request: ApiRequest) -> ApiResult {
             .collection
             .collect_stats()
             .map_err(|error| open.to_problem(error))?;
-        let passages = Some(("passages", open.passages.memory_bytes())).filter(|it| it.1 > 0);
+        let passages =
+            Some(("passages", open.passages.memory_bytes())).filter(|figure| figure.1 > 0);
         let memory: serde_json::Map<_, _> = stats
             .memory
             .iter()

@@ -195,7 +195,7 @@ async fn with_document(
     let open = api_request.open_collection()?;
     let id = api_request.path_part("id");
     in_background(move || {
-        let response = work(&open, &id).map_err(|it| open.to_problem(it))?;
+        let response = work(&open, &id).map_err(|error| open.to_problem(error))?;
         response.ok_or_else(|| {
             let detail = format!("there is no document '{}'", shorten_text(&id));
             ApiProblem::new(ProblemCode::NoDocument, detail)
@@ -260,7 +260,7 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
             accepts: &|meta| filter.accepts_meta(meta),
         };
         let page = open.collection.list_clusters(after, &selection);
-        let page = page.map_err(|it| open.to_problem(it))?;
+        let page = page.map_err(|error| open.to_problem(error))?;
         let preferred =
             find_all_preferred(&open, &page.clusters, prefer.as_ref(), COMPARED_ON_PAGE)?;
         let page = ClusterPageJson {
@@ -303,7 +303,7 @@ fn find_all_preferred(
         let found = open
             .collection
             .find_preferred(&cluster.kept.id, &preference);
-        let found = found.map_err(|it| open.to_problem(it))?;
+        let found = found.map_err(|error| open.to_problem(error))?;
         let used = found.as_ref().map_or(0, |found| found.considered_bytes);
         left = left.saturating_sub(used);
         all.push(found);
@@ -342,7 +342,7 @@ pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
         move |text| match open
             .collection
             .find_cluster(&id, after, members)
-            .map_err(|it| open.to_problem(it))?
+            .map_err(|error| open.to_problem(error))?
         {
             Some(cluster) => {
                 let clusters = [cluster];

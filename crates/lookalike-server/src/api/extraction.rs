@@ -88,7 +88,7 @@ fn take_file_name(api_request: &ApiRequest) -> Result<String, ApiProblem> {
 
 fn check_file_type(headers: &HeaderMap) -> Result<(), ApiProblem> {
     let stated = headers.get(header::CONTENT_TYPE);
-    let stated = stated.map_or("", |it| it.to_str().unwrap_or("?"));
+    let stated = stated.map_or("", |header| header.to_str().unwrap_or("?"));
     let essence = stated.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case(FILE_TYPE) {
         return Ok(());

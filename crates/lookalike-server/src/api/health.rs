@@ -126,8 +126,11 @@ const CONSOLE_POLICY: &str = include_str!("../../pages/console.policy");
 /// Returns the console to a browser, and the description of all calls as text to others.
 pub(crate) async fn api_page(api_request: ApiRequest) -> ApiResult {
     let accepted = api_request.headers.get(header::ACCEPT);
-    let is_browser =
-        accepted.is_some_and(|it| it.to_str().is_ok_and(|it| it.contains("text/html")));
+    let is_browser = accepted.is_some_and(|header| {
+        header
+            .to_str()
+            .is_ok_and(|header| header.contains("text/html"))
+    });
     if api_request.service.config.serves_console && is_browser {
         let mut response = text_response(CONSOLE.to_owned(), "text/html; charset=utf-8");
         let policy = HeaderValue::from_static(CONSOLE_POLICY);

@@ -45,7 +45,7 @@ pub(crate) struct RecipeUpload {
 /// If the `Content-Type` is not `multipart/form-data` with a boundary.
 pub(crate) fn find_boundary(headers: &HeaderMap) -> Result<String, ApiProblem> {
     let stated = headers.get(header::CONTENT_TYPE);
-    let stated = stated.map_or("", |it| it.to_str().unwrap_or("?"));
+    let stated = stated.map_or("", |header| header.to_str().unwrap_or("?"));
     multer::parse_boundary(stated).map_err(|_| {
         let detail = format!(
             "the Content-Type is '{}': give multipart/form-data with a boundary, with the recipe as \

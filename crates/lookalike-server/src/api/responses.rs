@@ -83,7 +83,7 @@ pub(crate) enum BodyKind {
 /// If the type is missing or not supported.
 pub(crate) fn body_kind(headers: &HeaderMap) -> Result<BodyKind, ApiProblem> {
     let stated = headers.get(header::CONTENT_TYPE);
-    let stated = stated.map_or("", |it| it.to_str().unwrap_or("?"));
+    let stated = stated.map_or("", |header| header.to_str().unwrap_or("?"));
     let (essence, parameters) = stated.split_once(';').unwrap_or((stated, ""));
     let essence = essence.trim();
     check_charset(parameters)?;

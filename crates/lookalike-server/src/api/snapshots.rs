@@ -105,7 +105,7 @@ pub(crate) async fn list_snapshots(api_request: ApiRequest) -> ApiResult {
             ApiProblem::new(ProblemCode::Disk, detail)
         })?;
         let caller = &api_request.caller;
-        listed.retain(|it| caller.may_read(AccessScope::Collection(&[&it.collection])));
+        listed.retain(|snapshot| caller.may_read(AccessScope::Collection(&[&snapshot.collection])));
         let listed: Vec<_> = listed.iter().map(SnapshotJson::from).collect();
         let body = json!({ "snapshots": listed });
         Ok(responses::json_response(StatusCode::OK, &body))

@@ -255,7 +255,8 @@ pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult
             let recipe = fields.take_recipe("default", uploaded)?;
             let passages = take_passage_settings(&mut fields)?;
             let wants_report = fields.take_field("report")?.unwrap_or(false);
-            let language = fields.choose_field("language", &REPORT_LANGUAGES, |it| it)?;
+            let language =
+                fields.choose_field("language", &REPORT_LANGUAGES, |language| language)?;
             let allows_partial = fields.take_field("partial")?.unwrap_or(false);
             fields.refuse_rest()?;
             if language.is_some() && !wants_report {
@@ -264,7 +265,7 @@ pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult
                 ));
             }
             let [documents, against] = [documents, against.unwrap_or_default()]
-                .map(|all| all.into_iter().map(|it| it.0).collect::<Vec<_>>());
+                .map(|all| all.into_iter().map(|pair| pair.0).collect::<Vec<_>>());
             check_count("documents", documents.len() + against.len(), MAX_DOCUMENTS)?;
             let texts = documents.iter().chain(&against);
             let text_bytes: usize = texts.map(|document| document.text.len()).sum();

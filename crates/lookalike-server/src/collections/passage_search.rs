@@ -506,7 +506,7 @@ fn select_postings(
             .tokenize_text(text, &mut tokens)
             .map_err(|error| ApiProblem::new(ProblemCode::TooLarge, error.to_string()))?;
         winnower.select_grams(tokens.values(), &mut selected);
-        pairs.extend(selected.iter().map(|it| (it.hash, number)));
+        pairs.extend(selected.iter().map(|gram| (gram.hash, number)));
         seqs.push(seq);
     }
     Ok((pairs, seqs))

@@ -558,7 +558,7 @@ mod tests {
 
     #[test]
     fn id_lists_are_read_strictly() {
-        let read = |json: &str| read_ids(json.as_bytes(), 3).map_err(|it| it.detail);
+        let read = |json: &str| read_ids(json.as_bytes(), 3).map_err(|problem| problem.detail);
         assert_eq!(read(r#"{"ids":["a",7,"a"]}"#).unwrap(), ["a", "7", "a"]);
         assert!(read(r#"{"ids":[]}"#).unwrap().is_empty());
         for (json, said) in [
@@ -584,7 +584,7 @@ mod tests {
     fn metadata_must_be_portable_json() {
         let with = |meta: &str| {
             let json = format!(r#"{{"id":"a","text":"b","meta":{meta}}}"#);
-            read_document(json.as_bytes(), 64).map(|it| it.meta)
+            read_document(json.as_bytes(), 64).map(|document| document.meta)
         };
         let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
         for meta in [

@@ -559,8 +559,8 @@ mod tests {
             serde_json::json!({ "recipe": toml }).to_string(),
         ];
         for case in cases {
-            let made =
-                read_settings(case.as_bytes()).unwrap_or_else(|it| panic!("{case}: {}", it.detail));
+            let made = read_settings(case.as_bytes())
+                .unwrap_or_else(|problem| panic!("{case}: {}", problem.detail));
             let told = serde_json::to_vec(&SettingsJson::from(&made)).unwrap();
             assert_eq!(read_settings(&told).unwrap(), made, "{case}");
         }
@@ -614,7 +614,7 @@ mod tests {
     #[test]
     fn bare_fingerprints_refuse_other_measures() {
         let made = |json: &str| {
-            read_settings(json.as_bytes()).unwrap_or_else(|it| panic!("{}", it.detail))
+            read_settings(json.as_bytes()).unwrap_or_else(|problem| panic!("{}", problem.detail))
         };
         let whole =
             made(r#"{"holds":"fingerprints","method":"simhash","measure":"none","distance":3}"#);
@@ -631,7 +631,8 @@ mod tests {
     #[test]
     fn skew_is_at_most_the_window() {
         let skew = |json: &str| {
-            let made = read_settings(json.as_bytes()).unwrap_or_else(|it| panic!("{}", it.detail));
+            let made = read_settings(json.as_bytes())
+                .unwrap_or_else(|problem| panic!("{}", problem.detail));
             period_to_json(made.window.unwrap().skew())
         };
         for (window, usual) in [

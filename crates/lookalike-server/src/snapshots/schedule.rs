@@ -127,7 +127,7 @@ fn scheduled_times(
     snapshots: &SnapshotStore,
 ) -> Result<Option<SystemTime>, String> {
     let scheduled = scheduled_snapshots(&open.name, snapshots)?;
-    Ok(scheduled.iter().map(|it| it.time).max())
+    Ok(scheduled.iter().map(|snapshot| snapshot.time).max())
 }
 
 fn is_due(newest: Option<SystemTime>, now: SystemTime, every: Duration) -> bool {

@@ -47,7 +47,8 @@ impl PartitionList {
 
     /// Creates a list of partitions, which are in the order of their numbers.
     pub(crate) fn from_names(names: &[FileNames]) -> Self {
-        let [oldest, newest] = [names.first(), names.last()].map(|it| it.map(|it| it.number));
+        let [oldest, newest] =
+            [names.first(), names.last()].map(|name| name.map(|name| name.number));
         let mut listed = Self::from_range(oldest, newest);
         listed.name_generations(names.iter().copied());
         listed

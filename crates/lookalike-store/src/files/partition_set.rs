@@ -38,7 +38,10 @@ impl PartitionSet {
 
     /// Returns the names of the files of the partitions.
     pub(crate) fn file_names(&self) -> Vec<FileNames> {
-        self.0.iter().map(|it| it.about.file_names()).collect()
+        self.0
+            .iter()
+            .map(|files| files.about.file_names())
+            .collect()
     }
 
     pub(crate) fn find_by_number(&self, number: u64) -> Option<&Arc<PartitionFiles>> {
@@ -61,7 +64,7 @@ impl PartitionSet {
 
     /// Returns `true` if the set has this partition and not another generation of it.
     pub(crate) fn contains_partition(&self, partition: &Arc<PartitionFiles>) -> bool {
-        self.0.iter().any(|it| Arc::ptr_eq(it, partition))
+        self.0.iter().any(|other| Arc::ptr_eq(other, partition))
     }
 
     /// Replaces a partition by another generation of it; returns the one before.

@@ -103,7 +103,10 @@ impl WindowHistory {
     /// Returns `true` if a row from this one on, or a row that may follow, is under a window that refreshes.
     pub(crate) fn is_refreshing_since(&self, row: u64) -> bool {
         let later = self.changes.iter().filter(|change| change.from_row > row);
-        self.is_refreshing_at(row) || later.into_iter().any(|it| it.window.is_refreshing())
+        self.is_refreshing_at(row)
+            || later
+                .into_iter()
+                .any(|change| change.window.is_refreshing())
     }
 
     /// Returns the history with another window from row `from_row` on. Windows under which no row from

@@ -43,7 +43,10 @@ impl Collection {
         let (copied, listed, manifest) = self.copy_rest(&mut copier, newest)?;
         copied.iter().try_for_each(CopiedPartition::sync_files)?;
         // More partitions than those that expired meanwhile may have to be removed.
-        for expired in named.into_iter().filter(|it| it.number < listed.first) {
+        for expired in named
+            .into_iter()
+            .filter(|entry| entry.number < listed.first)
+        {
             partition::remove_partition_files(to, expired)?;
         }
         listed.write_list(to, manifest.seal)?;
@@ -95,7 +98,9 @@ impl Collection {
             for partition in begun {
                 copied.push(CopiedPartition::begin_copy(copier, &*self.disk, partition)?);
             }
-            copied.iter_mut().try_for_each(|it| it.copy_rest(copier))
+            copied
+                .iter_mut()
+                .try_for_each(|file| file.copy_rest(copier))
         };
         if let Err(error) = copy() {
             // Open files keep their room, so they are closed before they are removed.

@@ -317,7 +317,10 @@ mod tests {
             (0..2).for_each(|row| partition.kept_mut().push_erased(row));
         }
         let all: Vec<_> = table.slots_after(None).collect();
-        let numbers: Vec<_> = all.iter().map(|it| (it.partition, it.index)).collect();
+        let numbers: Vec<_> = all
+            .iter()
+            .map(|entry| (entry.partition, entry.index))
+            .collect();
         assert_eq!(numbers, [(4, 0), (4, 1), (6, 0), (6, 1)]);
         for (at, &slot) in all.iter().enumerate() {
             assert!(

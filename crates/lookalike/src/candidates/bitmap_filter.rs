@@ -150,7 +150,7 @@ impl DenseBuckets {
             let members = buckets.bucket_members(group);
             let met: usize = buckets
                 .reachable_buckets(group)
-                .map(|it| buckets.bucket_members(it).len())
+                .map(|bucket| buckets.bucket_members(bucket).len())
                 .sum();
             if let Some(bucket_slot) = self.slot_of(members[0]) {
                 self.count_encounters(bucket_slot.dense_bucket, members.len() * met / 2);
@@ -754,7 +754,7 @@ mod tests {
         let threshold = Threshold::new(0.8).unwrap();
         let dense_buckets = crowds(&mut builder.build_buckets().unwrap(), &sets, 3, threshold);
         let members: Vec<&[DocumentRank]> = (0..dense_buckets.bucket_count())
-            .map(|it| dense_buckets.bucket_members(it as u32))
+            .map(|bucket| dense_buckets.bucket_members(bucket as u32))
             .collect();
         assert_eq!(members, [&[0, 2, 4, 5, 7, 9, 10][..], &[1, 3, 6, 8, 11]]);
         assert_eq!(

@@ -247,9 +247,10 @@ impl KeyChoice {
                     if key.side == BucketSide::Indexing {
                         expected.indexing += scale;
                         // A crowded key of a tiny set is shared by tiny sets alone.
-                        let documents = match combiner.is_crowded(&key) {
-                            true => combiner.most(),
-                            false => key.frequency,
+                        let documents = if combiner.is_crowded(&key) {
+                            combiner.most()
+                        } else {
+                            key.frequency
                         };
                         expected.candidates += scale * f64::from(documents);
                     }

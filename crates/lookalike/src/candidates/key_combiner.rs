@@ -290,9 +290,12 @@ mod tests {
             let random = |of: u64| mix_bits(seed << 40 | at << 20 | of);
             let (template, size) = (random(0) % 6, 1 + random(1) % 30);
             let own = |of: u64| random(of).is_multiple_of(8);
-            let feature = |of: u64| match own(of) {
-                true => random(of + 100) % 60,
-                false => template * 7 + of,
+            let feature = |of: u64| {
+                if own(of) {
+                    random(of + 100) % 60
+                } else {
+                    template * 7 + of
+                }
             };
             let features: BTreeSet<u64> = (2..2 + size).map(feature).map(mix_bits).collect();
             features.into_iter().collect()

@@ -213,9 +213,10 @@ impl AnalysisPair<'_, '_> {
             text.append_features(&mut features);
             features.len() > short
         };
-        match self.0.iter().all(is_long) {
-            true => Route::MinHash,
-            false => Route::Join,
+        if self.0.iter().all(is_long) {
+            Route::MinHash
+        } else {
+            Route::Join
         }
     }
 
@@ -230,7 +231,7 @@ impl AnalysisPair<'_, '_> {
         let route = matched.map_or_else(|| self.expected_route(plan), |(route, _)| route);
         let checked = deciding_figure(plan, figures, route);
         let by_sketch = plan.match_settings().measure == SimilarityMeasure::Sketch;
-        let differing = match steps.each_ref().map(|it| it.fingerprint) {
+        let differing = match steps.each_ref().map(|side| side.fingerprint) {
             [Some(a), Some(b)] => (a ^ b).count_ones(),
             _ => 0,
         };
@@ -271,14 +272,15 @@ impl AnalysisPair<'_, '_> {
                     normalisation"
                 .into();
         }
-        if plan.distance().is_some() && steps.iter().any(|it| it.fingerprint.is_none()) {
+        if plan.distance().is_some() && steps.iter().any(|step| step.fingerprint.is_none()) {
             return "a text without a weighted feature matches only texts that are equal after \
                     normalisation"
                 .into();
         }
-        if let (Some(distance), [Some(a), Some(b)]) =
-            (plan.distance(), steps.each_ref().map(|it| it.fingerprint))
-        {
+        if let (Some(distance), [Some(a), Some(b)]) = (
+            plan.distance(),
+            steps.each_ref().map(|side| side.fingerprint),
+        ) {
             match plan.block_plan() {
                 Some(blocks) if !blocks.share_block(a, b) => {
                     return format!(
@@ -306,7 +308,7 @@ impl AnalysisPair<'_, '_> {
         let shared = shared.and_then(|figure| figure.value).unwrap_or(0.0);
         if plan.has_candidate_threshold()
             && shared < needed
-            && checked.is_some_and(|it| it.value.is_some_and(|value| value >= threshold))
+            && checked.is_some_and(|checked| checked.value.is_some_and(|value| value >= threshold))
         {
             return format!(
                 "they share too few features to be candidates: Jaccard {shared:.4} is below \

@@ -306,7 +306,7 @@ fn inputs_of_sketches_are_shown() {
     let [a, b] = [&compared.a.smallest, &compared.b.smallest];
     assert!(a.is_sorted() && (a.len(), b.len()) == (5, 6));
     for steps in [&compared.a, &compared.b] {
-        let mut values: Vec<_> = steps.features.iter().map(|it| it.value).collect();
+        let mut values: Vec<_> = steps.features.iter().map(|feature| feature.value).collect();
         values.sort_unstable();
         assert_eq!(steps.smallest, values);
         assert_eq!(steps.sentences, None);
@@ -326,7 +326,7 @@ fn inputs_of_sketches_are_shown() {
     let sentences = compared.a.sentences.unwrap();
     let sentences: Vec<_> = sentences
         .iter()
-        .map(|it| (&*it.text, it.characters))
+        .map(|sentence| (&*sentence.text, sentence.characters))
         .collect();
     let expected = [("Another one is the longest.", 26), ("This is longer.", 14)];
     assert_eq!(sentences, expected);

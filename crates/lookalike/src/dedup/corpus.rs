@@ -140,7 +140,7 @@ impl EqualTextNodes {
             let document = corpus.document_at(rank);
             corpus
                 .decisions
-                .is_some_and(|it| it.has_decisions(document))
+                .is_some_and(|decisions| decisions.has_decisions(document))
         };
         // The first undecided document of a text whose earliest document has decisions.
         let mut first_undecided = HashMap::new();
@@ -148,9 +148,10 @@ impl EqualTextNodes {
             if is_separate(rank) {
                 return;
             }
-            self.first[rank as usize] = match is_separate(earliest) {
-                true => *first_undecided.entry(earliest).or_insert(rank),
-                false => earliest,
+            self.first[rank as usize] = if is_separate(earliest) {
+                *first_undecided.entry(earliest).or_insert(rank)
+            } else {
+                earliest
             };
         });
     }

@@ -253,7 +253,10 @@ impl<'a> Deduplicator<'a> {
     /// Collects the candidates inside the block. Documents that match one kept before the block are not
     /// kept themselves, so they are left out as candidates of others.
     fn find_inner(&self, findings: &mut [PendingVerdict], start: DocumentRank) {
-        let undecided: Vec<bool> = findings.iter().map(|it| it.best.is_none()).collect();
+        let undecided: Vec<bool> = findings
+            .iter()
+            .map(|finding| finding.best.is_none())
+            .collect();
         let Some(earliest) = undecided.iter().position(|&it| it) else {
             return;
         };
@@ -360,7 +363,7 @@ impl<'a> Deduplicator<'a> {
                 self.scan_dense_buckets(&mut begun);
                 begun
                     .into_iter()
-                    .map(|it| self.finish_look_up(it, seen))
+                    .map(|look_up| self.finish_look_up(look_up, seen))
                     .collect()
             })
             .collect::<Result<_>>()?;
@@ -435,9 +438,9 @@ impl<'a> Deduplicator<'a> {
     fn scan_dense_buckets(&self, begun: &mut [LookUp<'_>]) {
         let mut scanned: Vec<&mut ScannedBucket<'_>> = begun
             .iter_mut()
-            .filter_map(|it| it.scanned.as_mut())
+            .filter_map(|look_up| look_up.scanned.as_mut())
             .collect();
-        scanned.sort_by_key(|it| it.bucket_slot.dense_bucket);
+        scanned.sort_by_key(|scan| scan.bucket_slot.dense_bucket);
         for scanned in
             scanned.chunk_by_mut(|a, b| a.bucket_slot.dense_bucket == b.bucket_slot.dense_bucket)
         {
@@ -447,7 +450,7 @@ impl<'a> Deduplicator<'a> {
                 .tile_size(scanned[0].bucket_slot.dense_bucket);
             let longest = scanned
                 .iter()
-                .map(|it| it.bucket_slots.len())
+                .map(|look_up| look_up.bucket_slots.len())
                 .max()
                 .unwrap_or(0);
             for start in (0..longest).step_by(tile) {
@@ -493,7 +496,7 @@ impl<'a> Deduplicator<'a> {
                 seen.add_candidate(&self.verifier, other)
             });
         }
-        for other in scanned.into_iter().flat_map(|it| it.left) {
+        for other in scanned.into_iter().flat_map(|scan| scan.left) {
             seen.add_candidate(&self.verifier, other);
         }
         self.count_encounters(first, seen);
@@ -520,7 +523,7 @@ impl<'a> Deduplicator<'a> {
         let dense_buckets = &self.verifier.dense_buckets;
         let bucket_slot = dense_buckets
             .slot_of(first)
-            .filter(|it| dense_buckets.has_bitmaps(it.dense_bucket))?;
+            .filter(|slot| dense_buckets.has_bitmaps(slot.dense_bucket))?;
         let bucket_slots = bucket_slots(bucket_slot.dense_bucket);
         self.verifier
             .should_scan(met(), bucket_slots.len())
@@ -533,7 +536,7 @@ impl<'a> Deduplicator<'a> {
         let dense_buckets = &self.verifier.dense_buckets;
         let bucket_slot = dense_buckets
             .slot_of(first)
-            .filter(|it| !dense_buckets.has_bitmaps(it.dense_bucket));
+            .filter(|slot| !dense_buckets.has_bitmaps(slot.dense_bucket));
         if let Some(bucket_slot) = bucket_slot {
             dense_buckets.count_encounters(bucket_slot.dense_bucket, seen.candidates().len());
         }

@@ -135,7 +135,7 @@ impl DecidedPartners {
                 members.push(rank);
             }
         }
-        for members in by_text.into_values().filter(|it| it.len() > 1) {
+        for members in by_text.into_values().filter(|members| members.len() > 1) {
             self.add_partners(&members.clone(), members);
         }
     }

@@ -365,11 +365,13 @@ impl<'a> PairFinder<'a> {
         joined: impl Fn(DocumentRank, DocumentRank) -> bool,
         is_done: impl Fn(u32) -> bool,
     ) -> Result<Vec<DocumentRank>> {
-        let earlier = |group| match is_done(group) {
-            true => &[][..],
-            false => self
-                .reach
-                .limit_to_window(rank, ranks_before(self.buckets.members_ahead(group), rank)),
+        let earlier = |group| {
+            if is_done(group) {
+                &[][..]
+            } else {
+                self.reach
+                    .limit_to_window(rank, ranks_before(self.buckets.members_ahead(group), rank))
+            }
         };
         let up_to = |members: &[DocumentRank]| 0..ranks_before(members, rank).len();
         self.collect_candidates(rank, seen, earlier, up_to);

@@ -117,9 +117,10 @@ impl<'a> RareKeys<'a> {
             crowded: verifier.batch_sizes.crowded_keys,
             key: verifier.batch_sizes.key_cost,
         };
-        let choice = match documents.can_combine_features() {
-            true => KeyChoice::of_combinations(&documents, prices)?,
-            false => KeyChoice::of_single_features(&documents)?,
+        let choice = if documents.can_combine_features() {
+            KeyChoice::of_combinations(&documents, prices)?
+        } else {
+            KeyChoice::of_single_features(&documents)?
         };
         Ok(Self { documents, choice })
     }

@@ -164,7 +164,9 @@ fn survey_pairs(
             .into_par_iter()
             .map_init(SeenCandidates::default, |seen, rank| {
                 let candidates = finder.candidates_of(rank, seen);
-                let candidates = candidates.into_iter().filter(|it| it.1 != Route::Exact);
+                let candidates = candidates
+                    .into_iter()
+                    .filter(|candidate| candidate.1 != Route::Exact);
                 candidates
                     .filter_map(|(other, route)| {
                         finder.verifier().count_candidate(rank, other, route);
@@ -174,7 +176,10 @@ fn survey_pairs(
                     .collect()
             })
             .collect();
-        found.into_iter().flatten().for_each(|it| drawn.take(it));
+        found
+            .into_iter()
+            .flatten()
+            .for_each(|pair| drawn.take(pair));
         finder.learn_dense_buckets()?;
     }
     let drawn = drawn.candidates.into_sorted_vec();
@@ -182,9 +187,9 @@ fn survey_pairs(
         if tally.steps() >= tally.limits.steps {
             break;
         }
-        few.par_iter().try_for_each(|it| {
-            let route = Route::ALL[it.route];
-            finder.verifier().verify_counted(it.a, it.b, route)
+        few.par_iter().try_for_each(|pair| {
+            let route = Route::ALL[pair.route];
+            finder.verifier().verify_counted(pair.a, pair.b, route)
         })?;
     }
     Ok(share_of_pairs(corpus, start, ends))

@@ -320,7 +320,7 @@ impl Run {
 
     /// Returns `true` if the part and the window let two documents match.
     fn may_meet(&self, a: usize, b: usize) -> bool {
-        let of_one_part = self.parts.as_ref().is_none_or(|it| it[a] == it[b]);
+        let of_one_part = self.parts.as_ref().is_none_or(|parts| parts[a] == parts[b]);
         let window = self.window.as_ref();
         of_one_part && window.is_none_or(|(times, width)| (times[a] - times[b]).abs() <= *width)
     }
@@ -331,7 +331,9 @@ impl Run {
             return None;
         }
         let decisions = self.decisions.as_ref();
-        match decisions.and_then(|it| it.decision_between(DocId(a as u32), DocId(b as u32))) {
+        match decisions
+            .and_then(|decisions| decisions.decision_between(DocId(a as u32), DocId(b as u32)))
+        {
             Some(PairDecision::Same) => Some((1.0, Route::Decision)),
             Some(PairDecision::Different) => None,
             None => self.related_by_plan(a, b),
@@ -408,9 +410,10 @@ impl Run {
                 let (in_a, in_b) = (first(a), first(b));
                 let meet = in_a.iter().any(|hash| in_b.contains(hash));
                 let (shared, of) = sampled(a, b, self.plan.signature_slots());
-                let near = match of < self.plan.signature_slots() {
-                    true => shared as f64 / of as f64 >= self.plan.candidate_threshold().get(),
-                    false => shared >= smallest.min_shared_hashes,
+                let near = if of < self.plan.signature_slots() {
+                    shared as f64 / of as f64 >= self.plan.candidate_threshold().get()
+                } else {
+                    shared >= smallest.min_shared_hashes
                 };
                 (meet && near).then_some(Route::BottomK)
             }
@@ -535,9 +538,10 @@ impl Run {
             for b in a + 1..self.len() {
                 let asked = self.given == 0 || a < self.given && b >= self.given;
                 let listed = is_complete
-                    || match is_copy(a, b) {
-                        true => copies == CopyPairs::WithEarliest && !has_earlier(a, b),
-                        false => !has_earlier(a, b) && !has_earlier(b, a),
+                    || if is_copy(a, b) {
+                        copies == CopyPairs::WithEarliest && !has_earlier(a, b)
+                    } else {
+                        !has_earlier(a, b) && !has_earlier(b, a)
                     };
                 if let Some((similarity, route)) = self.related_by_plan(documents[a], documents[b])
                     && asked
@@ -665,21 +669,25 @@ impl Run {
         let whole = verdicts_in(batch_sizes, &corpus, &[], &|_, _| {}).unwrap();
         let rank = |document: DocId| {
             let order = self.order.as_ref();
-            let place = |order: &Vec<DocId>| order.iter().position(|it| *it == document).unwrap();
+            let place = |order: &Vec<DocId>| order.iter().position(|id| *id == document).unwrap();
             order.map_or(document.index(), place)
         };
         let removals = whole.removals.iter();
         let prefix = DecidedPrefix {
             documents,
             removals: removals
-                .filter(|it| rank(it.document) < documents)
+                .filter(|removal| rank(removal.document) < documents)
                 .copied()
                 .collect(),
         };
         let (mut told, mut last) = (Vec::new(), 0);
         let outcome = continue_in(batch_sizes, &corpus, prefix, |decided, removals| {
             assert!(decided >= last);
-            assert!(removals.iter().all(|it| rank(it.document) < decided));
+            assert!(
+                removals
+                    .iter()
+                    .all(|removal| rank(removal.document) < decided)
+            );
             last = decided;
             told.extend_from_slice(removals);
             ControlFlow::Continue(())
@@ -981,9 +989,12 @@ fn clustered(random: &mut Random, count: usize) -> Vec<String> {
 /// Returns the text with a full stop after some words, always the same ones.
 fn in_sentences(text: &str) -> String {
     let ends = |word: &&str| word.ends_with(['3', '7']);
-    let words = text.split(' ').map(|word| match ends(&word) {
-        true => format!("{word}."),
-        false => word.to_owned(),
+    let words = text.split(' ').map(|word| {
+        if ends(&word) {
+            format!("{word}.")
+        } else {
+            word.to_owned()
+        }
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -1049,9 +1060,10 @@ fn random_decisions(random: &mut Random, run: &Run) -> PairDecisions {
         let related: Vec<usize> = (0..run.len())
             .filter(|&b| run.related_by_plan(a, b).is_some())
             .collect();
-        let b = match !related.is_empty() && random.chance(60) {
-            true => random.one_of(&related),
-            false => random.below(run.len()),
+        let b = if !related.is_empty() && random.chance(60) {
+            random.one_of(&related)
+        } else {
+            random.below(run.len())
         };
         let decision = random.one_of(&[PairDecision::Same, PairDecision::Different]);
         let (a, b) = (first_of(a), first_of(b));
@@ -1080,7 +1092,10 @@ fn decisions_overrule_the_plan() {
     );
     let named = |run: &Run| -> Vec<(usize, usize)> {
         let verdicts = run.verdicts(BatchSizes::default(), &run.sketches(0, 10));
-        verdicts.iter().map(|it| (it.0, it.1)).collect()
+        verdicts
+            .iter()
+            .map(|verdict| (verdict.0, verdict.1))
+            .collect()
     };
     assert_eq!(named(&run), [(1, 0)]);
     let mut decisions = PairDecisions::default();
@@ -1296,13 +1311,16 @@ fn long_template_texts_equal_the_model() {
     }
     let settings = settings(0.75, MatchMethod::MinHash, SimilarityMeasure::Jaccard, 3);
     let run = Run::new(&ANALYZERS[0], settings, texts);
-    let sizes = run.documents.iter().map(|it| it.features.len());
+    let sizes = run.documents.iter().map(|document| document.features.len());
     assert!(sizes.min() > Some(1000));
     let (expected, pairs) = (
         run.model_verdicts(),
         run.model_pairs(CopyPairs::WithEarliest),
     );
-    let equal = expected.iter().filter(|it| it.3 == Route::Exact).count();
+    let equal = expected
+        .iter()
+        .filter(|removal| removal.3 == Route::Exact)
+        .count();
     assert!(
         equal > count / 24 && expected.len() > equal + count / 5,
         "{equal}"
@@ -1980,7 +1998,8 @@ fn survey_takes_a_bounded_number_of_steps() {
         if followed == SurveyKind::Pairs {
             // All candidates are counted, and the sample says how many of them match.
             assert_eq!(by_route[0].1.pairs, all.by_route[0].1.pairs);
-            let [some, all] = [by_route[0].1, all.by_route[0].1].map(|it| it.matching_share());
+            let [some, all] =
+                [by_route[0].1, all.by_route[0].1].map(|pairs| pairs.matching_share());
             assert!((some - all).abs() < 0.15, "{some} {all}");
         }
     }

@@ -194,9 +194,10 @@ fn next_gram(ends: &[u32], at: usize, anchor_end: usize) -> usize {
         next += 1;
     }
     let is_wide = end_of(next).is_none_or(|end| end > anchor_end + 1);
-    match is_wide && next - 1 > at {
-        true => next - 1,
-        false => next,
+    if is_wide && next - 1 > at {
+        next - 1
+    } else {
+        next
     }
 }
 
@@ -210,10 +211,10 @@ fn find_longest(
     at: usize,
     before: Option<&Anchor>,
 ) -> (Option<Anchor>, u64) {
-    let least_end = before.map_or(0, |it| it.document_end() + 1);
+    let least_end = before.map_or(0, |before| before.document_end() + 1);
     let least_end = least_end.max(document.grams.ends[at] as usize);
     let tokens = &document.tokens[at..];
-    let continued = before.and_then(|it| (it.source + at).checked_sub(it.document));
+    let continued = before.and_then(|before| (before.source + at).checked_sub(before.document));
     let continued = continued.filter(|&place| place < source.tokens.len());
     // Length and place of the best run so far.
     let mut best = (least_end - at - 1, None);
@@ -257,7 +258,9 @@ fn extend_backwards(
     anchor: Anchor,
     before: Option<&Anchor>,
 ) -> Anchor {
-    let least = before.map_or(0, |it| it.document_end().saturating_sub(MAX_OVERLAP));
+    let least = before.map_or(0, |before| {
+        before.document_end().saturating_sub(MAX_OVERLAP)
+    });
     let room = (anchor.document.saturating_sub(least)).min(anchor.source);
     let heads = source[..anchor.source]
         .iter()
@@ -275,7 +278,7 @@ fn extend_backwards(
 fn push_anchor(anchors: &mut Vec<Anchor>, anchor: Anchor) {
     while anchors
         .last()
-        .is_some_and(|it| it.document >= anchor.document)
+        .is_some_and(|other| other.document >= anchor.document)
     {
         anchors.pop();
     }
@@ -363,7 +366,7 @@ mod tests {
         let parted = |by: u64| [&words[..], &[by]].concat().repeat(2000);
         let anchors = anchors_of(&parted(1), &parted(2), 10);
         assert_eq!(anchors.len(), 2000);
-        assert!(anchors.iter().all(|it| it.length == 9));
+        assert!(anchors.iter().all(|anchor| anchor.length == 9));
         assert_eq!(words.iter().map(|&it| token_width(it)).sum::<u32>(), 17);
     }
 }

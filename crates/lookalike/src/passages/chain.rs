@@ -125,7 +125,7 @@ impl PieceFinder<'_> {
             collect_chain(anchors, scores, taken, last, chain);
             self.append_pieces(chain, &mut pieces, meter)?;
         }
-        pieces.sort_by_key(|it| (it.document.start, it.source.start));
+        pieces.sort_by_key(|piece| (piece.document.start, piece.source.start));
         Ok(pieces)
     }
 
@@ -340,9 +340,10 @@ mod tests {
         let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
         for (i, x) in a.iter().enumerate() {
             for (j, y) in b.iter().enumerate() {
-                table[i + 1][j + 1] = match x == y {
-                    true => table[i][j] + 1,
-                    false => table[i][j + 1].max(table[i + 1][j]),
+                table[i + 1][j + 1] = if x == y {
+                    table[i][j] + 1
+                } else {
+                    table[i][j + 1].max(table[i + 1][j])
                 };
             }
         }

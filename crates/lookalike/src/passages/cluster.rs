@@ -50,14 +50,15 @@ pub(super) fn part_groups(
     while let Some((mut group, unparted)) = groups.pop() {
         // Twice in a row without a border means that both texts agree.
         if unparted == 2 || group.len() <= 1 {
-            done.extend(Some(group).filter(|it| !it.is_empty()));
+            done.extend(Some(group).filter(|pieces| !pieces.is_empty()));
             continue;
         }
         meter.count_steps(STEPS_PER_PIECE * group.len() as u64)?;
         let by_document = unparted == 0;
-        let parts = match by_document {
-            true => part_pieces(document, &mut group, |it| &it.document),
-            false => part_pieces(source, &mut group, |it| &it.source),
+        let parts = if by_document {
+            part_pieces(document, &mut group, |piece| &piece.document)
+        } else {
+            part_pieces(source, &mut group, |piece| &piece.source)
         };
         let is_whole = parts.len() == 1;
         // A group that the source parts is parted by the document again.
@@ -77,7 +78,7 @@ fn part_pieces(
     group: &mut Vec<CopiedPiece>,
     range: impl Fn(&CopiedPiece) -> &Range<usize>,
 ) -> Vec<Vec<CopiedPiece>> {
-    group.sort_by_key(|it| range(it).start);
+    group.sort_by_key(|piece| range(piece).start);
     let mut parts: Vec<Vec<CopiedPiece>> = Vec::new();
     let mut end = 0;
     for piece in group.drain(..) {
@@ -97,7 +98,7 @@ fn append_group(
     mut group: Vec<CopiedPiece>,
     passages: &mut Vec<Passage>,
 ) {
-    group.sort_by_key(|it| it.document.start);
+    group.sort_by_key(|piece| piece.document.start);
     let whole = join_pieces(texts, &group);
     let density = whole.matched as f64 / whole.document.len() as f64;
     if group.len() > 1 && density < MIN_DENSITY {
@@ -110,8 +111,8 @@ fn append_group(
 
 /// Returns the passage from the first to the last of some pieces, which are ascending by document.
 fn join_pieces([document, source]: [MeasuredTokens<'_>; 2], pieces: &[CopiedPiece]) -> Passage {
-    let of_document = join_ranges(pieces.iter().map(|it| &it.document));
-    let of_source = join_ranges(pieces.iter().map(|it| &it.source));
+    let of_document = join_ranges(pieces.iter().map(|piece| &piece.document));
+    let of_source = join_ranges(pieces.iter().map(|piece| &piece.source));
     let follows = |two: &[CopiedPiece]| two[0].source.start <= two[1].source.start;
     let is_equal = document.tokens[of_document.clone()] == source.tokens[of_source.clone()];
     let kind = match () {
@@ -129,7 +130,7 @@ fn join_pieces([document, source]: [MeasuredTokens<'_>; 2], pieces: &[CopiedPiec
         document: of_document,
         source: of_source,
         matched,
-        longest: pieces.iter().map(|it| it.longest).max().unwrap_or(0),
+        longest: pieces.iter().map(|piece| piece.longest).max().unwrap_or(0),
         kind,
     }
 }
@@ -138,18 +139,18 @@ fn join_pieces([document, source]: [MeasuredTokens<'_>; 2], pieces: &[CopiedPiec
 pub(super) fn join_ranges<'a>(
     ranges: impl Iterator<Item = &'a Range<usize>> + Clone,
 ) -> Range<usize> {
-    let start = ranges.clone().map(|it| it.start).min();
-    let end = ranges.map(|it| it.end).max();
+    let start = ranges.clone().map(|range| range.start).min();
+    let end = ranges.map(|range| range.end).max();
     start.unwrap_or(0)..end.unwrap_or(0)
 }
 
 /// Returns the number of equal tokens of pieces, which may overlap in the document.
 fn count_matched(pieces: &[CopiedPiece]) -> usize {
     let mut end = 0;
-    let parts = pieces.iter().map(|it| {
-        let overlap = end.max(it.document.start).min(it.document.end) - it.document.start;
-        end = end.max(it.document.end);
-        it.matched.saturating_sub(overlap)
+    let parts = pieces.iter().map(|piece| {
+        let overlap = end.max(piece.document.start).min(piece.document.end) - piece.document.start;
+        end = end.max(piece.document.end);
+        piece.matched.saturating_sub(overlap)
     });
     parts.sum()
 }

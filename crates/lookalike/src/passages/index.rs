@@ -63,7 +63,7 @@ impl Winnower {
             });
         });
         selected.sort_unstable();
-        selected.dedup_by_key(|it| it.hash);
+        selected.dedup_by_key(|gram| gram.hash);
     }
 }
 
@@ -190,15 +190,15 @@ impl PassageIndex {
     /// Returns `true` if a gram is in more documents than the limit.
     pub fn is_boilerplate(&self, hash: u64) -> bool {
         self.boilerplate
-            .binary_search_by_key(&hash, |it| it.hash)
+            .binary_search_by_key(&hash, |entry| entry.hash)
             .is_ok()
     }
 
     /// Returns the documents that have a gram, ascending; none of boilerplate.
     pub(super) fn documents_with(&self, hash: u64) -> &[u32] {
         let entry = (hash >> self.shift) as usize;
-        let [from, to] =
-            [entry, entry + 1].map(|it| self.directory.get(it).map_or(0, |&it| it as usize));
+        let [from, to] = [entry, entry + 1]
+            .map(|place| self.directory.get(place).map_or(0, |&place| place as usize));
         let keys = &self.keys[from..to];
         let key = hash as u32;
         let start = keys.partition_point(|&it| it < key);
@@ -219,7 +219,10 @@ fn take_boilerplate(
     let (mut read, mut kept) = (0, 0);
     while read < pairs.len() {
         let (hash, first) = pairs[read];
-        let count = pairs[read..].iter().take_while(|it| it.0 == hash).count();
+        let count = pairs[read..]
+            .iter()
+            .take_while(|pair| pair.0 == hash)
+            .count();
         if count > max_documents as usize {
             boilerplate.push(BoilerplateGram {
                 hash,
@@ -264,7 +267,7 @@ mod tests {
             let spread = |hash: u64| hash << 57 | hash;
             let spread_pairs = pairs.iter().map(|&(hash, document)| (spread(hash), document));
             let index = PassageIndex::from_pairs(spread_pairs.collect(), max_documents);
-            let with = |hash: u64| pairs.iter().filter(move |it| spread(it.0) == spread(hash));
+            let with = |hash: u64| pairs.iter().filter(move |pair| spread(pair.0) == spread(hash));
             let is_boilerplate = |hash: u64| {
                 max_documents.is_some_and(|most| with(hash).count() > most as usize)
             };
@@ -287,7 +290,7 @@ mod tests {
                 }
             }
             let found: BTreeMap<_, _> =
-                candidates.iter().map(|it| (it.document, it.shared)).collect();
+                candidates.iter().map(|candidate| (candidate.document, candidate.shared)).collect();
             prop_assert_eq!(found, expected);
             prop_assert_eq!(boilerplate, expected_boilerplate);
         }
@@ -316,7 +319,10 @@ mod tests {
     #[test]
     fn candidates_are_counted() {
         let counted = PassageCandidate::count_documents(vec![3, 1, 3]);
-        let counted: Vec<_> = counted.iter().map(|it| (it.document, it.shared)).collect();
+        let counted: Vec<_> = counted
+            .iter()
+            .map(|candidate| (candidate.document, candidate.shared))
+            .collect();
         assert_eq!(counted, [(1, 1), (3, 2)]);
     }
 }

@@ -224,10 +224,10 @@ mod tests {
                 live.retain(|document| removed >> (document % 64) & 1 == 0);
                 if is_purged {
                     let numbers: BTreeMap<u32, u32> = live.iter().copied().zip(0..).collect();
-                    let new_numbers: Vec<_> = (0..next).map(|it| numbers.get(&it).copied()).collect();
+                    let new_numbers: Vec<_> = (0..next).map(|number| numbers.get(&number).copied()).collect();
                     index.renumber_documents(&new_numbers);
                     for documents in grams.values_mut() {
-                        *documents = documents.iter().filter_map(|it| numbers.get(it).copied()).collect();
+                        *documents = documents.iter().filter_map(|document| numbers.get(document).copied()).collect();
                     }
                     live = (0..live.len() as u32).collect();
                     next = live.len() as u32;
@@ -235,14 +235,14 @@ mod tests {
                 }
                 for gram in 0..12 {
                     let mut expected = grams.get(&gram).cloned().unwrap_or_default();
-                    expected.retain(|it| live.contains(it));
+                    expected.retain(|document| live.contains(document));
                     expected.sort_unstable();
                     let is_boilerplate = limit.is_some_and(|most| expected.len() > most as usize);
                     if is_boilerplate {
                         expected.clear();
                     }
                     let mut found = vec![99];
-                    let told = index.find_documents(spread(gram), limit, |it| live.contains(&it), &mut found);
+                    let told = index.find_documents(spread(gram), limit, |document| live.contains(&document), &mut found);
                     prop_assert_eq!(told, is_boilerplate);
                     prop_assert_eq!(&found[1..], &expected);
                 }

@@ -382,8 +382,8 @@ impl PassageFinder {
         let found = pieces.find_pieces(&self.anchors, &mut self.chains, meter)?;
         let mut passages = Vec::new();
         cluster::append_passages(document, source, found, &mut passages, meter)?;
-        passages.retain(|it| it.has_width(document, self.settings.min_width()));
-        passages.sort_by_key(|it| (it.document.start, it.source.start));
+        passages.retain(|passage| passage.has_width(document, self.settings.min_width()));
+        passages.sort_by_key(|passage| (passage.document.start, passage.source.start));
         meter.count_steps(PieceFinder::EXTENSION_STEPS * passages.len() as u64)?;
         extend_passages(&pieces, &mut passages);
         Ok(passages)
@@ -394,7 +394,7 @@ impl PassageFinder {
 fn extend_passages(pieces: &PieceFinder<'_>, passages: &mut [Passage]) {
     let mut before = 0;
     for at in 0..passages.len() {
-        let next = passages.get(at + 1).map(|it| it.document.start);
+        let next = passages.get(at + 1).map(|passage| passage.document.start);
         let after = next.unwrap_or(pieces.document.tokens.len());
         pieces.extend_passage(&mut passages[at], before..after);
         before = before.max(passages[at].document.end);

@@ -32,9 +32,10 @@ fn find_boundary(
     assert!(text.is_char_boundary(at), "{at} is inside a code point");
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
     let whole = "the whole text is given";
-    match cursor.is_boundary(text, 0).expect(whole) {
-        true => at,
-        false => next(&mut cursor).expect(whole).unwrap_or(at),
+    if cursor.is_boundary(text, 0).expect(whole) {
+        at
+    } else {
+        next(&mut cursor).expect(whole).unwrap_or(at)
     }
 }
 

@@ -44,7 +44,7 @@ impl PartTerms {
         for (at, &token) in tokens.iter().enumerate() {
             let term = term_hash(token, tokens.get(at + 1).copied());
             self.terms
-                .extend(term.map(|it| (it, first + width / PART_WIDTH)));
+                .extend(term.map(|term| (term, first + width / PART_WIDTH)));
             width += token_width(token);
         }
         let mut added = self.terms.split_off(from);
@@ -240,7 +240,7 @@ mod tests {
             parts.push(BTreeSet::new());
             let empty = BTreeSet::new();
             (0..slices.len()).any(|at| {
-                let before = at.checked_sub(1).map_or(&empty, |it| &slices[it]);
+                let before = at.checked_sub(1).map_or(&empty, |before| &slices[before]);
                 parts.windows(2).any(|two| {
                     let shared = [before, &slices[at]]
                         .iter()
@@ -250,12 +250,12 @@ mod tests {
                 })
             })
         });
-        found.map(|it| it.0).collect()
+        found.map(|found| found.0).collect()
     }
 
     fn terms_of(texts: &[Vec<u64>]) -> PartTerms {
         let mut terms = PartTerms::default();
-        texts.iter().for_each(|it| terms.push_text(it));
+        texts.iter().for_each(|text| terms.push_text(text));
         terms
     }
 
@@ -291,7 +291,9 @@ mod tests {
     fn term_in_too_many_parts_is_not_rare() {
         let most = *MAX_PARTS.start();
         for (count, is_found) in [(most, true), (most + 1, false)] {
-            let text: Vec<u64> = (0..MIN_MATCHES as u64).map(|it| 1 << 40 | it).collect();
+            let text: Vec<u64> = (0..MIN_MATCHES as u64)
+                .map(|token| 1 << 40 | token)
+                .collect();
             let texts = vec![text.clone(); count as usize];
             let found = RareTermIndex::from_terms(terms_of(&texts)).find_candidates(&text);
             assert_eq!(found.len(), if is_found { count as usize } else { 0 });

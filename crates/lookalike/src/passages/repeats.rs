@@ -223,10 +223,12 @@ impl RepeatedRuns {
 /// Returns the repeats among the places of equal runs, which ascend by document.
 fn repeats_of(equal: &[RunPlace]) -> impl Iterator<Item = RepeatedRun> {
     let first = equal[0];
-    let later = equal.iter().filter(move |it| it.document != first.document);
-    later.map(move |it| RepeatedRun {
-        document: it.document,
-        start: it.start,
+    let later = equal
+        .iter()
+        .filter(move |repeat| repeat.document != first.document);
+    later.map(move |later| RepeatedRun {
+        document: later.document,
+        start: later.start,
         first_document: first.document,
         first_start: first.start,
     })
@@ -291,7 +293,7 @@ mod tests {
 
     /// Documents of a few distinct characters and words, so that runs repeat.
     fn corpus() -> impl Strategy<Value = Vec<Vec<u64>>> {
-        let token = prop_oneof![1..4u64, (1..3u64).prop_map(|it| u64::MAX - it)];
+        let token = prop_oneof![1..4u64, (1..3u64).prop_map(|token| u64::MAX - token)];
         let document = proptest::collection::vec(token, 0..14);
         proptest::collection::vec(document, 0..8)
     }

@@ -77,8 +77,8 @@ pub(super) fn leave_room(
     passages: &[Passage],
     min_width: u32,
 ) -> bool {
-    let of_document = passages.iter().map(|it| it.document.clone());
-    let of_source = passages.iter().map(|it| it.source.clone());
+    let of_document = passages.iter().map(|passage| passage.document.clone());
+    let of_source = passages.iter().map(|passage| passage.source.clone());
     let least = u64::from(min_width.max(MIN_WIDTH));
     free_width(document, of_document.collect()) >= least
         && free_width(source, of_source.collect()) >= least
@@ -86,7 +86,7 @@ pub(super) fn leave_room(
 
 /// Returns the width of what lies outside some ranges.
 fn free_width(text: MeasuredTokens<'_>, mut ranges: Vec<Range<usize>>) -> u64 {
-    ranges.sort_unstable_by_key(|it| it.start);
+    ranges.sort_unstable_by_key(|range| range.start);
     let (mut width, mut end) = (0, 0);
     for it in &ranges {
         width += u64::from(text.width(end..it.start.max(end)));
@@ -199,7 +199,8 @@ struct PairTokens {
 impl PairTokens {
     fn push_token(&mut self, weight: u32, partner: Option<usize>) {
         self.weights.push(weight);
-        self.partners.push(partner.map_or(NONE, |it| it as u32));
+        self.partners
+            .push(partner.map_or(NONE, |partner| partner as u32));
     }
 }
 
@@ -294,9 +295,12 @@ impl<'a> RewordedFinder<'a> {
         while let Some(order) = finder.compare_tokens(document, source) {
             let is_in = [order.is_le(), order.is_ge()];
             let places = [document, source];
-            let with = |side: usize| match is_in[side] {
-                true => slices[side].slices_with(places[side]).len(),
-                false => 0,
+            let with = |side: usize| {
+                if is_in[side] {
+                    slices[side].slices_with(places[side]).len()
+                } else {
+                    0
+                }
             };
             let weight = finder.weigh_token(with(DOCUMENT) + with(SOURCE));
             for side in [DOCUMENT, SOURCE] {
@@ -324,7 +328,7 @@ impl<'a> RewordedFinder<'a> {
 
     /// Returns the weight of a token: log₂(slices ÷ slices that have it), in steps of 1/256.
     fn weigh_token(&self, slices_with: usize) -> u32 {
-        let all: usize = self.slices.iter().map(|it| it.slice_count()).sum();
+        let all: usize = self.slices.iter().map(|slice| slice.slice_count()).sum();
         approximate_log((((all as u64) << 8) / slices_with.max(1) as u64).max(256))
     }
 
@@ -350,19 +354,19 @@ impl<'a> RewordedFinder<'a> {
         }
         let regions = regions.iter().zip(&parts);
         joined.extend(regions.map(|(region, parts)| self.join_region(region, parts)));
-        joined.sort_by_key(|it| (it.document.start, it.source.start));
+        joined.sort_by_key(|piece| (piece.document.start, piece.source.start));
         Ok(joined)
     }
 
     fn join_region(&self, region: &RewordedRegion, parts: &[Passage]) -> Passage {
-        let of_document = parts.iter().map(|it| &it.document);
-        let of_source = parts.iter().map(|it| &it.source);
+        let of_document = parts.iter().map(|part| &part.document);
+        let of_source = parts.iter().map(|part| &part.source);
         let document = join_ranges(of_document.chain([&region.document]));
         let source = join_ranges(of_source.chain([&region.source]));
         let sides = self.tokens_of(&document, &source);
         Passage {
             matched: count_common(sides).0,
-            longest: parts.iter().map(|it| it.longest).max().unwrap_or(0),
+            longest: parts.iter().map(|part| part.longest).max().unwrap_or(0),
             kind: PassageKind::Reworded,
             document,
             source,
@@ -383,17 +387,25 @@ impl<'a> RewordedFinder<'a> {
         let min_width = min_width.max(MIN_WIDTH);
         let (mut regions, mut is_other) = (Vec::new(), Vec::new());
         for group in part_groups(self.texts, seeds, meter)? {
-            let document = join_ranges(group.iter().map(|it| &it.document));
-            let source = join_ranges(group.iter().map(|it| &it.source));
+            let document = join_ranges(group.iter().map(|piece| &piece.document));
+            let source = join_ranges(group.iter().map(|piece| &piece.source));
             // Each of three readings visits both parts, and the passages that the parts may lie in.
             let visited = 3 * (document.len() + source.len()) + passages.len();
             meter.count_steps(visited as u64)?;
             if !known.cover_parts(&document, &source) {
                 let region = self.find_region(document, source, min_width, &mut is_other);
-                regions.extend(region.filter(|it| !known.cover_parts(&it.document, &it.source)));
+                regions.extend(
+                    region.filter(|region| !known.cover_parts(&region.document, &region.source)),
+                );
             }
         }
-        regions.sort_by_key(|it| (Reverse(it.weight), it.document.start, it.source.start));
+        regions.sort_by_key(|region| {
+            (
+                Reverse(region.weight),
+                region.document.start,
+                region.source.start,
+            )
+        });
         Ok(keep_disjoint(regions))
     }
 
@@ -451,7 +463,7 @@ impl<'a> RewordedFinder<'a> {
             let mut touched: Vec<u32> = rows
                 .row(cells, first)
                 .chain(rows.row(cells, first + 1))
-                .flat_map(|it| it.source.saturating_sub(1)..it.source + 1)
+                .flat_map(|seed| seed.source.saturating_sub(1)..seed.source + 1)
                 .collect();
             meter.count_steps(1 + 4 * touched.len() as u64)?;
             meter.check_bytes(cells.len() * BYTES_PER_CELL + seeds.len() * BYTES_PER_SEED)?;
@@ -459,8 +471,8 @@ impl<'a> RewordedFinder<'a> {
             touched.dedup();
             for at in touched {
                 let square = [&*above, &*below].map(|row| [row[at as usize], row[at as usize + 1]]);
-                let cells: u32 = square.as_flattened().iter().map(|it| it.cells).sum();
-                let weight: u64 = square.as_flattened().iter().map(|it| it.weight).sum();
+                let cells: u32 = square.as_flattened().iter().map(|cell| cell.cells).sum();
+                let weight: u64 = square.as_flattened().iter().map(|cell| cell.weight).sum();
                 if cells >= MIN_SEED_CELLS && weight >= least {
                     seeds.push(CopiedPiece {
                         document: self.slices[0].pair_range(first as u32),
@@ -574,7 +586,7 @@ fn keep_disjoint(regions: Vec<RewordedRegion>) -> Vec<RewordedRegion> {
 /// disjoint there, so that only the one with the middle of the passage can.
 fn find_containing(regions: &[RewordedRegion], passage: &Passage) -> Option<usize> {
     let middle = passage.document.start.midpoint(passage.document.end);
-    let at = regions.partition_point(|it| it.document.end <= middle);
+    let at = regions.partition_point(|region| region.document.end <= middle);
     let region = regions.get(at)?;
     let is_in = |part: &Range<usize>, whole: &Range<usize>| 2 * overlap(part, whole) > part.len();
     (is_in(&passage.document, &region.document) && is_in(&passage.source, &region.source))
@@ -605,9 +617,9 @@ impl<'a> KnownPassages<'a> {
         let first = self.ends.partition_point(|&end| end <= document.start);
         let around = self.passages[first..].iter();
         let meets = around
-            .take_while(|it| it.document.start < document.end)
-            .filter(|it| overlap(&it.source, source) > 0)
-            .map(|it| clip(&it.document, document));
+            .take_while(|region| region.document.start < document.end)
+            .filter(|around| overlap(&around.source, source) > 0)
+            .map(|around| clip(&around.document, document));
         100 * count_covered(meets.collect()) >= KNOWN_SHARE * document.len()
     }
 }
@@ -726,7 +738,7 @@ mod tests {
             kind: PassageKind::Edited,
         });
         proptest::collection::vec(passage, 0..12).prop_map(|mut passages| {
-            passages.sort_by_key(|it| it.document.start);
+            passages.sort_by_key(|passage| passage.document.start);
             passages
         })
     }
@@ -745,166 +757,167 @@ mod tests {
             assert_eq!(approximate_log(256 << power), 256 * power);
         }
         assert_eq!(approximate_log(384), 128);
-        assert!((256..5000).all(|it| approximate_log(it) <= approximate_log(it + 1)));
+        assert!((256..5000).all(|value| approximate_log(value) <= approximate_log(value + 1)));
     }
 
     proptest! {
-        /// Slices are the shortest runs with their width, and cover the text.
-        #[test]
-        fn slices_cover_the_text(tokens in tokens()) {
-            let text = Text::new(tokens);
-            let bounds = &text.slices.bounds;
-            prop_assert_eq!((bounds[0], bounds[bounds.len() - 1] as usize), (0, text.tokens.len()));
-            for slice in bounds.windows(2) {
-                let [start, end] = [slice[0] as usize, slice[1] as usize];
-                prop_assert!(text.measured().width(start..end - 1) < SLICE_WIDTH);
-                let is_last = end == text.tokens.len();
-                prop_assert!(is_last || text.measured().width(start..end) >= SLICE_WIDTH);
+            /// Slices are the shortest runs with their width, and cover the text.
+            #[test]
+            fn slices_cover_the_text(tokens in tokens()) {
+                let text = Text::new(tokens);
+                let bounds = &text.slices.bounds;
+                prop_assert_eq!((bounds[0], bounds[bounds.len() - 1] as usize), (0, text.tokens.len()));
+                for slice in bounds.windows(2) {
+                    let [start, end] = [slice[0] as usize, slice[1] as usize];
+                    prop_assert!(text.measured().width(start..end - 1) < SLICE_WIDTH);
+                    let is_last = end == text.tokens.len();
+                    prop_assert!(is_last || text.measured().width(start..end) >= SLICE_WIDTH);
+                }
+                for (&token, &number) in text.tokens.iter().zip(&text.slices.numbers) {
+                    prop_assert_eq!(text.slices.different[number as usize], token);
+                    let slices = text.slices.slices_with(number as usize);
+                    prop_assert!(slices.iter().all(|&it| text.tokens_of(it as usize).contains(&token)));
+                    prop_assert_eq!(slices.len(), text.count_slices(token));
+                }
+                prop_assert!(text.slices.different.is_sorted());
             }
-            for (&token, &number) in text.tokens.iter().zip(&text.slices.numbers) {
-                prop_assert_eq!(text.slices.different[number as usize], token);
-                let slices = text.slices.slices_with(number as usize);
-                prop_assert!(slices.iter().all(|&it| text.tokens_of(it as usize).contains(&token)));
-                prop_assert_eq!(slices.len(), text.count_slices(token));
-            }
-            prop_assert!(text.slices.different.is_sorted());
-        }
 
-        /// Seeds are those of a table of all squares.
-        #[test]
-        fn seeds_equal_those_of_a_plain_table(a in tokens(), b in tokens(), swaps in 0..200usize) {
-            // The second text begins like the first.
-            let b = [&a[..swaps.min(a.len())], &b].concat();
-            let (document, source) = (Text::new(a), Text::new(b));
-            let finder = finder(&document, &source);
-            let weight = |token: u64| {
-                let [of_document, of_source] = [&document, &source].map(|it| it.count_slices(token));
-                (u64::from(finder.weigh_token(of_document + of_source)), of_document * of_source)
-            };
-            let mut expected = Vec::new();
-            for at in 0..document.slices.slice_count() {
-                let rows = [at, at + 1].map(|it| document.tokens_of(it));
-                let total: u64 = rows.iter().flatten().map(|&it| weight(it).0).sum();
-                for other in 0..source.slices.slice_count() {
-                    let columns = [other, other + 1].map(|it| source.tokens_of(it));
-                    let cells = rows.iter().flat_map(|row| columns.iter().map(move |it| row & it));
-                    let shared: Vec<u64> = cells
-                        .flatten()
-                        .map(weight)
-                        .filter(|it| it.1 <= MAX_CELLS)
-                        .map(|it| it.0)
-                        .collect();
-                    let is_heavy = 100 * shared.iter().sum::<u64>() >= SEED_SHARE * total;
-                    if shared.len() >= MIN_SEED_CELLS as usize && is_heavy {
-                        expected.push((at as u32, other as u32, shared.len()));
+            /// Seeds are those of a table of all squares.
+            #[test]
+            fn seeds_equal_those_of_a_plain_table(a in tokens(), b in tokens(), swaps in 0..200usize) {
+                // The second text begins like the first.
+                let b = [&a[..swaps.min(a.len())], &b].concat();
+                let (document, source) = (Text::new(a), Text::new(b));
+                let finder = finder(&document, &source);
+                let weight = |token: u64| {
+                    let [of_document, of_source] = [&document, &source].map(|text| text.count_slices(token));
+                    (u64::from(finder.weigh_token(of_document + of_source)), of_document * of_source)
+                };
+                let mut expected = Vec::new();
+                for at in 0..document.slices.slice_count() {
+                    let rows = [at, at + 1].map(|row| document.tokens_of(row));
+                    let total: u64 = rows.iter().flatten().map(|&it| weight(it).0).sum();
+                    for other in 0..source.slices.slice_count() {
+                        let columns = [other, other + 1].map(|column| source.tokens_of(column));
+                        let cells = rows.iter().flat_map(|row| columns.iter().map(move |column| row & column));
+                        let shared: Vec<u64> = cells
+                            .flatten()
+                            .map(weight)
+                            .filter(|pair| pair.1 <= MAX_CELLS)
+                            .map(|pair| pair.0)
+                            .collect();
+                        let is_heavy = 100 * shared.iter().sum::<u64>() >= SEED_SHARE * total;
+                        if shared.len() >= MIN_SEED_CELLS as usize && is_heavy {
+                            expected.push((at as u32, other as u32, shared.len()));
+                        }
+                    }
+                }
+                let budget = PassageBudget::unlimited();
+                let mut meter = StepMeter::new(&budget, 0);
+                let (cells, totals) = finder.weigh_cells(&mut meter).unwrap();
+                let seeds = finder.choose_seeds(&cells, &totals, &mut meter).unwrap();
+                let expected: Vec<_> = expected
+                    .into_iter()
+                    .map(|(at, other, count)| {
+                        (document.slices.pair_range(at), source.slices.pair_range(other), count)
+                    })
+                    .collect();
+                let found: Vec<_> =
+                    seeds.into_iter().map(|seed| (seed.document, seed.source, seed.matched)).collect();
+                prop_assert_eq!(found, expected);
+            }
+
+            /// The width outside passages is that of a plain count, and a region needs all of its own.
+            #[test]
+            fn room_equals_a_plain_count(tokens in tokens(), passages in passages(), least in 50..80u32) {
+                let text = Text::new(tokens);
+                let end = text.tokens.len();
+                let within = |it: &Range<usize>| it.start.min(end)..it.end.min(end);
+                let ranges: Vec<_> = passages.iter().map(|passage| within(&passage.document)).collect();
+                let is_free = |at: &usize| !ranges.iter().any(|range| range.contains(at));
+                let expected: u64 = (0..end)
+                    .filter(is_free)
+                    .map(|at| u64::from(text.measured().width(at..at + 1)))
+                    .sum();
+                prop_assert_eq!(free_width(text.measured(), ranges), expected);
+
+                let widest = expected.try_into().unwrap_or(u32::MAX).max(least);
+                let whole: Vec<_> = passages
+                    .into_iter()
+                    .map(|passage| Passage { document: within(&passage.document), source: 0..0, ..passage })
+                    .collect();
+                let leaves = |width| leave_room([text.measured(); 2], &whole, width);
+                let room = expected >= u64::from(MIN_WIDTH);
+                prop_assert_eq!(leaves(widest - 1), room && expected + 1 >= u64::from(widest));
+                prop_assert_eq!(leaves(widest), room && expected >= u64::from(widest));
+                prop_assert!(!leaves(widest + 1));
+            }
+
+            /// Tokens of a part that lie in passages are those of a plain count.
+            #[test]
+            fn covered_parts_equal_a_plain_count(passages in passages(), parts in passages()) {
+                let known = KnownPassages::new(&passages);
+                for it in &parts {
+                    let meets = |other: &&Passage| overlap(&other.source, &it.source) > 0;
+                    let is_covered = |at: usize| {
+                        let mut meeting = passages.iter().filter(meets);
+                        meeting.any(|other| other.document.contains(&at))
+                    };
+                    let count = it.document.clone().filter(|&at| is_covered(at)).count();
+                    let expected = 100 * count >= KNOWN_SHARE * it.document.len();
+                    prop_assert_eq!(known.cover_parts(&it.document, &it.source), expected);
+                }
+            }
+
+            /// The heavier of two regions that overlap remains, and passages belong to the region that has most of them.
+            #[test]
+            fn regions_are_disjoint(candidates in passages(), passages in passages()) {
+                let all: Vec<RewordedRegion> = candidates.iter().rev().map(region_of).collect();
+                let mut expected: Vec<RewordedRegion> = Vec::new();
+                for region in &all {
+                    if expected.iter().all(|passage| overlap(&passage.document, &region.document) == 0) {
+                        expected.push(region.clone());
+                    }
+                }
+                expected.sort_by_key(|passage| passage.document.start);
+                let kept = keep_disjoint(all);
+                prop_assert_eq!(&kept, &expected);
+                for passage in &passages {
+                    let has_most = |it: &RewordedRegion| {
+                        2 * overlap(&passage.document, &it.document) > passage.document.len()
+                            && 2 * overlap(&passage.source, &it.source) > passage.source.len()
+                    };
+                    prop_assert_eq!(find_containing(&kept, passage), kept.iter().position(has_most));
+                }
+            }
+
+            /// No part of a range has a larger balance of shared and other weight.
+            #[test]
+            fn heaviest_part_has_the_largest_balance(a in tokens(), b in tokens()) {
+                let (document, source) = (Text::new(a), Text::new(b));
+                let finder = finder(&document, &source);
+                let others: BTreeSet<u64> = source.tokens[source.tokens.len() / 2..].iter().copied().collect();
+                let mut sums = vec![0i64];
+                for token in &document.tokens {
+                    let count = [&document, &source].map(|text| text.count_slices(*token));
+                    let weight = i64::from(finder.weigh_token(count.iter().sum()));
+                    let signed = if others.contains(token) {
+    (100 - REGION_SHARE) * weight
+    } else {
+    -REGION_SHARE * weight
+    };
+                    sums.push(sums[sums.len() - 1] + signed);
+                }
+                let balance = |range: Range<usize>| sums[range.end] - sums[range.start];
+                let range = 0..document.tokens.len().min(60);
+                let half = source.tokens.len() / 2..source.tokens.len();
+                let part = finder.heaviest_part(DOCUMENT, range.clone(), &half, &mut Vec::new());
+                let reached = part.map_or(0, |part| balance(part.0));
+                for start in range.clone() {
+                    for end in start..=range.end {
+                        prop_assert!(balance(start..end) <= reached);
                     }
                 }
             }
-            let budget = PassageBudget::unlimited();
-            let mut meter = StepMeter::new(&budget, 0);
-            let (cells, totals) = finder.weigh_cells(&mut meter).unwrap();
-            let seeds = finder.choose_seeds(&cells, &totals, &mut meter).unwrap();
-            let expected: Vec<_> = expected
-                .into_iter()
-                .map(|(at, other, count)| {
-                    (document.slices.pair_range(at), source.slices.pair_range(other), count)
-                })
-                .collect();
-            let found: Vec<_> =
-                seeds.into_iter().map(|it| (it.document, it.source, it.matched)).collect();
-            prop_assert_eq!(found, expected);
         }
-
-        /// The width outside passages is that of a plain count, and a region needs all of its own.
-        #[test]
-        fn room_equals_a_plain_count(tokens in tokens(), passages in passages(), least in 50..80u32) {
-            let text = Text::new(tokens);
-            let end = text.tokens.len();
-            let within = |it: &Range<usize>| it.start.min(end)..it.end.min(end);
-            let ranges: Vec<_> = passages.iter().map(|it| within(&it.document)).collect();
-            let is_free = |at: &usize| !ranges.iter().any(|it| it.contains(at));
-            let expected: u64 = (0..end)
-                .filter(is_free)
-                .map(|at| u64::from(text.measured().width(at..at + 1)))
-                .sum();
-            prop_assert_eq!(free_width(text.measured(), ranges), expected);
-
-            let widest = expected.try_into().unwrap_or(u32::MAX).max(least);
-            let whole: Vec<_> = passages
-                .into_iter()
-                .map(|it| Passage { document: within(&it.document), source: 0..0, ..it })
-                .collect();
-            let leaves = |width| leave_room([text.measured(); 2], &whole, width);
-            let room = expected >= u64::from(MIN_WIDTH);
-            prop_assert_eq!(leaves(widest - 1), room && expected + 1 >= u64::from(widest));
-            prop_assert_eq!(leaves(widest), room && expected >= u64::from(widest));
-            prop_assert!(!leaves(widest + 1));
-        }
-
-        /// Tokens of a part that lie in passages are those of a plain count.
-        #[test]
-        fn covered_parts_equal_a_plain_count(passages in passages(), parts in passages()) {
-            let known = KnownPassages::new(&passages);
-            for it in &parts {
-                let meets = |other: &&Passage| overlap(&other.source, &it.source) > 0;
-                let is_covered = |at: usize| {
-                    let mut meeting = passages.iter().filter(meets);
-                    meeting.any(|other| other.document.contains(&at))
-                };
-                let count = it.document.clone().filter(|&at| is_covered(at)).count();
-                let expected = 100 * count >= KNOWN_SHARE * it.document.len();
-                prop_assert_eq!(known.cover_parts(&it.document, &it.source), expected);
-            }
-        }
-
-        /// The heavier of two regions that overlap remains, and passages belong to the region that has most of them.
-        #[test]
-        fn regions_are_disjoint(candidates in passages(), passages in passages()) {
-            let all: Vec<RewordedRegion> = candidates.iter().rev().map(region_of).collect();
-            let mut expected: Vec<RewordedRegion> = Vec::new();
-            for region in &all {
-                if expected.iter().all(|it| overlap(&it.document, &region.document) == 0) {
-                    expected.push(region.clone());
-                }
-            }
-            expected.sort_by_key(|it| it.document.start);
-            let kept = keep_disjoint(all);
-            prop_assert_eq!(&kept, &expected);
-            for passage in &passages {
-                let has_most = |it: &RewordedRegion| {
-                    2 * overlap(&passage.document, &it.document) > passage.document.len()
-                        && 2 * overlap(&passage.source, &it.source) > passage.source.len()
-                };
-                prop_assert_eq!(find_containing(&kept, passage), kept.iter().position(has_most));
-            }
-        }
-
-        /// No part of a range has a larger balance of shared and other weight.
-        #[test]
-        fn heaviest_part_has_the_largest_balance(a in tokens(), b in tokens()) {
-            let (document, source) = (Text::new(a), Text::new(b));
-            let finder = finder(&document, &source);
-            let others: BTreeSet<u64> = source.tokens[source.tokens.len() / 2..].iter().copied().collect();
-            let mut sums = vec![0i64];
-            for token in &document.tokens {
-                let count = [&document, &source].map(|it| it.count_slices(*token));
-                let weight = i64::from(finder.weigh_token(count.iter().sum()));
-                let signed = match others.contains(token) {
-                    true => (100 - REGION_SHARE) * weight,
-                    false => -REGION_SHARE * weight,
-                };
-                sums.push(sums[sums.len() - 1] + signed);
-            }
-            let balance = |range: Range<usize>| sums[range.end] - sums[range.start];
-            let range = 0..document.tokens.len().min(60);
-            let half = source.tokens.len() / 2..source.tokens.len();
-            let part = finder.heaviest_part(DOCUMENT, range.clone(), &half, &mut Vec::new());
-            let reached = part.map_or(0, |it| balance(it.0));
-            for start in range.clone() {
-                for end in start..=range.end {
-                    prop_assert!(balance(start..end) <= reached);
-                }
-            }
-        }
-    }
 }

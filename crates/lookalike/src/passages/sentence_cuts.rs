@@ -53,7 +53,7 @@ pub fn choose_cuts(
 /// Returns `true` if there are tokens and all of them lie in pieces.
 fn is_copied(tokens: &Range<u32>, pieces: &[CopiedPiece]) -> bool {
     let mut covered = tokens.start;
-    let first = pieces.partition_point(|it| it.tokens.end <= tokens.start);
+    let first = pieces.partition_point(|piece| piece.tokens.end <= tokens.start);
     for piece in &pieces[first..] {
         if piece.tokens.start > covered || covered >= tokens.end {
             break;
@@ -98,9 +98,11 @@ impl OpenCut {
         }
         let overlapping = pieces
             .iter()
-            .filter(|it| it.tokens.start < range.end && range.start < it.tokens.end);
+            .filter(|piece| piece.tokens.start < range.end && range.start < piece.tokens.end);
         Some(TextCut {
-            pieces: overlapping.map(|it| it.part_in(&range)).collect(),
+            pieces: overlapping
+                .map(|overlapping| overlapping.part_in(&range))
+                .collect(),
             bytes,
         })
     }
@@ -119,7 +121,7 @@ fn divide_segments(text: &str, tokens: &SpannedTokens) -> Vec<TextSegment> {
     for border in segment_borders(text) {
         let (start, first) = segments
             .last()
-            .map_or((0, 0), |it| (it.bytes.end, it.tokens.end));
+            .map_or((0, 0), |piece| (piece.bytes.end, piece.tokens.end));
         let is_whole = to_visible_characters(text, 0..border).end == border;
         if let Some(end) = tokens.count_until(border)
             && is_whole
@@ -140,9 +142,10 @@ fn segment_borders(text: &str) -> impl Iterator<Item = usize> {
     split_sentences(text).flat_map(move |sentence| {
         end += sentence.len();
         let line = sentence.trim_end_matches(is_line_end).len();
-        match line < sentence.len() {
-            true => [end - sentence.len() + line, end],
-            false => [end_of_trail(text, end); 2],
+        if line < sentence.len() {
+            [end - sentence.len() + line, end]
+        } else {
+            [end_of_trail(text, end); 2]
         }
     })
 }
@@ -204,8 +207,8 @@ impl CutList {
         let source = piece.source_tokens();
         let cut_pieces = self.cuts_of(piece.document).iter();
         let cut_pieces = cut_pieces.flat_map(|cut| &cut.pieces);
-        let overlapping =
-            cut_pieces.filter(|it| it.tokens.start < source.end && source.start < it.tokens.end);
+        let overlapping = cut_pieces
+            .filter(|piece| piece.tokens.start < source.end && source.start < piece.tokens.end);
         let mut at = source.start;
         for cut in overlapping {
             let part = cut.part_in(&source);
@@ -255,7 +258,10 @@ mod tests {
 
     fn segments(text: &str) -> Vec<&str> {
         let segments = divide_segments(text, &tokenize(text));
-        segments.iter().map(|it| &text[it.bytes.clone()]).collect()
+        segments
+            .iter()
+            .map(|segment| &text[segment.bytes.clone()])
+            .collect()
     }
 
     #[test]
@@ -279,7 +285,7 @@ mod tests {
     /// Cuts the texts of a corpus, for passages of two words.
     fn cut_corpus(texts: &[String]) -> CutList {
         let settings = PassageSettings::new(2).unwrap();
-        let tokens: Vec<_> = texts.iter().map(|it| tokenize(it)).collect();
+        let tokens: Vec<_> = texts.iter().map(|text| tokenize(text)).collect();
         let mut runs = RunList::new(settings);
         let (counter, mut places) = (RunCounter::new(1), Vec::new());
         for tokens in &tokens {
@@ -385,7 +391,7 @@ mod tests {
         #[test]
         fn what_is_cut_stays_elsewhere(texts in proptest::collection::vec(sentences(), 0..6)) {
             let list = cut_corpus(&texts);
-            let tokens: Vec<_> = texts.iter().map(|it| tokenize(it)).collect();
+            let tokens: Vec<_> = texts.iter().map(|text| tokenize(text)).collect();
             let is_cut = |document: usize, token: usize| {
                 let bytes = tokens[document].byte_range(token..token + 1);
                 let mut cuts = list.cuts_of(document as u32).iter();
@@ -397,7 +403,7 @@ mod tests {
                 for segment in divide_segments(text, &tokens[document]) {
                     let own = segment.tokens.start as usize..segment.tokens.end as usize;
                     if own.len() >= 2 && copied[own.clone()].iter().all(|&it| it) {
-                        prop_assert!(own.clone().all(|it| is_cut(document, it)));
+                        prop_assert!(own.clone().all(|cut| is_cut(document, cut)));
                     }
                 }
                 let mut named = vec![];

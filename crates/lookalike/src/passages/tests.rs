@@ -8,7 +8,7 @@ use crate::text::{SpanTokenizer, SpannedTokens};
 /// Distinct tokens: words from a number on.
 fn words(from: u64, count: u64) -> Vec<u64> {
     (from..from + count)
-        .map(|it| crate::hash::mix_bits(it) | 1 << 60)
+        .map(|number| crate::hash::mix_bits(number) | 1 << 60)
         .collect()
 }
 
@@ -377,7 +377,9 @@ fn repetitive_texts_take_linear_time_when_reworded() {
         })
         .collect();
     let found = find_by(&source, &document, settings);
-    let reworded = found.iter().filter(|it| it.kind == PassageKind::Reworded);
+    let reworded = found
+        .iter()
+        .filter(|passage| passage.kind == PassageKind::Reworded);
     assert_eq!((found.len(), reworded.count()), (2000, 1000));
 }
 

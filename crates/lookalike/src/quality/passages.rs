@@ -42,7 +42,9 @@ impl PassagePlace {
             overlap(&self.range, &other.range),
             overlap(&self.source_range, &other.source_range),
         ];
-        both.iter().all(|it| it.start < it.end).then_some(both)
+        both.iter()
+            .all(|span| span.start < span.end)
+            .then_some(both)
     }
 }
 
@@ -127,7 +129,7 @@ impl PassageCover {
             let common: Vec<_> = near
                 .into_iter()
                 .flatten()
-                .filter_map(|it| passage.common(it))
+                .filter_map(|other| passage.common(other))
                 .collect();
             let side =
                 |at: usize| count_covered(common.iter().map(|both| both[at].clone()).collect());
@@ -169,7 +171,7 @@ fn micro_share(passages: &[PassagePlace], others: &[PassagePlace]) -> Option<f64
         for both in near
             .into_iter()
             .flatten()
-            .filter_map(|it| passage.common(it))
+            .filter_map(|other| passage.common(other))
         {
             covered.add_both(passage, both);
         }
@@ -223,7 +225,7 @@ mod tests {
     }
 
     fn is_near(value: Option<f64>, expected: f64) -> bool {
-        value.is_some_and(|it| (it - expected).abs() < 1e-9)
+        value.is_some_and(|value| (value - expected).abs() < 1e-9)
     }
 
     #[test]

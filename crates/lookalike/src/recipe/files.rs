@@ -91,7 +91,10 @@ pub(super) type ReadFile = (Arc<[u8]>, String);
 impl Recipe {
     /// Returns the names of the recipe's files, each with the key that contains it.
     pub fn file_names(&self) -> Vec<(&'static str, &str)> {
-        let user = self.segment.as_ref().and_then(|it| it.user.as_deref());
+        let user = self
+            .segment
+            .as_ref()
+            .and_then(|segment| segment.user.as_deref());
         let stopwords = self
             .filter
             .stopword_files()
@@ -326,9 +329,10 @@ impl Recipe {
         let named: BTreeSet<String> = named.iter().map(|(_, name)| (*name).to_owned()).collect();
         self.files.digests.retain(|name, _| named.contains(name));
         self.files.contents.retain(|name, _| named.contains(name));
-        self.files.loaded = match named.is_empty() {
-            true => None,
-            false => Some(Arc::new(self.understand()?)),
+        self.files.loaded = if named.is_empty() {
+            None
+        } else {
+            Some(Arc::new(self.understand()?))
         };
         Ok(self)
     }
@@ -345,7 +349,11 @@ impl Recipe {
     }
 
     fn rename_files(&mut self, rename: impl Fn(&mut String)) {
-        if let Some(user) = self.segment.as_mut().and_then(|it| it.user.as_mut()) {
+        if let Some(user) = self
+            .segment
+            .as_mut()
+            .and_then(|segment| segment.user.as_mut())
+        {
             rename(user);
         }
         self.filter.stopwords.iter_mut().for_each(&rename);

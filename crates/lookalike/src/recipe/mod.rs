@@ -770,7 +770,10 @@ impl Recipe {
             return Err(self.recipe_error("filter.parts has an empty part of speech"));
         }
         // A user dictionary may contain any part of speech.
-        let has_own = self.segment.as_ref().is_some_and(|it| it.user.is_some());
+        let has_own = self
+            .segment
+            .as_ref()
+            .is_some_and(|segment| segment.user.is_some());
         let is_known =
             |part: &&String| *part == "content" || TAGS.iter().any(|tag| tag.starts_with(&***part));
         if let Some(part) = filter.parts.iter().find(|part| !has_own && !is_known(part)) {
@@ -829,7 +832,7 @@ impl Recipe {
     pub fn segmentation_mode(&self) -> Option<SegmentationMode> {
         let segment = self.segment.as_ref();
         (self.tokens == TokenKind::Jieba)
-            .then(|| segment.map_or(SegmentationMode::default(), |it| it.mode))
+            .then(|| segment.map_or(SegmentationMode::default(), |segment| segment.mode))
     }
 
     /// Refuses values that the scheme forbids, and values that need a scheme where there is none.

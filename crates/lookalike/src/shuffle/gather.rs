@@ -107,9 +107,10 @@ impl BlockGatherer {
                 for id in ids {
                     if let Some(marked) = self.ids.replace(id) {
                         let (id, given) = self.setup.unmarked_id(&marked);
-                        let repeated = match given {
-                            true => &mut self.found.repeated_given_ids,
-                            false => &mut self.found.repeated_ids,
+                        let repeated = if given {
+                            &mut self.found.repeated_given_ids
+                        } else {
+                            &mut self.found.repeated_ids
                         };
                         repeated.push(id.to_owned());
                     }

@@ -292,9 +292,10 @@ impl LocalKeys {
             .overlap_bound()
             .least_containment()
             .is_none();
-        let choice = match combines {
-            true => KeyChoice::of_combinations(&source, self.prices)?,
-            false => KeyChoice::of_single_features(&source)?,
+        let choice = if combines {
+            KeyChoice::of_combinations(&source, self.prices)?
+        } else {
+            KeyChoice::of_single_features(&source)?
         };
         self.choice = Some(choice);
         Ok(())

@@ -40,13 +40,17 @@ impl ComponentMembers {
 
     /// Returns the component of a text that has a link.
     pub fn component_of(&self, node: TextNode) -> Option<TextNode> {
-        let at = self.components.binary_search_by_key(&node, |it| it.0);
+        let at = self
+            .components
+            .binary_search_by_key(&node, |component| component.0);
         at.ok().map(|at| self.components[at].1)
     }
 
     /// Returns the position of the first document with a text, if several have it.
     pub fn first_position(&self, name: TextName) -> Option<&[u8]> {
-        let at = self.repeats.binary_search_by_key(&name, |it| it.name);
+        let at = self
+            .repeats
+            .binary_search_by_key(&name, |repeat| repeat.name);
         at.ok().map(|at| self.repeats[at].first.as_slice())
     }
 

@@ -27,7 +27,9 @@ pub fn partition_block(
             let part = |text: &TextRecord| part_of_hash(text.name.text_node().0, parts);
             let write = |texts: &[&TextRecord]| {
                 let records = texts.iter();
-                blocks::write_texts(records.map(|it| (it.name, it.documents, it.first.as_slice())))
+                blocks::write_texts(
+                    records.map(|record| (record.name, record.documents, record.first.as_slice())),
+                )
             };
             divide_by_part(&texts, parts, part, write)
         }
@@ -78,7 +80,10 @@ fn spread_keys(setup: &ShuffleSetup, keys: &ShuffleKeys, parts: u32) -> Vec<(u32
     // The keys of a document are adjacent.
     for entries in keys.entries.chunk_by(|a, b| a.at == b.at) {
         let at = entries[0].at as usize;
-        let mut of_document: Vec<_> = entries.iter().map(|it| (it.key, it.side)).collect();
+        let mut of_document: Vec<_> = entries
+            .iter()
+            .map(|entry| (entry.key, entry.side))
+            .collect();
         send_by_part(&mut of_document, &mut to, |to, keys_of_part| {
             to.push_document(keys.nodes[at], &keys.prefilters, at, keys_of_part);
         });

@@ -36,9 +36,10 @@ impl PrefilterLayout {
 
     /// Returns the prefilter data that is sent with the keys of features in a plan's exact join.
     pub(super) fn of_features(setup: &ShuffleSetup) -> Self {
-        match setup.plan.joins_by_containment() {
-            true => Self::Bitmap,
-            false => Self::Summary,
+        if setup.plan.joins_by_containment() {
+            Self::Bitmap
+        } else {
+            Self::Summary
         }
     }
 

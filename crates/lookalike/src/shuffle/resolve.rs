@@ -105,7 +105,7 @@ impl PendingDocuments {
         setup: &ShuffleSetup,
         mut first_repeats: HashMap<TextName, Vec<u8>>,
     ) {
-        let known = (self.documents.iter()).filter(|it| setup.is_known(&it.position));
+        let known = (self.documents.iter()).filter(|member| setup.is_known(&member.position));
         let repeat = |document: &ResolvedDocument| {
             let position = first_repeats.remove(&document.name)?;
             Some(ResolvedDocument {
@@ -337,7 +337,8 @@ impl ComponentResolver {
         let (kept, similarity, route) = match self.verdicts.get(&name) {
             Some(TextVerdict::Kept(kept)) => (kept.clone(), Similarity::ONE, Route::Exact),
             Some(TextVerdict::Removed(matches)) => {
-                let before = matches.partition_point(|it| it.position.as_slice() < position);
+                let before =
+                    matches.partition_point(|match_| match_.position.as_slice() < position);
                 let best = before.checked_sub(1).map(|at| &matches[at]);
                 let best = best.ok_or_else(|| missing_text_error(name))?;
                 (id(&best.position)?, best.similarity, best.route)

@@ -293,7 +293,7 @@ impl SampleAudit {
 
     /// Returns the similar documents of the sampled ones, in the order of the sample and of their numbers.
     pub fn into_partners(self) -> Vec<SampledPartner> {
-        let of_documents = self.documents.into_iter().map(|it| it.partners);
+        let of_documents = self.documents.into_iter().map(|document| document.partners);
         let mut all: Vec<_> = of_documents.flat_map(BTreeMap::into_values).collect();
         all.sort_by_key(|partner| partner.sampled);
         all

@@ -171,7 +171,7 @@ struct Hot {
 
 fn distributed(setup: &Arc<ShuffleSetup>, documents: &[Held], cut: Cut) -> (Found, Hot) {
     let (members, hot) = find_members(setup, documents, cut);
-    (settle(setup, documents, &members, &|it| it), hot)
+    (settle(setup, documents, &members, &|node| node), hot)
 }
 
 fn find_members(
@@ -188,7 +188,7 @@ fn find_members(
             if at % 40 == 39 {
                 let shuffle_blocks = scatter.take_blocks().into_iter();
                 let (part, rest): (Vec<_>, Vec<_>) =
-                    shuffle_blocks.partition(|it| it.kind == ShuffleBlockKind::Part);
+                    shuffle_blocks.partition(|block| block.kind == ShuffleBlockKind::Part);
                 parts.extend(part);
                 features.extend(rest);
             }
@@ -208,7 +208,7 @@ fn find_members(
     let mut gathered = gather(setup, &parts, cut);
     let dense_nodes: Vec<u64> = gathered
         .iter()
-        .flat_map(|it| it.dense_nodes.iter().map(|node| node.0))
+        .flat_map(|gathered| gathered.dense_nodes.iter().map(|node| node.0))
         .collect();
     let mut hot = Hot {
         dense_nodes: dense_nodes.len(),
@@ -227,17 +227,26 @@ fn find_members(
         let keys = keys_of_features(setup, &features, cut.parts);
         gathered.extend(gather(setup, &keys, cut));
     }
-    let split: Vec<ShuffleBlock> = gathered.iter().flat_map(|it| it.split.clone()).collect();
+    let split: Vec<ShuffleBlock> = gathered
+        .iter()
+        .flat_map(|gathered| gathered.split.clone())
+        .collect();
     hot.split = split.len();
     let squares = gather(setup, &split, cut);
     assert!(
         squares
             .iter()
-            .all(|it| it.split.is_empty() && it.dense_nodes.is_empty())
+            .all(|square| square.split.is_empty() && square.dense_nodes.is_empty())
     );
     gathered.extend(squares);
-    let links: Vec<_> = gathered.iter().flat_map(|it| it.links.clone()).collect();
-    let repeats = gathered.into_iter().flat_map(|it| it.repeats).collect();
+    let links: Vec<_> = gathered
+        .iter()
+        .flat_map(|gathered| gathered.links.clone())
+        .collect();
+    let repeats = gathered
+        .into_iter()
+        .flat_map(|gathered| gathered.repeats)
+        .collect();
     let members = ComponentMembers::new(&links, repeats);
     let members = ComponentMembers::decode_members(&members.to_bytes()).unwrap();
     (Arc::new(members), hot)
@@ -270,7 +279,7 @@ fn settle(
             } => collected.push((component, !first, name, position, repeated, document)),
         }
     }
-    collected.sort_by_key(|it| (it.0, it.1));
+    collected.sort_by_key(|record| (record.0, record.1));
     let mut walks = [
         ComponentResolver::new(setup.clone()),
         ComponentResolver::for_pairs(setup.clone()),
@@ -624,7 +633,7 @@ fn spilled_components_equal_one_machine() {
             *sizes.entry(component).or_insert(0) += 1;
         }
         let limit = sizes.into_values().max().unwrap_or(0) * BESIDE_A_TEXT;
-        let prepare = |it| with_counted_spill(it, limit, &spills);
+        let prepare = |task| with_counted_spill(task, limit, &spills);
         let found = settle(&setup, &documents, &members, &prepare);
         assert_eq!(found, alone(&setup, &documents), "{settings:?}");
     }
@@ -704,7 +713,11 @@ fn partitions_and_known_documents_equal_a_batch() {
                 assert_eq!(found.pairs, expected.pairs, "{settings:?} {cut:?}");
                 assert_eq!(found.removed, expected.removed, "{settings:?} {cut:?}");
             }
-            let of_known = |kept: &str| documents.iter().any(|it| it.given && it.id == kept);
+            let of_known = |kept: &str| {
+                documents
+                    .iter()
+                    .any(|document| document.given && document.id == kept)
+            };
             let kept = expected.removed.values();
             repeats_of_known += kept.filter(|(kept, _, _)| of_known(kept)).count();
         }
@@ -779,7 +792,7 @@ fn containment_links_few_texts_that_do_not_match() {
     let (_, features): (Vec<_>, Vec<_>) = scatter
         .take_blocks()
         .into_iter()
-        .partition(|it| it.kind == ShuffleBlockKind::Part);
+        .partition(|block| block.kind == ShuffleBlockKind::Part);
     let keys = keys_of_features(&setup, &features, 1);
     let links = gather(&setup, &keys, CUTS[0]).remove(0).links;
     let members = ComponentMembers::new(&links, Vec::new());
@@ -810,8 +823,8 @@ fn repeated_ids_are_named() {
     let mut gather = BlockGatherer::new(setup);
     let of_parts = shuffle_blocks
         .iter()
-        .filter(|it| it.kind == ShuffleBlockKind::Part);
-    of_parts.for_each(|it| gather.add_block(&it.block).unwrap());
+        .filter(|block| block.kind == ShuffleBlockKind::Part);
+    of_parts.for_each(|part| gather.add_block(&part.block).unwrap());
     let found = gather.finish_gathering(1);
     assert_eq!(found.repeated_ids, ["a", "b"]);
     assert_eq!(found.repeats.len(), 1);
@@ -896,9 +909,10 @@ fn local_components(
             setup.sketcher.add_document(&analysis, &mut sketches);
             let at = (&sketches, DocId(sketches.len() as u32 - 1));
             let named = (number as u32, documents[number].part);
-            match is_dense {
-                true => scatterer.add_dense_document(named, at, &analysis),
-                false => scatterer.add_document(named, at, &analysis),
+            if is_dense {
+                scatterer.add_dense_document(named, at, &analysis)
+            } else {
+                scatterer.add_document(named, at, &analysis)
             }
         }
         let blocks = scatterer.take_blocks(keys);
@@ -912,7 +926,7 @@ fn local_components(
         .flat_map(|portion| scatter(portion, &keys, false))
         .collect();
     let mut gathered = gather(setup, &divided(keys, &blocks, cut.parts), cut);
-    let dense = gathered.iter().flat_map(|it| &it.dense_nodes);
+    let dense = gathered.iter().flat_map(|gathered| &gathered.dense_nodes);
     let dense: BTreeSet<usize> = dense.map(|node| node.0 as usize).collect();
     let dense: Vec<usize> = dense.into_iter().collect();
     if !dense.is_empty() {
@@ -920,7 +934,10 @@ fn local_components(
         let blocks = scatter(&dense, &keys, true);
         gathered.extend(gather(setup, &divided(keys, &blocks, cut.parts), cut));
     }
-    let split: Vec<ShuffleBlock> = gathered.iter().flat_map(|it| it.split.clone()).collect();
+    let split: Vec<ShuffleBlock> = gathered
+        .iter()
+        .flat_map(|gathered| gathered.split.clone())
+        .collect();
     gathered.extend(gather(setup, &split, cut));
     let mut links = LocalLinks::with_documents(documents.len());
     for part in 0..cut.parts {

@@ -88,7 +88,7 @@ impl DocumentRecorder {
         records.push(STATES.iter().position(|&it| it == state).unwrap_or(0) as u8);
         records.push(is_weighted.into());
         records.extend((features.len() as u32).to_le_bytes());
-        records.extend(features.iter().flat_map(|it| it.to_le_bytes()));
+        records.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
         if is_weighted {
             for (feature, weight) in weighted {
                 records.extend(feature.to_le_bytes());

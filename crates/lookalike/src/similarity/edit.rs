@@ -515,9 +515,10 @@ fn edit_distance<C: StripCells, S: SequenceSymbol>(
     let mut numbered = None;
     loop {
         let is_wide = limit >= C::WIDE && more.len() <= NUMBERED;
-        let within = match is_wide && limit > most / 2 {
-            true => most,
-            false => limit.min(most),
+        let within = if is_wide && limit > most / 2 {
+            most
+        } else {
+            limit.min(most)
         };
         let found = if is_wide && within >= C::WIDE {
             let (numbered, table) = numbered.get_or_insert_with(|| {

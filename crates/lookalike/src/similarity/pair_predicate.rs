@@ -308,7 +308,7 @@ impl<'p> PairPredicate<'p> {
             Some(_) => candidate
                 .sequence_outline()
                 .symbol_count()
-                .map_or(USUAL, |it| it as u64),
+                .map_or(USUAL, |bytes| bytes as u64),
             None => candidate.set_size().map_or(USUAL, |size| size as u64),
         };
         STEPS * length

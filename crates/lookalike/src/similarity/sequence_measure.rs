@@ -18,7 +18,7 @@ const SYMBOLS_READ_IN_A_STEP: u64 = 4;
 /// let [a, b] = ["渡船七点开", "渡船八点开了"].map(|text| text.chars().collect::<Vec<_>>());
 /// let similarity = SequenceMeasure::Levenshtein.similarity(&a, &b, Threshold::new(0.5)?)?;
 /// // Two edits in six characters.
-/// assert_eq!(similarity.map(|it| it.get()), Some(4.0 / 6.0));
+/// assert_eq!(similarity.map(|similarity| similarity.get()), Some(4.0 / 6.0));
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

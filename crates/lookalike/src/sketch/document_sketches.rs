@@ -878,7 +878,7 @@ mod tests {
         ];
         for (family, method) in families
             .into_iter()
-            .flat_map(|it| methods.map(|of| (it, of)))
+            .flat_map(|family| methods.map(|of| (family, of)))
         {
             let mut recipe = match family {
                 MinHashFamily::DatasketchLegacy => Recipe::built_in("datasketch-legacy").unwrap(),

@@ -71,7 +71,9 @@ impl SimHasher {
         analysis: &TextAnalysis<'_>,
         see: FeatureObserver<'_>,
     ) -> Option<u128> {
-        let nothing_votes = analysis.iter_weighted().is_some_and(|it| it.len() == 0);
+        let nothing_votes = analysis
+            .iter_weighted()
+            .is_some_and(|features| features.len() == 0);
         if analysis.feature_count() == 0 || nothing_votes {
             return None;
         }

@@ -80,9 +80,10 @@ impl StreamKeys {
             .map(|_| RarityOrders::new(plan.overlap_bound()));
         let extractor = KeyExtractor {
             codes,
-            sketch_keys: match codes {
-                true => SketchKeys::Nothing,
-                false => SketchKeys::new(plan),
+            sketch_keys: if codes {
+                SketchKeys::Nothing
+            } else {
+                SketchKeys::new(plan)
             },
             newest: rarity.as_ref().map(RarityOrders::newest_order),
             generation: 0,

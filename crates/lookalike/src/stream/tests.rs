@@ -631,7 +631,7 @@ proptest! {
                     for limit in [0, 1, 2, 3, 100] {
                         let found = stream.matcher.find_matches(&document, &arrival, None, limit, &stream.kept);
                         let found = found.unwrap().into_iter();
-                        let found: Vec<_> = found.map(|it| (it.order, it.similarity.get())).collect();
+                        let found: Vec<_> = found.map(|found| (found.order, found.similarity.get())).collect();
                         prop_assert_eq!(&found[..], &expected[..limit.min(expected.len())]);
                     }
                 }

@@ -268,9 +268,12 @@ impl DocumentFrequencies {
             .flat_map_iter(|shard| shard.into_counted(enough))
             .collect();
         let spellings = into_inner_ignoring_poison(self.spellings);
-        let spelled = |key: u64| match self.packed {
-            true => unpack_to_string(key, self.ngram),
-            false => String::from(&*spellings[&key]),
+        let spelled = |key: u64| {
+            if self.packed {
+                unpack_to_string(key, self.ngram)
+            } else {
+                String::from(&*spellings[&key])
+            }
         };
         if !before.is_empty() {
             let mut sum = before;
@@ -699,9 +702,12 @@ mod tests {
             frequencies.count_waiting(&mut tally);
             take(&mut tally);
             assert!(takings > 10);
-            let spell = |key: u64| match frequencies.has_packed_keys() {
-                true => unpack_to_string(key, recipe.ngram as usize),
-                false => String::from(&*spellings[&key]),
+            let spell = |key: u64| {
+                if frequencies.has_packed_keys() {
+                    unpack_to_string(key, recipe.ngram as usize)
+                } else {
+                    String::from(&*spellings[&key])
+                }
             };
             let found = sums.iter().map(|(&key, &count)| (spell(key), count));
             let found = sort_terms(found.collect(), None);

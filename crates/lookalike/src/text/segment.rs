@@ -87,7 +87,9 @@ fn hash_words(words: &[UserWord]) -> u128 {
             bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
             bytes.extend_from_slice(field.as_bytes());
         }
-        let frequency = word.frequency.map_or(u64::MAX, |it| it as u64);
+        let frequency = word
+            .frequency
+            .map_or(u64::MAX, |frequency| frequency as u64);
         bytes.extend_from_slice(&frequency.to_le_bytes());
     }
     hash::hash_bytes(WORDS_DOMAIN, &bytes)
@@ -98,9 +100,11 @@ impl WordSegmenter {
     pub(super) fn new(mode: SegmentationMode, hmm: bool, words: &[UserWord]) -> Self {
         let jieba = extend_dictionary(words);
         let mixed = match mode {
-            SegmentationMode::Full => {
-                MixedWords::new(MIXED.into_iter().chain(words.iter().map(|it| &*it.word)))
-            }
+            SegmentationMode::Full => MixedWords::new(
+                MIXED
+                    .into_iter()
+                    .chain(words.iter().map(|word| &*word.word)),
+            ),
             SegmentationMode::Precise | SegmentationMode::Search => MixedWords::default(),
         };
         Self {
@@ -219,7 +223,7 @@ impl MixedWords {
         let lengths = first.and_then(|first| self.lengths.get(&first));
         let is_word = |length: &usize| {
             text.get(..*length)
-                .is_some_and(|it| self.words.contains(it))
+                .is_some_and(|text| self.words.contains(text))
         };
         lengths.into_iter().flatten().copied().filter(is_word)
     }

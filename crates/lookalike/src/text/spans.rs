@@ -54,13 +54,12 @@ impl SpannedTokens {
     /// Returns the bytes of the text from the first to the last of some tokens. An empty range of tokens has an
     /// empty range of bytes.
     pub fn byte_range(&self, tokens: Range<usize>) -> Range<usize> {
-        match tokens.is_empty() {
-            true => {
-                let at = self.starts.get(tokens.start).or(self.ends.last());
-                let at = at.map_or(0, |&at| at as usize);
-                at..at
-            }
-            false => self.starts[tokens.start] as usize..self.ends[tokens.end - 1] as usize,
+        if tokens.is_empty() {
+            let at = self.starts.get(tokens.start).or(self.ends.last());
+            let at = at.map_or(0, |&at| at as usize);
+            at..at
+        } else {
+            self.starts[tokens.start] as usize..self.ends[tokens.end - 1] as usize
         }
     }
 
@@ -125,7 +124,7 @@ impl SpanTokenizer {
         let map = CharMap::shared_map(&recipe);
         let words = map
             .ascii_rules()
-            .filter(|it| it.tokens == AsciiTokens::Words);
+            .filter(|recipe| recipe.tokens == AsciiTokens::Words);
         Self {
             recipe,
             map,
@@ -367,9 +366,10 @@ impl<A: Arch> SpanRun<'_, A> {
             }
             let after = at + point.len_utf8();
             // Ignored characters were read ahead from the character before them.
-            let end = match self.has_entry(point, CharMapEntry::IGNORE) {
-                true => after,
-                false => self.find_cluster_end(after),
+            let end = if self.has_entry(point, CharMapEntry::IGNORE) {
+                after
+            } else {
+                self.find_cluster_end(after)
             };
             if end > after || self.composes(point) {
                 self.read_cluster(at..end);

@@ -90,7 +90,7 @@ impl Bench {
         let apart = self
             .words
             .as_ref()
-            .map_or(tokens, |it| it.list_tokens(text));
+            .map_or(tokens, |words| words.list_tokens(text));
         assert_eq!(found, joined(&apart), "{text:?} by {}", self.recipe.name);
         assert!(
             keys.iter().all(|&key| key == keys[0]),
@@ -116,7 +116,7 @@ impl Bench {
                 .map(|at| spans.byte_range(at..at + 1))
                 .collect();
             assert!(
-                places.iter().all(|it| !text[it.clone()].is_empty()),
+                places.iter().all(|place| !text[place.clone()].is_empty()),
                 "{text:?}"
             );
             // A character that becomes several tokens is the place of each of them.

@@ -281,7 +281,8 @@ impl WeightTable {
             let (term, weight, line) = row;
             let (before, other, above) = *first.entry(feature).or_insert(row);
             if weight != other {
-                let [weight, other] = [weight, other].map(|it| *it as f64 / WEIGHT_STEPS as f64);
+                let [weight, other] =
+                    [weight, other].map(|weight| *weight as f64 / WEIGHT_STEPS as f64);
                 return Err(Error::recipe_error(format!(
                     "{name}:{line}: '{term}' weighs {weight}, and '{before}' on line {above} weighs \
                      {other}, but both are the same term after normalisation"
@@ -402,9 +403,10 @@ impl<'t> TableLines<'t> {
 
     /// Parses a term and its weight.
     fn parse_weight(&self, line: &str) -> Result<(String, i64)> {
-        let parts = match self.parted_by_spaces {
-            true => line.trim_end().rsplit_once(' '),
-            false => line.split_once('\t'),
+        let parts = if self.parted_by_spaces {
+            line.trim_end().rsplit_once(' ')
+        } else {
+            line.split_once('\t')
         };
         let (term, weight) = parts
             .filter(|(term, weight)| !term.trim().is_empty() && !weight.contains('\t'))

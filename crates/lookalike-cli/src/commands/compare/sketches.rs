@@ -53,6 +53,6 @@ pub(super) fn list_sentences<'c>(
     other: &AnalysisSteps,
 ) -> Option<Vec<(&'c LongSentence, bool)>> {
     let (own, other) = (own.sentences.as_ref()?, other.sentences.as_ref()?);
-    let shared = |one: &LongSentence| other.iter().any(|it| it.hash == one.hash);
+    let shared = |one: &LongSentence| other.iter().any(|sentence| sentence.hash == one.hash);
     Some(own.iter().map(|one| (one, shared(one))).collect())
 }

@@ -93,7 +93,8 @@ impl TextReport<'_> {
                 let _ = writeln!(self.text, "     {line}");
             }
         }
-        let [a, b] = [shared.share_of_a, shared.share_of_b].map(|it| format!("{:.0}", 100.0 * it));
+        let [a, b] =
+            [shared.share_of_a, shared.share_of_b].map(|share| format!("{:.0}", 100.0 * share));
         let _ = writeln!(self.text, "{}", messages::shares_of_both(a, b));
     }
 
@@ -188,7 +189,7 @@ impl TextReport<'_> {
         };
         let blocks = NounCount(a.values.len() as u64, CountedNoun::Block);
         self.push_heading(&messages::java_blocks(self.case.distance, blocks));
-        let numbers = [&a, &b].map(|it| it.values.iter().map(u128::to_string));
+        let numbers = [&a, &b].map(|signature| signature.values.iter().map(u128::to_string));
         let [in_a, in_b] = numbers.map(Iterator::collect::<Vec<_>>);
         let wide = in_a.iter().chain(&in_b).map(String::len).max().unwrap_or(0);
         let row = |cells: &[String]| {
@@ -246,7 +247,10 @@ impl TextReport<'_> {
             return;
         }
         let (all, shown) = (sample.len(), sample.len().min(self.case.top));
-        let shared = sample.iter().filter(|it| it.in_a && it.in_b).count();
+        let shared = sample
+            .iter()
+            .filter(|feature| feature.in_a && feature.in_b)
+            .count();
         self.push_heading(&messages::smallest_hashes(shown, all, shared));
         for one in &sample[..shown] {
             let letter = |is_in, letter| if is_in { letter } else { ' ' };

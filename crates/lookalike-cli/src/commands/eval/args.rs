@@ -261,7 +261,7 @@ fn check_outputs(named: &[(&str, Option<&Path>)], recipes: &[String]) -> Result<
                  JSON: give a file"
             );
         }
-        if what == "--svg" && place.extension().is_none_or(|it| it != "svg") {
+        if what == "--svg" && place.extension().is_none_or(|extension| extension != "svg") {
             bail!("--svg {} must have the extension .svg", place.display());
         }
     }

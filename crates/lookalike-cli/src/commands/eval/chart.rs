@@ -42,19 +42,19 @@ const FIGURES: [ChartFigure; 3] = [
         name: "precision",
         colour: "#1f77b4",
         dashes: "none",
-        of: |it| it.precision,
+        of: |point| point.precision,
     },
     ChartFigure {
         name: "recall",
         colour: "#d66018",
         dashes: "8 4",
-        of: |it| it.recall,
+        of: |point| point.recall,
     },
     ChartFigure {
         name: "F1",
         colour: "#3e923e",
         dashes: "2 3",
-        of: |it| it.f1,
+        of: |point| point.f1,
     },
 ];
 

@@ -277,7 +277,8 @@ pub(crate) fn describe_clusters(done: &ClusterSummary, printer: &OutputPrinter) 
 /// Returns the comparison of found passages with true ones.
 pub(crate) fn describe_passages(done: &PassageEvaluation) -> String {
     let scores = &done.scores;
-    let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |it| format!("{it:.3}"));
+    let figure =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.3}"));
     let mut text = messages::passages_detected(
         NounCount(done.found, CountedNoun::Passage),
         &format_count(done.truth),

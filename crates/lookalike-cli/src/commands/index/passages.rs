@@ -105,7 +105,7 @@ struct PassagesAddArgs {
 /// Documents that become entries of an index.
 #[derive(Debug, Args)]
 #[command(mut_arg("features", without_features))]
-#[command(mut_arg("document_per_file", |it| it.hide(true)))]
+#[command(mut_arg("document_per_file", |argument| argument.hide(true)))]
 struct PassagesRowsArgs {
     /// Documents: files, directories, globs, URLs, or - for standard input. A file of plain text is one document
     #[arg(value_name = "IN", required = true)]

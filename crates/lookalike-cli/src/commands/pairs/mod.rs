@@ -134,7 +134,7 @@ impl PairsArgs {
                 written: self
                     .output
                     .iter()
-                    .map(|it| ("pairs".to_owned(), it.display().to_string()))
+                    .map(|path| ("pairs".to_owned(), path.display().to_string()))
                     .collect(),
                 explain_command: None,
             }),

@@ -188,7 +188,7 @@ impl PlantArgs {
             self.bad_rows
                 .rejected
                 .as_deref()
-                .map(|it| ("rejected rows", it)),
+                .map(|path| ("rejected rows", path)),
         );
         named
     }

@@ -173,7 +173,9 @@ const NAMED_PLACES: usize = 3;
 impl DescribedDocuments {
     fn take_document(&mut self, found: FoundDocument) {
         self.count += 1;
-        let at = self.first.partition_point(|it| it.number < found.number);
+        let at = self
+            .first
+            .partition_point(|block| block.number < found.number);
         self.first.insert(at, found);
         self.first.truncate(NAMED_PLACES);
     }
@@ -189,7 +191,7 @@ impl DescribedDocuments {
             let places = self
                 .first
                 .iter()
-                .map(|it| format!("{}:{}", it.file, it.row));
+                .map(|document| format!("{}:{}", document.file, document.row));
             let places: Vec<_> = places.collect();
             bail!("{}", ambiguous_id_message(id, self.count, &places));
         }

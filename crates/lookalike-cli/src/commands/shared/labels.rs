@@ -179,7 +179,10 @@ fn grade_thresholds(labels: &LabelArgs) -> Result<Option<GradeThresholds>> {
     let (Some(positive), Some(negative)) = (labels.positive, labels.negative) else {
         return Ok(None);
     };
-    if let Some(grade) = [positive, negative].into_iter().find(|it| !it.is_finite()) {
+    if let Some(grade) = [positive, negative]
+        .into_iter()
+        .find(|threshold| !threshold.is_finite())
+    {
         bail!("{grade} is not a grade for --positive or --negative: give a number");
     }
     if negative >= positive {

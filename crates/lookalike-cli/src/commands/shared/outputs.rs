@@ -41,7 +41,12 @@ impl TableOutputs {
     ) -> Result<Self> {
         let place = place.unwrap_or(Path::new("-"));
         let mut named = vec![(name, place)];
-        named.extend(rejected.rejected.as_deref().map(|it| ("rejected rows", it)));
+        named.extend(
+            rejected
+                .rejected
+                .as_deref()
+                .map(|path| ("rejected rows", path)),
+        );
         check_standard_output(&named, json)?;
         check_separate_outputs(&named, recipe)?;
         Ok(Self {
@@ -127,7 +132,9 @@ fn is_one_file(one: &Path, other: &Path) -> bool {
         if let Ok(path) = path.canonicalize() {
             return Some(path);
         }
-        let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let parent = path
+            .parent()
+            .filter(|directory| !directory.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new(".")).canonicalize().ok()?;
         Some(parent.join(path.file_name()?))
     };

@@ -105,7 +105,9 @@ fn as_seen_from(place: &Path, recipe: Recipe) -> Recipe {
     let place = absolute(place);
     recipe.with_file_names(|_, name| {
         let file = absolute(Path::new(name));
-        let beside = place.parent().and_then(|it| file.strip_prefix(it).ok());
+        let beside = place
+            .parent()
+            .and_then(|directory| file.strip_prefix(directory).ok());
         beside.unwrap_or(&file).display().to_string()
     })
 }
@@ -226,7 +228,8 @@ fn append_contenders(text: &mut String, done: &TuneSummary, printer: &OutputPrin
     order.extend(rest.into_iter().filter(|&at| at == done.chosen));
     for at in order {
         let setting = &done.settings[at];
-        let value = |value: Option<f64>| value.map_or("-".to_owned(), |it| format!("{it:.3}"));
+        let value =
+            |value: Option<f64>| value.map_or("-".to_owned(), |figure| format!("{figure:.3}"));
         let _ = writeln!(
             text,
             "{} {:<NAME$} {} {:>9}  {:>9}  {:>9}  {:>9}{}",
@@ -248,7 +251,9 @@ fn append_contenders(text: &mut String, done: &TuneSummary, printer: &OutputPrin
 
 /// The share of documents that a setting removes.
 fn removed(removed: Option<RemovedShare>) -> String {
-    removed.map_or("-".to_owned(), |it| format!("{:.1} %", it.share * 100.0))
+    removed.map_or("-".to_owned(), |estimate| {
+        format!("{:.1} %", estimate.share * 100.0)
+    })
 }
 
 /// The documents of which settings remove a share.
@@ -304,7 +309,8 @@ fn append_reason(text: &mut String, done: &TuneSummary) {
 fn append_held_back(text: &mut String, done: &TuneSummary, printer: &OutputPrinter) {
     let names = [messages::precision(), messages::recall()];
     let [precision, recall] = names.map(|name| pad_to_width(&name, FIGURE));
-    let [held, sketch] = [messages::held_back(), messages::sketch()].map(|it| pad_to_width(&it, 9));
+    let [held, sketch] =
+        [messages::held_back(), messages::sketch()].map(|name| pad_to_width(&name, 9));
     let heading = format!(
         "  {held} {precision} {recall} {:<FIGURE$} {:>6}  {sketch}  {}",
         "F1",

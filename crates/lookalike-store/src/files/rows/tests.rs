@@ -133,7 +133,7 @@ proptest! {
         if let Some(row) = PartitionRow::decode_row(&bytes) {
             let mut again = Vec::new();
             row.encode_row(&mut again);
-            prop_assert_eq!(PartitionRow::decode_row(&again).map(|it| format!("{it:?}")), Some(format!("{row:?}")));
+            prop_assert_eq!(PartitionRow::decode_row(&again).map(|row| format!("{row:?}")), Some(format!("{row:?}")));
         }
         let _ = open_block(1, &bytes);
         let _ = crate::files::records::StoredRecord::parse_record(&bytes);

@@ -292,12 +292,13 @@ impl WordCutter {
     ) {
         let mut at = 0;
         while at < points.len() {
-            let length = match points[at].is_ascii() {
-                true => ascii_length(&points[at..]),
-                false => points[at..]
+            let length = if points[at].is_ascii() {
+                ascii_length(&points[at..])
+            } else {
+                points[at..]
                     .iter()
                     .take_while(|point| !point.is_ascii())
-                    .count(),
+                    .count()
             };
             let here = at..at + length;
             if points[at].is_ascii() {

@@ -140,7 +140,7 @@ fn partners_are_all_similar_later_documents() {
             if model.partners(&plan, first, floor).len() > PARTNERS {
                 assert!(found.len() <= PARTNERS, "{measure:?} {at}");
                 assert!(
-                    found.iter().all(|it| expected.contains(it)),
+                    found.iter().all(|pair| expected.contains(pair)),
                     "{measure:?} {at}"
                 );
                 continue;
@@ -166,7 +166,7 @@ fn features_from_sketching_find_equal_partners() {
     let schemes = [MinHashFamily::FastSimilarity, MinHashFamily::Affine32];
     for (method, family) in measures
         .into_iter()
-        .flat_map(|it| schemes.map(|of| (it, of)))
+        .flat_map(|measure| schemes.map(|of| (measure, of)))
     {
         let recipe = Recipe {
             minhash: MinHashRecipe {

@@ -41,9 +41,11 @@ impl TuningGoal {
     pub fn evaluate_counts(self, counts: &ConfusionCounts) -> Option<f64> {
         match self {
             Self::F1 => counts.f1_score(),
-            Self::Precision(least) => counts
-                .recall()
-                .filter(|_| counts.precision().is_some_and(|it| it >= least)),
+            Self::Precision(least) => counts.recall().filter(|_| {
+                counts
+                    .precision()
+                    .is_some_and(|precision| precision >= least)
+            }),
         }
     }
 }

@@ -256,11 +256,15 @@ fn break_down_pairs(
         bootstrap,
     };
     let mut all = vec![
-        parted.break_down_by("length", |pair| Some(class(pair).length), |it| it.name()),
+        parted.break_down_by(
+            "length",
+            |pair| Some(class(pair).length),
+            |length| length.name(),
+        ),
         parted.break_down_by(
             "script",
             |pair| Some(class(pair).script),
-            |it| it.name().to_owned(),
+            |name| name.name().to_owned(),
         ),
     ];
     if !labelled.edit_kinds().is_empty() {

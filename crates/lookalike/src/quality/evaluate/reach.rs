@@ -97,7 +97,7 @@ impl Scores {
         let pairs = scored.pairs.iter().zip(&scored.scores);
         let of_label = pairs.filter(|(pair, _)| pair.similar == similar);
         let all: Vec<Option<f64>> = of_label.map(|(_, score)| *score).collect();
-        let is_low = |score: &Option<f64>| score.is_none_or(|it| it < least);
+        let is_low = |score: &Option<f64>| score.is_none_or(|score| score < least);
         let mut known: Vec<f64> = all.iter().flatten().copied().collect();
         known.retain(|&score| score >= least);
         known.sort_unstable_by(f64::total_cmp);

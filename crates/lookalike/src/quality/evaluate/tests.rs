@@ -772,10 +772,15 @@ fn equal_settings_are_decided_by_order() {
     assert!(
         tuned.contenders[..tuned.chosen]
             .iter()
-            .all(|it| !it.as_good)
+            .all(|contender| !contender.as_good)
     );
     let best = tuned.contenders[tuned.best].value;
-    assert!(tuned.contenders.iter().all(|it| it.value <= best));
+    assert!(
+        tuned
+            .contenders
+            .iter()
+            .all(|contender| contender.value <= best)
+    );
     let alone = TuneOptions {
         bootstrap: BootstrapOptions {
             resamples: 0,
@@ -821,7 +826,9 @@ fn tuning_depends_on_neither_rows_nor_threads() {
             || tune_settings(labelled, &settings, &tune_options(TuningGoal::F1), &|_| {}).unwrap();
         let tuned = pool.build().unwrap().install(run);
         let all = tuned.contenders.iter();
-        let all: Vec<_> = all.map(|it| (it.counts, it.value, it.as_good)).collect();
+        let all: Vec<_> = all
+            .map(|contender| (contender.counts, contender.value, contender.as_good))
+            .collect();
         (all, tuned.best, tuned.chosen, tuned.runner_up)
     };
     let expected = outcome(&labelled, 1);
@@ -830,7 +837,8 @@ fn tuning_depends_on_neither_rows_nor_threads() {
     let place = |document: DocId| DocId(count - 1 - document.0);
     let texts = labelled.texts().iter().rev().cloned().collect();
     let pairs = labelled.listed_pairs().iter().rev();
-    let pairs = pairs.map(|it| pair(place(it.b).0, place(it.a).0, it.similar));
+    let pairs =
+        pairs.map(|labelled| pair(place(labelled.b).0, place(labelled.a).0, labelled.similar));
     let turned = LabelledTexts::from_pairs(texts, pairs.collect(), Vec::new()).unwrap();
     assert_eq!(outcome(&turned, 8), expected);
 }
@@ -847,7 +855,7 @@ fn jieba_is_tried_on_chinese_texts() {
         let settings = tried(labelled, &Recipe::default()).unwrap();
         settings
             .iter()
-            .any(|it| it.recipe.tokens == crate::recipe::TokenKind::Jieba)
+            .any(|setting| setting.recipe.tokens == crate::recipe::TokenKind::Jieba)
     };
     assert!(by_jieba(&chinese) && !by_jieba(&english));
     let own = Recipe::built_in("characters-3").unwrap();
@@ -872,7 +880,9 @@ fn table_weights_are_tried_with_their_features() {
     let base = Recipe::read_in_directory(&toml, place.path()).unwrap();
     let settings = contenders(&base, &labelled, lowest).unwrap();
     let weights = |method, measure| -> Vec<&str> {
-        let all = settings.iter().map(|it| (&it.recipe, it.matching));
+        let all = settings
+            .iter()
+            .map(|setting| (&setting.recipe, setting.matching));
         let of_words = all.filter(|(recipe, matching)| {
             recipe.terms_id() == base.terms_id()
                 && (matching.method, matching.measure) == (method, measure)

@@ -262,7 +262,10 @@ pub fn tune_settings(
             || tried[at].value.is_some()
                 && !clearly_better(&tried[best], &tried[at], units, options);
     }
-    let chosen = tried.iter().position(|it| it.as_good).unwrap_or(best);
+    let chosen = tried
+        .iter()
+        .position(|candidate| candidate.as_good)
+        .unwrap_or(best);
     Ok(TuningOutcome {
         runner_up: highest_contender(&tried, |at| at != chosen),
         best,
@@ -282,10 +285,13 @@ fn highest_contender(tried: &[TunedContender], among: impl Fn(usize) -> bool) ->
 
 fn goal_missed_error(half: &LabelledTexts, tried: &[TunedContender], goal: TuningGoal) -> Error {
     let most = |of: fn(&ConfusionCounts) -> Option<f64>| {
-        let values = tried.iter().filter_map(|it| of(&it.counts));
+        let values = tried.iter().filter_map(|candidate| of(&candidate.counts));
         values.fold(0.0, f64::max)
     };
-    let unjudged = tried.iter().filter(|it| !it.is_judged).count();
+    let unjudged = tried
+        .iter()
+        .filter(|candidate| !candidate.is_judged)
+        .count();
     Error::setting_error(match goal {
         TuningGoal::Precision(least) if unjudged > 0 => format!(
             "the labels cannot judge the precision {least}: {unjudged} of {} settings keep it at every \

@@ -194,13 +194,13 @@ impl NegativeSampler {
         shared.resize(self.drawn.len(), 0);
         for drawn in features
             .iter()
-            .filter_map(|it| self.index.get(it))
+            .filter_map(|feature| self.index.get(feature))
             .flatten()
         {
             shared[*drawn as usize] += 1;
         }
         // A pair of drawn documents is offered from both sides and counts once.
-        let own = self.drawn.binary_search_by_key(&document, |it| it.0);
+        let own = self.drawn.binary_search_by_key(&document, |entry| entry.0);
         let first = own.map_or(0, |own| own + 1);
         for (at, &count) in shared.iter().enumerate().skip(first) {
             if let Some(candidate) = self.candidate((document, features.len()), at, count as usize)
@@ -262,7 +262,9 @@ impl NegativeSampler {
         other: NegativeCandidates,
     ) -> NegativeCandidates {
         for (nearest, others) in one.nearest.iter_mut().zip(other.nearest) {
-            others.into_iter().for_each(|it| take_nearest(it, nearest));
+            others
+                .into_iter()
+                .for_each(|other| take_nearest(other, nearest));
         }
         for candidate in other.parts.into_iter().flatten() {
             self.take_of_part(candidate, &mut one);
@@ -283,9 +285,9 @@ impl NegativeSampler {
             connected.join(a.0, b.0, usize::MAX);
         }
         let nearest = candidates.nearest.into_iter().flatten();
-        let mut all: Vec<(bool, Candidate)> = nearest.map(|it| (false, it)).collect();
+        let mut all: Vec<(bool, Candidate)> = nearest.map(|nearest| (false, nearest)).collect();
         let drawn = candidates.parts.into_iter().flatten();
-        all.extend(drawn.map(|it| (true, it)));
+        all.extend(drawn.map(|drawn| (true, drawn)));
         // From the most similar down; in a part the nearest first.
         all.sort_unstable_by_key(|&(is_drawn, it)| (usize::MAX - it.pair().part(), is_drawn, it));
         let (most, quota) = (self.connected(), self.quota());

@@ -339,9 +339,9 @@ fn negatives_are_exact_and_of_every_similarity() {
     let mut by_tenth = [0; 6];
     let mut neighbours: std::collections::BTreeMap<u32, Vec<u32>> = Default::default();
     for pair in &pairs {
-        let [a, b] = [pair.a, pair.b].map(|it| &documents[it.index()].1);
+        let [a, b] = [pair.a, pair.b].map(|document| &documents[document.index()].1);
         let mut sorted = [a.clone(), b.clone()];
-        sorted.iter_mut().for_each(|it| it.sort_unstable());
+        sorted.iter_mut().for_each(|pairs| pairs.sort_unstable());
         assert_eq!(
             pair.similarity,
             crate::similarity::jaccard_index(&sorted[0], &sorted[1])

@@ -294,8 +294,10 @@ fn equal_texts_and_texts_without_features_are_no_partners() {
 fn text_measures_are_refused() {
     let settings = at(MatchMethod::Auto, SimilarityMeasure::Levenshtein, 0.8);
     let setup = setup(settings, DocumentOrder::Smallest);
-    let refused = SampleAudit::new(setup, &[]).err().map(|it| it.to_string());
-    assert!(refused.is_some_and(|it| it.contains("levenshtein compares texts")));
+    let refused = SampleAudit::new(setup, &[])
+        .err()
+        .map(|error| error.to_string());
+    assert!(refused.is_some_and(|refused| refused.contains("levenshtein compares texts")));
 }
 
 #[test]

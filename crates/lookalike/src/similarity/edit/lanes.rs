@@ -193,9 +193,10 @@ impl Kernel for StripKernel<'_> {
             let symbols: &[u32; LANES] = self.symbols[start..start + LANES]
                 .try_into()
                 .expect("a slice has a symbol per lane");
-            let above = match step < edge.len() {
-                true => [u64::from(edge[step] > 0), u64::from(edge[step] < 0)],
-                false => [0, 0],
+            let above = if step < edge.len() {
+                [u64::from(edge[step] > 0), u64::from(edge[step] < 0)]
+            } else {
+                [0, 0]
             };
             arch.advance_strips(&mut strips, self.rows, symbols, &first, above);
             if step + 1 >= lanes {

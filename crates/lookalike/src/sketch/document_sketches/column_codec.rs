@@ -84,11 +84,15 @@ impl DocumentSketcher {
         let documents = from.len();
         into.extend((documents as u32).to_le_bytes());
         put_numbers(&from.keys, u128::to_le_bytes, into);
-        let number = |state| STATES.iter().position(|it| it == state).unwrap_or(0) as u8;
+        let number = |state| STATES.iter().position(|known| known == state).unwrap_or(0) as u8;
         into.extend(from.states.iter().map(number));
         if self.plan.join_plan().is_some() {
-            put_numbers(&from.summaries, |it| it.size.to_le_bytes(), into);
-            put_numbers(&from.summaries, |it| it.parities.to_le_bytes(), into);
+            put_numbers(&from.summaries, |summary| summary.size.to_le_bytes(), into);
+            put_numbers(
+                &from.summaries,
+                |summary| summary.parities.to_le_bytes(),
+                into,
+            );
             if from.feature_budget > 0 {
                 let features = |document| from.kept_features(document).filter(|_| keeps_lists);
                 put_lists(documents, features, u64::to_le_bytes, into);
@@ -164,7 +168,7 @@ impl DocumentSketcher {
                 .collect();
             if feature_budget > 0 {
                 let length = |document: usize| Some(sizes[document]).filter(|&it| it != LONG);
-                let length = |document| length(document).map(|it| it as usize);
+                let length = |document| length(document).map(|length| length as usize);
                 (to.features_at, to.features) =
                     read_lists(reader, documents, length, u64::from_le_bytes)?;
             }
