@@ -211,12 +211,12 @@ impl StageProgress {
         let begun = begun.as_ref()?;
         let seconds = begun.at.elapsed().as_secs_f64();
         let done = self.done.load(Ordering::Relaxed);
-        Some(format_progress(begun.stage, (done, begun.total), seconds))
+        Some(format_progress(begun.stage, done, begun.total, seconds))
     }
 }
 
 /// Formats the work of a stage that has run for some seconds: done, and in all if that is known.
-fn format_progress(stage: RunStage, (done, total): (u64, Option<u64>), seconds: f64) -> String {
+fn format_progress(stage: RunStage, done: u64, total: Option<u64>, seconds: f64) -> String {
     let name = &stage_name(stage);
     let is_bytes = stage == RunStage::Read;
     if done == 0 || (total.is_none() && !is_bytes) {
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn lines_say_how_far_a_stage_is() {
-        let line = |stage, done, total, seconds| format_progress(stage, (done, total), seconds);
+        let line = |stage, done, total, seconds| format_progress(stage, done, total, seconds);
         let gigabytes = Some(5_000_000_000);
         for (line, expected) in [
             (

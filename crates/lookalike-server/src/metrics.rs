@@ -185,7 +185,7 @@ impl ServiceMetrics {
             let about = format!("call=\"{about}\"");
             let buckets = call.buckets.each_ref().map(|bucket| bucket.load(Relaxed));
             let sum = (call.count.load(Relaxed), call.microseconds.load(Relaxed));
-            page.push_histogram(name, &about, (&BOUNDS, &buckets), sum);
+            page.push_histogram(name, &about, &BOUNDS, &buckets, sum);
         }
     }
 }
@@ -205,8 +205,10 @@ impl MetricsPage {
         &mut self,
         name: &str,
         labels: &str,
-        (bounds, buckets): (&[f64], &[u64]),
-        (count, microseconds): (u64, u64),
+        bounds: &[f64],
+        buckets: &[u64],
+        count: u64,
+        microseconds: u64,
     ) {
         let bucket = format!("{name}_bucket");
         let mut below = 0;

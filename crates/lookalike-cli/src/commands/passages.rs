@@ -470,14 +470,15 @@ fn show_passages(
     let tokenizer = SpanTokenizer::new(recipe);
     let mut text = String::new();
     for (number, passage) in (1..).zip(&done.longest) {
-        push_passage(&mut text, (number, passage), &tokenizer, printer)?;
+        push_passage(&mut text, number, passage, &tokenizer, printer)?;
     }
     Ok(text)
 }
 
 fn push_passage(
     text: &mut String,
-    (number, passage): (usize, &DescribedPassage),
+    number: usize,
+    passage: &DescribedPassage,
     tokenizer: &SpanTokenizer,
     printer: &OutputPrinter,
 ) -> Result<()> {

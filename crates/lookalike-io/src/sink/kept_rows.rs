@@ -134,8 +134,10 @@ fn check_files(files: &[InputFile], output: &OutputTarget, annotates: bool) -> R
 
 /// Refuses inputs with different columns for one output.
 pub(super) fn refuse_other_columns(
-    (first, columns): (&InputFile, &SchemaRef),
-    (other, other_columns): (&InputFile, &SchemaRef),
+    first: &InputFile,
+    columns: &SchemaRef,
+    other: &InputFile,
+    other_columns: &SchemaRef,
     output: &OutputTarget,
 ) -> Result<()> {
     if columns.fields() == other_columns.fields() {

@@ -108,7 +108,7 @@ impl ReadProgress {
         let end = known.offset.saturating_add(known.length);
         let is_within = file.size_on_disk().is_some_and(|size| end < size);
         let is_next = known.line > open.lines;
-        if !is_within || !is_next || !open.reader.skip_known((known.offset, end))? {
+        if !is_within || !is_next || !open.reader.skip_known(known.offset, end)? {
             return Ok(None);
         }
         open.lines = known.line - 1 + known.lines;

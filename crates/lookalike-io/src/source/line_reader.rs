@@ -258,7 +258,7 @@ impl LineReader {
 
     /// Continues behind rows that are known, which end at the byte `end` of the input. Returns `false` if they must be
     /// read all the same.
-    pub(super) fn skip_known(&mut self, (start, end): (u64, u64)) -> Result<bool> {
+    pub(super) fn skip_known(&mut self, start: u64, end: u64) -> Result<bool> {
         if self.spooled || start < self.offset || !self.stream.seek_to(end)? {
             return Ok(false);
         }

@@ -22,7 +22,7 @@ impl InputSet {
         let columns = table.visit_columns(held.rows.clone(), plan, self.options.invalid_text)?;
         for (at, row) in held.rows.clone().enumerate() {
             if is_wanted(wanted, row + 1) {
-                self.visit_held(&columns, (at, row), scratch, &mut *visit)??;
+                self.visit_held(&columns, at, row, scratch, &mut *visit)??;
             }
         }
         Ok(())

@@ -320,7 +320,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
         }
         if *name == META_FILTER {
             let whose = "Only clusters whose kept document has";
-            return query_parameter((META_FILTER, json!({ "type": "string" }), describe_filter(whose)));
+            return query_parameter(META_FILTER, json!({ "type": "string" }), describe_filter(whose));
         }
         let (schema, about) = match (*name, call.name) {
             ("after", "get_cluster") => (
@@ -402,7 +402,7 @@ fn listing_parameters() -> impl Iterator<Item = Value> {
 const META_FILTER: &str = "meta.FIELD";
 
 /// Returns a parameter of a query by its name, schema and description.
-fn query_parameter((name, schema, about): (&str, Value, String)) -> Value {
+fn query_parameter(name: &str, schema: Value, about: String) -> Value {
     json!({ "name": name, "in": "query", "description": about, "schema": schema })
 }
 

@@ -500,7 +500,7 @@ async fn answer_call(
         record: Arc::new(record),
     };
     let call = &CALLS[at];
-    let admitted = path.and_then(|path| admit_request(call, &timed, caller, path, (parts, body)));
+    let admitted = path.and_then(|path| admit_request(call, &timed, caller, path, parts, body));
     let answered = match admitted {
         Ok(api_request) => answer_while_permitted(call, api_request).await,
         Err(problem) => Err(problem),
@@ -555,7 +555,8 @@ fn admit_request(
     timed: &TimedRequest,
     caller: ApiCaller,
     path: Vec<(String, String)>,
-    (parts, body): (Parts, Body),
+    parts: Parts,
+    body: Body,
 ) -> Result<ApiRequest, ApiProblem> {
     let service = &timed.service;
     if service.config.only_loopback && !is_bare_probe(call, &parts) {

@@ -73,7 +73,7 @@ impl Collection {
                 state.drop_expired(&known);
             } else if !state.is_dead_row(number) {
                 let time = state.window_start(&known);
-                state.note_times(partition, (time, time));
+                state.note_times(partition, time, time);
             }
         }
         Ok(())

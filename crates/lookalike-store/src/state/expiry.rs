@@ -125,7 +125,7 @@ impl CollectionState {
     }
 
     /// Adds the oldest and the newest time of some documents of a partition.
-    pub(crate) fn note_times(&mut self, number: u64, (oldest, newest): (Timestamp, Timestamp)) {
+    pub(crate) fn note_times(&mut self, number: u64, oldest: Timestamp, newest: Timestamp) {
         if let Some(partition) = self.rows.partitions.find_by_number_mut(number) {
             partition.note_times(oldest, newest);
         }

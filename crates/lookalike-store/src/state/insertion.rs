@@ -70,7 +70,7 @@ impl CollectionState {
         arrival: &ArrivalTime,
     ) -> Result<PrecheckedDocument> {
         let turn = &mut SearchTurn::unlimited();
-        self.continue_checked(&mut prechecked, document, (arrival, replaced), turn)?;
+        self.continue_checked(&mut prechecked, document, arrival, replaced, turn)?;
         Ok(prechecked)
     }
 

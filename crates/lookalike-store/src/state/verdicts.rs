@@ -115,7 +115,7 @@ impl CollectionState {
         let continued = checked.and_then(|mut checked| {
             let replaced = self.replaced_slot(document)?;
             let is_complete =
-                self.continue_checked(&mut checked, document, (arrival, replaced), turn)?;
+                self.continue_checked(&mut checked, document, arrival, replaced, turn)?;
             Ok((checked, is_complete))
         });
         match continued {
@@ -135,13 +135,15 @@ impl CollectionState {
         &self,
         checked: &mut PrecheckedDocument,
         document: &PendingInsert,
-        (arrival, replaced): (&ArrivalTime, Option<DocumentSlot>),
+        arrival: &ArrivalTime,
+        replaced: Option<DocumentSlot>,
         turn: &mut SearchTurn,
     ) -> Result<bool> {
         let is_complete = self.matcher.continue_precheck(
             &mut checked.precheck,
             &document.sketched,
-            (arrival, replaced),
+            arrival,
+            replaced,
             &self.rows,
             turn,
         )?;

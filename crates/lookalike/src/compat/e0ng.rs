@@ -178,7 +178,7 @@ fn hash_windows(
     let count = collected.characters + 1 - WINDOW;
     // If few windows are ASCII, looking them up costs more than it saves.
     if 4 * collected.bytes > 5 * collected.characters {
-        hash_all_windows(cpu, content, count, (&mut buffers.low, &mut buffers.high));
+        hash_all_windows(cpu, content, count, &mut buffers.low, &mut buffers.high);
         return;
     }
     buffers.low.resize(count, 0);
@@ -217,7 +217,8 @@ fn hash_all_windows(
     cpu: Cpu,
     content: &[u8],
     count: usize,
-    (low, high): (&mut Vec<u64>, &mut Vec<u64>),
+    low: &mut Vec<u64>,
+    high: &mut Vec<u64>,
 ) {
     let mut cut = WindowCutter::new(content);
     for first in (0..count).step_by(LANES) {

@@ -232,8 +232,10 @@ impl<'a> PairVerifier<'a> {
         let (a, b) = (self.corpus.document_at(a), self.corpus.document_at(b));
         self.predicate.check_within(
             route,
-            (self.sketch_of(a), &self.inputs.inputs_of(a)),
-            (self.sketch_of(b), &self.inputs.inputs_of(b)),
+            self.sketch_of(a),
+            &self.inputs.inputs_of(a),
+            self.sketch_of(b),
+            &self.inputs.inputs_of(b),
             budget,
         )
     }

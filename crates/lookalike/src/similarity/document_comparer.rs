@@ -305,7 +305,7 @@ impl DocumentComparer {
         }
         let (key, state) = (view.key, view.state);
         self.sketcher
-            .restore_document((key, state), &into.features, signature, &mut into.sketches);
+            .restore_document(key, state, &into.features, signature, &mut into.sketches);
         Some(())
     }
 

@@ -277,8 +277,10 @@ impl<'p> PairPredicate<'p> {
     pub(crate) fn check_within(
         &self,
         route: Route,
-        (a, in_a): (SketchRef<'_>, &impl PairInputs),
-        (b, in_b): (SketchRef<'_>, &impl PairInputs),
+        a: SketchRef<'_>,
+        in_a: &impl PairInputs,
+        b: SketchRef<'_>,
+        in_b: &impl PairInputs,
         budget: &mut StepBudget,
     ) -> Result<Option<Similarity>> {
         if matches!(route, Route::Exact | Route::Decision) {

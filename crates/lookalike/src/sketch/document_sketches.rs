@@ -474,7 +474,8 @@ impl DocumentSketcher {
     /// restored.
     pub(crate) fn restore_document(
         &self,
-        (key, state): (u128, TextState),
+        key: u128,
+        state: TextState,
         features: &[u64],
         signature: Option<&[u32]>,
         to: &mut DocumentSketches,

@@ -116,7 +116,8 @@ impl StreamMatcher {
         &self,
         precheck: &mut PrecheckResult,
         document: &SketchedDocument,
-        (arrival, without): (&ArrivalTime, Option<DocumentSlot>),
+        arrival: &ArrivalTime,
+        without: Option<DocumentSlot>,
         texts: &dyn StreamTexts,
         turn: &mut SearchTurn,
     ) -> Result<bool> {

@@ -455,7 +455,7 @@ impl StreamMatcher {
     ) -> Result<Option<KeptMatch>> {
         let mut precheck = self.begin_precheck(arrival);
         let turn = &mut SearchTurn::unlimited();
-        self.continue_precheck(&mut precheck, document, (arrival, without), texts, turn)?;
+        self.continue_precheck(&mut precheck, document, arrival, without, texts, turn)?;
         Ok(precheck.found_match())
     }
 
@@ -476,7 +476,7 @@ impl StreamMatcher {
     ) -> Result<Vec<KeptMatch>> {
         let mut listing = self.begin_listing(arrival);
         let turn = &mut SearchTurn::unlimited();
-        self.continue_precheck(&mut listing, document, (arrival, without), texts, turn)?;
+        self.continue_precheck(&mut listing, document, arrival, without, texts, turn)?;
         let mut matches = listing.list_matches();
         matches.truncate(limit);
         Ok(matches)
@@ -501,8 +501,10 @@ impl StreamMatcher {
         )?;
         let similarity = self.pair_predicate().check_within(
             candidate.route,
-            (new.sketch_ref(), new),
-            (in_kept, &kept),
+            new.sketch_ref(),
+            new,
+            in_kept,
+            &kept,
             budget,
         )?;
         Ok(similarity.map(|similarity| KeptMatch {

@@ -144,7 +144,7 @@ impl StreamMatcher {
         texts: &dyn StreamTexts,
     ) -> Result<PrecheckResult> {
         let turn = &mut SearchTurn::unlimited();
-        self.continue_precheck(&mut precheck, document, (arrival, None), texts, turn)?;
+        self.continue_precheck(&mut precheck, document, arrival, None, texts, turn)?;
         Ok(precheck)
     }
 
@@ -157,11 +157,12 @@ impl StreamMatcher {
         &self,
         precheck: &mut PrecheckResult,
         document: &SketchedDocument,
-        (arrival, without): (&ArrivalTime, Option<DocumentSlot>),
+        arrival: &ArrivalTime,
+        without: Option<DocumentSlot>,
         texts: &dyn StreamTexts,
         turn: &mut SearchTurn,
     ) -> Result<bool> {
-        self.search_further(precheck, document, (arrival, without), texts, turn)
+        self.search_further(precheck, document, arrival, without, texts, turn)
     }
 
     /// Refuses a document whose precheck took more than half of the [allowed](Self::set_step_limit) steps,

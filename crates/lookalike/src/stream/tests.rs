@@ -1082,7 +1082,8 @@ fn turns_are_bounded_by_every_measure() {
             let is_complete = stream.matcher.continue_precheck(
                 &mut search,
                 &document,
-                (&arrival, None),
+                &arrival,
+                None,
                 &stream.kept,
                 &mut turn,
             );

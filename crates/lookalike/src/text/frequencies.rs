@@ -251,7 +251,8 @@ impl DocumentFrequencies {
     /// added.
     pub fn finish_counting(
         self,
-        (before_documents, before): (u64, HashMap<String, u64>),
+        before_documents: u64,
+        before: HashMap<String, u64>,
         least: u64,
         top: Option<usize>,
     ) -> LearnedFrequencies {

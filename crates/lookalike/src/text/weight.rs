@@ -877,7 +877,7 @@ mod tests {
         let mut text = head.to_text();
         let terms = [("a\\b\tc".to_owned(), 3), ("大".to_owned(), 1)];
         let frequencies = crate::text::frequencies::DocumentFrequencies::new(&Recipe::default());
-        let learned = frequencies.finish_counting((3, terms.into()), 1, None);
+        let learned = frequencies.finish_counting(3, terms.into(), 1, None);
         head.append_rows(&learned, 0..learned.len(), &mut text);
         let mut rows = Vec::new();
         let read = read_frequencies("x", &text, |term, documents| rows.push((term, documents)));

@@ -30,7 +30,7 @@ pub(super) fn describe_dedup(
     add_passages(&mut text, done);
     add_clusters(&mut text, done, printer);
     let heading = messages::similarity_of_removed();
-    text.add_histogram((&done.histogram, done.threshold), &heading, printer);
+    text.add_histogram(&done.histogram, done.threshold, &heading, printer);
     let audit = done.audit.as_ref();
     text.add_audit(audit, messages::precision_of_removed, printer);
     add_short_texts(&mut text, done);

@@ -316,7 +316,7 @@ fn evaluated_settings(
                 asked => asked.iter().copied().map(Some).collect(),
             };
             for verify in measures {
-                settings.push(evaluated_setting(ways, recipe, (method, verify), lowest)?);
+                settings.push(evaluated_setting(ways, recipe, method, verify, lowest)?);
             }
         }
     }
@@ -337,7 +337,8 @@ fn evaluated_settings(
 fn evaluated_setting(
     ways: &EvaluatedMethodArgs,
     recipe: &str,
-    (method, verify): (MatchMethod, Option<SimilarityMeasure>),
+    method: MatchMethod,
+    verify: Option<SimilarityMeasure>,
     lowest: Threshold,
 ) -> Result<EvaluatedSetting> {
     let asked = MatchOptions {

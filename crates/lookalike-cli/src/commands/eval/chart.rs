@@ -102,15 +102,15 @@ fn draw_panel(svg: &mut String, setting: &SettingSummary) {
     let evaluation = &setting.evaluation;
     let axis = CutAxis::new(evaluation);
     let [left, _, right, bottom] = PLOT;
-    draw_text(svg, (left, 20.0), "start", "title", &setting_name(setting));
+    draw_text(svg, left, 20.0, "start", "title", &setting_name(setting));
     draw_rules(svg, evaluation, &axis);
     let name = axis_name(evaluation.sweep);
-    draw_text(svg, (right, bottom + 36.0), "end", "", name);
+    draw_text(svg, right, bottom + 36.0, "end", "", name);
     for (number, figure) in FIGURES.iter().enumerate() {
         draw_figure(svg, evaluation, &axis, figure);
         let x = left + 110.0 * number as f64;
         draw_line(svg, [(x, 36.0), (x + 26.0, 36.0)], figure);
-        draw_text(svg, (x + 32.0, 40.0), "start", "", figure.name);
+        draw_text(svg, x + 32.0, 40.0, "start", "", figure.name);
     }
     if let Some(best) = evaluation.best {
         let x = axis.place(evaluation.points[best].cut);
@@ -177,13 +177,7 @@ fn draw_rules(svg: &mut String, evaluation: &Evaluation, axis: &CutAxis) {
         let value = f64::from(tenth) / 10.0;
         let y = place_value(value);
         rule(svg, "rule", [left, y, right, y]);
-        draw_text(
-            svg,
-            (left - 8.0, y + 4.0),
-            "end",
-            "",
-            &format!("{value:.1}"),
-        );
+        draw_text(svg, left - 8.0, y + 4.0, "end", "", &format!("{value:.1}"));
     }
     let every = evaluation.points.len().div_ceil(MAX_LABELS).max(1);
     for point in evaluation.points.iter().step_by(every) {
@@ -194,7 +188,7 @@ fn draw_rules(svg: &mut String, evaluation: &Evaluation, axis: &CutAxis) {
             SweptParameter::Threshold => format!("{:.2}", point.cut),
             SweptParameter::Nothing => String::new(),
         };
-        draw_text(svg, (x, bottom + 18.0), "middle", "", &label);
+        draw_text(svg, x, bottom + 18.0, "middle", "", &label);
     }
     rule(svg, "ink", [left, bottom, right, bottom]);
 }
@@ -230,7 +224,7 @@ fn draw_line(svg: &mut String, points: impl IntoIterator<Item = (f64, f64)>, fig
     );
 }
 
-fn draw_text(svg: &mut String, (x, y): (f64, f64), anchor: &str, class: &str, text: &str) {
+fn draw_text(svg: &mut String, x: f64, y: f64, anchor: &str, class: &str, text: &str) {
     let text = text
         .replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -290,7 +284,7 @@ mod tests {
     #[test]
     fn names_cannot_become_markup() {
         let mut svg = String::new();
-        draw_text(&mut svg, (1.0, 2.0), "start", "", "<b>&amp;</b>");
+        draw_text(&mut svg, 1.0, 2.0, "start", "", "<b>&amp;</b>");
         assert_eq!(
             svg,
             "<text x=\"1.0\" y=\"2.0\" text-anchor=\"start\">&lt;b&gt;&amp;amp;&lt;/b&gt;</text>\n"

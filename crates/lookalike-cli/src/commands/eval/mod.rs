@@ -121,7 +121,9 @@ fn setting_name(setting: &SettingSummary) -> String {
 /// Returns the name of a recipe with a method and a measure.
 pub(super) fn evaluated_method_name(
     recipe: &str,
-    (method, measure, sweep): (&str, &str, SweptParameter),
+    method: &str,
+    measure: &str,
+    sweep: SweptParameter,
     unit: Option<&str>,
 ) -> String {
     let mut name = format!("{recipe}, {method}");

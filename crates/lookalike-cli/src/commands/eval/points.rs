@@ -33,9 +33,9 @@ pub(super) fn write_points(done: &EvaluateSummary, output: &OutputTarget) -> Res
         for (at, point) in setting.evaluation.points.iter().enumerate() {
             let best = setting.evaluation.best == Some(at);
             let cut = point.cut;
-            push_point(&mut table, setting, cut, ("measure", &point.measure), best)?;
+            push_point(&mut table, setting, cut, "measure", &point.measure, best)?;
             if let Some(method) = &point.method {
-                push_point(&mut table, setting, cut, ("method", method), best)?;
+                push_point(&mut table, setting, cut, "method", method, best)?;
             }
         }
     }
@@ -47,7 +47,8 @@ fn push_point(
     table: &mut TableWriter,
     setting: &SettingSummary,
     cut: f64,
-    (by, metrics): (&str, &MetricEstimates),
+    by: &str,
+    metrics: &MetricEstimates,
     best: bool,
 ) -> Result<()> {
     let sweep = setting.evaluation.sweep;

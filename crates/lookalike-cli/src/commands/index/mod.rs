@@ -73,7 +73,8 @@ fn run_add(args: &IndexAddArgs) -> Result<CommandOutcome> {
 
 fn insert_rows(
     reading: IndexReadOptions,
-    (bad_rows, running): (&RejectedArgs, &RunningArgs),
+    bad_rows: &RejectedArgs,
+    running: &RunningArgs,
     insert: impl FnOnce(
         &IndexReadOptions,
         Option<&OutputTarget>,

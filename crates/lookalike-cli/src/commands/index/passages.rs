@@ -169,7 +169,8 @@ pub(crate) fn run_passages_index(args: &PassagesIndexArgs) -> Result<CommandOutc
             }
             insert_rows(
                 reading,
-                (&args.rows.bad_rows, &args.rows.running),
+                &args.rows.bad_rows,
+                &args.rows.running,
                 |reading, rejected, reporter| {
                     index::add_to_index(
                         &args.library,
@@ -206,7 +207,8 @@ fn run_build(args: &PassagesBuildArgs) -> Result<CommandOutcome> {
     }
     insert_rows(
         reading,
-        (&args.rows.bad_rows, &args.rows.running),
+        &args.rows.bad_rows,
+        &args.rows.running,
         |reading, rejected, reporter| {
             let (index, inputs) = (&args.library, &args.rows.inputs);
             index::build_index(index, inputs, &settings, reading, rejected, reporter)

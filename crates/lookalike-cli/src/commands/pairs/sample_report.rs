@@ -36,7 +36,7 @@ pub(super) fn render_sample(
 
 /// Returns the heading of a band: its similarities, and how many of its pairs are shown.
 fn describe_band(band: &SimilarityBand) -> String {
-    let name = format_band((band.from, band.below));
+    let name = format_band(band.from, band.below);
     let shown = band.sampled.len() as u64;
     let pairs = NounCount(band.pairs, CountedNoun::Pair);
     match band.pairs {

@@ -107,7 +107,8 @@ impl SummaryText {
     /// Adds the bins from the threshold on, or from the first non-empty one if that is lower.
     pub(crate) fn add_histogram(
         &mut self,
-        (histogram, threshold): (&SimilarityHistogram, f64),
+        histogram: &SimilarityHistogram,
+        threshold: f64,
         heading: &str,
         printer: &OutputPrinter,
     ) {
@@ -151,7 +152,7 @@ impl SummaryText {
 }
 
 /// Formats a band of similarity: its least one, and the one above it if it has more than that.
-pub(crate) fn format_band((from, below): (f64, Option<f64>)) -> String {
+pub(crate) fn format_band(from: f64, below: Option<f64>) -> String {
     match below {
         Some(below) => messages::band(format_args!("{from:.2}"), format_args!("{below:.2}")),
         None => from.to_string(),

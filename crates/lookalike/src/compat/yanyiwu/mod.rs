@@ -91,7 +91,7 @@ impl KeywordExtractor {
             low.push(hash);
         });
         high.resize(low.len(), 0);
-        self.weigh_words(text, (ranges, low), yanyiwu);
+        self.weigh_words(text, ranges, low, yanyiwu);
         let steps = |weight: f64| (weight * WEIGHT_STEPS as f64).round() as i64;
         let keywords = yanyiwu.keywords.iter();
         weighed.extend(keywords.map(|&(hash, weight)| (hash_single_token(hash), steps(weight))));
@@ -101,7 +101,8 @@ impl KeywordExtractor {
     fn weigh_words(
         &self,
         text: &str,
-        (places, hashes): (&[Range<usize>], &[u64]),
+        places: &[Range<usize>],
+        hashes: &[u64],
         own: &mut ExtractorBuffers,
     ) {
         let ExtractorBuffers {

@@ -268,7 +268,7 @@ fn tuned<C: FingerprintCode>(
         }));
         ControlFlow::Continue(())
     };
-    let _ = run_join([work.borrow_side()], distance, (cpu, tuning), &visit);
+    let _ = run_join([work.borrow_side()], distance, cpu, tuning, &visit);
     let mut values = work.codes.to_vec();
     values.sort_unstable();
     assert!(

@@ -259,7 +259,7 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
                     let line = &part.lines[probe.bucket as usize];
                     let near = arch.near(line, word, probe.most);
                     if near != 0 {
-                        self.push_near_words((at as u32, table), probe, near, &mut state.near);
+                        self.push_near_words(at as u32, table, probe, near, &mut state.near);
                     }
                     if line.0[0] > line.0[1] {
                         let first = line.0[LINE - 1];
@@ -282,7 +282,8 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
     #[inline(never)]
     fn push_near_words(
         &self,
-        (query, table): (u32, usize),
+        query: u32,
+        table: usize,
         probe: &BucketProbe,
         near: u32,
         all: &mut Vec<NearWord>,
@@ -460,7 +461,7 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
                     .segment
                     .code_layout
                     .table_word(0, group[near.query as usize]);
-                self.visit_home_entries(arch, near.home, (start, end), query, |position, word| {
+                self.visit_home_entries(arch, near.home, start, end, query, |position, word| {
                     push(position, word, candidates);
                 });
             } else if self.segment.plan.bucket_layout() == BucketLayout::Packed {

@@ -14,7 +14,7 @@ pub fn count_removed(setting: &EvaluatedSetting, texts: &[String]) -> Result<usi
     let recipe = &setting.recipe;
     let plan = MatchPlan::new(recipe, setting.matching)?;
     let sketches = sketch_texts(recipe, &plan, texts);
-    with_corpus(recipe, &plan, (texts, &sketches), |corpus| {
+    with_corpus(recipe, &plan, texts, &sketches, |corpus| {
         let outcome = find_verdicts(corpus, &|_| {})?;
         Ok(outcome.removals.len())
     })

@@ -306,7 +306,7 @@ impl<'a> ScoredPairs<'a> {
         work: impl FnOnce(&MatchCorpus<'_>) -> Result<T>,
     ) -> Result<T> {
         let texts = self.labelled.texts();
-        with_corpus(&self.setting.recipe, plan, (texts, sketches), work)
+        with_corpus(&self.setting.recipe, plan, texts, sketches, work)
     }
 }
 

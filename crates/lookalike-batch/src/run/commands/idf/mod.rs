@@ -154,7 +154,7 @@ fn run_idf(
             frequencies.merge_tally(tally);
         }
         let least = settings.least_documents;
-        let learned = frequencies.finish_counting((earlier, before), least, settings.top);
+        let learned = frequencies.finish_counting(earlier, before, least, settings.top);
         write_table(&settings.recipe, &learned, output)?
     };
     Ok(IdfSummary {
