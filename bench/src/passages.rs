@@ -680,7 +680,7 @@ pub fn smoke() -> Result<()> {
     };
     let (hosts, sources) = (make("h", 40), make("s", 40));
     for (change, percent, reworded, least) in [
-        ((Change::Edit, 0), false, 0.99),
+        (Change::Edit, 0, false, 0.99),
         (Change::Edit, 10, false, 0.92),
         (Change::Reorder, 5, false, 0.9),
         (Change::Shuffle, 40, true, 0.9),

@@ -39,7 +39,7 @@ pub(super) fn run(data: &Path, many: usize) -> Result<()> {
     let titles = Titles::read(&Corpus::real(data, "zh_short.tsv", folder.path())?)?;
     let sizes = Sizes {
         many,
-        paced: super::PACED,
+        paced: super::PACED_DOCUMENTS,
     };
     let mut rows = Vec::new();
     measure(&titles.texts, &sizes, &mut rows)?;

@@ -425,7 +425,7 @@ fn open_queries(job: &SearchJob<'_>) -> Result<InputSet> {
     } = job.reading;
     let outputs = || [Some(job.output), job.rejected].into_iter().flatten();
     outputs().try_for_each(|output| refuse_index(output, job.index_path))?;
-    let read_options = entries.read_options(options, rejected.is_some())?;
+    let read_options = entries.read_options(options, job.rejected.is_some())?;
     let inputs = InputSet::open_paths(job.inputs, &read_options)?;
     outputs().try_for_each(|output| check_output(output, &inputs))?;
     Ok(inputs)

@@ -60,7 +60,7 @@ fn make_documents(count: usize, random: &mut Random) -> Vec<TestDocument> {
             }
         };
         if !documents.is_empty() && random.below(3) > 0 {
-            let taken: Vec<char> = random.choose(&documents).text.chars().collect();
+            let characters: Vec<char> = random.choose(&documents).text.chars().collect();
             let start = random.below(characters.len().max(2) / 2);
             text.push('\n');
             text.extend(characters[start..].iter().take(20 + random.below(150)));

@@ -31,7 +31,7 @@ use serde::Serialize;
 use crate::run::commands::passages::cache::DocumentCache;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::reading::corpus_rows::{CorpusRows, OpenInputs};
+use crate::run::reading::corpus_rows::CorpusRows;
 use crate::run::settings::RunSettings;
 
 /// Documents that a thread reads before it reports progress.
