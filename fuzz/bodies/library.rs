@@ -154,7 +154,8 @@ fn search(library: &Path, rows: &Path, out: &Path) -> lookalike_io::Result<Strin
         &inputs,
         &settings,
         &reading(),
-        (&output, None),
+        &output,
+        None,
         &SilentProgress,
     )?;
     Ok(std::fs::read_to_string(out).expect("it was written"))
