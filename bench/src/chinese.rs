@@ -186,6 +186,6 @@ fn frequencies(recipe: &Recipe, texts: &[String], threads: usize) -> Result<Lear
                 }
                 counts.merge_tally(tally);
             });
-        counts.finish_counting(Default::default(), 1, None)
+        counts.finish_counting(0, std::collections::HashMap::new(), 1, None)
     }))
 }

@@ -184,8 +184,9 @@ impl ServiceMetrics {
         for (call, about) in self.named_calls() {
             let about = format!("call=\"{about}\"");
             let buckets = call.buckets.each_ref().map(|bucket| bucket.load(Relaxed));
-            let sum = (call.count.load(Relaxed), call.microseconds.load(Relaxed));
-            page.push_histogram(name, &about, &BOUNDS, &buckets, sum);
+            let count = call.count.load(Relaxed);
+            let microseconds = call.microseconds.load(Relaxed);
+            page.push_histogram(name, &about, &BOUNDS, &buckets, count, microseconds);
         }
     }
 }
@@ -428,9 +429,14 @@ impl<'a> CollectionFigures<'a> {
         );
         let mut push = |collection: &str, latency: &SyncLatency| {
             let labels = format!("collection=\"{collection}\"");
-            let buckets = (&SYNC_BOUNDS_SECONDS[..], &latency.buckets[..]);
-            let sum = (latency.count, latency.microseconds);
-            page.push_histogram(name, &labels, buckets, sum);
+            page.push_histogram(
+                name,
+                &labels,
+                &SYNC_BOUNDS_SECONDS,
+                &latency.buckets,
+                latency.count,
+                latency.microseconds,
+            );
         };
         let mut all = SyncLatency::default();
         for it in &self.open {

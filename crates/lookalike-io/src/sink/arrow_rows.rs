@@ -57,8 +57,13 @@ impl<'a> ArrowRows<'a> {
             let input = &job.inputs.input_files()[index];
             let file = ArrowFile::open_input(input)?;
             if let Some(first) = opened.first() {
-                let (one, other) = ((first.input, first.file.schema()), (input, file.schema()));
-                refuse_other_columns(one, other, &part.output)?;
+                refuse_other_columns(
+                    first.input,
+                    first.file.schema(),
+                    input,
+                    file.schema(),
+                    &part.output,
+                )?;
             }
             let rows = job
                 .part_of_inputs(part.output.clone(), index..index + 1)

@@ -99,8 +99,13 @@ fn open_inputs<'a>(job: &WriteJob<'a>, part: &OutputPart) -> Result<Vec<OpenParq
         let file = input.open_positioned()?;
         let metadata = load_metadata(&file).map_err(|error| unreadable(input, error))?;
         if let Some(first) = all.first() {
-            let one = (first.input, first.metadata.schema());
-            refuse_other_columns(one, input, metadata.schema(), &part.output)?;
+            refuse_other_columns(
+                first.input,
+                first.metadata.schema(),
+                input,
+                metadata.schema(),
+                &part.output,
+            )?;
         }
         let rows = job
             .part_of_inputs(part.output.clone(), index..index + 1)

@@ -33,7 +33,8 @@ impl InputSet {
     pub(super) fn visit_held<R>(
         &self,
         columns: &columnar::WantedColumns,
-        (at, row): (usize, u64),
+        at: usize,
+        row: u64,
         scratch: &mut ParseScratch,
         visit: impl FnOnce(RowResult<'_>) -> R,
     ) -> Result<R> {

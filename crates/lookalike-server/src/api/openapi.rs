@@ -395,7 +395,9 @@ fn listing_parameters() -> impl Iterator<Item = Value> {
             describe_filter("Only documents with"),
         ),
     ];
-    parameters.into_iter().map(query_parameter)
+    parameters
+        .into_iter()
+        .map(|(name, schema, about)| query_parameter(name, schema, about))
 }
 
 /// Name of the parameters for conditions on `meta`.

@@ -20,11 +20,13 @@ impl Collection {
                 let mut state = self.write_state()?;
                 (state.take_times(number), state.last_row())
             };
-            let Some(times) = times else { return Ok(()) };
+            let Some((oldest, newest)) = times else {
+                return Ok(());
+            };
             let on_disk = self.wait_for_row(last);
             let dropped = on_disk.and_then(|()| self.drop_late_of(number, go_on));
             if !matches!(dropped, Ok(true)) {
-                self.write_state()?.note_times(number, times);
+                self.write_state()?.note_times(number, oldest, newest);
                 return dropped.map(drop);
             }
         }

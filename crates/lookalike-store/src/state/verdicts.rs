@@ -226,7 +226,7 @@ impl CollectionState {
             return Ok(Some(first));
         }
         let own = known.as_ref().and_then(|known| self.document_slot(known));
-        if !self.continue_query(search, document, (&arrival, own), turn)? {
+        if !self.continue_query(search, document, &arrival, own, turn)? {
             return Ok(None);
         }
         self.answer_with(search.found_match(), document, &arrival)
@@ -247,7 +247,7 @@ impl CollectionState {
         let own = known.as_ref().and_then(|known| self.document_slot(known));
         let arrival = self.matcher.resolve_arrival(document.time, now);
         let first = self.first_answer(document, known.as_ref(), &arrival)?;
-        if !self.continue_query(search, document, (&arrival, own), turn)? {
+        if !self.continue_query(search, document, &arrival, own, turn)? {
             return Ok(None);
         }
         let answer = match first {
@@ -266,13 +266,14 @@ impl CollectionState {
         &self,
         search: &mut PrecheckResult,
         document: &PendingInsert,
-        reach: (&ArrivalTime, Option<DocumentSlot>),
+        arrival: &ArrivalTime,
+        without: Option<DocumentSlot>,
         turn: &mut SearchTurn,
     ) -> Result<bool> {
         let sketched = &document.sketched;
         let searched = self
             .matcher
-            .continue_precheck(search, sketched, reach, &self.rows, turn);
+            .continue_precheck(search, sketched, arrival, without, &self.rows, turn);
         Ok(searched?)
     }
 

@@ -90,7 +90,8 @@ pub fn near_values<C: FingerprintCode>(
     let next = run_join(
         [memory.borrow_side()],
         distance,
-        best_tuning(),
+        Cpu::detect_best(),
+        JoinTuning::default(),
         &|pairs: &[(C, C)]| {
             let near = |&(a, b): &(C, C)| {
                 let (at, other) = (codes.position_of(a), codes.position_of(b));
@@ -121,7 +122,8 @@ pub fn near_values_across<C: FingerprintCode>(
     let next = run_join(
         [one.borrow_side(), other.borrow_side()],
         distance,
-        best_tuning(),
+        Cpu::detect_best(),
+        JoinTuning::default(),
         &|pairs: &[(C, C)]| {
             let near = |&(a, b): &(C, C)| NearPair {
                 a: left.position_of(a),
@@ -134,14 +136,11 @@ pub fn near_values_across<C: FingerprintCode>(
     Ok(next)
 }
 
-fn best_tuning() -> (Cpu, JoinTuning) {
-    (Cpu::detect_best(), JoinTuning::default())
-}
-
 fn run_join<C: FingerprintCode, const SIDES: usize>(
     sides: [JoinSide<'_, C>; SIDES],
     distance: Distance,
-    (cpu, tuning): (Cpu, JoinTuning),
+    cpu: Cpu,
+    tuning: JoinTuning,
     visit: &(impl Fn(&[(C, C)]) -> ControlFlow<()> + Sync),
 ) -> ControlFlow<()> {
     let search = JoinSearch {

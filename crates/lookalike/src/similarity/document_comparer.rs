@@ -429,7 +429,7 @@ impl DocumentComparer {
         let Some(route) = rule.candidates(in_a, in_b) else {
             return Ok(None);
         };
-        let similarity = rule.verify_candidates(route, (in_a, a), (in_b, b))?;
+        let similarity = rule.verify_candidates(route, in_a, a, in_b, b)?;
         Ok(similarity.map(|similarity| (route, similarity)))
     }
 }

@@ -267,10 +267,12 @@ impl<'p> PairPredicate<'p> {
     pub(crate) fn verify_candidates(
         &self,
         route: Route,
-        a: (SketchRef<'_>, &impl PairInputs),
-        b: (SketchRef<'_>, &impl PairInputs),
+        a: SketchRef<'_>,
+        in_a: &impl PairInputs,
+        b: SketchRef<'_>,
+        in_b: &impl PairInputs,
     ) -> Result<Option<Similarity>> {
-        self.check_within(route, a, b, &mut StepBudget::unlimited())
+        self.check_within(route, a, in_a, b, in_b, &mut StepBudget::unlimited())
     }
 
     /// As [`verify_candidates`](Self::verify_candidates), by taking the steps of sequences from a budget.

@@ -1022,11 +1022,10 @@ fn checks_in_turns_equal_whole_checks() {
                 }
                 for (text, without, search) in &mut searches {
                     let document = stream.prepare(&texts[*text]);
-                    let reach = (&arrival, *without);
                     let (matcher, kept) = (&stream.matcher, &stream.kept);
                     let mut turn = SearchTurn::new(random.below(3) as u64 * 200);
                     let is_complete = matcher
-                        .continue_precheck(search, &document, reach, kept, &mut turn)
+                        .continue_precheck(search, &document, &arrival, *without, kept, &mut turn)
                         .unwrap();
                     if !is_complete {
                         unfinished += 1;

@@ -659,7 +659,7 @@ mod tests {
             let expected = plain(&recipe, &texts);
             for threads in [1, 3] {
                 let found =
-                    counted(&recipe, &texts, threads).finish_counting(Default::default(), 1, None);
+                    counted(&recipe, &texts, threads).finish_counting(0, HashMap::new(), 1, None);
                 assert_eq!(all(&found), expected, "{name}");
             }
         }
@@ -730,15 +730,16 @@ mod tests {
                     .cloned()
                     .collect();
                 let found =
-                    counted(&recipe, &texts, 1).finish_counting(Default::default(), least, None);
+                    counted(&recipe, &texts, 1).finish_counting(0, HashMap::new(), least, None);
                 assert_eq!(all(&found), (documents, expected.clone()));
                 let top =
-                    counted(&recipe, &texts, 1).finish_counting(Default::default(), least, Some(7));
+                    counted(&recipe, &texts, 1).finish_counting(0, HashMap::new(), least, Some(7));
                 assert_eq!(all(&top).1, expected[..expected.len().min(7)]);
                 let (first, second) = texts.split_at(300);
                 let (earlier, counts) = plain(&recipe, first);
-                let before = (earlier, counts.into_iter().collect());
-                let found = counted(&recipe, second, 1).finish_counting(before, least, None);
+                let counts = counts.into_iter().collect();
+                let found =
+                    counted(&recipe, second, 1).finish_counting(earlier, counts, least, None);
                 assert_eq!(all(&found), (documents, expected));
             }
         }

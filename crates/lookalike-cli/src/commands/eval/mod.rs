@@ -108,8 +108,13 @@ fn score_passages(
 
 /// Returns the name of a setting.
 fn setting_name(setting: &SettingSummary) -> String {
-    let way = (setting.method, setting.measure, setting.evaluation.sweep);
-    let mut name = evaluated_method_name(&setting.recipe, way, setting.unit);
+    let mut name = evaluated_method_name(
+        &setting.recipe,
+        setting.method,
+        setting.measure,
+        setting.evaluation.sweep,
+        setting.unit,
+    );
     match (setting.evaluation.blocks, setting.distance) {
         (Some(blocks), _) => name.push_str(&format!(", sharing one of {blocks} blocks")),
         (None, Some(distance)) => name.push_str(&format!(", within distance {distance}")),

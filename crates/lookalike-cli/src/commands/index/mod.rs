@@ -47,8 +47,8 @@ fn run_build(args: &IndexBuildArgs) -> Result<CommandOutcome> {
     if let Some(explained) = args.rows.explain_plan(&reading, false)? {
         return Ok(explained);
     }
-    let rows = (&args.rows.bad_rows, &args.rows.running);
-    insert_rows(reading, rows, |reading, rejected, reporter| {
+    let (bad_rows, running) = (&args.rows.bad_rows, &args.rows.running);
+    insert_rows(reading, bad_rows, running, |reading, rejected, reporter| {
         let (index, inputs) = (&args.library, &args.rows.inputs);
         index::build_index(index, inputs, &settings, reading, rejected, reporter)
     })
@@ -59,8 +59,8 @@ fn run_add(args: &IndexAddArgs) -> Result<CommandOutcome> {
     if let Some(explained) = args.rows.explain_plan(&reading, true)? {
         return Ok(explained);
     }
-    let rows = (&args.rows.bad_rows, &args.rows.running);
-    insert_rows(reading, rows, |reading, rejected, reporter| {
+    let (bad_rows, running) = (&args.rows.bad_rows, &args.rows.running);
+    insert_rows(reading, bad_rows, running, |reading, rejected, reporter| {
         index::add_to_index(
             &args.library,
             &args.rows.inputs,

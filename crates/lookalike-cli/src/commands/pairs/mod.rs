@@ -188,8 +188,8 @@ fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter
         };
         text.add_line(&messages::equal_texts(), treatment);
     }
-    let by_similarity = (&done.histogram, done.threshold);
-    text.add_histogram(by_similarity, &messages::similarity_of_pairs(), printer);
+    let heading = messages::similarity_of_pairs();
+    text.add_histogram(&done.histogram, done.threshold, &heading, printer);
     text.add_audit(done.audit.as_ref(), messages::precision_of_pairs, printer);
     text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
     text.add_matching(MatchDescription {

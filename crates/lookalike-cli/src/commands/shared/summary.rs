@@ -120,7 +120,8 @@ impl SummaryText {
         let most = counts.iter().copied().max().unwrap_or(1);
         self.add_heading(printer, TextTone::Heading, heading);
         for (bin, &counted) in counts.iter().enumerate().skip(first) {
-            let label = format_band(SimilarityHistogram::bin_edges(bin));
+            let (from, below) = SimilarityHistogram::bin_edges(bin);
+            let label = format_band(from, below);
             let plot = format_bar(counted as f64 / most as f64, BAR);
             let label = pad_to_width(&label, 14);
             let row = format!("  {label} {:>9} {plot}", format_count(counted));

@@ -274,8 +274,13 @@ fn tried_on(text: &mut String, done: &TuneSummary) {
 }
 
 fn setting_name(setting: &TunedSummary) -> String {
-    let way = (setting.method, setting.measure, setting.sweep);
-    evaluated_method_name(&setting.recipe, way, setting.unit)
+    evaluated_method_name(
+        &setting.recipe,
+        setting.method,
+        setting.measure,
+        setting.sweep,
+        setting.unit,
+    )
 }
 
 fn describe_cut(setting: &TunedSummary) -> String {

@@ -492,7 +492,8 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
         &self,
         arch: A,
         home: BucketNumber,
-        (start, end): (u32, u32),
+        start: u32,
+        end: u32,
         query: u32,
         mut visit: impl FnMut(u32, u32),
     ) {

@@ -339,7 +339,8 @@ pub(super) fn sketch_texts(
 pub(super) fn with_corpus<T>(
     recipe: &Recipe,
     plan: &MatchPlan,
-    (texts, sketches): (&[String], &DocumentSketches),
+    texts: &[String],
+    sketches: &DocumentSketches,
     work: impl FnOnce(&MatchCorpus<'_>) -> Result<T>,
 ) -> Result<T> {
     let extras = DocumentSketcher::new(recipe, plan, Cpu::detect_best()).required_extras();
