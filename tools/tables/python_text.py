@@ -1,4 +1,4 @@
-"""Writes crates/lookalike/src/sketch/compat/python/generated.rs: tables of Python 3.11's text methods.
+"""Writes crates/lookalike/src/compat/python/generated.rs: tables of Python 3.11's text methods.
 
     python3.11 tools/tables/python_text.py            # write the file
     python3.11 tools/tables/python_text.py --check    # fail if it is not what would be written
@@ -12,7 +12,7 @@ import re
 import sys
 import unicodedata
 
-OUTPUT = "crates/lookalike/src/sketch/compat/python/generated.rs"
+OUTPUT = "crates/lookalike/src/compat/python/generated.rs"
 POINTS = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
 SPECIAL = {"\u0130", "\u03a3"}  # one becomes two characters, the other depends on its neighbours
 

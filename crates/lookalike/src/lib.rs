@@ -118,6 +118,7 @@ pub mod byte_reader;
 pub mod bytes;
 pub mod candidates;
 pub mod compare;
+mod compat;
 pub mod dedup;
 mod digest;
 mod error;

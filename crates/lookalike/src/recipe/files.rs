@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Recipe, WeightScheme, YanyiwuRecipe};
+use crate::compat::{File, Sources, Tables};
 use crate::error::{Error, Result};
 use crate::hash;
-use crate::sketch::compat::{File, Sources, Tables};
 use crate::text::features_of_terms;
 use crate::text::weight::{TableKind, WeightTable};
 

@@ -13,7 +13,7 @@
 //!
 //! A slot has 32 bits. Repeated features do not change a signature.
 
-use super::compat::{PermutationFunctions, finalize_hash, legacy_value};
+use super::datasketch_functions::{PermutationFunctions, finalize_hash, legacy_value};
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix_bits;
 use crate::recipe::{MinHashFamily, MinHashRecipe};

@@ -1,18 +1,18 @@
 //! Sketches: a few numbers of fixed size that stand for a set of features.
 
 mod bottomk;
-pub(crate) mod compat;
+mod datasketch_functions;
 mod document_sketches;
 mod minhash;
 mod permuted;
 mod rensa;
 mod simhash;
 
+pub use crate::compat::{count_reachable_blocks, fingerprint_weighted_tokens, java_block_values};
 pub use bottomk::{
     bottom_k_containment, bottom_k_jaccard, shared_smallest, smallest_features, textbook_bottom_k,
     textbook_k_minima,
 };
-pub use compat::{count_reachable_blocks, fingerprint_weighted_tokens, java_block_values};
 pub use document_sketches::{ColumnReservation, DocumentSketcher, DocumentSketches};
 pub(crate) use document_sketches::{LONG, STATES, SetSummary};
 pub(crate) use minhash::FeatureObserver;

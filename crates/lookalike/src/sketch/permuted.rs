@@ -5,11 +5,11 @@
 //! The package has three schemes ([`PermutedScheme`]), with values of 32 bits (affine32) or 64 bits.
 //! `legacy_value` values fit into 32 bits, but the package stores them in 64.
 
-use super::compat::{
-    CompatBuffers, PermutationFunctions, datasketch_hashes, finalize_hash, finalized_64,
-    legacy_value,
+use super::datasketch_functions::{
+    PermutationFunctions, finalize_hash, finalized_64, legacy_value,
 };
 use crate::arch::{Arch, Cpu, Kernel};
+use crate::compat::{CompatBuffers, datasketch_hashes};
 use crate::error::{Error, Result};
 
 /// The arithmetic that turns a hash into the value of a slot.

@@ -12,9 +12,9 @@
 use std::cmp::Ordering;
 use std::ops::{AddAssign, Neg};
 
-use super::compat::vote_of_keywords;
 use super::minhash::FeatureObserver;
 use crate::arch::{Arch, Cpu, Kernel};
+use crate::compat::{ForeignVotes, vote_of_keywords};
 use crate::hash::mix_bits;
 use crate::recipe::{SimHashRecipe, WeightScheme};
 use crate::text::TextAnalysis;
@@ -86,17 +86,16 @@ impl SimHasher {
 
     /// Returns `true` if the features of a text vote as they come, all with weight 1.
     pub(crate) fn works_on_features(&self, analysis: &TextAnalysis<'_>) -> bool {
-        let foreign = analysis
-            .original_vote()
-            .is_some_and(|it| it.weighted_keywords().is_some() || it.tie_bit().is_some());
-        !foreign && analysis.iter_weighted().is_none() && self.weights != WeightScheme::Binary
+        analysis.foreign_votes().is_none()
+            && analysis.iter_weighted().is_none()
+            && self.weights != WeightScheme::Binary
     }
 
     /// Returns the fingerprint that the tool of the recipe's scheme gives to a text. It also exists for a
     /// text without features, for which [`fingerprint`](Self::fingerprint) returns `None` because such texts
     /// would all match. Without a scheme both functions return the same.
     pub fn original_fingerprint(&self, analysis: &TextAnalysis<'_>) -> Option<u128> {
-        let of_nothing = || Some(self.cut_to_bits(analysis.original_vote()?.of_nothing()?));
+        let of_nothing = || Some(self.cut_to_bits(analysis.foreign_votes()?.of_nothing()));
         self.fingerprint(analysis).or_else(of_nothing)
     }
 
@@ -118,10 +117,8 @@ impl SimHasher {
 /// above them for wider fingerprints.
 pub fn list_ballots(analysis: &TextAnalysis<'_>) -> Vec<u128> {
     let joined = |low: u64, high: u64| u128::from(low) | u128::from(high) << 64;
-    if let Some(original) = analysis.original_vote()
-        && original.tie_bit().is_some()
-    {
-        let halves = analysis.token_values().iter().zip(original.upper_hashes());
+    if let Some(votes) = analysis.foreign_votes() {
+        let halves = analysis.token_values().iter().zip(votes.upper_hashes());
         return halves.map(|(&low, &high)| joined(low, high)).collect();
     }
     let mut hashes = Vec::with_capacity(analysis.feature_count());
@@ -143,8 +140,8 @@ pub enum TieBreaker {
 
 /// Returns the rule that decides the ties of a text, or `None` if the text has no features.
 pub fn tie_breaker(analysis: &TextAnalysis<'_>) -> Option<TieBreaker> {
-    if let Some(tie) = analysis.original_vote().and_then(|it| it.tie_bit()) {
-        return Some(TieBreaker::Bit(tie != 0));
+    if let Some(votes) = analysis.foreign_votes() {
+        return Some(TieBreaker::Bit(votes.tie_bits() != 0));
     }
     let mut first = None;
     let mut see = |feature: u64| {
@@ -213,21 +210,8 @@ impl Kernel for HalfVoteKernel<'_, '_> {
             half,
             see,
         } = self;
-        if let Some(keywords) = analysis
-            .original_vote()
-            .and_then(|it| it.weighted_keywords())
-        {
-            return vote_of_keywords(keywords);
-        }
-        if let Some(original) = analysis.original_vote()
-            && let Some(tie) = original.tie_bit()
-        {
-            let hashes = if half == 0 {
-                analysis.token_values()
-            } else {
-                original.upper_hashes()
-            };
-            return original_vote(hashes, analysis.iter_weighted(), tie);
+        if let Some(votes) = analysis.foreign_votes() {
+            return foreign_vote(votes, analysis, half);
         }
         if let Some(weighted) = analysis.iter_weighted() {
             return weighted_vote(weighted, half);
@@ -271,9 +255,23 @@ impl Kernel for HalfVoteKernel<'_, '_> {
     }
 }
 
+/// Returns the vote of the features of another tool, by its rule.
+#[inline(always)]
+fn foreign_vote(votes: ForeignVotes<'_>, analysis: &TextAnalysis<'_>, half: u64) -> u64 {
+    if let Some(keywords) = votes.weighted_keywords() {
+        return vote_of_keywords(keywords);
+    }
+    let hashes = if half == 0 {
+        analysis.token_values()
+    } else {
+        votes.upper_hashes()
+    };
+    vote_of_hashes(hashes, analysis.iter_weighted(), votes.tie_bits())
+}
+
 /// Returns the vote of hashes that are used as they are, with the bits of `tie` where the vote is even.
 #[inline(always)]
-fn original_vote(
+fn vote_of_hashes(
     hashes: &[u64],
     weighted: Option<impl Iterator<Item = (u64, i64)>>,
     tie: u64,

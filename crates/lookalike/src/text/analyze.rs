@@ -12,9 +12,9 @@ use super::terms::{self, SpelledTerm, TermBuffers, TermSpeller};
 use super::tokenize::{TokenBuffers, TokenizeKernel};
 use super::{characters, markup, segment, sentences, shingle};
 use crate::arch::Cpu;
+use crate::compat::{self, CompatTool, ForeignVotes, TextRemainder};
 use crate::hash;
-use crate::recipe::{CompatScheme, MarkupKind, Recipe, RecipeId, TokenKind, WeightScheme};
-use crate::sketch::compat::{self, CompatTool, OriginalVote, TextRemainder};
+use crate::recipe::{MarkupKind, Recipe, RecipeId, TokenKind, WeightScheme};
 use crate::text::weight::{
     FeatureWeighting, WEIGHT_STEPS, WeightingBuffers, keep_heaviest, weight_in_steps,
 };
@@ -157,8 +157,8 @@ pub struct TextAnalysis<'a> {
     /// `true` if a feature without a weight of its own weighs 1, however often it occurs.
     binary: bool,
     ngram: usize,
-    /// The voting rule of another tool. With it, the tokens are the hashes that vote.
-    original: Option<OriginalVote<'a>>,
+    /// The votes by the rule of another tool. With them, the tokens are the hashes that vote.
+    foreign_votes: Option<ForeignVotes<'a>>,
     characters: &'a [u32],
     sentences: Option<u64>,
 }
@@ -389,15 +389,14 @@ impl TextAnalyzer {
             weighed.push((0, weight_in_steps(weight)));
             (feature, weight)
         });
-        let (tokens, original) = match &self.tables.tool {
+        let (tokens, foreign_votes) = match &self.tables.tool {
             None => {
                 tokens.extend(features.map(|(feature, _)| hash::hash_word(feature.as_bytes())));
                 (&tokens[..], None)
             }
             Some(tool) => {
                 tool.analyze_features(self.cpu, features, compat);
-                let original = OriginalVote::new(tool.scheme, compat, false);
-                (&compat.low[..], Some(original))
+                (&compat.low[..], tool.feature_votes(compat))
             }
         };
         let mut weighted = weighed.iter().any(|&(_, weight)| weight != WEIGHT_STEPS);
@@ -430,7 +429,7 @@ impl TextAnalyzer {
             key: analysis.key ^ weights_key,
             ngram: 1,
             weighted: weighted.then_some(weighed),
-            original,
+            foreign_votes,
             ..analysis
         }
     }
@@ -443,21 +442,20 @@ impl TextAnalyzer {
         buffers: &'a mut compat::CompatBuffers,
     ) -> TextAnalysis<'a> {
         let rest = tool.analyze_text(self.cpu, text, buffers);
-        let original = Some(OriginalVote::new(tool.scheme, buffers, true));
-        let weighs = tool.scheme == CompatScheme::Yanyiwu;
+        let foreign_votes = tool.text_votes(buffers);
         let analysis = TextAnalysis {
-            weighted: weighs.then_some(&buffers.weighed),
+            weighted: tool.weighs_features().then_some(&buffers.weighed),
             ..self.finish_analysis(text, &buffers.low)
         };
         match rest {
             TextRemainder::None => TextAnalysis {
-                original,
+                foreign_votes,
                 ..analysis
             },
             TextRemainder::Words(words) => TextAnalysis {
                 state: TextState::TooShort,
                 key: hash::hash_sequence(TOKEN_DOMAIN, &[words]),
-                original,
+                foreign_votes,
                 ..analysis
             },
         }
@@ -520,7 +518,7 @@ impl TextAnalyzer {
             weighted: None,
             binary: self.tables.recipe.simhash.weights == WeightScheme::Binary,
             ngram,
-            original: None,
+            foreign_votes: None,
             characters: &[],
             sentences: None,
         }
@@ -659,9 +657,10 @@ impl TextAnalysis<'_> {
         (self.tokens.len() + 1).saturating_sub(self.ngram)
     }
 
-    /// Returns the voting rule of the tool whose scheme the recipe names.
-    pub(crate) fn original_vote(&self) -> Option<OriginalVote<'_>> {
-        self.original
+    /// Returns the votes by the rule of the tool whose scheme the recipe names. Returns `None` if features vote by
+    /// their own hashes: without a scheme, and under one that has no SimHash.
+    pub(crate) fn foreign_votes(&self) -> Option<ForeignVotes<'_>> {
+        self.foreign_votes
     }
 
     /// Returns the features with their weights in steps of 1/65,536, or `None` if the weights are just the

@@ -136,7 +136,7 @@ impl ExtractorBuffers {
 }
 
 /// Returns the vote of hashes in their order, in doubles: a bit is set if its sum is above 0.
-pub(in crate::sketch) fn vote_in_doubles(keywords: &[(u64, f64)]) -> u64 {
+pub(crate) fn vote_in_doubles(keywords: &[(u64, f64)]) -> u64 {
     let mut sums = [0.0; 64];
     for &(hash, weight) in keywords {
         for (bit, sum) in sums.iter_mut().enumerate() {

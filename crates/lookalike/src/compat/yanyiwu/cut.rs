@@ -57,7 +57,7 @@ pub(super) struct HiddenMarkovModel {
 
 /// Buffers of a [`WordCutter`], which are reused.
 #[derive(Debug, Default)]
-pub(in crate::sketch::compat) struct CutterBuffers {
+pub(in crate::compat) struct CutterBuffers {
     points: Vec<char>,
     /// Start of every character, and the end of the last one.
     starts: Vec<usize>,
@@ -343,7 +343,7 @@ impl CutterBuffers {
     }
 
     /// Frees buffers with a capacity of more than `most` elements.
-    pub(in crate::sketch::compat) fn trim_buffers(&mut self, most: usize) {
+    pub(in crate::compat) fn trim_buffers(&mut self, most: usize) {
         if self.points.capacity() > most {
             *self = Self::default();
         }

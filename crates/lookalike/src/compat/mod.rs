@@ -3,8 +3,8 @@
 //! A recipe with a [`CompatScheme`] takes every step from a text to its features and their hashes from
 //! another tool. The results are then used like other features: sets of them have Jaccard indexes, and a
 //! text without features matches at most equal texts.
-//! [`SimHasher::original_fingerprint`](super::SimHasher::original_fingerprint) and
-//! [`MinHasher::original_signature`](super::MinHasher::original_signature) return what the tool itself
+//! [`SimHasher::original_fingerprint`](crate::sketch::SimHasher::original_fingerprint) and
+//! [`MinHasher::original_signature`](crate::sketch::MinHasher::original_signature) return what the tool itself
 //! prints, also for texts without features.
 //!
 //! | scheme | features of a text | hash | a bit is set if the vote is |
@@ -17,6 +17,8 @@
 //! | `yanyiwu` | words of cppjieba, weighted | lookup3 | above 0 |
 //!
 //! Features that the caller has cut are hashed unchanged, by their UTF-8 bytes.
+//!
+//! This module knows neither the analysis of texts nor the sketches, which both use it.
 
 mod datasketch;
 mod e0ng;
@@ -28,13 +30,10 @@ mod yanyiwu;
 
 use std::ops::Range;
 
-pub(super) use datasketch::{
-    PermutationFunctions, finalize_hash, finalized_64, hash_messages as datasketch_hashes,
-    legacy_value,
-};
+pub(crate) use datasketch::hash_messages as datasketch_hashes;
 pub use e0ng::fingerprint_weighted_tokens;
 pub use java_classic::{count_reachable_blocks, java_block_values};
-pub(super) use yanyiwu::vote_in_doubles as vote_of_keywords;
+pub(crate) use yanyiwu::vote_in_doubles as vote_of_keywords;
 pub(crate) use yanyiwu::{File, Sources, Tables};
 
 use crate::arch::Cpu;
@@ -65,7 +64,8 @@ pub(crate) struct CompatBuffers {
 /// A scheme with the tables that its recipe names.
 #[derive(Clone, Debug)]
 pub(crate) struct CompatTool {
-    pub(crate) scheme: CompatScheme,
+    scheme: CompatScheme,
+    voting: Option<VotingRule>,
     extractor: Option<yanyiwu::KeywordExtractor>,
 }
 
@@ -78,28 +78,52 @@ pub(crate) enum TextRemainder {
     Words(u64),
 }
 
-/// Inputs of a vote under a scheme, besides the lowest 64 bits of every hash.
+/// How the features of a scheme vote on a fingerprint. It follows from the scheme, so it is chosen once, when the
+/// tool of a recipe is made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OriginalVote<'a> {
-    scheme: CompatScheme,
-    high: &'a [u64],
-    of_text: bool,
-    keywords: &'a [(u64, f64)],
+struct VotingRule {
+    /// Bits for votes of exactly 0, the same in every position.
+    tie: u64,
+    /// Fingerprint of a text without features.
+    of_empty_text: u128,
+    /// Fingerprint of an empty list of features.
+    of_no_features: u128,
+    /// `true` if weighted keywords vote in doubles, in their order.
+    by_keywords: bool,
 }
 
-impl<'a> OriginalVote<'a> {
-    pub(crate) fn new(scheme: CompatScheme, buffers: &'a CompatBuffers, of_text: bool) -> Self {
-        Self {
-            scheme,
-            high: &buffers.high,
-            of_text,
-            keywords: &buffers.yanyiwu.keywords,
-        }
+impl VotingRule {
+    /// Returns the rule of a scheme, or `None` if the scheme has no SimHash.
+    fn from_scheme(scheme: CompatScheme) -> Option<Self> {
+        let tie = match scheme {
+            CompatScheme::E0ng | CompatScheme::Seomoz | CompatScheme::Yanyiwu => 0,
+            CompatScheme::NewsMd5 | CompatScheme::JavaClassic => u64::MAX,
+            CompatScheme::DatasketchLegacy | CompatScheme::DatasketchAffine32 => return None,
+        };
+        let of_ties = u128::from(tie) << 64 | u128::from(tie);
+        let is_e0ng = scheme == CompatScheme::E0ng;
+        Some(Self {
+            tie,
+            of_empty_text: if is_e0ng { e0ng::EMPTY } else { of_ties },
+            of_no_features: of_ties,
+            by_keywords: scheme == CompatScheme::Yanyiwu,
+        })
     }
+}
 
+/// The votes of the features of a text under a scheme, besides the lowest 64 bits of every hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ForeignVotes<'a> {
+    rule: VotingRule,
+    high: &'a [u64],
+    keywords: &'a [(u64, f64)],
+    of_nothing: u128,
+}
+
+impl<'a> ForeignVotes<'a> {
     /// Returns the keywords with their weights in voting order, if the tool votes in doubles.
     pub(crate) fn weighted_keywords(&self) -> Option<&'a [(u64, f64)]> {
-        (self.scheme == CompatScheme::Yanyiwu).then_some(self.keywords)
+        self.rule.by_keywords.then_some(self.keywords)
     }
 
     /// Returns bits 64 to 127 of every hash.
@@ -107,34 +131,43 @@ impl<'a> OriginalVote<'a> {
         self.high
     }
 
-    /// Returns the bits for votes of exactly 0, the same in every position, or `None` if the scheme has no
-    /// SimHash.
-    pub(crate) fn tie_bit(&self) -> Option<u64> {
-        match self.scheme {
-            CompatScheme::E0ng | CompatScheme::Seomoz | CompatScheme::Yanyiwu => Some(0),
-            CompatScheme::NewsMd5 | CompatScheme::JavaClassic => Some(u64::MAX),
-            CompatScheme::DatasketchLegacy | CompatScheme::DatasketchAffine32 => None,
-        }
+    /// Returns the bits for votes of exactly 0, the same in every position.
+    pub(crate) fn tie_bits(&self) -> u64 {
+        self.rule.tie
     }
 
-    /// Returns the fingerprint that the tool gives to a text without features, or `None` if it has no
-    /// SimHash.
-    pub(crate) fn of_nothing(&self) -> Option<u128> {
-        if self.scheme == CompatScheme::E0ng && self.of_text {
-            return Some(e0ng::EMPTY);
-        }
-        self.tie_bit()
-            .map(|tie| u128::from(tie) << 64 | u128::from(tie))
+    /// Returns the fingerprint that the tool gives if there are no features.
+    pub(crate) fn of_nothing(&self) -> u128 {
+        self.of_nothing
     }
 }
 
 impl CompatTool {
     /// Returns the tool of a recipe, or `None` if the recipe has no scheme.
     pub(crate) fn new(recipe: &Recipe) -> Option<Self> {
+        let scheme = recipe.scheme?;
         Some(Self {
-            scheme: recipe.scheme?,
+            scheme,
+            voting: VotingRule::from_scheme(scheme),
             extractor: yanyiwu::KeywordExtractor::new(recipe),
         })
+    }
+
+    /// Returns the votes of the features of a text in the buffers, or `None` if the scheme has no SimHash.
+    pub(crate) fn text_votes<'a>(&self, buffers: &'a CompatBuffers) -> Option<ForeignVotes<'a>> {
+        let rule = self.voting?;
+        Some(buffers.votes_by(rule, rule.of_empty_text))
+    }
+
+    /// Returns the votes of given features in the buffers, or `None` if the scheme has no SimHash.
+    pub(crate) fn feature_votes<'a>(&self, buffers: &'a CompatBuffers) -> Option<ForeignVotes<'a>> {
+        let rule = self.voting?;
+        Some(buffers.votes_by(rule, rule.of_no_features))
+    }
+
+    /// Returns `true` if the tool gives the features of a text weights of its own.
+    pub(crate) fn weighs_features(&self) -> bool {
+        self.scheme == CompatScheme::Yanyiwu
     }
 
     fn keyword_extractor(&self) -> &yanyiwu::KeywordExtractor {
@@ -255,6 +288,15 @@ fn clear_buffer<T>(values: &mut Vec<T>, kept: usize) {
 }
 
 impl CompatBuffers {
+    fn votes_by(&self, rule: VotingRule, of_nothing: u128) -> ForeignVotes<'_> {
+        ForeignVotes {
+            rule,
+            high: &self.high,
+            keywords: &self.yanyiwu.keywords,
+            of_nothing,
+        }
+    }
+
     fn clear_buffers(&mut self, scheme: CompatScheme) {
         if self.seen_under != Some(scheme) {
             self.seen.clear();
@@ -329,6 +371,7 @@ mod tests {
         let hashed = |scheme, buffers: &mut CompatBuffers| {
             let tool = CompatTool {
                 scheme,
+                voting: None,
                 extractor: None,
             };
             tool.analyze_text(Cpu::detect_best(), text, buffers);

@@ -8,7 +8,7 @@ const MIXING: [u32; 6] = [4, 6, 8, 16, 19, 4];
 const FINISHING: [u32; 7] = [14, 11, 25, 16, 4, 14, 24];
 
 /// Returns 64 bits of the hash without seeds, with the better mixed half above.
-pub(in crate::sketch::compat) fn hash_64(bytes: &[u8]) -> u64 {
+pub(in crate::compat) fn hash_64(bytes: &[u8]) -> u64 {
     let [primary, secondary] = hash_pair(bytes, [0; 2]);
     u64::from(primary) << 32 | u64::from(secondary)
 }

@@ -1,54 +1,16 @@
-//! `datasketch-legacy_value` and `datasketch-affine32`: the signatures of the Python package
-//! `datasketch`, before
-//! 2.0 and since.
-//!
-//! In that package the caller supplies the tokens. Here they are the unchanged parts of the text between
-//! white space, as Python 3 defines it. The hash of a token is the first four bytes of its SHA-1,
-//! little-endian. A feature has eight of these bytes, so that Jaccard indexes are those of the tokens,
-//! without collisions of the shorter hashes.
+//! The functions of the signatures of the Python package `datasketch`, before 2.0 and since.
 //!
 //! Both families draw the numbers of their functions from the Mersenne Twister of NumPy's `RandomState`
 //! (Matsumoto and Nishimura 1998). Its seed is the recipe's, and draws beyond the range are rejected.
 
-use super::{CompatBuffers, python};
-use crate::arch::Cpu;
-use crate::digest::{DigestState, Sha1};
+use super::permuted::PermutedScheme;
 use crate::recipe::MinHashFamily;
-use crate::sketch::PermutedScheme;
-
-pub(super) fn message_hash(state: DigestState) -> u128 {
-    u128::from(u64::from(state[0].swap_bytes()) | u64::from(state[1].swap_bytes()) << 32)
-}
-
-/// Returns the hashes of messages that the caller has cut; see
-/// [`MessageHasher`](crate::sketch::MessageHasher).
-pub(in crate::sketch) fn hash_messages<'b>(
-    cpu: Cpu,
-    bytes: &[u8],
-    ends: &[usize],
-    buffers: &'b mut CompatBuffers,
-) -> &'b [u64] {
-    let mut start = 0;
-    buffers.ranges.clear();
-    buffers.ranges.extend(ends.iter().map(|&end| {
-        let range = start..end;
-        start = end;
-        range
-    }));
-    buffers.hash_ranges::<Sha1>(cpu, bytes, message_hash);
-    &buffers.low
-}
-
-pub(super) fn analyze_messages(cpu: Cpu, text: &str, buffers: &mut CompatBuffers) {
-    python::find_words(cpu, text, &mut buffers.ranges);
-    buffers.hash_ranges::<Sha1>(cpu, text.as_bytes(), message_hash);
-}
 
 /// The functions of the slots of a signature: `factor · hash + summand` in the arithmetic of the family.
 #[derive(Clone, Debug)]
-pub(in crate::sketch) struct PermutationFunctions {
-    pub(in crate::sketch) factors: Vec<u64>,
-    pub(in crate::sketch) summands: Vec<u64>,
+pub(super) struct PermutationFunctions {
+    pub(super) factors: Vec<u64>,
+    pub(super) summands: Vec<u64>,
 }
 
 /// 2⁶¹ − 1, the modulus of the older family.
@@ -56,7 +18,7 @@ const MERSENNE: u64 = (1 << 61) - 1;
 
 impl PermutationFunctions {
     /// Returns the functions of a family of this package, or `None` for the other families.
-    pub(in crate::sketch) fn new(family: MinHashFamily, slots: usize, seed: u32) -> Option<Self> {
+    pub(super) fn new(family: MinHashFamily, slots: usize, seed: u32) -> Option<Self> {
         let scheme = match family {
             MinHashFamily::DatasketchLegacy => PermutedScheme::Legacy,
             MinHashFamily::DatasketchAffine32 => PermutedScheme::Affine32,
@@ -66,11 +28,7 @@ impl PermutationFunctions {
     }
 
     /// Draws the functions of a scheme.
-    pub(in crate::sketch) fn draw_functions(
-        scheme: PermutedScheme,
-        slots: usize,
-        seed: u32,
-    ) -> Self {
+    pub(super) fn draw_functions(scheme: PermutedScheme, slots: usize, seed: u32) -> Self {
         let mut random = MersenneTwister::new(seed);
         let mut numbers = |draw: fn(&mut MersenneTwister) -> u64| -> Vec<u64> {
             (0..slots).map(|_| draw(&mut random)).collect()
@@ -100,7 +58,7 @@ impl PermutationFunctions {
 
 /// Returns the value of one function of the older family. Product and sum wrap at 2⁶⁴, as in the package.
 #[inline(always)]
-pub(in crate::sketch) fn legacy_value(factor: u64, summand: u64, hash: u64) -> u32 {
+pub(super) fn legacy_value(factor: u64, summand: u64, hash: u64) -> u32 {
     let sum = factor.wrapping_mul(hash).wrapping_add(summand);
     let folded = (sum & MERSENNE) + (sum >> 61);
     // The folded sum is below 2 · MERSENNE.
@@ -113,7 +71,7 @@ pub(in crate::sketch) fn legacy_value(factor: u64, summand: u64, hash: u64) -> u
 
 /// The finaliser of MurmurHash3 on 32 bits, which the newer family applies to a hash first.
 #[inline(always)]
-pub(in crate::sketch) fn finalize_hash(mut hash: u32) -> u32 {
+pub(super) fn finalize_hash(mut hash: u32) -> u32 {
     hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
     hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
     hash ^ hash >> 16
@@ -121,7 +79,7 @@ pub(in crate::sketch) fn finalize_hash(mut hash: u32) -> u32 {
 
 /// The finaliser of MurmurHash3 on 64 bits.
 #[inline(always)]
-pub(in crate::sketch) fn finalized_64(mut hash: u64) -> u64 {
+pub(super) fn finalized_64(mut hash: u64) -> u64 {
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ hash >> 33
