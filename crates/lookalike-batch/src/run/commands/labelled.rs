@@ -564,7 +564,8 @@ fn read_corpus_texts(
                     continue;
                 }
                 if let Some((_, first)) = &texts[number as usize] {
-                    let [first_place, place] = [*first, at].map(|text| text.label_place(&corpus));
+                    let [first_place, place] =
+                        [*first, at].map(|location| location.label_place(&corpus));
                     let reason = format!(
                         "the id '{id}' is already in {}: in the labels, name the document by \
                          source and row, as '{first_place}' or '{place}'",
