@@ -7,11 +7,11 @@
 //!
 //! | module | part of a run |
 //! |---|---|
-//! | [`settings`] | what a user asks for |
-//! | [`reading`] | rows of the inputs → sketched documents, in input order |
-//! | [`execution`] | the documents in memory or in temporary files, resumable or not: links and verdicts |
-//! | [`report`] | the page that shows a run |
-//! | [`commands`] | one run for each command, and its outputs |
+//! | `settings` | what a user asks for |
+//! | `reading` | rows of the inputs → sketched documents, in input order |
+//! | `execution` | the documents in memory or in temporary files, resumable or not: links and verdicts |
+//! | `report` | the page that shows a run |
+//! | `commands` | one run for each command, and its outputs |
 //!
 //! Each module uses only those above it in this table.
 

@@ -83,7 +83,7 @@ pub struct PairsOutputs {
     /// A table of pairs: `a, b, similarity, a_source, a_row, b_source, b_row`. Rows count from 1
     /// within their source.
     pub pairs: Option<OutputTarget>,
-    /// Largest number of pairs that [`PairsSummary::sample`](super::PairsSummary::sample) has of each band
+    /// Largest number of pairs that [`PairsSummary::sample`](crate::run::PairsSummary::sample) has of each band
     /// of similarity, if it is wanted.
     pub sample: Option<usize>,
     /// The pairs of equal texts to list.
