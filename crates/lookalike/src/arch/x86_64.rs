@@ -25,6 +25,30 @@ pub(super) fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512vpopcntdq")
 }
 
+/// Moves the lowest row of every lane to the lane after it, and puts `above` where a strip is the `first` one. A function
+/// and not a closure, because a closure that is not inlined has none of the instructions, and calls each of them.
+///
+/// # Safety
+/// [`has_avx2`] must be true.
+#[inline(always)]
+unsafe fn rows_above_avx2(right: &[u64; LANES], above: u64, first: &[u64; LANES]) -> [__m256i; 2] {
+    // SAFETY: the caller has AVX2; both halves of the 64 bytes of an array are read, unaligned.
+    unsafe {
+        let (right, first) = (right.as_ptr(), first.as_ptr());
+        let low = _mm256_srli_epi64::<63>(_mm256_loadu_si256(right.cast()));
+        let high = _mm256_srli_epi64::<63>(_mm256_loadu_si256(right.add(4).cast()));
+        let low = _mm256_permute4x64_epi64::<TURNED>(low);
+        let high = _mm256_permute4x64_epi64::<TURNED>(high);
+        let above = _mm256_set1_epi64x(above as i64);
+        let moved_low = _mm256_blend_epi32::<0b11>(low, _mm256_setzero_si256());
+        let moved_high = _mm256_blend_epi32::<0b11>(high, low);
+        [
+            _mm256_blendv_epi8(moved_low, above, _mm256_loadu_si256(first.cast())),
+            _mm256_blendv_epi8(moved_high, above, _mm256_loadu_si256(first.add(4).cast())),
+        ]
+    }
+}
+
 /// Runs a kernel with AVX2.
 ///
 /// # Safety
@@ -212,23 +236,8 @@ impl Arch for Avx2 {
             let store = |lanes: &mut [u64; LANES], half: usize, bits: __m256i| {
                 _mm256_storeu_si256(lanes.as_mut_ptr().add(4 * half).cast(), bits);
             };
-            // Moves the lowest row of every lane to the lane after it.
-            let edge = |right: &[u64; LANES], above: u64| {
-                let turn = |half| {
-                    let lowest = _mm256_srli_epi64::<63>(load(right, half));
-                    _mm256_permute4x64_epi64::<TURNED>(lowest)
-                };
-                let (low, high) = (turn(0), turn(1));
-                let above = _mm256_set1_epi64x(above as i64);
-                let put = |edge, half| _mm256_blendv_epi8(edge, above, load(first, half));
-                let none = _mm256_setzero_si256();
-                [
-                    put(_mm256_blend_epi32::<0b11>(low, none), 0),
-                    put(_mm256_blend_epi32::<0b11>(high, low), 1),
-                ]
-            };
-            let above_rises = edge(&strips.right_rises, above[0]);
-            let above_falls = edge(&strips.right_falls, above[1]);
+            let above_rises = rows_above_avx2(&strips.right_rises, above[0], first);
+            let above_falls = rows_above_avx2(&strips.right_falls, above[1], first);
             let length = _mm256_set1_epi64x(rows.len() as i64);
             for half in 0..2 {
                 let numbers = _mm_loadu_si128(symbols.as_ptr().add(4 * half).cast());
