@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct ManifestKind {
     /// The first word of the text.
     pub(crate) magic: &'static str,
-    /// What a text with this magic is, for messages: "the manifest of …".
+    /// Noun phrase for such a text in messages: "the manifest of …".
     pub(crate) noun: &'static str,
     /// The versions that are read.
     pub(crate) versions: &'static [&'static str],

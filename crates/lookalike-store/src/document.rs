@@ -70,7 +70,7 @@ pub struct PendingInsert {
     pub(crate) sketched: stream::SketchedDocument,
     /// The record of its text, encoded.
     pub(crate) record: Vec<u8>,
-    /// What is known of its check, if it waits for another [turn](crate::Collection::admit_turn).
+    /// State of its check, if the check waits for another [turn](crate::Collection::admit_turn).
     pub(crate) check: PendingCheck,
 }
 

@@ -376,7 +376,7 @@ fn limited_key_reaches_no_snapshots_through_aliases() {
     }
     let listed = with_key(&service, WRITE, "GET", "/v1/snapshots", "").json();
     assert_eq!(listed, json!({ "snapshots": [] }));
-    // What the alias stands for is within reach.
+    // The caller may use the collection that the alias names.
     let stats = with_key(&service, WRITE, "GET", "/v1/collections/gone/stats", "");
     assert_eq!(stats.status, 200);
     let path = "/v1/collections/gone/snapshot";

@@ -43,7 +43,7 @@ pub enum InputFormat {
 pub struct FormatDescriptor {
     /// Name in messages.
     pub name: &'static str,
-    /// What an input of the format is, for people.
+    /// Description of an input of the format, for messages.
     pub contents: &'static str,
     /// The value of `--format`, if the format has one.
     pub option: Option<FormatOption>,

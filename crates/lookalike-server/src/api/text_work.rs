@@ -18,7 +18,7 @@ use crate::api::stream::queue_full;
 use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
 use crate::service::ServiceState;
 
-/// What a request with texts may use while it is worked on.
+/// Limits of steps and memory for one request with texts.
 pub(crate) struct TextAllowance {
     /// Steps, and bytes of memory beside the texts.
     pub(crate) budget: Arc<PassageBudget>,

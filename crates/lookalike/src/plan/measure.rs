@@ -57,13 +57,13 @@ pub struct MeasureDescriptor {
     /// Names of the figures that a comparison of two texts shows: of characters, and of words. Measures of
     /// features have the same name twice.
     pub figure_names: [&'static str; 2],
-    /// What the measure compares, and by which function.
+    /// Inputs of the comparison, and the function that compares them.
     pub inputs: ComparedInputs,
     /// Least Jaccard index of a match.
     pub least_jaccard: LeastJaccard,
 }
 
-/// What a measure compares, and by which function.
+/// Inputs of a comparison, and the function that compares them.
 #[derive(Clone, Copy, Debug)]
 pub enum ComparedInputs {
     /// The sets of features.
@@ -84,7 +84,7 @@ pub enum LeastJaccard {
     Threshold,
     /// The Jaccard index of two sets of equal size that share the part t of each: t/(2−t).
     EqualSizes,
-    /// What as many edits as the threshold allows leave. The function returns how many features one edit changes
+    /// The Jaccard index that is left after as many edits as the threshold allows. The function returns how many features one edit changes
     /// at most, by the length n of the n-grams.
     AfterEdits(fn(u32) -> u32),
 }

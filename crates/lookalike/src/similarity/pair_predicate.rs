@@ -168,7 +168,7 @@ pub(crate) struct PairPredicate<'p> {
     equal_key: Option<EqualKeySketch>,
 }
 
-/// What verification compares, by the measure of the plan. It is found out once for all pairs.
+/// Comparison that verification makes, by the measure of the plan. It is chosen once for all pairs.
 #[derive(Clone, Copy, Debug)]
 enum VerificationStep {
     Sets(SetCheck),

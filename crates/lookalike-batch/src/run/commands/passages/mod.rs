@@ -338,7 +338,7 @@ impl<'a> PassageWriter<'a> {
         settings: &PassageRunSettings,
         min_described: &AtomicUsize,
     ) -> Result<()> {
-        // What was found behind the place at which the search ended is not part of the result.
+        // The result ends at the place at which the search ended: later findings are left out.
         if !self.is_complete {
             return Ok(());
         }
