@@ -84,8 +84,8 @@ pub enum LeastJaccard {
     Threshold,
     /// The Jaccard index of two sets of equal size that share the part t of each: t/(2−t).
     EqualSizes,
-    /// The Jaccard index that is left after as many edits as the threshold allows. The function returns how many features one edit changes
-    /// at most, by the length n of the n-grams.
+    /// The Jaccard index that is left after as many edits as the threshold allows. The function returns how many
+    /// features one edit changes at most, by the length n of the n-grams.
     AfterEdits(fn(u32) -> u32),
 }
 
