@@ -23,6 +23,7 @@ mod compat;
 mod corpora;
 mod dedup;
 mod forecast;
+mod forms;
 mod goals;
 mod growth;
 mod hamming;
@@ -97,6 +98,8 @@ enum Command {
     },
     /// Documents of one template that are a little less similar than the threshold.
     Siblings,
+    /// Filled forms, repeats of them and copies of articles: what is lost and what is found.
+    Forms,
     /// Look-ups from the command line among 50 million fingerprints; takes 2 GB of disk.
     Search,
     /// Look-ups by Hamming distance.
@@ -144,12 +147,13 @@ enum Command {
 type ShortForm = fn() -> Result<()>;
 
 /// Benchmarks that have a short form, by name.
-const SHORT_FORMS: [(&str, ShortForm); 21] = [
+const SHORT_FORMS: [(&str, ShortForm); 22] = [
     ("sketch", sketch::smoke),
     ("compat", compat::smoke),
     ("chinese", chinese::smoke),
     ("join", join::smoke),
     ("dedup", dedup::smoke),
+    ("forms", forms::smoke),
     ("siblings", siblings::smoke),
     ("growth", growth::smoke),
     ("bounded", bounded::smoke),
@@ -227,6 +231,7 @@ fn main() -> Result<()> {
         Command::Forecast => forecast::run(&data),
         Command::Titles { count, out } => growth::write_titles(count, &out, &data),
         Command::Siblings => siblings::run(),
+        Command::Forms => forms::run(),
         Command::Search => search::run(),
         Command::Hamming(selection) => hamming::run(&data, &selection),
         Command::Live => live::run(),

@@ -10,9 +10,10 @@ use serde_json::Value;
 use crate::goals;
 use crate::machine::{results, root};
 
-const TABLE_DOCUMENTS: [&str; 12] = [
+const TABLE_DOCUMENTS: [&str; 13] = [
     "bench/README.md",
     "bench/figures/fingerprints.md",
+    "bench/figures/forms.md",
     "bench/figures/goals.md",
     "bench/figures/labelled-pairs.md",
     "bench/figures/passages.md",
@@ -77,6 +78,9 @@ fn table(name: &str) -> Result<String> {
         "machine join" => machine("join"),
         "dedup" => rows("dedup", &DEDUP_COLUMNS, |_| true),
         "dedup default" => rows("dedup", &DEDUP_COLUMNS, |row| row["threshold"] == 0.75),
+        "forms" => rows("forms", &FORMS_COLUMNS, |_| true),
+        "form sizes" => rows("form_sizes", &FORM_SIZES_COLUMNS, |_| true),
+        "machine forms" => machine("forms"),
         "siblings" => rows("siblings", &SIBLINGS_COLUMNS, |_| true),
         "machine siblings" => machine("siblings"),
         "memory" => rows("memory", &MEMORY_COLUMNS, |_| true),
@@ -278,6 +282,29 @@ const AUDIT_COLUMNS: Columns<10> = [
     ("dedup, s", "seconds", 2),
     ("audited, s", "audited_seconds", 2),
     ("more", "share", 2),
+];
+
+const FORMS_COLUMNS: Columns<9> = [
+    ("language", "language", 0),
+    ("`--forms`", "forms", 0),
+    ("documents", "documents", 0),
+    ("filled forms lost, %", "lost_percent", 2),
+    (
+        "the same, from twelve of a form on",
+        "lost_percent_from_twelve",
+        2,
+    ),
+    ("repeats removed", "repeats_removed", 3),
+    ("copies of articles removed", "copies_removed", 3),
+    ("articles taken for forms, %", "articles_apart_percent", 2),
+    ("seconds", "seconds", 2),
+];
+
+const FORM_SIZES_COLUMNS: Columns<4> = [
+    ("language", "language", 0),
+    ("documents of a form", "documents_of_form", 0),
+    ("filled forms", "filled_forms", 0),
+    ("lost, %", "lost_percent", 2),
 ];
 
 const SIBLINGS_COLUMNS: Columns<9> = [

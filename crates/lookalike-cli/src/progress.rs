@@ -260,6 +260,7 @@ fn stage_name(stage: RunStage) -> String {
         RunStage::Read => messages::reading(),
         RunStage::Library => messages::searching_library(),
         RunStage::Candidates => messages::finding_candidates(),
+        RunStage::Forms => messages::learning_forms(),
         RunStage::Decide => messages::comparing(),
         RunStage::Passages => messages::finding_passages(),
         RunStage::Measure => messages::measuring(),
@@ -275,7 +276,7 @@ fn bar_template(stage: RunStage, is_measured: bool) -> &'static str {
         (RunStage::Read, true) => BYTES,
         (RunStage::Read, false) => BYTES_WITHOUT_END,
         (RunStage::Passages | RunStage::Library, _)
-        | (RunStage::Decide | RunStage::Write, true) => DOCUMENTS,
+        | (RunStage::Forms | RunStage::Decide | RunStage::Write, true) => DOCUMENTS,
         (RunStage::Measure, _) => SETTINGS,
         _ => UNMEASURED,
     }

@@ -150,6 +150,7 @@ impl RunOptions {
             temporary: None,
             matching: self.rule.match_settings()?,
             recipe: self.recipe.0,
+            learns_forms: false,
             read: self.reading.read_options(),
             keep,
             within: self.within,

@@ -122,6 +122,7 @@ mod compat;
 pub mod dedup;
 mod digest;
 mod error;
+pub mod forms;
 pub mod hamming;
 mod hash;
 mod panics;

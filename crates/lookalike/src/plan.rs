@@ -296,6 +296,7 @@ pub struct MatchPlan {
     distance: Option<Distance>,
     bits: u32,
     slots: usize,
+    compares_forms: bool,
 }
 
 impl MatchPlan {
@@ -355,7 +356,21 @@ impl MatchPlan {
             distance,
             bits,
             slots,
+            compares_forms: recipe.forms.is_some(),
         })
+    }
+
+    /// Returns the same plan for the recipe with a table of forms.
+    pub fn with_forms(self) -> Self {
+        Self {
+            compares_forms: true,
+            ..self
+        }
+    }
+
+    /// Returns `true` if the slots of two documents of one form must agree.
+    pub fn compares_forms(&self) -> bool {
+        self.compares_forms
     }
 
     /// Returns the settings. Their threshold is the one that decides.

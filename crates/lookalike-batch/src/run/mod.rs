@@ -35,6 +35,7 @@ pub use self::commands::fingerprint::{
     fingerprint,
 };
 pub use self::commands::forecast::{ForecastPairs, RunForecast, forecast_run};
+pub use self::commands::forms::{FormsSummary, write_form_table};
 pub use self::commands::head::{HeadField, HeadRow, HeadSettings, InputHead, read_head};
 pub use self::commands::idf::{IdfPlan, IdfSettings, IdfSummary, write_frequencies};
 pub use self::commands::labelled::{

@@ -15,6 +15,8 @@ pub enum RunStage {
     Library,
     /// Finding candidates, without a measure.
     Candidates,
+    /// Deciding verdicts by similarity alone, to learn forms, measured in documents.
+    Forms,
     /// Verifying candidates and deciding verdicts, measured in documents.
     Decide,
     /// Finding repeated text, measured in documents read.

@@ -46,6 +46,9 @@ pub struct RunSettings {
     pub recipe: Recipe,
     /// Determines how candidates are found and verified.
     pub matching: plan::MatchSettings,
+    /// `true` to learn forms from the documents themselves first. Two documents of one form match only if their slots
+    /// agree; see [`lookalike::forms`].
+    pub learns_forms: bool,
     /// Options of reading. The run fills `fields.extra` itself.
     pub read: ReadOptions,
     /// Decides which document of a cluster is kept.
@@ -85,6 +88,7 @@ impl Default for RunSettings {
         Self {
             recipe: Recipe::default(),
             matching: plan::MatchSettings::default(),
+            learns_forms: false,
             read: ReadOptions::default(),
             keep: KeepOrder::default(),
             within: None,

@@ -10,6 +10,7 @@ mod dedup;
 mod eval;
 mod explain;
 pub(crate) mod fingerprint;
+mod forms;
 mod generate;
 mod head;
 mod idf;
@@ -43,6 +44,7 @@ use dedup::DedupArgs;
 use eval::EvalArgs;
 use explain::ExplainArgs;
 use fingerprint::FingerprintArgs;
+use forms::FormsArgs;
 use head::HeadArgs;
 use idf::IdfArgs;
 use index::IndexArgs;
@@ -186,6 +188,7 @@ pub(crate) enum Command {
     Fingerprint(Box<FingerprintArgs>),
     Segment(Box<SegmentArgs>),
     Idf(Box<IdfArgs>),
+    Forms(FormsArgs),
     Plant(Box<PlantArgs>),
     Index(IndexArgs),
     Search(Box<SearchArgs>),
@@ -239,6 +242,7 @@ impl Command {
             Self::Head(args) => head::run_head(args),
             Self::Segment(args) => segment::run_segment(args),
             Self::Idf(args) => idf::run_idf(args),
+            Self::Forms(args) => forms::run_forms(args),
             Self::Plant(args) => plant::run_plant(args),
             Self::Index(args) => index::run_index(args),
             Self::Search(args) => search::run_search(args),

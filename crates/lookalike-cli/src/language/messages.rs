@@ -75,6 +75,9 @@ messages! {
     // Progress.
     reading() "reading" "读取";
     finding_candidates() "finding candidates" "查找候选";
+    learning_forms() "learning forms" "学习模板";
+    forms() "forms" "模板";
+    forms_of_documents(forms: &str, documents: &str) "{forms}, learned of {documents} documents" "{forms} 个，由 {documents} 篇文档学得";
     searching_library() "searching the library" "搜索文档库";
     comparing() "comparing" "比较";
     finding_passages() "finding repeated passages" "查找重复段落";

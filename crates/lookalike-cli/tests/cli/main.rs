@@ -18,6 +18,7 @@ mod failures;
 mod fields;
 mod fingerprints;
 mod formats;
+mod forms;
 mod garbled;
 mod growing;
 mod guarded;

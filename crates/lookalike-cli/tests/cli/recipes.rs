@@ -8,7 +8,7 @@ use crate::serving::{evidence, removed};
 use crate::support::{Place, corpus_jsonl};
 
 /// A part of a body: its name, the name of a file if it is one, and the content.
-type Part<'a> = (&'a str, &'a str, &'a [u8]);
+pub(crate) type Part<'a> = (&'a str, &'a str, &'a [u8]);
 
 const BOUNDARY: &str = "a-boundary-0123456789";
 
@@ -36,7 +36,7 @@ fn form_type() -> String {
     format!("multipart/form-data; boundary={BOUNDARY}")
 }
 
-fn upload(service: &Service, name: &str, parts: &[Part]) -> Reply {
+pub(crate) fn upload(service: &Service, name: &str, parts: &[Part]) -> Reply {
     let path = format!("/v1/recipes/{name}");
     let kind = form_type();
     let headers = [("Content-Type", kind.as_str())];

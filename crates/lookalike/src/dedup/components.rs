@@ -81,6 +81,7 @@ fn matching_distance(corpus: &MatchCorpus<'_>) -> Option<Distance> {
         plan.match_settings().measure == SimilarityMeasure::Sketch && plan.block_plan().is_none();
     let anywhere =
         corpus.partitions.is_none() && corpus.window.is_none() && corpus.decisions.is_none();
+    let anywhere = anywhere && !plan.compares_forms();
     plan.distance().filter(|_| by_sketch && anywhere)
 }
 

@@ -7,6 +7,7 @@ use super::document_cache::DocumentSource;
 use super::pair_decisions::PairDecisions;
 use super::pairs::CopyPairs;
 use crate::candidates::buckets::DocumentRank;
+use crate::forms;
 use crate::hash::mix_bits;
 use crate::plan::MatchPlan;
 use crate::sketch::DocumentSketches;
@@ -104,6 +105,21 @@ impl<'a> MatchCorpus<'a> {
     pub(crate) fn partition_of(&self, rank: DocumentRank) -> u64 {
         self.partitions
             .map_or(0, |parts| parts[self.document_at(rank).index()])
+    }
+
+    /// Calls `visit` with the keys that stand for a key of a document: only documents of the same partition share them,
+    /// and of documents of one form only those of which some slots agree.
+    pub(crate) fn visit_corpus_keys(
+        &self,
+        key: u64,
+        rank: DocumentRank,
+        mut visit: impl FnMut(u64),
+    ) {
+        let key = self.partitioned_key(key, rank);
+        match self.sketches.form_values(self.document_at(rank)) {
+            None | Some([]) => visit(key),
+            Some(values) => forms::visit_form_keys(values, |form| visit(mix_bits(key ^ form))),
+        }
     }
 
     /// Returns a key that only documents of the same partition share.

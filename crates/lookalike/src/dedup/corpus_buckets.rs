@@ -143,8 +143,9 @@ fn rank_keys(
             document: corpus.document_at(rank),
         };
         keys.visit_portion(document, portion, |key| {
-            let key = corpus.partitioned_key(key, rank);
-            ranked_keys.push(RankedKey::on_indexing_side(key, rank));
+            corpus.visit_corpus_keys(key, rank, |key| {
+                ranked_keys.push(RankedKey::on_indexing_side(key, rank));
+            });
         });
     }
     ranked_keys

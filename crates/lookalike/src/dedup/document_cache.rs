@@ -161,6 +161,10 @@ impl<'a> BatchInputs<'a> {
         self.words.get_or_make(document, kept, make)
     }
 
+    pub(crate) fn form_values(&self, document: DocId) -> DocumentList<'a, u64> {
+        DocumentList::Kept(self.sketches.form_values(document).unwrap_or_default())
+    }
+
     /// Calls `visit` with the features of a document without caching them.
     pub(crate) fn features_once(
         &self,
@@ -200,5 +204,9 @@ impl PairInputs for OfDocument<'_, '_> {
 
     fn token_values(&self) -> Result<DocumentList<'_, u64>> {
         self.inputs.document_words(self.document)
+    }
+
+    fn form_values(&self) -> Result<DocumentList<'_, u64>> {
+        Ok(self.inputs.form_values(self.document))
     }
 }

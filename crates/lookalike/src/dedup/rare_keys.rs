@@ -183,10 +183,9 @@ impl<'a> RareKeys<'a> {
                     .visit_rarest(ranks, further, |rank, rarest| {
                         self.choice.visit_keys(rarest, buffer, is_due, |key| {
                             if is_due(key.key) {
-                                ranked_keys.push(RankedKey {
-                                    key: corpus.partitioned_key(key.key, rank),
-                                    side: key.side,
-                                    rank,
+                                let side = key.side;
+                                corpus.visit_corpus_keys(key.key, rank, |key| {
+                                    ranked_keys.push(RankedKey { key, side, rank });
                                 });
                             }
                         });

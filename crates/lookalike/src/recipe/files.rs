@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Recipe, WeightScheme, YanyiwuRecipe};
 use crate::compat::{File, Sources, Tables};
 use crate::error::{Error, Result};
+use crate::forms::FormTable;
 use crate::hash;
 use crate::text::features_of_terms;
 use crate::text::weight::{TableKind, WeightTable};
@@ -34,6 +35,7 @@ pub(crate) struct LoadedFiles {
     pub(crate) words: Vec<UserWord>,
     pub(crate) stopwords: Vec<String>,
     pub(crate) table: Option<WeightTable>,
+    pub(crate) forms: Option<FormTable>,
     /// Tables of the scheme `yanyiwu`.
     pub(crate) tables: Option<Arc<Tables>>,
 }
@@ -100,7 +102,9 @@ impl Recipe {
             .stopword_files()
             .map(|name| ("filter.stopwords", name));
         let table = self.simhash.table.as_deref();
-        (user.map(|name| ("segment.user", name)).into_iter())
+        let forms = self.forms.as_deref();
+        (forms.map(|name| ("forms", name)).into_iter())
+            .chain(user.map(|name| ("segment.user", name)))
             .chain(stopwords)
             .chain(table.map(|name| ("simhash.table", name)))
             .chain(self.yanyiwu.iter().flat_map(YanyiwuRecipe::named_files))
@@ -111,6 +115,31 @@ impl Recipe {
     /// [`Recipe::read_with_files`] read them. Only then can texts be analysed with it.
     pub fn has_loaded_files(&self) -> bool {
         self.file_names().is_empty() || self.files.loaded.is_some()
+    }
+
+    /// Returns the recipe with a table of forms in place of its own, under a name for people.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if the recipe has the scheme of another tool, whose features have
+    /// no tokens of a text.
+    pub fn with_forms(mut self, name: &str, table: &FormTable) -> Result<Self> {
+        let old = self.forms.replace(name.to_owned());
+        for name in old.iter().map(String::as_str).chain([name]) {
+            self.files.digests.remove(name);
+            self.files.contents.remove(name);
+        }
+        let contents = self.files.contents.clone();
+        let forms: Arc<[u8]> = table.to_toml().into_bytes().into();
+        let mut recipe = self.validate()?;
+        recipe.load_files(&|key, name| {
+            let content = match key {
+                "forms" => Some(&forms),
+                _ => contents.get(name),
+            };
+            let content = content.ok_or("its content was not read")?;
+            Ok((content.clone(), name.to_owned()))
+        })?;
+        Ok(recipe)
     }
 
     /// Returns the parsed contents of the recipe's files.
@@ -191,6 +220,7 @@ impl Recipe {
             match key {
                 "segment.user" => loaded.words = user_words(name, text)?,
                 "filter.stopwords" => loaded.stopwords.extend(parse_stopwords(text)),
+                "forms" => loaded.forms = Some(FormTable::parse_table(name, text)?),
                 "simhash.table" => loaded.table = Some(self.parse_table(name, text)?),
                 // The tables of a scheme are parsed together, below.
                 _ => {}
@@ -356,6 +386,7 @@ impl Recipe {
         {
             rename(user);
         }
+        self.forms.iter_mut().for_each(&rename);
         self.filter.stopwords.iter_mut().for_each(&rename);
         self.simhash.table.iter_mut().for_each(&rename);
         let tables = self.yanyiwu.iter_mut();

@@ -483,6 +483,10 @@ pub struct Recipe {
     pub tokens: TokenKind,
     /// Number of tokens in a feature, 1–32.
     pub ngram: u32,
+    /// Name of the file with a [table of forms](crate::forms::FormTable). Two documents of one form match only if their
+    /// slots agree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forms: Option<String>,
     /// Segmentation of Chinese, only with [`TokenKind::Jieba`]; by default [`SegmentRecipe::default`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment: Option<SegmentRecipe>,
@@ -568,6 +572,7 @@ impl Default for Recipe {
             normalize: vec![Nfkc, Fold, ZeroWidth, Simplified, Punctuation, Whitespace],
             tokens: TokenKind::Words,
             ngram: 2,
+            forms: None,
             segment: None,
             filter: FilterRecipe::default(),
             simhash: SimHashRecipe::default(),
@@ -702,6 +707,7 @@ impl Recipe {
         if self.tokens == TokenKind::Jieba {
             self.segment.get_or_insert_default();
         }
+        self.check_forms()?;
         self.check_segment()?;
         self.check_filter()?;
         self.check_weights()?;
@@ -727,6 +733,17 @@ impl Recipe {
             0..=100,
         )?;
         within("simhash.top", self.simhash.top.unwrap_or(1), 1..=u32::MAX)
+    }
+
+    fn check_forms(&self) -> Result<()> {
+        match self.scheme {
+            Some(scheme) if self.forms.is_some() => Err(self.recipe_error(format!(
+                "forms are found in the tokens of texts, and the scheme {} has features of another tool: leave \
+                 forms out",
+                scheme.name()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn check_segment(&self) -> Result<()> {
@@ -929,6 +946,7 @@ impl Recipe {
         let standard = Self::default();
         let mut bare = Self {
             name: String::new(),
+            forms: None,
             simhash: standard.simhash,
             minhash: standard.minhash,
             ..self.clone()

@@ -109,7 +109,7 @@ impl ShuffleSetup {
 
     /// Analyses a text, or packed features.
     pub(super) fn analyze_text<'s>(
-        &self,
+        &'s self,
         text: &str,
         scratch: &'s mut AnalysisScratch,
     ) -> TextAnalysis<'s> {

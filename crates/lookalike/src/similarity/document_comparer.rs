@@ -178,6 +178,7 @@ pub struct ComparedDocument {
     weighted: Vec<WeightedFeature>,
     characters: Vec<u32>,
     words: Vec<u64>,
+    forms: Vec<u64>,
 }
 
 impl ComparedDocument {
@@ -193,6 +194,7 @@ impl ComparedDocument {
         self.weighted.clear();
         self.characters.clear();
         self.words.clear();
+        self.forms.clear();
     }
 }
 
@@ -211,6 +213,10 @@ impl PairInputs for ComparedDocument {
 
     fn token_values(&self) -> Result<DocumentList<'_, u64>> {
         Ok(DocumentList::Kept(&self.words))
+    }
+
+    fn form_values(&self) -> Result<DocumentList<'_, u64>> {
+        Ok(DocumentList::Kept(&self.forms))
     }
 }
 
@@ -241,9 +247,9 @@ impl DocumentComparer {
     }
 
     /// Returns `true` if stored documents are compared by their texts, because records hold no
-    /// sequences of characters or words.
+    /// sequences of characters or words and no values of forms.
     pub fn needs_texts(&self) -> bool {
-        self.plan.sequence_measure().is_some()
+        self.plan.sequence_measure().is_some() || self.plan.compares_forms()
     }
 
     /// Converts the analysis of a text into a document for comparison.
@@ -263,6 +269,9 @@ impl DocumentComparer {
     pub fn fill_lists(&self, analysis: &TextAnalysis<'_>, into: &mut ComparedDocument) {
         into.clear_lists();
         let plan = &self.plan;
+        if plan.compares_forms() {
+            analysis.append_form_values(&mut into.forms);
+        }
         if plan.compares_features() && analysis.state == TextState::Fingerprintable {
             analysis.append_features(&mut into.features);
         }

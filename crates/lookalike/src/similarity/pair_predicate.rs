@@ -3,6 +3,7 @@
 use super::document_lists::DocumentList;
 use crate::candidates::band_key;
 use crate::error::Result;
+use crate::forms;
 use crate::plan::{
     BlockPlan, BottomKPlan, ComparedInputs, EditUnit, EqualKeySketch, MatchPlan, SimilarityMeasure,
 };
@@ -131,6 +132,12 @@ impl<'a> SketchRef<'a> {
         self.sketches.smallest_hashes(self.document)
     }
 
+    /// Returns the form and the values of its slots, if the sketches have forms.
+    #[inline]
+    fn form_values(self) -> Option<&'a [u64]> {
+        self.sketches.form_values(self.document)
+    }
+
     /// Returns `true` if the texts are equal after normalisation. Most unequal texts are rejected by a
     /// few bits of their keys.
     #[inline]
@@ -155,6 +162,9 @@ pub(crate) trait PairInputs {
 
     /// Returns the values of the tokens.
     fn token_values(&self) -> Result<DocumentList<'_, u64>>;
+
+    /// Returns the form with a hash of the value of each slot; empty if the document is of no form.
+    fn form_values(&self) -> Result<DocumentList<'_, u64>>;
 }
 
 /// The predicate of a plan: which two documents are candidates, and which candidates match. It looks at
@@ -211,6 +221,11 @@ impl<'p> PairPredicate<'p> {
         }
         if a.has_equal_text(b) {
             return Some(Route::Exact);
+        }
+        if let (Some(a), Some(b)) = (a.form_values(), b.form_values())
+            && !forms::do_slots_agree(a, b)
+        {
+            return None;
         }
         if let Some(distance) = self.plan.distance() {
             let (a, b) = (a.fingerprint()?, b.fingerprint()?);
@@ -286,12 +301,17 @@ impl<'p> PairPredicate<'p> {
         budget: &mut StepBudget,
     ) -> Result<Option<Similarity>> {
         if matches!(route, Route::Exact | Route::Decision) {
-            Ok(Some(Similarity::ONE))
-        } else if self.is_decided_by_sketches(route) {
-            Ok(self.similarity_of_sketches(a, b, route))
-        } else {
-            self.verify_inputs(in_a, in_b, budget)
+            return Ok(Some(Similarity::ONE));
         }
+        let similarity = if self.is_decided_by_sketches(route) {
+            self.similarity_of_sketches(a, b, route)
+        } else {
+            self.verify_inputs(in_a, in_b, budget)?
+        };
+        if similarity.is_some() && self.plan.compares_forms() && !have_equal_slots(in_a, in_b)? {
+            return Ok(None);
+        }
+        Ok(similarity)
     }
 
     /// Returns `true` if candidates that were found so are compared by their sketches alone.
@@ -443,6 +463,11 @@ fn read_sets<'a, A: PairInputs, B: PairInputs>(
     let (a, b) = (a.distinct_features()?, b.distinct_features()?);
     budget.add((a.len() + b.len()) as u64);
     Ok((a, b))
+}
+
+/// Returns `true` if two documents are not of one form, or if their slots agree.
+fn have_equal_slots(a: &impl PairInputs, b: &impl PairInputs) -> Result<bool> {
+    Ok(forms::do_slots_agree(&a.form_values()?, &b.form_values()?))
 }
 
 fn meet_by_smallest(smallest: BottomKPlan, a: &[u64], b: &[u64]) -> bool {

@@ -12,9 +12,12 @@
 //! | features, characters, words | 8, 4, 8 each | they are compared and a budget has room |
 //! | key in common, such as the signature of the longest sentences | 8 | the plan compares such keys |
 //! | smallest hashes | 8 each, and 8 for their place | the plan compares them |
+//! | form and values of its slots | 8 each, and 8 for their place | the recipe has a table of forms |
 
 mod column_codec;
+mod list_column;
 
+use self::list_column::ListColumn;
 use crate::arch::{Cpu, prefetch};
 use crate::byte_reader::ByteReader;
 use crate::plan::{EditUnit, MatchPlan};
@@ -140,9 +143,10 @@ pub struct DocumentSketches {
     words: BudgetedLists<u64>,
     /// Keys that candidates have in common.
     equal_keys: Vec<u64>,
-    /// Smallest hashes of all documents one after another, and the end of those of each document.
-    smallest: Vec<u64>,
-    smallest_ends: Vec<usize>,
+    /// Smallest hashes of the features.
+    smallest: ListColumn,
+    /// Form and values of its slots, as [`FormIndex::append_values`](crate::forms::FormIndex) has them.
+    forms: ListColumn,
 }
 
 /// Fingerprints of 64 bits, or of 128 where they have more than 64.
@@ -355,10 +359,14 @@ impl DocumentSketcher {
             to.equal_keys.push((key.key_of)(analysis).unwrap_or(0));
         }
         if let Some(smallest) = self.plan.bottom_k_plan() {
-            if analysis.state == TextState::Fingerprintable {
-                smallest_features(analysis, smallest.hashes, &mut to.smallest);
-            }
-            to.smallest_ends.push(to.smallest.len());
+            to.smallest.push_list(|hashes| {
+                if analysis.state == TextState::Fingerprintable {
+                    smallest_features(analysis, smallest.hashes, hashes);
+                }
+            });
+        }
+        if self.plan.compares_forms() {
+            to.push_form(analysis);
         }
         if self.plan.sequence_measure().is_some() {
             self.add_sequence(analysis, to);
@@ -467,6 +475,9 @@ impl DocumentSketcher {
                 .iter()
                 .for_each(|hash| into.extend(hash.to_le_bytes()));
         }
+        if self.plan.compares_forms() {
+            from.forms.encode_column(into);
+        }
     }
 
     /// Makes a store hold one document, of which key, state and all features are known, and its
@@ -541,9 +552,10 @@ impl DocumentSketcher {
             to.equal_keys.push(reader.read_u64()?);
         }
         if self.plan.bottom_k_plan().is_some() {
-            let count = reader.read_u32()?;
-            to.smallest = reader.read_list(count as usize, u64::from_le_bytes)?;
-            to.smallest_ends.push(to.smallest.len());
+            to.smallest = ListColumn::decode_column(&mut reader, 1)?;
+        }
+        if self.plan.compares_forms() {
+            to.forms = ListColumn::decode_column(&mut reader, 1)?;
         }
         reader.is_at_end().then_some(to)
     }
@@ -598,10 +610,8 @@ impl DocumentSketches {
         self.words.append_lists(&other.words, room);
         self.outlines.extend_from_slice(&other.outlines);
         self.equal_keys.extend_from_slice(&other.equal_keys);
-        let smallest = self.smallest.len();
-        self.smallest_ends
-            .extend(other.smallest_ends.iter().map(|end| smallest + end));
-        self.smallest.extend_from_slice(&other.smallest);
+        self.smallest.append_column(&other.smallest);
+        self.forms.append_column(&other.forms);
         self.keys.extend_from_slice(&other.keys);
         self.states.extend_from_slice(&other.states);
         self.summaries.extend_from_slice(&other.summaries);
@@ -647,11 +657,8 @@ impl DocumentSketches {
             self.words.push_list(words, room);
         }
         self.equal_keys.extend(other.equal_keys.get(at));
-        if !other.smallest_ends.is_empty() {
-            let smallest = other.smallest_hashes(document).unwrap_or_default();
-            self.smallest.extend_from_slice(smallest);
-            self.smallest_ends.push(self.smallest.len());
-        }
+        self.smallest.append_list(&other.smallest, at);
+        self.forms.append_list(&other.forms, at);
     }
 
     /// Reserves memory for as many documents as expected, if they are like those that are already there. So columns
@@ -671,8 +678,8 @@ impl DocumentSketches {
         reserve.extend_column(&mut self.features);
         reserve.extend_column(&mut self.outlines);
         reserve.extend_column(&mut self.equal_keys);
-        reserve.extend_column(&mut self.smallest);
-        reserve.extend_column(&mut self.smallest_ends);
+        self.smallest.reserve(reserve);
+        self.forms.reserve(reserve);
         match &mut self.fingerprints {
             FingerprintColumn::Narrow(column) => reserve.extend_column(column),
             FingerprintColumn::Wide(column) => reserve.extend_column(column),
@@ -705,7 +712,7 @@ impl DocumentSketches {
         self.outlines.shrink_to_fit();
         self.equal_keys.shrink_to_fit();
         self.smallest.shrink_to_fit();
-        self.smallest_ends.shrink_to_fit();
+        self.forms.shrink_to_fit();
     }
 
     /// Returns the bytes of memory that sketches take, without the lists that are kept within a budget.
@@ -716,7 +723,9 @@ impl DocumentSketches {
             + 4 * (self.signature_at.len() + self.signatures.len())
             + self.fingerprints.memory_bytes()
             + self.outlines.len() * size_of::<SequenceOutline>()
-            + 8 * (self.equal_keys.len() + self.smallest.len() + self.smallest_ends.len());
+            + 8 * self.equal_keys.len()
+            + self.smallest.memory_bytes()
+            + self.forms.memory_bytes();
         bytes as u64
     }
 
@@ -845,10 +854,31 @@ impl DocumentSketches {
 
     /// Returns the smallest hashes of a fingerprintable document, ascending, if the plan needs them.
     pub fn smallest_hashes(&self, document: DocId) -> Option<&[u64]> {
-        let end = *self.smallest_ends.get(document.index())?;
-        let before = document.index().checked_sub(1);
-        let start = before.map_or(0, |before| self.smallest_ends[before]);
-        (start < end).then(|| &self.smallest[start..end])
+        let smallest = self.smallest.list(document.index())?;
+        (!smallest.is_empty()).then_some(smallest)
+    }
+
+    /// Returns the form of a document with a hash of the value of each slot, or an empty list if it is of no form.
+    /// Returns `None` if the store has no forms.
+    pub(crate) fn form_values(&self, document: DocId) -> Option<&[u64]> {
+        self.forms.list(document.index())
+    }
+
+    /// Removes the forms of all documents, so that they can be added for another table.
+    pub fn clear_forms(&mut self) {
+        self.forms = ListColumn::default();
+    }
+
+    /// Adds the form of the next document that has none. `analysis` is that of its text, by a recipe with a table of
+    /// forms.
+    pub fn push_form(&mut self, analysis: &TextAnalysis<'_>) {
+        self.forms
+            .push_list(|values| analysis.append_form_values(values));
+    }
+
+    /// Appends the forms of another store, for the next documents that have none.
+    pub fn append_forms(&mut self, other: &Self) {
+        self.forms.append_column(&other.forms);
     }
 }
 

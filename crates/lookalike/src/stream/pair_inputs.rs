@@ -31,6 +31,7 @@ pub(super) struct StreamInputs {
     weighted: DocumentListCache<u64, WeightedFeature>,
     characters: DocumentListCache<u64, u32>,
     words: DocumentListCache<u64, u64>,
+    forms: DocumentListCache<u64, u64>,
     scratch: Mutex<Vec<AnalysisScratch>>,
 }
 
@@ -50,12 +51,17 @@ impl StreamInputs {
             weighted: DocumentListCache::new(REMEMBERED / 2),
             characters: DocumentListCache::new(2 * REMEMBERED),
             words: DocumentListCache::new(REMEMBERED),
+            forms: DocumentListCache::new(REMEMBERED),
             scratch: Mutex::default(),
         }
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
-        let lists = 8 * (self.features.count_items() + self.words.count_items());
+        let lists = [&self.features, &self.words, &self.forms];
+        let lists = 8 * lists
+            .map(DocumentListCache::count_items)
+            .iter()
+            .sum::<usize>();
         (lists + 4 * self.characters.count_items() + 16 * self.weighted.count_items()) as u64
     }
 
@@ -70,6 +76,7 @@ impl StreamInputs {
             weighted: OnceCell::new(),
             characters: OnceCell::new(),
             words: OnceCell::new(),
+            forms: OnceCell::new(),
         }
     }
 
@@ -106,6 +113,7 @@ pub(super) struct NewDocumentInputs<'a> {
     weighted: OnceCell<Vec<WeightedFeature>>,
     characters: OnceCell<Vec<u32>>,
     words: OnceCell<Vec<u64>>,
+    forms: OnceCell<Vec<u64>>,
 }
 
 impl NewDocumentInputs<'_> {
@@ -155,6 +163,12 @@ impl PairInputs for NewDocumentInputs<'_> {
     fn token_values(&self) -> Result<DocumentList<'_, u64>> {
         self.make_list(&self.words, |analysis, list| {
             list.extend_from_slice(analysis.token_values());
+        })
+    }
+
+    fn form_values(&self) -> Result<DocumentList<'_, u64>> {
+        self.make_list(&self.forms, |analysis, list| {
+            analysis.append_form_values(list);
         })
     }
 }
@@ -216,6 +230,12 @@ impl PairInputs for KeptDocumentInputs<'_> {
     fn token_values(&self) -> Result<DocumentList<'_, u64>> {
         self.make_list(&self.inputs.words, |analysis, list| {
             list.extend_from_slice(analysis.token_values());
+        })
+    }
+
+    fn form_values(&self) -> Result<DocumentList<'_, u64>> {
+        self.make_list(&self.inputs.forms, |analysis, list| {
+            analysis.append_form_values(list);
         })
     }
 }

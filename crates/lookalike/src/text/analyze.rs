@@ -13,6 +13,7 @@ use super::tokenize::{TokenBuffers, TokenizeKernel};
 use super::{characters, markup, segment, sentences, shingle};
 use crate::arch::Cpu;
 use crate::compat::{self, CompatTool, ForeignVotes, TextRemainder};
+use crate::forms::{FormIndex, FormTable};
 use crate::hash;
 use crate::recipe::{MarkupKind, Recipe, RecipeId, TokenKind, WeightScheme};
 use crate::text::weight::{
@@ -93,6 +94,7 @@ struct AnalyzerTables {
     spelled: bool,
     weighting: Option<FeatureWeighting>,
     tool: Option<CompatTool>,
+    forms: FormIndex,
 }
 
 /// The tables of all analyzers that exist.
@@ -121,7 +123,7 @@ impl AnalyzerTables {
 
     fn new(recipe: &Recipe) -> Self {
         let map = CharMap::shared_map(recipe);
-        Self {
+        let without_forms = Self {
             recipe: recipe.clone(),
             id: OnceLock::new(),
             ascii: map.ascii_rules(),
@@ -129,8 +131,28 @@ impl AnalyzerTables {
             spelled: recipe.tokens == TokenKind::Jieba || !recipe.filter.is_empty(),
             weighting: FeatureWeighting::new(recipe, term_to_feature(recipe, &map)),
             tool: CompatTool::new(recipe),
+            forms: FormIndex::default(),
             map,
+        };
+        match &recipe.loaded_files().forms {
+            Some(table) => without_forms.with_forms(table),
+            None => without_forms,
         }
+    }
+
+    /// Returns the tables with the index of a table of forms, whose frames have the tokens of these tables.
+    fn with_forms(self, table: &FormTable) -> Self {
+        let analyzer = TextAnalyzer {
+            tables: Arc::new(self),
+            cpu: Cpu::detect_best(),
+            extras: AnalysisExtras::default(),
+        };
+        let mut scratch = AnalysisScratch::default();
+        let forms = FormIndex::new(table, |part, tokens| {
+            tokens.extend_from_slice(analyzer.analyze_text(part, &mut scratch).token_values());
+        });
+        let tables = Arc::into_inner(analyzer.tables).expect("the analyzer was not cloned");
+        Self { forms, ..tables }
     }
 }
 
@@ -161,6 +183,7 @@ pub struct TextAnalysis<'a> {
     foreign_votes: Option<ForeignVotes<'a>>,
     characters: &'a [u32],
     sentences: Option<u64>,
+    forms: &'a FormIndex,
 }
 
 /// Domains of keys: keys of different domains never match.
@@ -230,7 +253,7 @@ impl TextAnalyzer {
     /// nanoseconds per byte otherwise, and for words cut by jieba. Weights from a table, and a limit on the
     /// number of features that vote, cost a sort of the features.
     pub fn analyze_text<'a>(
-        &self,
+        &'a self,
         text: &str,
         scratch: &'a mut AnalysisScratch,
     ) -> TextAnalysis<'a> {
@@ -371,7 +394,7 @@ impl TextAnalyzer {
     /// [`MOST_WEIGHT`](crate::text::weight::MOST_WEIGHT), and are rounded to steps of 1/65,536. Tables of the
     /// recipe do not apply, because they are about the recipe's own terms.
     pub fn analyze_features<'a, 'f>(
-        &self,
+        &'a self,
         features: impl IntoIterator<Item = (&'f str, f64)>,
         scratch: &'a mut AnalysisScratch,
     ) -> TextAnalysis<'a> {
@@ -436,7 +459,7 @@ impl TextAnalyzer {
 
     /// Analyses a text under another tool's scheme. The tool's features become the tokens.
     fn analyze_by<'a>(
-        &self,
+        &'a self,
         tool: &CompatTool,
         text: &str,
         buffers: &'a mut compat::CompatBuffers,
@@ -493,7 +516,7 @@ impl TextAnalyzer {
         }
     }
 
-    fn finish_analysis<'a>(&self, text: &str, tokens: &'a [u64]) -> TextAnalysis<'a> {
+    fn finish_analysis<'a>(&'a self, text: &str, tokens: &'a [u64]) -> TextAnalysis<'a> {
         let ngram = self.tables.recipe.ngram as usize;
         let raw = text.trim();
         let (state, key) = if tokens.is_empty() && raw.is_empty() {
@@ -521,6 +544,7 @@ impl TextAnalyzer {
             foreign_votes: None,
             characters: &[],
             sentences: None,
+            forms: &self.tables.forms,
         }
     }
 }
@@ -612,6 +636,14 @@ impl TextAnalysis<'_> {
     /// Returns the value of every token, in the order of the text.
     pub fn token_values(&self) -> &[u64] {
         self.tokens
+    }
+
+    /// Appends the identity of the text's form and a hash of the value of each slot; nothing if the text is of no form of
+    /// the recipe's table.
+    ///
+    /// Cost: some look-ups per token, and the alignment of the tokens with a few frames.
+    pub(crate) fn append_form_values(&self, into: &mut Vec<u64>) {
+        self.forms.append_values(self.tokens, into);
     }
 
     /// Returns the normalised characters as code points if the analyzer was asked for them: the characters of

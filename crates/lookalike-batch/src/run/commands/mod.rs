@@ -6,6 +6,7 @@ pub(crate) mod dedup;
 pub(crate) mod evaluate;
 pub(crate) mod fingerprint;
 pub(crate) mod forecast;
+pub(crate) mod forms;
 pub(crate) mod head;
 pub(crate) mod idf;
 pub(crate) mod labelled;

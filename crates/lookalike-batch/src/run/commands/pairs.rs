@@ -14,6 +14,7 @@ use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::commands::run_outputs::PairsOutputs;
 use crate::run::commands::summary::PairsSummary;
 use crate::run::execution::audit::report::ReportedPairs;
+use crate::run::execution::form_learning;
 use crate::run::execution::out_of_core::memory_plan::plan_spilling;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
@@ -51,7 +52,9 @@ fn run_pairs(
     progress: &dyn ProgressListener,
 ) -> Result<PairsSummary> {
     let started = Instant::now();
+    let settings = &*form_learning::settle_forms(paths, settings)?;
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
+    let form_plan = plan.with_forms();
     let needs_all = settings.audit.map(|_| "audit");
     let spill = plan_spilling(paths, settings, needs_all, false)?;
     let opened = OpenInputs::new(paths, settings)?;
@@ -62,7 +65,11 @@ fn run_pairs(
     let sketched = SketchedRun::read(&opened, settings, &plan, storage, &reject, progress)?;
     sketched.corpus.report_repeated_ids(settings, progress)?;
     progress.begin_stage(RunStage::Candidates, None);
-    let linked = sketched.link(false)?;
+    let mut linked = sketched.link(false)?;
+    if settings.learns_forms {
+        let table = form_learning::learn_forms(&linked, progress)?;
+        linked.apply_forms(&table, &form_plan)?;
+    }
     let found = list_pairs(&linked, outputs, progress);
     let (rejected, rejected_rows, bad_rows) = bad_rows.prepare_output()?;
     let found = match found {

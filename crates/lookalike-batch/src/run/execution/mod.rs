@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod disk_backend;
+pub(crate) mod form_learning;
 pub(crate) mod index_matches;
 pub(crate) mod out_of_core;
 pub(crate) mod person_decisions;

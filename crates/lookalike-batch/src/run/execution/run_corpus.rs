@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use lookalike::dedup::{self, DocumentRemoval, MatchCorpus, PairDecisions, TextReanalysis};
+use lookalike::forms::FormTable;
 use lookalike::plan::MatchPlan;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe, RecipeId};
 use lookalike_io::error::{Error, Result};
+use rayon::prelude::*;
 
+use crate::run::execution::form_learning::LEARNED_FORMS;
 use crate::run::progress::ProgressListener;
 use crate::run::reading::corpus_reader::{FEATURES_IN_MEMORY, SketchedInputs};
 use crate::run::reading::corpus_rows::{CorpusRows, IndexedDocument, IndexedDocuments, OpenInputs};
@@ -43,6 +46,9 @@ pub(in crate::run) struct RunCorpus<'a> {
 /// Bytes from which a text is huge. Only one thread at a time makes features of huge texts, because
 /// that takes several times the memory of the text.
 const HUGE_TEXT_BYTES: usize = 16 << 20;
+
+/// Number of documents whose forms a thread finds at a time.
+const FORMS_AT_ONCE: usize = 512;
 
 /// Places, ids and other properties are those of the rows.
 impl<'a> Deref for RunCorpus<'a> {
@@ -95,6 +101,42 @@ impl<'a> RunCorpus<'a> {
             buffers: Mutex::default(),
             huge: Mutex::default(),
         }
+    }
+
+    /// Compares documents by a table of forms too. `plan` is the plan of the run with forms. All documents are read again,
+    /// and their sketches are in memory.
+    ///
+    /// # Errors
+    /// If the recipe has the scheme of another tool, or if a document cannot be read again.
+    pub(in crate::run) fn use_forms(
+        &mut self,
+        table: &FormTable,
+        plan: &'a MatchPlan,
+    ) -> Result<()> {
+        debug_assert!(self.has_sketches);
+        let recipe = self.run_recipe().clone().with_forms(LEARNED_FORMS, table)?;
+        let sketcher = DocumentSketcher::new(&recipe, plan, Cpu::detect_best());
+        self.analyzer = TextAnalyzer::new(&recipe).with_extras(sketcher.required_extras());
+        self.plan = plan;
+        let documents: Vec<DocId> = (0..self.sketches.len() as u32).map(DocId).collect();
+        let of_chunks = documents
+            .par_chunks(FORMS_AT_ONCE)
+            .map(|documents| self.find_forms(documents))
+            .collect::<Result<Vec<DocumentSketches>>>()?;
+        self.sketches.clear_forms();
+        for forms in of_chunks {
+            self.sketches.append_forms(&forms);
+        }
+        Ok(())
+    }
+
+    /// Returns a store of nothing but the forms of some documents.
+    fn find_forms(&self, documents: &[DocId]) -> Result<DocumentSketches> {
+        let mut forms = DocumentSketches::default();
+        for &document in documents {
+            self.visit_analysis(document, |analysis| forms.push_form(analysis))?;
+        }
+        Ok(forms)
     }
 
     /// Returns the identity of the recipe.

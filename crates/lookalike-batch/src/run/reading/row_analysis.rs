@@ -5,7 +5,7 @@ use lookalike_io::source::{BadRow, InputRow, InputSet, RowPlace};
 
 /// Analyses a row by its features if they are given, otherwise by its text.
 pub(crate) fn analyze_row<'s>(
-    analyzer: &TextAnalyzer,
+    analyzer: &'s TextAnalyzer,
     row: &InputRow<'_>,
     scratch: &'s mut AnalysisScratch,
 ) -> TextAnalysis<'s> {

@@ -130,7 +130,7 @@ impl FoundDocument {
 
     pub(crate) fn analyze_document<'s>(
         &self,
-        analyzer: &TextAnalyzer,
+        analyzer: &'s TextAnalyzer,
         scratch: &'s mut AnalysisScratch,
     ) -> TextAnalysis<'s> {
         match &self.features {

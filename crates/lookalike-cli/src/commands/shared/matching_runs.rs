@@ -1,10 +1,11 @@
 //! Options of `dedup` and `pairs`, which compare all documents.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use lookalike::Recipe;
+use lookalike::forms::FormTable;
 use lookalike_batch::machine_memory::default_memory;
 use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::{
@@ -12,7 +13,7 @@ use lookalike_batch::run::{
 };
 use lookalike_batch::units::{parse_duration, parse_size};
 
-use super::inputs::{ReadingArgs, read_options};
+use super::inputs::{ReadingArgs, check_has_text, read_options};
 use super::matching::{MatchRuleArgs, settings_and_plan};
 use super::running::{RunningArgs, parse_limit, thread_count};
 
@@ -56,6 +57,15 @@ pub(crate) struct MatchingRunArgs {
 pub(crate) struct MatchingArgs {
     #[command(flatten)]
     pub(crate) rule: MatchRuleArgs,
+
+    /// Compare filled forms by their slots: `learn` learns the forms of the inputs first, a table of `lookalike forms
+    /// learn` names them, `off` compares by similarity alone
+    ///
+    /// A form is a frame that many different documents share, with slots at which most have a value of their own, such
+    /// as offers that differ in name and price. Two documents of one form match only if their slots agree: all of them,
+    /// and of five slots and more four fifths.
+    #[arg(long, value_name = "learn|off|FILE", default_value = "off")]
+    pub(crate) forms: String,
 
     /// Match only documents with equal values of this field
     ///
@@ -136,6 +146,13 @@ impl MatchingRunArgs {
             ..
         } = self;
         let (recipe, chosen, _) = settings_and_plan(&matching.rule, reading, usual)?;
+        if matching.forms != "off" {
+            check_has_text(reading, "--forms")?;
+        }
+        let recipe = match &*matching.forms {
+            "learn" | "off" => recipe,
+            file => recipe.with_forms(file, &read_form_table(Path::new(file))?)?,
+        };
         let window = match (matching.window, &matching.time) {
             (Some(seconds), Some(field)) => Some(RunWindow {
                 seconds,
@@ -146,6 +163,7 @@ impl MatchingRunArgs {
         Ok(RunSettings {
             recipe,
             matching: chosen,
+            learns_forms: matching.forms == "learn",
             read: read_options(reading)?,
             keep: keep.clone(),
             within: matching.within.clone(),
@@ -167,6 +185,13 @@ impl MatchingRunArgs {
             against: against.to_vec().into(),
         }
     }
+}
+
+/// Reads a table of forms.
+pub(crate) fn read_form_table(path: &Path) -> Result<FormTable> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the table of forms {}", path.display()))?;
+    Ok(FormTable::parse_table(&path.display().to_string(), &text)?)
 }
 
 /// Returns the limit that a user has set, or else that of the machine.

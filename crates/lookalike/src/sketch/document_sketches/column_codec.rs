@@ -13,12 +13,13 @@
 //! | whether the sequence is kept, the sequence | 1, 4 or 8 a symbol | the measure compares sequences |
 //! | key in common, such as the signature of the longest sentences | 8 | the plan compares such keys |
 //! | number of smallest hashes, the hashes | 4, 8 each | the plan compares them |
+//! | length of form and values, these | 4, 8 each | the recipe has a table of forms |
 //!
 //! Guarantee: reading never panics, whatever the bytes are. The caller detects damage by a checksum.
 
 use super::{
-    BudgetedLists, DocumentSketcher, DocumentSketches, FingerprintColumn, LONG, NONE, STATES,
-    SetSummary,
+    BudgetedLists, DocumentSketcher, DocumentSketches, FingerprintColumn, LONG, ListColumn, NONE,
+    STATES, SetSummary,
 };
 use crate::byte_reader::ByteReader;
 use crate::plan::EditUnit;
@@ -125,15 +126,10 @@ impl DocumentSketcher {
             put_numbers(&from.equal_keys, u64::to_le_bytes, into);
         }
         if self.plan.bottom_k_plan().is_some() {
-            let ends = &from.smallest_ends;
-            let before = std::iter::once(&0).chain(ends);
-            let counts: Vec<_> = ends
-                .iter()
-                .zip(before)
-                .map(|(end, start)| (end - start) as u32)
-                .collect();
-            put_numbers(&counts, u32::to_le_bytes, into);
-            put_numbers(&from.smallest, u64::to_le_bytes, into);
+            from.smallest.encode_column(into);
+        }
+        if self.plan.compares_forms() {
+            from.forms.encode_column(into);
         }
     }
 
@@ -213,13 +209,10 @@ impl DocumentSketcher {
             to.equal_keys = reader.read_list(documents, u64::from_le_bytes)?;
         }
         if self.plan.bottom_k_plan().is_some() {
-            let counts = reader.read_list(documents, u32::from_le_bytes)?;
-            let mut end = 0usize;
-            for count in counts {
-                end = end.checked_add(count as usize)?;
-                to.smallest_ends.push(end);
-            }
-            to.smallest = reader.read_list(end, u64::from_le_bytes)?;
+            to.smallest = ListColumn::decode_column(reader, documents)?;
+        }
+        if self.plan.compares_forms() {
+            to.forms = ListColumn::decode_column(reader, documents)?;
         }
         Some(to)
     }

@@ -12,7 +12,7 @@ use std::time::Instant;
 use lookalike::DocId;
 use lookalike::dedup::DocumentRemoval;
 use lookalike::plan::MatchPlan;
-use lookalike_io::error::Result;
+use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::{
     OutputTarget, RowChange, StagedOutput, WriteOptions, commit_all, prepare_kept,
 };
@@ -26,6 +26,7 @@ use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::commands::repeated_text::RepeatedText;
 use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::commands::summary::DedupSummary;
+use crate::run::execution::form_learning;
 use crate::run::execution::index_matches::{add_kept_documents, find_index_matches};
 use crate::run::execution::out_of_core::resolving::RunDecisions;
 use crate::run::execution::person_decisions::apply_decisions;
@@ -96,11 +97,20 @@ fn run_with_extras(
     extras: DedupExtras<'_>,
     progress: &dyn ProgressListener,
 ) -> Result<DedupSummary> {
+    if settings.learns_forms && (extras.work.is_some() || extras.index.is_some()) {
+        return Err(Error::usage_error(
+            "a run with a directory of its own or a library does not learn forms, because later runs must have the \
+             same forms: learn a table first with `lookalike forms learn`, and give it with --forms",
+        ));
+    }
     crate::threads::run_in_pool(settings.threads, || {
+        let settings = &*form_learning::settle_forms(inputs, settings)?;
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
+        let form_plan = plan.with_forms();
         let session = DedupSession {
             settings,
             plan: &plan,
+            form_plan: &form_plan,
             progress,
             clock: StageClock::new(),
         };
@@ -112,11 +122,13 @@ fn run_with_extras(
 struct DedupSession<'a> {
     settings: &'a RunSettings,
     plan: &'a MatchPlan,
+    /// The plan with forms, if the run learns them.
+    form_plan: &'a MatchPlan,
     progress: &'a dyn ProgressListener,
     clock: StageClock,
 }
 
-impl DedupSession<'_> {
+impl<'a> DedupSession<'a> {
     fn dedup_inputs(
         mut self,
         paths: &RunInputs,
@@ -135,7 +147,8 @@ impl DedupSession<'_> {
         self.clock.end_stage("read");
         let known_matches = self.match_index(run.index.as_ref(), &mut sketched)?;
         progress.begin_stage(RunStage::Candidates, None);
-        let linked = sketched.link(true)?;
+        let mut linked = sketched.link(true)?;
+        self.learn_forms(&mut linked)?;
         let (decided, copied) = self.decide_and_copy(&linked, &run, &known_matches)?;
         let components = decided.components.as_deref();
         let verdicts = DocumentVerdicts::new(&linked.corpus, &decided.outcome, components);
@@ -155,6 +168,19 @@ impl DedupSession<'_> {
         summary.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages;
         Ok(summary)
+    }
+
+    /// Learns the forms of the documents and applies them, if the settings say so.
+    fn learn_forms<'r>(&mut self, linked: &mut LinkedRun<'r>) -> Result<()>
+    where
+        'a: 'r,
+    {
+        if self.settings.learns_forms {
+            let table = form_learning::learn_forms(linked, self.progress)?;
+            linked.apply_forms(&table, self.form_plan)?;
+            self.clock.end_stage("forms");
+        }
+        Ok(())
     }
 
     /// Finds the matches of all documents in the index, if there is one.

@@ -343,6 +343,7 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
     let RunSettings {
         recipe,
         matching,
+        learns_forms: _,
         read,
         keep,
         within,

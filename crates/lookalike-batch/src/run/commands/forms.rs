@@ -1,0 +1,88 @@
+//! Learns a table of forms from documents.
+
+use std::time::Instant;
+
+use lookalike::forms::FormTable;
+use lookalike_io::error::Result;
+use lookalike_io::sink::{ByteWriter, OutputTarget, StagedOutput, check_output, commit_all};
+use serde::Serialize;
+
+use crate::run::commands::bad_row_outputs::BadRowOutputs;
+use crate::run::execution::form_learning;
+use crate::run::progress::ProgressListener;
+use crate::run::settings::{RunInputs, RunSettings};
+
+/// The result of a run that learns forms.
+#[derive(Debug, Clone, Serialize)]
+pub struct FormsSummary {
+    /// Documents read.
+    pub documents: u64,
+    /// Forms in the table.
+    pub forms: u64,
+    /// Documents of which the forms were learned.
+    pub documents_of_forms: u64,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input, after decompression.
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of the recipe.
+    pub recipe_id: String,
+}
+
+/// Learns forms from the documents that a dedup run with these settings would remove, and writes them as a table.
+///
+/// # Errors
+/// If something cannot be read or written, or if the settings contradict each other. The output is then unchanged.
+pub fn write_form_table(
+    inputs: &RunInputs,
+    settings: &RunSettings,
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
+    progress: &dyn ProgressListener,
+) -> Result<FormsSummary> {
+    crate::threads::run_in_pool(settings.threads, || {
+        learn_from_inputs(inputs, settings, output, rejected, progress)
+    })
+}
+
+fn learn_from_inputs(
+    paths: &RunInputs,
+    settings: &RunSettings,
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
+    progress: &dyn ProgressListener,
+) -> Result<FormsSummary> {
+    let started = Instant::now();
+    let bad_rows = BadRowOutputs::create_output(rejected)?;
+    let reject = |inputs: &_, rows: &_| {
+        for output in [Some(output), rejected].into_iter().flatten() {
+            check_output(output, inputs)?;
+        }
+        bad_rows.push_rows(inputs, rows)
+    };
+    let (table, read) = form_learning::learn_from_inputs(paths, settings, &reject, progress)?;
+    let (rejected, rejected_rows, _) = bad_rows.prepare_output()?;
+    let staged = stage_table(&table, output)?;
+    commit_all(std::iter::once(staged).chain(rejected_rows))?;
+    let documents_of_forms = table.forms().iter().map(|form| form.documents).sum();
+    Ok(FormsSummary {
+        documents: read.documents,
+        forms: table.forms().len() as u64,
+        documents_of_forms,
+        rejected,
+        bytes: read.bytes,
+        seconds: started.elapsed().as_secs_f64(),
+        recipe: settings.recipe.name.clone(),
+        recipe_id: settings.recipe.recipe_id().to_string(),
+    })
+}
+
+fn stage_table(table: &FormTable, output: &OutputTarget) -> Result<StagedOutput> {
+    let mut writer = ByteWriter::create_output(output)?;
+    writer.write_bytes(table.to_toml().as_bytes())?;
+    writer.prepare_output()
+}

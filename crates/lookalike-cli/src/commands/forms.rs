@@ -1,0 +1,168 @@
+//! `lookalike forms`.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use lookalike::forms::{Form, FormTable};
+use lookalike_batch::run::{self, FormsSummary, KeepOrder};
+
+use super::shared::matching_runs::{MatchingRunArgs, read_form_table};
+use super::shared::outputs::{RejectedArgs, TableOutputs};
+use super::shared::running::RowsRun;
+use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
+use crate::CommandOutcome;
+use crate::language::messages;
+use crate::output::{OutputPrinter, escape_control, format_count};
+
+/// Learn and show forms: frames that many different documents share
+///
+/// A form is a frame with slots, at which most documents have a value of their own: offers that differ in name and
+/// price, weather reports, minutes. With a table of forms (`dedup --forms TABLE`), two documents of one form match only if
+/// their slots agree: all of them, and of five slots and more four fifths.
+#[derive(Debug, Args)]
+pub(crate) struct FormsArgs {
+    #[command(subcommand)]
+    pub(crate) action: FormsAction,
+}
+
+/// What to do with forms.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FormsAction {
+    Learn(Box<LearnFormsArgs>),
+    Show(ShowFormsArgs),
+}
+
+/// Learn the forms of documents
+///
+/// Writes a table in TOML: for each form the parts of its frame, between which the slots are, the number of documents of
+/// which it was learned, and examples of the values. A person may strike forms and add others. The documents are compared
+/// as `dedup` compares them, and groups of at least six are examined.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike forms learn offers.jsonl -o forms.toml
+  lookalike forms show forms.toml
+  lookalike dedup offers.jsonl -o unique.jsonl --forms forms.toml")]
+pub(crate) struct LearnFormsArgs {
+    /// Table to write (.toml); without it, standard output
+    #[arg(short, long, value_name = "TABLE", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) bad_rows: RejectedArgs,
+
+    #[command(flatten)]
+    pub(crate) run: MatchingRunArgs,
+}
+
+/// Show the forms of a table: each frame with its slots, and examples of values
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike forms show forms.toml
+  lookalike forms show forms.toml f3b1c2d4")]
+pub(crate) struct ShowFormsArgs {
+    /// Table of forms
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: PathBuf,
+
+    /// Names of the forms to show; without it, all
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+}
+
+pub(crate) fn run_forms(args: &FormsArgs) -> Result<CommandOutcome> {
+    match &args.action {
+        FormsAction::Learn(args) => learn_forms(args),
+        FormsAction::Show(args) => show_forms(args),
+    }
+}
+
+fn learn_forms(args: &LearnFormsArgs) -> Result<CommandOutcome> {
+    let LearnFormsArgs {
+        output,
+        bad_rows,
+        run,
+    } = args;
+    if run.matching.explain_plan || run.audit.audit.is_some() {
+        bail!(
+            "--explain-plan and --audit are for `lookalike dedup`, with the same matching options"
+        );
+    }
+    if run.matching.forms != "off" {
+        bail!(
+            "--forms {} has no effect here, because this command learns forms",
+            run.matching.forms
+        );
+    }
+    let recipe = run.matching.rule.recipe.as_deref();
+    let named = ("the table", output.as_deref());
+    let outputs = TableOutputs::new(named, bad_rows, run.running.json, recipe)?;
+    let settings = run.to_settings(&KeepOrder::First)?;
+    let inputs = run.run_inputs(&[]);
+    let rows = RowsRun::with_table(&run.running, &outputs);
+    let TableOutputs { table, rejected } = &outputs;
+    let done = rows.watch_work(|reporter| {
+        run::write_form_table(&inputs, &settings, table, rejected.as_ref(), reporter)
+    })?;
+    rows.finish_run(&done, done.rejected, || describe_learned(&done, args))
+}
+
+/// Returns the summary for people.
+fn describe_learned(done: &FormsSummary, args: &LearnFormsArgs) -> String {
+    let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
+    text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
+    let of_forms = format_count(done.documents_of_forms);
+    text.add_line(
+        &messages::forms(),
+        messages::forms_of_documents(&format_count(done.forms), &of_forms),
+    );
+    text.add_line(
+        &messages::recipe(),
+        format_recipe(&done.recipe, &done.recipe_id),
+    );
+    text.add_output(args.output.as_deref());
+    text.into_text()
+}
+
+fn show_forms(args: &ShowFormsArgs) -> Result<CommandOutcome> {
+    let table = read_form_table(&args.table)?;
+    let shown = chosen_forms(&table, &args.names)?;
+    let text: String = shown.into_iter().map(describe_form).collect();
+    OutputPrinter::new(false).write_data(&text)?;
+    Ok(CommandOutcome::Done)
+}
+
+fn chosen_forms<'t>(table: &'t FormTable, names: &[String]) -> Result<Vec<&'t Form>> {
+    if names.is_empty() {
+        return Ok(table.forms().iter().collect());
+    }
+    let find = |name: &String| {
+        let form = table.forms().iter().find(|form| form.name == *name);
+        form.ok_or_else(|| anyhow::anyhow!("the table has no form named '{name}'"))
+    };
+    names.iter().map(find).collect()
+}
+
+/// Returns a form for people: its frame with the slots numbered, and the values of each slot.
+fn describe_form(form: &Form) -> String {
+    let mut text = format!(
+        "{}  {} documents\n  ",
+        escape_control(&form.name),
+        format_count(form.documents)
+    );
+    for (slot, part) in form.frame.iter().enumerate() {
+        if slot > 0 {
+            text.push_str(&format!(" [{slot}] "));
+        }
+        text.push_str(&escape_control(part));
+    }
+    text.push('\n');
+    for (slot, values) in (1..).zip(&form.values) {
+        let values: Vec<_> = values.iter().map(|value| escape_control(value)).collect();
+        text.push_str(&format!("  [{slot}] {}\n", values.join(" | ")));
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,197 @@
+//! The index of a table of forms: finds the form of a text and the values of its slots.
+//!
+//! A text is *of a form* if at least [`LEAST_FRAME_SHARE`] of the tokens of the frame stand in it in their order, and
+//! they are at least [`LEAST_TEXT_SHARE`] of its tokens. Of several forms it is the one of which most tokens are in the
+//! text; among equals the first one in the table.
+//!
+//! Cost: some nanoseconds per token, and for texts that share grams with frames the alignment of the text with at most [`MOST_ALIGNED_FORMS`] frames.
+
+use std::collections::HashMap;
+
+use super::alignment::align_tokens;
+use super::frame_grams::{FrameGrams, choose_grams};
+use super::table::FormTable;
+use crate::hash::{self, mix_bits};
+
+/// Least share of the tokens of a frame that a text of the form has.
+pub(super) const LEAST_FRAME_SHARE: f64 = 0.8;
+
+/// Least share of the tokens of a text that belong to the frame.
+const LEAST_TEXT_SHARE: f64 = 0.4;
+
+/// Largest number of frames with which a text is aligned: those with which it shares most grams.
+const MOST_ALIGNED_FORMS: usize = 6;
+
+/// Domains of hashes.
+const FRAME_DOMAIN: u64 = 0x666f_726d_5f66_7261;
+const VALUE_DOMAIN: u64 = 0x666f_726d_5f76_616c;
+
+/// The frames of a table as tokens.
+#[derive(Debug, Default)]
+pub(crate) struct FormIndex {
+    frames: Vec<IndexedFrame>,
+    grams: FrameGrams,
+}
+
+#[derive(Debug)]
+pub(super) struct IndexedFrame {
+    /// Hash of the frame, by which documents of one form are known.
+    id: u64,
+    tokens: Vec<u64>,
+    /// For each slot the number of tokens of the frame before it.
+    slots: Vec<usize>,
+    /// Number of grams of the frame in the index.
+    pub(super) grams: usize,
+}
+
+/// A text of a form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FormMatch {
+    /// Position of the form in the table.
+    pub(crate) form: usize,
+    /// Tokens of the text that stand in each slot.
+    pub(crate) values: Vec<std::ops::Range<usize>>,
+}
+
+impl FormIndex {
+    /// Builds the index of a table. `tokenize` appends the tokens of a part of a frame.
+    pub(crate) fn new(table: &FormTable, mut tokenize: impl FnMut(&str, &mut Vec<u64>)) -> Self {
+        let mut frames = Vec::with_capacity(table.forms().len());
+        let mut grams_of_forms = Vec::with_capacity(table.forms().len());
+        for form in table.forms() {
+            let (mut tokens, mut slots) = (Vec::new(), Vec::new());
+            let mut parts = Vec::new();
+            for part in &form.frame {
+                let start = tokens.len();
+                tokenize(part, &mut tokens);
+                parts.push(start..tokens.len());
+                slots.push(tokens.len());
+            }
+            // After the last part there is no slot.
+            slots.pop();
+            grams_of_forms.push(choose_grams(&tokens, &parts));
+            frames.push(IndexedFrame {
+                id: frame_id(&tokens, &slots),
+                tokens,
+                slots,
+                grams: 0,
+            });
+        }
+        let grams = FrameGrams::new(grams_of_forms, &mut frames);
+        Self { frames, grams }
+    }
+
+    /// Returns the form of a text and the places of its values.
+    pub(crate) fn find_form(&self, tokens: &[u64]) -> Option<FormMatch> {
+        let mut best: Option<(usize, FormMatch)> = None;
+        for form in self.candidate_forms(tokens) {
+            if let Some((matched, found)) = self.match_frame(form, tokens)
+                && best
+                    .as_ref()
+                    .is_none_or(|(most, best)| (matched, best.form) > (*most, form))
+            {
+                best = Some((matched, found));
+            }
+        }
+        best.map(|(_, found)| found)
+    }
+
+    /// Appends the identity of the form of a text and a hash of the value of each slot, or nothing if the text is of no
+    /// form.
+    pub(crate) fn append_values(&self, tokens: &[u64], into: &mut Vec<u64>) {
+        let Some(found) = self.find_form(tokens) else {
+            return;
+        };
+        into.push(self.frames[found.form].id);
+        let values = found.values.into_iter();
+        into.extend(values.map(|value| hash::hash_sequence(VALUE_DOMAIN, &tokens[value]) as u64));
+    }
+
+    /// Returns the forms with which a text shares most grams, and enough of them for a text of the form.
+    fn candidate_forms(&self, tokens: &[u64]) -> Vec<usize> {
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        for gram in self.grams.find_grams(tokens) {
+            for &form in self.grams.forms_of(gram) {
+                *counts.entry(form).or_default() += 1;
+            }
+        }
+        let is_enough =
+            |&(form, count): &(u32, usize)| 4 * count >= self.frames[form as usize].grams;
+        let mut counts: Vec<(u32, usize)> = counts.into_iter().filter(is_enough).collect();
+        counts.sort_unstable_by_key(|&(form, count)| (std::cmp::Reverse(count), form));
+        counts.truncate(MOST_ALIGNED_FORMS);
+        counts.into_iter().map(|(form, _)| form as usize).collect()
+    }
+
+    /// Returns the first form of the table of which a text is.
+    pub(super) fn find_first_form(&self, tokens: &[u64]) -> Option<usize> {
+        let mut candidates = self.candidate_forms(tokens);
+        candidates.sort_unstable();
+        candidates
+            .into_iter()
+            .find(|&form| self.match_frame(form, tokens).is_some())
+    }
+
+    fn match_frame(&self, form: usize, tokens: &[u64]) -> Option<(usize, FormMatch)> {
+        let frame = &self.frames[form];
+        let runs = align_tokens(&frame.tokens, tokens);
+        let matched: usize = runs.iter().map(|run| run.length).sum();
+        let is_of_form = matched as f64 >= LEAST_FRAME_SHARE * frame.tokens.len() as f64
+            && matched as f64 >= LEAST_TEXT_SHARE * tokens.len() as f64;
+        if !is_of_form {
+            return None;
+        }
+        let values = frame.slots.iter().map(|&slot| {
+            let before = runs.iter().rfind(|run| run.a < slot);
+            let start = before.map_or(0, |run| run.b + run.length.min(slot - run.a));
+            let after = runs.iter().find(|run| run.a + run.length > slot);
+            let end = after.map_or(tokens.len(), |run| run.b + slot.saturating_sub(run.a));
+            start..end.max(start)
+        });
+        let values = values.collect();
+        Some((matched, FormMatch { form, values }))
+    }
+}
+
+/// Returns `true` if two documents may match by their forms: they are of none, or of one form and its slots agree. Each
+/// list is that of [`FormIndex::append_values`].
+pub(crate) fn do_slots_agree(a: &[u64], b: &[u64]) -> bool {
+    let (Some((a_form, a_values)), Some((b_form, b_values))) = (a.split_first(), b.split_first())
+    else {
+        return a.is_empty() && b.is_empty();
+    };
+    if a_form != b_form || a_values.len() != b_values.len() {
+        return false;
+    }
+    let pairs = a_values.iter().zip(b_values);
+    let differing = pairs.filter(|(a, b)| a != b).count();
+    differing <= most_differing_slots(a_values.len())
+}
+
+/// Returns the number of slots that may differ in two documents of one form: one in five, and none of fewer than five.
+fn most_differing_slots(slots: usize) -> usize {
+    slots / 5
+}
+
+/// Calls `visit` with the keys of a document's form, of which two documents that may match by their forms have at least
+/// one in common. `values` are those of [`FormIndex::append_values`].
+///
+/// The slots are divided into one group more than slots may differ, so all slots of at least one group are equal (the
+/// pigeonhole principle).
+pub(crate) fn visit_form_keys(values: &[u64], mut visit: impl FnMut(u64)) {
+    let Some((&form, values)) = values.split_first() else {
+        return visit(0);
+    };
+    let groups = most_differing_slots(values.len()) + 1;
+    for group in 0..groups {
+        let slots = values.iter().skip(group).step_by(groups);
+        let key = slots.fold(form ^ group as u64, |key, &value| mix_bits(key ^ value));
+        visit(key);
+    }
+}
+
+fn frame_id(tokens: &[u64], slots: &[usize]) -> u64 {
+    let slots = slots.iter().map(|&slot| slot as u64);
+    let values: Vec<u64> = slots.chain(tokens.iter().copied()).collect();
+    hash::hash_sequence(FRAME_DOMAIN, &values) as u64
+}

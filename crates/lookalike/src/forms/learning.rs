@@ -1,0 +1,387 @@
+//! Learns forms from groups of similar texts.
+//!
+//! A sample of a group is aligned with one of its texts, the base. A place of the base is a *candidate slot* if at least
+//! half of the texts replace it between equal runs on both sides. Copies of one article differ too, but at their edges,
+//! or at scattered places where most copies agree. So a candidate is a slot if no value has the majority and there are
+//! at least [`LEAST_VALUES`] values, and a group has a form if at least half of its texts have values of their own in
+//! all slots together.
+//!
+//! Cost: one alignment for each text of the sample, so a group costs no more than [`SAMPLE`] texts of it.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use super::alignment::{EqualRun, align_tokens};
+use super::form_index::FormIndex;
+use super::table::{Form, FormTable};
+use crate::error::Result;
+use crate::hash;
+use crate::recipe::Recipe;
+use crate::text::{SpanTokenizer, SpannedTokens};
+
+/// Least number of different texts of a group that can have a form.
+pub const LEAST_DOCUMENTS: usize = 6;
+
+/// Largest number of texts of a group that are aligned.
+pub const SAMPLE: usize = 48;
+
+/// Least number of different values of a slot.
+const LEAST_VALUES: usize = 3;
+
+/// Least number of equal tokens on both sides of a slot, in texts of at least [`LONG_TEXT`] tokens; 1 in shorter ones.
+const LEAST_CONTEXT: usize = 2;
+
+/// Least number of tokens of a text whose slots need context on both sides.
+const LONG_TEXT: usize = 48;
+
+/// Slots with fewer tokens of the frame between them are one.
+const LEAST_GAP: usize = 2;
+
+/// Least number of tokens of the frame before and behind a slot of a long text.
+const LEAST_EDGE_FRAME: usize = 4;
+
+/// Largest number of tokens of a value at an edge.
+const MOST_EDGE_TOKENS: usize = 8;
+
+/// Largest share of the base's tokens in slots.
+const MOST_SLOT_SHARE: f64 = 0.5;
+
+/// Largest number of examples of the values of a slot.
+const MOST_EXAMPLES: usize = 5;
+
+const NAME_DOMAIN: u64 = 0x666f_726d_5f6e_616d;
+
+/// Learns forms from groups of similar texts, by the normalisation of a recipe.
+#[derive(Clone, Debug)]
+pub struct FormLearner {
+    tokenizer: SpanTokenizer,
+}
+
+/// A text of a group with its tokens.
+struct GroupText<'t> {
+    text: &'t str,
+    tokens: SpannedTokens,
+}
+
+impl GroupText<'_> {
+    fn spelling(&self, tokens: Range<usize>) -> &str {
+        &self.text[self.tokens.byte_range(tokens)]
+    }
+}
+
+impl FormLearner {
+    /// Creates a learner.
+    pub fn new(recipe: &Recipe) -> Self {
+        Self {
+            tokenizer: SpanTokenizer::new(recipe),
+        }
+    }
+
+    /// Returns the form of a group of similar texts, if it has one. `texts` are different after normalisation; of more
+    /// than [`SAMPLE`] the first ones are used. `documents` is the number of documents of the whole group.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if a text has 4 GiB or more.
+    pub fn learn_form(&self, texts: &[&str], documents: u64) -> Result<Option<Form>> {
+        if texts.len() < LEAST_DOCUMENTS {
+            return Ok(None);
+        }
+        let sample = texts.iter().take(SAMPLE);
+        let texts = sample.map(|text| self.tokenize_text(text));
+        let texts = texts.collect::<Result<Vec<_>>>()?;
+        let group = AlignedGroup::align_texts(&texts);
+        let slots = group.find_slots();
+        if slots.is_empty() {
+            return Ok(None);
+        }
+        Ok(group.make_form(&slots, documents))
+    }
+
+    fn tokenize_text<'t>(&self, text: &'t str) -> Result<GroupText<'t>> {
+        let mut tokens = SpannedTokens::default();
+        self.tokenizer.tokenize_text(text, &mut tokens)?;
+        Ok(GroupText { text, tokens })
+    }
+
+    /// Returns a table of the forms, the one of most documents first, without those whose frame is of a form before.
+    pub fn make_table(&self, mut forms: Vec<Form>) -> FormTable {
+        forms.sort_by(|a, b| (b.documents, &a.name).cmp(&(a.documents, &b.name)));
+        let mut names = HashSet::new();
+        forms.retain(|form| names.insert(form.name.clone()));
+        let mut kept: Vec<Form> = Vec::new();
+        let all = FormTable::from_forms(forms);
+        let index = FormIndex::new(&all, |part, into| self.append_tokens(part, into));
+        for (at, form) in all.forms().iter().enumerate() {
+            let mut tokens = Vec::new();
+            for part in &form.frame {
+                self.append_tokens(part, &mut tokens);
+            }
+            let best = index.find_first_form(&tokens);
+            if best.is_none_or(|best| best >= at) {
+                kept.push(form.clone());
+            }
+        }
+        FormTable::from_forms(kept)
+    }
+
+    fn append_tokens(&self, text: &str, into: &mut Vec<u64>) {
+        let mut tokens = SpannedTokens::default();
+        // A part of a frame is a part of a text that was tokenized.
+        if self.tokenizer.tokenize_text(text, &mut tokens).is_ok() {
+            into.extend_from_slice(tokens.values());
+        }
+    }
+}
+
+/// The texts of a group, aligned with the first one.
+struct AlignedGroup<'g, 't> {
+    base: &'g GroupText<'t>,
+    texts: &'g [GroupText<'t>],
+    /// For each text but the base the runs that it shares with the base.
+    runs: Vec<Vec<EqualRun>>,
+    /// Equal tokens that a slot needs on both sides.
+    context: usize,
+}
+
+/// A slot of the base with the values of all texts.
+struct GroupSlot {
+    /// Tokens of the base.
+    place: Range<usize>,
+    /// Tokens of each text, the base first; `None` if the text does not have the place.
+    values: Vec<Option<Range<usize>>>,
+}
+
+impl<'g, 't> AlignedGroup<'g, 't> {
+    fn align_texts(texts: &'g [GroupText<'t>]) -> Self {
+        let base = &texts[0];
+        let context = if base.tokens.len() >= LONG_TEXT {
+            LEAST_CONTEXT
+        } else {
+            1
+        };
+        let align = |text: &GroupText<'_>| align_tokens(base.tokens.values(), text.tokens.values());
+        Self {
+            base,
+            texts,
+            runs: texts[1..].iter().map(align).collect(),
+            context,
+        }
+    }
+
+    fn find_slots(&self) -> Vec<GroupSlot> {
+        let candidates = self.candidate_places();
+        let slots = candidates.into_iter().map(|place| self.read_slot(place));
+        let slots = slots.filter(|slot| self.has_own_values(slot));
+        let mut slots: Vec<GroupSlot> = self.drop_edge_places(slots.collect());
+        if slots.is_empty() && self.base.tokens.len() < LONG_TEXT {
+            slots = self.find_edge_slots();
+        }
+        let in_slots: usize = slots.iter().map(|slot| slot.place.len()).sum();
+        let is_mostly_frame = in_slots as f64 <= MOST_SLOT_SHARE * self.base.tokens.len() as f64;
+        if is_mostly_frame && self.are_values_distinct(&slots) {
+            slots
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Returns the slots without those of long texts that are so near an edge that they may belong to a header or a
+    /// footer that only has a frame of its own.
+    fn drop_edge_places(&self, mut slots: Vec<GroupSlot>) -> Vec<GroupSlot> {
+        if self.base.tokens.len() >= LONG_TEXT {
+            let is_frame = self.frame_tokens();
+            let count = |range: Range<usize>| is_frame[range].iter().filter(|&&it| it).count();
+            slots.retain(|slot| {
+                count(0..slot.place.start) >= LEAST_EDGE_FRAME
+                    && count(slot.place.end..is_frame.len()) >= LEAST_EDGE_FRAME
+            });
+        }
+        slots
+    }
+
+    /// Returns the slots at the edges of short texts, such as titles. Nearly all texts have a value of their own there,
+    /// while only some copies of a text have a header or a footer.
+    fn find_edge_slots(&self) -> Vec<GroupSlot> {
+        let is_frame = self.frame_tokens();
+        let (Some(first), Some(last)) = (
+            is_frame.iter().position(|&is_frame| is_frame),
+            is_frame.iter().rposition(|&is_frame| is_frame),
+        ) else {
+            return Vec::new();
+        };
+        let edges = [0..first, last + 1..is_frame.len()];
+        let slots = edges.into_iter().map(|place| self.read_edge(place));
+        slots.filter(|slot| self.is_edge_slot(slot)).collect()
+    }
+
+    /// Reads what every text has before the first or behind the last token of the frame.
+    fn read_edge(&self, place: Range<usize>) -> GroupSlot {
+        let others = self.runs.iter().zip(&self.texts[1..]).map(|(runs, text)| {
+            if place.start == 0 {
+                let first = runs.iter().find(|run| run.a == place.end)?;
+                Some(0..first.b)
+            } else {
+                let last = runs.iter().find(|run| run.a + run.length == place.start)?;
+                Some(last.b + last.length..text.tokens.len())
+            }
+        });
+        let values = std::iter::once(Some(place.clone())).chain(others).collect();
+        GroupSlot { place, values }
+    }
+
+    /// Returns `true` if nine texts in ten have a short value at an edge, and most values are different.
+    fn is_edge_slot(&self, slot: &GroupSlot) -> bool {
+        let is_short = |value: &Range<usize>| (1..=MOST_EDGE_TOKENS).contains(&value.len());
+        let values = slot.values.iter().enumerate();
+        let short = values.filter_map(|(text, value)| {
+            let value = value.as_ref().filter(|value| is_short(value))?;
+            Some(self.hash_value(text, value))
+        });
+        let short: Vec<u64> = short.collect();
+        let distinct: HashSet<u64> = short.iter().copied().collect();
+        10 * short.len() >= 9 * self.texts.len() && 3 * distinct.len() >= 2 * short.len()
+    }
+
+    /// Returns the places of the base that at least half of the other texts replace between equal runs.
+    fn candidate_places(&self) -> Vec<Range<usize>> {
+        let length = self.base.tokens.len();
+        let mut replaced = vec![0_usize; length];
+        for runs in &self.runs {
+            let long = |run: &&EqualRun| run.length >= self.context;
+            let (Some(first), Some(last)) = (runs.iter().find(long), runs.iter().rfind(long))
+            else {
+                continue;
+            };
+            let mut end = first.a + first.length;
+            let inner = runs.iter().filter(|run| run.a >= end && run.a <= last.a);
+            for run in inner.copied().collect::<Vec<_>>() {
+                replaced[end..run.a]
+                    .iter_mut()
+                    .for_each(|count| *count += 1);
+                end = run.a + run.length;
+            }
+        }
+        let is_slot = |at: &usize| 2 * replaced[*at] >= self.runs.len();
+        join_places((0..length).filter(is_slot))
+    }
+
+    /// Reads what every text has at a place of the base.
+    fn read_slot(&self, place: Range<usize>) -> GroupSlot {
+        let others = self.runs.iter().map(|runs| {
+            let before = runs.iter().rfind(|run| run.a < place.start)?;
+            let after = runs.iter().find(|run| run.a + run.length > place.end)?;
+            let start = before.b + before.length.min(place.start - before.a);
+            let end = after.b + place.end.saturating_sub(after.a);
+            // Where the frame beside the place is missing, what stands there is no value.
+            let is_beside = before.a + before.length >= place.start && after.a <= place.end;
+            (is_beside && start <= end).then_some(start..end)
+        });
+        let values = std::iter::once(Some(place.clone())).chain(others).collect();
+        GroupSlot { place, values }
+    }
+
+    fn hash_value(&self, text: usize, value: &Range<usize>) -> u64 {
+        let tokens = self.texts[text].tokens.values();
+        hash::hash_sequence(NAME_DOMAIN, &tokens[value.clone()]) as u64
+    }
+
+    /// Returns `true` if no value of a slot has the majority and there are several.
+    fn has_own_values(&self, slot: &GroupSlot) -> bool {
+        let mut counts: HashMap<u64, usize> = HashMap::new();
+        let mut all = 0;
+        for (text, value) in slot.values.iter().enumerate() {
+            if let Some(value) = value {
+                *counts.entry(self.hash_value(text, value)).or_default() += 1;
+                all += 1;
+            }
+        }
+        let most = counts.values().max().copied().unwrap_or(0);
+        2 * all >= self.texts.len() && counts.len() >= LEAST_VALUES && 2 * most <= all
+    }
+
+    /// Returns `true` if at least half of the texts have values of their own in all slots together.
+    fn are_values_distinct(&self, slots: &[GroupSlot]) -> bool {
+        if slots.is_empty() {
+            return false;
+        }
+        let distinct: HashSet<Vec<Option<u64>>> = (0..self.texts.len())
+            .map(|text| {
+                let value = |slot: &GroupSlot| {
+                    let value = slot.values[text].as_ref();
+                    value.map(|value| self.hash_value(text, value))
+                };
+                slots.iter().map(value).collect()
+            })
+            .collect();
+        2 * distinct.len() >= self.texts.len()
+    }
+
+    /// Returns the tokens of the base that are in at least half of the other texts.
+    fn frame_tokens(&self) -> Vec<bool> {
+        let mut counts = vec![0_usize; self.base.tokens.len()];
+        for run in self.runs.iter().flatten() {
+            let run = run.a..run.a + run.length;
+            counts[run].iter_mut().for_each(|count| *count += 1);
+        }
+        let half = self.runs.len();
+        counts.into_iter().map(|count| 2 * count >= half).collect()
+    }
+
+    fn make_form(&self, slots: &[GroupSlot], documents: u64) -> Option<Form> {
+        let is_frame = self.frame_tokens();
+        let starts = std::iter::once(0).chain(slots.iter().map(|slot| slot.place.end));
+        let length = self.base.tokens.len();
+        let ends = slots.iter().map(|slot| slot.place.start).chain([length]);
+        let parts = starts.zip(ends).map(|(start, end)| {
+            let runs = join_adjacent((start..end).filter(|&at| is_frame[at]));
+            let runs: Vec<&str> = runs
+                .into_iter()
+                .map(|run| self.base.spelling(run))
+                .collect();
+            runs.join(" ")
+        });
+        let frame: Vec<String> = parts.collect();
+        let inner = &frame[1..frame.len() - 1];
+        if inner.iter().any(String::is_empty) || frame.iter().all(String::is_empty) {
+            return None;
+        }
+        let name = hash::hash_bytes(NAME_DOMAIN, frame.join("\0").as_bytes()) as u32;
+        Some(Form {
+            name: format!("f{name:08x}"),
+            documents,
+            frame,
+            values: slots.iter().map(|slot| self.list_examples(slot)).collect(),
+        })
+    }
+
+    fn list_examples(&self, slot: &GroupSlot) -> Vec<String> {
+        let mut seen = HashSet::new();
+        let values = slot.values.iter().enumerate();
+        let values = values.filter_map(|(text, value)| Some((text, value.clone()?)));
+        values
+            .filter(|(text, value)| seen.insert(self.hash_value(*text, value)))
+            .take(MOST_EXAMPLES)
+            .map(|(text, value)| self.texts[text].spelling(value).to_owned())
+            .collect()
+    }
+}
+
+/// Joins ascending positions to places; positions with fewer than [`LEAST_GAP`] others between them are one place.
+fn join_places(positions: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+    join_within(positions, LEAST_GAP)
+}
+
+fn join_adjacent(positions: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+    join_within(positions, 1)
+}
+
+fn join_within(positions: impl Iterator<Item = usize>, gap: usize) -> Vec<Range<usize>> {
+    let mut places: Vec<Range<usize>> = Vec::new();
+    for at in positions {
+        match places.last_mut() {
+            Some(last) if at < last.end + gap => last.end = at + 1,
+            _ => places.push(at..at + 1),
+        }
+    }
+    places
+}
