@@ -9,7 +9,7 @@ use lookalike::plan::{
     CandidateRule, EditUnit, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure,
 };
 use lookalike::{Recipe, Threshold};
-use lookalike_batch::match_options::{
+use lookalike_options::match_options::{
     MatchOptions, OptionSpelling, check_unit, list_sequence_measures,
 };
 

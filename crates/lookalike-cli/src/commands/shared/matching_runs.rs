@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use lookalike::Recipe;
-use lookalike_batch::machine_memory::default_memory;
-use lookalike_batch::match_options::OptionSpelling;
-use lookalike_batch::run::{
-    AuditSettings, KeepOrder, MemoryLimit, RunInputs, RunSettings, RunWindow,
-};
-use lookalike_batch::units::{parse_duration, parse_size};
+use lookalike_batch::run::{AuditSettings, MemoryLimit, RunInputs, RunSettings, RunWindow};
+use lookalike_options::keep_order::KeepOrder;
+use lookalike_options::machine_memory::default_memory;
+use lookalike_options::match_options::OptionSpelling;
+use lookalike_options::units::{parse_duration, parse_size};
 
 use super::inputs::{ReadingArgs, read_options};
 use super::matching::{MatchRuleArgs, settings_and_plan};

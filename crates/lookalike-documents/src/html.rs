@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use html5gum::{Emitter, State, Tokenizer, naive_next_state};
 
-use super::span_map::SpanMapBuilder;
+use crate::span_map::SpanMapBuilder;
 
 /// Appends the text of the HTML in a range of `source`, the original of the builder.
-pub(super) fn append_html(source: &str, range: Range<usize>, out: &mut SpanMapBuilder<'_>) {
+pub(crate) fn append_html(source: &str, range: Range<usize>, out: &mut SpanMapBuilder<'_>) {
     let emitter = TextEmitter {
         source: source.as_bytes(),
         position: range.start,
@@ -32,7 +32,7 @@ const BYTES_PER_SPAN: usize = 48;
 
 /// Returns the bytes of memory of the spans that the text of some HTML has at most: a tag or a character reference ends
 /// one.
-pub(super) fn estimate_span_bytes(bytes: &[u8]) -> usize {
+pub(crate) fn estimate_span_bytes(bytes: &[u8]) -> usize {
     let ends = bytes.iter().filter(|&&byte| matches!(byte, b'<' | b'&'));
     2 * BYTES_PER_SPAN * ends.count()
 }
