@@ -80,8 +80,8 @@ pub struct PdfReader {
 }
 
 impl PdfReader {
-    /// Creates a reader that starts `program` with `argument` and three numbers (see the
-    /// [module](self)) for each file.
+    /// Creates a reader that starts `program` with `argument` and three numbers for each file: the bytes of address space,
+    /// the seconds of processor time, and the bytes of the largest text.
     pub fn new(program: PathBuf, argument: impl Into<OsString>, limits: PdfLimits) -> Self {
         Self {
             program,
