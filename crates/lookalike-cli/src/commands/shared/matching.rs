@@ -1,6 +1,6 @@
 //! Options that decide whether two texts match.
 //!
-//! The choices are those of [`lookalike_batch::match_options`]; the arguments add the help texts.
+//! The choices are those of [`lookalike_options::match_options`]; the arguments add the help texts.
 
 use anyhow::{Result, bail};
 use clap::Args;
