@@ -1,7 +1,7 @@
 //! Checks that every part of a stripped text leads back to its characters in the original.
 
-use lookalike_io::documents::{DocumentKind, ExtractOptions, ExtractedText, extract_text};
-use lookalike_io::source::InvalidText;
+use lookalike_documents::decoding::InvalidText;
+use lookalike_documents::{DocumentKind, ExtractOptions, ExtractedText, extract_text};
 
 /// Panics if the bytes violate that rule. The first byte chooses Markdown or HTML, the others are the document.
 pub(crate) fn check(bytes: &[u8]) {

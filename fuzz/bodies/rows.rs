@@ -4,10 +4,10 @@
 use std::io::Write;
 use std::path::Path;
 
+use lookalike_documents::decoding::InvalidText;
 use lookalike_io::error::Result;
 use lookalike_io::source::{
-    BadRow, InputFormat, InputRow, InputSet, InvalidText, ParseScratch, ReadOptions, RowPlace,
-    WantedFields,
+    BadRow, InputFormat, InputRow, InputSet, ParseScratch, ReadOptions, RowPlace, WantedFields,
 };
 
 /// Panics if the bytes violate that rule.

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use lookalike::Recipe;
 use lookalike_io::error::{Error, Result};
+use lookalike_options::match_options::OptionSpelling;
 use toml::{Table, Value};
-
-use crate::match_options::OptionSpelling;
 
 /// Default recipe of segmentation: it cuts texts into words, also in Chinese.
 pub const SEGMENTATION_RECIPE: &str = "jieba";

@@ -3,7 +3,7 @@
 //! Text that only the first has is in `[-…-]`, text that only the second has in `{+…+}`. Colours repeat that
 //! and add no meaning.
 
-use lookalike_batch::text_diff::{DiffPassage, PassageSide};
+use lookalike_comparison::text_diff::{DiffPassage, PassageSide};
 
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_count};
@@ -106,7 +106,7 @@ pub(crate) fn show_both(texts: [(&str, &str); 2]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lookalike_batch::text_diff::diff_passages;
+    use lookalike_comparison::text_diff::diff_passages;
 
     use super::*;
 

@@ -6,7 +6,6 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`documents`] | document files (`.txt`, `.md`, `.html`, `.docx`, `.pdf`) → texts with their places |
 //! | `objects` | objects of stores (`s3://`, `gs://`, `az://`) and of servers (`https://`) |
 //! | [`source`] | inputs → blocks → rows, one parser per format |
 //! | [`sink`] | kept rows, tables, outputs that appear complete |
@@ -14,9 +13,9 @@
 //! | [`error`] | the error type, which runs over files share |
 //!
 //! This crate knows no runs and no matches. It uses the engine only for byte search, for the limit of
-//! feature weights, and to pass on its errors.
+//! feature weights, and to pass on its errors. Document files (`.txt`, `.md`, `.html`, `.docx`, `.pdf`) become texts by
+//! [`lookalike_documents`].
 
-pub mod documents;
 pub mod error;
 mod objects;
 pub mod ordered_results;

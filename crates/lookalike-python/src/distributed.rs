@@ -21,8 +21,8 @@ use lookalike::shuffle::{
     FeatureOrder, MatchBounds, RepeatedText, ResolvedPair, ShuffleBlock, ShuffleBlockKind,
     ShuffleDocument, ShuffleRemoval, ShuffleSetup, TextName, TextNode, partition_block,
 };
-use lookalike_batch::run::{KeepOrder, parse_keep};
 use lookalike_io::source::{first_malformed, to_binary, to_large_strings};
+use lookalike_options::keep_order::{KeepOrder, parse_keep};
 use pyo3::prelude::*;
 
 use crate::documents::DocumentReader;

@@ -17,7 +17,8 @@ use lookalike_batch::passage_shuffle::{
     CandidateBlocks, CandidateGatherer, DocumentKey, FoundPassage, GatheredMembers, GramScatterer,
     GroupComparer, GroupText, MemberDocument, MemberGatherer, PartBlock, PassageShuffleSetup,
 };
-use lookalike_batch::run::{KeepOrder, OffsetUnit};
+use lookalike_batch::run::OffsetUnit;
+use lookalike_options::keep_order::KeepOrder;
 use pyo3::prelude::*;
 use serde_json::json;
 

@@ -6,11 +6,12 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use lookalike::shuffle::{MatchBounds, OrderValue, ShuffleDocument, pack_features};
-use lookalike_batch::run::{KeepOrder, part_value};
+use lookalike_batch::run::part_value;
 use lookalike_io::source::{
     FieldValue, IdField, InputRow, InputSet, MemoryTable, ParseScratch, ReadOptions, RowSource,
     WantedFields, to_large_strings,
 };
+use lookalike_options::keep_order::KeepOrder;
 use pyo3::prelude::*;
 
 use crate::error::{InputError, engine_error_to_py, run_error_to_py};

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use lookalike::Threshold;
 use lookalike::passages::PassageSettings;
 use lookalike::plan::{CandidateRule, EditUnit};
-use lookalike_batch::FingerprintNotation;
 use lookalike_batch::index::{
     self, BuildSettings, IndexEntries, IndexReadOptions, ListedMatches, SearchCandidates,
     SearchSettings, TextCheck,
 };
 use lookalike_io::sink::{CollectedTable, OutputTarget};
+use lookalike_options::fingerprint_notation::FingerprintNotation;
 use numpy::{IntoPyArray, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 

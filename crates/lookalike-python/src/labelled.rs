@@ -6,7 +6,6 @@ use lookalike::Threshold;
 use lookalike::quality::evaluate::{
     BootstrapOptions, EvaluatedSetting, EvaluationOptions, TuneOptions,
 };
-use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::{
     ContradictoryLabels, EvaluateSettings, GradeThresholds, GroupTexts, IdfSettings,
     LabelledInputs, LabelledRows, PairFields, TuneSettings, lowest_threshold, options_to_measure,
@@ -14,9 +13,10 @@ use lookalike_batch::run::{
 };
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::RowSource;
+use lookalike_options::match_options::OptionSpelling;
 use pyo3::prelude::*;
 
-use crate::error::{OutputError, SettingError, engine_error_to_py, run_error_to_py};
+use crate::error::{OutputError, SettingError, engine_error_to_py, option_error_to_py};
 use crate::recipe::Recipe;
 use crate::run::{RunWatch, run_watched, summary_to_json};
 use crate::settings::{ReadSettings, RuleSettings, thread_count};
@@ -128,7 +128,7 @@ pub(crate) fn evaluate(
         Ok(EvaluatedSetting {
             matching: asked
                 .to_settings(OptionSpelling::Arguments)
-                .map_err(run_error_to_py)?,
+                .map_err(option_error_to_py)?,
             recipe: recipe.0,
         })
     });

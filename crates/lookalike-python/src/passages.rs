@@ -1,17 +1,17 @@
 //! Copied passages: those that two texts share, and those of all documents of a table.
 
 use lookalike::passages::PassageSettings;
-use lookalike_batch::match_options::{OptionSpelling, choose_by_name};
 use lookalike_batch::run::{
-    BoilerplateLimit, OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, find_passages,
-    parse_boilerplate_limit,
+    OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, find_passages,
 };
-use lookalike_batch::shared_passages::{PassageSpot, SharedPassage, SharedPassages};
+use lookalike_comparison::shared_passages::{PassageSpot, SharedPassage, SharedPassages};
 use lookalike_io::sink::{CollectedTable, OutputTarget};
+use lookalike_options::boilerplate_limit::{BoilerplateLimit, parse_boilerplate_limit};
+use lookalike_options::match_options::{OptionSpelling, choose_by_name};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{SettingError, engine_error_to_py, run_error_to_py};
+use crate::error::{SettingError, engine_error_to_py, option_error_to_py};
 use crate::recipe::Recipe;
 use crate::run::{RunWatch, abandonable, run_inputs, run_watched, summary_to_json};
 use crate::settings::{ReadSettings, TimeSpan, parse_window, thread_count};
@@ -88,7 +88,7 @@ pub(crate) fn choose<T: Copy>(
     choices: &[T],
     name_of: fn(T) -> &'static str,
 ) -> PyResult<T> {
-    choose_by_name(what, name, choices, name_of).map_err(run_error_to_py)
+    choose_by_name(what, name, choices, name_of).map_err(option_error_to_py)
 }
 
 pub(crate) fn boilerplate_limit(given: Option<DocumentLimit>) -> PyResult<BoilerplateLimit> {

@@ -4,8 +4,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use lookalike::text::TextAnalyzer;
-use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::recipes::{load_recipe_from_here, read_recipe};
+use lookalike_options::match_options::OptionSpelling;
 use pyo3::prelude::*;
 
 use crate::error::RecipeError;

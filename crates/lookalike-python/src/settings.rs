@@ -3,13 +3,14 @@
 
 use lookalike::Threshold;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
-use lookalike_batch::match_options::{MatchOptions, OptionSpelling, choose_by_name};
-use lookalike_batch::run::{AuditSettings, RunSettings, RunWindow, parse_keep};
-use lookalike_batch::units::parse_duration;
+use lookalike_batch::run::{AuditSettings, RunSettings, RunWindow};
 use lookalike_io::source::{IdField, ReadOptions, WantedFields};
+use lookalike_options::keep_order::parse_keep;
+use lookalike_options::match_options::{MatchOptions, OptionSpelling, choose_by_name};
+use lookalike_options::units::parse_duration;
 use pyo3::prelude::*;
 
-use crate::error::{SettingError, engine_error_to_py, run_error_to_py};
+use crate::error::{SettingError, engine_error_to_py, option_error_to_py};
 use crate::recipe::Recipe;
 
 /// Largest number of threads, as on the command line.
@@ -69,7 +70,7 @@ impl RuleSettings {
     pub(crate) fn match_settings(&self) -> PyResult<lookalike::plan::MatchSettings> {
         self.match_options()?
             .to_settings(OptionSpelling::Arguments)
-            .map_err(run_error_to_py)
+            .map_err(option_error_to_py)
     }
 
     /// Returns the given arguments, after checking that their names exist.
@@ -110,7 +111,7 @@ fn choose_optional<T: Copy>(
 ) -> PyResult<Option<T>> {
     name.map(|name| choose_by_name(what, name, choices, name_of))
         .transpose()
-        .map_err(run_error_to_py)
+        .map_err(option_error_to_py)
 }
 
 impl ReadSettings {

@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lookalike_io::documents::PdfReader;
+use lookalike_documents::PdfReader;
 
 use crate::access::AccessKeys;
 use crate::api::request_log::RequestLogSettings;
+use crate::document_passages::FindDocumentPassages;
 use crate::limits::byte_budget::ByteBudget;
 use crate::snapshots::SnapshotPlace;
 use crate::snapshots::schedule::SnapshotSchedule;
@@ -34,6 +35,8 @@ pub struct ServiceConfig {
     pub serves_console: bool,
     /// Reader of PDF files that clients send; `None` refuses them.
     pub pdf: Option<PdfReader>,
+    /// Search for passages among the documents of a request.
+    pub find_document_passages: FindDocumentPassages,
     /// Addresses of proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpAddr>,
     /// Files of the certificate and its key, which are read again on SIGHUP.

@@ -35,6 +35,7 @@ mod collections;
 mod condition_log;
 mod config;
 mod connections;
+mod document_passages;
 mod error;
 mod json;
 mod limits;
@@ -49,6 +50,10 @@ mod traces;
 pub use access::AccessKeys;
 pub use api::request_log::RequestLogSettings;
 pub use config::{ClientLimits, ServiceConfig};
+pub use document_passages::{
+    DocumentPassageSearch, DocumentPassages, FindDocumentPassages, PassageDocument,
+    PassageSearchError,
+};
 pub use error::{Error, Result};
 pub use json::settings::{FindRecipe, read_stored_settings, write_settings};
 pub use service::run_service;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use lookalike_batch::machine_memory::memory_limit;
+use lookalike_options::machine_memory::memory_limit;
 use rustix::process::Resource;
 use rustix::time::ClockId;
 

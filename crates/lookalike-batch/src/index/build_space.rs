@@ -302,7 +302,8 @@ mod tests {
                 let new = |limit| BuildSpace::new(Some(limit), threads, Path::new("."), &rows);
                 let text = new(1).unwrap_err().to_string();
                 let named = text.split("--memory ").nth(2).unwrap();
-                let named = crate::units::parse_size(named.split(' ').next().unwrap()).unwrap();
+                let named =
+                    lookalike_options::units::parse_size(named.split(' ').next().unwrap()).unwrap();
                 let smallest = smallest_limit(threads, &rows);
                 assert!(named >= smallest && named < smallest + (1 << 20), "{text}");
                 assert!(new(smallest - 1).is_err());
@@ -344,7 +345,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         let named = error.split("give --memory ").nth(1).unwrap();
-        let named = crate::units::parse_size(named.split(' ').next().unwrap()).unwrap();
+        let named = lookalike_options::units::parse_size(named.split(' ').next().unwrap()).unwrap();
         new(named).check_opened_segment(2 * bytes).unwrap();
         assert!(
             new(named - (4 << 20))

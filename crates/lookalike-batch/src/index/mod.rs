@@ -72,9 +72,9 @@ mod unfingerprinted;
 use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
 use lookalike_io::source::ReadOptions;
+use lookalike_options::fingerprint_notation::FingerprintNotation;
 use serde::Serialize;
 
-use crate::fingerprint_notation::FingerprintNotation;
 use crate::memory::MemoryLimit;
 
 pub use build::{add_to_index, build_index};

@@ -8,8 +8,8 @@ use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions};
+use lookalike_options::fingerprint_notation::FingerprintNotation;
 
-use crate::fingerprint_notation::FingerprintNotation;
 use crate::index::IndexEntries;
 use crate::index::number_files::is_number_file;
 use crate::run::reading::row_analysis::analyze_row;

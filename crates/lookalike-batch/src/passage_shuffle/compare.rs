@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lookalike_io::documents::ExtractedText;
+use lookalike_comparison::shared_passages::{PassageSpot, SharedPassage, SourceComparer};
+use lookalike_documents::ExtractedText;
 use lookalike_io::error::{Error, Result};
 
 use crate::passage_shuffle::{DocumentKey, PassageShuffleSetup};
 use crate::run::commands::passages::settings::OffsetUnit;
-use crate::shared_passages::{PassageSpot, SharedPassage, SourceComparer};
 
 /// A text of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

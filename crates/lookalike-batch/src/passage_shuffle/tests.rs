@@ -6,9 +6,9 @@ use std::sync::Arc;
 use lookalike::passages::{PassageIndex, SelectedGram, Winnower};
 use lookalike::shuffle::{OrderValue, ShuffleDocument};
 use lookalike::text::SpannedTokens;
+use lookalike_comparison::shared_passages::SharedPassages;
 
 use crate::passage_shuffle::*;
-use crate::shared_passages::SharedPassages;
 
 /// A generator of numbers that are the same in every run.
 struct Random(u64);
@@ -250,7 +250,9 @@ fn run_alone(
             let ids = [document.id.clone(), source.id.clone()];
             let rows = rows.into_iter().map(|row| {
                 let [document, source] = ids.clone();
-                let place = |spot: crate::shared_passages::PassageSpot| match setup.offsets {
+                let place = |spot: lookalike_comparison::shared_passages::PassageSpot| match setup
+                    .offsets
+                {
                     OffsetUnit::Characters => spot.characters,
                     OffsetUnit::Bytes => spot.bytes,
                 };

@@ -30,10 +30,7 @@ pub use self::commands::evaluate::{
     evaluate_clusters, lowest_threshold, options_to_measure, run_evaluation, thresholds_from,
     usual_measure,
 };
-pub use self::commands::fingerprint::{
-    FingerprintSettings, FingerprintSummary, SketchKind, SketchValue, TextFingerprinter,
-    fingerprint,
-};
+pub use self::commands::fingerprint::{FingerprintSettings, FingerprintSummary, fingerprint};
 pub use self::commands::forecast::{ForecastPairs, RunForecast, forecast_run};
 pub use self::commands::forms::{FormsSummary, write_form_table};
 pub use self::commands::head::{HeadField, HeadRow, HeadSettings, InputHead, read_head};
@@ -44,11 +41,10 @@ pub use self::commands::labelled::{
 };
 pub use self::commands::pairs::find_pairs;
 pub use self::commands::passages::{
-    BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
-    OffsetUnit, PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs, PassagePlan,
-    PassageRunLimits, PassageRunSettings, PassageTableRow, PassagesSummary, TextDocument,
-    TextPassages, evaluate_passages, find_passages, find_passages_of_texts,
-    parse_boilerplate_limit,
+    BoilerplateExample, BoilerplateSummary, CopiedPair, DescribedPassage, OffsetUnit,
+    PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs, PassagePlan, PassageRunLimits,
+    PassageRunSettings, PassagesSummary, TextDocument, TextPassages, evaluate_passages,
+    find_passages, find_passages_of_texts,
 };
 pub use self::commands::plant::{
     EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,
@@ -58,7 +54,7 @@ pub use self::commands::repeated_text::{
 };
 pub use self::commands::run_outputs::{DedupOutputs, PairsOutputs};
 pub use self::commands::segment::{
-    SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment, weight_in_digits,
+    SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment,
 };
 pub use self::commands::summary::{
     ByRoute, DedupSummary, LargeCluster, PairsSummary, SpilledRuns, SuspicionKind,
@@ -77,10 +73,10 @@ pub use self::execution::work_directory::{
     StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status,
 };
 pub use self::progress::{ProgressListener, RunStage, SilentProgress};
-pub use self::reading::documents::{MixedValues, TextStateCounts, parse_time, part_value};
+pub use self::reading::documents::{MixedValues, TextStateCounts, part_value};
 pub use self::reading::repeated_ids::RepeatedIds;
 pub use self::report::band_sample::{SampledDocument, SampledPair, SimilarityBand};
 pub use self::report::similarity_histogram::SimilarityHistogram;
-pub use self::settings::{AuditSettings, KeepOrder, RunInputs, RunSettings, RunWindow, parse_keep};
+pub use self::settings::{AuditSettings, RunInputs, RunSettings, RunWindow};
 pub use crate::memory::MemoryLimit;
 pub use crate::threads::{run_in_caller, run_in_pool};

@@ -5,30 +5,11 @@ use std::path::PathBuf;
 use lookalike::Recipe;
 use lookalike::plan;
 use lookalike_io::source::{ReadOptions, RowSource};
+use lookalike_options::keep_order::KeepOrder;
+use lookalike_options::match_options::OptionSpelling;
 
 use crate::decisions::ContentDecision;
-use crate::match_options::OptionSpelling;
 use crate::memory::MemoryLimit;
-
-/// The total order of a run's documents: the first document of a cluster in this order is kept. Ties
-/// are broken by position.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum KeepOrder {
-    /// The document read first.
-    #[default]
-    First,
-    /// The document read last.
-    Last,
-    /// The document with the most characters.
-    Longest,
-    /// The document with the largest value of a field. Numbers are smaller than strings, and strings
-    /// are ordered by their bytes. A document without the field comes last. Ids always count as
-    /// strings.
-    Max(String),
-    /// The document with the smallest value of a field, in the same order. A document without the field
-    /// comes last.
-    Min(String),
-}
 
 /// Time window: how far apart in time two matching documents may be.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,34 +93,4 @@ pub struct RunInputs {
     /// Known documents (`--against`). They come before all others, count as kept whatever they match,
     /// and are never written.
     pub against: RowSource,
-}
-
-/// Parses `first`, `last`, `longest`, `max:FIELD` or `min:FIELD`.
-///
-/// # Errors
-/// If the text is none of these. The message is a phrase that can follow the text.
-pub fn parse_keep(text: &str) -> Result<KeepOrder, String> {
-    match (text, text.split_once(':')) {
-        ("first", _) => Ok(KeepOrder::First),
-        ("last", _) => Ok(KeepOrder::Last),
-        ("longest", _) => Ok(KeepOrder::Longest),
-        (_, Some(("max", field))) if !field.is_empty() => Ok(KeepOrder::Max(field.to_owned())),
-        (_, Some(("min", field))) if !field.is_empty() => Ok(KeepOrder::Min(field.to_owned())),
-        _ => Err("give first, last, longest, max:FIELD or min:FIELD".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keep_rules_parse() {
-        assert_eq!(parse_keep("longest"), Ok(KeepOrder::Longest));
-        assert_eq!(parse_keep("max:a:b"), Ok(KeepOrder::Max("a:b".to_owned())));
-        assert_eq!(parse_keep("min:id"), Ok(KeepOrder::Min("id".to_owned())));
-        for text in ["", "max", "max:", "most:x", "First"] {
-            assert!(parse_keep(text).is_err(), "{text}");
-        }
-    }
 }

@@ -4,14 +4,15 @@ use std::path::Path;
 
 use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
-use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::{
-    BoilerplateLimit, MemoryLimit, OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings,
-    PassagesSummary, RunInputs, SilentProgress, find_passages,
+    MemoryLimit, OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
+    RunInputs, SilentProgress, find_passages,
 };
 use lookalike_io::error::Result;
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::ReadOptions;
+use lookalike_options::boilerplate_limit::BoilerplateLimit;
+use lookalike_options::match_options::OptionSpelling;
 use tempfile::tempdir;
 
 fn hash(at: u64) -> u64 {

@@ -7,11 +7,12 @@ use lookalike::dedup::CopyPairs;
 use lookalike::plan::{CandidateRule, MatchMethod, MatchSettings, SimilarityMeasure};
 use lookalike_batch::index::RunIndexSettings;
 use lookalike_batch::run::{
-    DedupOutputs, DedupSummary, KeepOrder, MemoryLimit, PairsOutputs, RunInputs, RunSettings,
-    RunWindow, SilentProgress, WorkSettings, find_pairs, run_dedup, run_dedup_beside_index,
+    DedupOutputs, DedupSummary, MemoryLimit, PairsOutputs, RunInputs, RunSettings, RunWindow,
+    SilentProgress, WorkSettings, find_pairs, run_dedup, run_dedup_beside_index,
     run_resumable_dedup,
 };
 use lookalike_io::sink::OutputTarget;
+use lookalike_options::keep_order::KeepOrder;
 use tempfile::tempdir;
 
 /// A generator of numbers that are the same in every run.

@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use lookalike::Recipe;
 use lookalike::plan::{MatchMethod, SENTENCES};
-use lookalike_batch::run::{self, FingerprintSettings, FingerprintSummary, SketchKind};
+use lookalike_batch::run::{self, FingerprintSettings, FingerprintSummary};
+use lookalike_options::sketch_kind::SketchKind;
 
 use super::shared::fingerprints::{NotationArg, notation_from_arg};
 use super::shared::inputs::{ReadingArgs, check_has_text, read_options};

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use lookalike::forms::{Form, FormTable};
-use lookalike_batch::run::{self, FormsSummary, KeepOrder};
+use lookalike_batch::run::{self, FormsSummary};
+use lookalike_options::keep_order::KeepOrder;
 
 use super::shared::matching_runs::{MatchingRunArgs, read_form_table};
 use super::shared::outputs::{RejectedArgs, TableOutputs};

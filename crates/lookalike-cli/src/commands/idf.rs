@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use lookalike_batch::recipes::SEGMENTATION_RECIPE;
 use lookalike_batch::run::{self, IdfPlan, IdfSettings, IdfSummary};
-use lookalike_batch::units::parse_size;
+use lookalike_options::units::parse_size;
 
 use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
 use super::shared::matching_runs::memory_limit;

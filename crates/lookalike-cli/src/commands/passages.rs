@@ -9,15 +9,15 @@ use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
 use lookalike::text::SpanTokenizer;
 use lookalike_batch::index::min_passage_words;
-use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
-    self, BoilerplateLimit, DescribedPassage, MemoryLimit, OffsetUnit, PassageOrder,
-    PassageOutputs, PassagePlan, PassageRunSettings, PassagesSummary, RunInputs,
-    parse_boilerplate_limit,
+    self, DescribedPassage, MemoryLimit, OffsetUnit, PassageOrder, PassageOutputs, PassagePlan,
+    PassageRunSettings, PassagesSummary, RunInputs,
 };
-use lookalike_batch::text_diff::diff_normalized;
-use lookalike_batch::units::{parse_duration, parse_size};
+use lookalike_comparison::text_diff::diff_normalized;
+use lookalike_options::boilerplate_limit::{BoilerplateLimit, parse_boilerplate_limit};
+use lookalike_options::match_options::OptionSpelling;
+use lookalike_options::units::{parse_duration, parse_size};
 
 use super::index::{PassagesIndexArgs, run_passages_index};
 use super::shared::inputs::{

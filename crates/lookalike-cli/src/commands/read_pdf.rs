@@ -4,7 +4,7 @@ use std::io;
 
 use anyhow::Result;
 use clap::Args;
-use lookalike_io::documents::read_pdf_input;
+use lookalike_documents::read_pdf_input;
 
 use crate::CommandOutcome;
 use crate::output::OutputPrinter;

@@ -9,7 +9,7 @@ use lookalike::plan::{CandidateRule, EditUnit, MatchSettings, SimilarityMeasure}
 use lookalike_batch::index::{
     self, IndexEntries, ListedMatches, SearchCandidates, SearchSettings, SearchSummary, TextCheck,
 };
-use lookalike_batch::match_options::list_sequence_measures;
+use lookalike_options::match_options::list_sequence_measures;
 
 use super::shared::fingerprints::{BareFingerprintArgs, field_option, index_read_options};
 use super::shared::inputs::ReadingArgs;

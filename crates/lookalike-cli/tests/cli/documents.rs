@@ -614,7 +614,7 @@ mod pdf_files {
 
     use flate2::Compression;
     use flate2::write::ZlibEncoder;
-    use lookalike_io::documents::{PdfLimits, PdfReader};
+    use lookalike_documents::{PdfLimits, PdfReader};
 
     use super::*;
 

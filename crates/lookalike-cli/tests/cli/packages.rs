@@ -6,8 +6,11 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// The crates that are published, in the order of their dependencies.
-const PUBLISHED: [&str; 6] = [
+const PUBLISHED: [&str; 9] = [
     "lookalike",
+    "lookalike-options",
+    "lookalike-documents",
+    "lookalike-comparison",
     "lookalike-io",
     "lookalike-batch",
     "lookalike-store",

@@ -1,12 +1,13 @@
 //! The part of reading that needs the input order and runs under one lock: choosing the next input,
 //! finding the ends of rows, counting rows, and interpreting headers.
 
+use lookalike_documents::decoding::{bom_length, is_utf16};
+use lookalike_documents::foreign_files::foreign_content;
+
 use super::block::{
     BlockBody, ColumnBlock, DocumentFiles, InputBlock, KnownBlock, LineBlock, TableBlock,
 };
 use super::column_portions::{ColumnPortions, OpenColumns};
-use super::content::foreign_content;
-use super::decode::{bom_length, is_utf16};
 use super::delimited::DelimitedColumns;
 use super::file::{InputFile, InputStorage, READ_AHEAD};
 use super::inputs::{InputSet, RowLayout};

@@ -15,18 +15,19 @@ use arrow_array::{
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use lookalike_documents::decoding::InvalidText;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, RowSelection, RowSelector};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::SchemaDescriptor;
 
+use super::InputFormat;
 use super::convert::{plain_values, to_floats, to_large_strings, to_ticks};
 use super::field_census::suggest_field;
 use super::file::InputFile;
 use super::parquet_file::{load_metadata, open_batches};
 use super::row_values::{FieldPlan, RowValues, ValueKind};
-use super::{InputFormat, InvalidText};
 use crate::error::{Error, Result};
 use crate::objects::RangeCopy;
 

@@ -1,13 +1,14 @@
 //! Rows of a block of files that hold one document each.
 
+use lookalike_documents::decoding::bom_length;
+use lookalike_documents::{DocumentKind, ExtractOptions, ExtractedText, extract_text};
+
 use super::block::{DocumentFiles, ParseScratch};
-use super::decode::bom_length;
 use super::file::{InputFile, InputStorage, READ_AHEAD};
 use super::inputs::{InputSet, is_wanted};
 use super::line_reader::ReadBuffer;
 use super::row_values::{ParsedRow, RowPosition};
 use super::{IdField, RowPlace, RowResult};
-use crate::documents::{DocumentKind, ExtractOptions, ExtractedText, extract_text};
 use crate::error::{Error, Result};
 
 impl InputSet {

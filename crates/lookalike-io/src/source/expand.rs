@@ -5,11 +5,12 @@ use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lookalike_documents::foreign_files::foreign_extension;
+use lookalike_documents::{DocumentKind, describe_other_document};
+
 use super::byte_stream::ByteStream;
-use super::content::{foreign_extension, known_extensions};
 use super::json_list::begins_list;
 use super::{InputFormat, ReadOptions};
-use crate::documents::{DocumentKind, describe_other_document};
 use crate::error::{Error, Result, display_path};
 use crate::objects::{ObjectSearch, ObjectUrl, StoredObject, find_objects};
 
@@ -443,4 +444,14 @@ pub(super) fn compression_by_content(start: &[u8]) -> CompressionKind {
 
 fn lower_extension(path: &Path) -> Option<String> {
     Some(path.extension()?.to_str()?.to_ascii_lowercase())
+}
+
+/// Returns the extensions of supported files, for messages.
+fn known_extensions() -> String {
+    let mut extensions: Vec<_> = InputFormat::listed_extensions().collect();
+    let last = extensions.pop().unwrap_or_default();
+    format!(
+        "{} and {last}, the text formats also with .gz, .zst, .xz or .bz2 after them",
+        extensions.join(", ")
+    )
 }

@@ -6,6 +6,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use lookalike_documents::DocumentKind;
+
 use super::InputFormat;
 use super::byte_stream::ByteStream;
 use super::columnar::{PositionedFile, unreadable};
@@ -15,7 +17,6 @@ use super::expand::{
     compression_by_extension, is_stdin,
 };
 use super::line_reader::RowEnds;
-use crate::documents::DocumentKind;
 use crate::error::{Error, Result, display_path};
 use crate::objects::{RangeCopy, StoredObject, is_same_object};
 use crate::spool::SpoolFile;

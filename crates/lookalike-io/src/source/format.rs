@@ -24,7 +24,7 @@ pub enum InputFormat {
     Arrow,
     /// Plain text, one document per line.
     Text,
-    /// One document per file: plain text, or one of [`DocumentKind`](crate::documents::DocumentKind).
+    /// One document per file: plain text, or one of [`DocumentKind`](lookalike_documents::DocumentKind).
     TextFile,
     /// Rows in memory; no file has this format.
     Memory,

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use lookalike_documents::decoding::{InvalidText, RowDecoding, bom_length, check_encoding};
+
 use super::arrow_file::ArrowFile;
 use super::block::{BlockBody, DocumentFiles, InputBlock, KnownBlock, LineBlock, ParseScratch};
 use super::block_reader::ReadProgress;
 use super::columnar::PORTION_BLOCKS;
-use super::decode::{RowDecoding, bom_length, check_encoding};
 use super::expand::{ExpandedInputs, find_inputs};
 use super::field_census::FieldCensus;
 use super::file::{InputFile, InputStorage, RangeSpool};
@@ -16,8 +17,7 @@ use super::memory::{MemoryTable, OpenTable};
 use super::row_values::FieldPlan;
 use super::whole_rows;
 use super::{
-    BadRow, IdField, InputFormat, InvalidText, ReadOptions, RowPlace, RowResult, RowSource,
-    WantedFields, json,
+    BadRow, IdField, InputFormat, ReadOptions, RowPlace, RowResult, RowSource, WantedFields, json,
 };
 use crate::error::{Error, Result};
 use crate::spool::SpoolFile;
@@ -94,7 +94,7 @@ impl InputSet {
     /// cannot be created, or if the options contradict the inputs; also a URL, in a build without the Cargo
     /// feature `object-store`.
     pub fn open_paths(paths: &[PathBuf], options: &ReadOptions) -> Result<Self> {
-        check_encoding(options.encoding)?;
+        check_encoding(options.encoding).map_err(Error::usage_error)?;
         if options.document_per_file && options.format.is_some_and(|format| !format.is_plain_text())
         {
             return Err(Error::usage_error(

@@ -10,6 +10,7 @@ use std::fmt;
 
 use lookalike::bytes;
 use lookalike::text::weight::MOST_WEIGHT;
+use lookalike_documents::decoding::InvalidText;
 use memchr::{memchr, memchr2};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
@@ -17,7 +18,7 @@ use serde::de::{
 use serde_json::value::RawValue;
 
 use super::row_values::{FieldPlan, RowValues, ValueKind, ValueSlot};
-use super::{IdField, InvalidText, WantedFields};
+use super::{IdField, WantedFields};
 
 /// The wanted fields as a tree of names.
 #[derive(Debug, Default)]

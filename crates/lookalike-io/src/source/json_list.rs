@@ -7,7 +7,7 @@
 
 use std::io::{self, Read};
 
-use super::decode::UTF8_MARK;
+use lookalike_documents::decoding::UTF8_MARK;
 
 /// Bytes read at a time.
 const INPUT_BYTES: usize = 64 << 10;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use arrow_array::{Array, LargeStringArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use lookalike_documents::decoding::InvalidText;
 
-use super::InvalidText;
 use super::columnar::{WantedColumns, check_columns};
 use super::row_values::FieldPlan;
 use super::utf8::first_malformed;

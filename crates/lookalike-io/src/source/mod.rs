@@ -24,7 +24,7 @@
 //!   parser would swallow the rows between two of them.
 //! * **Text**: one document per line, or one document per file.
 //! * **Document files** ([`ReadOptions::document_files`]): one document per file, as in
-//!   [`documents`](crate::documents). A file without text that can be read is one bad row, and its place is empty.
+//!   [`lookalike_documents`]. A file without text that can be read is one bad row, and its place is empty.
 //! * **Parquet** and **Arrow** (IPC files and streams): string columns (plain, large, view or dictionary) and binary
 //!   columns are text. A binary value that is not UTF-8 makes its row a bad row. The path `a.b` reaches into structs.
 //!
@@ -55,9 +55,7 @@ mod column_block;
 mod column_json;
 mod column_portions;
 mod columnar;
-mod content;
 mod convert;
-mod decode;
 mod delimited;
 mod density;
 mod document_block;
@@ -85,17 +83,17 @@ mod whole_rows;
 
 use std::path::{Path, PathBuf};
 
-use crate::documents::PdfReader;
+use lookalike_documents::PdfReader;
+use lookalike_documents::decoding::InvalidText;
+
 use crate::objects::ObjectUrl;
 pub(crate) use arrow_file::ArrowFile;
 pub use block::{InputBlock, KnownBlock, ParseScratch};
 pub(crate) use column_json::{JsonRows, check_types};
 pub(crate) use column_portions::column_schema;
 pub(crate) use columnar::PositionedFile;
-pub(crate) use content::{foreign_content, foreign_extension};
 pub(crate) use convert::plain_values;
 pub use convert::{to_binary, to_large_strings};
-pub(crate) use decode::{bom_length, decode_file, is_utf16};
 pub(crate) use expand::is_named_json;
 pub use expand::{CompressionKind, compression_by_extension, format_by_extension};
 pub use features::RowFeatures;
@@ -172,16 +170,6 @@ impl From<Vec<PathBuf>> for RowSource {
     fn from(paths: Vec<PathBuf>) -> Self {
         Self::Paths(paths)
     }
-}
-
-/// The treatment of text that is not valid in its encoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum InvalidText {
-    /// The row is a bad row.
-    #[default]
-    Reject,
-    /// Each malformed sequence, and each lone surrogate in a JSON escape, is read as U+FFFD.
-    Lossy,
 }
 
 /// Options of reading.

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use lookalike_documents::decoding::InvalidText;
+
 use super::features::{FeatureRange, RowFeatures};
 use super::number_text::shortest_digits;
-use super::{BadRow, FieldValue, InputRow, InvalidText, RowPlace, RowResult, WantedFields};
+use super::{BadRow, FieldValue, InputRow, RowPlace, RowResult, WantedFields};
 
 /// The assignment of fields to slots. A field that is wanted twice has one slot.
 #[derive(Debug)]

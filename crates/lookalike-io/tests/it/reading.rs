@@ -9,10 +9,9 @@ use arrow_array::builder::*;
 use arrow_array::types::Int32Type;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields as ArrowFields};
+use lookalike_documents::decoding::InvalidText;
 use lookalike_io::error::ErrorKind;
-use lookalike_io::source::{
-    IdField, InputFormat, InputSet, InvalidText, ReadOptions, WantedFields,
-};
+use lookalike_io::source::{IdField, InputFormat, InputSet, ReadOptions, WantedFields};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use tempfile::tempdir;

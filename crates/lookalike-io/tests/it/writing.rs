@@ -612,7 +612,7 @@ fn cut_second(input: &Path, output: &Path, options: &ReadOptions, text: &str) ->
 fn only_the_text_of_a_cut_row_changes() {
     let folder = tempdir().unwrap();
     let lossy = ReadOptions {
-        invalid_text: lookalike_io::source::InvalidText::Lossy,
+        invalid_text: lookalike_documents::decoding::InvalidText::Lossy,
         ..ReadOptions::default()
     };
     let cases: [(&str, &[u8], &[u8]); 7] = [

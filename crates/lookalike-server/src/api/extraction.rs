@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
-use lookalike_io::documents::{DocumentKind, ExtractOptions, estimate_memory, extract_text};
+use lookalike_documents::{DocumentKind, ExtractOptions, estimate_memory, extract_text};
 use serde::Serialize;
 
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};

@@ -3,9 +3,9 @@
 use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
-use lookalike_batch::FingerprintNotation;
-use lookalike_batch::run::SketchKind;
-use lookalike_io::documents::DocumentKind;
+use lookalike_documents::DocumentKind;
+use lookalike_options::fingerprint_notation::FingerprintNotation;
+use lookalike_options::sketch_kind::SketchKind;
 use lookalike_store::StoredRecipe;
 use serde_json::{Map, Value, json};
 

@@ -6,16 +6,17 @@ use lookalike::passages::PassageSettings;
 use lookalike::plan::{MatchMethod, MatchSettings, SENTENCES};
 use lookalike::text::{AnalysisScratch, SpanTokenizer, TextAnalyzer};
 use lookalike::{ErrorKind, Recipe, compare::Comparison};
-use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
-use lookalike_batch::run::{
-    PassageRunLimits, PassageRunSettings, PassageTableRow, PassagesSummary, SketchKind,
-    SketchValue, TextDocument, TextFingerprinter, find_passages_of_texts, weight_in_digits,
-};
-use lookalike_batch::shared_passages::{ExtractedText, SharedPassages, SourceComparer};
-use lookalike_batch::{FingerprintNotation, NO_FINGERPRINT};
+use lookalike_comparison::comparison::{ComparedSide, ComparisonCase};
+use lookalike_comparison::passage_table::PassageTableRow;
+use lookalike_comparison::shared_passages::{SharedPassages, SourceComparer};
+use lookalike_documents::ExtractedText;
+use lookalike_options::fingerprint_notation::{FingerprintNotation, NO_FINGERPRINT};
+use lookalike_options::sketch_kind::SketchKind;
+use lookalike_options::text_fingerprinter::{SketchValue, TextFingerprinter};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::api::answer_text::AnswerText;
 use crate::api::problem::{ApiProblem, ProblemCode};
@@ -23,6 +24,7 @@ use crate::api::responses;
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::text_work::{TextAllowance, answer_with_work};
 use crate::collections::passage_search::SourceSearch;
+use crate::document_passages::{DocumentPassageSearch, PassageDocument, PassageSearchError};
 use crate::json::settings::NamedRecipes;
 use crate::json::{JsonFields, JsonObject, bad_settings};
 
@@ -223,19 +225,12 @@ pub(crate) fn passage_problem(error: lookalike::Error) -> ApiProblem {
     ApiProblem::new(code, error.to_string())
 }
 
-/// Returns the problem of a run over documents that failed.
-fn run_problem(error: &lookalike_io::error::Error) -> ApiProblem {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
-    let is_costly = match cause {
-        Some(cause) => lookalike::Error::kind(cause) == ErrorKind::TooCostly,
-        None => error.kind() == lookalike_io::error::ErrorKind::Limit,
-    };
-    let code = if is_costly {
-        ProblemCode::TooCostly
-    } else {
-        ProblemCode::TooLarge
-    };
-    ApiProblem::new(code, error.to_string())
+/// Returns the problem of a search in the documents of a request that failed.
+fn search_problem(error: PassageSearchError) -> ApiProblem {
+    match error {
+        PassageSearchError::TooCostly(message) => ApiProblem::new(ProblemCode::TooCostly, message),
+        PassageSearchError::TooLarge(message) => ApiProblem::new(ProblemCode::TooLarge, message),
+    }
 }
 
 /// Largest number of documents in a request, sources included.
@@ -246,12 +241,13 @@ pub(crate) const REPORT_LANGUAGES: [&str; 2] = ["en", "zh"];
 
 /// Finds the passages of documents, as `lookalike passages` finds them in files.
 pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult {
+    let find_passages = api_request.service.config.find_document_passages;
     answer_texts(
         api_request,
         u64::MAX,
-        |mut fields, uploaded, allowance, answer| {
-            let documents: Vec<JsonObject<TextDocument>> = fields.need_field("documents")?;
-            let against: Option<Vec<JsonObject<TextDocument>>> = fields.take_field("against")?;
+        move |mut fields, uploaded, allowance, answer| {
+            let documents: Vec<JsonObject<PassageDocument>> = fields.need_field("documents")?;
+            let against: Option<Vec<JsonObject<PassageDocument>>> = fields.take_field("against")?;
             let recipe = fields.take_recipe("default", uploaded)?;
             let passages = take_passage_settings(&mut fields)?;
             let wants_report = fields.take_field("report")?.unwrap_or(false);
@@ -275,21 +271,23 @@ pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult
             )?;
             let max_bytes = allowance.budget.max_bytes();
             allowance.budget.set_max_bytes(max_bytes / 2);
-            let settings = PassageRunSettings {
-                limits: Some(PassageRunLimits {
-                    budget: Arc::clone(&allowance.budget),
-                    max_row_bytes: max_bytes / 2,
-                    allows_partial,
-                }),
-                ..PassageRunSettings::for_texts(recipe, passages, search_threads())
+            let search = DocumentPassageSearch {
+                documents,
+                against,
+                recipe,
+                passages,
+                threads: search_threads(),
+                budget: Arc::clone(&allowance.budget),
+                max_row_bytes: max_bytes / 2,
+                allows_partial,
+                report_language: wants_report.then_some(language),
             };
-            let page = wants_report.then_some(language);
-            let found = find_passages_of_texts(&documents, &against, &settings, page)
-                .map_err(|error| run_problem(&error))?;
-            drop((documents, against));
+            let found = find_passages(&search).map_err(search_problem)?;
+            let recipe = search.recipe;
+            drop((search.documents, search.against));
             answer.write_json(&DocumentPassagesJson {
-                recipe: &settings.recipe.name,
-                recipe_id: settings.recipe.recipe_id().to_string(),
+                recipe: &recipe.name,
+                recipe_id: recipe.recipe_id().to_string(),
                 summary: &found.summary,
                 passages: &found.rows,
                 complete: found.is_complete,
@@ -327,7 +325,7 @@ fn search_threads() -> usize {
 struct DocumentPassagesJson<'a> {
     recipe: &'a str,
     recipe_id: String,
-    summary: &'a PassagesSummary,
+    summary: &'a RawValue,
     /// In the order of documents, sources and positions.
     passages: &'a [PassageTableRow],
     /// `false` if the limits of a request ended the search early.
@@ -532,9 +530,9 @@ fn list_terms(analyzer: &TextAnalyzer, text: &str, scratch: &mut AnalysisScratch
     let terms = analyzer.list_terms(text, scratch).into_iter();
     terms
         .map(|term| TermJson {
+            weight: term.weight_in_digits(),
             term: term.text,
             count: term.count,
-            weight: weight_in_digits(term.weight),
             part: term.part,
         })
         .collect()

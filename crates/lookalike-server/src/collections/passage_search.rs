@@ -20,8 +20,9 @@ use lookalike::passages::{
 };
 use lookalike::stream::StreamWindow;
 use lookalike::text::{SpanTokenizer, SpannedTokens};
-use lookalike_batch::run::BoilerplateLimit;
-use lookalike_batch::shared_passages::{ExtractedText, SharedPassages, SourceComparer};
+use lookalike_comparison::shared_passages::{SharedPassages, SourceComparer};
+use lookalike_documents::ExtractedText;
+use lookalike_options::boilerplate_limit::BoilerplateLimit;
 use lookalike_store::{
     CollectionContent, DocumentContent, DocumentSelection, ListedDocument, StoredVerdict,
 };

@@ -8,8 +8,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
 use lookalike::stream::Timestamp;
-use lookalike_batch::FingerprintNotation;
-use lookalike_batch::run::parse_time;
+use lookalike_options::document_time::parse_time;
+use lookalike_options::fingerprint_notation::FingerprintNotation;
 use lookalike_store::{
     DocumentContent, InsertAnswer, LONGEST_ID, ListedDocument, NewDocument, StoredDocument,
 };

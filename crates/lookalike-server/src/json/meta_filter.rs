@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use lookalike_batch::rank_value::RankValue;
+use lookalike_options::rank_value::RankValue;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

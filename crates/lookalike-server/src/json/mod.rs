@@ -11,7 +11,7 @@ pub(crate) mod verdicts;
 use std::fmt;
 use std::marker::PhantomData;
 
-use lookalike_batch::match_options::choose_by_name;
+use lookalike_options::match_options::choose_by_name;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use lookalike_batch::rank_value::RankValue;
-use lookalike_batch::run::{KeepOrder, parse_keep};
+use lookalike_options::keep_order::{KeepOrder, parse_keep};
+use lookalike_options::rank_value::RankValue;
 use serde_json::value::RawValue;
 
 use super::meta_filter::MetaFields;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, MatchSettings, SimilarityMeasure};
 use lookalike::stream::StreamWindow;
 use lookalike::{Recipe, Threshold};
-use lookalike_batch::match_options::{MatchOptions, OptionSpelling};
-use lookalike_batch::units::parse_period;
+use lookalike_options::match_options::{MatchOptions, OptionSpelling};
+use lookalike_options::units::parse_period;
 use lookalike_store::{
     CollectionContent, CollectionSettings, ExpiryClock, OnConflict, SettingsChange, SettingsRecord,
 };

@@ -20,6 +20,13 @@ pub struct ListedTerm {
     pub part: Option<String>,
 }
 
+impl ListedTerm {
+    /// Returns the weight as a number with four decimal places, as tables and answers contain it.
+    pub fn weight_in_digits(&self) -> f64 {
+        (self.weight as f64 / WEIGHT_STEPS as f64 * 1e4).round() / 1e4
+    }
+}
+
 /// Returns the spelling of a feature.
 pub(crate) fn join_tokens<'t>(tokens: impl Iterator<Item = &'t str>, characters: bool) -> String {
     let mut term = String::new();

@@ -1,9 +1,8 @@
 //! Removal of markup: the text that a reader would see.
 
-use std::convert::Infallible;
-
-use html5gum::{Emitter, Error, State, Tokenizer};
 use pulldown_cmark::{Event, Options, Parser, TagEnd};
+
+use super::html::{HtmlReceiver, read_html};
 
 /// Returns the text of a CommonMark document with tables, strikethrough and footnotes. Markers, link targets
 /// and inline HTML are removed; code is kept.
@@ -35,125 +34,38 @@ pub(super) fn strip_html(text: &str) -> String {
     // A byte order mark is no text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut plain = Vec::with_capacity(text.len());
-    let emitter = TextEmitter {
+    let visible = VisibleText {
         plain: &mut plain,
-        name: Vec::new(),
-        is_start: false,
-        last_start: Vec::new(),
         is_hidden: false,
     };
-    let Ok(()) = Tokenizer::new_with_emitter(text, emitter).finish();
+    read_html(text, visible);
     String::from_utf8(plain).expect("the tokeniser cuts UTF-8 between characters")
 }
 
-/// Receives the tokens of an HTML document.
-struct TextEmitter<'p> {
+/// The text of an HTML document as far as it has been read.
+struct VisibleText<'p> {
     plain: &'p mut Vec<u8>,
-    /// Name of the tag that is being read, in lower case.
-    name: Vec<u8>,
-    is_start: bool,
-    /// Name of the last start tag, which alone ends the content of a script or style.
-    last_start: Vec<u8>,
     /// `true` within a script or style.
     is_hidden: bool,
 }
 
-impl TextEmitter<'_> {
-    fn begin_tag(&mut self, is_start: bool) {
-        self.name.clear();
-        self.is_start = is_start;
-    }
-}
-
-impl Emitter for TextEmitter<'_> {
-    type Token = Infallible;
-
-    fn set_last_start_tag(&mut self, last_start_tag: Option<&[u8]>) {
-        self.last_start.clear();
-        self.last_start
-            .extend_from_slice(last_start_tag.unwrap_or_default());
-    }
-
-    fn emit_eof(&mut self) {}
-
-    fn emit_error(&mut self, _: Error) {}
-
-    fn should_emit_errors(&mut self) -> bool {
-        false
-    }
-
-    fn pop_token(&mut self) -> Option<Infallible> {
-        None
-    }
-
-    fn emit_string(&mut self, string: &[u8]) {
+impl HtmlReceiver for VisibleText<'_> {
+    fn receive_text(&mut self, text: &[u8]) {
         if !self.is_hidden {
             // The HTML standard drops U+0000 from text.
-            self.plain.extend(string.iter().filter(|&&byte| byte != 0));
+            self.plain.extend(text.iter().filter(|&&byte| byte != 0));
         }
     }
 
-    fn init_start_tag(&mut self) {
-        self.begin_tag(true);
-    }
-
-    fn init_end_tag(&mut self) {
-        self.begin_tag(false);
-    }
-
-    fn init_comment(&mut self) {}
-
-    fn emit_current_tag(&mut self) -> Option<State> {
-        if self.is_start {
-            self.last_start.clone_from(&self.name);
-        }
-        let name = self.name.as_slice();
+    fn receive_tag(&mut self, name: &[u8], is_start: bool) -> bool {
         if !INLINE.contains(&name) {
             self.plain.push(b'\n');
         }
-        let content = match name {
-            b"script" => State::ScriptData,
-            b"style" => State::RawText,
-            _ => return None,
-        };
-        self.is_hidden = self.is_start;
-        self.is_start.then_some(content)
-    }
-
-    fn emit_current_comment(&mut self) {}
-
-    fn emit_current_doctype(&mut self) {}
-
-    fn set_self_closing(&mut self) {}
-
-    fn set_force_quirks(&mut self) {}
-
-    fn push_tag_name(&mut self, name: &[u8]) {
-        self.name.extend_from_slice(name);
-    }
-
-    fn push_comment(&mut self, _: &[u8]) {}
-
-    fn push_doctype_name(&mut self, _: &[u8]) {}
-
-    fn init_doctype(&mut self) {}
-
-    fn init_attribute(&mut self) {}
-
-    fn push_attribute_name(&mut self, _: &[u8]) {}
-
-    fn push_attribute_value(&mut self, _: &[u8]) {}
-
-    fn set_doctype_public_identifier(&mut self, _: &[u8]) {}
-
-    fn set_doctype_system_identifier(&mut self, _: &[u8]) {}
-
-    fn push_doctype_public_identifier(&mut self, _: &[u8]) {}
-
-    fn push_doctype_system_identifier(&mut self, _: &[u8]) {}
-
-    fn current_is_appropriate_end_tag_token(&mut self) -> bool {
-        !self.is_start && !self.last_start.is_empty() && self.last_start == self.name
+        let is_hiding = matches!(name, b"script" | b"style");
+        if is_hiding {
+            self.is_hidden = is_start;
+        }
+        is_hiding
     }
 }
 

@@ -11,6 +11,7 @@ mod analyze;
 mod characters;
 mod charmap;
 pub mod frequencies;
+pub mod html;
 mod layout;
 mod listing;
 mod markup;

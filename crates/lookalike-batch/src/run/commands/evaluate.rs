@@ -12,9 +12,9 @@ use lookalike::quality::evaluate::{
 };
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::ReadOptions;
+use lookalike_options::match_options::{MatchOptions, has_threshold};
 use serde::Serialize;
 
-use crate::match_options::{MatchOptions, has_threshold};
 use crate::run::commands::labelled::{
     LabelledInputs, LabelledRows, ReadLabels, read_both_clusters, read_labelled,
 };

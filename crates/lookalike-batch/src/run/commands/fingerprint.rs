@@ -4,18 +4,18 @@ use crate::run::reading::row_analysis::id_text;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use lookalike::plan::MatchMethod;
-use lookalike::sketch::{MinHasher, SimHasher, smallest_features};
-use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
-use lookalike::{Cpu, Recipe};
+use lookalike::Recipe;
+use lookalike::text::AnalysisScratch;
 use lookalike_io::error::Result;
 use lookalike_io::sink::{
     OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output,
 };
 use lookalike_io::source::{BadRow, InputRow, InputSet, ReadOptions};
+use lookalike_options::fingerprint_notation::NO_FINGERPRINT;
+use lookalike_options::sketch_kind::SketchKind;
+use lookalike_options::text_fingerprinter::{SketchBuffers, TextFingerprinter};
 use serde::Serialize;
 
-use crate::fingerprint_notation::FingerprintNotation;
 use crate::run::progress::ProgressListener;
 use crate::run::reading::ordered_pipeline::blocks_in_order;
 use crate::run::reading::rejected_rows::{BadRows, RejectedRows};
@@ -23,37 +23,6 @@ use crate::run::reading::row_analysis::analyze_row;
 
 /// Bytes of a block's results that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;
-
-/// The kind of sketch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SketchKind {
-    /// A SimHash fingerprint, written in digits.
-    SimHash(FingerprintNotation),
-    /// A MinHash signature: a list of numbers.
-    MinHash,
-    /// A bottom-k sketch: the smallest feature hashes, as many as the recipe has slots.
-    BottomK,
-    /// A 64-bit key of this many longest sentences, in hexadecimal digits.
-    Sentences(usize),
-}
-
-impl SketchKind {
-    /// The methods that make a sketch of a text.
-    pub const METHODS: [MatchMethod; 4] = [
-        MatchMethod::SimHash,
-        MatchMethod::MinHash,
-        MatchMethod::BottomK,
-        MatchMethod::Sentences,
-    ];
-
-    /// Returns the method of a recipe's default sketch.
-    pub fn default_method(recipe: &Recipe) -> MatchMethod {
-        match recipe.scheme.and_then(|scheme| scheme.minhash_family()) {
-            Some(_) => MatchMethod::MinHash,
-            None => MatchMethod::SimHash,
-        }
-    }
-}
 
 /// Settings of a run that writes fingerprints.
 #[derive(Debug, Clone)]
@@ -125,70 +94,6 @@ struct FingerprintWorker {
     buffers: SketchBuffers,
 }
 
-#[derive(Default)]
-struct SketchBuffers {
-    digits: String,
-    signature: Vec<u32>,
-    hashes: Vec<u64>,
-}
-
-/// Computes the fingerprints of single texts.
-pub struct TextFingerprinter {
-    analyzer: TextAnalyzer,
-    hasher: SketchHasher,
-}
-
-/// A fingerprint or other sketch, as tables contain it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum SketchValue {
-    /// The digits of a fingerprint or of a key of sentences.
-    Digits(String),
-    /// A MinHash signature.
-    Signature(Vec<u32>),
-    /// The smallest hashes.
-    Hashes(Vec<u64>),
-}
-
-impl TextFingerprinter {
-    /// Creates a fingerprinter for a recipe.
-    pub fn new(recipe: &Recipe, sketch: SketchKind) -> Self {
-        let analyzer = TextAnalyzer::new(recipe).with_extras(AnalysisExtras {
-            characters: false,
-            sentences: match sketch {
-                SketchKind::Sentences(count) => Some(count),
-                _ => None,
-            },
-        });
-        let hasher = SketchHasher::new(recipe, sketch);
-        Self { analyzer, hasher }
-    }
-
-    /// Returns the fingerprint of a text, or `None` if the text has none, for example because it is too
-    /// short.
-    pub fn fingerprint(&self, text: &str, scratch: &mut AnalysisScratch) -> Option<SketchValue> {
-        let analysis = self.analyzer.analyze_text(text, scratch);
-        let mut buffers = SketchBuffers::default();
-        if !self.hasher.fill_buffer(&analysis, &mut buffers) {
-            return None;
-        }
-        Some(match self.hasher {
-            SketchHasher::SimHash(..) | SketchHasher::Sentences(_) => {
-                SketchValue::Digits(buffers.digits)
-            }
-            SketchHasher::MinHash(_) => SketchValue::Signature(buffers.signature),
-            SketchHasher::BottomK(_) => SketchValue::Hashes(buffers.hashes),
-        })
-    }
-}
-
-enum SketchHasher {
-    SimHash(SimHasher, u32, FingerprintNotation),
-    MinHash(MinHasher),
-    BottomK(usize),
-    Sentences(usize),
-}
-
 fn run_fingerprint(
     paths: &[std::path::PathBuf],
     settings: &FingerprintSettings,
@@ -216,8 +121,8 @@ fn run_fingerprint(
         tally: Mutex::default(),
     };
     let recipe = &settings.recipe;
-    let TextFingerprinter { analyzer, hasher } = TextFingerprinter::new(recipe, settings.sketch);
-    let columns = [TableColumn::Text("id"), hasher.value_column()];
+    let fingerprinter = TextFingerprinter::new(recipe, settings.sketch);
+    let columns = [TableColumn::Text("id"), value_column(settings.sketch)];
     let mut table = TableWriter::create_table(output, &columns, Some(&inputs))?;
     let template = table.new_rows();
     let new_part = || FingerprintedPart {
@@ -239,7 +144,7 @@ fn run_fingerprint(
                         part.bytes += u64::from(bad.place.byte_length());
                         part.bad.push(bad);
                     }
-                    Ok(row) => hasher.push_document(&analyzer, &row, worker, &mut part)?,
+                    Ok(row) => part.push_document(&fingerprinter, settings.sketch, &row, worker)?,
                 }
                 if part.rows.approximate_bytes() >= PART_BYTES {
                     emit(std::mem::replace(&mut part, new_part()))?;
@@ -264,115 +169,53 @@ fn run_fingerprint(
         rejected: rejected.finish_output()?,
         bytes: total.bytes,
         seconds: started.elapsed().as_secs_f64(),
-        method: hasher.name(),
-        size: hasher.sketch_size(),
+        method: fingerprinter.method_name(),
+        size: fingerprinter.sketch_size(),
         recipe: recipe.name.clone(),
         recipe_id: recipe.recipe_id().to_string(),
     })
 }
 
-impl SketchHasher {
-    fn new(recipe: &Recipe, sketch: SketchKind) -> Self {
-        let cpu = Cpu::detect_best();
-        match sketch {
-            SketchKind::SimHash(digits) => {
-                let hasher = SimHasher::new(&recipe.simhash, cpu);
-                Self::SimHash(hasher, recipe.simhash.bits, digits)
-            }
-            SketchKind::MinHash => Self::MinHash(MinHasher::new(&recipe.minhash, cpu)),
-            SketchKind::BottomK => Self::BottomK(recipe.minhash.slots as usize),
-            SketchKind::Sentences(count) => Self::Sentences(count),
-        }
+/// Returns the column of sketches of this kind.
+fn value_column(sketch: SketchKind) -> TableColumn<'static> {
+    match sketch {
+        SketchKind::SimHash(_) | SketchKind::Sentences(_) => TableColumn::Text("fingerprint"),
+        SketchKind::MinHash => TableColumn::Numbers("fingerprint"),
+        SketchKind::BottomK => TableColumn::LongNumbers("fingerprint"),
     }
+}
 
-    fn value_column(&self) -> TableColumn<'static> {
-        match self {
-            Self::SimHash(..) | Self::Sentences(_) => TableColumn::Text("fingerprint"),
-            Self::MinHash(_) => TableColumn::Numbers("fingerprint"),
-            Self::BottomK(_) => TableColumn::LongNumbers("fingerprint"),
+/// Returns the cell of a text with such a sketch, or of one without.
+fn value_cell(sketch: SketchKind, buffers: &SketchBuffers, has_sketch: bool) -> TableCell<'_> {
+    match (sketch, has_sketch) {
+        (SketchKind::SimHash(_) | SketchKind::Sentences(_), true) => {
+            TableCell::Text(&buffers.digits)
         }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::SimHash(..) => "simhash",
-            Self::MinHash(_) => "minhash",
-            Self::BottomK(_) => "bottomk",
-            Self::Sentences(_) => "sentences",
+        (SketchKind::SimHash(_) | SketchKind::Sentences(_), false) => {
+            TableCell::Text(NO_FINGERPRINT)
         }
+        (SketchKind::MinHash, true) => TableCell::Numbers(&buffers.signature),
+        (SketchKind::BottomK, true) => TableCell::LongNumbers(&buffers.hashes),
+        (SketchKind::MinHash | SketchKind::BottomK, false) => TableCell::Absent,
     }
+}
 
-    fn sketch_size(&self) -> u32 {
-        match self {
-            Self::SimHash(_, bits, _) => *bits,
-            Self::MinHash(hasher) => hasher.slot_count() as u32,
-            Self::BottomK(count) | Self::Sentences(count) => *count as u32,
-        }
-    }
-
-    /// Adds a document to a part.
+impl FingerprintedPart {
+    /// Adds a document.
     fn push_document(
-        &self,
-        analyzer: &TextAnalyzer,
+        &mut self,
+        fingerprinter: &TextFingerprinter,
+        sketch: SketchKind,
         row: &InputRow<'_>,
         worker: &mut FingerprintWorker,
-        part: &mut FingerprintedPart,
     ) -> Result<()> {
-        let analysis = analyze_row(analyzer, row, &mut worker.scratch);
-        let buffers = &mut worker.buffers;
-        let made_one = self.fill_buffer(&analysis, buffers);
-        let cell = match (self, made_one) {
-            (Self::SimHash(..) | Self::Sentences(_), true) => TableCell::Text(&buffers.digits),
-            (Self::SimHash(..) | Self::Sentences(_), false) => {
-                TableCell::Text(crate::fingerprint_notation::NO_FINGERPRINT)
-            }
-            (Self::MinHash(_), true) => TableCell::Numbers(&buffers.signature),
-            (Self::BottomK(_), true) => TableCell::LongNumbers(&buffers.hashes),
-            (Self::MinHash(_) | Self::BottomK(_), false) => TableCell::Absent,
-        };
-        part.documents += 1;
-        part.without += u64::from(!made_one);
-        part.bytes += u64::from(row.place.byte_length());
+        let analysis = analyze_row(fingerprinter.text_analyzer(), row, &mut worker.scratch);
+        let has_sketch = fingerprinter.fill_buffer(&analysis, &mut worker.buffers);
+        self.documents += 1;
+        self.without += u64::from(!has_sketch);
+        self.bytes += u64::from(row.place.byte_length());
         let id = id_text(row, &mut worker.number);
-        part.rows.push_row(&[TableCell::Text(id), cell])
-    }
-
-    /// Computes the fingerprint of a document into the buffer for its kind. Returns `true` if it has
-    /// one.
-    fn fill_buffer(&self, analysis: &TextAnalysis<'_>, buffers: &mut SketchBuffers) -> bool {
-        let SketchBuffers {
-            digits,
-            signature,
-            hashes,
-        } = buffers;
-        digits.clear();
-        hashes.clear();
-        let rich = analysis.state == TextState::Fingerprintable;
-        match self {
-            Self::SimHash(hasher, bits, notation) => {
-                let fingerprint = hasher.original_fingerprint(analysis);
-                if let Some(fingerprint) = fingerprint {
-                    notation.append_fingerprint(fingerprint, *bits, digits);
-                }
-                fingerprint.is_some()
-            }
-            Self::MinHash(hasher) => {
-                signature.resize(hasher.slot_count(), 0);
-                hasher.original_signature(analysis, signature)
-            }
-            Self::BottomK(kept) => {
-                if rich {
-                    smallest_features(analysis, *kept, hashes);
-                }
-                rich
-            }
-            Self::Sentences(_) => {
-                let name = analysis.sentence_signature().filter(|_| rich);
-                if let Some(name) = name {
-                    FingerprintNotation::Hex.append_fingerprint(name.into(), u64::BITS, digits);
-                }
-                name.is_some()
-            }
-        }
+        let cell = value_cell(sketch, &worker.buffers, has_sketch);
+        self.rows.push_row(&[TableCell::Text(id), cell])
     }
 }

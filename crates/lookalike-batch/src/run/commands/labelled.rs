@@ -10,15 +10,15 @@ use std::path::PathBuf;
 
 use lookalike::DocId;
 use lookalike::quality::evaluate::{LabelledPair, LabelledTexts};
+use lookalike_comparison::content_hash::ContentHash;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::{OutputTarget, check_output, escape_tsv};
 use lookalike_io::source::{
     FieldValue, IdField, InputFile, InputFormat, InputRow, InputSet, ReadOptions, RowPlace,
     RowSource, WantedFields, shortest_digits,
 };
+use lookalike_options::match_options::OptionSpelling;
 
-use crate::decisions::ContentHash;
-use crate::match_options::OptionSpelling;
 use crate::run::commands::corpus_sample::{CorpusSample, CorpusSampler, DrawnDocuments};
 use crate::run::progress::ProgressListener;
 use crate::run::reading::ordered_pipeline::blocks_in_order;

@@ -4,7 +4,6 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::Recipe;
-use lookalike::text::weight::WEIGHT_STEPS;
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike_io::error::Result;
 use lookalike_io::sink::{
@@ -169,7 +168,7 @@ impl TermLister {
                 TableCell::Text(id),
                 TableCell::Text(&term.text),
                 TableCell::Integer(term.count),
-                TableCell::Number(weight_in_digits(term.weight)),
+                TableCell::Number(term.weight_in_digits()),
                 term.part
                     .as_deref()
                     .map_or(TableCell::Null, TableCell::Text),
@@ -177,11 +176,6 @@ impl TermLister {
         }
         Ok(terms.len() as u64)
     }
-}
-
-/// Converts a weight to a number with four decimal places, as in tables.
-pub fn weight_in_digits(steps: i64) -> f64 {
-    (steps as f64 / WEIGHT_STEPS as f64 * 1e4).round() / 1e4
 }
 
 fn list_literal_texts(

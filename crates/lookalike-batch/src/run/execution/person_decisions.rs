@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use lookalike::DocId;
 use lookalike::dedup::{PairDecision, PairDecisions};
 use lookalike::text::TextState;
+use lookalike_comparison::content_hash::ContentHash;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;
 
-use crate::decisions::{ContentDecision, ContentHash, DecisionSummary};
+use crate::decisions::{ContentDecision, DecisionSummary};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::settings::RunSettings;
 

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use lookalike::DocId;
-use lookalike_io::documents::ExtractedText;
+use lookalike_documents::ExtractedText;
 use lookalike_io::error::Result;
 use lookalike_io::source::{InputSet, ParseScratch, ReadOptions};
 

@@ -3,6 +3,9 @@
 pub(in crate::run) mod block_codec;
 
 use lookalike::text::TextState;
+use lookalike_options::document_time::{is_compact_date, is_plausible_time, parse_time};
+use lookalike_options::keep_order::KeepOrder;
+use lookalike_options::rank_value::RankValue;
 use serde::Serialize;
 use std::ops::Range;
 
@@ -10,9 +13,8 @@ use lookalike::{ColumnReservation, DocId, DocumentSketches};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, FieldValue, InputRow, InputSet, RowPlace, shortest_digits};
 
-use crate::rank_value::RankValue;
 use crate::run::reading::document_ids::DocumentIds;
-use crate::run::settings::{KeepOrder, RunSettings};
+use crate::run::settings::RunSettings;
 
 /// The documents of one set of inputs, in reading order. Each takes 16 bytes and its id, and more only
 /// if the settings need it.
@@ -190,7 +192,7 @@ impl ReadDocuments {
         }
         if let Some(at) = extra.rank {
             self.ranks
-                .push(RankValue::from_field(row.extra[at], extra.rank_is_id));
+                .push(rank_of_field(row.extra[at], extra.rank_is_id));
         }
         if extra.longest {
             let length = row.text.chars().count();
@@ -319,6 +321,20 @@ pub fn part_value(value: FieldValue<'_>) -> u64 {
     lookalike::value_hash(tagged.as_bytes()) | 1
 }
 
+/// Returns the value by which a field ranks its document. Ids always count as text.
+fn rank_of_field(value: FieldValue<'_>, is_id: bool) -> RankValue {
+    match value {
+        FieldValue::Missing | FieldValue::Null => RankValue::Missing,
+        FieldValue::Number { literal, .. } if is_id => {
+            RankValue::Text(shortest_digits(literal).into())
+        }
+        FieldValue::Number { literal, value } => RankValue::from_number(literal, value),
+        FieldValue::Text(text) if is_id => RankValue::Text(text.into()),
+        FieldValue::Text(text) => RankValue::from_text(text),
+        FieldValue::Bool(truth) => RankValue::from_truth(truth),
+    }
+}
+
 /// Returns the time in seconds since 1970, or the reason why the value is not a time.
 fn parse_seconds(value: FieldValue<'_>) -> Result<f64, String> {
     match value {
@@ -333,7 +349,7 @@ fn parse_seconds(value: FieldValue<'_>) -> Result<f64, String> {
                  hyphens, or the seconds as {literal}.0"
             ))
         }
-        FieldValue::Number { value, .. } if is_plausible(value) => Ok(value),
+        FieldValue::Number { value, .. } if is_plausible_time(value) => Ok(value),
         FieldValue::Number { literal, .. } => Err(format!(
             "is {literal}, which is too large for seconds since 1970: divide milliseconds by 1000"
         )),
@@ -342,45 +358,6 @@ fn parse_seconds(value: FieldValue<'_>) -> Result<f64, String> {
             format!("is '{shown}': give seconds since 1970 or an ISO 8601 date or date and time")
         }),
     }
-}
-
-/// Returns `true` if the text could be a date of the years 1900 to 2199 without hyphens, as ISO 8601
-/// permits.
-fn is_compact_date(text: &str) -> bool {
-    let number = |range: std::ops::Range<usize>| text[range].parse::<u32>().unwrap_or(0);
-    text.len() == 8
-        && text.bytes().all(|byte| byte.is_ascii_digit())
-        && (1900..2200).contains(&number(0..4))
-        && (1..=12).contains(&number(4..6))
-        && (1..=31).contains(&number(6..8))
-}
-
-/// Returns `true` unless the time is beyond the year 5138, which indicates milliseconds instead of
-/// seconds.
-fn is_plausible(seconds: f64) -> bool {
-    seconds.is_finite() && seconds.abs() < 1e11
-}
-
-/// Parses a time: seconds since 1970 as a number, or an ISO 8601 date or date and time, in UTC unless
-/// it has an offset. It rejects three ambiguous forms:
-///
-/// - eight digits, because they may be a date (`20240310`);
-/// - numbers from 10¹¹ on, because they are probably not seconds;
-/// - times with a time zone name (`[Asia/Shanghai]`), because the rules of time zones change.
-pub fn parse_time(text: &str) -> Option<f64> {
-    if is_compact_date(text) || text.contains('[') {
-        return None;
-    }
-    if let Ok(number) = text.parse::<f64>() {
-        return Some(number).filter(|&number| is_plausible(number));
-    }
-    let timestamp = text.parse::<jiff::Timestamp>().or_else(|_| {
-        let civil: jiff::civil::DateTime = text.parse()?;
-        Ok::<_, jiff::Error>(civil.to_zoned(jiff::tz::TimeZone::UTC)?.timestamp())
-    });
-    timestamp
-        .ok()
-        .map(|timestamp| timestamp.as_microsecond() as f64 / 1e6)
 }
 
 /// Counts of numbers and strings in the field of `--keep`, if it has both. Every string is larger than

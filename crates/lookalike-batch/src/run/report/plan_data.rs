@@ -1,10 +1,11 @@
 //! The plan of a run as data: settings, and the probability of being found by similarity.
 
 use lookalike::plan::MatchPlan;
+use lookalike_options::keep_order::KeepOrder;
 use serde::Serialize;
 
 use crate::run::report::budgets::shorten_name;
-use crate::run::settings::{KeepOrder, RunSettings};
+use crate::run::settings::RunSettings;
 
 /// Settings and match plan.
 #[derive(Debug, Serialize)]

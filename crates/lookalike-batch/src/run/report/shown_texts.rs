@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use lookalike::DocId;
 use lookalike::text::SpanTokenizer;
+use lookalike_comparison::content_hash::ContentHash;
+use lookalike_comparison::text_diff::{PairedRun, RunKind, diff_paired};
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
 use serde::Serialize;
 
-use crate::decisions::ContentHash;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::report::budgets::{TEXT_BYTES, TEXT_CHARACTERS, count_json_bytes};
-use crate::text_diff::{PairedRun, RunKind, diff_paired};
 
 /// Texts as columns.
 #[derive(Debug, Default, Serialize)]

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, anyhow, bail};
 use lookalike::plan::MatchSettings;
-use lookalike_batch::comparison::FingerprintShape;
 use lookalike_batch::weighted_hashes::WeightedHashes;
+use lookalike_comparison::comparison::FingerprintShape;
 use serde_json::{Value, json};
 
 use super::{CompareArgs, text_report};

@@ -1,9 +1,9 @@
 //! A comparison as a self-contained HTML page.
 
 use lookalike::text::SpanTokenizer;
-use lookalike_batch::comparison::ComparisonCase;
 use lookalike_batch::run::report::{encode_runs, render_report};
-use lookalike_batch::text_diff::diff_paired;
+use lookalike_comparison::comparison::ComparisonCase;
+use lookalike_comparison::text_diff::diff_paired;
 use serde::Serialize;
 use serde_json::{Value, json};
 

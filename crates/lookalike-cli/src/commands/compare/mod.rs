@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use lookalike::compare::Comparison;
 use lookalike::passages::PassageSettings;
-use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
-use lookalike_batch::shared_passages::SharedPassages;
-use lookalike_io::documents::{DocumentKind, ExtractedText};
+use lookalike_comparison::comparison::{ComparedSide, ComparisonCase};
+use lookalike_comparison::shared_passages::SharedPassages;
+use lookalike_documents::{DocumentKind, ExtractedText};
 use lookalike_io::source::{InputFormat, ParseScratch, ReadOptions, RowPlace};
 
 pub(crate) use self::args::CompareArgs;

@@ -2,7 +2,7 @@
 
 use lookalike::compare::AnalysisSteps;
 use lookalike::text::LongSentence;
-use lookalike_batch::comparison::ComparisonCase;
+use lookalike_comparison::comparison::ComparisonCase;
 
 /// Slots shown of a signature.
 pub(super) const SLOTS: usize = 8;

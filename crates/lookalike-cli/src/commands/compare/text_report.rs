@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use lookalike::compare::{AnalysisSteps, FigureKind};
 use lookalike::passages::PassageKind;
 use lookalike::text::TextState;
-use lookalike_batch::comparison::{
+use lookalike_comparison::comparison::{
     ComparisonCase, FingerprintShape, count_differing, format_number,
 };
-use lookalike_batch::text_diff::diff_passages;
+use lookalike_comparison::text_diff::diff_passages;
 use unicode_width::UnicodeWidthStr;
 
 use super::sketches::{SLOTS, list_sentences, sample_hashes, signatures};

@@ -9,9 +9,9 @@ use lookalike_batch::decisions::read_decisions;
 use lookalike_batch::index::{RunIndexSettings, index_recipe};
 use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
-    DedupOutputs, KeepOrder, RepeatedTextAction, RepeatedTextSettings, RunInputs, RunSettings,
-    WorkSettings, parse_keep,
+    DedupOutputs, RepeatedTextAction, RepeatedTextSettings, RunInputs, RunSettings, WorkSettings,
 };
+use lookalike_options::keep_order::{KeepOrder, parse_keep};
 
 use crate::commands::shared::matching_runs::MatchingRunArgs;
 use crate::commands::shared::outputs::{

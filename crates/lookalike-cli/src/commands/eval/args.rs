@@ -7,12 +7,12 @@ use clap::Args;
 use lookalike::Threshold;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike::quality::evaluate::{EvaluatedSetting, EvaluationOptions, SweptParameter};
-use lookalike_batch::match_options::{MatchOptions, OptionSpelling, list_sequence_measures};
 use lookalike_batch::run::{
     ClusterFiles, EvaluateSettings, LabelledInputs, LabelledRows, PassageFiles, options_to_measure,
     thresholds_from,
 };
 use lookalike_io::sink::OutputTarget;
+use lookalike_options::match_options::{MatchOptions, OptionSpelling, list_sequence_measures};
 
 use crate::commands::shared::inputs::{ReadingArgs, read_options};
 use crate::commands::shared::labels::{

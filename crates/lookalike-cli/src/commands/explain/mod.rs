@@ -14,7 +14,7 @@ use lookalike::similarity::SequenceMeasure;
 use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe, Threshold, similarity};
-use lookalike_batch::text_diff::diff_passages;
+use lookalike_comparison::text_diff::diff_passages;
 use lookalike_io::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,
 };

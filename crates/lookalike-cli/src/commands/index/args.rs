@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use lookalike_batch::index::{BuildSettings, IndexReadOptions};
-use lookalike_batch::units::parse_size;
+use lookalike_options::units::parse_size;
 
 use super::memory::BuildMemoryArgs;
 use super::plan::IndexPlanArgs;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use lookalike_batch::index::{BuildPlan, IndexEntries, IndexReadOptions};
 use lookalike_batch::run::MemoryLimit;
-use lookalike_batch::units::parse_size;
+use lookalike_options::units::parse_size;
 
 use crate::CommandOutcome;
 use crate::commands::shared::matching_runs::memory_limit;

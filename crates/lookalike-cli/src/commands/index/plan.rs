@@ -7,7 +7,7 @@ use clap::Args;
 use lookalike::Distance;
 use lookalike::hamming::live::LivePlan;
 use lookalike::hamming::{CostPrediction, HammingPlan, PlanRequest, TablePermutation};
-use lookalike_batch::units::parse_size;
+use lookalike_options::units::parse_size;
 use serde_json::{Value, json};
 
 use crate::CommandOutcome;

@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::dedup::{CopyPairs, SurveyKind};
 use lookalike_batch::run::report::ReportOutput;
-use lookalike_batch::run::{self, KeepOrder, PairsOutputs, PairsSummary};
+use lookalike_batch::run::{self, PairsOutputs, PairsSummary};
+use lookalike_options::keep_order::KeepOrder;
 
 use crate::CommandOutcome;
 use crate::commands::shared::matching_runs::MatchingRunArgs;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lookalike_batch::run::{SampledDocument, SampledPair, SimilarityBand};
-use lookalike_batch::text_diff::diff_passages;
+use lookalike_comparison::text_diff::diff_passages;
 
 use crate::commands::shared::summary::format_band;
 use crate::language::{CountedNoun, NounCount, messages};

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lookalike_batch::units::{parse_period, parse_size};
+use lookalike_options::units::{parse_period, parse_size};
 use lookalike_server::SnapshotPlace;
 use serde::Deserialize;
 

@@ -4,6 +4,7 @@
 //! the file over the defaults.
 
 mod args;
+mod document_passages;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use lookalike_io::documents::PdfLimits;
+use lookalike_documents::PdfLimits;
 use lookalike_server::{
     AccessKeys, ClientLimits, RequestLogSettings, ServiceConfig, SnapshotPlace, SnapshotSchedule,
     run_service,
@@ -23,6 +24,7 @@ use tracing_subscriber::fmt;
 
 pub(crate) use self::args::ServeArgs;
 use self::args::{ByteSize, LogFormat, LogLevel, PeriodArg};
+use self::document_passages::find_document_passages;
 use super::shared::inputs::pdf_reader;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
@@ -95,6 +97,7 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
         only_loopback: keys.is_empty() && !whoever,
         serves_console: !args.no_console.unwrap_or(false),
         pdf: pdf_reader(PDF_LIMITS),
+        find_document_passages,
         trusted_proxies: args
             .trusted_proxy
             .clone()

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use lookalike_batch::FingerprintNotation;
 use lookalike_batch::index::{IndexEntries, IndexReadOptions};
+use lookalike_options::fingerprint_notation::FingerprintNotation;
 
 use super::inputs::{ReadingArgs, read_options};
 use super::running::{RunningArgs, thread_count};

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args};
-use lookalike_batch::units::parse_size;
-use lookalike_io::documents::{PdfLimits, PdfReader};
-use lookalike_io::source::{
-    DocumentFileOptions, IdField, InputFormat, InvalidText, ReadOptions, WantedFields,
-};
+use lookalike_documents::decoding::InvalidText;
+use lookalike_documents::{PdfLimits, PdfReader};
+use lookalike_io::source::{DocumentFileOptions, IdField, InputFormat, ReadOptions, WantedFields};
+use lookalike_options::units::parse_size;
 
 /// Options for reading the inputs.
 #[derive(Debug, Args)]

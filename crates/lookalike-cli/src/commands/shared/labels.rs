@@ -6,11 +6,11 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use lookalike::Threshold;
 use lookalike::quality::evaluate::BootstrapOptions;
-use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::{
     ContradictoryLabels, GradeThresholds, GroupTexts, LabelledInputs, LabelledRows, PairFields,
     lowest_threshold,
 };
+use lookalike_options::match_options::OptionSpelling;
 
 use super::inputs::{ReadingArgs, read_options};
 

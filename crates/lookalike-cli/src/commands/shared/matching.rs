@@ -1,6 +1,6 @@
 //! Options that decide whether two texts match.
 //!
-//! The choices are those of [`lookalike_batch::match_options`]; the arguments add the help texts.
+//! The choices are those of [`lookalike_options::match_options`]; the arguments add the help texts.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -9,7 +9,7 @@ use lookalike::plan::{
     CandidateRule, EditUnit, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure,
 };
 use lookalike::{Recipe, Threshold};
-use lookalike_batch::match_options::{
+use lookalike_options::match_options::{
     MatchOptions, OptionSpelling, check_unit, list_sequence_measures,
 };
 

@@ -6,12 +6,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 use lookalike::Recipe;
 use lookalike::forms::FormTable;
-use lookalike_batch::machine_memory::default_memory;
-use lookalike_batch::match_options::OptionSpelling;
-use lookalike_batch::run::{
-    AuditSettings, KeepOrder, MemoryLimit, RunInputs, RunSettings, RunWindow,
-};
-use lookalike_batch::units::{parse_duration, parse_size};
+use lookalike_batch::run::{AuditSettings, MemoryLimit, RunInputs, RunSettings, RunWindow};
+use lookalike_options::keep_order::KeepOrder;
+use lookalike_options::machine_memory::default_memory;
+use lookalike_options::match_options::OptionSpelling;
+use lookalike_options::units::{parse_duration, parse_size};
 
 use super::inputs::{ReadingArgs, check_has_text, read_options};
 use super::matching::{MatchRuleArgs, settings_and_plan};

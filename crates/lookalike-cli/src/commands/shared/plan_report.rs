@@ -12,7 +12,8 @@ use lookalike::plan::{
     BandPlan, BottomKPlan, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, MethodSketch,
     SimilarityMeasure,
 };
-use lookalike_batch::run::{self, KeepOrder, MemoryPlan, RunForecast, RunSettings};
+use lookalike_batch::run::{self, MemoryPlan, RunForecast, RunSettings};
+use lookalike_options::keep_order::KeepOrder;
 use serde_json::{Value, json};
 
 use super::matching::recipe_and_plan;

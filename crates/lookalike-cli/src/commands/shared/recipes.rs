@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::Recipe;
-use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::recipes;
+use lookalike_options::match_options::OptionSpelling;
 
 /// Fields of the recipe that are other than it says.
 #[derive(Debug, Clone, Args)]

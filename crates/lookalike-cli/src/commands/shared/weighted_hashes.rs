@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use lookalike::compare::FeatureVote;
-use lookalike_batch::comparison::{FingerprintShape, format_number};
 use lookalike_batch::weighted_hashes::WeightedHashes;
+use lookalike_comparison::comparison::{FingerprintShape, format_number};
 use unicode_width::UnicodeWidthStr;
 
 use crate::language::engine_phrases::translate_phrase;

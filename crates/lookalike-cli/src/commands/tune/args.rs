@@ -6,9 +6,9 @@ use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::Threshold;
 use lookalike::quality::evaluate::{TuneOptions, TuningGoal};
-use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::recipes::load_recipe_from_here;
 use lookalike_batch::run::{LabelledInputs, TuneSettings, parse_goal};
+use lookalike_options::match_options::OptionSpelling;
 
 use crate::commands::shared::inputs::ReadingArgs;
 use crate::commands::shared::labels::{

@@ -9,9 +9,9 @@ use anyhow::Result;
 use lookalike::Recipe;
 use lookalike::plan::{EditUnit, MatchSettings};
 use lookalike::quality::evaluate::{SweptParameter, TuningGoal};
-use lookalike_batch::match_options::MatchOptions;
 use lookalike_batch::run::{self, RemovedShare, SettingPrice, TuneSummary, TunedSummary};
 use lookalike_io::sink::{ByteWriter, OutputTarget};
+use lookalike_options::match_options::MatchOptions;
 use serde_json::json;
 
 pub(crate) use self::args::TuneArgs;

@@ -9,7 +9,8 @@ use lookalike::passages::{
     PartTerms, PassageIndex, PassageSettings, RareTermIndex, SelectedGram, Winnower,
 };
 use lookalike::text::{SpanTokenizer, SpannedTokens};
-use lookalike_io::documents::ExtractedText;
+use lookalike_comparison::shared_passages::source_token_bytes;
+use lookalike_documents::ExtractedText;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::ExtractedTextWriter;
 use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch};
@@ -30,7 +31,6 @@ use crate::run::reading::rejected_rows::{RowTally, tell_bad_rows};
 use crate::run::reading::repeated_ids::{RepeatedIds, find_repeats};
 use crate::run::reading::row_analysis::make_bad_row;
 use crate::run::settings::RunSettings;
-use crate::shared_passages::source_token_bytes;
 
 /// All documents of a run after the first reading.
 pub(super) struct PassageCorpus<'a> {

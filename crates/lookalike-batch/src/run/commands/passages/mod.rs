@@ -32,6 +32,7 @@ use std::time::Instant;
 use lookalike::DocId;
 use lookalike::passages::Winnower;
 use lookalike::text::SpannedTokens;
+use lookalike_comparison::passage_table::PassageTableRow;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::ordered_results::OrderedResults;
 use lookalike_io::sink::{
@@ -42,11 +43,10 @@ use lookalike_io::source::ParseScratch;
 pub use evaluation::{PassageEvaluation, PassageFiles, evaluate_passages};
 pub use memory_plan::PassagePlan;
 pub use settings::{
-    BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
-    OffsetUnit, PassageOrder, PassageOutputs, PassageRunLimits, PassageRunSettings,
-    PassagesSummary, parse_boilerplate_limit,
+    BoilerplateExample, BoilerplateSummary, CopiedPair, DescribedPassage, OffsetUnit, PassageOrder,
+    PassageOutputs, PassageRunLimits, PassageRunSettings, PassagesSummary,
 };
-pub use texts::{PassageTableRow, TextDocument, TextPassages, find_passages_of_texts};
+pub use texts::{TextDocument, TextPassages, find_passages_of_texts};
 
 use crate::index::indexed_passages::IndexedPassages;
 use crate::run::progress::{ProgressListener, RunStage};
@@ -413,7 +413,7 @@ impl<'a> PassageWriter<'a> {
 
     fn write_row(&mut self, row: &PassageRow) -> Result<()> {
         if self.wants_rows {
-            let row = PassageTableRow::new(row);
+            let row = row.to_table_row();
             self.row_bytes += row.memory_bytes();
             self.rows.push(row);
         }

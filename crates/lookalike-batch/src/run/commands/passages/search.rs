@@ -11,7 +11,11 @@ use lookalike::passages::{
 };
 use lookalike::text::SpannedTokens;
 use lookalike::{DocId, ErrorKind};
-use lookalike_io::documents::ExtractedText;
+use lookalike_comparison::passage_table::PassageTableRow;
+use lookalike_comparison::shared_passages::{
+    description_steps, file_bytes, file_characters, file_line, preparation_steps, round_share,
+};
+use lookalike_documents::ExtractedText;
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
 
@@ -19,9 +23,6 @@ use crate::run::commands::passages::cache::DocumentCache;
 use crate::run::commands::passages::corpus::{PassageCorpus, RereadText};
 use crate::run::commands::passages::settings::{
     CopiedPair, DescribedPassage, OffsetUnit, PassageRunSettings,
-};
-use crate::shared_passages::{
-    description_steps, file_bytes, file_characters, file_line, preparation_steps, round_share,
 };
 
 /// Characters of a text that a summary shows.
@@ -50,6 +51,22 @@ impl PassageRow {
     pub(super) fn memory_bytes(&self) -> usize {
         let ids = self.ids.iter().map(|id| id.len()).sum::<usize>();
         2 * size_of::<Self>() + ids
+    }
+
+    /// Returns the fields that the table has.
+    pub(super) fn to_table_row(&self) -> PassageTableRow {
+        let [document, source] = self.ids.each_ref().map(|id| id.to_string());
+        PassageTableRow {
+            document,
+            source,
+            start: self.place.start,
+            end: self.place.end,
+            source_start: self.source_place.start,
+            source_end: self.source_place.end,
+            length: self.length,
+            similarity: self.similarity,
+            kind: self.kind,
+        }
     }
 }
 

@@ -2,14 +2,14 @@
 
 use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
+use lookalike_comparison::passage_table::PassageTableRow;
 use lookalike_io::error::Result;
 use lookalike_io::source::{MemoryTable, ReadOptions, RowSource};
-use serde::{Deserialize, Serialize};
+use lookalike_options::boilerplate_limit::BoilerplateLimit;
+use lookalike_options::match_options::OptionSpelling;
 
-use crate::match_options::OptionSpelling;
-use crate::run::commands::passages::search::PassageRow;
 use crate::run::commands::passages::settings::{
-    BoilerplateLimit, OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
+    OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
 };
 use crate::run::commands::passages::{ReturnedResults, run_passages};
 use crate::run::progress::SilentProgress;
@@ -17,13 +17,12 @@ use crate::run::settings::RunInputs;
 use crate::threads::run_in_pool;
 
 /// A document in memory.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TextDocument {
+#[derive(Debug, Clone, Copy)]
+pub struct TextDocument<'a> {
     /// Its name in the result.
-    pub id: String,
+    pub id: &'a str,
     /// Its text.
-    pub text: String,
+    pub text: &'a str,
 }
 
 impl PassageRunSettings {
@@ -50,51 +49,6 @@ impl PassageRunSettings {
     }
 }
 
-/// A row of the table of passages, with the fields that the table has.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PassageTableRow {
-    /// Id of the document.
-    pub document: String,
-    /// Id of the source.
-    pub source: String,
-    /// First position in the document, in the unit of the run.
-    pub start: usize,
-    /// Position behind the passage in the document.
-    pub end: usize,
-    /// First position in the source.
-    pub source_start: usize,
-    /// Position behind the passage in the source.
-    pub source_end: usize,
-    /// Words and single characters of the document's part.
-    pub length: usize,
-    /// Share of equal tokens of both parts.
-    pub similarity: f64,
-    /// `verbatim`, `edited`, `reordered` or `reworded`.
-    pub kind: &'static str,
-}
-
-impl PassageTableRow {
-    /// Returns the bytes of memory, with twice the room of the row, because lists of rows grow.
-    pub(super) fn memory_bytes(&self) -> usize {
-        2 * size_of::<Self>() + self.document.len() + self.source.len()
-    }
-
-    pub(super) fn new(row: &PassageRow) -> Self {
-        let [document, source] = row.ids.each_ref().map(|id| id.to_string());
-        Self {
-            document,
-            source,
-            start: row.place.start,
-            end: row.place.end,
-            source_start: row.source_place.start,
-            source_end: row.source_place.end,
-            length: row.length,
-            similarity: row.similarity,
-            kind: row.kind,
-        }
-    }
-}
-
 /// The passages of documents in memory.
 #[derive(Debug, Clone)]
 pub struct TextPassages {
@@ -115,15 +69,15 @@ pub struct TextPassages {
 /// # Errors
 /// If the settings contradict each other, a text is too long, or the threads cannot be started.
 pub fn find_passages_of_texts(
-    documents: &[TextDocument],
-    against: &[TextDocument],
+    documents: &[TextDocument<'_>],
+    against: &[TextDocument<'_>],
     settings: &PassageRunSettings,
     page: Option<Option<&'static str>>,
 ) -> Result<TextPassages> {
-    let table = |name: &str, documents: &[TextDocument]| {
+    let table = |name: &str, documents: &[TextDocument<'_>]| {
         let pairs = documents
             .iter()
-            .map(|document| (&*document.id, &*document.text));
+            .map(|document| (document.id, document.text));
         RowSource::Table(MemoryTable::from_texts(name, pairs))
     };
     let inputs = RunInputs {

@@ -24,8 +24,8 @@ use lookalike::plan::{MatchMethod, MatchPlan, SimilarityMeasure};
 use lookalike::quality::audit::{DrawnSample, SampleComparer};
 use lookalike::text::TextAnalysis;
 use lookalike_io::error::{Error, Result};
+use lookalike_options::match_options::OptionSpelling;
 
-use crate::match_options::OptionSpelling;
 use crate::run::execution::audit::drawing::AuditDrawing;
 use crate::run::settings::{AuditSettings, RunSettings};
 

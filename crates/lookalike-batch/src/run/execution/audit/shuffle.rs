@@ -11,8 +11,8 @@ use lookalike::shuffle::{SampleAudit, SampledDocument, ShuffleSetup};
 use lookalike::text::AnalysisScratch;
 use lookalike::{Recipe, value_hash};
 use lookalike_io::error::Result;
+use lookalike_options::match_options::OptionSpelling;
 
-use crate::match_options::OptionSpelling;
 use crate::run::execution::audit::open_sample;
 use crate::run::execution::audit::planted::EditedCopies;
 use crate::run::execution::audit::planted::PlantedReport;

@@ -37,6 +37,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::OutputTarget;
+use lookalike_options::keep_order::KeepOrder;
 
 pub(in crate::run) use self::manifest::OutputEntry;
 pub use self::manifest::WorkStage;
@@ -44,7 +45,7 @@ pub use self::status::{StageProgress, WorkStatus, read_work_status};
 use crate::run::execution::work_directory::manifest::{InputEntry, WorkManifest};
 use crate::run::execution::work_directory::step_file::NewStep;
 use crate::run::reading::corpus_rows::OpenInputs;
-use crate::run::settings::{KeepOrder, RunSettings};
+use crate::run::settings::RunSettings;
 use crate::sealed_manifest::FileChecksum;
 
 /// The file that the process of a run locks. It holds the number of the process.

@@ -9,8 +9,8 @@ use crate::run::reading::element_count::read_count;
 use lookalike::DocumentSketcher;
 use lookalike::byte_reader::{ByteReader, put_string};
 use lookalike_io::source::{BadRow, RowPlace};
+use lookalike_options::rank_value::RankValue;
 
-use crate::rank_value::RankValue;
 use crate::run::reading::document_ids::DocumentIds;
 use crate::run::reading::documents::ReadDocuments;
 

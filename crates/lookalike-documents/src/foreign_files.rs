@@ -1,5 +1,5 @@
-//! Recognises files of unsupported formats by their extension or their first bytes, for better
-//! messages.
+//! Recognises files that cannot be read by their extension or their first bytes, and the encoding of malformed text, for
+//! better messages.
 //!
 //! Ordinary text is never refused for the way it begins, because each signature contains control
 //! characters.
@@ -7,8 +7,6 @@
 use std::path::Path;
 
 use encoding_rs::Encoding;
-
-use super::InputFormat;
 
 /// Extensions of unsupported files, with a phrase that says what such a file is and what to do with it.
 const FOREIGN: [(&[&str], &str); 9] = [
@@ -60,23 +58,13 @@ const SIGNATURES: [(&[u8], &str); 5] = [
     (b"SQLite format 3\0", "db"),
 ];
 
-/// Returns the extensions of supported files, for messages.
-pub(super) fn known_extensions() -> String {
-    let mut extensions: Vec<_> = InputFormat::listed_extensions().collect();
-    let last = extensions.pop().unwrap_or_default();
-    format!(
-        "{} and {last}, the text formats also with .gz, .zst, .xz or .bz2 after them",
-        extensions.join(", ")
-    )
-}
-
 /// Describes a file of an unsupported format by its extension.
-pub(crate) fn foreign_extension(path: &Path) -> Option<&'static str> {
+pub fn foreign_extension(path: &Path) -> Option<&'static str> {
     describe_extension(&path.extension()?.to_str()?.to_ascii_lowercase())
 }
 
 /// Describes an input of an unsupported format by its first bytes.
-pub(crate) fn foreign_content(start: &[u8]) -> Option<&'static str> {
+pub fn foreign_content(start: &[u8]) -> Option<&'static str> {
     let found = SIGNATURES
         .iter()
         .find(|(bytes, _)| start.starts_with(bytes));
@@ -101,7 +89,7 @@ fn describe_extension(extension: &str) -> Option<&'static str> {
 /// It tells GB18030 from Big5 by the bytes of two-byte characters. Most GB18030 text uses only the
 /// range of GB 2312, where the second byte is at least A1. In Big5 more than a third of the second
 /// bytes are smaller, and the first bytes of its common characters are A4 to C6.
-pub(super) fn likely_encoding(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn likely_encoding(bytes: &[u8]) -> Option<&'static str> {
     let (mut pairs, mut high, mut common) = (0u32, 0u32, 0u32);
     let mut at = 0;
     while let Some(&lead) = bytes.get(at) {

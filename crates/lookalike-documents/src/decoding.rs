@@ -2,26 +2,37 @@
 
 use encoding_rs::{DecoderResult, Encoding, GB18030, GBK, UTF_8};
 
-use super::InvalidText;
-use super::content::likely_encoding;
-use crate::error::{Error, Result};
+use crate::foreign_files::likely_encoding;
+
+/// The treatment of text that is not valid in its encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum InvalidText {
+    /// The row or the file is refused.
+    #[default]
+    Reject,
+    /// Each malformed sequence, and each lone surrogate in a JSON escape, is read as U+FFFD.
+    Lossy,
+}
 
 /// Refuses encodings in which a line feed or a delimiter can be part of another character.
-pub(super) fn check_encoding(encoding: &'static Encoding) -> Result<()> {
+///
+/// # Errors
+/// If the encoding is one of these. The message is a sentence without a full stop.
+pub fn check_encoding(encoding: &'static Encoding) -> Result<(), String> {
     if encoding.is_ascii_compatible() {
         return Ok(());
     }
-    Err(Error::usage_error(format!(
+    Err(format!(
         "the encoding {} cannot be read row by row; convert the input to UTF-8 first",
         encoding.name()
-    )))
+    ))
 }
 
 /// The byte order mark of UTF-8.
-pub(super) const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Returns the length of the byte order mark at the start of an input; the first row begins after it.
-pub(crate) fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
+pub fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
     let utf8 = encoding == UTF_8 && bytes.starts_with(UTF8_MARK);
     let gb18030 =
         (encoding == GB18030 || encoding == GBK) && bytes.starts_with(b"\x84\x31\x95\x33");
@@ -38,7 +49,7 @@ const FEW: usize = 8;
 /// Returns `true` if an input that is to be read as UTF-8 is in fact UTF-16. Either it starts with the
 /// byte order mark of UTF-16 (or of little-endian UTF-32), or every second byte is zero and no other
 /// is, as in UTF-16 text in Latin letters.
-pub(crate) fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
+pub fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
     let zeros = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte == 0);
     let others = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte != 0);
     let alternates = bytes.len() >= FEW && [0, 1].iter().any(|&at| zeros(at) && others(1 - at));
@@ -46,14 +57,16 @@ pub(crate) fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
     encoding == UTF_8 && (has_mark || alternates)
 }
 
-/// Decodes a file that is one text, without its byte order mark. The reason why it cannot be decoded speaks of
-/// the file.
-pub(crate) fn decode_file(
+/// Decodes a file that is one text, without its byte order mark.
+///
+/// # Errors
+/// The reason why it cannot be decoded, which speaks of the file: a sentence without a full stop.
+pub fn decode_file(
     bytes: &[u8],
     encoding: &'static Encoding,
     invalid_text: InvalidText,
-) -> std::result::Result<String, String> {
-    check_encoding(encoding).map_err(|error| error.to_string())?;
+) -> Result<String, String> {
+    check_encoding(encoding)?;
     if is_utf16(bytes, encoding) {
         return Err("it looks like UTF-16: convert it to UTF-8 first".to_owned());
     }
@@ -83,15 +96,17 @@ fn is_surely_utf8(bytes: &[u8]) -> bool {
 }
 
 /// The encoding of the rows and the treatment of malformed text.
-#[derive(Clone, Copy)]
-pub(super) struct RowDecoding {
-    pub(super) encoding: &'static Encoding,
-    pub(super) invalid_text: InvalidText,
+#[derive(Debug, Clone, Copy)]
+pub struct RowDecoding {
+    /// The encoding, which [`check_encoding`] accepts.
+    pub encoding: &'static Encoding,
+    /// The treatment of malformed text.
+    pub invalid_text: InvalidText,
 }
 
 impl RowDecoding {
     /// Returns all of `bytes` as text if the encoding is UTF-8 and `bytes` is valid.
-    pub(super) fn decode_whole<'a>(&self, bytes: &'a [u8]) -> Option<&'a str> {
+    pub fn decode_whole<'a>(&self, bytes: &'a [u8]) -> Option<&'a str> {
         if self.encoding == UTF_8 {
             simdutf8::basic::from_utf8(bytes).ok()
         } else {
@@ -100,11 +115,10 @@ impl RowDecoding {
     }
 
     /// Decodes one row. The text is borrowed from `bytes` if possible, otherwise written to `room`.
-    pub(super) fn decode_row<'a>(
-        &self,
-        bytes: &'a [u8],
-        room: &'a mut String,
-    ) -> std::result::Result<&'a str, String> {
+    ///
+    /// # Errors
+    /// The reason why the row is refused: a sentence without a full stop.
+    pub fn decode_row<'a>(&self, bytes: &'a [u8], room: &'a mut String) -> Result<&'a str, String> {
         if self.encoding != UTF_8 {
             return self.transcode_bytes(bytes, room);
         }
@@ -127,11 +141,7 @@ impl RowDecoding {
         }
     }
 
-    fn transcode_bytes<'a>(
-        &self,
-        bytes: &[u8],
-        room: &'a mut String,
-    ) -> std::result::Result<&'a str, String> {
+    fn transcode_bytes<'a>(&self, bytes: &[u8], room: &'a mut String) -> Result<&'a str, String> {
         if self.invalid_text == InvalidText::Reject && is_surely_utf8(bytes) {
             return Err(format!(
                 "the row is UTF-8, not {}: leave out --encoding for this input",

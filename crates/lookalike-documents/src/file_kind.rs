@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::source::{foreign_content, foreign_extension};
+use crate::decoding::is_utf16;
+use crate::foreign_files::{foreign_content, foreign_extension};
 
 /// The kind of a document file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,7 +77,7 @@ impl DocumentKind {
 }
 
 /// Returns why a document of a format that is not known here cannot be read. Returns `None` for other files.
-pub(crate) fn describe_other_document(path: &Path) -> Option<&'static str> {
+pub fn describe_other_document(path: &Path) -> Option<&'static str> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {
         "doc" | "odt" | "rtf" | "wps" => Some(
@@ -109,7 +110,7 @@ fn describe_other(path: &Path, extension: &str) -> String {
 }
 
 /// Refuses bytes that are no text, by what they are.
-pub(super) fn refuse_foreign_content(bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn refuse_foreign_content(bytes: &[u8]) -> Result<(), String> {
     let known = SIGNATURES
         .iter()
         .find(|(start, _)| bytes.starts_with(start));
@@ -118,7 +119,7 @@ pub(super) fn refuse_foreign_content(bytes: &[u8]) -> Result<(), String> {
     }
     let start = &bytes[..bytes.len().min(TEXT_START)];
     match start.iter().position(|&byte| byte == 0) {
-        Some(at) if !starts_like_utf16(bytes) => Err(format!(
+        Some(at) if !is_utf16(bytes, encoding_rs::UTF_8) => Err(format!(
             "it is not a text file: its byte {} is zero",
             at + 1
         )),
@@ -126,12 +127,8 @@ pub(super) fn refuse_foreign_content(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-fn starts_like_utf16(bytes: &[u8]) -> bool {
-    crate::source::is_utf16(bytes, encoding_rs::UTF_8)
-}
-
 /// Refuses the container that both `.doc` files and `.docx` files with a password have.
-pub(super) fn refuse_old_word(bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn refuse_old_word(bytes: &[u8]) -> Result<(), String> {
     if bytes.starts_with(OLE) {
         Err(
             "it is encrypted or an old .doc file: save it as .docx without a password \

@@ -9,8 +9,7 @@ use lookalike::passages::{
 };
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike::{Recipe, Result};
-pub use lookalike_io::documents::ExtractedText;
-use lookalike_io::documents::TextOrigin;
+use lookalike_documents::{ExtractedText, TextOrigin};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -45,7 +44,7 @@ impl Serialize for PassageSpot {
 }
 
 /// Returns the bytes of the file (in UTF-8) that a range of a text comes from, a byte order mark included.
-pub(crate) fn file_bytes(extracted: &ExtractedText, bytes: &Range<usize>) -> Range<usize> {
+pub fn file_bytes(extracted: &ExtractedText, bytes: &Range<usize>) -> Range<usize> {
     let range = original_range(extracted, bytes);
     let mark = if extracted.has_byte_order_mark {
         '\u{feff}'.len_utf8()
@@ -57,7 +56,7 @@ pub(crate) fn file_bytes(extracted: &ExtractedText, bytes: &Range<usize>) -> Ran
 
 /// Returns the characters of the file that a range of a text comes from, a byte order mark included. `places` is
 /// the index of the original text.
-pub(crate) fn file_characters(
+pub fn file_characters(
     extracted: &ExtractedText,
     places: &PlaceIndex,
     bytes: &Range<usize>,
@@ -69,11 +68,7 @@ pub(crate) fn file_characters(
 }
 
 /// Returns the line of the file, from 1, in which a range of a text begins.
-pub(crate) fn file_line(
-    extracted: &ExtractedText,
-    places: &PlaceIndex,
-    bytes: &Range<usize>,
-) -> usize {
+pub fn file_line(extracted: &ExtractedText, places: &PlaceIndex, bytes: &Range<usize>) -> usize {
     let start = original_range(extracted, bytes).start;
     places.line_number(extracted.original_text(), start)
 }
@@ -325,19 +320,19 @@ fn document_token_bytes(settings: PassageSettings) -> usize {
 }
 
 /// Returns the same for a token of a source, of which there is also a table of grams.
-pub(crate) fn source_token_bytes(settings: PassageSettings) -> usize {
+pub fn source_token_bytes(settings: PassageSettings) -> usize {
     document_token_bytes(settings) + 28
 }
 
 /// Returns the steps in which a text is read and prepared.
-pub(crate) fn preparation_steps(settings: PassageSettings, tokens: usize) -> u64 {
+pub fn preparation_steps(settings: PassageSettings, tokens: usize) -> u64 {
     let per_token = if settings.finds_reworded() { 24 } else { 4 };
     per_token * tokens as u64
 }
 
 /// Returns the steps in which passages are described: characters and lines are counted from the last entry of a
 /// [`PlaceIndex`] on, four times for each.
-pub(crate) fn description_steps(passages: usize) -> u64 {
+pub fn description_steps(passages: usize) -> u64 {
     1000 * passages as u64
 }
 
@@ -385,7 +380,7 @@ impl<'t> ComparedText<'t> {
 }
 
 /// Rounds a share to four digits, as tables show it.
-pub(crate) fn round_share(value: f64) -> f64 {
+pub fn round_share(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 

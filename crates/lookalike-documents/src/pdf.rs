@@ -1,6 +1,6 @@
 //! The text of a PDF file with text. Pages that are images have none.
 //!
-//! This is the work of the child processes of [`PdfReader`](super::PdfReader), which bound it. The library
+//! This is the work of the child processes of [`PdfReader`](crate::PdfReader), which bound it. The library
 //! panics on many damaged files. Its panics become reasons.
 
 use std::any::Any;
@@ -11,10 +11,10 @@ use lookalike::catch_panics;
 use pdf_extract::{ConvertToFmt, Document, PlainTextOutput, output_doc};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::PDF_STACK_BYTES;
+use crate::pdf_process::PDF_STACK_BYTES;
 
 /// Limits the address space and the processor time of this process for the rest of its life, reads a PDF file from
-/// `input`, and returns its text. It is the work of a process that a [`PdfReader`](super::PdfReader) starts.
+/// `input`, and returns its text. It is the work of a process that a [`PdfReader`](crate::PdfReader) starts.
 ///
 /// # Errors
 /// The reason why there is no text: a phrase without a full stop.
@@ -46,7 +46,7 @@ fn limit_process(memory_bytes: u64, cpu_seconds: u64) -> rustix::io::Result<()> 
 }
 
 /// Returns the text of a PDF file, at most `max_bytes` of it, or the reason why there is none. Neither time nor
-/// memory is bounded: use a [`PdfReader`](super::PdfReader) for files of unknown origin.
+/// memory is bounded: use a [`PdfReader`](crate::PdfReader) for files of unknown origin.
 ///
 /// # Errors
 /// The reason: a phrase without a full stop.

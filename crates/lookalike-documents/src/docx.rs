@@ -31,7 +31,7 @@ const SKIPPED: [&[u8]; 7] = [
 ];
 
 /// Returns the text of a `.docx` file, or the reason why there is none.
-pub(super) fn read_docx(bytes: &[u8], max_bytes: usize) -> Result<String, String> {
+pub(crate) fn read_docx(bytes: &[u8], max_bytes: usize) -> Result<String, String> {
     let mut archive = ZipArchive::new(Cursor::new(bytes))
         .map_err(|cause| format!("it is damaged or not a .docx file: {cause}"))?;
     let mut text = String::new();

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use super::html::append_html;
-use super::span_map::SpanMapBuilder;
+use crate::html::append_html;
+use crate::span_map::SpanMapBuilder;
 
 /// Bytes of memory of a line: the nodes of its text and of its end, and their spans.
 const BYTES_PER_LINE: usize = 256;
@@ -18,7 +18,7 @@ const BYTES_PER_LINE: usize = 256;
 const BYTES_PER_MARKER: usize = 300;
 
 /// Returns the bytes of memory that the tree of a Markdown document and the spans of its text take at most.
-pub(super) fn estimate_tree_bytes(bytes: &[u8]) -> usize {
+pub(crate) fn estimate_tree_bytes(bytes: &[u8]) -> usize {
     let mut before = b'\n';
     let of_bytes = bytes.iter().map(|&byte| {
         let bytes = match byte {
@@ -36,7 +36,7 @@ pub(super) fn estimate_tree_bytes(bytes: &[u8]) -> usize {
 }
 
 /// Appends the text of a Markdown document, the original of the builder.
-pub(super) fn append_markdown(source: &str, out: &mut SpanMapBuilder<'_>) {
+pub(crate) fn append_markdown(source: &str, out: &mut SpanMapBuilder<'_>) {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_FOOTNOTES

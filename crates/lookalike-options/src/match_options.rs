@@ -6,7 +6,8 @@
 
 use lookalike::Threshold;
 use lookalike::plan::{self, CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
-use lookalike_io::error::{Error, Result};
+
+use crate::option_error::{OptionError, OptionErrorKind};
 
 /// Match options; `None` means the default.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,21 +38,22 @@ pub fn choose_by_name<T: Copy>(
     name: &str,
     choices: &[T],
     name_of: fn(T) -> &'static str,
-) -> Result<T> {
+) -> Result<T, OptionError> {
     let chosen = choices.iter().copied().find(|&one| name_of(one) == name);
     chosen.ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|&one| name_of(one)).collect();
-        Error::usage_error(format!(
+        let message = format!(
             "{what} is '{name}', which is not one of {}",
             names.join(", ")
-        ))
+        );
+        OptionError::new(OptionErrorKind::UnknownName, message)
     })
 }
 
-/// Returns a usage error with a formatted message from the calling function.
+/// Returns an error with a formatted message from the calling function: options contradict each other.
 macro_rules! refuse {
     ($($text:tt)*) => {
-        return Err(Error::usage_error(format!($($text)*)))
+        return Err(OptionError::new(OptionErrorKind::Contradiction, format!($($text)*)))
     };
 }
 
@@ -68,7 +70,8 @@ pub enum OptionSpelling {
 }
 
 impl OptionSpelling {
-    pub(crate) fn spell_option(self, option: &str) -> String {
+    /// Spells the name of an option.
+    pub fn spell_option(self, option: &str) -> String {
         match (self, option) {
             (Self::Options, "measure") => "--verify".to_owned(),
             (Self::Options, _) => format!("--{option}"),
@@ -79,7 +82,7 @@ impl OptionSpelling {
     }
 
     /// Spells an option with its value, which is a name or a number.
-    pub(crate) fn spell_choice(self, option: &str, value: &str) -> String {
+    pub fn spell_choice(self, option: &str, value: &str) -> String {
         let name = self.spell_option(option);
         match self {
             Self::Options => format!("{name} {value}"),
@@ -91,7 +94,7 @@ impl OptionSpelling {
     }
 
     /// Spells the option that makes row numbers the ids.
-    pub(crate) fn row_numbers(self) -> &'static str {
+    pub fn row_numbers(self) -> &'static str {
         match self {
             Self::Options => "--id-row",
             Self::Fields | Self::Arguments => "id=False",
@@ -99,7 +102,7 @@ impl OptionSpelling {
     }
 
     /// Spells a change of a recipe.
-    pub(crate) fn spell_change(self, change: &str) -> String {
+    pub fn spell_change(self, change: &str) -> String {
         match self {
             Self::Options => format!("--set {change}"),
             Self::Fields | Self::Arguments => change.to_owned(),
@@ -112,7 +115,10 @@ impl MatchOptions {
     ///
     /// # Errors
     /// If an option contradicts the method or would have no effect.
-    pub fn to_settings(&self, spelling: OptionSpelling) -> Result<plan::MatchSettings> {
+    pub fn to_settings(
+        &self,
+        spelling: OptionSpelling,
+    ) -> Result<plan::MatchSettings, OptionError> {
         self.check_options(spelling)?;
         let defaults = plan::MatchSettings::default();
         Ok(plan::MatchSettings {
@@ -155,7 +161,7 @@ impl MatchOptions {
     }
 
     /// Refuses options that have no effect with this method.
-    fn check_options(&self, spelling: OptionSpelling) -> Result<()> {
+    fn check_options(&self, spelling: OptionSpelling) -> Result<(), OptionError> {
         let (method, measure) = (self.match_method(), self.similarity_measure());
         let name = |option| spelling.spell_option(option);
         let with = |option, value| spelling.spell_choice(option, value);
@@ -240,7 +246,7 @@ impl MatchOptions {
 
 /// Returns `true` if a threshold decides: not where only equal texts match, nor where the distance of fingerprints or
 /// an equal key decides alone.
-pub(crate) fn has_threshold(method: MatchMethod, measure: SimilarityMeasure) -> bool {
+pub fn has_threshold(method: MatchMethod, measure: SimilarityMeasure) -> bool {
     let is_verified = measure != SimilarityMeasure::Sketch;
     !method.finds_equal_texts_alone() && (is_verified || method.finds_shared_features())
 }
@@ -250,7 +256,7 @@ pub fn check_unit(
     measure: SimilarityMeasure,
     unit: Option<EditUnit>,
     spelling: OptionSpelling,
-) -> Result<()> {
+) -> Result<(), OptionError> {
     if unit.is_none() || measure.sequence_measure().is_some() {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use lookalike::sketch::{TieBreaker, count_reachable_blocks, java_block_values};
 use lookalike::text::LongSentence;
 use serde_json::{Value, json};
 
-use crate::decisions::ContentHash;
+use crate::content_hash::ContentHash;
 use crate::shared_passages::SharedPassages;
 use crate::text_diff::diff_passages;
 

@@ -31,7 +31,7 @@ impl SpanMap {
     }
 
     /// Returns the number of bytes of memory.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.original.len() + size_of_val(self.segments.as_slice())
     }
 
@@ -78,7 +78,7 @@ impl SpanMap {
 }
 
 /// Collects a stripped text together with its map.
-pub(super) struct SpanMapBuilder<'a> {
+pub(crate) struct SpanMapBuilder<'a> {
     original: &'a str,
     text: Vec<u8>,
     segments: Vec<TextSegment>,
@@ -86,7 +86,7 @@ pub(super) struct SpanMapBuilder<'a> {
 
 impl<'a> SpanMapBuilder<'a> {
     /// Creates a builder for a text of at most 4 GiB, which the limit of a document ensures.
-    pub(super) fn new(original: &'a str) -> Self {
+    pub(crate) fn new(original: &'a str) -> Self {
         Self {
             original,
             text: Vec::with_capacity(original.len() / 2),
@@ -95,7 +95,7 @@ impl<'a> SpanMapBuilder<'a> {
     }
 
     /// Appends a range of the original.
-    pub(super) fn push_copy(&mut self, range: Range<usize>) {
+    pub(crate) fn push_copy(&mut self, range: Range<usize>) {
         self.text
             .extend_from_slice(&self.original.as_bytes()[range.clone()]);
         let length = range.len();
@@ -108,7 +108,7 @@ impl<'a> SpanMapBuilder<'a> {
     }
 
     /// Appends text that stands for a range of the original.
-    pub(super) fn push_replaced(&mut self, text: &[u8], range: Range<usize>) {
+    pub(crate) fn push_replaced(&mut self, text: &[u8], range: Range<usize>) {
         if !text.is_empty() {
             self.text.extend_from_slice(text);
             self.push_segment(text.len(), range, false);
@@ -116,7 +116,7 @@ impl<'a> SpanMapBuilder<'a> {
     }
 
     /// Ends a line before the offset `at` of the original, unless the text has just ended one.
-    pub(super) fn push_separator(&mut self, at: usize) {
+    pub(crate) fn push_separator(&mut self, at: usize) {
         if self.text.last().is_some_and(|&byte| byte != b'\n') {
             self.push_replaced(b"\n", at..at);
         }
@@ -132,18 +132,18 @@ impl<'a> SpanMapBuilder<'a> {
     }
 
     /// Returns the text and its segments. The text is `None` if it is not UTF-8.
-    pub(super) fn finish_text(self) -> Option<(String, SpanSegments)> {
+    pub(crate) fn finish_text(self) -> Option<(String, SpanSegments)> {
         let text = String::from_utf8(self.text).ok()?;
         Some((text, SpanSegments(self.segments)))
     }
 }
 
 /// The segments of a map without its original.
-pub(super) struct SpanSegments(Vec<TextSegment>);
+pub(crate) struct SpanSegments(Vec<TextSegment>);
 
 impl SpanSegments {
     /// Adds the original, which is the one that the builder had.
-    pub(super) fn with_original(self, original: String) -> SpanMap {
+    pub(crate) fn with_original(self, original: String) -> SpanMap {
         SpanMap {
             original,
             segments: self.0,

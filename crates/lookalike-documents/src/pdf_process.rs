@@ -7,7 +7,7 @@
 //!
 //! Protocol: the child has the file on standard input, and as its last three arguments the bytes of address space,
 //! the seconds of processor time and the largest text in bytes. It ends with 0 after the text, or with 1 after
-//! the reason why there is none, on standard output. [`read_pdf_input`](super::read_pdf_input) is its work.
+//! the reason why there is none, on standard output. `read_pdf_input` is its work.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -17,6 +17,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Stack of the thread that reads a PDF file, because nested objects are read by recursion.
+pub(crate) const PDF_STACK_BYTES: usize = 64 << 20;
 
 /// Bytes of a child's messages that are read.
 const MESSAGE_BYTES: usize = 64 << 10;
@@ -77,8 +80,8 @@ pub struct PdfReader {
 }
 
 impl PdfReader {
-    /// Creates a reader that starts `program` with `argument` and three numbers (see the
-    /// [module](super)) for each file.
+    /// Creates a reader that starts `program` with `argument` and three numbers for each file: the bytes of address space,
+    /// the seconds of processor time, and the bytes of the largest text.
     pub fn new(program: PathBuf, argument: impl Into<OsString>, limits: PdfLimits) -> Self {
         Self {
             program,
@@ -159,7 +162,7 @@ impl PdfReader {
             (_, Some(SIGABRT)) if messages.contains("overflowed its stack") => Err(format!(
                 "its parts are nested too deeply, which takes more than {} MiB of stack, the limit for a PDF \
                  file: {REMEDY}",
-                super::PDF_STACK_BYTES >> 20
+                PDF_STACK_BYTES >> 20
             )),
             (_, signal) => Err(format!(
                 "the reader of PDF files failed ({}): {REMEDY}",

@@ -3,8 +3,6 @@
 
 use std::cmp::Ordering;
 
-use lookalike_io::source::{FieldValue, shortest_digits};
-
 /// The value by which documents are ordered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RankValue {
@@ -20,53 +18,48 @@ pub enum RankValue {
 
 impl RankValue {
     /// Returns the bytes that the value takes outside of itself.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
             Self::Integer(_) | Self::Number(_) | Self::Missing => 0,
         }
     }
 
-    /// Converts the value of a field. A text that is a number counts as one, because a CSV cell is text even
-    /// if it contains a number, unless the value is `always_text`.
-    pub fn from_field(value: FieldValue<'_>, always_text: bool) -> Self {
-        match value {
-            FieldValue::Missing | FieldValue::Null => Self::Missing,
-            FieldValue::Number { literal, .. } if always_text => {
-                Self::Text(shortest_digits(literal).into())
-            }
-            FieldValue::Number { literal, value } => Self::from_number(literal, value),
-            FieldValue::Text(text) if always_text => Self::Text(text.into()),
-            FieldValue::Text(text) if text.trim().is_empty() => Self::Missing,
-            FieldValue::Text(text) => match text.trim().parse() {
-                Ok(number) => Self::from_number(text.trim(), number),
-                Err(_) => Self::Text(text.into()),
-            },
-            FieldValue::Bool(truth) => Self::Integer(i64::from(truth)),
+    /// Converts a text. One that is a number counts as a number, because a CSV cell is text even if it contains a number.
+    pub fn from_text(text: &str) -> Self {
+        let trimmed = text.trim();
+        if trimmed.is_empty() {
+            return Self::Missing;
+        }
+        match trimmed.parse() {
+            Ok(number) => Self::from_number(trimmed, number),
+            Err(_) => Self::Text(text.into()),
         }
     }
 
     /// Converts a JSON value as it stands in a document. Lists and objects count as missing.
     pub fn from_json(literal: &str) -> Self {
-        let text: String;
-        let field = match literal.as_bytes().first() {
+        match literal.as_bytes().first() {
             Some(b'"') => {
-                text = serde_json::from_str(literal).unwrap_or_default();
-                FieldValue::Text(&text)
+                let text: String = serde_json::from_str(literal).unwrap_or_default();
+                Self::from_text(&text)
             }
-            Some(b't') => FieldValue::Bool(true),
-            Some(b'f') => FieldValue::Bool(false),
-            Some(b'-' | b'0'..=b'9') => FieldValue::Number {
-                value: literal.parse().unwrap_or(f64::NAN),
-                literal,
-            },
-            _ => FieldValue::Missing,
-        };
-        Self::from_field(field, false)
+            Some(b't') => Self::from_truth(true),
+            Some(b'f') => Self::from_truth(false),
+            Some(b'-' | b'0'..=b'9') => {
+                Self::from_number(literal, literal.parse().unwrap_or(f64::NAN))
+            }
+            _ => Self::Missing,
+        }
+    }
+
+    /// Converts a Boolean value: `true` is 1, `false` is 0.
+    pub fn from_truth(truth: bool) -> Self {
+        Self::Integer(i64::from(truth))
     }
 
     /// Converts a number given by its digits. NaN counts as a missing value.
-    fn from_number(literal: &str, value: f64) -> Self {
+    pub fn from_number(literal: &str, value: f64) -> Self {
         match literal.parse() {
             Ok(integer) => Self::Integer(integer),
             Err(_) if value.is_nan() => Self::Missing,
@@ -125,11 +118,8 @@ mod tests {
 
     #[test]
     fn preferred_values_come_first_and_missing_ones_last() {
-        let text = |text| RankValue::from_field(FieldValue::Text(text), false);
-        let number = |literal: &'static str| {
-            let value = literal.parse().unwrap();
-            RankValue::from_field(FieldValue::Number { literal, value }, false)
-        };
+        let text = RankValue::from_text;
+        let number = |literal: &str| RankValue::from_number(literal, literal.parse().unwrap());
         let ascending = [
             number("-1e300"),
             number("2"),

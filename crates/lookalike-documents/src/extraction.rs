@@ -1,48 +1,17 @@
-//! The text of document files: plain text, Markdown, HTML, `.docx` and PDF, one document per file.
-//!
-//! An [`InputSet`](crate::source::InputSet) reads them among other inputs if its options say so
-//! ([`ReadOptions::document_files`](crate::source::ReadOptions)); [`extract_text`] does the same for bytes in memory.
-//! A position in the text leads back to the file where the file is text itself ([`TextOrigin`]).
-//!
-//! A file that cannot be read is a [`BadRow`](crate::source::BadRow) with its reason, and the others are read.
-//! PDF files are read in processes with limits ([`PdfReader`]).
-//! Markup is removed for reading and reporting; the markup of recipes is another matter, and its result is part
-//! of what a recipe means.
-//!
-//! ```
-//! use lookalike_io::documents::{DocumentKind, ExtractOptions, extract_text};
-//!
-//! let html = b"<p>Fish &amp; <b>chips</b></p>";
-//! let extracted = extract_text(DocumentKind::Html, html, &ExtractOptions::default()).unwrap();
-//! assert_eq!(extracted.text, "Fish & chips\n");
-//! let range = extracted.original_range(5..12).unwrap();
-//! assert_eq!(&extracted.original_text()[range], "&amp; <b>chips");
-//! ```
-
-mod docx;
-mod file_kind;
-mod html;
-mod markdown;
-#[cfg(feature = "pdf")]
-mod pdf;
-mod pdf_process;
-mod span_map;
+//! Document files to texts: one reader for each kind, within limits.
 
 use std::ops::Range;
 
 use encoding_rs::Encoding;
 
-pub use self::file_kind::DocumentKind;
-pub(crate) use self::file_kind::describe_other_document;
-#[cfg(feature = "pdf")]
-pub use self::pdf::{extract_pdf_text, read_pdf_input};
-pub use self::pdf_process::{PdfLimits, PdfReader};
-pub use self::span_map::SpanMap;
-use self::span_map::SpanMapBuilder;
-use crate::source::{InvalidText, MAX_ROW_BYTES, bom_length, decode_file};
+use crate::decoding::{InvalidText, bom_length, decode_file};
+use crate::file_kind::{DocumentKind, refuse_foreign_content, refuse_old_word};
+use crate::pdf_process::PdfReader;
+use crate::span_map::{SpanMap, SpanMapBuilder};
+use crate::{docx, html, markdown};
 
-/// Stack of the thread that reads a PDF file, because nested objects are read by recursion.
-const PDF_STACK_BYTES: usize = 64 << 20;
+/// Largest document in bytes, unless the options say otherwise: 1 GiB.
+const MAX_DOCUMENT_BYTES: u32 = 1 << 30;
 
 /// The text of a document file, and where each part of it stands in the file.
 #[derive(Debug, Clone)]
@@ -77,7 +46,7 @@ impl ExtractedText {
     }
 
     /// Creates a text without positions in its file.
-    pub(crate) fn without_positions(text: String) -> Self {
+    pub fn without_positions(text: String) -> Self {
         Self {
             text,
             origin: TextOrigin::Extracted,
@@ -137,7 +106,7 @@ impl Default for ExtractOptions {
         Self {
             encoding: encoding_rs::UTF_8,
             invalid_text: InvalidText::default(),
-            max_bytes: MAX_ROW_BYTES,
+            max_bytes: MAX_DOCUMENT_BYTES,
             pdf: None,
         }
     }
@@ -148,8 +117,7 @@ impl Default for ExtractOptions {
 /// Time and memory are linear in the size of the file, for `.docx` in its expanded size.
 ///
 /// # Errors
-/// The reason why there is no text, as [`BadRow::reason`](crate::source::BadRow::reason): a phrase without a
-/// full stop.
+/// The reason why there is no text: a phrase without a full stop.
 pub fn extract_text(
     kind: DocumentKind,
     bytes: &[u8],
@@ -164,7 +132,7 @@ pub fn extract_text(
     }
     match kind {
         DocumentKind::PlainText => {
-            file_kind::refuse_foreign_content(bytes)?;
+            refuse_foreign_content(bytes)?;
             let text = decode_file(bytes, options.encoding, options.invalid_text)?;
             Ok(ExtractedText {
                 has_byte_order_mark: bom_length(bytes, options.encoding) > 0,
@@ -173,7 +141,7 @@ pub fn extract_text(
         }
         DocumentKind::Markdown | DocumentKind::Html => strip_markup(kind, bytes, options),
         DocumentKind::Docx => {
-            file_kind::refuse_old_word(bytes)?;
+            refuse_old_word(bytes)?;
             docx::read_docx(bytes, most as usize).map(ExtractedText::without_positions)
         }
         DocumentKind::Pdf => match &options.pdf {
@@ -209,7 +177,7 @@ fn strip_markup(
     bytes: &[u8],
     options: &ExtractOptions,
 ) -> Result<ExtractedText, String> {
-    file_kind::refuse_foreign_content(bytes)?;
+    refuse_foreign_content(bytes)?;
     let original = decode_file(bytes, options.encoding, options.invalid_text)?;
     let mut builder = SpanMapBuilder::new(&original);
     match kind {

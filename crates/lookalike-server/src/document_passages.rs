@@ -1,0 +1,73 @@
+//! The search for passages among the documents of a request, which the program that starts the service provides.
+//!
+//! Such a search is the run that `lookalike passages` makes over files. The service gives it documents, limits and a number
+//! of threads ([`DocumentPassageSearch`]), and answers with what it finds. It is a function in the configuration
+//! ([`ServiceConfig::find_document_passages`](crate::ServiceConfig)), because runs read and write tables: a service that
+//! depended on them would contain every format of files.
+
+use std::sync::Arc;
+
+use lookalike::Recipe;
+use lookalike::passages::{PassageBudget, PassageSettings};
+use lookalike_comparison::passage_table::PassageTableRow;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Finds the passages of documents.
+pub type FindDocumentPassages =
+    fn(&DocumentPassageSearch) -> Result<DocumentPassages, PassageSearchError>;
+
+/// A document of a request.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PassageDocument {
+    /// Its name in the result.
+    pub id: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// A search for the passages that documents share with earlier ones, or with those of `against` if there are any.
+#[derive(Debug)]
+pub struct DocumentPassageSearch {
+    /// The documents that are searched.
+    pub documents: Vec<PassageDocument>,
+    /// The possible sources; without any, each document is one for those behind it.
+    pub against: Vec<PassageDocument>,
+    /// Its normalisation determines which tokens are equal.
+    pub recipe: Recipe,
+    /// How long a passage must be.
+    pub passages: PassageSettings,
+    /// Number of threads, from 1.
+    pub threads: usize,
+    /// The steps of all threads, and the bytes of memory that a thread may use for a document and its source.
+    pub budget: Arc<PassageBudget>,
+    /// Bytes of memory of all rows of the result.
+    pub max_row_bytes: usize,
+    /// `true` if a search beyond its limits ends with what it has found, and `false` if it fails.
+    pub allows_partial: bool,
+    /// `Some` asks for the report, and names the language in which it opens; `Some(None)` leaves it to the browser.
+    pub report_language: Option<Option<&'static str>>,
+}
+
+/// The passages of documents.
+#[derive(Debug)]
+pub struct DocumentPassages {
+    /// Totals, as JSON.
+    pub summary: Box<RawValue>,
+    /// All passages, in the order of documents, sources and positions.
+    pub rows: Vec<PassageTableRow>,
+    /// The report as one HTML page, if the search asks for it.
+    pub page: Option<String>,
+    /// `false` if the limits ended the search early.
+    pub is_complete: bool,
+}
+
+/// Why a search failed. The message is a sentence without a full stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PassageSearchError {
+    /// The search needs more work or memory than its limits allow.
+    TooCostly(String),
+    /// A document is too large.
+    TooLarge(String),
+}
