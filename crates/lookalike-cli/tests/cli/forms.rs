@@ -123,7 +123,7 @@ fn service_gives_the_verdicts_of_the_command() {
     let service = Service::start(&place, "");
     let forms = place.bytes("forms.toml");
     let parts: [Part; 2] = [
-        ("recipe", "mine.toml", toml.as_bytes()),
+        ("recipe", "mine.toml", &toml),
         ("file", "forms.toml", &forms),
     ];
     assert_eq!(upload(&service, "mine", &parts).status, 201);
@@ -139,7 +139,7 @@ fn service_gives_the_verdicts_of_the_command() {
 fn table_is_shown_and_wrong_ones_are_refused() {
     let place = Place::new();
     FormCorpus::new().write(&place);
-    let done = place.summary("forms learn in.jsonl -o forms.toml --json");
+    let done = place.summary("forms learn in.jsonl -o forms.toml");
     assert_eq!(
         (&done["forms"], &done["documents"]),
         (&json!(4), &json!(196))
