@@ -118,9 +118,8 @@ impl PairsArgs {
             check_separate_outputs(&named, recipe)?;
             (place.map(output_target), self.bad_rows.target())
         } else {
-            let named = ("pairs", place);
             let json = self.run.running.json;
-            let outputs = TableOutputs::new(named, &self.bad_rows, json, recipe)?;
+            let outputs = TableOutputs::new("pairs", place, &self.bad_rows, json, recipe)?;
             (Some(outputs.table), outputs.rejected)
         };
         Ok(PairsOutputs {
