@@ -60,7 +60,7 @@ pub use self::commands::segment::{
     SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment, weight_in_digits,
 };
 pub use self::commands::summary::{
-    ByRoute, DedupSummary, LargeCluster, PairsSummary, SpilledRuns, SuspicionKind,
+    ByRoute, DedupSummary, LargeCluster, PairsSummary, RunSummary, SpilledRuns, SuspicionKind,
     SuspiciousCluster,
 };
 pub use self::commands::tune::{

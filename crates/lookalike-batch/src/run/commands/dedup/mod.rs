@@ -152,7 +152,7 @@ impl DedupSession<'_> {
             work.finish_run(&outputs.named_outputs())?;
         }
         self.clock.end_stage("write");
-        summary.seconds = self.clock.total_seconds();
+        summary.run.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages;
         Ok(summary)
     }
@@ -267,7 +267,7 @@ impl DedupSession<'_> {
         };
         let mut summary = summarize_run(linked, verdicts, rejected)?;
         summary.passages = repeated.map(|repeated| repeated.summary);
-        summary.seconds = self.clock.total_seconds();
+        summary.run.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages.clone();
         let report = outputs.report.as_ref().map(|output| {
             let inputs = MatchReportInputs {
