@@ -14,11 +14,10 @@ pub mod recipes;
 pub mod run;
 mod sealed_manifest;
 pub mod shared_passages;
-pub mod shingle_sets;
+pub mod teaching;
 mod temporary;
 pub mod text_diff;
 mod threads;
 pub mod units;
-pub mod weighted_hashes;
 
 pub use fingerprint_notation::{FingerprintNotation, NO_FINGERPRINT};

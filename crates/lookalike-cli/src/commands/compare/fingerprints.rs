@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow, bail};
 use lookalike::plan::MatchSettings;
 use lookalike_batch::comparison::FingerprintShape;
-use lookalike_batch::weighted_hashes::WeightedHashes;
+use lookalike_batch::teaching::WeightedHashes;
 use serde_json::{Value, json};
 
 use super::{CompareArgs, text_report};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use lookalike::compare::FeatureVote;
 use lookalike_batch::comparison::{FingerprintShape, format_number};
-use lookalike_batch::weighted_hashes::WeightedHashes;
+use lookalike_batch::teaching::WeightedHashes;
 use unicode_width::UnicodeWidthStr;
 
 use crate::language::engine_phrases::translate_phrase;
