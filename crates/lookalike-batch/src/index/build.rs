@@ -33,10 +33,9 @@ use crate::index::{
     AddSummary, BuildSettings, IndexEntries, IndexReadOptions, by_width, directory, grams, ids,
     inspect,
 };
-use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::progress::{ProgressListener, RepeatedIds, RunStage};
 use crate::run::reading::ordered_pipeline::blocks_in_order;
 use crate::run::reading::rejected_rows::{OpenedRows, RejectedRows};
-use crate::run::reading::repeated_ids::RepeatedIds;
 use crate::run::reading::row_analysis::make_bad_row;
 use crate::sealed_manifest::FileChecksum;
 use crate::threads::run_in_pool;

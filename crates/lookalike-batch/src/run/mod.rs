@@ -75,9 +75,8 @@ pub use self::execution::out_of_core::{MemoryPlan, SpilledSummary};
 pub use self::execution::work_directory::{
     StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status,
 };
-pub use self::progress::{ProgressListener, RunStage, SilentProgress};
+pub use self::progress::{ProgressListener, RepeatedIds, RunStage, SilentProgress};
 pub use self::reading::documents::{MixedValues, TextStateCounts, parse_time, part_value};
-pub use self::reading::repeated_ids::RepeatedIds;
 pub use self::report::band_sample::{SampledDocument, SampledPair, SimilarityBand};
 pub use self::report::similarity_histogram::SimilarityHistogram;
 pub use self::settings::{AuditSettings, KeepOrder, RunInputs, RunSettings, RunWindow, parse_keep};
