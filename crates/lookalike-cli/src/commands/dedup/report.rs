@@ -4,7 +4,7 @@ use lookalike_batch::run::{DedupSummary, RepeatedTextAction};
 
 use super::args::{DedupArgs, NamedOutput, explain_command};
 use crate::commands::shared::outputs::is_standard;
-use crate::commands::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
+use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS};
 use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_bytes, format_count};
@@ -36,14 +36,7 @@ pub(super) fn describe_dedup(
     add_short_texts(&mut text, done);
     text.add_rejected(done.run.rejected, done.documents, TEXT_OPTIONS);
     add_suspicions(&mut text, done, printer);
-    text.add_matching(MatchDescription {
-        method: done.run.method,
-        measure: done.run.measure,
-        threshold: done.run.threshold,
-        candidate_threshold: done.run.candidate_threshold,
-        recipe: &done.run.recipe,
-        recipe_id: &done.run.recipe_id,
-    });
+    text.add_matching(&done.run);
     text.add_spilled(done.spilled);
     if !args.dry_run {
         add_growth(&mut text, done);

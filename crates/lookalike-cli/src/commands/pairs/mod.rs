@@ -18,7 +18,7 @@ use crate::commands::shared::outputs::{
 };
 use crate::commands::shared::plan_report::{PlannedRun, explain_plan};
 use crate::commands::shared::running::{RowsRun, parse_limit};
-use crate::commands::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
+use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS};
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, format_count};
 
@@ -191,14 +191,7 @@ fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter
     text.add_histogram(&done.histogram, done.run.threshold, &heading, printer);
     text.add_audit(done.audit.as_ref(), messages::precision_of_pairs, printer);
     text.add_rejected(done.run.rejected, done.documents, TEXT_OPTIONS);
-    text.add_matching(MatchDescription {
-        method: done.run.method,
-        measure: done.run.measure,
-        threshold: done.run.threshold,
-        candidate_threshold: done.run.candidate_threshold,
-        recipe: &done.run.recipe,
-        recipe_id: &done.run.recipe_id,
-    });
+    text.add_matching(&done.run);
     text.add_spilled(done.spilled);
     text.add_output(args.output.as_deref());
     text.into_text()
