@@ -8,7 +8,6 @@ pub mod passage_shuffle;
 pub mod recipes;
 pub mod run;
 mod sealed_manifest;
-pub mod shingle_sets;
+pub mod teaching;
 mod temporary;
 mod threads;
-pub mod weighted_hashes;

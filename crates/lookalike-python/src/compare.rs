@@ -113,7 +113,7 @@ pub(crate) fn segment<'py>(
     let collected = CollectedTable::default();
     let output = OutputTarget::Memory(collected.clone());
     let watch = RunWatch::default();
-    run_by_size(py, (bytes, &watch), None, || {
+    run_by_size(py, bytes, &watch, None, || {
         lookalike_batch::run::run_segment(&texts, &settings, &output, None, &watch)
     })?;
     give_table(py, &collected)

@@ -149,7 +149,8 @@ pub(crate) fn run_watched<T: Send>(
 /// As [`run_watched`].
 pub(crate) fn run_by_size<T: Send>(
     py: Python<'_>,
-    (bytes, watch): (usize, &RunWatch),
+    bytes: usize,
+    watch: &RunWatch,
     told: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce() -> lookalike_io::Result<T> + Send,
 ) -> PyResult<T> {
@@ -275,7 +276,7 @@ pub(crate) fn dedup<'py>(
         ..DedupOutputs::default()
     };
     let watch = RunWatch::default();
-    let summary = run_by_size(py, (bytes, &watch), progress.as_ref(), || {
+    let summary = run_by_size(py, bytes, &watch, progress.as_ref(), || {
         lookalike_batch::run::run_dedup(&inputs, &settings, &outputs, &watch)
     })?;
     let result = PyDict::new(py);
@@ -316,7 +317,7 @@ pub(crate) fn pairs<'py>(
         report: None,
     };
     let watch = RunWatch::default();
-    let summary = run_by_size(py, (bytes, &watch), progress.as_ref(), || {
+    let summary = run_by_size(py, bytes, &watch, progress.as_ref(), || {
         lookalike_batch::run::find_pairs(&inputs, &settings, &outputs, &watch)
     })?;
     let result = PyDict::new(py);

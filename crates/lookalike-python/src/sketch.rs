@@ -24,7 +24,8 @@ fn sketch_rows<T: Send + Default + Copy>(
     py: Python<'_>,
     texts: &TextColumn,
     analyzer: &TextAnalyzer,
-    (width, threads): (usize, Option<usize>),
+    width: usize,
+    threads: Option<usize>,
     make: impl Fn(&TextAnalysis<'_>, &mut [T]) -> bool + Sync,
 ) -> PyResult<(Vec<T>, Vec<bool>)> {
     let mut numbers = vec![T::default(); width * texts.len()];
@@ -81,7 +82,8 @@ fn is_small_input(texts: &TextColumn) -> bool {
 
 fn to_py_arrays<T: numpy::Element>(
     py: Python<'_>,
-    (numbers, missing): (Vec<T>, Vec<bool>),
+    numbers: Vec<T>,
+    missing: Vec<bool>,
     width: usize,
 ) -> PyResult<PyRows<'_, T>> {
     let count = missing.len();
@@ -114,9 +116,9 @@ pub(crate) fn simhash<'py>(
         }
         true
     };
-    let size = (width, threads);
-    let made = sketch_rows(py, &texts, recipe.recipe_analyzer(py), size, make)?;
-    to_py_arrays(py, made, width)
+    let (numbers, missing) =
+        sketch_rows(py, &texts, recipe.recipe_analyzer(py), width, threads, make)?;
+    to_py_arrays(py, numbers, missing, width)
 }
 
 /// Returns MinHash signatures: one row of slots per text.
@@ -130,11 +132,12 @@ pub(crate) fn minhash<'py>(
 ) -> PyResult<PyRows<'py, u32>> {
     let texts = TextColumn::from_input(texts)?;
     let hasher = MinHasher::new(&recipe.0.minhash, Cpu::detect_best());
-    let size = (hasher.slot_count(), threads);
+    let width = hasher.slot_count();
     let make =
         |analysis: &TextAnalysis<'_>, row: &mut [u32]| hasher.original_signature(analysis, row);
-    let made = sketch_rows(py, &texts, recipe.recipe_analyzer(py), size, make)?;
-    to_py_arrays(py, made, hasher.slot_count())
+    let (numbers, missing) =
+        sketch_rows(py, &texts, recipe.recipe_analyzer(py), width, threads, make)?;
+    to_py_arrays(py, numbers, missing, width)
 }
 
 /// Returns the fingerprint of the package `simhash`, with MD5: of tokens, pairs of tokens and whole weights, or a

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Deref;
 use std::sync::LazyLock;
 
 use lookalike::similarity::Route;
@@ -24,11 +25,11 @@ pub const LONGEST_TEXT: usize = 64 << 20;
 /// Largest metadata of a document, in bytes.
 pub const LONGEST_META: usize = 64 << 10;
 
-/// A document to be inserted or queried.
+/// A document to be inserted, or to be queried: then its id is an `Option`, because a query needs none.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NewDocument {
+pub struct NewDocument<Id = String> {
     /// Name of the document; 1 to [`LONGEST_ID`] bytes.
-    pub id: String,
+    pub id: Id,
     /// Content that is compared.
     pub content: DocumentContent,
     /// Time of the document; without one, the time of its arrival.
@@ -86,7 +87,7 @@ impl PendingInsert {
     }
 
     pub(crate) fn new(
-        document: NewDocument,
+        document: NewDocument<impl Into<Option<String>>>,
         holds: CollectionContent,
         preparer: &DocumentPreparer,
         scratch: &mut AnalysisScratch,
@@ -97,12 +98,20 @@ impl PendingInsert {
             time,
             meta,
         } = document;
-        check_length("id", &id, id.len(), 1, LONGEST_ID)?;
+        let id: Option<String> = id.into();
+        let shown = match &id {
+            Some(id) => format!("'{}'", shorten_id(id)),
+            None => "(without an id)".to_owned(),
+        };
+        let id_bytes = id.as_ref().map_or(1, String::len);
+        check_length("id", &shown, id_bytes, 1, LONGEST_ID)?;
+        // Only a query has the empty id. No document has it, so looking it up finds nothing.
+        let id = id.unwrap_or_default();
         let meta_bytes = meta.as_ref().map_or(0, String::len);
-        check_length("meta of", &id, meta_bytes, 0, LONGEST_META)?;
+        check_length("meta of", &shown, meta_bytes, 0, LONGEST_META)?;
         let (sketched, content_hash, fingerprint) = match (content, holds) {
             (DocumentContent::Text(text), CollectionContent::Texts) => {
-                check_length("text of", &id, text.len(), 0, LONGEST_TEXT)?;
+                check_length("text of", &shown, text.len(), 0, LONGEST_TEXT)?;
                 let content_hash = value_hash(text.as_bytes());
                 (preparer.prepare_text(text, scratch), content_hash, None)
             }
@@ -111,11 +120,11 @@ impl PendingInsert {
                 (preparer.fingerprint(code)?, content_hash, Some(code))
             }
             (_, CollectionContent::Texts) => {
-                let what = format!("document '{}' has no text", shorten_id(&id));
+                let what = format!("document {shown} has no text");
                 return Err(Error::document_error(what));
             }
             (_, CollectionContent::Fingerprints) => {
-                let what = format!("document '{}' has no fingerprint", shorten_id(&id));
+                let what = format!("document {shown} has no fingerprint");
                 return Err(Error::document_error(what));
             }
         };
@@ -147,6 +156,31 @@ impl PendingInsert {
     }
 }
 
+/// A document that is compared with those of a collection and never inserted, as
+/// [`Collection::prepare_query`](crate::Collection::prepare_query) returns it.
+#[derive(Clone, Debug)]
+pub struct PendingQuery(pub(crate) PendingInsert);
+
+impl PendingQuery {
+    /// Returns the id, if the query has one.
+    pub fn id(&self) -> Option<&str> {
+        stated_id(&self.0.id)
+    }
+}
+
+impl Deref for PendingQuery {
+    type Target = PendingInsert;
+
+    fn deref(&self) -> &PendingInsert {
+        &self.0
+    }
+}
+
+/// Returns the id, or `None` if it is that of a query without one.
+fn stated_id(id: &str) -> Option<&str> {
+    (!id.is_empty()).then_some(id)
+}
+
 /// Returns the hash of an id. It is keyed with a secret of the process, so that nobody can choose ids with
 /// colliding hashes, and it is never written to disk.
 pub(crate) fn hash_id(id: &str) -> u64 {
@@ -163,20 +197,19 @@ pub(crate) fn shorten_id(id: &str) -> String {
     shown
 }
 
-fn check_length(what: &str, id: &str, bytes: usize, least: usize, most: usize) -> Result<()> {
+fn check_length(what: &str, shown: &str, bytes: usize, least: usize, most: usize) -> Result<()> {
     if (least..=most).contains(&bytes) {
         return Ok(());
     }
     Err(Error::document_error(format!(
-        "the {what} '{}' has {bytes} bytes: it must have {least} to {most}",
-        shorten_id(id)
+        "the {what} {shown} has {bytes} bytes: it must have {least} to {most}"
     )))
 }
 
 /// The answer to a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InsertAnswer {
-    /// Id of the document.
+    /// Id of the document; empty for a query without one.
     pub id: String,
     /// The verdict.
     pub verdict: StoredVerdict,
@@ -189,6 +222,16 @@ pub struct InsertAnswer {
 }
 
 impl InsertAnswer {
+    /// Returns the id of the document, or `None` for a query without one.
+    pub fn stated_id(&self) -> Option<&str> {
+        stated_id(&self.id)
+    }
+
+    /// Returns the id of its cluster, or `None` for a query without an id that matches nothing.
+    pub fn stated_cluster_id(&self) -> Option<&str> {
+        stated_id(self.cluster_id())
+    }
+
     /// Returns the id of its cluster, which is that of the representative.
     pub fn cluster_id(&self) -> &str {
         match &self.verdict {

@@ -96,7 +96,7 @@ pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{
     ClusterPreference, DocumentCluster, DocumentContent, DuplicateEvidence, InsertAnswer,
     LONGEST_ID, LONGEST_META, LONGEST_TEXT, ListedDocument, NewDocument, PendingInsert,
-    PreferredDocument, StoredDocument, StoredVerdict,
+    PendingQuery, PreferredDocument, StoredDocument, StoredVerdict,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use files::file_names::{

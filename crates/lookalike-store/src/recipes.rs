@@ -24,6 +24,7 @@ use crate::disk::{Disk, check_free_bytes};
 use crate::error::{Error, Result};
 use crate::files::file_names::{INCOMPLETE, RECIPE_FILE};
 use crate::files::inventory::list_files;
+use crate::files::whole_file::{read_file, replace_file};
 
 /// Ending of the names of the files of an archive.
 const RECIPE_END: &str = ".recipe";
@@ -96,19 +97,9 @@ pub(crate) fn write_recipe(disk: &dyn Disk, name: &str, recipe: &Recipe) -> Resu
     let mut checksum = crc32fast::Hasher::new();
     parts().for_each(|part| checksum.update(part));
     let first = format!("{}\n", first_line(checksum.finalize()));
-    let new = format!("{name}{INCOMPLETE}");
-    let write = || {
-        let file = disk.create_file(&new)?;
-        let mut at = 0;
-        for part in std::iter::once(first.as_bytes()).chain(parts()) {
-            file.write_at(part, at)?;
-            at += part.len() as u64;
-        }
-        file.sync()?;
-        disk.rename_file(&new, name)?;
-        disk.sync_names()
-    };
-    write().map_err(|error| Error::disk_error("cannot write", name, &error))
+    let content = std::iter::once(first.as_bytes()).chain(parts());
+    replace_file(disk, name, content)
+        .map_err(|error| Error::disk_error("cannot write", name, &error))
 }
 
 fn first_line(checksum: u32) -> String {
@@ -125,13 +116,7 @@ struct RecipeFile {
 
 impl RecipeFile {
     fn read_file(disk: &dyn Disk, name: &str) -> Result<Self> {
-        let read = || {
-            let file = disk.open_file(name)?;
-            let mut bytes = vec![0; file.len()? as usize];
-            file.read_exact(&mut bytes, 0)?;
-            Ok(bytes)
-        };
-        let bytes = read().map_err(|error: std::io::Error| match error.kind() {
+        let bytes = read_file(disk, name).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Error::damaged_file(name, "it is missing"),
             _ => Error::disk_error("cannot read", name, &error),
         })?;

@@ -1,7 +1,6 @@
 //! Building an index and adding to it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::Distance;
@@ -34,10 +33,9 @@ use crate::index::{
     AddSummary, BuildSettings, IndexEntries, IndexReadOptions, by_width, directory, grams, ids,
     inspect,
 };
-use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::progress::{ProgressListener, RepeatedIds, RunStage};
 use crate::run::reading::ordered_pipeline::blocks_in_order;
-use crate::run::reading::rejected_rows::{BadRows, RejectedRows};
-use crate::run::reading::repeated_ids::RepeatedIds;
+use crate::run::reading::rejected_rows::{OpenedRows, RejectedRows};
 use crate::run::reading::row_analysis::make_bad_row;
 use crate::sealed_manifest::FileChecksum;
 use crate::threads::run_in_pool;
@@ -272,9 +270,9 @@ fn add_rows<C: FingerprintCode>(
     let file = manifest.next_file;
     manifest.next_file += 1;
     let rejected = RejectedRows::create_output(change.rejected)?;
-    let new = match change.reading.entries {
-        IndexEntries::Numbers => read_numbers::<C>(change, &manifest, paths)?,
-        _ => read_rows::<C>(change, &manifest, file, paths, &rejected)?,
+    let (new, rejected) = match change.reading.entries {
+        IndexEntries::Numbers => (read_numbers::<C>(change, &manifest, paths)?, rejected),
+        _ => read_rows::<C>(change, &manifest, file, paths, rejected)?,
     };
     let (without, bytes) = (new.without, new.bytes);
     let placed = place_rows(change, &mut manifest, file, new)?;
@@ -334,8 +332,8 @@ fn read_rows<C: FingerprintCode>(
     manifest: &IndexManifest,
     file: u64,
     paths: &[PathBuf],
-    rejected: &RejectedRows,
-) -> Result<NewRows<C>> {
+    rejected: RejectedRows,
+) -> Result<(NewRows<C>, RejectedRows)> {
     let IndexReadOptions {
         entries,
         options,
@@ -350,16 +348,11 @@ fn read_rows<C: FingerprintCode>(
         check_output(output, &inputs)?;
     }
     let recorder = RowRecorder::new(manifest, entries, &options.fields.id)?;
-    let bad_rows = BadRows {
-        inputs: &inputs,
-        rejected,
-        strict: *strict,
-        progress: change.progress,
-        tally: Mutex::default(),
-    };
+    let opened = OpenedRows::new(inputs, rejected, *strict, change.progress);
+    let inputs = &opened.inputs;
     let mut new = NewRows::create_files(change, manifest, file, &recorder)?;
     blocks_in_order(
-        &inputs,
+        inputs,
         change.progress,
         |block, parse, scratch: &mut RecordScratch, emit| {
             let mut lot = RowLot::default();
@@ -373,9 +366,9 @@ fn read_rows<C: FingerprintCode>(
                 };
                 lot.count_row(&row);
                 if let Err(reason) =
-                    recorder.record_row(&inputs, &row, row.number, scratch, &mut lot)?
+                    recorder.record_row(inputs, &row, row.number, scratch, &mut lot)?
                 {
-                    lot.bad.push(make_bad_row(&inputs, &row, reason));
+                    lot.bad.push(make_bad_row(inputs, &row, reason));
                 }
                 if lot.is_full() {
                     emit(lot.take_closed()?)?;
@@ -385,13 +378,13 @@ fn read_rows<C: FingerprintCode>(
             lot.take_closed()
         },
         |lot: RowLot<C>| {
-            bad_rows.report_rows(&lot.bad, lot.used_rows())?;
+            opened.report_rows(&lot.bad, lot.used_rows())?;
             new.append_lot(change, lot)
         },
     )?;
-    bad_rows.refuse_useless()?;
+    opened.refuse_useless()?;
     new.finish_codes()?;
-    Ok(new)
+    Ok((new, opened.into_rejected()))
 }
 
 /// Reads binary files of fingerprints.

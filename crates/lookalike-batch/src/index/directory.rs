@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_io::error::{Error, Result, display_path};
-use lookalike_io::sink::{AtomicFile, ProvisionalDirectory};
+use lookalike_io::sink::{AtomicFile, ProvisionalDirectory, sync_parent};
 
 use crate::index::manifest;
 use crate::index::manifest::IndexManifest;
@@ -269,12 +269,7 @@ impl NewDirectory {
             return Ok(());
         };
         provisional.keep_directory();
-        let parent = match self.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        File::open(parent)
-            .and_then(|parent| parent.sync_all())
+        sync_parent(&self.path)
             .map_err(|cause| Error::write_error("complete", display_path(&self.path), cause))
     }
 }

@@ -13,7 +13,8 @@ use lookalike_io::error::{Error, Result, display_path};
 use crate::index::ids::StoredIds;
 use crate::index::manifest::IndexManifest;
 use crate::index::segments::{SegmentIds, open_segment_part};
-use crate::run::reading::repeated_ids::{BitTable, RepeatedIds, equal_hash_groups};
+use crate::run::progress::RepeatedIds;
+use crate::run::reading::repeated_ids::{BitTable, equal_hash_groups};
 
 /// Number of rows whose ids a thread compares at once.
 const PORTION_ROWS: usize = 64;

@@ -359,13 +359,7 @@ impl RunIndex {
         run: &RunSettings,
         progress: &dyn ProgressListener,
     ) -> Result<()> {
-        let reading = IndexReadOptions {
-            entries: IndexEntries::Documents,
-            options: run.read.clone(),
-            strict: run.strict,
-            threads: run.threads,
-            memory: None,
-        };
+        let reading = reading_of_run(run);
         let change = IndexChange {
             index_path: &self.path,
             replaces: false,
@@ -497,14 +491,18 @@ fn manifest_for_run(run: &RunSettings, plan: &MatchPlan, path: &Path) -> Result<
         passages: None,
         replace: false,
     };
-    let reading = IndexReadOptions {
+    new_manifest(&settings, &reading_of_run(run))
+}
+
+/// Returns how a run reads the rows that an index receives.
+fn reading_of_run(run: &RunSettings) -> IndexReadOptions {
+    IndexReadOptions {
         entries: IndexEntries::Documents,
         options: run.read.clone(),
         strict: run.strict,
         threads: run.threads,
         memory: None,
-    };
-    new_manifest(&settings, &reading)
+    }
 }
 
 /// Refuses settings that no index supports.

@@ -6,7 +6,6 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::hamming::{FingerprintCode, HammingSegment, SearchLimits};
@@ -32,7 +31,7 @@ use crate::index::texts::UnpackedFrame;
 use crate::index::{IndexEntries, IndexReadOptions, by_width, directory};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::ordered_pipeline::{EmitPart, blocks_in_order};
-use crate::run::reading::rejected_rows::{BadRows, RejectedRows};
+use crate::run::reading::rejected_rows::{OpenedRows, RejectedRows};
 use crate::run::reading::row_analysis::{analyze_row, make_bad_row};
 use crate::threads::run_in_pool;
 
@@ -368,17 +367,11 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
     let opening_seconds = started.elapsed().as_secs_f64();
     let rejected = RejectedRows::create_output(job.rejected)?;
     let mut table = create_match_table(job.output, job.settings, &inputs)?;
-    let searcher = BlockSearcher::new(job, &opened, &search, &inputs, table.new_rows())?;
-    let bad_rows = BadRows {
-        inputs: &inputs,
-        rejected: &rejected,
-        strict: job.reading.strict,
-        progress: job.progress,
-        tally: Mutex::default(),
-    };
+    let rows = OpenedRows::new(inputs, rejected, job.reading.strict, job.progress);
+    let searcher = BlockSearcher::new(job, &opened, &search, &rows.inputs, table.new_rows())?;
     let mut counts = SearchCounts::default();
     blocks_in_order(
-        &inputs,
+        &rows.inputs,
         job.progress,
         |block, parse, worker: &mut SearchWorker<C>, emit| {
             let mut found = searcher.read_queries(block, parse, worker)?;
@@ -386,12 +379,12 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
             Ok(found)
         },
         |found: SearchedBlock| {
-            bad_rows.report_rows(&found.bad, found.counts.queries)?;
+            rows.report_rows(&found.bad, found.counts.queries)?;
             counts.add_counts(found.counts);
             table.append_rows(found.rows)
         },
     )?;
-    bad_rows.refuse_useless()?;
+    rows.refuse_useless()?;
     table.finish_table()?;
     let settings = job.settings;
     let compared = settings.check.filter(TextCheck::compares_texts);
@@ -404,7 +397,7 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
         matched: counts.matched,
         matches: counts.matches,
         truncated: counts.truncated,
-        rejected: rejected.finish_output()?,
+        rejected: rows.into_rejected().finish_output()?,
         bytes: counts.bytes,
         seconds: 0.0,
         opening_seconds,

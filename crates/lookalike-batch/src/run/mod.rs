@@ -57,7 +57,7 @@ pub use self::commands::segment::{
     SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment,
 };
 pub use self::commands::summary::{
-    ByRoute, DedupSummary, LargeCluster, PairsSummary, SpilledRuns, SuspicionKind,
+    ByRoute, DedupSummary, LargeCluster, PairsSummary, RunSummary, SpilledRuns, SuspicionKind,
     SuspiciousCluster,
 };
 pub use self::commands::tune::{
@@ -72,9 +72,8 @@ pub use self::execution::out_of_core::{MemoryPlan, SpilledSummary};
 pub use self::execution::work_directory::{
     StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status,
 };
-pub use self::progress::{ProgressListener, RunStage, SilentProgress};
+pub use self::progress::{ProgressListener, RepeatedIds, RunStage, SilentProgress};
 pub use self::reading::documents::{MixedValues, TextStateCounts, part_value};
-pub use self::reading::repeated_ids::RepeatedIds;
 pub use self::report::band_sample::{SampledDocument, SampledPair, SimilarityBand};
 pub use self::report::similarity_histogram::SimilarityHistogram;
 pub use self::settings::{AuditSettings, RunInputs, RunSettings, RunWindow};

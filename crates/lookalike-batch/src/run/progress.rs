@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use lookalike_io::source::{BadRow, InputSet};
 
-use crate::run::reading::repeated_ids::RepeatedIds;
-
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunStage {
@@ -29,6 +27,17 @@ pub enum RunStage {
     Index,
     /// Writing, measured in bytes.
     Write,
+}
+
+/// Ids that several documents have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepeatedIds {
+    /// Documents that have the id of an earlier document of the same inputs.
+    pub documents: u64,
+    /// The first repeated id.
+    pub id: String,
+    /// The first two occurrences of this id, as text for messages, for example `source:row`.
+    pub places: [String; 2],
 }
 
 /// Receives progress reports. Its methods are called from several threads.

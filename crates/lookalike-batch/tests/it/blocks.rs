@@ -61,7 +61,7 @@ fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u
         ..DedupOutputs::default()
     };
     let summary = run_dedup(&inputs, &settings, &whole, &SilentProgress).unwrap();
-    assert_eq!((summary.documents, summary.rejected), (400, 1));
+    assert_eq!((summary.documents, summary.run.rejected), (400, 1));
     assert!(summary.removed > 100, "{}", summary.removed);
     let annotated = DedupOutputs {
         kept: Some(output(&all)),

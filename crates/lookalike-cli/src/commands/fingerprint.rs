@@ -186,9 +186,14 @@ pub(crate) fn run_fingerprint(args: &FingerprintArgs) -> Result<CommandOutcome> 
     if !args.shingles.is_empty() {
         return by_hand::show_permutations(&args.shingles, &args.permutation, args.running.json);
     }
-    let named = ("the table", args.output.as_deref());
     let recipe = Some(&*args.recipe);
-    let outputs = TableOutputs::new(named, &args.bad_rows, args.running.json, recipe)?;
+    let outputs = TableOutputs::new(
+        "the table",
+        args.output.as_deref(),
+        &args.bad_rows,
+        args.running.json,
+        recipe,
+    )?;
     let settings = fingerprint_settings(args)?;
     let run = RowsRun::with_table(&args.running, &outputs);
     let TableOutputs { table, rejected } = &outputs;

@@ -98,8 +98,8 @@ fn learn_forms(args: &LearnFormsArgs) -> Result<CommandOutcome> {
         );
     }
     let recipe = run.matching.rule.recipe.as_deref();
-    let named = ("the table", output.as_deref());
-    let outputs = TableOutputs::new(named, bad_rows, run.running.json, recipe)?;
+    let place = output.as_deref();
+    let outputs = TableOutputs::new("the table", place, bad_rows, run.running.json, recipe)?;
     let settings = run.to_settings(&KeepOrder::First)?;
     let inputs = run.run_inputs(&[]);
     let rows = RowsRun::with_table(&run.running, &outputs);

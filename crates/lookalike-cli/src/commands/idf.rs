@@ -108,9 +108,14 @@ pub(crate) fn run_idf(args: &IdfArgs) -> Result<CommandOutcome> {
     if args.explain_plan {
         return explain_plan(args);
     }
-    let named = ("the table", args.output.as_deref());
     let recipe = Some(&*args.recipe);
-    let outputs = TableOutputs::new(named, &args.bad_rows, args.running.json, recipe)?;
+    let outputs = TableOutputs::new(
+        "the table",
+        args.output.as_deref(),
+        &args.bad_rows,
+        args.running.json,
+        recipe,
+    )?;
     let settings = idf_settings(args)?;
     let run = RowsRun::with_table(&args.running, &outputs);
     let TableOutputs { table, rejected } = &outputs;

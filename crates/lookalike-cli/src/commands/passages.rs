@@ -434,8 +434,13 @@ fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
         );
     }
     if args.output.is_some() || args.show.is_none() && args.report.is_none() {
-        let named = ("passages", args.output.as_deref());
-        let outputs = TableOutputs::new(named, &args.bad_rows, json, recipe)?;
+        let outputs = TableOutputs::new(
+            "passages",
+            args.output.as_deref(),
+            &args.bad_rows,
+            json,
+            recipe,
+        )?;
         return Ok(PassageOutputs {
             passages: Some(outputs.table),
             rejected: outputs.rejected,

@@ -153,9 +153,14 @@ pub(crate) struct SearchMatchArgs {
 }
 
 pub(crate) fn run_search(args: &SearchArgs) -> Result<CommandOutcome> {
-    let named = ("the table", args.output.as_deref());
     let recipe = args.matching.recipe.as_deref();
-    let outputs = TableOutputs::new(named, &args.bad_rows, args.running.json, recipe)?;
+    let outputs = TableOutputs::new(
+        "the table",
+        args.output.as_deref(),
+        &args.bad_rows,
+        args.running.json,
+        recipe,
+    )?;
     let settings = search_settings(&args.matching, &args.reading)?;
     let reading = index_read_options(&args.inputs, &args.bare, &args.reading, &args.running)?;
     let run = RowsRun::with_table(&args.running, &outputs);

@@ -76,9 +76,14 @@ pub(crate) struct SegmentArgs {
 }
 
 pub(crate) fn run_segment(args: &SegmentArgs) -> Result<CommandOutcome> {
-    let named = ("the table", args.output.as_deref());
     let recipe = Some(&*args.recipe);
-    let outputs = TableOutputs::new(named, &args.bad_rows, args.running.json, recipe)?;
+    let outputs = TableOutputs::new(
+        "the table",
+        args.output.as_deref(),
+        &args.bad_rows,
+        args.running.json,
+        recipe,
+    )?;
     let settings = segment_settings(args)?;
     let texts = if args.literal.is_empty() {
         SegmentTexts::Inputs(args.inputs.clone().into())

@@ -347,9 +347,7 @@ impl SealedFile {
         lock_temporary_files()
             .rename_to_target(&name, &target)
             .map_err(failed)?;
-        File::open(parent_directory(&target))
-            .and_then(|directory| directory.sync_all())
-            .map_err(failed)
+        sync_parent(&target).map_err(failed)
     }
 }
 
@@ -488,11 +486,20 @@ impl AtomicFile {
     }
 }
 
-fn parent_directory(target: &Path) -> &Path {
-    match target.parent() {
+/// Returns the directory in which a path is, which is the current one for a plain name.
+pub fn parent_directory(path: &Path) -> &Path {
+    match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+/// Makes the name of a file or directory durable.
+///
+/// # Errors
+/// If the directory in which it is cannot be opened or synced.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    File::open(parent_directory(path))?.sync_all()
 }
 
 /// Creates a file without a name, which can be linked to a name later.

@@ -33,7 +33,7 @@ use arrow_schema::SchemaRef;
 use crate::error::Result;
 
 pub use atomic::ProvisionalDirectory;
-pub use atomic::{AtomicFile, abandon_all};
+pub use atomic::{AtomicFile, abandon_all, parent_directory, sync_parent};
 pub use byte_writer::{ByteWriter, check_output};
 pub use cut_text::LeftOutText;
 pub use extracted_texts::ExtractedTextWriter;

@@ -722,12 +722,7 @@ fn list_shapes(
     let mut shapes = Vec::new();
     for (at, field) in fields.iter().enumerate() {
         widths.clear();
-        append_widths(
-            field.data_type(),
-            (version, most),
-            &mut variadic,
-            &mut widths,
-        )?;
+        append_widths(field.data_type(), version, most, &mut variadic, &mut widths)?;
         let is_wanted = columns.is_none_or(|columns| columns.contains(&at));
         shapes.extend(widths.iter().map(|&width| BufferShape { is_wanted, width }));
     }
@@ -738,7 +733,8 @@ fn list_shapes(
 /// the number that a header may claim.
 fn append_widths(
     data_type: &DataType,
-    (version, most): (MetadataVersion, usize),
+    version: MetadataVersion,
+    most: usize,
     variadic: &mut dyn Iterator<Item = i64>,
     widths: &mut Vec<u64>,
 ) -> Option<()> {
@@ -779,7 +775,7 @@ fn append_widths(
     }
     within
         .into_iter()
-        .try_for_each(|inner| append_widths(inner, (version, most), variadic, widths))
+        .try_for_each(|inner| append_widths(inner, version, most, variadic, widths))
 }
 
 /// Calls the decoder. It panics where a damaged file passes all checks, for example by an offset within a union.

@@ -137,6 +137,23 @@ fn body_example(call: &str) -> Option<Value> {
     }
 }
 
+fn min_length_schema() -> Value {
+    json!({
+        "type": "integer",
+        "minimum": 2,
+        "maximum": PassageSettings::MAX_WORDS,
+        "description": "Shortest passage in words, 12 by default; a word counts as two characters of a script \
+            without spaces.",
+    })
+}
+
+fn reworded_schema() -> Value {
+    json!({
+        "type": "boolean",
+        "description": "Also find passages that share many of their rarer words, in whatever order; not by default.",
+    })
+}
+
 fn partial_schema() -> Value {
     json!({
         "type": "boolean",
@@ -631,18 +648,8 @@ fn document_schemas() -> Value {
         "PassagesRequest": strict_object_schema(&["pairs"], json!({
             "pairs": list_schema(strict_object_schema(&["a", "b"], json!({ "a": text, "b": text }))),
             "recipe": text,
-            "min_length": {
-                "type": "integer",
-                "minimum": 2,
-                "maximum": PassageSettings::MAX_WORDS,
-                "description": "Shortest passage in words, 12 by default; a word counts as two characters of a \
-                    script without spaces.",
-            },
-            "reworded": {
-                "type": "boolean",
-                "description": "Also find passages that share many of their rarer words, in whatever order; not by \
-                    default.",
-            },
+            "min_length": min_length_schema(),
+            "reworded": reworded_schema(),
             "partial": partial_schema(),
         })),
         "PassagesResults": object_schema(&["recipe", "recipe_id", "results", "complete"], json!({
@@ -664,18 +671,8 @@ fn document_schemas() -> Value {
                     together are at most {MAX_DOCUMENTS}."),
             },
             "recipe": text,
-            "min_length": {
-                "type": "integer",
-                "minimum": 2,
-                "maximum": PassageSettings::MAX_WORDS,
-                "description": "Shortest passage in words, 12 by default; a word counts as two characters of a \
-                    script without spaces.",
-            },
-            "reworded": {
-                "type": "boolean",
-                "description": "Also find passages that share many of their rarer words, in whatever order; not by \
-                    default.",
-            },
+            "min_length": min_length_schema(),
+            "reworded": reworded_schema(),
             "report": {
                 "type": "boolean",
                 "description": "Also answer with the report, as `lookalike passages --report` writes it; not by default.",

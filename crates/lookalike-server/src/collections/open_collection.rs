@@ -7,7 +7,7 @@ use lookalike::plan::SimilarityMeasure;
 use lookalike::text::AnalysisScratch;
 use lookalike_store::{
     AdmittedDocuments, Collection, DocumentContent, DuplicateEvidence, Error, InsertAnswer,
-    NewDocument, PendingInsert, StoredVerdict,
+    NewDocument, PendingInsert, PendingQuery, StoredVerdict,
 };
 use tokio::sync::watch;
 
@@ -219,34 +219,31 @@ impl OpenCollection {
         sent: &[u8],
         scratch: &mut AnalysisScratch,
     ) -> PreparedDocument {
-        self.prepare_parsed(
-            documents::read_document(sent, self.fingerprint_bits()),
-            sent,
-            scratch,
-        )
+        let parsed = documents::read_document(sent, self.fingerprint_bits());
+        self.prepare_parsed(parsed, sent, |document| {
+            self.collection.prepare_document(document, scratch)
+        })
     }
 
-    fn prepare_parsed(
+    fn prepare_parsed<Id: Clone + Into<Option<String>>, T>(
         &self,
-        parsed: Result<NewDocument, ApiProblem>,
+        parsed: Result<NewDocument<Id>, ApiProblem>,
         sent: &[u8],
-        scratch: &mut AnalysisScratch,
-    ) -> PreparedDocument {
+        prepare: impl FnOnce(NewDocument<Id>) -> lookalike_store::Result<T>,
+    ) -> Result<T, RefusedDocument> {
         let document = parsed.map_err(|problem| RefusedDocument {
             id: documents::readable_id(sent),
             problem,
         })?;
-        self.check_length(&document)?;
-        let id = document.id.clone();
-        let prepared = self.collection.prepare_document(document, scratch);
-        prepared.map_err(|error| RefusedDocument {
-            id: Some(id),
-            problem: self.to_problem(error),
-        })
+        let id = document.id.clone().into();
+        let prepared = self
+            .check_length(&document.content)
+            .and_then(|()| prepare(document).map_err(|error| self.to_problem(error)));
+        prepared.map_err(|problem| RefusedDocument { id, problem })
     }
 
-    fn check_length(&self, document: &NewDocument) -> Result<(), RefusedDocument> {
-        let text = match &document.content {
+    fn check_length(&self, content: &DocumentContent) -> Result<(), ApiProblem> {
+        let text = match content {
             DocumentContent::Text(text) if self.similarity_measure().counts_edits() => text,
             _ => return Ok(()),
         };
@@ -258,10 +255,7 @@ impl OpenCollection {
              most {MAX_EDIT_DISTANCE_BYTES}",
             text.len()
         );
-        Err(RefusedDocument {
-            id: Some(document.id.clone()),
-            problem: ApiProblem::new(ProblemCode::TooLarge, detail),
-        })
+        Err(ApiProblem::new(ProblemCode::TooLarge, detail))
     }
 
     /// Checks and inserts documents in their order, so that earlier ones count for later ones. Documents
@@ -383,22 +377,15 @@ impl OpenCollection {
         &self,
         sent: &[u8],
         scratch: &mut AnalysisScratch,
-        query: impl FnOnce(&PendingInsert) -> lookalike_store::Result<T>,
+        query: impl FnOnce(&PendingQuery) -> lookalike_store::Result<T>,
     ) -> Result<T, RefusedDocument> {
         let asked = documents::read_query_document(sent, self.fingerprint_bits());
-        let answer = self
-            .prepare_parsed(asked, sent, scratch)
-            .and_then(|document| {
-                query(&document).map_err(|error| RefusedDocument {
-                    id: Some(document.id().to_owned()),
-                    problem: self.to_problem(error),
-                })
-            });
-        answer.map_err(|RefusedDocument { id, mut problem }| {
-            // A query without an id has a placeholder, which no answer may show.
-            problem.detail = documents::without_name(&problem.detail);
-            let id = id.filter(|id| documents::stated_id(id).is_some());
-            RefusedDocument { id, problem }
+        let document = self.prepare_parsed(asked, sent, |document| {
+            self.collection.prepare_query(document, scratch)
+        })?;
+        query(&document).map_err(|error| RefusedDocument {
+            id: document.id().map(str::to_owned),
+            problem: self.to_problem(error),
         })
     }
 }

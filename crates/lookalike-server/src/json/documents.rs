@@ -4,8 +4,6 @@
 //! that every parser accepts.
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
 
 use lookalike::stream::Timestamp;
 use lookalike_options::document_time::parse_time;
@@ -81,31 +79,17 @@ pub(crate) fn read_document(bytes: &[u8], bits: u32) -> Result<NewDocument, ApiP
     sent.into_document(id, bits)
 }
 
-/// Parses a document to be queried. A document without an id gets [`NAMELESS`].
+/// Parses a document to be queried, which needs no id.
 ///
 /// # Errors
 /// If it is not a valid document.
-pub(crate) fn read_query_document(bytes: &[u8], bits: u32) -> Result<NewDocument, ApiProblem> {
+pub(crate) fn read_query_document(
+    bytes: &[u8],
+    bits: u32,
+) -> Result<NewDocument<Option<String>>, ApiProblem> {
     let mut sent = SentDocument::read_object(bytes)?;
-    let id = sent.id.take().unwrap_or_else(|| NAMELESS.clone());
+    let id = sent.id.take();
     sent.into_document(id, bits)
-}
-
-/// Placeholder for the id of a query without one. It has 128 random bits and is never shown, so no document
-/// has it, and looking it up finds nothing.
-static NAMELESS: LazyLock<String> = LazyLock::new(|| {
-    let random = || RandomState::new().hash_one(0);
-    format!("\0{:016x}{:016x}", random(), random())
-});
-
-/// Returns the id, or `None` if it is the placeholder.
-pub(crate) fn stated_id(id: &str) -> Option<&str> {
-    (id != *NAMELESS).then_some(id)
-}
-
-/// Replaces the placeholder in a message by "(without an id)".
-pub(crate) fn without_name(detail: &str) -> String {
-    detail.replace(&format!("'{}'", *NAMELESS), "(without an id)")
 }
 
 impl SentDocument {
@@ -127,7 +111,7 @@ impl SentDocument {
             .try_into()
     }
 
-    fn into_document(self, id: String, bits: u32) -> Result<NewDocument, ApiProblem> {
+    fn into_document<Id>(self, id: Id, bits: u32) -> Result<NewDocument<Id>, ApiProblem> {
         let content = match (self.text, self.fingerprint) {
             (Some(text), None) => DocumentContent::Text(text),
             (None, Some(digits)) => DocumentContent::Fingerprint(fingerprint(&digits, bits)?),
@@ -615,8 +599,8 @@ mod tests {
         let json = r#"{"text":"a"}"#;
         assert!(read_document(json.as_bytes(), 64).is_err());
         let asked = read_query_document(json.as_bytes(), 64).unwrap();
-        assert_eq!((stated_id(&asked.id), stated_id("a")), (None, Some("a")));
+        assert_eq!(asked.id, None);
         let asked = read_query_document(br#"{"id":7,"text":"a"}"#, 64).unwrap();
-        assert_eq!(asked.id, "7");
+        assert_eq!(asked.id.as_deref(), Some("7"));
     }
 }

@@ -6,7 +6,6 @@ use lookalike_store::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::documents::stated_id;
 use super::preference::ClusterPreferenceRule;
 use crate::api::problem::ProblemJson;
 
@@ -29,14 +28,14 @@ impl<'a> From<&'a InsertAnswer> for VerdictJson<'a> {
             StoredVerdict::Duplicate(evidence) => Some(evidence),
         };
         Self {
-            id: stated_id(&answer.id),
+            id: answer.stated_id(),
             verdict: if evidence.is_some() {
                 "duplicate"
             } else {
                 "kept"
             },
             of: evidence.map(|evidence| evidence.of.as_str()),
-            cluster: stated_id(answer.cluster_id()),
+            cluster: answer.stated_cluster_id(),
             similarity: evidence.map(|evidence| evidence.similarity),
             seq: answer.seq,
         }

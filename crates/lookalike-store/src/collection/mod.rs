@@ -41,7 +41,7 @@ pub(crate) use self::listing::DocumentWalk;
 pub use self::listing::{DocumentPage, DocumentSelection};
 pub use self::options::{CollectionOptions, VerificationLimits, WallClock};
 use crate::disk::{Disk, check_free_bytes};
-use crate::document::{NewDocument, PendingInsert};
+use crate::document::{NewDocument, PendingInsert, PendingQuery};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fair_lock::{FairLock, WriteGuard};
 use crate::files::file_names::{FileNames, MANIFEST_FILE, is_data_file};
@@ -244,6 +244,19 @@ impl Collection {
             &self.preparer,
             scratch,
         )
+    }
+
+    /// Prepares a document to be queried, as [`prepare_document`](Self::prepare_document) does for an insert.
+    ///
+    /// # Errors
+    /// As for [`prepare_document`](Self::prepare_document).
+    pub fn prepare_query(
+        &self,
+        document: NewDocument<Option<String>>,
+        scratch: &mut AnalysisScratch,
+    ) -> Result<PendingQuery> {
+        let holds = self.manifest.read().settings.holds;
+        PendingInsert::new(document, holds, &self.preparer, scratch).map(PendingQuery)
     }
 
     /// Returns statistics of the collection.

@@ -16,7 +16,8 @@ use lookalike::plan::{self, CandidateRule, EditUnit, MatchMethod, SimilarityMeas
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::file_names::{INCOMPLETE, MANIFEST_FILE, RECIPE_FILE};
+use super::file_names::{MANIFEST_FILE, RECIPE_FILE};
+use super::whole_file::{publish_file, read_file, stage_file};
 use super::window_history::{WindowChange, WindowHistory, WrittenChange, WrittenWindow};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -233,19 +234,14 @@ impl CollectionManifest {
     /// the former one.
     pub(crate) fn stage_file(&self, disk: &dyn Disk) -> Result<()> {
         let text = self.to_text()?;
-        let write = || {
-            let file = disk.create_file(&incomplete_name())?;
-            file.write_at(text.as_bytes(), 0)?;
-            file.sync()
-        };
-        write().map_err(|error| Error::disk_error("cannot write", MANIFEST_FILE, &error))
+        stage_file(disk, MANIFEST_FILE, [text.as_bytes()])
+            .map_err(|error| Error::disk_error("cannot write", MANIFEST_FILE, &error))
     }
 
     /// Gives a [staged](Self::stage_file) manifest its name. After an error it is unknown which manifest is on
     /// disk.
     pub(crate) fn publish_file(disk: &dyn Disk) -> Result<()> {
-        disk.rename_file(&incomplete_name(), MANIFEST_FILE)
-            .and_then(|()| disk.sync_names())
+        publish_file(disk, MANIFEST_FILE)
             .map_err(|error| Error::disk_error("cannot write", MANIFEST_FILE, &error))
     }
 
@@ -313,18 +309,9 @@ impl CollectionManifest {
     }
 }
 
-fn incomplete_name() -> String {
-    format!("{MANIFEST_FILE}{INCOMPLETE}")
-}
-
 fn read_text(disk: &dyn Disk) -> Result<String> {
-    let read = || {
-        let file = disk.open_file(MANIFEST_FILE)?;
-        let mut bytes = vec![0; file.len()? as usize];
-        file.read_exact(&mut bytes, 0)?;
-        Ok(bytes)
-    };
-    let bytes = read().map_err(|error| Error::disk_error("cannot read", MANIFEST_FILE, &error))?;
+    let bytes = read_file(disk, MANIFEST_FILE)
+        .map_err(|error| Error::disk_error("cannot read", MANIFEST_FILE, &error))?;
     String::from_utf8(bytes).map_err(|_| Error::damaged_file(MANIFEST_FILE, "it is not text"))
 }
 

@@ -7,6 +7,7 @@
 //! | [`partition`], [`partition_header`], [`database`], [`rows`] | the rows of a partition |
 //! | [`records`] | the texts of a partition |
 //! | [`sketches`] | a cache of the sketches of a partition |
+//! | [`whole_file`] | reading and replacing the small files |
 
 mod database;
 pub(crate) mod file_names;
@@ -19,6 +20,7 @@ pub(crate) mod partition_set;
 pub(crate) mod records;
 pub(crate) mod rows;
 pub(crate) mod sketches;
+pub(crate) mod whole_file;
 pub(crate) mod window_history;
 
 pub(crate) use self::database::CACHE;

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redb::{Durability, ReadOnlyTable, ReadableDatabase, TableDefinition};
 
 use super::database::{GuardedDatabase, guard_database, open_database};
-use super::file_names::{FileNames, INCOMPLETE};
+use super::file_names::FileNames;
 use super::partition_header::{COMPACTED, PartitionHeader, VERSION};
 use super::records::{self, FIRST_READ, StoredRecord};
 use super::rows::{EncodedRows, PartitionRow, RecordPlace, UNIT, open_block};
+use super::whole_file::{incomplete_name, publish_file};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -57,13 +58,12 @@ impl PartitionFiles {
     /// Creates a partition. The database gets its final name once it is complete.
     pub(crate) fn create_files(disk: &dyn Disk, about: PartitionHeader) -> Result<Self> {
         let name = about.file_names().rows_file();
-        let new = format!("{name}{INCOMPLETE}");
         let wrong = |error: io::Error| Error::disk_error("cannot make", &name, &error);
         let texts_file = disk
             .create_file(&about.file_names().texts_file())
             .map_err(wrong)?;
         texts_file.sync().map_err(wrong)?;
-        let rows_file = disk.create_file(&new).map_err(wrong)?;
+        let rows_file = disk.create_file(&incomplete_name(&name)).map_err(wrong)?;
         let database = open_database(&name, &rows_file)?;
         guard_database(&name, || {
             let mut transaction = database.open_pages()?.begin_write()?;
@@ -77,8 +77,7 @@ impl PartitionFiles {
             Ok(())
         })?;
         rows_file.sync().map_err(wrong)?;
-        disk.rename_file(&new, &name).map_err(wrong)?;
-        disk.sync_names().map_err(wrong)?;
+        publish_file(disk, &name).map_err(wrong)?;
         Ok(Self {
             about,
             database,
@@ -471,7 +470,7 @@ pub(crate) fn remove_partition_files(disk: &dyn Disk, names: FileNames) -> Resul
 
 /// Removes partition files that no list names.
 pub(crate) fn remove_unlisted_files(disk: &dyn Disk, names: FileNames) -> Result<()> {
-    let incomplete = format!("{}{INCOMPLETE}", names.rows_file());
+    let incomplete = incomplete_name(&names.rows_file());
     for name in [
         names.rows_file(),
         incomplete,

@@ -5,7 +5,8 @@ use std::io;
 
 use lookalike::byte_reader::ByteReader;
 
-use super::file_names::{FileNames, INCOMPLETE, PARTITION_LIST_FILE};
+use super::file_names::{FileNames, PARTITION_LIST_FILE};
+use super::whole_file::{read_file, replace_file};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 
@@ -113,25 +114,12 @@ impl PartitionList {
 
     /// Replaces the list on disk, durably.
     pub(crate) fn write_list(&self, disk: &dyn Disk, seal: u32) -> Result<()> {
-        let name = format!("{PARTITION_LIST_FILE}{INCOMPLETE}");
-        let write = || {
-            let file = disk.create_file(&name)?;
-            file.write_at(&self.encode_list(seal), 0)?;
-            file.sync()?;
-            disk.rename_file(&name, PARTITION_LIST_FILE)?;
-            disk.sync_names()
-        };
-        write().map_err(|error| Error::disk_error("cannot write", PARTITION_LIST_FILE, &error))
+        replace_file(disk, PARTITION_LIST_FILE, [&*self.encode_list(seal)])
+            .map_err(|error| Error::disk_error("cannot write", PARTITION_LIST_FILE, &error))
     }
 
     pub(super) fn read_list(disk: &dyn Disk, seal: u32) -> Result<Self> {
-        let read = || {
-            let file = disk.open_file(PARTITION_LIST_FILE)?;
-            let mut bytes = vec![0; file.len()? as usize];
-            file.read_exact(&mut bytes, 0)?;
-            Ok(bytes)
-        };
-        let bytes = read().map_err(|error: io::Error| match error.kind() {
+        let bytes = read_file(disk, PARTITION_LIST_FILE).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::damaged_file(PARTITION_LIST_FILE, "it is missing"),
             _ => Error::disk_error("cannot read", PARTITION_LIST_FILE, &error),
         })?;

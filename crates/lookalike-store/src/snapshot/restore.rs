@@ -3,9 +3,10 @@
 use super::file_copier::FileCopier;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::files::file_names::{INCOMPLETE, MANIFEST_FILE, is_listed_or_data_file};
+use crate::files::file_names::{MANIFEST_FILE, is_listed_or_data_file};
 use crate::files::inventory::list_files;
 use crate::files::manifest::CollectionManifest;
+use crate::files::whole_file::{incomplete_name, publish_file};
 
 /// Copies a collection that is not open, for example a [snapshot](crate::Collection::copy_to_snapshot), to a
 /// disk without one, on which `headroom` bytes stay free. The manifest is written last: a copy without it is incomplete and is not a
@@ -37,11 +38,9 @@ pub fn restore_collection(from: &dyn Disk, to: &dyn Disk, headroom: u64) -> Resu
     for name in &names {
         copier.copy_file(opened(name)?, name)?;
     }
-    let new = format!("{MANIFEST_FILE}{INCOMPLETE}");
-    copier.copy_file(opened(MANIFEST_FILE)?, &new)?;
+    copier.copy_file(opened(MANIFEST_FILE)?, &incomplete_name(MANIFEST_FILE))?;
     // All other names are made durable first, because a manifest marks a copy as complete.
     to.sync_names()
-        .and_then(|()| to.rename_file(&new, MANIFEST_FILE))
-        .and_then(|()| to.sync_names())
+        .and_then(|()| publish_file(to, MANIFEST_FILE))
         .map_err(|error| Error::disk_error("cannot write", MANIFEST_FILE, &error))
 }

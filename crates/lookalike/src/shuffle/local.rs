@@ -61,8 +61,10 @@ impl LocalScatterer {
     /// its place among them, and its analysis.
     pub fn add_document(
         &mut self,
-        (number, part): (u32, u64),
-        (sketches, at): (&DocumentSketches, DocId),
+        number: u32,
+        part: u64,
+        sketches: &DocumentSketches,
+        at: DocId,
         analysis: &TextAnalysis<'_>,
     ) {
         let Some(name) = self.setup.text_name(sketches, at, part) else {
@@ -83,8 +85,10 @@ impl LocalScatterer {
     /// Adds the features of a document that was in a dense bucket.
     pub fn add_dense_document(
         &mut self,
-        (number, part): (u32, u64),
-        (sketches, at): (&DocumentSketches, DocId),
+        number: u32,
+        part: u64,
+        sketches: &DocumentSketches,
+        at: DocId,
         analysis: &TextAnalysis<'_>,
     ) {
         if sketches.text_state(at) == TextState::Fingerprintable {

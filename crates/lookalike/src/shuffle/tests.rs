@@ -907,12 +907,12 @@ fn local_components(
         for &number in numbers {
             let analysis = setup.analyze_text(&documents[number].text, &mut scratch);
             setup.sketcher.add_document(&analysis, &mut sketches);
-            let at = (&sketches, DocId(sketches.len() as u32 - 1));
-            let named = (number as u32, documents[number].part);
+            let at = DocId(sketches.len() as u32 - 1);
+            let (part, number) = (documents[number].part, number as u32);
             if is_dense {
-                scatterer.add_dense_document(named, at, &analysis)
+                scatterer.add_dense_document(number, part, &sketches, at, &analysis)
             } else {
-                scatterer.add_document(named, at, &analysis)
+                scatterer.add_document(number, part, &sketches, at, &analysis)
             }
         }
         let blocks = scatterer.take_blocks(keys);

@@ -389,9 +389,10 @@ impl<T: AffineNumber> Kernel for LeastValuesKernel<'_, '_, T> {
             }
         };
         if functions.foreign {
-            for (functions, slots) in groups().zip(signature.chunks_mut(SLOTS_AT_ONCE)) {
+            for ((factors, summands), slots) in groups().zip(signature.chunks_mut(SLOTS_AT_ONCE)) {
                 lower_to_least(
-                    functions,
+                    factors,
+                    summands,
                     slots,
                     analysis.token_values().iter().map(foreign),
                 );
@@ -400,9 +401,10 @@ impl<T: AffineNumber> Kernel for LeastValuesKernel<'_, '_, T> {
         }
         analysis.visit_chunks(|features| {
             see(features);
-            for (functions, slots) in groups().zip(signature.chunks_mut(SLOTS_AT_ONCE)) {
+            for ((factors, summands), slots) in groups().zip(signature.chunks_mut(SLOTS_AT_ONCE)) {
                 lower_to_least(
-                    functions,
+                    factors,
+                    summands,
                     slots,
                     features.iter().map(|feature| (feature >> 32) as u32),
                 );
@@ -415,7 +417,8 @@ impl<T: AffineNumber> Kernel for LeastValuesKernel<'_, '_, T> {
 /// slots.
 #[inline(always)]
 fn lower_to_least<T: AffineNumber>(
-    (factors, summands): (&[T; SLOTS_AT_ONCE], &[T; SLOTS_AT_ONCE]),
+    factors: &[T; SLOTS_AT_ONCE],
+    summands: &[T; SLOTS_AT_ONCE],
     slots: &mut [u32],
     hashes: impl Iterator<Item = u32>,
 ) {

@@ -177,7 +177,9 @@ impl StreamBuckets {
     pub(super) fn insert_document(
         &mut self,
         key: u64,
-        (number, prefilter, side): (u64, ParityPrefilter, BucketSide),
+        number: u64,
+        prefilter: ParityPrefilter,
+        side: BucketSide,
         low: u64,
         dead: impl Fn(u64) -> bool,
     ) {
@@ -432,7 +434,7 @@ mod tests {
                     BucketSide::Indexing,
                     BucketSide::Indexing,
                 ][number as usize % 3];
-                buckets.insert_document(key, (number, ParityPrefilter::NOTHING, side), low, dead);
+                buckets.insert_document(key, number, ParityPrefilter::NOTHING, side, low, dead);
                 buckets.sweep_shard(low, dead);
                 list.push((key, number));
                 if step % 500 == 499 {
@@ -467,7 +469,7 @@ mod tests {
                 BucketSide::Indexing,
             ][number as usize % 3];
             let key = mix_bits((mix_bits(number) % 60) * (mix_bits(number + 1) % 60));
-            buckets.insert_document(key, (number, ParityPrefilter::NOTHING, side), 0, |_| false);
+            buckets.insert_document(key, number, ParityPrefilter::NOTHING, side, 0, |_| false);
         }
         for (first, count) in [
             (0, ABREAST - 1),
@@ -522,8 +524,15 @@ mod tests {
         }
         let mut buckets = StreamBuckets::default();
         for number in 0..200_000u64 {
-            let entry = (number, ParityPrefilter::NOTHING, BucketSide::Indexing);
-            buckets.insert_document(mix_bits(number), entry, 0, |_| false);
+            let prefilter = ParityPrefilter::NOTHING;
+            buckets.insert_document(
+                mix_bits(number),
+                number,
+                prefilter,
+                BucketSide::Indexing,
+                0,
+                |_| false,
+            );
         }
         let walks = |keys: std::ops::Range<u64>| {
             let begun = keys.filter(|&key| buckets.start_chain(mix_bits(key)).is_some());
@@ -565,8 +574,15 @@ mod tests {
         let mut most = 0;
         for number in 0..400_000u64 {
             let low = number.saturating_sub(50_000);
-            let entry = (number, ParityPrefilter::NOTHING, BucketSide::Indexing);
-            buckets.insert_document(mix_bits(number), entry, low, |_| false);
+            let prefilter = ParityPrefilter::NOTHING;
+            buckets.insert_document(
+                mix_bits(number),
+                number,
+                prefilter,
+                BucketSide::Indexing,
+                low,
+                |_| false,
+            );
             most = most.max(buckets.memory_bytes() - empty);
         }
         assert!(most < 50_000 * 50, "{most}");

@@ -633,9 +633,9 @@ impl StreamMatcher {
         let prefilter = self.prefilters.prefilter_of(document.set_summary());
         self.recent.begin_anew(number);
         for &(key, side) in keys {
-            let entry = (number, prefilter, side);
+            let low = partitions.lowest_number();
             self.buckets
-                .insert_document(key, entry, partitions.lowest_number(), dead);
+                .insert_document(key, number, prefilter, side, low, dead);
             self.recent.add_key(key);
         }
         self.buckets.sweep_shard(partitions.lowest_number(), dead);

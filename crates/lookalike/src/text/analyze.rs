@@ -357,10 +357,12 @@ impl TextAnalyzer {
         buffers.trim_buffers();
         let tokens = &mut buffers.tokens;
         tokens.clear();
-        let rules = (&self.tables.recipe, &*self.tables.map);
+        let (recipe, map) = (&self.tables.recipe, &*self.tables.map);
         self.tables
             .speller
-            .visit_terms(rules, plain, terms, false, |term| tokens.push(term.value));
+            .visit_terms(recipe, map, plain, terms, false, |term| {
+                tokens.push(term.value)
+            });
     }
 
     /// Calls `visit` with the spelling of every token of a text, in the order of the text. With `tags` it
@@ -383,10 +385,10 @@ impl TextAnalyzer {
             return;
         }
         let plain = self.without_markup(text);
-        let rules = (&self.tables.recipe, &*self.tables.map);
+        let (recipe, map) = (&self.tables.recipe, &*self.tables.map);
         self.tables
             .speller
-            .visit_terms(rules, &plain, &mut scratch.terms, tags, visit);
+            .visit_terms(recipe, map, &plain, &mut scratch.terms, tags, visit);
     }
 
     /// Analyses a text that the caller has cut into features. Every string is one feature, whatever the

@@ -61,7 +61,8 @@ impl TermSpeller {
     /// includes parts of speech.
     pub(super) fn visit_terms(
         &self,
-        (recipe, map): (&Recipe, &CharMap),
+        recipe: &Recipe,
+        map: &CharMap,
         text: &str,
         buffers: &mut TermBuffers,
         tags: bool,

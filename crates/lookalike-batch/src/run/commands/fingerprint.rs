@@ -1,28 +1,21 @@
 //! One fingerprint, signature or other sketch for every document, in input order.
 
-use crate::run::reading::row_analysis::id_text;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::Recipe;
 use lookalike::text::AnalysisScratch;
 use lookalike_io::error::Result;
-use lookalike_io::sink::{
-    OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output,
-};
-use lookalike_io::source::{BadRow, InputRow, InputSet, ReadOptions};
+use lookalike_io::sink::{OutputTarget, TableCell, TableColumn, TableRows, TableWriter};
+use lookalike_io::source::{InputRow, ReadOptions, RowSource};
 use lookalike_options::fingerprint_notation::NO_FINGERPRINT;
 use lookalike_options::sketch_kind::SketchKind;
 use lookalike_options::text_fingerprinter::{SketchBuffers, TextFingerprinter};
 use serde::Serialize;
 
+use crate::run::commands::document_table::write_document_table;
 use crate::run::progress::ProgressListener;
-use crate::run::reading::ordered_pipeline::blocks_in_order;
-use crate::run::reading::rejected_rows::{BadRows, RejectedRows};
-use crate::run::reading::row_analysis::analyze_row;
-
-/// Bytes of a block's results that are passed on before the block ends.
-const PART_BYTES: usize = 8 << 20;
+use crate::run::reading::rejected_rows::OpenedRows;
+use crate::run::reading::row_analysis::{analyze_row, id_text};
 
 /// Settings of a run that writes fingerprints.
 #[derive(Debug, Clone)]
@@ -79,14 +72,6 @@ pub fn fingerprint(
     })
 }
 
-struct FingerprintedPart {
-    rows: TableRows,
-    bad: Vec<BadRow>,
-    documents: u64,
-    without: u64,
-    bytes: u64,
-}
-
 #[derive(Default)]
 struct FingerprintWorker {
     scratch: AnalysisScratch,
@@ -102,71 +87,20 @@ fn run_fingerprint(
     progress: &dyn ProgressListener,
 ) -> Result<FingerprintSummary> {
     let started = Instant::now();
-    let inputs = InputSet::open_paths(
-        paths,
-        &ReadOptions {
-            again: rejected.is_some(),
-            ..settings.read.clone()
-        },
-    )?;
-    for output in [Some(output), rejected].into_iter().flatten() {
-        check_output(output, &inputs)?;
-    }
-    let rejected = RejectedRows::create_output(rejected)?;
-    let bad_rows = BadRows {
-        inputs: &inputs,
-        rejected: &rejected,
-        strict: settings.strict,
-        progress,
-        tally: Mutex::default(),
-    };
+    let source = RowSource::Paths(paths.to_vec());
+    let (read, strict) = (&settings.read, settings.strict);
+    let opened = OpenedRows::open_source(&source, read, output, rejected, strict, progress)?;
     let recipe = &settings.recipe;
     let fingerprinter = TextFingerprinter::new(recipe, settings.sketch);
     let columns = [TableColumn::Text("id"), value_column(settings.sketch)];
-    let mut table = TableWriter::create_table(output, &columns, Some(&inputs))?;
-    let template = table.new_rows();
-    let new_part = || FingerprintedPart {
-        rows: template.empty_like(),
-        bad: Vec::new(),
-        documents: 0,
-        without: 0,
-        bytes: 0,
-    };
-    let mut total = new_part();
-    blocks_in_order(
-        &inputs,
-        progress,
-        |block, parse, worker: &mut FingerprintWorker, emit| {
-            let mut part = new_part();
-            inputs.parse_block(block, parse, &mut |row| {
-                match row {
-                    Err(bad) => {
-                        part.bytes += u64::from(bad.place.byte_length());
-                        part.bad.push(bad);
-                    }
-                    Ok(row) => part.push_document(&fingerprinter, settings.sketch, &row, worker)?,
-                }
-                if part.rows.approximate_bytes() >= PART_BYTES {
-                    emit(std::mem::replace(&mut part, new_part()))?;
-                }
-                Ok(())
-            })?;
-            Ok(part)
-        },
-        |part| {
-            bad_rows.report_rows(&part.bad, part.documents)?;
-            total.documents += part.documents;
-            total.without += part.without;
-            total.bytes += part.bytes;
-            table.append_rows(part.rows)
-        },
-    )?;
-    bad_rows.refuse_useless()?;
-    table.finish_table()?;
+    let table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
+    let total = write_document_table(opened, table, |row, worker, rows| {
+        push_document(&fingerprinter, settings.sketch, row, worker, rows)
+    })?;
     Ok(FingerprintSummary {
         documents: total.documents,
-        unfingerprinted: total.without,
-        rejected: rejected.finish_output()?,
+        unfingerprinted: total.sum,
+        rejected: total.rejected,
         bytes: total.bytes,
         seconds: started.elapsed().as_secs_f64(),
         method: fingerprinter.method_name(),
@@ -200,22 +134,18 @@ fn value_cell(sketch: SketchKind, buffers: &SketchBuffers, has_sketch: bool) -> 
     }
 }
 
-impl FingerprintedPart {
-    /// Adds a document.
-    fn push_document(
-        &mut self,
-        fingerprinter: &TextFingerprinter,
-        sketch: SketchKind,
-        row: &InputRow<'_>,
-        worker: &mut FingerprintWorker,
-    ) -> Result<()> {
-        let analysis = analyze_row(fingerprinter.text_analyzer(), row, &mut worker.scratch);
-        let has_sketch = fingerprinter.fill_buffer(&analysis, &mut worker.buffers);
-        self.documents += 1;
-        self.without += u64::from(!has_sketch);
-        self.bytes += u64::from(row.place.byte_length());
-        let id = id_text(row, &mut worker.number);
-        let cell = value_cell(sketch, &worker.buffers, has_sketch);
-        self.rows.push_row(&[TableCell::Text(id), cell])
-    }
+/// Adds the row of a document. Returns 1 if the document has no fingerprint, else 0.
+fn push_document(
+    fingerprinter: &TextFingerprinter,
+    sketch: SketchKind,
+    row: &InputRow<'_>,
+    worker: &mut FingerprintWorker,
+    rows: &mut TableRows,
+) -> Result<u64> {
+    let analysis = analyze_row(fingerprinter.text_analyzer(), row, &mut worker.scratch);
+    let has_sketch = fingerprinter.fill_buffer(&analysis, &mut worker.buffers);
+    let id = id_text(row, &mut worker.number);
+    let cell = value_cell(sketch, &worker.buffers, has_sketch);
+    rows.push_row(&[TableCell::Text(id), cell])?;
+    Ok(u64::from(!has_sketch))
 }

@@ -3,6 +3,7 @@
 mod bad_row_outputs;
 pub(crate) mod corpus_sample;
 pub(crate) mod dedup;
+mod document_table;
 pub(crate) mod evaluate;
 pub(crate) mod fingerprint;
 pub(crate) mod forecast;

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use lookalike::Threshold;
 use lookalike::dedup::MatchingPair;
 use lookalike::plan::MatchPlan;
 use lookalike_io::error::{ErrorKind, Result};
@@ -12,7 +11,7 @@ use lookalike_io::sink::{
 
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::commands::run_outputs::PairsOutputs;
-use crate::run::commands::summary::PairsSummary;
+use crate::run::commands::summary::{PairsSummary, RunSummary};
 use crate::run::execution::audit::report::ReportedPairs;
 use crate::run::execution::form_learning;
 use crate::run::execution::out_of_core::memory_plan::plan_spilling;
@@ -92,19 +91,14 @@ fn run_pairs(
         pairs: found.count,
         equal_texts: found.equal_texts as u64,
         repeated_ids: linked.corpus.repeated_ids(),
-        rejected,
-        bytes: linked.corpus.documents.bytes,
+        run: RunSummary {
+            seconds: started.elapsed().as_secs_f64(),
+            ..RunSummary::new(&linked.corpus, &plan, rejected)
+        },
         histogram: found.histogram,
         sample: found.bands,
         audit: linked.audit_report(reported, None)?,
         spilled: linked.spilled_summary(),
-        seconds: started.elapsed().as_secs_f64(),
-        method: plan.match_settings().method.name(),
-        measure: plan.match_settings().measure.name(),
-        candidate_threshold: plan.separate_candidate_threshold().map(Threshold::get),
-        threshold: plan.threshold().get(),
-        recipe: settings.recipe.name.clone(),
-        recipe_id: linked.corpus.recipe_id().to_string(),
     };
     let report = outputs.report.as_ref().zip(report_sample);
     let report = report.map(|(output, sample)| {
@@ -123,7 +117,7 @@ fn run_pairs(
     });
     let outputs = table.into_iter().chain(rejected_rows);
     commit_all(outputs.chain(report.transpose()?))?;
-    summary.seconds = started.elapsed().as_secs_f64();
+    summary.run.seconds = started.elapsed().as_secs_f64();
     Ok(summary)
 }
 

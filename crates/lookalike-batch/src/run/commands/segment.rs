@@ -1,24 +1,18 @@
 //! The tokens of every document, or its terms with their weights, in input order.
 
-use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::Recipe;
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike_io::error::Result;
-use lookalike_io::sink::{
-    OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output,
-};
-use lookalike_io::source::{BadRow, InputSet, ReadOptions, RowSource};
+use lookalike_io::sink::{OutputTarget, TableCell, TableColumn, TableRows, TableWriter};
+use lookalike_io::source::{ReadOptions, RowSource};
 use serde::Serialize;
 
+use crate::run::commands::document_table::{DocumentTableCounts, write_document_table};
 use crate::run::progress::ProgressListener;
-use crate::run::reading::ordered_pipeline::blocks_in_order;
-use crate::run::reading::rejected_rows::{BadRows, RejectedRows};
+use crate::run::reading::rejected_rows::OpenedRows;
 use crate::run::reading::row_analysis::id_text;
-
-/// Bytes of a block's results that are passed on before the block ends.
-const PART_BYTES: usize = 8 << 20;
 
 /// The content of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,21 +92,13 @@ pub fn run_segment(
     }?;
     Ok(SegmentSummary {
         documents: done.documents,
-        rows: done.rows,
+        rows: done.sum,
         rejected: done.rejected,
         bytes: done.bytes,
         seconds: started.elapsed().as_secs_f64(),
         recipe: settings.recipe.name.clone(),
         recipe_id: lister.analyzer.recipe_id().to_string(),
     })
-}
-
-#[derive(Default)]
-struct SegmentCounts {
-    documents: u64,
-    rows: u64,
-    rejected: u64,
-    bytes: u64,
 }
 
 struct TermLister {
@@ -182,13 +168,13 @@ fn list_literal_texts(
     lister: &TermLister,
     texts: &[String],
     output: &OutputTarget,
-) -> Result<SegmentCounts> {
+) -> Result<DocumentTableCounts> {
     let mut table = TableWriter::create_table(output, lister.table_columns(), None)?;
     let mut worker = SegmentWorker::default();
-    let mut done = SegmentCounts::default();
+    let mut done = DocumentTableCounts::default();
     for (at, text) in texts.iter().enumerate() {
         let mut rows = table.new_rows();
-        done.rows += lister.push_document(
+        done.sum += lister.push_document(
             &(at + 1).to_string(),
             text,
             &mut worker.scratch,
@@ -203,12 +189,6 @@ fn list_literal_texts(
     Ok(done)
 }
 
-struct ListedPart {
-    rows: TableRows,
-    bad: Vec<BadRow>,
-    done: SegmentCounts,
-}
-
 fn list_rows(
     lister: &TermLister,
     source: &RowSource,
@@ -216,74 +196,17 @@ fn list_rows(
     output: &OutputTarget,
     rejected: Option<&OutputTarget>,
     progress: &dyn ProgressListener,
-) -> Result<SegmentCounts> {
-    let inputs = InputSet::open_source(
-        source,
-        &ReadOptions {
-            again: rejected.is_some(),
-            ..settings.read.clone()
-        },
-    )?;
-    for output in [Some(output), rejected].into_iter().flatten() {
-        check_output(output, &inputs)?;
-    }
-    let rejected = RejectedRows::create_output(rejected)?;
-    let bad_rows = BadRows {
-        inputs: &inputs,
-        rejected: &rejected,
-        strict: settings.strict,
-        progress,
-        tally: Mutex::default(),
-    };
-    let mut table = TableWriter::create_table(output, lister.table_columns(), Some(&inputs))?;
-    let template = table.new_rows();
-    let new_part = || ListedPart {
-        rows: template.empty_like(),
-        bad: Vec::new(),
-        done: SegmentCounts::default(),
-    };
-    let mut total = SegmentCounts::default();
-    blocks_in_order(
-        &inputs,
-        progress,
-        |block, parse, worker: &mut SegmentWorker, emit| {
-            let mut part = new_part();
-            inputs.parse_block(block, parse, &mut |row| {
-                match row {
-                    Err(bad) => {
-                        part.done.bytes += u64::from(bad.place.byte_length());
-                        part.bad.push(bad);
-                    }
-                    Ok(row) => {
-                        part.done.bytes += u64::from(row.place.byte_length());
-                        part.done.documents += 1;
-                        let SegmentWorker {
-                            scratch,
-                            number,
-                            tokens,
-                        } = &mut *worker;
-                        let id = id_text(&row, number);
-                        part.done.rows +=
-                            lister.push_document(id, row.text, scratch, tokens, &mut part.rows)?;
-                    }
-                }
-                if part.rows.approximate_bytes() >= PART_BYTES {
-                    emit(std::mem::replace(&mut part, new_part()))?;
-                }
-                Ok(())
-            })?;
-            Ok(part)
-        },
-        |part| {
-            bad_rows.report_rows(&part.bad, part.done.documents)?;
-            total.documents += part.done.documents;
-            total.rows += part.done.rows;
-            total.bytes += part.done.bytes;
-            table.append_rows(part.rows)
-        },
-    )?;
-    bad_rows.refuse_useless()?;
-    table.finish_table()?;
-    total.rejected = rejected.finish_output()?;
-    Ok(total)
+) -> Result<DocumentTableCounts> {
+    let (read, strict) = (&settings.read, settings.strict);
+    let opened = OpenedRows::open_source(source, read, output, rejected, strict, progress)?;
+    let columns = lister.table_columns();
+    let table = TableWriter::create_table(output, columns, Some(&opened.inputs))?;
+    write_document_table(opened, table, |row, worker: &mut SegmentWorker, rows| {
+        let SegmentWorker {
+            scratch,
+            number,
+            tokens,
+        } = worker;
+        lister.push_document(id_text(row, number), row.text, scratch, tokens, rows)
+    })
 }

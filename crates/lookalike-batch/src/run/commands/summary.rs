@@ -1,9 +1,7 @@
 //! Results of runs, for people and programs.
 
-use crate::run::execution::out_of_core::grouping::SpilledSummary;
-use crate::run::reading::documents::MixedValues;
-use crate::run::reading::documents::TextStateCounts;
-use crate::run::report::similarity_histogram::SimilarityHistogram;
+use lookalike::Threshold;
+use lookalike::plan::MatchPlan;
 use lookalike::similarity::Route;
 use serde::{Serialize, Serializer};
 
@@ -11,7 +9,53 @@ use crate::decisions::DecisionSummary;
 use crate::index::run_index::RunIndexSummary;
 use crate::run::commands::repeated_text::RepeatedTextSummary;
 use crate::run::execution::audit::report::AuditReport;
+use crate::run::execution::out_of_core::grouping::SpilledSummary;
+use crate::run::execution::run_corpus::RunCorpus;
+use crate::run::reading::documents::{MixedValues, TextStateCounts};
 use crate::run::report::band_sample::SimilarityBand;
+use crate::run::report::similarity_histogram::SimilarityHistogram;
+
+/// Part of the result of a run that compares documents, which `dedup` and `pairs` have in common.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunSummary {
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input, after decompression.
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// `auto`, `minhash`, …
+    pub method: &'static str,
+    /// `jaccard`, `levenshtein`, …
+    pub measure: &'static str,
+    /// Smallest Jaccard index for which candidates were found, if another measure decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate_threshold: Option<f64>,
+    /// Smallest similarity of a match.
+    pub threshold: f64,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of the recipe.
+    pub recipe_id: String,
+}
+
+impl RunSummary {
+    /// Summarises a run that is not over; `seconds` is still 0.
+    pub(super) fn new(corpus: &RunCorpus, plan: &MatchPlan, rejected: u64) -> Self {
+        let settings = plan.match_settings();
+        Self {
+            rejected,
+            bytes: corpus.documents.bytes,
+            seconds: 0.0,
+            method: settings.method.name(),
+            measure: settings.measure.name(),
+            candidate_threshold: plan.separate_candidate_threshold().map(Threshold::get),
+            threshold: plan.threshold().get(),
+            recipe: corpus.run_recipe().name.clone(),
+            recipe_id: corpus.recipe_id().to_string(),
+        }
+    }
+}
 
 /// The result of a dedup run.
 #[derive(Debug, Clone, Serialize)]
@@ -43,25 +87,9 @@ pub struct DedupSummary {
     /// for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub components: Option<u64>,
-    /// Rows that could not be used.
-    pub rejected: u64,
-    /// Bytes of input, after decompression.
-    pub bytes: u64,
-    /// Seconds from start to the last synced byte.
-    pub seconds: f64,
-    /// `auto`, `minhash`, …
-    pub method: &'static str,
-    /// `jaccard`, `levenshtein`, …
-    pub measure: &'static str,
-    /// Smallest Jaccard index for which candidates were found, if another measure decided.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub candidate_threshold: Option<f64>,
-    /// Smallest similarity of a match.
-    pub threshold: f64,
-    /// Name of the recipe.
-    pub recipe: String,
-    /// Identity of the recipe.
-    pub recipe_id: String,
+    /// Its inputs, its recipe and how documents were compared.
+    #[serde(flatten)]
+    pub run: RunSummary,
     /// Removed documents by route: texts equal after normalisation, exact join, MinHash, and so on.
     pub by_route: ByRoute,
     /// Documents without features: too short for an n-gram, only symbols, or empty.
@@ -174,25 +202,9 @@ pub struct PairsSummary {
     /// Documents that have the id of an earlier document.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeated_ids: u64,
-    /// Rows that could not be used.
-    pub rejected: u64,
-    /// Bytes of input, after decompression.
-    pub bytes: u64,
-    /// Seconds from start to the last synced byte.
-    pub seconds: f64,
-    /// `auto`, `minhash`, …
-    pub method: &'static str,
-    /// `jaccard`, `levenshtein`, …
-    pub measure: &'static str,
-    /// Smallest Jaccard index for which candidates were found, if another measure decided.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub candidate_threshold: Option<f64>,
-    /// Smallest similarity of a match.
-    pub threshold: f64,
-    /// Name of the recipe.
-    pub recipe: String,
-    /// Identity of the recipe.
-    pub recipe_id: String,
+    /// Its inputs, its recipe and how documents were compared.
+    #[serde(flatten)]
+    pub run: RunSummary,
     /// Pairs by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
     pub histogram: SimilarityHistogram,
     /// Sample of the pairs of each band of similarity from the threshold on, if it was asked for.

@@ -13,12 +13,12 @@ use lookalike_io::error::{Error, Result};
 use rayon::prelude::*;
 
 use crate::run::execution::form_learning::LEARNED_FORMS;
-use crate::run::progress::ProgressListener;
+use crate::run::progress::{ProgressListener, RepeatedIds};
 use crate::run::reading::corpus_reader::{FEATURES_IN_MEMORY, SketchedInputs};
 use crate::run::reading::corpus_rows::{CorpusRows, IndexedDocument, IndexedDocuments, OpenInputs};
 use crate::run::reading::documents::ReadDocuments;
 use crate::run::reading::reading_sink::ReadBuffers;
-use crate::run::reading::repeated_ids::{RepeatedIds, count_shared_ids};
+use crate::run::reading::repeated_ids::count_shared_ids;
 use crate::run::reading::row_analysis::analyze_row;
 use crate::run::settings::RunSettings;
 

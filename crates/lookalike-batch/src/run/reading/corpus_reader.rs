@@ -6,7 +6,7 @@ use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet};
 
-use crate::run::progress::ProgressListener;
+use crate::run::progress::{ProgressListener, RepeatedIds};
 use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::reading::documents::{ExtraFields, ReadDocuments};
 use crate::run::reading::ordered_pipeline::first_blocks_in_order;
@@ -15,7 +15,7 @@ use crate::run::reading::reading_sink::{
     SketchedBlock,
 };
 use crate::run::reading::rejected_rows::{RowTally, tell_bad_rows};
-use crate::run::reading::repeated_ids::{RepeatedIds, find_repeats};
+use crate::run::reading::repeated_ids::find_repeats;
 use crate::run::reading::row_analysis::{analyze_row, make_bad_row};
 use crate::run::settings::RunSettings;
 

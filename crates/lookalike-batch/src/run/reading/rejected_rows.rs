@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use lookalike_io::error::{Error, ErrorKind, Result};
-use lookalike_io::sink::{ByteWriter, OutputTarget, StagedOutput, commit_all};
-use lookalike_io::source::{BadRow, InputFormat, InputSet};
+use lookalike_io::sink::{ByteWriter, OutputTarget, StagedOutput, check_output, commit_all};
+use lookalike_io::source::{BadRow, InputFormat, InputRow, InputSet, ReadOptions, RowSource};
 
 use crate::run::progress::ProgressListener;
 
@@ -183,18 +183,62 @@ pub(crate) fn tell_bad_rows(
     Ok(())
 }
 
-/// Reports bad rows in order.
-pub(crate) struct BadRows<'a> {
-    pub(crate) inputs: &'a InputSet,
-    pub(crate) rejected: &'a RejectedRows,
+/// The inputs of a run, its output of bad rows, and the counts of its rows.
+pub(crate) struct OpenedRows<'a> {
+    pub(crate) inputs: InputSet,
+    rejected: RejectedRows,
     pub(crate) progress: &'a dyn ProgressListener,
     /// `true` if the first bad row is an error.
-    pub(crate) strict: bool,
+    strict: bool,
     /// Counts of the rows read so far.
-    pub(crate) tally: Mutex<RowTally>,
+    tally: Mutex<RowTally>,
 }
 
-impl BadRows<'_> {
+impl<'a> OpenedRows<'a> {
+    pub(crate) fn new(
+        inputs: InputSet,
+        rejected: RejectedRows,
+        strict: bool,
+        progress: &'a dyn ProgressListener,
+    ) -> Self {
+        Self {
+            inputs,
+            rejected,
+            progress,
+            strict,
+            tally: Mutex::default(),
+        }
+    }
+
+    /// Opens the inputs of a run with one output and another for bad rows, which is created.
+    ///
+    /// # Errors
+    /// If an input cannot be opened, or is also an output, or if the output cannot be created.
+    pub(crate) fn open_source(
+        source: &RowSource,
+        options: &ReadOptions,
+        output: &OutputTarget,
+        rejected: Option<&OutputTarget>,
+        strict: bool,
+        progress: &'a dyn ProgressListener,
+    ) -> Result<Self> {
+        let options = ReadOptions {
+            again: rejected.is_some(),
+            ..options.clone()
+        };
+        let inputs = InputSet::open_source(source, &options)?;
+        for output in [Some(output), rejected].into_iter().flatten() {
+            check_output(output, &inputs)?;
+        }
+        let rejected = RejectedRows::create_output(rejected)?;
+        Ok(Self::new(inputs, rejected, strict, progress))
+    }
+
+    /// Returns the output of bad rows.
+    pub(crate) fn into_rejected(self) -> RejectedRows {
+        self.rejected
+    }
+
     /// Reports the bad rows of a block with this many usable rows.
     pub(crate) fn report_rows(&self, rows: &[BadRow], used: u64) -> Result<()> {
         if used > 0 {
@@ -202,7 +246,7 @@ impl BadRows<'_> {
         }
         self.lock_tally().add_rows(used, rows);
         tell_bad_rows(rows, self.progress, self.strict, |rows| {
-            self.rejected.push_rows(self.inputs, rows)
+            self.rejected.push_rows(&self.inputs, rows)
         })
     }
 
@@ -210,10 +254,39 @@ impl BadRows<'_> {
     /// have been read and before outputs are put in place.
     pub(crate) fn refuse_useless(&self) -> Result<()> {
         self.inputs.refuse_absent_fields()?;
-        self.lock_tally().refuse_useless(self.inputs)
+        self.lock_tally().refuse_useless(&self.inputs)
     }
 
     fn lock_tally(&self) -> std::sync::MutexGuard<'_, RowTally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts of the rows of a part of a block, and its bad rows.
+#[derive(Default)]
+pub(crate) struct PartRows {
+    pub(crate) bad: Vec<BadRow>,
+    pub(crate) documents: u64,
+    pub(crate) bytes: u64,
+}
+
+impl PartRows {
+    /// Counts a row, and returns it if it is usable.
+    pub(crate) fn count_row<'r>(
+        &mut self,
+        row: std::result::Result<InputRow<'r>, BadRow>,
+    ) -> Option<InputRow<'r>> {
+        match row {
+            Ok(row) => {
+                self.documents += 1;
+                self.bytes += u64::from(row.place.byte_length());
+                Some(row)
+            }
+            Err(bad) => {
+                self.bytes += u64::from(bad.place.byte_length());
+                self.bad.push(bad);
+                None
+            }
+        }
     }
 }

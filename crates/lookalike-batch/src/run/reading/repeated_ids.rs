@@ -7,6 +7,7 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{IdField, InputSet};
 use rayon::prelude::*;
 
+use crate::run::progress::RepeatedIds;
 use crate::run::reading::documents::ReadDocuments;
 use crate::run::settings::RunSettings;
 
@@ -134,17 +135,6 @@ pub(in crate::run) fn read_id<'a>(
     inputs.reread_row(place, &mut scratch, |row| {
         Cow::Owned(row.id.unwrap_or_default().to_owned())
     })
-}
-
-/// Ids that several documents have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RepeatedIds {
-    /// Documents that have the id of an earlier document of the same inputs.
-    pub documents: u64,
-    /// The first repeated id.
-    pub id: String,
-    /// The first two occurrences of this id, as text for messages, for example `source:row`.
-    pub places: [String; 2],
 }
 
 impl RepeatedIds {

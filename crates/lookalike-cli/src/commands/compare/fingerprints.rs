@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use lookalike::plan::MatchSettings;
-use lookalike_batch::weighted_hashes::WeightedHashes;
+use lookalike_batch::teaching::WeightedHashes;
 use lookalike_comparison::comparison::FingerprintShape;
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ fn render_fingerprints(
     both: (u128, u128),
     printer: &OutputPrinter,
 ) -> String {
-    let (heading, rows) = text_report::fingerprints(shape, both);
+    let (heading, rows) = text_report::fingerprints(shape, both.0, both.1);
     let distance = (both.0 ^ both.1).count_ones();
     let differing = NounCount(distance.into(), CountedNoun::Bit);
     let verdict = if distance <= shape.distance {

@@ -176,8 +176,8 @@ impl TextReport<'_> {
     }
 
     fn push_bits(&mut self) {
-        if let Some(both) = self.case.fingerprints() {
-            let (heading, rows) = fingerprints(self.case.fingerprint_shape(), both);
+        if let Some((a, b)) = self.case.fingerprints() {
+            let (heading, rows) = fingerprints(self.case.fingerprint_shape(), a, b);
             self.push_heading(&heading);
             self.text.push_str(&rows);
         }
@@ -333,7 +333,7 @@ fn describe_place(place: &str) -> String {
 }
 
 /// Returns two fingerprints block by block, and a heading.
-pub(super) fn fingerprints(shape: FingerprintShape, (a, b): (u128, u128)) -> (String, String) {
+pub(super) fn fingerprints(shape: FingerprintShape, a: u128, b: u128) -> (String, String) {
     let blocks = shape.bit_blocks();
     let count = NounCount(blocks.len() as u64, CountedNoun::Block);
     let heading = messages::fingerprints_in(count, (a ^ b).count_ones());

@@ -43,7 +43,7 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
         }
         (Some(work), _) => run::run_resumable_dedup(&inputs, &settings, &outputs, work, reporter),
     })?;
-    run.finish_run(&done, done.rejected, || {
+    run.finish_run(&done, done.run.rejected, || {
         report::describe_dedup(&done, args, &written, &run.printer)
     })
 }

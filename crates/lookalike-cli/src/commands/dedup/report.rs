@@ -4,7 +4,7 @@ use lookalike_batch::run::{DedupSummary, RepeatedTextAction};
 
 use super::args::{DedupArgs, NamedOutput, explain_command};
 use crate::commands::shared::outputs::is_standard;
-use crate::commands::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
+use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS};
 use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_bytes, format_count};
@@ -22,7 +22,7 @@ pub(super) fn describe_dedup(
     written: &[NamedOutput<'_>],
     printer: &OutputPrinter,
 ) -> String {
-    let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
+    let mut text = SummaryText::from_speed(done.documents, done.run.bytes, done.run.seconds);
     add_references(&mut text, done);
     text.add_line(&messages::kept(), format_count(done.kept));
     add_removed(&mut text, done);
@@ -30,20 +30,13 @@ pub(super) fn describe_dedup(
     add_passages(&mut text, done);
     add_clusters(&mut text, done, printer);
     let heading = messages::similarity_of_removed();
-    text.add_histogram(&done.histogram, done.threshold, &heading, printer);
+    text.add_histogram(&done.histogram, done.run.threshold, &heading, printer);
     let audit = done.audit.as_ref();
     text.add_audit(audit, messages::precision_of_removed, printer);
     add_short_texts(&mut text, done);
-    text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
+    text.add_rejected(done.run.rejected, done.documents, TEXT_OPTIONS);
     add_suspicions(&mut text, done, printer);
-    text.add_matching(MatchDescription {
-        method: done.method,
-        measure: done.measure,
-        threshold: done.threshold,
-        candidate_threshold: done.candidate_threshold,
-        recipe: &done.recipe,
-        recipe_id: &done.recipe_id,
-    });
+    text.add_matching(&done.run);
     text.add_spilled(done.spilled);
     if !args.dry_run {
         add_growth(&mut text, done);
@@ -246,7 +239,7 @@ mod tests {
     use lookalike::Similarity;
     use lookalike_batch::run::{
         AuditReport, ByEdit, ByLength, ByRoute, EstimatedShare, LargeCluster, PlantedReport,
-        SuspicionKind, SuspiciousCluster, TextStateCounts,
+        RunSummary, SuspicionKind, SuspiciousCluster, TextStateCounts,
     };
 
     use super::*;
@@ -276,19 +269,21 @@ mod tests {
             removed: 50,
             clusters: 30,
             components: None,
-            rejected: 2,
             audit: None,
             decisions: None,
             passages: None,
             spilled: None,
-            bytes: 2_500_000,
-            seconds: 0.5,
-            method: "auto",
-            measure: "jaccard",
-            candidate_threshold: None,
-            threshold: 0.8,
-            recipe: "default-1".into(),
-            recipe_id: "00ff".into(),
+            run: RunSummary {
+                rejected: 2,
+                bytes: 2_500_000,
+                seconds: 0.5,
+                method: "auto",
+                measure: "jaccard",
+                candidate_threshold: None,
+                threshold: 0.8,
+                recipe: "default-1".into(),
+                recipe_id: "00ff".into(),
+            },
             by_route: count_routes(&[(Route::Exact, 40), (Route::Join, 4), (Route::MinHash, 6)]),
             states: TextStateCounts {
                 too_short: 3,

@@ -19,7 +19,7 @@ use crate::commands::shared::outputs::{
 };
 use crate::commands::shared::plan_report::{PlannedRun, explain_plan};
 use crate::commands::shared::running::{RowsRun, parse_limit};
-use crate::commands::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
+use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS};
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, format_count};
 
@@ -119,9 +119,8 @@ impl PairsArgs {
             check_separate_outputs(&named, recipe)?;
             (place.map(output_target), self.bad_rows.target())
         } else {
-            let named = ("pairs", place);
             let json = self.run.running.json;
-            let outputs = TableOutputs::new(named, &self.bad_rows, json, recipe)?;
+            let outputs = TableOutputs::new("pairs", place, &self.bad_rows, json, recipe)?;
             (Some(outputs.table), outputs.rejected)
         };
         Ok(PairsOutputs {
@@ -168,17 +167,17 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
     let done =
         run.watch_work(|reporter| run::find_pairs(&inputs, &settings, &outputs, reporter))?;
     if let Some(bands) = done.sample.as_ref().filter(|_| !running.json) {
-        let report = sample_report::render_sample(bands, done.threshold, &run.printer);
+        let report = sample_report::render_sample(bands, done.run.threshold, &run.printer);
         run.printer.write_data(&report)?;
     }
-    run.finish_run(&done, done.rejected, || {
+    run.finish_run(&done, done.run.rejected, || {
         describe_pairs(&done, args, &run.printer)
     })
 }
 
 /// Returns the summary for people.
 fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter) -> String {
-    let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
+    let mut text = SummaryText::from_speed(done.documents, done.run.bytes, done.run.seconds);
     text.add_line(&messages::pairs(), format_count(done.pairs));
     if done.equal_texts > 0 {
         let documents = NounCount(done.equal_texts, CountedNoun::Document);
@@ -190,17 +189,10 @@ fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter
         text.add_line(&messages::equal_texts(), treatment);
     }
     let heading = messages::similarity_of_pairs();
-    text.add_histogram(&done.histogram, done.threshold, &heading, printer);
+    text.add_histogram(&done.histogram, done.run.threshold, &heading, printer);
     text.add_audit(done.audit.as_ref(), messages::precision_of_pairs, printer);
-    text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
-    text.add_matching(MatchDescription {
-        method: done.method,
-        measure: done.measure,
-        threshold: done.threshold,
-        candidate_threshold: done.candidate_threshold,
-        recipe: &done.recipe,
-        recipe_id: &done.recipe_id,
-    });
+    text.add_rejected(done.run.rejected, done.documents, TEXT_OPTIONS);
+    text.add_matching(&done.run);
     text.add_spilled(done.spilled);
     text.add_output(args.output.as_deref());
     text.into_text()

@@ -34,7 +34,8 @@ impl TableOutputs {
     /// Checks the outputs of a command. Without a place, the table, which messages call `name`, goes to
     /// standard output.
     pub(crate) fn new(
-        (name, place): (&str, Option<&Path>),
+        name: &str,
+        place: Option<&Path>,
         rejected: &RejectedArgs,
         json: bool,
         recipe: Option<&str>,

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 use std::path::Path;
 
-use lookalike_batch::run::{SimilarityHistogram, SpilledRuns, SpilledSummary};
+use lookalike_batch::run::{RunSummary, SimilarityHistogram, SpilledRuns, SpilledSummary};
 
 use super::outputs::is_standard;
 use crate::language::{CountedNoun, NounCount, messages};
@@ -89,16 +89,16 @@ impl SummaryText {
     }
 
     /// Adds the method, measure, threshold and recipe of a run.
-    pub(crate) fn add_matching(&mut self, matched: MatchDescription<'_>) {
-        let check = match matched.measure {
+    pub(crate) fn add_matching(&mut self, run: &RunSummary) {
+        let check = match run.measure {
             "jaccard" => String::new(),
             "none" => messages::unverified(),
             measure => messages::verified_by(measure),
         };
-        let recipe = format_recipe(matched.recipe, matched.recipe_id);
-        let rule = messages::match_rule(matched.method, &check, matched.threshold, &recipe);
+        let recipe = format_recipe(&run.recipe, &run.recipe_id);
+        let rule = messages::match_rule(run.method, &check, run.threshold, &recipe);
         self.add_line(&messages::matched_by(), rule);
-        if let Some(from) = matched.candidate_threshold {
+        if let Some(from) = run.candidate_threshold {
             let least = messages::least_candidate(round_to_four_digits(from));
             self.add_line(&messages::candidates(), least);
         }
@@ -158,17 +158,6 @@ pub(crate) fn format_band(from: f64, below: Option<f64>) -> String {
         Some(below) => messages::band(format_args!("{from:.2}"), format_args!("{below:.2}")),
         None => from.to_string(),
     }
-}
-
-/// How a run found and checked its matches.
-pub(crate) struct MatchDescription<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) measure: &'a str,
-    pub(crate) threshold: f64,
-    /// Least Jaccard index of candidates, if another measure decides.
-    pub(crate) candidate_threshold: Option<f64>,
-    pub(crate) recipe: &'a str,
-    pub(crate) recipe_id: &'a str,
 }
 
 /// Formats the name of a recipe and its identity.

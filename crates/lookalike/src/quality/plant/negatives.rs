@@ -203,8 +203,7 @@ impl NegativeSampler {
         let own = self.drawn.binary_search_by_key(&document, |entry| entry.0);
         let first = own.map_or(0, |own| own + 1);
         for (at, &count) in shared.iter().enumerate().skip(first) {
-            if let Some(candidate) = self.candidate((document, features.len()), at, count as usize)
-            {
+            if let Some(candidate) = self.candidate(document, features.len(), at, count as usize) {
                 self.take(at, candidate, into);
             }
         }
@@ -213,7 +212,8 @@ impl NegativeSampler {
 
     fn candidate(
         &self,
-        (document, size): (DocId, usize),
+        document: DocId,
+        size: usize,
         at: usize,
         shared: usize,
     ) -> Option<Candidate> {

@@ -165,7 +165,7 @@ impl<'a> DedupSession<'a> {
             work.finish_run(&outputs.named_outputs())?;
         }
         self.clock.end_stage("write");
-        summary.seconds = self.clock.total_seconds();
+        summary.run.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages;
         Ok(summary)
     }
@@ -293,7 +293,7 @@ impl<'a> DedupSession<'a> {
         };
         let mut summary = summarize_run(linked, verdicts, rejected)?;
         summary.passages = repeated.map(|repeated| repeated.summary);
-        summary.seconds = self.clock.total_seconds();
+        summary.run.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages.clone();
         let report = outputs.report.as_ref().map(|output| {
             let inputs = MatchReportInputs {

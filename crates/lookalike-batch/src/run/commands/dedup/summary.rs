@@ -1,12 +1,12 @@
 //! The summary of a dedup run, with the clusters that a person should look at.
 
+use lookalike::Similarity;
 use lookalike::dedup::DedupOutcome;
-use lookalike::{Similarity, Threshold};
 use lookalike_io::error::Result;
 
 use super::verdicts::{DocumentVerdicts, VerdictCluster};
 use crate::run::commands::summary::{
-    ByRoute, DedupSummary, LargeCluster, SuspicionKind, SuspiciousCluster,
+    ByRoute, DedupSummary, LargeCluster, RunSummary, SuspicionKind, SuspiciousCluster,
 };
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_stages::LinkedRun;
@@ -40,14 +40,7 @@ pub(super) fn summarize_run(
         removed,
         clusters: clusters.len() as u64,
         components: verdicts.component_count(),
-        rejected,
-        bytes: corpus.documents.bytes,
-        method: plan.match_settings().method.name(),
-        measure: plan.match_settings().measure.name(),
-        candidate_threshold: plan.separate_candidate_threshold().map(Threshold::get),
-        threshold: plan.threshold().get(),
-        recipe: corpus.run_recipe().name.clone(),
-        recipe_id: corpus.recipe_id().to_string(),
+        run: RunSummary::new(corpus, plan, rejected),
         by_route: count_by_route(outcome),
         states: run.text_states(),
         largest: name_largest_clusters(corpus, &clusters)?,
@@ -57,7 +50,6 @@ pub(super) fn summarize_run(
         decisions: None,
         passages: None,
         spilled: run.spilled_summary(),
-        seconds: 0.0,
         stages: Vec::new(),
     })
 }

@@ -21,11 +21,10 @@ use lookalike::text::weight::{
 };
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike_io::error::{Error, Result, display_path};
-use lookalike_io::sink::{ByteWriter, OutputTarget, check_output};
+use lookalike_io::sink::{ByteWriter, OutputTarget};
 use lookalike_io::source::{
-    BadRow, CompressionKind, InputFormat, InputSet, ReadOptions, RowSource,
+    CompressionKind, InputFormat, RowSource, compression_by_extension, format_by_extension,
 };
-use lookalike_io::source::{compression_by_extension, format_by_extension};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -35,7 +34,7 @@ pub use settings::IdfSettings;
 use crate::run::commands::summary::SpilledRuns;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::ordered_pipeline::blocks_in_order;
-use crate::run::reading::rejected_rows::{BadRows, RejectedRows};
+use crate::run::reading::rejected_rows::{OpenedRows, PartRows};
 use memory_plan::IdfMemory;
 use spilled_terms::{SpilledRows, TermSpill};
 
@@ -95,12 +94,6 @@ struct IdfWorker {
     tally: FrequencyTally,
 }
 
-struct CountedPart {
-    bad: Vec<BadRow>,
-    documents: u64,
-    bytes: u64,
-}
-
 fn run_idf(
     source: &RowSource,
     settings: &IdfSettings,
@@ -118,26 +111,10 @@ fn run_idf(
     } else {
         (spill.add_tables(settings)?, HashMap::new())
     };
-    let inputs = InputSet::open_source(
-        source,
-        &ReadOptions {
-            again: rejected.is_some(),
-            ..settings.read.clone()
-        },
-    )?;
-    for output in [Some(output), rejected].into_iter().flatten() {
-        check_output(output, &inputs)?;
-    }
-    let rejected = RejectedRows::create_output(rejected)?;
-    let bad_rows = BadRows {
-        inputs: &inputs,
-        rejected: &rejected,
-        strict: settings.strict,
-        progress,
-        tally: Mutex::default(),
-    };
-    let (total, tallies) = count_inputs(&inputs, settings, &spill, &bad_rows, progress)?;
-    bad_rows.refuse_useless()?;
+    let (read, strict) = (&settings.read, settings.strict);
+    let opened = OpenedRows::open_source(source, read, output, rejected, strict, progress)?;
+    let (total, tallies) = count_inputs(&opened, settings, &spill)?;
+    opened.refuse_useless()?;
     let written = if spill.must_finish_outside(&tallies) {
         progress.begin_stage(RunStage::Write, None);
         if !before.is_empty() {
@@ -161,7 +138,7 @@ fn run_idf(
         documents: total.documents,
         counted: written.documents,
         terms: written.terms,
-        rejected: rejected.finish_output()?,
+        rejected: opened.into_rejected().finish_output()?,
         bytes: total.bytes,
         seconds: started.elapsed().as_secs_f64(),
         recipe: settings.recipe.name.clone(),
@@ -179,12 +156,10 @@ struct WrittenTable {
 
 /// Counts the terms of all inputs. Returns the tallies of all threads, in which only spellings are left.
 fn count_inputs(
-    inputs: &InputSet,
+    opened: &OpenedRows<'_>,
     settings: &IdfSettings,
     spill: &TermSpill<'_>,
-    bad_rows: &BadRows<'_>,
-    progress: &dyn ProgressListener,
-) -> Result<(CountedPart, Vec<FrequencyTally>)> {
+) -> Result<(PartRows, Vec<FrequencyTally>)> {
     let analyzer = TextAnalyzer::new(&settings.recipe);
     let frequencies = spill.frequencies();
     let idle: Mutex<Vec<IdfWorker>> = Mutex::default();
@@ -192,48 +167,32 @@ fn count_inputs(
         idle.lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     };
-    let mut total = CountedPart {
-        bad: Vec::new(),
-        documents: 0,
-        bytes: 0,
-    };
+    let mut total = PartRows::default();
     blocks_in_order(
-        inputs,
-        progress,
+        &opened.inputs,
+        opened.progress,
         |block, parse, (): &mut (), _| {
             let free = lock().pop();
             let mut worker = free.unwrap_or_else(|| IdfWorker {
                 scratch: AnalysisScratch::default(),
                 tally: frequencies.new_tally(),
             });
-            let mut part = CountedPart {
-                bad: Vec::new(),
-                documents: 0,
-                bytes: 0,
-            };
-            inputs.parse_block(block, parse, &mut |row| {
-                match row {
-                    Err(bad) => {
-                        part.bytes += u64::from(bad.place.byte_length());
-                        part.bad.push(bad);
-                    }
-                    Ok(row) => {
-                        part.bytes += u64::from(row.place.byte_length());
-                        part.documents += 1;
-                        let IdfWorker { scratch, tally } = &mut worker;
-                        frequencies.count_document(&analyzer, row.text, scratch, tally);
-                        spill.keep_limits(tally)?;
-                    }
+            let mut part = PartRows::default();
+            opened.inputs.parse_block(block, parse, &mut |row| {
+                if let Some(row) = part.count_row(row) {
+                    let IdfWorker { scratch, tally } = &mut worker;
+                    frequencies.count_document(&analyzer, row.text, scratch, tally);
+                    spill.keep_limits(tally)?;
                 }
                 Ok(())
             })?;
             lock().push(worker);
             Ok(part)
         },
-        |part| {
+        |part: PartRows| {
             total.documents += part.documents;
             total.bytes += part.bytes;
-            bad_rows.report_rows(&part.bad, part.documents)
+            opened.report_rows(&part.bad, part.documents)
         },
     )?;
     let workers = idle.into_inner();

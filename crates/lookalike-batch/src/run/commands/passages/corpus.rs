@@ -22,13 +22,13 @@ use crate::run::commands::passages::gram_index::{DiskGrams, GramIndex, RareTerms
 use crate::run::commands::passages::memory_plan::PassageMemory;
 use crate::run::commands::passages::settings::PassageRunSettings;
 use crate::run::commands::summary::SpilledRuns;
-use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::progress::{ProgressListener, RepeatedIds, RunStage};
 use crate::run::reading::corpus_reader::RejectRows;
 use crate::run::reading::corpus_rows::{CorpusRows, IndexedDocuments, OpenInputs};
 use crate::run::reading::documents::{ExtraFields, ReadDocuments};
 use crate::run::reading::ordered_pipeline::blocks_in_order;
 use crate::run::reading::rejected_rows::{RowTally, tell_bad_rows};
-use crate::run::reading::repeated_ids::{RepeatedIds, find_repeats};
+use crate::run::reading::repeated_ids::find_repeats;
 use crate::run::reading::row_analysis::make_bad_row;
 use crate::run::settings::RunSettings;
 

@@ -220,7 +220,7 @@ impl SinkWorker for DiskWorker<'_> {
             let node = spill.node_of_row(row.number)?;
             let within = documents.parts.last().copied().unwrap_or(0);
             let last = DocId(documents.sketches.len() as u32 - 1);
-            scatterer.add_document((node, within), (&documents.sketches, last), analysis);
+            scatterer.add_document(node, within, &documents.sketches, last, analysis);
         }
         Ok(())
     }

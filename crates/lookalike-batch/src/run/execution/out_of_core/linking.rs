@@ -267,7 +267,7 @@ impl<'a> Linking<'a> {
                 .analyze_again(document, &mut buffers, |analysis| {
                     sketcher.add_document(analysis, &mut sketches);
                     let at = DocId(sketches.len() as u32 - 1);
-                    scatterer.add_dense_document((node, part), (&sketches, at), analysis);
+                    scatterer.add_dense_document(node, part, &sketches, at, analysis);
                 })?;
         }
         for block in scatterer.take_blocks(keys) {

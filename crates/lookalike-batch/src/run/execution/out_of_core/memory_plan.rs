@@ -415,8 +415,8 @@ fn measure_documents(
             sketcher.add_document(&analysis, &mut documents.sketches);
             let number = documents.len() as u32 - 1;
             let part = documents.parts.last().copied().unwrap_or(0);
-            let at = (&documents.sketches, DocId(number));
-            scatterer.add_document((number, part), at, &analysis);
+            let sketches = &documents.sketches;
+            scatterer.add_document(number, part, sketches, DocId(number), &analysis);
         };
         opened
             .inputs

@@ -36,7 +36,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lookalike_io::error::{Error, Result, display_path};
-use lookalike_io::sink::OutputTarget;
+use lookalike_io::sink::{OutputTarget, parent_directory, sync_parent};
 use lookalike_options::keep_order::KeepOrder;
 
 pub(in crate::run) use self::manifest::OutputEntry;
@@ -442,15 +442,7 @@ fn create_directory(path: &Path) -> Result<()> {
         }
         Err(cause) => return Err(failed(cause)),
     }
-    let synced = File::open(parent_directory(path)).and_then(|parent| parent.sync_all());
-    synced.map_err(failed)
-}
-
-fn parent_directory(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
+    sync_parent(path).map_err(failed)
 }
 
 /// Acquires the exclusive right to work on a run. It ends with the file or the process.

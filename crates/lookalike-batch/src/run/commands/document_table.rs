@@ -1,0 +1,74 @@
+//! A table with rows of every document, in input order. Memory does not grow with the input.
+
+use lookalike_io::error::Result;
+use lookalike_io::sink::{TableRows, TableWriter};
+use lookalike_io::source::InputRow;
+
+use crate::run::reading::ordered_pipeline::blocks_in_order;
+use crate::run::reading::rejected_rows::{OpenedRows, PartRows};
+
+/// Bytes of a block's results that are passed on before the block ends.
+const PART_BYTES: usize = 8 << 20;
+
+/// Counts of a finished table.
+#[derive(Default)]
+pub(super) struct DocumentTableCounts {
+    pub(super) documents: u64,
+    /// Sum of what was returned for the documents.
+    pub(super) sum: u64,
+    pub(super) rejected: u64,
+    pub(super) bytes: u64,
+}
+
+struct TablePart {
+    rows: TableRows,
+    read: PartRows,
+    sum: u64,
+}
+
+/// Writes the rows that `push_document` adds for every document, with a state of its own per thread, and puts the
+/// table and the bad rows in place. `push_document` returns a number, of which the sum is returned.
+///
+/// # Errors
+/// If something cannot be read or written, or no row can be used.
+pub(super) fn write_document_table<S: Default>(
+    opened: OpenedRows<'_>,
+    mut table: TableWriter,
+    push_document: impl Fn(&InputRow<'_>, &mut S, &mut TableRows) -> Result<u64> + Sync,
+) -> Result<DocumentTableCounts> {
+    let template = table.new_rows();
+    let new_part = || TablePart {
+        rows: template.empty_like(),
+        read: PartRows::default(),
+        sum: 0,
+    };
+    let mut total = DocumentTableCounts::default();
+    blocks_in_order(
+        &opened.inputs,
+        opened.progress,
+        |block, parse, state: &mut S, emit| {
+            let mut part = new_part();
+            opened.inputs.parse_block(block, parse, &mut |row| {
+                if let Some(row) = part.read.count_row(row) {
+                    part.sum += push_document(&row, state, &mut part.rows)?;
+                }
+                if part.rows.approximate_bytes() >= PART_BYTES {
+                    emit(std::mem::replace(&mut part, new_part()))?;
+                }
+                Ok(())
+            })?;
+            Ok(part)
+        },
+        |part| {
+            opened.report_rows(&part.read.bad, part.read.documents)?;
+            total.documents += part.read.documents;
+            total.sum += part.sum;
+            total.bytes += part.read.bytes;
+            table.append_rows(part.rows)
+        },
+    )?;
+    opened.refuse_useless()?;
+    table.finish_table()?;
+    total.rejected = opened.into_rejected().finish_output()?;
+    Ok(total)
+}
