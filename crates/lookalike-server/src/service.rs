@@ -44,9 +44,9 @@ pub(crate) struct ServiceState {
     pub(crate) reloaded: Arc<ReloadedFiles>,
     pub(crate) snapshots: Option<SnapshotStore>,
     /// Budget, in bytes, for documents that wait for their answers.
-    pub(crate) queue: Arc<ByteBudget>,
+    pub(crate) waiting_budget: Arc<ByteBudget>,
     /// Budget, in bytes, for answers that clients have not taken yet.
-    pub(crate) held: Arc<ByteBudget>,
+    pub(crate) answer_budget: Arc<ByteBudget>,
     /// Limit of requests per second for each client.
     pub(crate) rate: RequestRate,
     /// Turns for long answers about stored documents.
@@ -88,8 +88,8 @@ impl ServiceState {
                 .transpose()?,
             reloaded,
             snapshots: snapshots.transpose()?,
-            queue: ByteBudget::new(config.limits.queue),
-            held: ByteBudget::new(config.limits.queue),
+            waiting_budget: ByteBudget::new(config.limits.queue),
+            answer_budget: ByteBudget::new(config.limits.queue),
             rate: RequestRate::new(config.limits.rate),
             turns: AnswerTurns::new(LONG_ANSWERS),
             text_turns: AnswerTurns::new(TEXT_REQUESTS),

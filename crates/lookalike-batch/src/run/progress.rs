@@ -25,7 +25,7 @@ pub enum RunStage {
     Open,
     /// Building an index, without a measure.
     Index,
-    /// Writing, measured in bytes.
+    /// Writing, measured in documents.
     Write,
 }
 

@@ -462,7 +462,7 @@ impl InputSet {
                 self.parse_documents(documents, None, scratch, visit)
             }
             BlockBody::Packed(packed) => self.parse_packed(packed, scratch, visit),
-            BlockBody::Memory(held) => self.parse_held(held, None, scratch, visit),
+            BlockBody::Memory(held) => self.parse_table_block(held, None, scratch, visit),
         }
     }
 
@@ -486,7 +486,7 @@ impl InputSet {
                 self.parse_documents(documents, Some(wanted), scratch, visit)
             }
             BlockBody::Packed(packed) => self.parse_some_packed(packed, wanted, scratch, visit),
-            BlockBody::Memory(held) => self.parse_held(held, Some(wanted), scratch, visit),
+            BlockBody::Memory(held) => self.parse_table_block(held, Some(wanted), scratch, visit),
         }
     }
 

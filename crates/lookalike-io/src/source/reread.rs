@@ -28,7 +28,7 @@ impl InputSet {
                 &self.row_layout().plan,
                 self.options.invalid_text,
             )?;
-            return self.visit_held(&columns, 0, row, scratch, |row| match row {
+            return self.visit_table_row(&columns, 0, row, scratch, |row| match row {
                 Ok(row) => Ok(visit(&row)),
                 Err(bad) => Err(Error::input_error(format!("{}: {}", bad.file, bad.reason))),
             })?;

@@ -8,7 +8,7 @@ use super::{RowPlace, RowResult};
 use crate::error::Result;
 
 impl InputSet {
-    pub(super) fn parse_held(
+    pub(super) fn parse_table_block(
         &self,
         held: &TableBlock,
         wanted: Option<&[u64]>,
@@ -22,7 +22,7 @@ impl InputSet {
         let columns = table.visit_columns(held.rows.clone(), plan, self.options.invalid_text)?;
         for (at, row) in held.rows.clone().enumerate() {
             if is_wanted(wanted, row + 1) {
-                self.visit_held(&columns, at, row, scratch, &mut *visit)??;
+                self.visit_table_row(&columns, at, row, scratch, &mut *visit)??;
             }
         }
         Ok(())
@@ -30,7 +30,7 @@ impl InputSet {
 
     /// Calls `visit` with a row in memory, given by its index in `columns` and its index in
     /// the table.
-    pub(super) fn visit_held<R>(
+    pub(super) fn visit_table_row<R>(
         &self,
         columns: &columnar::WantedColumns,
         at: usize,

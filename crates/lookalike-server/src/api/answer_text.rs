@@ -47,7 +47,7 @@ impl AnswerText {
         let patience = service.config.limits.body_timeout;
         Self {
             patience: Some((Handle::current(), patience)),
-            ..Self::new(Arc::clone(&service.held), client)
+            ..Self::new(Arc::clone(&service.answer_budget), client)
         }
     }
 

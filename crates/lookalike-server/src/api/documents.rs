@@ -24,7 +24,7 @@ use crate::json::documents::DocumentJson;
 use crate::json::preference::ClusterPreferenceRule;
 use crate::json::verdicts::{ClusterJson, MatchesJson, VerdictJson};
 
-/// Longest document, in bytes, that is compared on the request thread, because waking another thread would
+/// Longest queried document, in bytes, that is compared on the request thread, because waking another thread would
 /// take longer.
 const MAX_SHORT_BYTES: usize = 16 << 10;
 
@@ -47,7 +47,7 @@ const COMPARED_BYTES: usize = 16 << 20;
 
 /// Checks and inserts documents.
 pub(crate) async fn insert_documents(api_request: ApiRequest) -> ApiResult {
-    check_documents(api_request, StreamTask::Insert).await
+    handle_documents(api_request, StreamTask::Insert).await
 }
 
 /// Largest number of matches of a query.
@@ -61,21 +61,22 @@ pub(crate) async fn query_documents(api_request: ApiRequest) -> ApiResult {
         .is_some();
     let limit = is_given.then(|| parameters.count_parameter("limit", 1, MAX_MATCHES));
     match limit.transpose()? {
-        None => check_documents(api_request, StreamTask::Query).await,
+        None => handle_documents(api_request, StreamTask::Query).await,
         Some(limit) => list_matches(api_request, limit).await,
     }
 }
 
 async fn list_matches(mut api_request: ApiRequest, limit: usize) -> ApiResult {
-    drop(api_request.open_collection()?);
+    drop(api_request.find_open_collection()?);
     if responses::body_kind(&api_request.headers)? != BodyKind::Json {
         let detail = "the parameter `limit` is for one document: give application/json";
         return Err(ApiProblem::new(ProblemCode::UnsupportedType, detail));
     }
     let reader = api_request.read_body(api_request.service.config.limits.document)?;
     let (service, client) = (&api_request.service, api_request.client);
-    let (document, room) = responses::read_whole_body(reader, &service.queue, client).await?;
-    let open = api_request.open_collection()?;
+    let (document, room) =
+        responses::read_whole_body(reader, &service.waiting_budget, client).await?;
+    let open = api_request.find_open_collection()?;
     let answer = in_background(move || {
         let answer = open.query_matches(&document, limit);
         open.count_query(&answer);
@@ -87,22 +88,23 @@ async fn list_matches(mut api_request: ApiRequest, limit: usize) -> ApiResult {
     Ok(responses::json_response(StatusCode::OK, &body))
 }
 
-async fn check_documents(api_request: ApiRequest, task: StreamTask) -> ApiResult {
+async fn handle_documents(api_request: ApiRequest, task: StreamTask) -> ApiResult {
     // A body that arrives slowly must not keep the collection from being deleted, so the collection is opened
     // again when the body is there.
-    drop(api_request.open_collection()?);
+    drop(api_request.find_open_collection()?);
     match responses::body_kind(&api_request.headers)? {
-        BodyKind::Json => check_document(api_request, task).await,
+        BodyKind::Json => handle_document(api_request, task).await,
         BodyKind::Lines => check_lines(api_request, task).await,
     }
 }
 
 /// Checks one document.
-async fn check_document(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
+async fn handle_document(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
     let reader = api_request.read_body(api_request.service.config.limits.document)?;
     let (service, client) = (&api_request.service, api_request.client);
-    let (document, room) = responses::read_whole_body(reader, &service.queue, client).await?;
-    let open = api_request.open_collection()?;
+    let (document, room) =
+        responses::read_whole_body(reader, &service.waiting_budget, client).await?;
+    let open = api_request.find_open_collection()?;
     let answer = match task {
         StreamTask::Insert => open.insert_queued(client, document, room).await,
         StreamTask::Query => {
@@ -133,15 +135,15 @@ async fn check_lines(mut api_request: ApiRequest, task: StreamTask) -> ApiResult
     let limits = api_request.service.config.limits;
     let mut reader = api_request.read_body(limits.body)?;
     if waits_to_be_asked(&api_request.headers) {
-        check_room(&api_request.service.queue)?;
+        check_room(&api_request.service.waiting_budget)?;
         reader.wait_for_begin().await?;
     }
     let stream = DocumentStream {
-        open: api_request.open_collection()?,
+        open: api_request.find_open_collection()?,
         task,
         reader,
-        queue: Arc::clone(&api_request.service.queue),
-        held: Arc::clone(&api_request.service.held),
+        queue: Arc::clone(&api_request.service.waiting_budget),
+        held: Arc::clone(&api_request.service.answer_budget),
         timed: api_request.timed,
         client: api_request.client,
         access: api_request.access,
@@ -192,7 +194,7 @@ async fn with_document(
     api_request: ApiRequest,
     work: impl FnOnce(&OpenCollection, &str) -> Result<Option<Response<Body>>, Error> + Send + 'static,
 ) -> ApiResult {
-    let open = api_request.open_collection()?;
+    let open = api_request.find_open_collection()?;
     let id = api_request.path_part("id");
     in_background(move || {
         let response = work(&open, &id).map_err(|error| open.to_problem(error))?;
@@ -228,7 +230,7 @@ impl FromStr for PageCursor {
 
 /// Returns a page of clusters.
 pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
-    let open = api_request.open_collection()?;
+    let open = api_request.find_open_collection()?;
     let known = ["after", "limit", "members", "prefer", "meta.FIELD"];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let filter = parse_filter(&parameters)?;
@@ -328,7 +330,7 @@ fn clusters_as_json<'a>(
 
 /// Returns one cluster.
 pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
-    let open = api_request.open_collection()?;
+    let open = api_request.find_open_collection()?;
     let id = api_request.path_part("id");
     let known = ["after", "members", "prefer"];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;

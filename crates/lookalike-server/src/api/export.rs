@@ -33,13 +33,13 @@ const UNREAD_BYTES: usize = 4 * PORTION_BYTES;
 /// Streams all documents of a collection, as `lookalike store export` writes them.
 pub(crate) async fn export_documents(api_request: ApiRequest) -> ApiResult {
     refuse_unframed(api_request.version)?;
-    let open = api_request.open_collection()?;
+    let open = api_request.find_open_collection()?;
     let (sender, answers) = mpsc::unbounded_channel();
     let sink = ExportSink {
         open: Arc::clone(&open),
         sender,
         room: ByteBudget::new(UNREAD_BYTES),
-        held: Arc::clone(&api_request.service.held),
+        held: Arc::clone(&api_request.service.answer_budget),
         turns: Arc::clone(&api_request.service.turns),
         client: api_request.client,
         access: api_request.access.clone(),

@@ -43,9 +43,13 @@ pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
         ..ExtractOptions::default()
     };
     let reader = api_request.read_body(most)?;
-    let (body, room) = responses::read_whole_body(reader, &service.queue, client).await?;
+    let (body, room) = responses::read_whole_body(reader, &service.waiting_budget, client).await?;
     let needed = estimate_memory(kind, &body, &options);
-    check_memory(&name, needed, text_work::largest_memory(&service.held))?;
+    check_memory(
+        &name,
+        needed,
+        text_work::largest_memory(&service.answer_budget),
+    )?;
     text_work::answer_with_work(&service, client, needed, move |allowance, answer| {
         let extracted = extract_text(kind, &body, &options);
         drop((body, room));

@@ -94,8 +94,8 @@ pub(crate) async fn report_metrics(api_request: ApiRequest) -> ApiResult {
         let text = service.metrics.render_metrics(&ServiceFigures {
             directory: &service.config.data,
             certificate_expiry: service.reloaded.certificate_expiry(),
-            queued: service.queue.used_bytes(),
-            held: service.held.used_bytes(),
+            queued: service.waiting_budget.used_bytes(),
+            held: service.answer_budget.used_bytes(),
             collections: &collections,
             snapshots: service
                 .snapshots

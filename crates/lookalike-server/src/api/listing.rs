@@ -124,7 +124,7 @@ struct DocumentPageJson<'a> {
 
 /// Returns a page of documents, in the order of their sequence numbers.
 pub(crate) async fn list_documents(api_request: ApiRequest) -> ApiResult {
-    let open = api_request.open_collection()?;
+    let open = api_request.find_open_collection()?;
     let known = ["after", "limit", "text", "verdict", "meta.FIELD"];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let asked = PageQuery::parse_parameters(&parameters)?;
@@ -151,12 +151,12 @@ async fn read_id_body(api_request: ApiRequest) -> Result<(Vec<String>, HeldBytes
 
 /// Returns documents by their ids, in the order of the request; null for an id that no document has.
 pub(crate) async fn get_documents(api_request: ApiRequest) -> ApiResult {
-    drop(api_request.open_collection()?);
+    drop(api_request.find_open_collection()?);
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
     let named = api_request.target_collection();
     let (ids, room) = read_id_body(api_request).await?;
     // A body that arrives slowly must not keep the collection from being deleted.
-    let open = service.collections.open_collection(&named)?;
+    let open = service.collections.find_open_collection(&named)?;
     responses::long_answer(service, client, move |text| {
         let written = write_documents(&open, &ids, text);
         drop(room);
@@ -211,11 +211,11 @@ struct DeletionJson<'a> {
 
 /// Deletes documents by their ids, and answers once all deletions are on disk.
 pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
-    drop(api_request.open_collection()?);
+    drop(api_request.find_open_collection()?);
     let service = Arc::clone(&api_request.service);
     let named = api_request.target_collection();
     let (ids, room) = read_id_body(api_request).await?;
-    let open = service.collections.open_collection(&named)?;
+    let open = service.collections.find_open_collection(&named)?;
     in_background(move || {
         let answer = delete_all(&open, &ids);
         drop(room);

@@ -81,9 +81,9 @@ pub(crate) async fn put_recipe(mut api_request: ApiRequest) -> ApiResult {
     let limits = &service.config.limits;
     let share = limits.client_share() / COPIES as u64;
     let reader = api_request.read_body(MAX_UPLOAD_BYTES.min(limits.body).min(share))?;
-    let (body, room) = responses::read_whole_body(reader, &service.queue, client).await?;
+    let (body, room) = responses::read_whole_body(reader, &service.waiting_budget, client).await?;
     let more = room.byte_count() * (COPIES - 1);
-    let more = service.queue.try_take_bytes(client, more);
+    let more = service.waiting_budget.try_take_bytes(client, more);
     let more = more.ok_or_else(queue_full)?;
     in_background(move || {
         let upload = Handle::current().block_on(RecipeUpload::read_parts(body, &boundary))?;

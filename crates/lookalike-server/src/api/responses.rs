@@ -130,7 +130,12 @@ pub(crate) async fn read_json_body(
         return Err(ApiProblem::new(ProblemCode::UnsupportedType, detail));
     }
     let reader = api_request.read_body(most)?;
-    read_whole_body(reader, &api_request.service.queue, api_request.client).await
+    read_whole_body(
+        reader,
+        &api_request.service.waiting_budget,
+        api_request.client,
+    )
+    .await
 }
 
 /// Reads a whole body. There must be budget for every piece as it arrives; this never waits for budget.

@@ -357,9 +357,9 @@ impl ApiRequest {
     ///
     /// # Errors
     /// If there is none with this name, or it is not open.
-    pub(crate) fn open_collection(&self) -> Result<Arc<OpenCollection>, ApiProblem> {
+    pub(crate) fn find_open_collection(&self) -> Result<Arc<OpenCollection>, ApiProblem> {
         let name = self.target_collection();
-        self.service.collections.open_collection(&name)
+        self.service.collections.find_open_collection(&name)
     }
 }
 

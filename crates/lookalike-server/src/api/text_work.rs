@@ -91,14 +91,14 @@ pub(crate) async fn answer_with_work(
 ) -> ApiResult {
     let limits = &service.config.limits;
     let turn = service.text_turns.take(client).await;
-    let first_bytes = first_bytes.min(largest_memory(&service.held));
-    let room = service.held.take_bytes(client, first_bytes);
+    let first_bytes = first_bytes.min(largest_memory(&service.answer_budget));
+    let room = service.answer_budget.take_bytes(client, first_bytes);
     let room = timeout(limits.body_timeout, room).await;
     let budget = Arc::new(PassageBudget::new(limits.passage_steps, first_bytes));
     let _cancel = CancelOnDrop(Arc::clone(&budget));
     let mut allowance = TextAllowance {
         budget,
-        held: Arc::clone(&service.held),
+        held: Arc::clone(&service.answer_budget),
         client,
         room: room.map_err(|_| queue_full())?,
     };

@@ -23,7 +23,7 @@ use lookalike::text::AnalysisScratch;
 use rayon::prelude::*;
 use tokio::sync::oneshot;
 
-use super::open_collection::{AdmittedBatch, DocumentAnswer, OpenCollection, PreparedDocument};
+use super::open_collection::{AdmittedBatch, AnswerResult, OpenCollection, PreparationResult};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::limits::byte_budget::{ClientId, HeldBytes};
 use crate::limits::fair_queue::FairQueue;
@@ -42,7 +42,7 @@ pub(super) struct InsertQueue {
     admitting: bool,
     taken: Vec<(AdmittedBatch, Vec<AnswerSender>)>,
     /// `true` while a task returns answers.
-    settling: bool,
+    answering: bool,
 }
 
 struct WaitingInsert {
@@ -53,7 +53,7 @@ struct WaitingInsert {
 enum WaitingDocument {
     /// As it was sent.
     Sent(Bytes),
-    Prepared(Box<PreparedDocument>),
+    Prepared(Box<PreparationResult>),
 }
 
 impl WaitingDocument {
@@ -68,7 +68,7 @@ impl WaitingDocument {
 /// Sender of an answer, and the reserved bytes of its document, which stay reserved until it is answered even
 /// if the client disconnects.
 struct AnswerSender {
-    answer: oneshot::Sender<DocumentAnswer>,
+    answer: oneshot::Sender<AnswerResult>,
     room: HeldBytes,
 }
 
@@ -82,7 +82,7 @@ impl OpenCollection {
         client: ClientId,
         document: Bytes,
         room: HeldBytes,
-    ) -> DocumentAnswer {
+    ) -> AnswerResult {
         let (answer, answered) = oneshot::channel();
         let answer = AnswerSender { answer, room };
         let begins = {
@@ -138,7 +138,7 @@ impl OpenCollection {
                     continue;
                 }
                 queue.taken.push((taken, answers));
-                !std::mem::replace(&mut queue.settling, true)
+                !std::mem::replace(&mut queue.answering, true)
             };
             if begins {
                 let open = Arc::clone(self);
@@ -153,7 +153,7 @@ impl OpenCollection {
             let taken = {
                 let mut queue = self.lock_queue();
                 if queue.taken.is_empty() {
-                    queue.settling = false;
+                    queue.answering = false;
                     return;
                 }
                 std::mem::take(&mut queue.taken)
@@ -176,7 +176,7 @@ impl OpenCollection {
         &self,
         waiting: Vec<(ClientId, WaitingInsert)>,
         scratch: &mut AnalysisScratch,
-    ) -> (Vec<PreparedDocument>, Vec<(ClientId, AnswerSender)>) {
+    ) -> (Vec<PreparationResult>, Vec<(ClientId, AnswerSender)>) {
         let (documents, senders): (Vec<_>, Vec<_>) = waiting
             .into_iter()
             .map(|(client, one)| (one.document, (client, one.answer)))

@@ -53,10 +53,10 @@ pub(crate) struct DocumentCounts {
 }
 
 /// A document that is ready to be checked, or why it is refused.
-pub(crate) type PreparedDocument = Result<PendingInsert, RefusedDocument>;
+pub(crate) type PreparationResult = Result<PendingInsert, RefusedDocument>;
 
 /// The answer to a document, or why it is refused.
-pub(crate) type DocumentAnswer = Result<InsertAnswer, RefusedDocument>;
+pub(crate) type AnswerResult = Result<InsertAnswer, RefusedDocument>;
 
 /// Why a document has no answer, and its id if it could be read.
 pub(crate) struct RefusedDocument {
@@ -73,7 +73,9 @@ pub(crate) struct AdmittedBatch {
 }
 
 /// Returns the documents, and for each place the refusal, or `None` for a document.
-fn separate(prepared: Vec<PreparedDocument>) -> (Vec<PendingInsert>, Vec<Option<RefusedDocument>>) {
+fn separate(
+    prepared: Vec<PreparationResult>,
+) -> (Vec<PendingInsert>, Vec<Option<RefusedDocument>>) {
     let mut documents = Vec::with_capacity(prepared.len());
     let mut places = Vec::with_capacity(prepared.len());
     for one in prepared {
@@ -218,7 +220,7 @@ impl OpenCollection {
         &self,
         sent: &[u8],
         scratch: &mut AnalysisScratch,
-    ) -> PreparedDocument {
+    ) -> PreparationResult {
         let parsed = documents::read_document(sent, self.fingerprint_bits());
         self.prepare_parsed(parsed, sent, |document| {
             self.collection.prepare_document(document, scratch)
@@ -260,7 +262,7 @@ impl OpenCollection {
 
     /// Checks and inserts documents in their order, so that earlier ones count for later ones. Documents
     /// already refused keep their position.
-    pub(crate) fn admit_documents(&self, prepared: Vec<PreparedDocument>) -> AdmittedBatch {
+    pub(crate) fn admit_documents(&self, prepared: Vec<PreparationResult>) -> AdmittedBatch {
         let (documents, places) = separate(prepared);
         AdmittedBatch {
             admitted: self.collection.admit_documents(&documents),
@@ -273,8 +275,8 @@ impl OpenCollection {
     /// not admitted.
     pub(super) fn admit_turn(
         &self,
-        prepared: Vec<PreparedDocument>,
-    ) -> (AdmittedBatch, Vec<PreparedDocument>) {
+        prepared: Vec<PreparationResult>,
+    ) -> (AdmittedBatch, Vec<PreparationResult>) {
         let (mut documents, mut places) = separate(prepared);
         let admitted = self.collection.admit_turn(&mut documents);
         let mut left = documents.split_off(admitted.count()).into_iter();
@@ -300,7 +302,7 @@ impl OpenCollection {
     }
 
     /// Blocks until the admitted documents are on disk, and returns their answers.
-    pub(crate) fn wait_for_answers(&self, taken: AdmittedBatch) -> Vec<DocumentAnswer> {
+    pub(crate) fn wait_for_answers(&self, taken: AdmittedBatch) -> Vec<AnswerResult> {
         let answers = self.collection.wait_until_durable(taken.admitted);
         let mut answers = taken
             .documents
@@ -321,7 +323,7 @@ impl OpenCollection {
         answers
     }
 
-    fn count_answer(&self, answer: &DocumentAnswer) {
+    fn count_answer(&self, answer: &AnswerResult) {
         let counter = match answer {
             Ok(answer) if answer.seq.is_none() => &self.counts.late,
             Ok(answer) if answer.again => &self.counts.again,
@@ -355,7 +357,7 @@ impl OpenCollection {
         &self,
         sent: &[u8],
         scratch: &mut AnalysisScratch,
-    ) -> DocumentAnswer {
+    ) -> AnswerResult {
         self.query_with(sent, scratch, |document| {
             self.collection.query_document(document)
         })

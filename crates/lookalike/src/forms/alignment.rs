@@ -227,8 +227,7 @@ mod tests {
     }
 
     proptest! {
-        /// Runs are equal, ascend and do not overlap; on small sequences they are never more than the longest common
-        /// subsequence, and on sequences that fit into the table without anchors exactly it.
+        /// Runs are equal, ascend and do not overlap, and are never more than the longest common subsequence.
         #[test]
         fn runs_are_common_subsequences(
             a in prop::collection::vec(0..6_u64, 0..60),

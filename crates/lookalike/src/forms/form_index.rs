@@ -39,9 +39,9 @@ pub(super) struct IndexedFrame {
     id: u64,
     tokens: Vec<u64>,
     /// For each slot the number of tokens of the frame before it.
-    slots: Vec<usize>,
+    slot_starts: Vec<usize>,
     /// Number of grams of the frame in the index.
-    pub(super) grams: usize,
+    pub(super) gram_count: usize,
 }
 
 /// A text of a form.
@@ -73,8 +73,8 @@ impl FormIndex {
             frames.push(IndexedFrame {
                 id: frame_id(&tokens, &slots),
                 tokens,
-                slots,
-                grams: 0,
+                slot_starts: slots,
+                gram_count: 0,
             });
         }
         let grams = FrameGrams::new(grams_of_forms, &mut frames);
@@ -85,6 +85,7 @@ impl FormIndex {
     pub(crate) fn find_form(&self, tokens: &[u64]) -> Option<FormMatch> {
         let mut best: Option<(usize, FormMatch)> = None;
         for form in self.candidate_forms(tokens) {
+            // More tokens win; of equally many, the earlier form.
             if let Some((matched, found)) = self.match_frame(form, tokens)
                 && best
                     .as_ref()
@@ -116,14 +117,14 @@ impl FormIndex {
             }
         }
         let is_enough =
-            |&(form, count): &(u32, usize)| 4 * count >= self.frames[form as usize].grams;
+            |&(form, count): &(u32, usize)| 4 * count >= self.frames[form as usize].gram_count;
         let mut counts: Vec<(u32, usize)> = counts.into_iter().filter(is_enough).collect();
         counts.sort_unstable_by_key(|&(form, count)| (std::cmp::Reverse(count), form));
         counts.truncate(MOST_ALIGNED_FORMS);
         counts.into_iter().map(|(form, _)| form as usize).collect()
     }
 
-    /// Returns the first form of the table of which a text is.
+    /// Returns the first form of the table that a text matches.
     pub(super) fn find_first_form(&self, tokens: &[u64]) -> Option<usize> {
         let mut candidates = self.candidate_forms(tokens);
         candidates.sort_unstable();
@@ -141,7 +142,7 @@ impl FormIndex {
         if !is_of_form {
             return None;
         }
-        let values = frame.slots.iter().map(|&slot| {
+        let values = frame.slot_starts.iter().map(|&slot| {
             let before = runs.iter().rfind(|run| run.a < slot);
             let start = before.map_or(0, |run| run.b + run.length.min(slot - run.a));
             let after = runs.iter().find(|run| run.a + run.length > slot);
@@ -153,9 +154,9 @@ impl FormIndex {
     }
 }
 
-/// Returns `true` if two documents may match by their forms: they are of none, or of one form and its slots agree. Each
-/// list is that of [`FormIndex::append_values`].
-pub(crate) fn do_slots_agree(a: &[u64], b: &[u64]) -> bool {
+/// Returns `true` if two documents may match by their forms: neither has a form, or both have the same form and its slots
+/// agree. Each list is that of [`FormIndex::append_values`].
+pub(crate) fn do_forms_agree(a: &[u64], b: &[u64]) -> bool {
     let (Some((a_form, a_values)), Some((b_form, b_values))) = (a.split_first(), b.split_first())
     else {
         return a.is_empty() && b.is_empty();

@@ -1,6 +1,7 @@
 //! The grams of frames: runs of tokens by which the forms are found that a text may have.
 //!
-//! A frame is known by its rarest grams of three tokens, or of two or one if its parts are too short for them. A bitmap
+//! A frame is known by its rarest grams of three tokens. Grams of two tokens, and then of one, are added while there are
+//! fewer than [`ENOUGH_GRAMS`], because the parts of a frame may be too short for longer ones. A bitmap
 //! rejects nearly all grams of a text that no frame has.
 
 use std::collections::HashMap;
@@ -29,7 +30,7 @@ pub(super) type FrameGram = (usize, u64);
 pub(super) struct FrameGrams {
     /// For each length of grams, whether a frame has one.
     has_length: [bool; LONGEST_GRAM + 1],
-    /// Bit for the upper bits of the hash of every gram.
+    /// One bit per gram, at the low bits of its hash.
     bitmap: Vec<u64>,
     positions: HashMap<u64, u32>,
     /// The forms of each gram.
@@ -47,7 +48,7 @@ impl FrameGrams {
         for ((form, grams), frame) in (0..).zip(&mut grams).zip(frames) {
             grams.sort_unstable_by_key(|&(length, gram)| (counts[&gram], length, gram));
             grams.truncate(MOST_GRAMS);
-            frame.grams = grams.len();
+            frame.gram_count = grams.len();
             for &(length, gram) in &*grams {
                 index.has_length[length] = true;
                 let next = index.forms.len() as u32;
@@ -80,7 +81,7 @@ impl FrameGrams {
         self.bitmap[bit / 64] >> (bit % 64) & 1 != 0
     }
 
-    /// Returns the different grams of frames that a text has.
+    /// Returns the numbers of the different grams of frames that a text has.
     pub(super) fn find_grams(&self, tokens: &[u64]) -> Vec<u32> {
         let mut found = Vec::new();
         if self.positions.is_empty() {
@@ -97,12 +98,12 @@ impl FrameGrams {
     }
 
     /// Returns the forms whose frames are known by a gram.
-    pub(super) fn forms_of(&self, gram: u32) -> &[u32] {
-        &self.forms[gram as usize]
+    pub(super) fn forms_of(&self, gram_number: u32) -> &[u32] {
+        &self.forms[gram_number as usize]
     }
 }
 
-/// Returns the grams of a frame: the longest ones of which there are enough.
+/// Returns the grams by which a frame may be known: grams of three tokens, and shorter ones while they are too few.
 pub(super) fn choose_grams(tokens: &[u64], parts: &[Range<usize>]) -> Vec<FrameGram> {
     let mut chosen: Vec<FrameGram> = Vec::new();
     for length in (1..=LONGEST_GRAM).rev() {

@@ -6,7 +6,7 @@
 //! at least [`LEAST_VALUES`] values, and a group has a form if at least half of its texts have values of their own in
 //! all slots together.
 //!
-//! Cost: one alignment for each text of the sample, so a group costs no more than [`SAMPLE`] texts of it.
+//! Cost: one alignment for each text of the sample, so a group costs no more than [`MOST_SAMPLED_TEXTS`] texts of it.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -20,18 +20,19 @@ use crate::recipe::Recipe;
 use crate::text::{SpanTokenizer, SpannedTokens};
 
 /// Least number of different texts of a group that can have a form.
-pub const LEAST_DOCUMENTS: usize = 6;
+pub const LEAST_TEXTS: usize = 6;
 
 /// Largest number of texts of a group that are aligned.
-pub const SAMPLE: usize = 48;
+pub const MOST_SAMPLED_TEXTS: usize = 48;
 
 /// Least number of different values of a slot.
 const LEAST_VALUES: usize = 3;
 
-/// Least number of equal tokens on both sides of a slot, in texts of at least [`LONG_TEXT`] tokens; 1 in shorter ones.
+/// Least length of the first and the last equal run, between which the slots are, in texts of at least [`LONG_TEXT`]
+/// tokens. It is 1 in shorter texts.
 const LEAST_CONTEXT: usize = 2;
 
-/// Least number of tokens of a text whose slots need context on both sides.
+/// Least number of tokens of a long text.
 const LONG_TEXT: usize = 48;
 
 /// Slots with fewer tokens of the frame between them are one.
@@ -77,19 +78,24 @@ impl FormLearner {
         }
     }
 
-    /// Returns the form of a group of similar texts, if it has one. `texts` are different after normalisation; of more
-    /// than [`SAMPLE`] the first ones are used. `documents` is the number of documents of the whole group.
+    /// Returns the form of a group of similar texts, if it has one. Of more than [`MOST_SAMPLED_TEXTS`] `texts`
+    /// the first ones are used. Equal texts count as one. `documents` is the number of documents of the whole group.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if a text has 4 GiB or more.
     pub fn learn_form(&self, texts: &[&str], documents: u64) -> Result<Option<Form>> {
-        if texts.len() < LEAST_DOCUMENTS {
+        let mut sampled: Vec<GroupText<'_>> = Vec::new();
+        let mut known = HashSet::new();
+        for text in texts.iter().take(MOST_SAMPLED_TEXTS) {
+            let text = self.tokenize_text(text)?;
+            if known.insert(hash::hash_sequence(NAME_DOMAIN, text.tokens.values())) {
+                sampled.push(text);
+            }
+        }
+        if sampled.len() < LEAST_TEXTS {
             return Ok(None);
         }
-        let sample = texts.iter().take(SAMPLE);
-        let texts = sample.map(|text| self.tokenize_text(text));
-        let texts = texts.collect::<Result<Vec<_>>>()?;
-        let group = AlignedGroup::align_texts(&texts);
+        let group = AlignedGroup::align_texts(&sampled);
         let slots = group.find_slots();
         if slots.is_empty() {
             return Ok(None);
@@ -103,7 +109,7 @@ impl FormLearner {
         Ok(GroupText { text, tokens })
     }
 
-    /// Returns a table of the forms, the one of most documents first, without those whose frame is of a form before.
+    /// Builds a table, the form of most documents first. A form whose frame matches an earlier form is dropped.
     pub fn make_table(&self, mut forms: Vec<Form>) -> FormTable {
         forms.sort_by(|a, b| (b.documents, &a.name).cmp(&(a.documents, &b.name)));
         let mut names = HashSet::new();
@@ -139,7 +145,7 @@ struct AlignedGroup<'g, 't> {
     texts: &'g [GroupText<'t>],
     /// For each text but the base the runs that it shares with the base.
     runs: Vec<Vec<EqualRun>>,
-    /// Equal tokens that a slot needs on both sides.
+    /// Least length of the first and the last equal run.
     context: usize,
 }
 
@@ -285,7 +291,8 @@ impl<'g, 't> AlignedGroup<'g, 't> {
         hash::hash_sequence(NAME_DOMAIN, &tokens[value.clone()]) as u64
     }
 
-    /// Returns `true` if no value of a slot has the majority and there are several.
+    /// Returns `true` if at least half of the texts have a value, at least [`LEAST_VALUES`] values differ, and none has a
+    /// majority.
     fn has_own_values(&self, slot: &GroupSlot) -> bool {
         let mut counts: HashMap<u64, usize> = HashMap::new();
         let mut all = 0;
@@ -323,8 +330,11 @@ impl<'g, 't> AlignedGroup<'g, 't> {
             let run = run.a..run.a + run.length;
             counts[run].iter_mut().for_each(|count| *count += 1);
         }
-        let half = self.runs.len();
-        counts.into_iter().map(|count| 2 * count >= half).collect()
+        let others = self.runs.len();
+        counts
+            .into_iter()
+            .map(|count| 2 * count >= others)
+            .collect()
     }
 
     fn make_form(&self, slots: &[GroupSlot], documents: u64) -> Option<Form> {

@@ -1,5 +1,5 @@
-use super::form_index::{FormIndex, do_slots_agree, visit_form_keys};
-use super::{Form, FormLearner, FormTable, LEAST_DOCUMENTS};
+use super::form_index::{FormIndex, do_forms_agree, visit_form_keys};
+use super::{Form, FormLearner, FormTable, LEAST_TEXTS};
 use crate::Recipe;
 use crate::text::{SpanTokenizer, SpannedTokens};
 
@@ -50,14 +50,14 @@ fn texts_of_one_form_agree_if_all_slots_do() {
         ("Sol Mini", 20, false),
     ] {
         let b = values(&index, &offer(name, price));
-        assert_eq!(do_slots_agree(&a, &b), agree, "{name} {price}");
-        assert_eq!(do_slots_agree(&b, &a), agree, "{name} {price}");
+        assert_eq!(do_forms_agree(&a, &b), agree, "{name} {price}");
+        assert_eq!(do_forms_agree(&b, &a), agree, "{name} {price}");
     }
     let with_header = format!("From our newsletter. {}", offer("Sol", 20));
     assert_eq!(values(&index, &with_header), a);
     let other = values(&index, "A text about something else, of no form at all.");
-    assert!(other.is_empty() && !do_slots_agree(&a, &other));
-    assert!(do_slots_agree(&other, &other));
+    assert!(other.is_empty() && !do_forms_agree(&a, &other));
+    assert!(do_forms_agree(&other, &other));
 }
 
 /// Of five slots one may differ, of ten two, of four none.
@@ -74,10 +74,10 @@ fn one_slot_in_five_may_differ() {
         let a: Vec<u64> = (0..=slots).collect();
         let mut b = a.clone();
         b[1..=differing].iter_mut().for_each(|value| *value += 100);
-        assert_eq!(do_slots_agree(&a, &b), agree, "{differing} of {slots}");
+        assert_eq!(do_forms_agree(&a, &b), agree, "{differing} of {slots}");
         b[0] += 1;
-        assert!(!do_slots_agree(&a, &b), "another form");
-        assert!(!do_slots_agree(&a, &[]) && !do_slots_agree(&[], &a));
+        assert!(!do_forms_agree(&a, &b), "another form");
+        assert!(!do_forms_agree(&a, &[]) && !do_forms_agree(&[], &a));
     }
 }
 
@@ -101,7 +101,7 @@ fn agreeing_forms_share_a_key() {
                 b[second] += 100;
                 let shared = form_keys(&b).iter().any(|key| keys.contains(key));
                 assert!(
-                    shared || !do_slots_agree(&a, &b),
+                    shared || !do_forms_agree(&a, &b),
                     "{first} and {second} of {slots}"
                 );
             }
@@ -149,10 +149,12 @@ fn filled_forms_have_a_form() {
     assert!(form.frame[0].ends_with("the lamp") && form.frame[1] == "for a price of");
     assert_eq!(form.values[1][..2], ["100", "101"]);
     assert_eq!(
-        learn(&offers[..LEAST_DOCUMENTS]).map(|form| form.slot_count()),
+        learn(&offers[..LEAST_TEXTS]).map(|form| form.slot_count()),
         Some(2)
     );
-    assert!(learn(&offers[..LEAST_DOCUMENTS - 1]).is_none());
+    assert!(learn(&offers[..LEAST_TEXTS - 1]).is_none());
+    let repeated = [&offers[..5], &offers[..5]].concat();
+    assert!(learn(&repeated).is_none());
     // Chinese: every character is a token.
     let notices: Vec<String> = (0..8)
         .map(|at| {
@@ -234,7 +236,7 @@ fn edges_of_titles_are_slots() {
     for (at, a) in all.iter().enumerate() {
         assert_eq!(a.len(), 3);
         assert_eq!(
-            all.iter().filter(|b| do_slots_agree(a, b)).count(),
+            all.iter().filter(|b| do_forms_agree(a, b)).count(),
             1,
             "{at}"
         );

@@ -223,7 +223,7 @@ impl<'p> PairPredicate<'p> {
             return Some(Route::Exact);
         }
         if let (Some(a), Some(b)) = (a.form_values(), b.form_values())
-            && !forms::do_slots_agree(a, b)
+            && !forms::do_forms_agree(a, b)
         {
             return None;
         }
@@ -308,7 +308,8 @@ impl<'p> PairPredicate<'p> {
         } else {
             self.verify_inputs(in_a, in_b, budget)?
         };
-        if similarity.is_some() && self.plan.compares_forms() && !have_equal_slots(in_a, in_b)? {
+        if similarity.is_some() && self.plan.compares_forms() && !are_forms_compatible(in_a, in_b)?
+        {
             return Ok(None);
         }
         Ok(similarity)
@@ -465,9 +466,9 @@ fn read_sets<'a, A: PairInputs, B: PairInputs>(
     Ok((a, b))
 }
 
-/// Returns `true` if two documents are not of one form, or if their slots agree.
-fn have_equal_slots(a: &impl PairInputs, b: &impl PairInputs) -> Result<bool> {
-    Ok(forms::do_slots_agree(&a.form_values()?, &b.form_values()?))
+/// Returns `true` if neither document has a form, or if both have the same form and its slots agree.
+fn are_forms_compatible(a: &impl PairInputs, b: &impl PairInputs) -> Result<bool> {
+    Ok(forms::do_forms_agree(&a.form_values()?, &b.form_values()?))
 }
 
 fn meet_by_smallest(smallest: BottomKPlan, a: &[u64], b: &[u64]) -> bool {

@@ -45,11 +45,11 @@ pub fn write_form_table(
     progress: &dyn ProgressListener,
 ) -> Result<FormsSummary> {
     crate::threads::run_in_pool(settings.threads, || {
-        learn_from_inputs(inputs, settings, output, rejected, progress)
+        learn_and_write_table(inputs, settings, output, rejected, progress)
     })
 }
 
-fn learn_from_inputs(
+fn learn_and_write_table(
     paths: &RunInputs,
     settings: &RunSettings,
     output: &OutputTarget,

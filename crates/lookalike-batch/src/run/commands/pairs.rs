@@ -51,9 +51,9 @@ fn run_pairs(
     progress: &dyn ProgressListener,
 ) -> Result<PairsSummary> {
     let started = Instant::now();
-    let settings = &*form_learning::settle_forms(paths, settings)?;
+    let settings = &*form_learning::learn_forms_before_spilling(paths, settings)?;
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
-    let form_plan = plan.with_forms();
+    let plan_with_forms = plan.with_forms();
     let needs_all = settings.audit.map(|_| "audit");
     let spill = plan_spilling(paths, settings, needs_all, false)?;
     let opened = OpenInputs::new(paths, settings)?;
@@ -67,7 +67,7 @@ fn run_pairs(
     let mut linked = sketched.link(false)?;
     if settings.learns_forms {
         let table = form_learning::learn_forms(&linked, progress)?;
-        linked.apply_forms(&table, &form_plan)?;
+        linked.apply_forms(&table, &plan_with_forms)?;
     }
     let found = list_pairs(&linked, outputs, progress);
     let (rejected, rejected_rows, bad_rows) = bad_rows.prepare_output()?;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use lookalike::dedup::DocumentRemoval;
-use lookalike::forms::{Form, FormLearner, FormTable, LEAST_DOCUMENTS, SAMPLE};
+use lookalike::forms::{Form, FormLearner, FormTable, LEAST_TEXTS, MOST_SAMPLED_TEXTS};
 use lookalike::plan::MatchPlan;
 use lookalike::{DocId, Similarity};
 use lookalike_io::error::{Error, Result};
@@ -22,12 +22,12 @@ use crate::run::settings::{RunInputs, RunSettings};
 /// Name of a table of forms that a run has learned itself, in its recipe.
 pub(in crate::run) const LEARNED_FORMS: &str = "learned-forms.toml";
 
-/// Returns the settings of a run that may learn forms. A run in memory learns them itself, so its settings stay as they
-/// are. For a run out of core another run learns them before it, and the table is in the recipe of the settings.
+/// Learns forms in a run of its own if the run is out of core. The settings that are returned have the table in their
+/// recipe and learn no forms. A run in memory learns the forms itself, so its settings stay as they are.
 ///
 /// # Errors
 /// As [`learn_from_inputs`], and if a run out of core reads standard input, which can be read only once.
-pub(in crate::run) fn settle_forms<'s>(
+pub(in crate::run) fn learn_forms_before_spilling<'s>(
     paths: &RunInputs,
     settings: &'s RunSettings,
 ) -> Result<Cow<'s, RunSettings>> {
@@ -115,7 +115,7 @@ fn learn_from_removals(corpus: &RunCorpus<'_>, removals: &[DocumentRemoval]) -> 
     let groups: Vec<(DocId, Vec<DocId>)> = group_removals(removals).into_iter().collect();
     let forms = groups
         .par_iter()
-        .filter(|(_, members)| members.len() + 1 >= LEAST_DOCUMENTS)
+        .filter(|(_, members)| members.len() + 1 >= LEAST_TEXTS)
         .map_init(ParseScratch::default, |parse, (kept, members)| {
             learn_from_group(corpus, &learner, *kept, members, parse)
         })
@@ -123,7 +123,7 @@ fn learn_from_removals(corpus: &RunCorpus<'_>, removals: &[DocumentRemoval]) -> 
     Ok(learner.make_table(forms.into_iter().flatten().collect()))
 }
 
-/// Returns the removed documents whose text is another one, by the document that is kept instead.
+/// Returns the removed documents that are less than fully similar, grouped by the document that is kept instead.
 fn group_removals(removals: &[DocumentRemoval]) -> BTreeMap<DocId, Vec<DocId>> {
     let mut groups: BTreeMap<DocId, Vec<DocId>> = BTreeMap::new();
     for removal in removals {
@@ -144,7 +144,7 @@ fn learn_from_group(
     members: &[DocId],
     parse: &mut ParseScratch,
 ) -> Result<Option<Form>> {
-    let sampled = std::iter::once(kept).chain(sample_evenly(members, SAMPLE - 1));
+    let sampled = std::iter::once(kept).chain(sample_evenly(members, MOST_SAMPLED_TEXTS - 1));
     let mut texts = Vec::new();
     for document in sampled {
         texts.extend(corpus.reread_text(document, parse)?);

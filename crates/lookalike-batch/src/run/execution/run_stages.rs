@@ -5,7 +5,7 @@
 //! SketchedRun::read ────> SketchedRun::link ──> LinkedRun::decide_documents, find_pairs
 //! ```
 //!
-//! A run whose memory is limited keeps sketches and keys in temporary files: it links documents that may match into
+//! A run that is out of core keeps sketches and keys in temporary files: it links documents that may match into
 //! components, and decides the components in groups that fit into the memory. Any other run keeps all sketches in memory,
 //! and needs no links. Guarantee: both give the same results, byte for byte.
 
@@ -26,7 +26,7 @@ use crate::run::execution::out_of_core::memory_plan::{SpillSizes, shuffle_setup}
 use crate::run::execution::out_of_core::resolving::{
     RunDecisions, decide_groups, find_pairs_of_groups,
 };
-use crate::run::execution::out_of_core::spilled_reading::SpilledReading;
+use crate::run::execution::out_of_core::spilled_reading::SpillFiles;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::work_directory::WorkDirectory;
 use crate::run::execution::work_directory::verdicts::VerdictSteps;
@@ -49,8 +49,8 @@ pub(in crate::run) struct RunStorage<'a> {
 /// A run whose documents are read and sketched.
 pub(in crate::run) struct SketchedRun<'a> {
     pub(in crate::run) corpus: RunCorpus<'a>,
-    /// The temporary files of sketches and keys, if the memory is limited.
-    spilled: Option<SpilledReading>,
+    /// The temporary files of sketches and keys, if the run is out of core.
+    spilled: Option<SpillFiles>,
     audit: Option<RunAudit>,
     text_states: TextStateCounts,
 }
@@ -95,7 +95,7 @@ impl<'a> SketchedRun<'a> {
         })
     }
 
-    /// Links documents that may match, if the memory is limited. `merges_equal_texts` says whether documents of equal
+    /// Links documents that may match, if the run is out of core. `merges_equal_texts` says whether documents of equal
     /// texts get equal verdicts, as far as the settings allow it.
     ///
     /// # Errors
@@ -127,12 +127,12 @@ fn open_audit(
     Ok(audit)
 }
 
-fn open_spilled(settings: &RunSettings, storage: RunStorage<'_>) -> Result<Option<SpilledReading>> {
+fn open_spilled(settings: &RunSettings, storage: RunStorage<'_>) -> Result<Option<SpillFiles>> {
     let Some(sizes) = storage.spill else {
         return Ok(None);
     };
     let directory = settings.temporary.clone();
-    SpilledReading::begin_reading(shuffle_setup(settings)?, sizes, directory).map(Some)
+    SpillFiles::begin_reading(shuffle_setup(settings)?, sizes, directory).map(Some)
 }
 
 /// Returns the backend of a reading. An audited run keeps everything in memory, because other settings refuse an audit.
@@ -142,7 +142,7 @@ fn choose_backend<'r>(
     plan: &MatchPlan,
     storage: RunStorage<'r>,
     audit: &'r Option<RunAudit>,
-    spilled: &'r Option<SpilledReading>,
+    spilled: &'r Option<SpillFiles>,
 ) -> Box<dyn ReadingBackend + 'r> {
     if let Some(audit) = audit {
         let input_bytes = opened.size_on_disk();
@@ -159,7 +159,7 @@ fn choose_backend<'r>(
 }
 
 /// Tells the temporary files how much memory the rows take.
-fn note_row_bytes(spilled: &mut SpilledReading, inputs: &SketchedInputs) {
+fn note_row_bytes(spilled: &mut SpillFiles, inputs: &SketchedInputs) {
     let SketchedInputs {
         against, documents, ..
     } = inputs;
@@ -180,7 +180,7 @@ fn count_text_states(sketches: &DocumentSketches, known: usize) -> TextStateCoun
 /// A run whose documents are linked, so that they can be decided.
 pub(in crate::run) struct LinkedRun<'a> {
     pub(in crate::run) corpus: RunCorpus<'a>,
-    /// The documents that may match, in groups, if the memory is limited.
+    /// The documents that may match, in groups, if the run is out of core.
     grouping: Option<DocumentGrouping>,
     audit: Option<RunAudit>,
     text_states: TextStateCounts,

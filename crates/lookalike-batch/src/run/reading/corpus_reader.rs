@@ -9,7 +9,7 @@ use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet};
 use crate::run::progress::{ProgressListener, RepeatedIds};
 use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::reading::documents::{ExtraFields, ReadDocuments};
-use crate::run::reading::ordered_pipeline::first_blocks_in_order;
+use crate::run::reading::ordered_pipeline::process_blocks_in_order;
 use crate::run::reading::reading_sink::{
     BlockSource, InputRole, ReadBuffers, ReadingBackend, ReadingSink, RowSketching, SinkWorker,
     SketchedBlock,
@@ -119,7 +119,7 @@ impl CorpusReader<'_> {
         } else {
             None
         };
-        first_blocks_in_order(
+        process_blocks_in_order(
             inputs,
             self.progress,
             || (ReadBuffers::default(), sink.new_worker()),

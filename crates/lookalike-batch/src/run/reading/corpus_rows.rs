@@ -117,7 +117,7 @@ impl CorpusRows<'_> {
     }
 
     /// Returns all documents but those of the index.
-    pub(in crate::run) fn read_documents(&self) -> impl Iterator<Item = DocId> + Clone + use<> {
+    pub(in crate::run) fn input_documents(&self) -> impl Iterator<Item = DocId> + Clone + use<> {
         (self.indexed.rows.len() as u32..self.len() as u32).map(DocId)
     }
 

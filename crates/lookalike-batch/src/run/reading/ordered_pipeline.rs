@@ -26,7 +26,7 @@ pub(crate) fn blocks_in_order<S: Default, T: Send>(
     let work = |block: &InputBlock, state: &mut (ParseScratch, S), emit: &EmitPart<'_, T>| {
         work(block, &mut state.0, &mut state.1, emit)
     };
-    first_blocks_in_order(
+    process_blocks_in_order(
         inputs,
         progress,
         <(ParseScratch, S)>::default,
@@ -37,7 +37,7 @@ pub(crate) fn blocks_in_order<S: Default, T: Send>(
 }
 
 /// Reads inputs until `next_block` returns none. `new_state` makes the state of a thread.
-pub(in crate::run) fn first_blocks_in_order<S, T: Send>(
+pub(in crate::run) fn process_blocks_in_order<S, T: Send>(
     inputs: &InputSet,
     progress: &dyn ProgressListener,
     new_state: impl Fn() -> S + Sync,

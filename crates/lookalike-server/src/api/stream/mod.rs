@@ -43,7 +43,7 @@ use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::in_background;
 use crate::api::router::{TimedRequest, UnfinishedBody};
 use crate::collections::open_collection::{
-    AdmittedBatch, DocumentAnswer, OpenCollection, PreparedDocument, RefusedDocument,
+    AdmittedBatch, AnswerResult, OpenCollection, PreparationResult, RefusedDocument,
 };
 use crate::json::verdicts::{RefusedLineJson, VerdictJson};
 use crate::limits::byte_budget::{ByteBudget, ClientId};
@@ -173,9 +173,9 @@ struct PipelineStep {
 
 /// State of the documents of a portion. Those of a query are answered by the first stage.
 enum PortionState {
-    Prepared(Vec<PreparedDocument>),
+    Prepared(Vec<PreparationResult>),
     Admitted(AdmittedBatch),
-    Answered(Vec<DocumentAnswer>),
+    Answered(Vec<AnswerResult>),
 }
 
 impl PortionState {
@@ -188,7 +188,7 @@ impl PortionState {
     }
 
     /// Returns the answers, once admitted documents are on disk.
-    fn into_answers(self, open: &OpenCollection) -> Vec<DocumentAnswer> {
+    fn into_answers(self, open: &OpenCollection) -> Vec<AnswerResult> {
         match self {
             Self::Prepared(prepared) => open.wait_for_answers(open.admit_documents(prepared)),
             Self::Admitted(batch) => open.wait_for_answers(batch),
@@ -303,7 +303,7 @@ async fn answer_portions(
     }
 }
 
-fn write_answers(portion: &LinePortion, answers: &[DocumentAnswer]) -> Vec<u8> {
+fn write_answers(portion: &LinePortion, answers: &[AnswerResult]) -> Vec<u8> {
     let mut text = Vec::with_capacity(answers.len() * 96);
     for (line, answer) in portion.lines.iter().zip(answers) {
         match answer {

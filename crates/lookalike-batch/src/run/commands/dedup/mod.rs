@@ -104,13 +104,13 @@ fn run_with_extras(
         ));
     }
     crate::threads::run_in_pool(settings.threads, || {
-        let settings = &*form_learning::settle_forms(inputs, settings)?;
+        let settings = &*form_learning::learn_forms_before_spilling(inputs, settings)?;
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
-        let form_plan = plan.with_forms();
+        let plan_with_forms = plan.with_forms();
         let session = DedupSession {
             settings,
             plan: &plan,
-            form_plan: &form_plan,
+            plan_with_forms: &plan_with_forms,
             progress,
             clock: StageClock::new(),
         };
@@ -122,8 +122,8 @@ fn run_with_extras(
 struct DedupSession<'a> {
     settings: &'a RunSettings,
     plan: &'a MatchPlan,
-    /// The plan with forms, if the run learns them.
-    form_plan: &'a MatchPlan,
+    /// The plan that compares forms. It is used only if the run learns them.
+    plan_with_forms: &'a MatchPlan,
     progress: &'a dyn ProgressListener,
     clock: StageClock,
 }
@@ -148,7 +148,7 @@ impl<'a> DedupSession<'a> {
         let known_matches = self.match_index(run.index.as_ref(), &mut sketched)?;
         progress.begin_stage(RunStage::Candidates, None);
         let mut linked = sketched.link(true)?;
-        self.learn_forms(&mut linked)?;
+        self.learn_and_apply_forms(&mut linked)?;
         let (decided, copied) = self.decide_and_copy(&linked, &run, &known_matches)?;
         let components = decided.components.as_deref();
         let verdicts = DocumentVerdicts::new(&linked.corpus, &decided.outcome, components);
@@ -171,13 +171,13 @@ impl<'a> DedupSession<'a> {
     }
 
     /// Learns the forms of the documents and applies them, if the settings say so.
-    fn learn_forms<'r>(&mut self, linked: &mut LinkedRun<'r>) -> Result<()>
+    fn learn_and_apply_forms<'r>(&mut self, linked: &mut LinkedRun<'r>) -> Result<()>
     where
         'a: 'r,
     {
         if self.settings.learns_forms {
             let table = form_learning::learn_forms(linked, self.progress)?;
-            linked.apply_forms(&table, self.form_plan)?;
+            linked.apply_forms(&table, self.plan_with_forms)?;
             self.clock.end_stage("forms");
         }
         Ok(())

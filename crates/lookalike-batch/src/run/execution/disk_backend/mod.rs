@@ -1,4 +1,4 @@
-//! The backend of reading whose documents live on disk: sketches and keys in temporary files if the memory is limited,
+//! The backend of reading whose documents live on disk: sketches and keys in temporary files if the run is out of core,
 //! blocks in the directory of the run if it can be interrupted, or both.
 
 mod stored_block;
@@ -11,7 +11,7 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{InputRow, KnownBlock};
 
 use self::stored_block::{BlockStart, StoredRows};
-use crate::run::execution::out_of_core::spilled_reading::{ScatteredBlock, SpilledReading};
+use crate::run::execution::out_of_core::spilled_reading::{ScatteredBlock, SpillFiles};
 use crate::run::execution::work_directory::WorkDirectory;
 use crate::run::execution::work_directory::manifest::StepKind;
 use crate::run::execution::work_directory::reading::{ReadingSteps, StoredBlock};
@@ -25,8 +25,8 @@ use crate::run::reading::reading_sink::{
 pub(in crate::run) struct DiskBackend<'a> {
     /// The directory of the run, if it can be interrupted.
     pub(in crate::run) work: Option<&'a WorkDirectory>,
-    /// The temporary files of sketches and keys, if the memory is limited.
-    pub(in crate::run) spilled: Option<&'a SpilledReading>,
+    /// The temporary files of sketches and keys, if the run is out of core.
+    pub(in crate::run) spilled: Option<&'a SpillFiles>,
     pub(in crate::run) sketcher: DocumentSketcher,
 }
 
@@ -51,7 +51,7 @@ impl ReadingBackend for DiskBackend<'_> {
 /// Where the sketches and keys of one set of inputs go, if they do not stay in memory.
 #[derive(Clone, Copy)]
 struct SpillTarget<'a> {
-    reading: &'a SpilledReading,
+    reading: &'a SpillFiles,
     /// Node of the first row of these inputs.
     first_node: u64,
     /// `true` if the run decides about these documents.

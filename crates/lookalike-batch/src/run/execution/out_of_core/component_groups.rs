@@ -7,7 +7,7 @@ use lookalike_io::error::{Error, Result};
 
 use crate::run::execution::out_of_core::linking::LinkedNodes;
 use crate::run::execution::out_of_core::memory_plan::SpillSizes;
-use crate::run::execution::out_of_core::spilled_reading::SpilledReading;
+use crate::run::execution::out_of_core::spilled_reading::SpillFiles;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::temporary::part_file::PartFile;
 
@@ -31,7 +31,7 @@ impl ComponentGroups {
     /// # Errors
     /// If a component is too large for the memory, or if temporary files cannot be read or written.
     pub(in crate::run) fn divide_documents(
-        reading: &SpilledReading,
+        reading: &SpillFiles,
         corpus: &RunCorpus<'_>,
         nodes: &LinkedNodes,
         takes_document: &dyn Fn(DocId) -> bool,
@@ -41,7 +41,7 @@ impl ComponentGroups {
             .div_ceil(documents.max(1) as u64)
             + BYTES_BESIDE_SKETCHES;
         let grouped = corpus
-            .read_documents()
+            .input_documents()
             .filter(|&document| takes_document(document));
         let component = |document| nodes.component_of(corpus, document);
         let (group_of, sizes) = GroupAssignment {
@@ -62,7 +62,7 @@ impl ComponentGroups {
             sizes,
             sketcher,
         };
-        let first = documents - corpus.read_documents().count();
+        let first = documents - corpus.input_documents().count();
         groups.divide_sketches(&reading.sketches, first)?;
         Ok(groups)
     }

@@ -7,12 +7,12 @@ use serde::Serialize;
 use crate::run::execution::out_of_core::component_groups::ComponentGroups;
 use crate::run::execution::out_of_core::linking;
 use crate::run::execution::out_of_core::linking::LinkedNodes;
-use crate::run::execution::out_of_core::spilled_reading::SpilledReading;
+use crate::run::execution::out_of_core::spilled_reading::SpillFiles;
 use crate::run::execution::run_corpus::RunCorpus;
 
 /// The documents of a run out of core: their components, equal texts and groups.
 pub(in crate::run) struct DocumentGrouping {
-    reading: SpilledReading,
+    reading: SpillFiles,
     nodes: LinkedNodes,
     groups: ComponentGroups,
     written: u64,
@@ -25,7 +25,7 @@ impl DocumentGrouping {
     /// # Errors
     /// If temporary files or inputs cannot be read or written, or if a component does not fit into the memory.
     pub(in crate::run) fn group_documents(
-        mut reading: SpilledReading,
+        mut reading: SpillFiles,
         corpus: &RunCorpus<'_>,
         merges_equal_texts: bool,
     ) -> Result<Self> {

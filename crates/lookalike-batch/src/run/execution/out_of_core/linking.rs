@@ -11,9 +11,7 @@ use lookalike::shuffle::{
 use lookalike_io::error::{Error, Result};
 use rayon::prelude::*;
 
-use crate::run::execution::out_of_core::spilled_reading::{
-    FEATURES_PART, KEYS_PART, SpilledReading,
-};
+use crate::run::execution::out_of_core::spilled_reading::{FEATURES_PART, KEYS_PART, SpillFiles};
 use crate::run::execution::out_of_core::{into_inner, lock};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::reading::reading_sink::ReadBuffers;
@@ -29,7 +27,7 @@ const TRIED_BLOCKS: usize = 16;
 const MOST_PARTS: u64 = 1024;
 
 /// Number of documents of dense buckets that a thread reads again at once.
-const DENSE_BUCKETS_AT_ONCE: usize = 512;
+const DENSE_DOCUMENTS_AT_ONCE: usize = 512;
 
 /// The component of every node, and which documents have the text of an earlier one. See
 /// [`node_of`](crate::run::reading::corpus_rows::CorpusRows::node_of).
@@ -70,7 +68,7 @@ impl LinkedNodes {
 /// # Errors
 /// If temporary files or inputs cannot be read or written.
 pub(super) fn link_documents(
-    reading: &mut SpilledReading,
+    reading: &mut SpillFiles,
     corpus: &RunCorpus<'_>,
     merges_equal_texts: bool,
 ) -> Result<(LinkedNodes, u64)> {
@@ -84,7 +82,7 @@ pub(super) fn link_documents(
 }
 
 struct Linking<'a> {
-    reading: &'a SpilledReading,
+    reading: &'a SpillFiles,
     corpus: &'a RunCorpus<'a>,
     links: Mutex<LocalLinks>,
     written: AtomicU64,
@@ -99,7 +97,7 @@ struct DenseBuckets {
 }
 
 impl<'a> Linking<'a> {
-    fn new(reading: &'a SpilledReading, corpus: &'a RunCorpus<'a>) -> Self {
+    fn new(reading: &'a SpillFiles, corpus: &'a RunCorpus<'a>) -> Self {
         Self {
             reading,
             corpus,
@@ -246,7 +244,7 @@ impl<'a> Linking<'a> {
         let keys = LocalKeys::new(reading.setup.clone(), dense.len(), 0, 0);
         let blocks = PartFile::with_single_blocks(reading.directory.as_deref(), 2)?;
         let nodes: Vec<u32> = dense.iter().copied().collect();
-        let portions = nodes.par_chunks(DENSE_BUCKETS_AT_ONCE);
+        let portions = nodes.par_chunks(DENSE_DOCUMENTS_AT_ONCE);
         portions.try_for_each(|nodes| self.scatter_dense(nodes, &keys, &blocks))?;
         self.finish_file(&blocks)?;
         // Keys are not chosen: combinations of sets of many features would be too many.

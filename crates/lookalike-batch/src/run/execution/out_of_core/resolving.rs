@@ -156,7 +156,7 @@ impl GroupDecisions<'_> {
             self.decide_documents(&groups, is_repeat)?;
         }
         if let Some(components) = &mut self.components {
-            for document in corpus.read_documents() {
+            for document in corpus.input_documents() {
                 if let Some(earliest) = nodes.earlier_equal(corpus, document) {
                     components[document.index()] = components[earliest.index()];
                 }

@@ -33,7 +33,7 @@ pub(in crate::run) struct ScatteredBlock {
 }
 
 /// Temporary files of the sketches, keys, features and names of texts that were read so far.
-pub(in crate::run) struct SpilledReading {
+pub(in crate::run) struct SpillFiles {
     pub(super) setup: Arc<ShuffleSetup>,
     pub(super) sizes: SpillSizes,
     pub(super) directory: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub(in crate::run) struct SpilledReading {
     states: Mutex<TextStateCounts>,
 }
 
-impl SpilledReading {
+impl SpillFiles {
     /// Begins a reading, with the directory of its temporary files.
     ///
     /// # Errors

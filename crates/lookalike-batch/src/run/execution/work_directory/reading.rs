@@ -1,7 +1,7 @@
 //! Steps of reading: the documents of blocks, as the threads have made them.
 //!
 //! The content of a step is, for each block in input order, the number of its bytes (8), and its bytes, which
-//! `row_reader` describes.
+//! `disk_backend::stored_block` describes.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
