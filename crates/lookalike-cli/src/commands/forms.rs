@@ -20,7 +20,7 @@ use crate::output::{OutputPrinter, escape_control, format_count};
 ///
 /// A form is a frame with slots, at which most documents have a value of their own: offers that differ in name and
 /// price, weather reports, minutes. With a table of forms (`dedup --forms TABLE`), two documents of one form match only if
-/// their slots agree: all of them, and of five slots and more four fifths.
+/// their slots agree: at most one slot in five may differ, and none of fewer than five.
 #[derive(Debug, Args)]
 pub(crate) struct FormsArgs {
     #[command(subcommand)]
@@ -130,7 +130,8 @@ fn describe_learned(done: &FormsSummary, args: &LearnFormsArgs) -> String {
 fn show_forms(args: &ShowFormsArgs) -> Result<CommandOutcome> {
     let table = read_form_table(&args.table)?;
     let shown = chosen_forms(&table, &args.names)?;
-    let text: String = shown.into_iter().map(describe_form).collect();
+    let shown: Vec<String> = shown.into_iter().map(describe_form).collect();
+    let text = shown.join("\n");
     OutputPrinter::new(false).write_data(&text)?;
     Ok(CommandOutcome::Done)
 }
@@ -164,6 +165,5 @@ fn describe_form(form: &Form) -> String {
         let values: Vec<_> = values.iter().map(|value| escape_control(value)).collect();
         text.push_str(&format!("  [{slot}] {}\n", values.join(" | ")));
     }
-    text.push('\n');
     text
 }

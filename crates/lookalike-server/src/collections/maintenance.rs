@@ -33,7 +33,7 @@ fn run_maintenance(service: &Weak<ServiceState>) {
         refused_collections.retain_subjects(&names);
         for name in names {
             // One collection at a time, because a deletion waits for what uses the collection.
-            if let Ok(open) = service.collections.open_collection(&name) {
+            if let Ok(open) = service.collections.find_open_collection(&name) {
                 let refused = maintain_collection(&open);
                 log_result(&mut refused_collections, &name, refused.as_deref());
             }

@@ -57,12 +57,12 @@ pub(crate) struct MatchingArgs {
     #[command(flatten)]
     pub(crate) rule: MatchRuleArgs,
 
-    /// Compare filled forms by their slots: `learn` learns the forms of the inputs first, a table of `lookalike forms
-    /// learn` names them, `off` compares by similarity alone
+    /// Keep filled forms that differ in their slots: learn, off, or a table of `forms learn`
     ///
     /// A form is a frame that many different documents share, with slots at which most have a value of their own, such
-    /// as offers that differ in name and price. Two documents of one form match only if their slots agree: all of them,
-    /// and of five slots and more four fifths.
+    /// as offers that differ in name and price. Two documents of one form match only if their slots agree: at most one slot
+    /// in five may differ, and none of fewer than five. Documents of different forms do not match. `learn` learns the forms
+    /// of the inputs first; `off` compares by similarity alone.
     #[arg(long, value_name = "learn|off|FILE", default_value = "off")]
     pub(crate) forms: String,
 
