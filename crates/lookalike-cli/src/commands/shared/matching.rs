@@ -64,7 +64,7 @@ pub(crate) struct MatchRuleArgs {
     #[command(flatten)]
     pub(crate) changes: RecipeChangeArgs,
 
-    /// Measure of similarity by which candidates are verified
+    /// Measure by which candidates are verified
     ///
     /// Candidates share features. Therefore pairs that are similar by edits, substrings or cosine are not
     /// compared if their Jaccard index is below a bound, which --explain-plan prints. By containment, every pair
