@@ -67,6 +67,22 @@ pub(super) struct SearchedSegment<'a> {
     pub(super) unpacked: &'a mut UnpackedFrame,
 }
 
+/// Returns the comparer of the records of rows, which hold features and weights. Sequences and forms are compared by the
+/// texts afterwards.
+fn comparer_of_records(recipe: &Recipe, plan: &MatchPlan) -> Result<DocumentComparer> {
+    let recipe = recipe.clone().without_forms();
+    let settings = match plan.sequence_measure() {
+        Some(_) => MatchSettings {
+            measure: SimilarityMeasure::Jaccard,
+            threshold: plan.candidate_threshold(),
+            ..*plan.match_settings()
+        },
+        None => *plan.match_settings(),
+    };
+    let plan = MatchPlan::new(&recipe, settings)?;
+    Ok(DocumentComparer::new(&recipe, &plan))
+}
+
 impl IndexMatcher {
     /// Opens the buckets of all segments for a match plan. Buckets that must be built for it go where `space` says.
     pub(super) fn open_buckets<'a>(
@@ -78,13 +94,7 @@ impl IndexMatcher {
     ) -> Result<Self> {
         let comparer = DocumentComparer::new(recipe, plan);
         let by_features = if comparer.needs_texts() {
-            let settings = MatchSettings {
-                measure: SimilarityMeasure::Jaccard,
-                threshold: plan.candidate_threshold(),
-                ..*plan.match_settings()
-            };
-            let plan = MatchPlan::new(recipe, settings)?;
-            Some(DocumentComparer::new(recipe, &plan))
+            Some(comparer_of_records(recipe, plan)?)
         } else {
             None
         };
@@ -96,6 +106,13 @@ impl IndexMatcher {
                     display_path(index_path)
                 )));
             };
+            if plan.compares_forms() && part.texts.is_none() {
+                return Err(Error::usage_error(format!(
+                    "the recipe of the index {} has forms, which are compared by texts, and the index has no texts: \
+                     build it with its texts, or with a recipe without forms",
+                    display_path(index_path)
+                )));
+            }
             opened.push(SegmentBuckets {
                 postings: open_postings(index_path, entry.file, matching.postings)?,
                 bands: band_postings(records, &comparer, space)?,

@@ -8,6 +8,7 @@ use lookalike::forms::{Form, FormTable};
 use lookalike_batch::run::{self, FormsSummary};
 use lookalike_options::keep_order::KeepOrder;
 
+use super::shared::inputs::check_has_text;
 use super::shared::matching_runs::{MatchingRunArgs, read_form_table};
 use super::shared::outputs::{RejectedArgs, TableOutputs};
 use super::shared::running::RowsRun;
@@ -91,16 +92,25 @@ fn learn_forms(args: &LearnFormsArgs) -> Result<CommandOutcome> {
             "--explain-plan and --audit are for `lookalike dedup`, with the same matching options"
         );
     }
-    if run.matching.forms != "off" {
+    if let Some(forms) = &run.matching.forms {
+        bail!("--forms {forms} has no effect here, because this command learns forms");
+    }
+    check_has_text(&run.reading, "a comparison of forms")?;
+    let is_toml = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|extension| extension == "toml")
+    };
+    if let Some(path) = output.as_ref().filter(|path| !is_toml(path)) {
         bail!(
-            "--forms {} has no effect here, because this command learns forms",
-            run.matching.forms
+            "the table of forms is TOML, and its name is {}: name a .toml file",
+            path.display()
         );
     }
     let recipe = run.matching.rule.recipe.as_deref();
     let place = output.as_deref();
     let outputs = TableOutputs::new("the table", place, bad_rows, run.running.json, recipe)?;
-    let settings = run.to_settings(&KeepOrder::First)?;
+    let mut settings = run.to_settings(&KeepOrder::First)?;
+    settings.recipe = settings.recipe.without_forms();
     let inputs = run.run_inputs(&[]);
     let rows = RowsRun::with_table(&run.running, &outputs);
     let TableOutputs { table, rejected } = &outputs;

@@ -160,6 +160,17 @@ fn table_is_shown_and_wrong_ones_are_refused() {
         "dedup in.jsonl --dry-run --forms forms.toml --recipe 1e0ng",
         &["forms", "1e0ng"],
     );
+    place.refused("forms learn in.jsonl -o in.jsonl", &["in.jsonl", ".toml"]);
+    place.write("in.toml", "text");
+    place.refused(
+        "forms learn in.toml --format text -o in.toml",
+        &["in.toml", "input"],
+    );
+    place.refused("forms learn in.jsonl --recipe 1e0ng", &["1e0ng"]);
+    place.refused(
+        "dedup in.jsonl --dry-run --features text --forms forms.toml",
+        &["--features", "forms"],
+    );
     place.refused(
         "dedup in.jsonl -o out.jsonl --work w --forms learn",
         &["lookalike forms learn"],
@@ -168,6 +179,88 @@ fn table_is_shown_and_wrong_ones_are_refused() {
         "dedup in.jsonl --dry-run --audit --forms learn",
         &["--audit", "--forms"],
     );
+}
+
+/// `--forms off` leaves out the forms of the recipe, and learning anew does not depend on them.
+#[test]
+fn forms_of_the_recipe_are_left_out_on_request() {
+    let place = Place::new();
+    let corpus = FormCorpus::new();
+    corpus.write(&place);
+    place.ok("forms learn in.jsonl -o forms.toml");
+    let removed = |options: &str| {
+        let done = place.summary(&format!("dedup in.jsonl --dry-run {options}"));
+        done["removed"].as_u64().unwrap()
+    };
+    let recipe = "--set forms=forms.toml";
+    assert_eq!(removed(recipe), corpus.repeats.len() as u64);
+    assert_eq!(removed(&format!("{recipe} --forms off")), removed(""));
+    assert_eq!(
+        removed(&format!("{recipe} --forms learn")),
+        corpus.repeats.len() as u64
+    );
+    let before = place.read("forms.toml");
+    place.ok(&format!("forms learn in.jsonl {recipe} -o again.toml"));
+    assert_eq!(place.read("again.toml"), before);
+}
+
+/// A library gives the verdicts of `--against`, and `search` those of `pairs`.
+#[test]
+fn libraries_give_the_verdicts_of_the_command() {
+    let place = Place::new();
+    let corpus = FormCorpus::new();
+    corpus.write(&place);
+    place.ok("forms learn in.jsonl -o forms.toml");
+    let (base, repeats): (Vec<_>, Vec<_>) = corpus
+        .documents
+        .iter()
+        .cloned()
+        .partition(|(id, _)| id.starts_with("form"));
+    place.write("base.jsonl", corpus_jsonl(&base));
+    place.write("repeats.jsonl", corpus_jsonl(&repeats));
+    let set = "--set forms=forms.toml --recipe default";
+    place.ok(&format!("index build lib base.jsonl --texts {set}"));
+    let against = place
+        .ok("pairs repeats.jsonl --against base.jsonl --forms forms.toml -o pairs.tsv --quiet");
+    assert_eq!(against.err, "");
+    let mut expected: Vec<(String, String)> = place
+        .table("pairs.tsv")
+        .iter()
+        .map(|row| (row[1].clone(), row[0].clone()))
+        .collect();
+    expected.sort();
+    assert_eq!(expected.len(), 16);
+    let found = place.ok("search lib repeats.jsonl --threshold 0.75");
+    let mut found: Vec<(String, String)> = rows(found.text())
+        .iter()
+        .map(|row| (row[0].clone(), row[1].clone()))
+        .collect();
+    found.sort();
+    assert_eq!(found, expected);
+    place.ok(&format!("index build bare base.jsonl {set}"));
+    place.refused(
+        "search bare repeats.jsonl --threshold 0.75",
+        &["forms", "texts"],
+    );
+}
+
+/// A comparison says that the forms keep two documents apart.
+#[test]
+fn comparison_names_the_forms() {
+    let place = Place::new();
+    FormCorpus::new().write(&place);
+    place.ok("forms learn in.jsonl -o forms.toml");
+    let set = "--recipe default --set forms=forms.toml";
+    let ran = place.ok(&format!("compare in.jsonl#form0 in.jsonl#form4 {set}"));
+    assert!(
+        ran.text().contains("filled forms of one frame"),
+        "{}",
+        ran.text()
+    );
+    let ran = place.ok(&format!(
+        "compare in.jsonl#form0 in.jsonl#form1 {set} --threshold 0.1"
+    ));
+    assert!(!ran.text().contains("hundred"), "{}", ran.text());
 }
 
 /// A limit on the memory changes no verdict.

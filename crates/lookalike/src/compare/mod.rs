@@ -13,6 +13,7 @@ pub use steps::{AnalysisSteps, FeatureVote};
 use crate::arch::Cpu;
 use crate::dedup::{CopyPairs, MatchCorpus, TextReanalysis, find_pairs};
 use crate::error::Result;
+use crate::forms;
 use crate::plan::{EditUnit, MatchPlan, MatchSettings, MethodSketch, SimilarityMeasure};
 use crate::recipe::Recipe;
 use crate::similarity::{
@@ -303,6 +304,16 @@ impl AnalysisPair<'_, '_> {
         {
             return format!("their {} differ", key.noun);
         }
+        if plan.compares_forms() {
+            let [a, b] = self.0.each_ref().map(|text| {
+                let mut values = Vec::new();
+                text.append_form_values(&mut values);
+                values
+            });
+            if !forms::do_forms_agree(&a, &b) {
+                return describe_different_forms(&a, &b).into();
+            }
+        }
         let needed = plan.candidate_threshold().get();
         let shared = figures.iter().find(|figure| figure.name == "Jaccard");
         let shared = shared.and_then(|figure| figure.value).unwrap_or(0.0);
@@ -329,6 +340,15 @@ impl AnalysisPair<'_, '_> {
                 figure.value.unwrap_or(0.0)
             ),
         }
+    }
+}
+
+/// Says why two documents do not match by their forms.
+fn describe_different_forms(a: &[u64], b: &[u64]) -> &'static str {
+    if !a.is_empty() && a.first() == b.first() {
+        "they are filled forms of one frame, and their slots differ"
+    } else {
+        "they are not of the same form"
     }
 }
 

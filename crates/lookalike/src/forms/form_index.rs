@@ -169,9 +169,12 @@ pub(crate) fn do_forms_agree(a: &[u64], b: &[u64]) -> bool {
     differing <= most_differing_slots(a_values.len())
 }
 
+/// Largest number of slots that may differ, however many there are, because each makes further bucket keys.
+const MOST_DIFFERING_SLOTS: usize = 7;
+
 /// Returns the number of slots that may differ in two documents of one form: one in five, and none of fewer than five.
 fn most_differing_slots(slots: usize) -> usize {
-    slots / 5
+    (slots / 5).min(MOST_DIFFERING_SLOTS)
 }
 
 /// Calls `visit` with the keys of a document's form, of which two documents that may match by their forms have at least

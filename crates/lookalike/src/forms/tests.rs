@@ -70,6 +70,8 @@ fn one_slot_in_five_may_differ() {
         (5, 2, false),
         (10, 2, true),
         (10, 3, false),
+        (60, 7, true),
+        (60, 8, false),
     ] {
         let a: Vec<u64> = (0..=slots).collect();
         let mut b = a.clone();

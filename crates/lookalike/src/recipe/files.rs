@@ -142,6 +142,15 @@ impl Recipe {
         Ok(recipe)
     }
 
+    /// Returns the recipe without its table of forms.
+    pub fn without_forms(mut self) -> Self {
+        if let Some(name) = self.forms.take() {
+            self.files.digests.remove(&name);
+            self.files.contents.remove(&name);
+        }
+        self
+    }
+
     /// Returns the parsed contents of the recipe's files.
     pub(crate) fn loaded_files(&self) -> Arc<LoadedFiles> {
         if self.file_names().is_empty() {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::execution::form_learning;
 use crate::run::progress::ProgressListener;
+use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
 
 /// The result of a run that learns forms.
@@ -57,14 +58,14 @@ fn learn_and_write_table(
     progress: &dyn ProgressListener,
 ) -> Result<FormsSummary> {
     let started = Instant::now();
+    let opened = OpenInputs::new(paths, settings)?;
+    for output in [Some(output), rejected].into_iter().flatten() {
+        check_output(output, &opened.inputs)?;
+    }
     let bad_rows = BadRowOutputs::create_output(rejected)?;
-    let reject = |inputs: &_, rows: &_| {
-        for output in [Some(output), rejected].into_iter().flatten() {
-            check_output(output, inputs)?;
-        }
-        bad_rows.push_rows(inputs, rows)
-    };
-    let (table, read) = form_learning::learn_from_inputs(paths, settings, &reject, progress)?;
+    let reject = |inputs: &_, rows: &_| bad_rows.push_rows(inputs, rows);
+    let learned = form_learning::learn_from_inputs(paths, &opened, settings, &reject, progress);
+    let (table, read) = learned?;
     let (rejected, rejected_rows, _) = bad_rows.prepare_output()?;
     let staged = stage_table(&table, output)?;
     commit_all(std::iter::once(staged).chain(rejected_rows))?;

@@ -43,7 +43,9 @@ pub(in crate::run) fn learn_forms_before_spilling<'s>(
              only once: give a file",
         ));
     }
-    let (table, _) = learn_from_inputs(paths, settings, &|_, _| Ok(()), &SilentProgress)?;
+    let opened = OpenInputs::new(paths, settings)?;
+    let ignore = |_: &_, _: &_| Ok(());
+    let (table, _) = learn_from_inputs(paths, &opened, settings, &ignore, &SilentProgress)?;
     let mut settled = settings.clone();
     settled.learns_forms = false;
     settled.recipe = settled.recipe.with_forms(LEARNED_FORMS, &table)?;
@@ -63,21 +65,23 @@ pub(in crate::run) struct LearnedInputs {
     pub(in crate::run) bytes: u64,
 }
 
-/// Learns forms from the documents that a dedup run with these settings would remove.
+/// Learns forms from the documents that a dedup run with these settings would remove. `opened` are the inputs of
+/// `paths`.
 ///
 /// # Errors
 /// As those of reading and deciding, and the errors of `reject`.
 pub(in crate::run) fn learn_from_inputs(
     paths: &RunInputs,
+    opened: &OpenInputs,
     settings: &RunSettings,
     reject: &RejectRows<'_>,
     progress: &dyn ProgressListener,
 ) -> Result<(FormTable, LearnedInputs)> {
+    refuse_schemes(settings)?;
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
     let spill = plan_spilling(paths, settings, None, false)?;
-    let opened = OpenInputs::new(paths, settings)?;
     let storage = RunStorage { work: None, spill };
-    let sketched = SketchedRun::read(&opened, settings, &plan, storage, reject, progress)?;
+    let sketched = SketchedRun::read(opened, settings, &plan, storage, reject, progress)?;
     progress.begin_stage(RunStage::Candidates, None);
     let linked = sketched.link(true)?;
     let inputs = LearnedInputs {

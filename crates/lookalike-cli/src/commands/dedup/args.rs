@@ -91,8 +91,10 @@ pub(crate) struct DedupArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
 
-    /// Text of kept rows that stands in an earlier kept row: mark adds the field `passages`, which says where;
-    /// remove leaves it out of OUT
+    /// Repeated text of kept rows
+    ///
+    /// It is text that stands in an earlier kept row. mark adds the field `passages`, which says where; remove leaves the
+    /// text out of OUT.
     ///
     /// Whole sentences and lines that together have at least --min-length, and whose words all lie in runs of that
     /// length that stand in earlier rows. Case, punctuation, width and Chinese script do not count. The first

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
 use clap::Args;
 use lookalike::Recipe;
 use lookalike::forms::FormTable;
@@ -63,8 +63,10 @@ pub(crate) struct MatchingArgs {
     /// as offers that differ in name and price. Two documents of one form match only if their slots agree: at most one slot
     /// in five may differ, and none of fewer than five. Documents of different forms do not match. `learn` learns the forms
     /// of the inputs first; `off` compares by similarity alone.
-    #[arg(long, value_name = "learn|off|FILE", default_value = "off")]
-    pub(crate) forms: String,
+    ///
+    /// Default: the forms of the recipe, if it has any, else off.
+    #[arg(long, value_name = "learn|off|FILE")]
+    pub(crate) forms: Option<String>,
 
     /// Match only documents with equal values of this field
     ///
@@ -145,13 +147,15 @@ impl MatchingRunArgs {
             ..
         } = self;
         let (recipe, chosen, _) = settings_and_plan(&matching.rule, reading, usual)?;
-        if matching.forms != "off" {
-            check_has_text(reading, "--forms")?;
-        }
-        let recipe = match &*matching.forms {
-            "learn" | "off" => recipe,
-            file => recipe.with_forms(file, &read_form_table(Path::new(file))?)?,
+        let recipe = match matching.forms.as_deref() {
+            None => recipe,
+            Some("learn" | "off") => recipe.without_forms(),
+            Some(file) => recipe.with_forms(file, &read_form_table(Path::new(file))?)?,
         };
+        let learns_forms = matching.forms.as_deref() == Some("learn");
+        if learns_forms || recipe.forms.is_some() {
+            check_has_text(reading, "a comparison of forms")?;
+        }
         let window = match (matching.window, &matching.time) {
             (Some(seconds), Some(field)) => Some(RunWindow {
                 seconds,
@@ -162,7 +166,7 @@ impl MatchingRunArgs {
         Ok(RunSettings {
             recipe,
             matching: chosen,
-            learns_forms: matching.forms == "learn",
+            learns_forms,
             read: read_options(reading)?,
             keep: keep.clone(),
             within: matching.within.clone(),
@@ -188,8 +192,10 @@ impl MatchingRunArgs {
 
 /// Reads a table of forms.
 pub(crate) fn read_form_table(path: &Path) -> Result<FormTable> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the table of forms {}", path.display()))?;
+    let text = std::fs::read_to_string(path).map_err(|cause| {
+        let path = path.display();
+        anyhow!("cannot read the table of forms {path}: {cause}")
+    })?;
     Ok(FormTable::parse_table(&path.display().to_string(), &text)?)
 }
 
