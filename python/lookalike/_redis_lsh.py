@@ -144,10 +144,10 @@ class RedisMinHashLSH:
         return {self._given(key) for key in found}
 
     def remove(self, key: Hashable) -> None:
-        """Removes a key."""
+        """Removes a key, also one that a process claimed for a session and never sent."""
         stored = self._stored(key)
         bands = self.keys.get(stored)
-        if not bands:
+        if not bands and stored not in self.keys:
             raise ValueError("The given key does not exist")
         with self._redis.pipeline() as commands:
             self._remove_bands(commands, stored, bands)

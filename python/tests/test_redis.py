@@ -84,6 +84,19 @@ def test_index_in_redis_answers_as_the_one_in_memory(port):
     assert stored.is_empty() and all(not table for table in stored.get_counts())
 
 
+def test_a_key_without_bands_can_be_removed(port):
+    """A process that ends between its claim and the sending of a session leaves such a key."""
+    index = la.MinHashLSH(0.5, storage_config=config(port, b"claimed"))
+    (minhash, _), *_ = [signed(values) for values in made_sets(1)]
+    assert index.keys.claim(index._stored("lost"))
+    with pytest.raises(ValueError, match="already exists"):
+        index.insert("lost", minhash)
+    index.remove("lost")
+    assert index.is_empty()
+    index.insert("lost", minhash)
+    assert index.query(minhash) == ["lost"]
+
+
 def test_an_index_of_datasketch_opens(port):
     theirs = datasketch.MinHashLSH(0.5, storage_config=config(port, b"shared"))
     ours = la.MinHashLSH(0.5, storage_config=config(port, b"shared"))

@@ -31,19 +31,6 @@ const PULSE: Duration = Duration::from_millis(50);
 /// Bytes of inputs up to which a run takes less than some milliseconds, so that nobody interrupts it.
 const SMALL_BYTES: usize = 1 << 14;
 
-/// Names of the stages, in the order of [`RunStage`].
-const STAGES: [&str; 9] = [
-    "read",
-    "library",
-    "candidates",
-    "decide",
-    "passages",
-    "measure",
-    "open",
-    "index",
-    "write",
-];
-
 /// Panic payload that unwinds a run when it must stop.
 struct RunStopped;
 
@@ -75,7 +62,7 @@ impl RunWatch {
     /// Returns the stage, the work done in it, and its total, which is 0 if it is unknown.
     fn current_progress(&self) -> (&'static str, u64, u64) {
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        let stage = STAGES[self.stage.load(Ordering::Relaxed)];
+        let stage = RunStage::ALL[self.stage.load(Ordering::Relaxed)].name();
         (stage, load(&self.done), load(&self.total))
     }
 }

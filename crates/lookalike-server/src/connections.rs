@@ -497,7 +497,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
 /// A certificate in use.
 pub(crate) struct ServedCertificate {
     pub(crate) acceptor: TlsAcceptor,
-    /// When the first certificate of the chain expires, in seconds since 1970; `None` if that cannot be read.
+    /// The earliest expiry of the chain, in seconds since 1970; `None` if that cannot be read.
     pub(crate) expiry: Option<i64>,
 }
 

@@ -54,7 +54,7 @@ impl ReloadedFiles {
         self.of_certificate(|certificate| certificate.acceptor.clone())
     }
 
-    /// Returns when the first certificate of the chain in use expires, in seconds since 1970, if connections are
+    /// Returns the earliest expiry of the chain in use, in seconds since 1970, if connections are
     /// encrypted and that is known.
     pub(crate) fn certificate_expiry(&self) -> Option<i64> {
         self.of_certificate(|certificate| certificate.expiry)

@@ -40,6 +40,38 @@ pub struct RepeatedIds {
     pub places: [String; 2],
 }
 
+impl RunStage {
+    /// All stages, in the order of their declaration.
+    pub const ALL: [Self; 10] = [
+        Self::Read,
+        Self::Library,
+        Self::Candidates,
+        Self::Forms,
+        Self::Decide,
+        Self::Passages,
+        Self::Measure,
+        Self::Open,
+        Self::Index,
+        Self::Write,
+    ];
+
+    /// Returns the name in calls of a program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Library => "library",
+            Self::Candidates => "candidates",
+            Self::Forms => "forms",
+            Self::Decide => "decide",
+            Self::Passages => "passages",
+            Self::Measure => "measure",
+            Self::Open => "open",
+            Self::Index => "index",
+            Self::Write => "write",
+        }
+    }
+}
+
 /// Receives progress reports. Its methods are called from several threads.
 pub trait ProgressListener: Sync {
     /// A stage begins. `total` is the final value of [`advance_stage`](Self::advance_stage), if it is known.
@@ -90,3 +122,15 @@ pub(crate) fn begin_reading(progress: &dyn ProgressListener, inputs: &InputSet) 
 pub struct SilentProgress;
 
 impl ProgressListener for SilentProgress {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_numbered_in_their_order() {
+        for (number, stage) in RunStage::ALL.into_iter().enumerate() {
+            assert_eq!(stage as usize, number, "{}", stage.name());
+        }
+    }
+}

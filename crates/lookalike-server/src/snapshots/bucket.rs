@@ -67,6 +67,8 @@ impl ObjectBucket {
     pub(crate) fn below_prefix(&self, name: &str) -> Self {
         Self {
             prefix: self.object_key(name),
+            // What happens below a prefix is an operation of its own, with a deadline of its own.
+            is_answered: Arc::default(),
             ..self.clone()
         }
     }
@@ -111,10 +113,29 @@ impl ObjectBucket {
             );
             io::Error::new(io::ErrorKind::TimedOut, message)
         })?;
-        if answered.is_ok() {
+        if is_answer(&answered) {
             self.is_answered.store(true, Ordering::Relaxed);
         }
         answered.map_err(io::Error::from)
+    }
+}
+
+/// Returns `true` if the store has answered, even if it has refused the request.
+fn is_answer<T>(answered: &object_store::Result<T>) -> bool {
+    use object_store::Error::{
+        AlreadyExists, NotFound, NotModified, PermissionDenied, Precondition, Unauthenticated,
+    };
+    match answered {
+        Ok(_) => true,
+        Err(refusal) => matches!(
+            refusal,
+            AlreadyExists { .. }
+                | NotFound { .. }
+                | NotModified { .. }
+                | PermissionDenied { .. }
+                | Precondition { .. }
+                | Unauthenticated { .. }
+        ),
     }
 }
 

@@ -67,6 +67,8 @@ fn run_schedule(service: &Weak<ServiceState>, schedule: SnapshotSchedule) {
         };
         let names = service.collections.open_names();
         failed_collections.retain_subjects(&names);
+        // A new collection of the name of a deleted one does not wait for it.
+        retry_at.retain(|name, _| names.contains(name));
         for name in names {
             if retry_at
                 .get(&name)

@@ -29,6 +29,9 @@ impl AdmittedDocuments {
     }
 }
 
+/// Largest number of turns that a document whose check is out of date again and again may take at once.
+const LONGEST_OVERTAKEN_TURN: u64 = 64;
+
 impl Collection {
     /// Checks documents in the given order, inserts each, and returns the answers. The check and the
     /// insertion of a document are one step: of two matching documents in one call, the first is kept. When
@@ -154,8 +157,8 @@ impl Collection {
 
     /// Admits prechecked documents under the exclusive lock, until the remaining work exceeds that of a turn.
     /// Returns how many it admitted. A document whose check is out of date by more than a turn is left: the
-    /// check is brought up to date under the shared lock. The next time it may take twice as long here, so that
-    /// others who insert cannot keep it waiting for ever.
+    /// check is brought up to date under the shared lock. The next time it may take twice as long here, up to
+    /// [`LONGEST_OVERTAKEN_TURN`] turns, so that others who insert cannot keep it waiting for ever.
     fn admit_checked(
         &self,
         documents: &[PendingInsert],
@@ -167,7 +170,7 @@ impl Collection {
             return Ok(0);
         }
         let mut state = self.write_state()?;
-        let overtaken = times_overtaken(&checks[0]).min(u64::BITS - 1);
+        let overtaken = times_overtaken(&checks[0]).min(LONGEST_OVERTAKEN_TURN.ilog2());
         let turn_steps = self.options.verification.turn_steps;
         let mut turn = SearchTurn::new(turn_steps.saturating_mul(1 << overtaken));
         let mut count = 0;

@@ -273,6 +273,11 @@ impl<C: FingerprintCode> LiveIndex<C> {
         }
     }
 
+    /// Returns the number of buckets that one search reads at most.
+    pub fn buckets_per_search(&self) -> u64 {
+        blocks::count_buckets(blocks::blocks_for_distance(self.bits, self.distance.get()))
+    }
+
     /// Calls `visit` with every live fingerprint within `distance` of the query and its distance,
     /// in no particular order. The results show the index at one moment.
     ///

@@ -63,6 +63,7 @@ const LONGEST_CODE_SCAN: u64 = 4096;
 const STEPS_OF_KEY: u64 = 16;
 const STEPS_OF_ENTRY: u64 = 1;
 const STEPS_OF_HIT: u64 = 12;
+const STEPS_OF_BUCKET: u64 = 4;
 const STEPS_OF_CANDIDATE: u64 = 32;
 
 impl KeyWalk {
@@ -241,6 +242,10 @@ impl StreamMatcher {
             }
             self.look_up_unit(&mut walk, precheck, document, turn);
         }
+        if self.codes.is_some() && !turn.begin_unit() {
+            precheck.walk = Some(walk);
+            return Ok(false);
+        }
         self.look_up_codes(&mut walk, document, turn)?;
         walk.sum_hits();
         precheck.since = walk.until;
@@ -322,6 +327,7 @@ impl StreamMatcher {
             turn.add_steps((next - low) * STEPS_OF_ENTRY);
         } else {
             codes.search_fingerprints(code, distance, |SequenceNumber(number), _| add(number))?;
+            turn.add_steps(codes.buckets_per_search().saturating_mul(STEPS_OF_BUCKET));
         }
         turn.add_steps((hits.len() - before) as u64 * STEPS_OF_HIT);
         Ok(())

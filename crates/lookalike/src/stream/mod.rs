@@ -213,6 +213,13 @@ impl LiveFingerprints {
         }
     }
 
+    fn buckets_per_search(&self) -> u64 {
+        match self {
+            Self::Narrow(live) => live.buckets_per_search(),
+            Self::Wide(live) => live.buckets_per_search(),
+        }
+    }
+
     fn search_fingerprints(
         &self,
         code: u128,

@@ -1056,9 +1056,6 @@ fn checks_in_turns_equal_whole_checks() {
 fn turns_are_bounded_by_every_measure() {
     const LIMIT: u64 = 20_000;
     for settings in settings_of_all_measures() {
-        if settings.measure == SimilarityMeasure::Sketch {
-            continue;
-        }
         let mut random = Random(3);
         let mut stream = Stream::new(settings, None);
         // Texts of most of the same words: each has all others as candidates, or nearly.

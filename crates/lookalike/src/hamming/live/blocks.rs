@@ -54,9 +54,61 @@ pub(super) fn blocks_for_distance(bits: u32, distance: u32) -> Vec<LiveBlock> {
     made.collect()
 }
 
+/// Returns the number of buckets that one search reads: for each block all values within its radius.
+pub(super) fn count_buckets(blocks: impl IntoIterator<Item = LiveBlock>) -> u64 {
+    let of_block = |block: LiveBlock| {
+        // C(width, r) for each radius r.
+        let mut values = 1_u64;
+        let mut all = 1_u64;
+        for radius in 1..=u64::from(block.radius) {
+            values = values.saturating_mul(u64::from(block.width) + 1 - radius) / radius;
+            all = all.saturating_add(values);
+        }
+        all
+    };
+    blocks
+        .into_iter()
+        .map(of_block)
+        .fold(0, u64::saturating_add)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn buckets_are_the_values_within_the_radius() {
+        for (bits, distance) in [(16, 3), (20, 2), (40, 5), (64, 3)] {
+            let blocks = blocks_for_distance(bits, distance);
+            let all: u64 = blocks
+                .iter()
+                .map(|block| {
+                    let values = 0..1_u64 << block.width.min(20);
+                    let near = |value: &u64| value.count_ones() <= block.radius;
+                    match block.width {
+                        0..=20 => values.filter(near).count() as u64,
+                        width => {
+                            1 + u64::from(width) * u64::from(block.radius.min(1))
+                                + match block.radius {
+                                    0 | 1 => 0,
+                                    _ => u64::from(width) * u64::from(width - 1) / 2,
+                                }
+                        }
+                    }
+                })
+                .sum();
+            assert!(
+                blocks
+                    .iter()
+                    .all(|block| block.width <= 20 || block.radius <= 2)
+            );
+            assert_eq!(
+                count_buckets(blocks),
+                all,
+                "{bits} bits, distance {distance}"
+            );
+        }
+    }
 
     #[test]
     fn radii_satisfy_the_pigeonhole_rule() {

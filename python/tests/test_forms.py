@@ -1,0 +1,49 @@
+"""Recipes with a table of forms: filled forms that say different things are kept, by every call."""
+
+import pytest
+
+import lookalike as la
+
+FRAME = [
+    "Only this week in all our shops, and as long as there are some left: the",
+    "for no more than",
+    "euros. Members of the club have a tenth off, and postage is included in the price.",
+]
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory):
+    place = tmp_path_factory.mktemp("forms")
+    frame = ", ".join(f'"{part}"' for part in FRAME)
+    (place / "forms.toml").write_text(f'lookalike_forms = 1\n[[form]]\nname = "offer"\nframe = [{frame}]\n')
+    toml = la.Recipe("default").toml.replace("ngram = 2", 'ngram = 2\nforms = "forms.toml"')
+    (place / "shop.toml").write_text(toml)
+    return la.Recipe(place / "shop.toml")
+
+
+def offer(number):
+    return f"{FRAME[0]} lamp{number} {FRAME[1]} {100 + number} {FRAME[2]}"
+
+
+def texts():
+    offers = [offer(number) for number in range(20)]
+    return offers + [f"Once more! {offers[3]}", offers[4].upper(), "Something else, of no form at all, stands here."]
+
+
+def test_filled_forms_are_kept_and_repeats_removed(recipe):
+    assert len(la.dedup(texts(), recipe="default").kept) == 2
+    result = la.dedup(texts(), recipe=recipe)
+    assert len(result.kept) == 21
+    removed = result.removed.to_pydict()
+    assert list(zip(removed["id"], removed["kept"])) == [(21, 4), (22, 5)]
+    pairs = la.pairs(texts(), recipe=recipe).to_pydict()
+    assert list(zip(pairs["a"], pairs["b"])) == [(4, 21), (5, 22)]
+
+
+def test_streams_and_comparisons_know_forms(recipe):
+    stream = la.Stream(recipe=recipe)
+    verdicts = [stream.insert(text, number).verdict for number, text in enumerate(texts())]
+    assert [number for number, verdict in enumerate(verdicts) if verdict == "duplicate"] == [20, 21]
+    apart = la.compare(offer(1), offer(2), recipe=recipe)
+    assert not apart.match and "slots differ" in apart.why
+    assert la.compare(offer(1), offer(1) + " Hurry.", recipe=recipe).match
