@@ -1,4 +1,4 @@
-//! Filled forms, repeats of them and copies of articles: what is lost, what is found, and what learning costs.
+//! Filled forms, repeats of them and copies of articles: what is lost and what is found.
 //!
 //! A form has a frame of 30 to 400 tokens and slots for 1 to 30 % of its text: names, numbers, dates, codes, categories and
 //! words. One filled form in ten is repeated: verbatim, with a header, or with two edited words outside the slots. Copies
@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use lookalike_oracle::generate::OracleRandom;
@@ -43,9 +42,8 @@ struct FormCorpusRow {
     #[serde(serialize_with = "machine::rounded")]
     copies_removed: f64,
     /// Groups of copies of an article that are kept apart by a form.
-    articles_apart_percent: f64,
     #[serde(serialize_with = "machine::rounded")]
-    seconds: f64,
+    articles_apart_percent: f64,
 }
 
 /// The language of a corpus.
@@ -482,15 +480,9 @@ fn fill_form(
     (text, is_value)
 }
 
-/// A run of the command: which documents are kept, and how long it takes.
-struct FormRun {
-    is_kept: Vec<bool>,
-    seconds: f64,
-}
-
-fn run_command(input: &Path, forms: &str, documents: usize) -> Result<FormRun> {
+/// Runs the command, and returns for each document whether it is kept.
+fn run_command(input: &Path, forms: &str, documents: usize) -> Result<Vec<bool>> {
     let output = input.with_extension("kept.jsonl");
-    let started = Instant::now();
     let status = Command::new(dedup::binary()?)
         .arg("dedup")
         .arg(input)
@@ -498,7 +490,6 @@ fn run_command(input: &Path, forms: &str, documents: usize) -> Result<FormRun> {
         .arg(&output)
         .args(["--forms", forms, "--quiet"])
         .status()?;
-    let seconds = started.elapsed().as_secs_f64();
     ensure!(status.success(), "dedup --forms {forms} failed");
     let mut is_kept = vec![false; documents];
     for line in std::fs::read_to_string(&output)?.lines() {
@@ -506,7 +497,7 @@ fn run_command(input: &Path, forms: &str, documents: usize) -> Result<FormRun> {
         let id = row["id"].as_u64().context("an id")?;
         is_kept[id as usize] = true;
     }
-    Ok(FormRun { is_kept, seconds })
+    Ok(is_kept)
 }
 
 /// Counts over the contents of a corpus.
@@ -522,14 +513,15 @@ struct FormCounts {
     articles_apart: usize,
 }
 
-fn count_contents(corpus: &FormCorpus, run: &FormRun, without: &FormRun) -> FormCounts {
+/// Counts what is kept in a run, beside a run without forms. Each has a flag for every document that is kept.
+fn count_contents(corpus: &FormCorpus, run: &[bool], without: &[bool]) -> FormCounts {
     let mut contents: HashMap<usize, Vec<usize>> = HashMap::new();
     for (at, document) in corpus.documents.iter().enumerate() {
         contents.entry(document.content).or_default().push(at);
     }
     let mut counts = FormCounts::default();
     for members in contents.values() {
-        let count_kept = |run: &FormRun| members.iter().filter(|&&at| run.is_kept[at]).count();
+        let count_kept = |is_kept: &[bool]| members.iter().filter(|&&at| is_kept[at]).count();
         let (kept, kept_without) = (count_kept(run), count_kept(without));
         match corpus.documents[members[0]].kind {
             DocumentKind::FilledForm { documents_of_form } => {
@@ -600,7 +592,6 @@ fn measure(
             repeats_removed: percent(counts.repeats_removed, counts.repeats) / 100.0,
             copies_removed: percent(counts.copies_removed, counts.copies) / 100.0,
             articles_apart_percent: percent(counts.articles_apart, counts.articles),
-            seconds: run.seconds,
         });
     }
     Ok((size_rows, corpus_rows))

@@ -284,7 +284,7 @@ const AUDIT_COLUMNS: Columns<10> = [
     ("more", "share", 2),
 ];
 
-const FORMS_COLUMNS: Columns<9> = [
+const FORMS_COLUMNS: Columns<8> = [
     ("language", "language", 0),
     ("`--forms`", "forms", 0),
     ("documents", "documents", 0),
@@ -297,7 +297,6 @@ const FORMS_COLUMNS: Columns<9> = [
     ("repeats removed", "repeats_removed", 3),
     ("copies of articles removed", "copies_removed", 3),
     ("articles taken for forms, %", "articles_apart_percent", 2),
-    ("seconds", "seconds", 2),
 ];
 
 const FORM_SIZES_COLUMNS: Columns<4> = [
