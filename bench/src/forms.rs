@@ -168,7 +168,7 @@ impl ValueKind {
     }
 }
 
-/// What a document of the corpus is.
+/// Kind of a document of the corpus.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum DocumentKind {
     FilledForm { documents_of_form: usize },

@@ -1,4 +1,4 @@
-//! What a user sets, and how it becomes settings of the engine.
+//! Options as users set them, and their conversion to settings of the engine.
 //!
 //! Command, HTTP service and Python package take the same choices. They parse them with this crate, so that all of them
 //! accept the same values, refuse the same contradictions, and derive the same match plan. Only the spelling in messages

@@ -28,7 +28,7 @@ pub(crate) struct FormsArgs {
     pub(crate) action: FormsAction,
 }
 
-/// What to do with forms.
+/// Action of `lookalike forms`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FormsAction {
     Learn(Box<LearnFormsArgs>),

@@ -67,7 +67,7 @@ impl ObjectBucket {
     pub(crate) fn below_prefix(&self, name: &str) -> Self {
         Self {
             prefix: self.object_key(name),
-            // What happens below a prefix is an operation of its own, with a deadline of its own.
+            // An operation works below one prefix, and has its own deadline.
             is_answered: Arc::default(),
             ..self.clone()
         }

@@ -4,7 +4,8 @@
 //! they are at least [`LEAST_TEXT_SHARE`] of its tokens. Of several forms it is the one of which most tokens are in the
 //! text; among equals the first one in the table.
 //!
-//! Cost: some nanoseconds per token, and for texts that share grams with frames the alignment of the text with at most [`MOST_ALIGNED_FORMS`] frames.
+//! Cost: some nanoseconds per token. A text that shares grams with frames is also aligned with at most
+//! [`MOST_ALIGNED_FORMS`] frames.
 
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ use super::table::FormTable;
 use crate::hash::{self, mix_bits};
 
 /// Least share of the tokens of a frame that a text of the form has.
-pub(super) const LEAST_FRAME_SHARE: f64 = 0.8;
+const LEAST_FRAME_SHARE: f64 = 0.8;
 
 /// Least share of the tokens of a text that belong to the frame.
 const LEAST_TEXT_SHARE: f64 = 0.4;
@@ -172,7 +173,8 @@ pub(crate) fn do_forms_agree(a: &[u64], b: &[u64]) -> bool {
 /// Largest number of slots that may differ, however many there are, because each makes further bucket keys.
 const MOST_DIFFERING_SLOTS: usize = 7;
 
-/// Returns the number of slots that may differ in two documents of one form: one in five, and none of fewer than five.
+/// Returns the number of slots that may differ in two documents of one form: one in five, up to
+/// [`MOST_DIFFERING_SLOTS`], and none of fewer than five.
 fn most_differing_slots(slots: usize) -> usize {
     (slots / 5).min(MOST_DIFFERING_SLOTS)
 }

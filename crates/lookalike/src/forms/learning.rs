@@ -196,7 +196,8 @@ impl<'g, 't> AlignedGroup<'g, 't> {
     fn drop_edge_places(&self, mut slots: Vec<GroupSlot>) -> Vec<GroupSlot> {
         if self.base.tokens.len() >= LONG_TEXT {
             let is_frame = self.frame_tokens();
-            let count = |range: Range<usize>| is_frame[range].iter().filter(|&&it| it).count();
+            let count =
+                |range: Range<usize>| is_frame[range].iter().filter(|&&is_frame| is_frame).count();
             slots.retain(|slot| {
                 count(0..slot.place.start) >= LEAST_EDGE_FRAME
                     && count(slot.place.end..is_frame.len()) >= LEAST_EDGE_FRAME

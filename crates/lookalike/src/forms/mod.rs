@@ -6,8 +6,7 @@
 //! document of a form match one of none; documents of no form match by their similarity alone.
 //!
 //! * [`FormTable`] is the list of forms. A recipe may name one ([`Recipe::forms`](crate::Recipe::forms)), and it belongs
-//!   to the identity of the recipe. So whether two documents match depends on the two texts and the recipe, and batch,
-//!   stream, shuffle and search agree.
+//!   to the identity of the recipe. So whether two documents match depends on the two texts and the recipe alone.
 //! * `form_index` finds the form of a text and the values of its slots.
 //! * [`FormLearner`] learns forms from groups of similar documents.
 
