@@ -13,7 +13,7 @@ pub use steps::{AnalysisSteps, FeatureVote};
 use crate::arch::Cpu;
 use crate::dedup::{CopyPairs, MatchCorpus, TextReanalysis, find_pairs};
 use crate::error::Result;
-use crate::forms;
+use crate::forms::{self, ContentDifference};
 use crate::plan::{EditUnit, MatchPlan, MatchSettings, MethodSketch, SimilarityMeasure};
 use crate::recipe::Recipe;
 use crate::similarity::{
@@ -221,6 +221,22 @@ impl AnalysisPair<'_, '_> {
         }
     }
 
+    /// Says in what titles or numbers differ, if that keeps the texts apart.
+    fn describe_difference(&self) -> Option<String> {
+        let lists = self.0.map(|text| {
+            let mut list = Vec::new();
+            text.append_marked_tokens(&mut list);
+            list
+        });
+        let difference = forms::find_difference(&lists[0], &lists[1])?;
+        let (what, places) = match &difference {
+            ContentDifference::Title(places) => ("the titles are about different things", places),
+            ContentDifference::Numbers(places) => ("most of the numbers differ", places),
+        };
+        let [a, b] = [0, 1].map(|text| self.0[text].spell_compared_tokens(places[text].clone()));
+        Some(format!("{what}: \"{a}\" and \"{b}\""))
+    }
+
     fn explain_verdict(
         &self,
         plan: &MatchPlan,
@@ -328,6 +344,16 @@ impl AnalysisPair<'_, '_> {
         }
         match checked {
             None => "they are not equal after normalisation".into(),
+            Some(figure)
+                if figure.value.is_some_and(|value| value >= threshold)
+                    && let Some(difference) = self.describe_difference() =>
+            {
+                format!(
+                    "{} {:.4} reaches the threshold {threshold}, but {difference}",
+                    figure.name,
+                    figure.value.unwrap_or(0.0)
+                )
+            }
             Some(figure) if figure.value.is_some_and(|value| value >= threshold) => format!(
                 "{} {:.4} reaches the threshold {threshold}, but the sketches did not make them \
                  candidates, as happens to about one pair in a hundred at the threshold",

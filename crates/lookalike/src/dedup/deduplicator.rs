@@ -96,6 +96,42 @@ pub fn follow_verdicts_beside_index(
     verdicts_in(BatchSizes::default(), corpus, known_matches, told)
 }
 
+/// Verdicts, and the documents that can match others.
+#[derive(Debug)]
+pub struct VerdictsAndCandidates {
+    /// The verdicts.
+    pub outcome: DedupOutcome,
+    /// For each document, `true` if it shares a bucket with another. All others match equal texts at most.
+    pub has_candidates: Vec<bool>,
+}
+
+/// Decides which documents are kept, as [`follow_verdicts`] does, for a caller that then decides by a stricter plan with
+/// the same buckets.
+///
+/// # Errors
+/// As for [`find_verdicts`].
+pub fn find_verdicts_and_candidates(
+    corpus: &MatchCorpus<'_>,
+    report: &(dyn Fn(usize, &[DocumentRemoval]) + Sync),
+) -> Result<VerdictsAndCandidates> {
+    let verifier = PairVerifier::new(corpus, BatchSizes::default());
+    let deduplicator = Deduplicator::new(verifier, corpus)?;
+    let mut has_candidates = vec![false; corpus.sketches.len()];
+    for rank in 0..corpus.len() as DocumentRank {
+        let shares = !deduplicator.buckets.buckets_of(rank).is_empty();
+        has_candidates[corpus.document_at(rank).index()] = shares;
+    }
+    report(0, &[]);
+    let outcome = deduplicator.run_blocks(|decided, removals| {
+        report(decided, removals);
+        ControlFlow::Continue(())
+    })?;
+    Ok(VerdictsAndCandidates {
+        outcome,
+        has_candidates,
+    })
+}
+
 pub(crate) fn verdicts_in(
     batch_sizes: BatchSizes,
     corpus: &MatchCorpus<'_>,

@@ -50,6 +50,14 @@ pub trait DocumentSource: Sync {
     fn append_words(&self, _document: DocId, _into: &mut Vec<u64>) -> Result<()> {
         Err(only_features("words"))
     }
+
+    /// Appends the tokens by which titles and numbers are compared. Only recipes with forms need them.
+    ///
+    /// # Errors
+    /// Fails if the text is no longer available, or if this source provides features alone.
+    fn append_marked_tokens(&self, _document: DocId, _into: &mut Vec<u64>) -> Result<()> {
+        Err(only_features("texts"))
+    }
 }
 
 /// A source of texts that can be analysed again. It provides everything by which a measure compares, so it is a
@@ -90,6 +98,12 @@ impl<T: TextReanalysis> DocumentSource for T {
             into.extend_from_slice(analysis.token_values());
         })
     }
+
+    fn append_marked_tokens(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        self.reanalyze_text(document, &mut |analysis| {
+            analysis.append_marked_tokens(into)
+        })
+    }
 }
 
 fn only_features(what: &str) -> Error {
@@ -108,6 +122,7 @@ pub(crate) struct BatchInputs<'a> {
     weighted: DocumentListCache<DocId, WeightedFeature>,
     characters: DocumentListCache<DocId, u32>,
     words: DocumentListCache<DocId, u64>,
+    marked: DocumentListCache<DocId, u64>,
 }
 
 impl<'a> BatchInputs<'a> {
@@ -125,6 +140,7 @@ impl<'a> BatchInputs<'a> {
             weighted: DocumentListCache::new(most / 2),
             characters: DocumentListCache::new(2 * most),
             words: DocumentListCache::new(most),
+            marked: DocumentListCache::new(most),
         }
     }
 
@@ -163,6 +179,11 @@ impl<'a> BatchInputs<'a> {
 
     pub(crate) fn form_values(&self, document: DocId) -> DocumentList<'a, u64> {
         DocumentList::Kept(self.sketches.form_values(document).unwrap_or_default())
+    }
+
+    pub(crate) fn marked_tokens(&self, document: DocId) -> Result<DocumentList<'a, u64>> {
+        let make = |into: &mut Vec<u64>| self.texts.append_marked_tokens(document, into);
+        self.marked.get_or_make(document, None, make)
     }
 
     /// Calls `visit` with the features of a document without caching them.
@@ -208,5 +229,9 @@ impl PairInputs for OfDocument<'_, '_> {
 
     fn form_values(&self) -> Result<DocumentList<'_, u64>> {
         Ok(self.inputs.form_values(self.document))
+    }
+
+    fn marked_tokens(&self) -> Result<DocumentList<'_, u64>> {
+        self.inputs.marked_tokens(self.document)
     }
 }

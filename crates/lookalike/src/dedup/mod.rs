@@ -103,7 +103,8 @@ pub use components::find_components;
 pub use corpus::{MatchCorpus, TimeWindow};
 pub use decided_prefix::{DecidedPrefix, continue_verdicts};
 pub use deduplicator::{
-    DedupOutcome, DocumentRemoval, find_verdicts, follow_verdicts, follow_verdicts_beside_index,
+    DedupOutcome, DocumentRemoval, VerdictsAndCandidates, find_verdicts,
+    find_verdicts_and_candidates, follow_verdicts, follow_verdicts_beside_index,
 };
 pub use document_cache::{DocumentSource, TextReanalysis};
 pub use named_pairs::{decide_pairs, route_between};

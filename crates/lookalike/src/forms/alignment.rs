@@ -11,6 +11,8 @@
 
 use std::ops::Range;
 
+use crate::hash::mix_bits;
+
 /// A run of equal tokens in two sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EqualRun {
@@ -84,17 +86,15 @@ impl TokenAligner<'_> {
 
     /// Returns the longest chain of tokens that occur once in both gaps, as pairs of positions.
     fn find_anchors(&self, a: Range<usize>, b: Range<usize>) -> Vec<(usize, usize)> {
-        let (in_a, in_b) = (find_single_tokens(self.a, a), find_single_tokens(self.b, b));
-        let mut pairs = Vec::new();
-        let mut others = in_b.iter().peekable();
-        for &(token, a) in &in_a {
-            while others.next_if(|&&(other, _)| other < token).is_some() {}
-            if let Some(&(_, b)) = others.next_if(|&&(other, _)| other == token) {
-                pairs.push((a, b));
-            }
+        let mut places = TokenPlaces::with_tokens(a.len());
+        for at in a.clone() {
+            places.add_first(self.a[at], at);
         }
-        pairs.sort_unstable();
-        longest_ascending_chain(&pairs)
+        for at in b {
+            places.add_second(self.b[at], at);
+        }
+        let single = a.filter_map(|at| Some((at, places.single_partner(self.a[at], at)?)));
+        longest_ascending_chain(&single.collect::<Vec<_>>())
     }
 
     /// Aligns a small gap by its longest common subsequence.
@@ -143,15 +143,77 @@ fn count_equal_tokens<'t>(pairs: impl Iterator<Item = (&'t u64, &'t u64)>) -> us
     pairs.take_while(|(a, b)| a == b).count()
 }
 
-/// Returns every token that occurs once in a range, with its position, ascending by token.
-fn find_single_tokens(tokens: &[u64], range: Range<usize>) -> Vec<(u64, usize)> {
-    let mut placed: Vec<(u64, usize)> = range.map(|at| (tokens[at], at)).collect();
-    placed.sort_unstable();
-    let single = placed.chunk_by(|a, b| a.0 == b.0);
-    single
-        .filter(|same| same.len() == 1)
-        .map(|same| same[0])
-        .collect()
+/// Where the tokens of two gaps are: a hash table with linear probing.
+struct TokenPlaces {
+    entries: Vec<TokenPlace>,
+    mask: usize,
+}
+
+/// The places of a token in two gaps: a position, [`ABSENT`] or [`REPEATED`].
+#[derive(Clone, Copy)]
+struct TokenPlace {
+    token: u64,
+    first: u32,
+    second: u32,
+}
+
+/// The token is not in the gap. An entry whose token is not in the first gap is free.
+const ABSENT: u32 = u32::MAX;
+
+/// The token is in the gap more than once.
+const REPEATED: u32 = u32::MAX - 1;
+
+impl TokenPlaces {
+    /// Creates a table for a first gap of so many tokens.
+    fn with_tokens(tokens: usize) -> Self {
+        let free = TokenPlace {
+            token: 0,
+            first: ABSENT,
+            second: ABSENT,
+        };
+        let entries = vec![free; (2 * tokens).next_power_of_two()];
+        Self {
+            mask: entries.len() - 1,
+            entries,
+        }
+    }
+
+    /// Returns the entry of a token, or the free entry where it would be.
+    fn find_entry(&mut self, token: u64) -> &mut TokenPlace {
+        let mut at = mix_bits(token) as usize & self.mask;
+        while self.entries[at].first != ABSENT && self.entries[at].token != token {
+            at = (at + 1) & self.mask;
+        }
+        &mut self.entries[at]
+    }
+
+    fn add_first(&mut self, token: u64, position: usize) {
+        let entry = self.find_entry(token);
+        entry.token = token;
+        entry.first = if entry.first == ABSENT {
+            position as u32
+        } else {
+            REPEATED
+        };
+    }
+
+    fn add_second(&mut self, token: u64, position: usize) {
+        let entry = self.find_entry(token);
+        if entry.first != ABSENT {
+            entry.second = if entry.second == ABSENT {
+                position as u32
+            } else {
+                REPEATED
+            };
+        }
+    }
+
+    /// Returns the position of a token in the second gap if each gap has it once, the first one at `position`.
+    fn single_partner(&mut self, token: u64, position: usize) -> Option<usize> {
+        let entry = self.find_entry(token);
+        let is_single = entry.first == position as u32 && entry.second < REPEATED;
+        is_single.then_some(entry.second as usize)
+    }
 }
 
 /// Returns the longest chain of pairs that ascend in both positions. `pairs` ascend in the first position.

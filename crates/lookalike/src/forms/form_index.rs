@@ -7,12 +7,15 @@
 //! Cost: some nanoseconds per token. A text that shares grams with frames is also aligned with at most
 //! [`MOST_ALIGNED_FORMS`] frames.
 
-use std::collections::HashMap;
+use std::ops::Range;
 
 use super::alignment::align_tokens;
+use super::differences::append_marked_tokens;
 use super::frame_grams::{FrameGrams, choose_grams};
 use super::table::FormTable;
 use crate::hash::{self, mix_bits};
+use crate::recipe::Recipe;
+use crate::text::{SpanTokenizer, SpannedTokens};
 
 /// Least share of the tokens of a frame that a text of the form has.
 const LEAST_FRAME_SHARE: f64 = 0.8;
@@ -32,6 +35,8 @@ const VALUE_DOMAIN: u64 = 0x666f_726d_5f76_616c;
 pub(crate) struct FormIndex {
     frames: Vec<IndexedFrame>,
     grams: FrameGrams,
+    /// Cuts texts that are compared by [`find_difference`](super::find_difference); `None` without a table.
+    tokenizer: Option<SpanTokenizer>,
 }
 
 #[derive(Debug)]
@@ -55,8 +60,12 @@ pub(crate) struct FormMatch {
 }
 
 impl FormIndex {
-    /// Builds the index of a table. `tokenize` appends the tokens of a part of a frame.
-    pub(crate) fn new(table: &FormTable, mut tokenize: impl FnMut(&str, &mut Vec<u64>)) -> Self {
+    /// Builds the index of a table for texts of a recipe. `tokenize` appends the tokens of a part of a frame.
+    pub(crate) fn new(
+        recipe: &Recipe,
+        table: &FormTable,
+        mut tokenize: impl FnMut(&str, &mut Vec<u64>),
+    ) -> Self {
         let mut frames = Vec::with_capacity(table.forms().len());
         let mut grams_of_forms = Vec::with_capacity(table.forms().len());
         for form in table.forms() {
@@ -79,7 +88,11 @@ impl FormIndex {
             });
         }
         let grams = FrameGrams::new(grams_of_forms, &mut frames);
-        Self { frames, grams }
+        Self {
+            frames,
+            grams,
+            tokenizer: Some(SpanTokenizer::new(recipe)),
+        }
     }
 
     /// Returns the form of a text and the places of its values.
@@ -109,17 +122,43 @@ impl FormIndex {
         into.extend(values.map(|value| hash::hash_sequence(VALUE_DOMAIN, &tokens[value]) as u64));
     }
 
+    /// Returns `true` if texts are compared by what they say, too.
+    pub(crate) fn compares_contents(&self) -> bool {
+        self.tokenizer.is_some()
+    }
+
+    /// Appends the tokens of a text by which [`find_difference`](super::find_difference) compares it; nothing without a
+    /// table.
+    pub(crate) fn append_marked_tokens(&self, text: &str, into: &mut Vec<u64>) {
+        if let Some(tokenizer) = &self.tokenizer {
+            append_marked_tokens(text, tokenizer, into);
+        }
+    }
+
+    /// Returns the spelling of some tokens of a text, as [`append_marked_tokens`](Self::append_marked_tokens) counts them.
+    pub(crate) fn spell_tokens<'t>(&self, text: &'t str, tokens: Range<usize>) -> &'t str {
+        let mut spanned = SpannedTokens::default();
+        match &self.tokenizer {
+            Some(tokenizer) if tokenizer.tokenize_text(text, &mut spanned).is_ok() => {
+                &text[spanned.byte_range(tokens)]
+            }
+            _ => "",
+        }
+    }
+
     /// Returns the forms with which a text shares most grams, and enough of them for a text of the form.
     fn candidate_forms(&self, tokens: &[u64]) -> Vec<usize> {
-        let mut counts: HashMap<u32, usize> = HashMap::new();
+        let mut shared: Vec<u32> = Vec::new();
         for gram in self.grams.find_grams(tokens) {
-            for &form in self.grams.forms_of(gram) {
-                *counts.entry(form).or_default() += 1;
-            }
+            shared.extend_from_slice(self.grams.forms_of(gram));
         }
+        shared.sort_unstable();
+        let counts = shared
+            .chunk_by(|a, b| a == b)
+            .map(|same| (same[0], same.len()));
         let is_enough =
             |&(form, count): &(u32, usize)| 4 * count >= self.frames[form as usize].gram_count;
-        let mut counts: Vec<(u32, usize)> = counts.into_iter().filter(is_enough).collect();
+        let mut counts: Vec<(u32, usize)> = counts.filter(is_enough).collect();
         counts.sort_unstable_by_key(|&(form, count)| (std::cmp::Reverse(count), form));
         counts.truncate(MOST_ALIGNED_FORMS);
         counts.into_iter().map(|(form, _)| form as usize).collect()

@@ -8,12 +8,13 @@
 //!
 //! Cost: one alignment for each text of the sample, so a group costs no more than [`MOST_SAMPLED_TEXTS`] texts of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use super::alignment::{EqualRun, align_tokens};
 use super::form_index::FormIndex;
 use super::table::{Form, FormTable};
+use crate::candidates::UnionFind;
 use crate::error::Result;
 use crate::hash;
 use crate::recipe::Recipe;
@@ -50,12 +51,19 @@ const MOST_SLOT_SHARE: f64 = 0.5;
 /// Largest number of examples of the values of a slot.
 const MOST_EXAMPLES: usize = 5;
 
+/// Smallest hashes of features by which [`join_similar`] compares documents.
+pub const COMPARED_HASHES: usize = 16;
+
+/// Least number of smallest hashes that joined documents share. It stands for a Jaccard index of about one third.
+const LEAST_SHARED_HASHES: usize = 5;
+
 const NAME_DOMAIN: u64 = 0x666f_726d_5f6e_616d;
 
 /// Learns forms from groups of similar texts, by the normalisation of a recipe.
 #[derive(Clone, Debug)]
 pub struct FormLearner {
     tokenizer: SpanTokenizer,
+    recipe: Recipe,
 }
 
 /// A text of a group with its tokens.
@@ -75,6 +83,7 @@ impl FormLearner {
     pub fn new(recipe: &Recipe) -> Self {
         Self {
             tokenizer: SpanTokenizer::new(recipe),
+            recipe: recipe.clone(),
         }
     }
 
@@ -116,7 +125,9 @@ impl FormLearner {
         forms.retain(|form| names.insert(form.name.clone()));
         let mut kept: Vec<Form> = Vec::new();
         let all = FormTable::from_forms(forms);
-        let index = FormIndex::new(&all, |part, into| self.append_tokens(part, into));
+        let index = FormIndex::new(&self.recipe, &all, |part, into| {
+            self.append_tokens(part, into)
+        });
         for (at, form) in all.forms().iter().enumerate() {
             let mut tokens = Vec::new();
             for part in &form.frame {
@@ -137,6 +148,38 @@ impl FormLearner {
             into.extend_from_slice(tokens.values());
         }
     }
+}
+
+/// Returns sets of documents that chains of similar documents connect, by their positions in `smallest`; documents that are
+/// similar to no other are left out. `smallest` holds the [`COMPARED_HASHES`] smallest hashes of each document.
+///
+/// Cost: a sort of all hashes. Of the documents that share a hash, each is compared with the next one alone.
+pub fn join_similar(smallest: &[Vec<u64>]) -> Vec<Vec<usize>> {
+    let numbered = smallest.iter().zip(0_u32..);
+    let hashes =
+        numbered.flat_map(|(hashes, document)| hashes.iter().map(move |&hash| (hash, document)));
+    let mut hashes: Vec<(u64, u32)> = hashes.collect();
+    hashes.sort_unstable();
+    let neighbours = hashes.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+    let mut neighbours: Vec<(u32, u32)> = neighbours.map(|pair| (pair[0].1, pair[1].1)).collect();
+    neighbours.sort_unstable();
+    let mut sets = UnionFind::with_members(smallest.len());
+    for shared in neighbours.chunk_by(|a, b| a == b) {
+        if shared.len() >= LEAST_SHARED_HASHES {
+            sets.union_sets(shared[0].0, shared[0].1);
+        }
+    }
+    let mut joined: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for document in 0..smallest.len() {
+        joined
+            .entry(sets.find_root(document as u32))
+            .or_default()
+            .push(document);
+    }
+    joined
+        .into_values()
+        .filter(|members| members.len() > 1)
+        .collect()
 }
 
 /// The texts of a group, aligned with the first one.

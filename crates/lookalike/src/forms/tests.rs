@@ -18,7 +18,9 @@ fn index(forms: &[&[&str]]) -> FormIndex {
         values: Vec::new(),
     });
     let table = FormTable::from_forms(forms.collect());
-    FormIndex::new(&table, |part, into| into.extend(tokens(part)))
+    FormIndex::new(&Recipe::default(), &table, |part, into| {
+        into.extend(tokens(part))
+    })
 }
 
 fn values(index: &FormIndex, text: &str) -> Vec<u64> {
@@ -233,7 +235,9 @@ fn edges_of_titles_are_slots() {
         FormTable::parse_table("copy", &table.to_toml()).unwrap(),
         table
     );
-    let index = FormIndex::new(&table, |part, into| into.extend(tokens(part)));
+    let index = FormIndex::new(&Recipe::default(), &table, |part, into| {
+        into.extend(tokens(part))
+    });
     let all: Vec<_> = titles.iter().map(|title| values(&index, title)).collect();
     for (at, a) in all.iter().enumerate() {
         assert_eq!(a.len(), 3);

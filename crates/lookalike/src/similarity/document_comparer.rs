@@ -179,6 +179,7 @@ pub struct ComparedDocument {
     characters: Vec<u32>,
     words: Vec<u64>,
     forms: Vec<u64>,
+    marked: Vec<u64>,
 }
 
 impl ComparedDocument {
@@ -195,6 +196,7 @@ impl ComparedDocument {
         self.characters.clear();
         self.words.clear();
         self.forms.clear();
+        self.marked.clear();
     }
 }
 
@@ -217,6 +219,10 @@ impl PairInputs for ComparedDocument {
 
     fn form_values(&self) -> Result<DocumentList<'_, u64>> {
         Ok(DocumentList::Kept(&self.forms))
+    }
+
+    fn marked_tokens(&self) -> Result<DocumentList<'_, u64>> {
+        Ok(DocumentList::Kept(&self.marked))
     }
 }
 
@@ -271,6 +277,7 @@ impl DocumentComparer {
         let plan = &self.plan;
         if plan.compares_forms() {
             analysis.append_form_values(&mut into.forms);
+            analysis.append_marked_tokens(&mut into.marked);
         }
         if plan.compares_features() && analysis.state == TextState::Fingerprintable {
             analysis.append_features(&mut into.features);

@@ -165,6 +165,9 @@ pub(crate) trait PairInputs {
 
     /// Returns the form with a hash of the value of each slot; empty if the document is of no form.
     fn form_values(&self) -> Result<DocumentList<'_, u64>>;
+
+    /// Returns the tokens by which titles and numbers are compared.
+    fn marked_tokens(&self) -> Result<DocumentList<'_, u64>>;
 }
 
 /// The predicate of a plan: which two documents are candidates, and which candidates match. It looks at
@@ -308,7 +311,9 @@ impl<'p> PairPredicate<'p> {
         } else {
             self.verify_inputs(in_a, in_b, budget)?
         };
-        if similarity.is_some() && self.plan.compares_forms() && !are_forms_compatible(in_a, in_b)?
+        if similarity.is_some()
+            && self.plan.compares_forms()
+            && !do_contents_agree(in_a, in_b, budget)?
         {
             return Ok(None);
         }
@@ -455,6 +460,9 @@ impl<'p> PairPredicate<'p> {
     }
 }
 
+/// Steps of aligning two texts, for each of their tokens.
+const STEPS_PER_ALIGNED_TOKEN: u64 = 16;
+
 /// Reads the features of two documents and counts the steps of comparing them.
 fn read_sets<'a, A: PairInputs, B: PairInputs>(
     a: &'a A,
@@ -466,9 +474,19 @@ fn read_sets<'a, A: PairInputs, B: PairInputs>(
     Ok((a, b))
 }
 
-/// Returns `true` if neither document has a form, or if both have the same form and its slots agree.
-fn are_forms_compatible(a: &impl PairInputs, b: &impl PairInputs) -> Result<bool> {
-    Ok(forms::do_forms_agree(&a.form_values()?, &b.form_values()?))
+/// Returns `true` if both documents have the same form and its slots agree, or if neither has a form, and if their titles
+/// and numbers are about the same thing.
+fn do_contents_agree(
+    a: &impl PairInputs,
+    b: &impl PairInputs,
+    budget: &mut StepBudget,
+) -> Result<bool> {
+    if !forms::do_forms_agree(&a.form_values()?, &b.form_values()?) {
+        return Ok(false);
+    }
+    let (a, b) = (a.marked_tokens()?, b.marked_tokens()?);
+    budget.add(STEPS_PER_ALIGNED_TOKEN * (a.len() + b.len()) as u64);
+    Ok(forms::find_difference(&a, &b).is_none())
 }
 
 fn meet_by_smallest(smallest: BottomKPlan, a: &[u64], b: &[u64]) -> bool {

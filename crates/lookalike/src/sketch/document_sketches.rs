@@ -876,6 +876,11 @@ impl DocumentSketches {
             .push_list(|values| analysis.append_form_values(values));
     }
 
+    /// Adds the next document that has no form.
+    pub fn push_no_form(&mut self) {
+        self.forms.push_list(|_| {});
+    }
+
     /// Appends the forms of another store, for the next documents that have none.
     pub fn append_forms(&mut self, other: &Self) {
         self.forms.append_column(&other.forms);

@@ -32,6 +32,7 @@ pub(super) struct StreamInputs {
     characters: DocumentListCache<u64, u32>,
     words: DocumentListCache<u64, u64>,
     forms: DocumentListCache<u64, u64>,
+    marked: DocumentListCache<u64, u64>,
     scratch: Mutex<Vec<AnalysisScratch>>,
 }
 
@@ -52,12 +53,13 @@ impl StreamInputs {
             characters: DocumentListCache::new(2 * REMEMBERED),
             words: DocumentListCache::new(REMEMBERED),
             forms: DocumentListCache::new(REMEMBERED),
+            marked: DocumentListCache::new(REMEMBERED),
             scratch: Mutex::default(),
         }
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
-        let lists = [&self.features, &self.words, &self.forms];
+        let lists = [&self.features, &self.words, &self.forms, &self.marked];
         let lists = 8 * lists
             .map(DocumentListCache::count_items)
             .iter()
@@ -77,6 +79,7 @@ impl StreamInputs {
             characters: OnceCell::new(),
             words: OnceCell::new(),
             forms: OnceCell::new(),
+            marked: OnceCell::new(),
         }
     }
 
@@ -114,6 +117,7 @@ pub(super) struct NewDocumentInputs<'a> {
     characters: OnceCell<Vec<u32>>,
     words: OnceCell<Vec<u64>>,
     forms: OnceCell<Vec<u64>>,
+    marked: OnceCell<Vec<u64>>,
 }
 
 impl NewDocumentInputs<'_> {
@@ -169,6 +173,12 @@ impl PairInputs for NewDocumentInputs<'_> {
     fn form_values(&self) -> Result<DocumentList<'_, u64>> {
         self.make_list(&self.forms, |analysis, list| {
             analysis.append_form_values(list);
+        })
+    }
+
+    fn marked_tokens(&self) -> Result<DocumentList<'_, u64>> {
+        self.make_list(&self.marked, |analysis, list| {
+            analysis.append_marked_tokens(list);
         })
     }
 }
@@ -236,6 +246,12 @@ impl PairInputs for KeptDocumentInputs<'_> {
     fn form_values(&self) -> Result<DocumentList<'_, u64>> {
         self.make_list(&self.inputs.forms, |analysis, list| {
             analysis.append_form_values(list);
+        })
+    }
+
+    fn marked_tokens(&self) -> Result<DocumentList<'_, u64>> {
+        self.make_list(&self.inputs.marked, |analysis, list| {
+            analysis.append_marked_tokens(list);
         })
     }
 }

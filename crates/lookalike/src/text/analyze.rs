@@ -13,7 +13,7 @@ use super::tokenize::{TokenBuffers, TokenizeKernel};
 use super::{characters, markup, segment, sentences, shingle};
 use crate::arch::Cpu;
 use crate::compat::{self, CompatTool, ForeignVotes, TextRemainder};
-use crate::forms::{FormIndex, FormTable};
+use crate::forms::{self, FormIndex, FormTable};
 use crate::hash;
 use crate::recipe::{MarkupKind, Recipe, RecipeId, TokenKind, WeightScheme};
 use crate::text::weight::{
@@ -56,6 +56,7 @@ pub struct AnalysisScratch {
     features: Vec<u64>,
     weighed: WeightingBuffers,
     symbols: Vec<u32>,
+    compared_text: String,
 }
 
 /// Analyses texts under one recipe. It is cheap to share between threads.
@@ -148,7 +149,8 @@ impl AnalyzerTables {
             extras: AnalysisExtras::default(),
         };
         let mut scratch = AnalysisScratch::default();
-        let forms = FormIndex::new(table, |part, tokens| {
+        let recipe = &analyzer.tables.recipe;
+        let forms = FormIndex::new(recipe, table, |part, tokens| {
             tokens.extend_from_slice(analyzer.analyze_text(part, &mut scratch).token_values());
         });
         let tables = Arc::into_inner(analyzer.tables).expect("the analyzer was not cloned");
@@ -184,6 +186,9 @@ pub struct TextAnalysis<'a> {
     characters: &'a [u32],
     sentences: Option<u64>,
     forms: &'a FormIndex,
+    /// The beginning of the text without markup, by which it is compared with others; empty if the recipe has no forms, or if
+    /// features were given.
+    compared_text: &'a str,
 }
 
 /// Domains of keys: keys of different domains never match.
@@ -259,6 +264,7 @@ impl TextAnalyzer {
     ) -> TextAnalysis<'a> {
         let plain = self.without_markup(text);
         self.read_extras(&plain, scratch);
+        self.keep_compared_text(&plain, scratch);
         let sentences = self.sentence_signature(&plain);
         if let Some(tool) = &self.tables.tool {
             let AnalysisScratch {
@@ -280,6 +286,7 @@ impl TextAnalyzer {
             features,
             weighed,
             symbols,
+            compared_text,
             ..
         } = scratch;
         let analysis = self.finish_analysis(text, &buffers.tokens);
@@ -294,7 +301,16 @@ impl TextAnalyzer {
             weighted,
             characters: symbols,
             sentences,
+            compared_text,
             ..analysis
+        }
+    }
+
+    fn keep_compared_text(&self, plain: &str, scratch: &mut AnalysisScratch) {
+        scratch.compared_text.clear();
+        if self.tables.forms.compares_contents() {
+            let beginning = forms::compared_part(plain);
+            scratch.compared_text.push_str(beginning);
         }
     }
 
@@ -547,6 +563,7 @@ impl TextAnalyzer {
             characters: &[],
             sentences: None,
             forms: &self.tables.forms,
+            compared_text: "",
         }
     }
 }
@@ -646,6 +663,17 @@ impl TextAnalysis<'_> {
     /// Cost: some look-ups per token, and the alignment of the tokens with a few frames.
     pub(crate) fn append_form_values(&self, into: &mut Vec<u64>) {
         self.forms.append_values(self.tokens, into);
+    }
+
+    /// Appends the tokens by which titles and numbers are compared, those of [`forms::find_difference`]; nothing if the
+    /// recipe has no forms.
+    pub(crate) fn append_marked_tokens(&self, into: &mut Vec<u64>) {
+        self.forms.append_marked_tokens(self.compared_text, into);
+    }
+
+    /// Returns the spelling of some of the tokens of [`append_marked_tokens`](Self::append_marked_tokens).
+    pub(crate) fn spell_compared_tokens(&self, tokens: std::ops::Range<usize>) -> &str {
+        self.forms.spell_tokens(self.compared_text, tokens)
     }
 
     /// Returns the normalised characters as code points if the analyzer was asked for them: the characters of

@@ -66,8 +66,7 @@ fn run_pairs(
     progress.begin_stage(RunStage::Candidates, None);
     let mut linked = sketched.link(false)?;
     if settings.learns_forms {
-        let table = form_learning::learn_forms(&linked, progress)?;
-        linked.apply_forms(&table, &plan_with_forms)?;
+        form_learning::learn_and_apply_forms(&mut linked, &plan_with_forms, progress)?;
     }
     let found = list_pairs(&linked, outputs, progress);
     let (rejected, rejected_rows, bad_rows) = bad_rows.prepare_output()?;

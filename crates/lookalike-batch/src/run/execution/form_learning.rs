@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use lookalike::dedup::DocumentRemoval;
-use lookalike::forms::{Form, FormLearner, FormTable, LEAST_TEXTS, MOST_SAMPLED_TEXTS};
+use lookalike::dedup::DocumentSource;
+use lookalike::dedup::{self, DocumentRemoval};
+use lookalike::forms::{
+    COMPARED_HASHES, Form, FormLearner, FormTable, LEAST_TEXTS, MOST_SAMPLED_TEXTS, join_similar,
+};
 use lookalike::plan::MatchPlan;
 use lookalike::{DocId, Similarity};
 use lookalike_io::error::{Error, Result};
@@ -91,16 +94,34 @@ pub(in crate::run) fn learn_from_inputs(
     Ok((learn_forms(&linked, progress)?, inputs))
 }
 
+/// Learns the forms of a run in memory and applies them to it. `plan` is the plan of the run with forms.
+///
+/// # Errors
+/// If inputs cannot be read again, or if the recipe has the scheme of another tool.
+pub(in crate::run) fn learn_and_apply_forms<'a>(
+    linked: &mut LinkedRun<'a>,
+    plan: &'a MatchPlan,
+    progress: &dyn ProgressListener,
+) -> Result<()> {
+    let total = linked.corpus.len() as u64;
+    let report = |decided: usize, _: &[DocumentRemoval]| {
+        if decided == 0 {
+            progress.begin_stage(RunStage::Forms, Some(total));
+        }
+        progress.advance_stage(decided as u64);
+    };
+    let found = dedup::find_verdicts_and_candidates(&linked.corpus.match_corpus(), &report)?;
+    let table = learn_from_removals(&linked.corpus, &found.outcome.removals)?;
+    linked.corpus.use_forms(&table, plan, &found.has_candidates)
+}
+
 /// Decides the documents of a run by their similarity alone, and returns the forms of those that would be removed.
 ///
 /// The table depends on the documents and their order, and not on the number of threads or the memory.
 ///
 /// # Errors
 /// If inputs or temporary files cannot be read.
-pub(in crate::run) fn learn_forms(
-    linked: &LinkedRun<'_>,
-    progress: &dyn ProgressListener,
-) -> Result<FormTable> {
+fn learn_forms(linked: &LinkedRun<'_>, progress: &dyn ProgressListener) -> Result<FormTable> {
     let corpus = &linked.corpus;
     let total = corpus.len() as u64;
     let report = |decided: usize, _: &[DocumentRemoval]| {
@@ -113,49 +134,84 @@ pub(in crate::run) fn learn_forms(
     learn_from_removals(corpus, &decided.outcome.removals)
 }
 
-/// Learns from each kept document with those that are removed because of it.
+/// Learns from each kept document with those that are removed because of it. Groups without a form are joined with groups
+/// that are similar, and tried again: the documents of a form with long values are in many small groups.
 fn learn_from_removals(corpus: &RunCorpus<'_>, removals: &[DocumentRemoval]) -> Result<FormTable> {
     let learner = FormLearner::new(corpus.run_recipe());
-    let groups: Vec<(DocId, Vec<DocId>)> = group_removals(removals).into_iter().collect();
-    let forms = groups
-        .par_iter()
-        .filter(|(_, members)| members.len() + 1 >= LEAST_TEXTS)
-        .map_init(ParseScratch::default, |parse, (kept, members)| {
-            learn_from_group(corpus, &learner, *kept, members, parse)
-        })
-        .collect::<Result<Vec<Option<Form>>>>()?;
+    let groups: Vec<Vec<DocId>> = group_removals(removals);
+    let mut forms = learn_from_groups(corpus, &learner, &groups)?;
+    let has_form = |at: &usize| forms[*at].is_some();
+    let others = (0..groups.len()).filter(|at| !has_form(at));
+    let others: Vec<&[DocId]> = others.map(|at| groups[at].as_slice()).collect();
+    let joined = join_similar_groups(corpus, &others)?;
+    forms.extend(learn_from_groups(corpus, &learner, &joined)?);
     Ok(learner.make_table(forms.into_iter().flatten().collect()))
 }
 
-/// Returns the removed documents that are less than fully similar, grouped by the document that is kept instead.
-fn group_removals(removals: &[DocumentRemoval]) -> BTreeMap<DocId, Vec<DocId>> {
+fn learn_from_groups(
+    corpus: &RunCorpus<'_>,
+    learner: &FormLearner,
+    groups: &[Vec<DocId>],
+) -> Result<Vec<Option<Form>>> {
+    groups
+        .par_iter()
+        .map_init(ParseScratch::default, |parse, group| {
+            if group.len() < LEAST_TEXTS {
+                return Ok(None);
+            }
+            learn_from_group(corpus, learner, group, parse)
+        })
+        .collect()
+}
+
+/// Returns each kept document with those that are removed because of it and are less than fully similar, the kept one
+/// first.
+fn group_removals(removals: &[DocumentRemoval]) -> Vec<Vec<DocId>> {
     let mut groups: BTreeMap<DocId, Vec<DocId>> = BTreeMap::new();
     for removal in removals {
         if removal.kept.similarity < Similarity::ONE {
-            groups
-                .entry(removal.kept.with)
-                .or_default()
-                .push(removal.document);
+            let kept = removal.kept.with;
+            let group = groups.entry(kept).or_insert_with(|| vec![kept]);
+            group.push(removal.document);
         }
     }
-    groups
+    groups.into_values().collect()
+}
+
+/// Joins groups of which the first documents are similar, though less than the threshold of the run. Returns the joined
+/// groups alone.
+fn join_similar_groups(corpus: &RunCorpus<'_>, groups: &[&[DocId]]) -> Result<Vec<Vec<DocId>>> {
+    let smallest = groups.par_iter().map_init(Vec::new, |features, group| {
+        features.clear();
+        corpus.append_features(group[0], features)?;
+        // Features ascend.
+        features.truncate(COMPARED_HASHES);
+        Ok(features.clone())
+    });
+    let smallest = smallest.collect::<Result<Vec<_>>>()?;
+    let joined = join_similar(&smallest).into_iter();
+    let documents = |members: Vec<usize>| {
+        let members = members.into_iter();
+        members
+            .flat_map(|group| groups[group].iter().copied())
+            .collect()
+    };
+    Ok(joined.map(documents).collect())
 }
 
 fn learn_from_group(
     corpus: &RunCorpus<'_>,
     learner: &FormLearner,
-    kept: DocId,
-    members: &[DocId],
+    group: &[DocId],
     parse: &mut ParseScratch,
 ) -> Result<Option<Form>> {
-    let sampled = std::iter::once(kept).chain(sample_evenly(members, MOST_SAMPLED_TEXTS - 1));
+    let sampled = sample_evenly(&group[1..], MOST_SAMPLED_TEXTS - 1);
     let mut texts = Vec::new();
-    for document in sampled {
+    for document in std::iter::once(group[0]).chain(sampled) {
         texts.extend(corpus.reread_text(document, parse)?);
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let documents = members.len() as u64 + 1;
-    Ok(learner.learn_form(&texts, documents)?)
+    Ok(learner.learn_form(&texts, group.len() as u64)?)
 }
 
 /// Returns at most `most` documents, at equal distances.

@@ -103,8 +103,8 @@ impl<'a> RunCorpus<'a> {
         }
     }
 
-    /// Compares documents by a table of forms too. `plan` is the plan of the run with forms. All documents are read again,
-    /// and their sketches are in memory.
+    /// Compares documents by a table of forms too. `plan` is the plan of the run with forms. Documents that have candidates
+    /// are read again, and the sketches of all are in memory.
     ///
     /// # Errors
     /// If the recipe has the scheme of another tool, or if a document cannot be read again.
@@ -112,18 +112,22 @@ impl<'a> RunCorpus<'a> {
         &mut self,
         table: &FormTable,
         plan: &'a MatchPlan,
+        has_candidates: &[bool],
     ) -> Result<()> {
         debug_assert!(self.has_sketches);
         let recipe = self.run_recipe().clone().with_forms(LEARNED_FORMS, table)?;
         let sketcher = DocumentSketcher::new(&recipe, plan, Cpu::detect_best());
         self.analyzer = TextAnalyzer::new(&recipe).with_extras(sketcher.required_extras());
         self.plan = plan;
+        self.sketches.clear_forms();
+        if table.forms().is_empty() {
+            return Ok(());
+        }
         let documents: Vec<DocId> = (0..self.sketches.len() as u32).map(DocId).collect();
         let of_chunks = documents
             .par_chunks(FORMS_AT_ONCE)
-            .map(|documents| self.find_forms(documents))
+            .map(|documents| self.find_forms(documents, has_candidates))
             .collect::<Result<Vec<DocumentSketches>>>()?;
-        self.sketches.clear_forms();
         for forms in of_chunks {
             self.sketches.append_forms(&forms);
         }
@@ -131,10 +135,14 @@ impl<'a> RunCorpus<'a> {
     }
 
     /// Returns a store of nothing but the forms of some documents.
-    fn find_forms(&self, documents: &[DocId]) -> Result<DocumentSketches> {
+    fn find_forms(&self, documents: &[DocId], has_candidates: &[bool]) -> Result<DocumentSketches> {
         let mut forms = DocumentSketches::default();
         for &document in documents {
-            self.visit_analysis(document, |analysis| forms.push_form(analysis))?;
+            if has_candidates[document.index()] {
+                self.visit_analysis(document, |analysis| forms.push_form(analysis))?;
+            } else {
+                forms.push_no_form();
+            }
         }
         Ok(forms)
     }

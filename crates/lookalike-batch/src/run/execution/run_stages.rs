@@ -12,7 +12,6 @@
 use std::ops::ControlFlow;
 
 use lookalike::dedup::{self, CopyPairs, DedupOutcome, DocumentRemoval, MatchCorpus, MatchingPair};
-use lookalike::forms::FormTable;
 use lookalike::plan::MatchPlan;
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches};
 use lookalike_io::error::Result;
@@ -187,21 +186,6 @@ pub(in crate::run) struct LinkedRun<'a> {
 }
 
 impl<'a> LinkedRun<'a> {
-    /// Compares documents by a table of forms too, unless it is empty. `plan` is the plan of the run with forms.
-    ///
-    /// # Errors
-    /// If the recipe has the scheme of another tool.
-    pub(in crate::run) fn apply_forms(
-        &mut self,
-        table: &FormTable,
-        plan: &'a MatchPlan,
-    ) -> Result<()> {
-        if table.forms().is_empty() {
-            return Ok(());
-        }
-        self.corpus.use_forms(table, plan)
-    }
-
     /// Returns `true` if documents are decided in their total order, and not in groups.
     pub(in crate::run) fn decides_in_order(&self) -> bool {
         self.grouping.is_none()

@@ -176,8 +176,7 @@ impl<'a> DedupSession<'a> {
         'a: 'r,
     {
         if self.settings.learns_forms {
-            let table = form_learning::learn_forms(linked, self.progress)?;
-            linked.apply_forms(&table, self.plan_with_forms)?;
+            form_learning::learn_and_apply_forms(linked, self.plan_with_forms, self.progress)?;
             self.clock.end_stage("forms");
         }
         Ok(())
