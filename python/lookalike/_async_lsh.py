@@ -157,7 +157,7 @@ class _AsyncSession:
         await asyncio.to_thread(self._session.remove, key)
 
     async def close(self) -> None:
-        """Sends what is buffered. A cancellation waits for that, because the keys of the buffer are claimed already."""
+        """Sends what is buffered. A cancellation waits for that, because the insertions of the buffer were accepted."""
         await _finished(self._session.close)
 
     async def __aenter__(self) -> "_AsyncSession":

@@ -20,13 +20,34 @@ from ._words import counted
 _SESSION_COMMANDS = 50_000
 
 
+#: Adds a key with its bands in one step. ``KEYS`` are the hash of keys and the list of the key, then for each band the hash
+#: of its buckets and its bucket; ``ARGV`` the key, whether it must be new, and the bands. Returns 0 if the key was there.
+_INSERT = """
+if ARGV[2] == '1' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], KEYS[2])
+for band = 1, #ARGV - 2 do
+  redis.call('RPUSH', KEYS[2], ARGV[band + 2])
+  redis.call('HSET', KEYS[2 * band + 1], ARGV[band + 2], KEYS[2 * band + 2])
+  redis.call('SADD', KEYS[2 * band + 2], ARGV[1])
+end
+return 1
+"""
+
+
 class _Insertion(NamedTuple):
     """A key as it is stored, and the bands of its MinHash."""
 
     stored: bytes
     bands: list[bytes]
-    #: The insertion made the key, so that nothing else is under it.
+    #: The key must not be there yet.
     is_new_key: bool
+
+
+class _Refusals(NamedTuple):
+    """The insertions of a transaction that did not insert, and why."""
+
+    insertions: list[_Insertion]
+    reason: Exception
 
 
 class RedisMinHashLSH:
@@ -81,48 +102,56 @@ class RedisMinHashLSH:
 
     def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
         """Adds a MinHash under a new key. Without ``check_duplication`` a key can have several."""
-        self._send([self._prepare(key, minhash, check_duplication)])
+        refusals = self._send([self._prepare(key, minhash, check_duplication)])
+        if refusals is not None:
+            raise refusals.reason
 
     def _prepare(self, key: Hashable, minhash: Any, check_duplication: bool) -> _Insertion:
-        """Claims a key and returns what is to be sent."""
+        """Returns what is to be sent."""
         self._scheme = self._checked(minhash)
-        stored, bands = self._stored(key), self._bands(minhash)
-        # One command claims the key, so that of two clients only one inserts it. Nothing that can fail comes between
-        # the claim and the sending, because a claimed key without bands can be neither found nor inserted.
-        if check_duplication and not self.keys.claim(stored):
-            raise ValueError("The given key already exists")
-        return _Insertion(stored, bands, is_new_key=check_duplication)
+        return _Insertion(self._stored(key), self._bands(minhash), is_new_key=check_duplication)
 
-    def _send(self, insertions: list[_Insertion]) -> None:
-        """Sends insertions as one transaction. If that fails, gives up the keys that they claimed."""
-        try:
-            with self._redis.pipeline() as commands:
-                for insertion in insertions:
-                    self._add_bands(commands, insertion.stored, insertion.bands)
-                commands.execute()
-        except BaseException:
-            self._withdraw(insertions)
-            raise
-
-    def _withdraw(self, insertions: list[_Insertion]) -> None:
-        """Removes the keys that insertions made. The server may have done nothing or all of a failed transaction, because
-        a connection can break before the answer; removing is right in both cases."""
+    def _send(self, insertions: list[_Insertion]) -> Optional[_Refusals]:
+        """Sends insertions as one transaction. A script makes each of them, so that of two clients only one inserts a key,
+        and a process that is killed leaves a key with all of its bands or none."""
         import redis
 
         try:
             with self._redis.pipeline() as commands:
                 for insertion in insertions:
-                    if insertion.is_new_key:
-                        self._remove_bands(commands, insertion.stored, insertion.bands)
-                commands.execute()
-        except redis.RedisError:
-            pass  # The failure that is being handled says that the server cannot be used.
+                    self._add_insertion(commands, insertion)
+                done = commands.execute()
+        except redis.RedisError as error:
+            missing = self._missing(insertions)
+            return _Refusals(missing, error) if missing else None
+        refused = [insertion for insertion, was_new in zip(insertions, done) if not was_new]
+        return _Refusals(refused, ValueError("The given key already exists")) if refused else None
 
-    def _add_bands(self, commands: Any, stored: bytes, bands: list[bytes]) -> None:
-        self.keys.insert(commands, stored, *bands)
+    def _missing(self, insertions: list[_Insertion]) -> list[_Insertion]:
+        """Returns the insertions of a failed transaction that the server did not make. It may have made all of them, because
+        a connection can break before the answer. Those that nothing is known of are missing."""
+        import redis
+
+        try:
+            with self._redis.pipeline(transaction=False) as commands:
+                for insertion in insertions:
+                    self.keys.ask(commands, insertion.stored)
+                found = commands.execute()
+        except redis.RedisError:
+            return insertions
+        return [
+            insertion
+            for insertion, bands in zip(insertions, found)
+            if not insertion.is_new_key or bands != insertion.bands
+        ]
+
+    def _add_insertion(self, commands: Any, insertion: _Insertion) -> None:
+        stored, bands, is_new_key = insertion
+        places = [*self.keys.places(stored)]
         # A key with several MinHashes has the bands of each, one after another.
         for at, band in enumerate(bands):
-            self.hashtables[at % self.b].insert(commands, band, stored)
+            places += self.hashtables[at % self.b].places(band)
+        commands.eval(_INSERT, len(places), *places, stored, int(is_new_key), *bands)
 
     def _remove_bands(self, commands: Any, stored: bytes, bands: list[bytes]) -> None:
         for at, band in enumerate(bands):
@@ -144,7 +173,7 @@ class RedisMinHashLSH:
         return {self._given(key) for key in found}
 
     def remove(self, key: Hashable) -> None:
-        """Removes a key, also one that a process claimed for a session and never sent."""
+        """Removes a key, also one without bands, which a killed process with an earlier version may have left."""
         stored = self._stored(key)
         bands = self.keys.get(stored)
         if not bands and stored not in self.keys:
@@ -159,7 +188,7 @@ class RedisMinHashLSH:
     def insertion_session(self, buffer_size: int = _SESSION_COMMANDS) -> "_RedisSession":
         """Returns a context manager whose insertions are sent together, at its end or every ``buffer_size``
         commands. Threads can share it. Its end raises :class:`~lookalike.OutputError` if documents could not be
-        inserted."""
+        inserted, also because another client has inserted their keys meanwhile."""
         return _RedisSession(self, buffer_size)
 
     def deletion_session(self, buffer_size: int = _SESSION_COMMANDS) -> "_RedisSession":
@@ -176,7 +205,7 @@ class RedisMinHashLSH:
             raise ValueError("The keys are overlapping, duplicate key exists.")
         with self._redis.pipeline() as commands:
             for stored in other.keys:
-                self._add_bands(commands, stored, other.keys.get(stored))
+                self._add_insertion(commands, _Insertion(stored, other.keys.get(stored), is_new_key=False))
             commands.execute()
 
     def add_to_query_buffer(self, minhash: Any) -> None:
@@ -254,13 +283,9 @@ class RedisTable(Mapping[bytes, Any]):
     def _place(self, key: bytes) -> bytes:
         return self._name + key
 
-    def claim(self, key: bytes) -> bool:
-        """Adds a key. Returns False if it was there."""
-        return bool(self._client.hsetnx(self._name, key, self._place(key)))
-
-    def insert(self, commands: Any, key: bytes, *values: bytes) -> None:
-        commands.hset(self._name, key, self._place(key))
-        (commands.rpush if self._ordered else commands.sadd)(self._place(key), *values)
+    def places(self, key: bytes) -> tuple[bytes, bytes]:
+        """Returns the names in Redis of the hash of keys, and of the values of a key."""
+        return self._name, self._place(key)
 
     def ask(self, client: Any, key: bytes) -> Any:
         return client.lrange(self._place(key), 0, -1) if self._ordered else client.smembers(self._place(key))
@@ -323,6 +348,8 @@ class _RedisSession:
         self._most_commands = buffer_size
         self._waiting: list[_Insertion] = []
         self._waiting_commands = 0
+        #: Keys of insertions that are not on the server yet.
+        self._pending: set[bytes] = set()
         #: Insertions that have begun and are not in the buffer yet, or whose batch is being sent.
         self._running = 0
         self._failed_insertions = 0
@@ -331,16 +358,29 @@ class _RedisSession:
         self._changed = threading.Condition()
 
     def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
-        """Adds a MinHash under a new key, which is claimed at once. After the end of the session it is also sent at
-        once."""
+        """Adds a MinHash under a new key. After the end of the session it is sent at once."""
+        insertion = self.lsh._prepare(key, minhash, check_duplication)
         with self._changed:
+            if check_duplication and insertion.stored in self._pending:
+                raise ValueError("The given key already exists")
+            self._pending.add(insertion.stored)
             self._running += 1
         try:
-            self._buffer(self.lsh._prepare(key, minhash, check_duplication))
+            self._check_new(insertion)
+            self._buffer(insertion)
         finally:
             with self._changed:
                 self._running -= 1
                 self._changed.notify_all()
+
+    def _check_new(self, insertion: _Insertion) -> None:
+        """Refuses a key that is there. One that comes later is found when the batch is sent."""
+        try:
+            if insertion.is_new_key and insertion.stored in self.lsh.keys:
+                raise ValueError("The given key already exists")
+        except BaseException:
+            self._forget([insertion])
+            raise
 
     def _buffer(self, insertion: _Insertion) -> None:
         with self._changed:
@@ -359,14 +399,24 @@ class _RedisSession:
         if not batch:
             return
         try:
-            self.lsh._send(batch)
+            refusals = self.lsh._send(batch)
         except BaseException as error:
-            with self._changed:
-                self._failed_insertions += len(batch)
-                self._first_failure = self._first_failure or error
-            if isinstance(error, Exception):
-                raise self._output_error(len(batch), error) from error
+            self._count_failures(len(batch), error)
             raise
+        finally:
+            self._forget(batch)
+        if refusals is not None:
+            self._count_failures(len(refusals.insertions), refusals.reason)
+            raise self._output_error(len(refusals.insertions), refusals.reason) from refusals.reason
+
+    def _count_failures(self, failed: int, failure: BaseException) -> None:
+        with self._changed:
+            self._failed_insertions += failed
+            self._first_failure = self._first_failure or failure
+
+    def _forget(self, insertions: list[_Insertion]) -> None:
+        with self._changed:
+            self._pending.difference_update(insertion.stored for insertion in insertions)
 
     def close(self) -> None:
         """Waits for the insertions of other threads and sends what is buffered. Raises if documents of the session could

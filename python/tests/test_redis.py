@@ -3,8 +3,10 @@
 import asyncio
 import pickle
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -85,16 +87,57 @@ def test_index_in_redis_answers_as_the_one_in_memory(port):
 
 
 def test_a_key_without_bands_can_be_removed(port):
-    """A process that ends between its claim and the sending of a session leaves such a key."""
+    """Earlier versions left such a key if they were killed before they sent a session."""
     index = la.MinHashLSH(0.5, storage_config=config(port, b"claimed"))
     (minhash, _), *_ = [signed(values) for values in made_sets(1)]
-    assert index.keys.claim(index._stored("lost"))
+    stored = index._stored("lost")
+    assert index._redis.hsetnx(b"claimed_keys", stored, b"claimed_keys" + stored)
     with pytest.raises(ValueError, match="already exists"):
         index.insert("lost", minhash)
     index.remove("lost")
     assert index.is_empty()
     index.insert("lost", minhash)
     assert index.query(minhash) == ["lost"]
+
+
+def test_a_killed_process_leaves_no_key_of_its_session(port):
+    """A key and its bands reach the server together, so that what was not sent can be inserted again."""
+    minhashes = distinct_minhashes(20)
+    settings = config(port, b"killed")
+    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=settings)
+    program = f"""
+import os, signal, lookalike as la
+lsh = la.MinHashLSH(0.5, num_perm=16, storage_config={settings!r})
+session = lsh.insertion_session(buffer_size=5 * (2 + 2 * lsh.b))
+for key in range(18):
+    minhash = la.MinHash(num_perm=16)
+    minhash.update(b"%d" % key)
+    session.insert(key, minhash)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", program]).returncode == -signal.SIGKILL
+    assert sorted(map(pickle.loads, lsh.keys)) == list(range(15))
+    assert all(sum(table.values()) == 15 for table in lsh.get_counts())
+    with lsh.insertion_session() as session:
+        for key, minhash in enumerate(minhashes[15:], 15):
+            session.insert(key, minhash)
+    assert len(lsh.keys) == 20 and all(sum(table.values()) == 20 for table in lsh.get_counts())
+
+
+def test_of_two_sessions_one_inserts_a_key(port):
+    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"both"))
+    minhashes = distinct_minhashes(30)
+    first, second = lsh.insertion_session(), lsh.insertion_session()
+    for key, minhash in enumerate(minhashes[:20]):
+        first.insert(key, minhash)
+        with pytest.raises(ValueError, match="already exists"):
+            first.insert(key, minhash)
+    for key, minhash in enumerate(minhashes[10:], 10):
+        second.insert(key, minhash)
+    first.close()
+    with pytest.raises(la.OutputError, match="10 documents could not be inserted .* already exists"):
+        second.close()
+    assert len(lsh.keys) == 30 and all(sum(table.values()) == 30 for table in lsh.get_counts())
 
 
 def test_an_index_of_datasketch_opens(port):
@@ -156,6 +199,8 @@ class Refusing:
 
     def pipeline(self, *arguments, **named):
         commands = self._client.pipeline(*arguments, **named)
+        if named.get("transaction") is False:
+            return commands
         execute = commands.execute
 
         def failing():
@@ -192,19 +237,18 @@ def test_threads_share_sessions(port):
     assert lsh.is_empty() and all(not table for table in lsh.get_counts())
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_the_end_of_a_session_reports_what_was_not_inserted(port, before):
-    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"failing%d" % before))
+def test_the_end_of_a_session_reports_what_was_not_inserted(port):
+    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"failing"))
     minhashes = distinct_minhashes(20)
     session = lsh.insertion_session(buffer_size=5 * (2 + 2 * lsh.b))
     client, failed_keys = lsh._redis, []
-    lsh._redis = Refusing(client, 1, before)
+    lsh._redis = Refusing(client, 1, before=True)
     for key, minhash in enumerate(minhashes[:18]):
         try:
             session.insert(key, minhash)
         except la.OutputError as error:
             failed_keys.append(key)
-            assert "5 documents could not be inserted into b'failing%d' of Redis" % before in str(error)
+            assert "5 documents could not be inserted into b'failing' of Redis" in str(error)
     assert failed_keys == [4]
     with pytest.raises(la.OutputError, match="5 documents .* the connection broke"):
         session.close()
@@ -215,12 +259,35 @@ def test_the_end_of_a_session_reports_what_was_not_inserted(port, before):
             session.insert(key, minhash)
     # What is inserted after the end of a session is sent at once.
     session.insert(18, minhashes[18])
-    lsh._redis = Refusing(client, 1, before)
+    lsh._redis = Refusing(client, 1, before=True)
     with pytest.raises(redis.ConnectionError):
         lsh.insert(19, minhashes[19])
     lsh.insert(19, minhashes[19])
-    assert all(lsh.query(minhash).count(key) == 1 for key, minhash in enumerate(minhashes) if key in lsh)
+    assert all(lsh.query(minhash).count(key) == 1 for key, minhash in enumerate(minhashes))
     assert len(lsh.keys) == 20 and all(sum(table.values()) == 20 for table in lsh.get_counts())
+
+
+def test_a_lost_answer_is_no_failed_insertion(port):
+    """The connection breaks behind the transaction: what the server did is asked, and nothing is removed."""
+    lsh = la.MinHashLSH(0.5, num_perm=16, storage_config=config(port, b"lost answer"))
+    minhashes = distinct_minhashes(11)
+    lsh.insert(3, minhashes[3])
+    session, client = lsh.insertion_session(), lsh._redis
+    for key, minhash in enumerate(minhashes[:10]):
+        if key != 3:
+            session.insert(key, minhash)
+    other = lsh.insertion_session()
+    lsh.remove(3)
+    other.insert(3, minhashes[4])
+    lsh.insert(3, minhashes[3])
+    lsh._redis = Refusing(client, 3, before=False)
+    session.close()
+    # This one the server refused, because the key is another's.
+    with pytest.raises(la.OutputError, match="1 document .* the connection broke"):
+        other.close()
+    lsh.insert(10, minhashes[10])
+    assert len(lsh.keys) == 11 and all(sum(table.values()) == 11 for table in lsh.get_counts())
+    assert 3 in lsh.query(minhashes[3])
 
 
 def test_asynchronous_sessions_keep_what_they_were_given(port):
@@ -248,7 +315,7 @@ def test_a_cancelled_session_sends_what_it_has(port):
     closing = threading.Event()
 
     async def insert(lsh):
-        async with lsh.insertion_session() as session:
+        async with lsh.insertion_session(batch_size=50) as session:
             close = session._session.close
 
             def close_slowly():

@@ -1,14 +1,18 @@
 //! Comparison of two texts with every step, as shown to people and as JSON.
 
+use std::collections::BTreeMap;
+
 use lookalike::Recipe;
 use lookalike::compare::{AnalysisSteps, Comparison, ComparisonFigure, FeatureVote};
 use lookalike::recipe::CompatScheme;
 use lookalike::sketch::{TieBreaker, count_reachable_blocks, java_block_values};
 use lookalike::text::LongSentence;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::content_hash::ContentHash;
-use crate::shared_passages::SharedPassages;
+use crate::shared_passages::{SharedPassage, SharedPassages};
 use crate::text_diff::diff_passages;
 
 /// Number of features, heaviest first, whose votes are in the JSON. Votes follow from hash and weight, and
@@ -145,80 +149,207 @@ impl ComparisonCase<'_> {
         }
     }
 
-    /// Returns the comparison with every step.
+    /// Returns the comparison with every step as a tree of JSON, which takes several times the memory of its text. An
+    /// answer is serialised instead, to the same text.
     pub fn to_json(&self) -> Value {
-        let (matched, verdict) = (self.compared.verdict.matched, &self.compared.verdict);
-        let figures: serde_json::Map<_, _> = self
-            .compared
-            .figures
-            .iter()
-            .map(|figure| (figure_key(figure.name), figure_as_json(figure)))
-            .collect();
-        let mut data = json!({
-            "recipe": self.recipe.name,
-            "recipe_id": self.recipe.recipe_id().to_string(),
-            "a": self.side_as_json(&self.a, &self.compared.a),
-            "b": self.side_as_json(&self.b, &self.compared.b),
-            "distance": self.fingerprints().map(|(a, b)| (a ^ b).count_ones()),
-            "blocks": self.fingerprints().map(|(a, b)| self.fingerprint_shape().blocks_as_json(a, b)),
-            "figures": figures,
-            "match": matched.is_some(),
-            "method": matched.map(|(route, _)| route.name()),
-            "similarity": verdict.similarity,
-            "why": verdict.why,
-            "differences": diff_passages(&self.a.text, &self.b.text),
-            "shared": self.shared.to_json(),
-        });
-        if let Some([a, b]) = self.java_blocks() {
-            data["sub_by_distance"] = json!({ "a": a.to_json(), "b": b.to_json() });
-        }
-        data
+        serde_json::to_value(self).expect("texts and numbers serialise")
     }
 
-    fn side_as_json(&self, side: &ComparedSide, steps: &AnalysisSteps) -> Value {
+    fn side_json<'a>(&'a self, side: &'a ComparedSide, steps: &'a AnalysisSteps) -> SideJson<'a> {
         let shape = self.fingerprint_shape();
-        let with_votes = self.top.max(MAX_LISTED_VOTES);
-        let feature = |(at, feature): (usize, &FeatureVote)| {
-            let mut data = json!({
-                "feature": feature.text,
-                "count": feature.count,
-                "weight": feature.weight,
-                "hash": shape.format_hex(feature.hash),
-            });
-            if at < with_votes {
-                data["votes"] = feature.signed_votes(shape.bits).into();
-            }
-            data
-        };
-        let tie = steps.tie.map(|tie| match tie {
-            TieBreaker::Bit(bit) => json!({ "bit": u8::from(bit) }),
-            TieBreaker::Feature(_) => steps.deciding_feature().map_or(
-                Value::Null,
-                |feature| json!({ "feature": feature.text, "hash": shape.format_hex(feature.hash) }),
-            ),
-        });
-        json!({
-            "place": side.place,
-            "text": side.text,
-            "content": ContentHash::from_text(&side.text).to_string(),
-            "key": format!("{:032x}", steps.key),
-            "state": steps.state.state_name(),
-            "normalized": steps.normalized,
-            "tokens": steps.tokens,
-            "features": steps.features.iter().enumerate().map(feature).collect::<Vec<_>>(),
-            "sums": steps.sums,
-            "tie": tie,
-            "bits": steps.fingerprint.map(|fingerprint| shape.bit_digits(fingerprint)),
-            "fingerprint": steps.fingerprint.map(|fingerprint| shape.format_hex(fingerprint)),
-            "signature": steps.signature,
-            "smallest": steps.smallest,
-            "sentences": steps.sentences.as_ref().map(|all| all.iter().map(sentence_to_json).collect::<Vec<_>>()),
-        })
+        let sentences = steps.sentences.as_ref();
+        SideJson {
+            bits: steps
+                .fingerprint
+                .map(|fingerprint| shape.bit_digits(fingerprint)),
+            content: ContentHash::from_text(&side.text).to_string(),
+            features: FeatureList {
+                features: &steps.features,
+                shape,
+                with_votes: self.top.max(MAX_LISTED_VOTES),
+            },
+            fingerprint: steps
+                .fingerprint
+                .map(|fingerprint| shape.format_hex(fingerprint)),
+            key: format!("{:032x}", steps.key),
+            normalized: &steps.normalized,
+            place: &side.place,
+            sentences: sentences.map(|all| all.iter().map(SentenceJson::from).collect()),
+            signature: steps.signature.as_deref(),
+            smallest: &steps.smallest,
+            state: steps.state.state_name(),
+            sums: &steps.sums,
+            text: &side.text,
+            tie: TieJson::from_steps(steps, shape),
+            tokens: &steps.tokens,
+        }
     }
 }
 
-fn figure_as_json(figure: &ComparisonFigure) -> Value {
-    json!({ "value": figure.value, "kind": figure.kind.kind_name(), "detail": figure.detail })
+/// Writes the comparison with every step. Fields are in alphabetical order, as in the tree of
+/// [`to_json`](ComparisonCase::to_json). The features and their votes, which are most of it, are made one by one.
+impl Serialize for ComparisonCase<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (matched, verdict) = (self.compared.verdict.matched, &self.compared.verdict);
+        let figures = self.compared.figures.iter();
+        let figures: BTreeMap<_, _> = figures
+            .map(|figure| (figure_key(figure.name), FigureJson::from(figure)))
+            .collect();
+        let both = self.fingerprints();
+        let blocks = both.map(|(a, b)| self.fingerprint_shape().blocks_as_json(a, b));
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("a", &self.side_json(&self.a, &self.compared.a))?;
+        fields.serialize_entry("b", &self.side_json(&self.b, &self.compared.b))?;
+        fields.serialize_entry("blocks", &blocks)?;
+        fields.serialize_entry("differences", &diff_passages(&self.a.text, &self.b.text))?;
+        fields.serialize_entry("distance", &both.map(|(a, b)| (a ^ b).count_ones()))?;
+        fields.serialize_entry("figures", &figures)?;
+        fields.serialize_entry("match", &matched.is_some())?;
+        fields.serialize_entry("method", &matched.map(|(route, _)| route.name()))?;
+        fields.serialize_entry("recipe", &self.recipe.name)?;
+        fields.serialize_entry("recipe_id", &self.recipe.recipe_id().to_string())?;
+        fields.serialize_entry("shared", &SharedJson::from(&self.shared))?;
+        fields.serialize_entry("similarity", &verdict.similarity)?;
+        if let Some([a, b]) = self.java_blocks() {
+            let both = json!({ "a": a.to_json(), "b": b.to_json() });
+            fields.serialize_entry("sub_by_distance", &both)?;
+        }
+        fields.serialize_entry("why", &verdict.why)?;
+        fields.end()
+    }
+}
+
+/// A text and its steps as they are serialised, with fields in alphabetical order.
+#[derive(Serialize)]
+struct SideJson<'a> {
+    bits: Option<String>,
+    content: String,
+    features: FeatureList<'a>,
+    fingerprint: Option<String>,
+    key: String,
+    normalized: &'a str,
+    place: &'a str,
+    sentences: Option<Vec<SentenceJson<'a>>>,
+    signature: Option<&'a [u32]>,
+    smallest: &'a [u64],
+    state: &'static str,
+    sums: &'a [f64],
+    text: &'a str,
+    tie: Option<TieJson<'a>>,
+    tokens: &'a [String],
+}
+
+/// The features of a text. Each is serialised with its votes before those of the next one are made.
+struct FeatureList<'a> {
+    features: &'a [FeatureVote],
+    shape: FingerprintShape,
+    /// Number of features, from the first on, whose votes are listed.
+    with_votes: usize,
+}
+
+impl Serialize for FeatureList<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let features = self.features.iter().enumerate();
+        serializer.collect_seq(features.map(|(at, feature)| FeatureJson {
+            count: feature.count,
+            feature: &feature.text,
+            hash: self.shape.format_hex(feature.hash),
+            votes: (at < self.with_votes).then(|| feature.signed_votes(self.shape.bits)),
+            weight: feature.weight,
+        }))
+    }
+}
+
+#[derive(Serialize)]
+struct FeatureJson<'a> {
+    count: usize,
+    feature: &'a str,
+    hash: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    votes: Option<Vec<f64>>,
+    weight: f64,
+}
+
+/// The rule for bits whose sum is 0: a bit, or the feature that decides.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum TieJson<'a> {
+    Bit { bit: u8 },
+    Feature { feature: &'a str, hash: String },
+}
+
+impl<'a> TieJson<'a> {
+    fn from_steps(steps: &'a AnalysisSteps, shape: FingerprintShape) -> Option<Self> {
+        match steps.tie? {
+            TieBreaker::Bit(bit) => Some(Self::Bit { bit: bit.into() }),
+            TieBreaker::Feature(_) => steps.deciding_feature().map(|feature| Self::Feature {
+                feature: &feature.text,
+                hash: shape.format_hex(feature.hash),
+            }),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SentenceJson<'a> {
+    characters: usize,
+    hash: String,
+    text: &'a str,
+}
+
+impl<'a> From<&'a LongSentence> for SentenceJson<'a> {
+    fn from(sentence: &'a LongSentence) -> Self {
+        Self {
+            characters: sentence.characters,
+            hash: format!("{:016x}", sentence.hash),
+            text: &sentence.text,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct FigureJson<'a> {
+    detail: &'a str,
+    kind: &'static str,
+    value: Option<f64>,
+}
+
+impl<'a> From<&'a ComparisonFigure> for FigureJson<'a> {
+    fn from(figure: &'a ComparisonFigure) -> Self {
+        Self {
+            detail: &figure.detail,
+            kind: figure.kind.kind_name(),
+            value: figure.value,
+        }
+    }
+}
+
+/// Shared passages, with the fields of each in alphabetical order.
+#[derive(Serialize)]
+struct SharedJson<'a> {
+    passages: PassageList<'a>,
+    share_of_a: f64,
+    share_of_b: f64,
+}
+
+impl<'a> From<&'a SharedPassages> for SharedJson<'a> {
+    fn from(shared: &'a SharedPassages) -> Self {
+        Self {
+            passages: PassageList(&shared.passages),
+            share_of_a: shared.share_of_a,
+            share_of_b: shared.share_of_b,
+        }
+    }
+}
+
+struct PassageList<'a>(&'a [SharedPassage]);
+
+impl Serialize for PassageList<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A tree sorts its fields; one passage at a time is little of one.
+        let sorted = |passage| serde_json::to_value(passage).expect("numbers and names serialise");
+        serializer.collect_seq(self.0.iter().map(sorted))
+    }
 }
 
 /// Returns the name of a figure as a JSON field: lower-case letters, digits and underscores.
@@ -230,14 +361,6 @@ fn figure_key(name: &str) -> String {
         .map(str::to_ascii_lowercase)
         .collect::<Vec<_>>()
         .join("_")
-}
-
-fn sentence_to_json(sentence: &LongSentence) -> Value {
-    json!({
-        "text": sentence.text,
-        "characters": sentence.characters,
-        "hash": format!("{:016x}", sentence.hash),
-    })
 }
 
 /// Returns the number of positions in which two strings of digits differ.
@@ -253,5 +376,48 @@ pub fn format_number(value: f64) -> String {
         "0".to_owned()
     } else {
         text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike::passages::PassageSettings;
+    use lookalike::plan::MatchSettings;
+
+    use super::*;
+
+    /// The text that is written is that of the sorted tree, so an answer does not depend on how it is made.
+    #[test]
+    fn comparison_is_written_as_its_tree() {
+        let long =
+            "The boat left the harbour at dawn, and nobody on the quay saw it go. ".repeat(3);
+        let pairs = [
+            ("The boat left at dawn.", "The boat left at noon."),
+            (&*long, &*format!("{long} Later it came back.")),
+            ("", "…"),
+            ("渡轮在黎明时分离开了码头。", "渡轮在中午时分离开了码头。"),
+        ];
+        for recipe in ["default", "jieba", "java-classic"] {
+            let recipe = Recipe::built_in(recipe).unwrap();
+            for (a, b) in pairs {
+                let settings = MatchSettings::default();
+                let side = |place: &str, text: &str| ComparedSide {
+                    place: place.to_owned(),
+                    text: text.to_owned(),
+                };
+                let passages = PassageSettings::default();
+                let case = ComparisonCase {
+                    recipe: &recipe,
+                    a: side("a", a),
+                    b: side("b", b),
+                    compared: Comparison::new(&recipe, settings, a, b).unwrap(),
+                    shared: SharedPassages::find_all(&recipe, [a, b], passages).unwrap(),
+                    top: 20,
+                    distance: settings.distance,
+                };
+                let written = serde_json::to_string(&case).unwrap();
+                assert_eq!(written, case.to_json().to_string());
+            }
+        }
     }
 }

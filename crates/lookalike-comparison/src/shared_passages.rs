@@ -123,6 +123,21 @@ impl SharedPassages {
         Self::find_in_documents(recipe, [&a, &b], settings)
     }
 
+    /// As [`find_all`](Self::find_all), within a budget.
+    ///
+    /// # Errors
+    /// If a text has 4 GiB or more, or the comparison takes more memory or work than the budget has.
+    pub fn find_all_within(
+        recipe: &Recipe,
+        texts: [&str; 2],
+        settings: PassageSettings,
+        budget: Arc<PassageBudget>,
+    ) -> Result<Self> {
+        let [a, b] = texts.map(|text| ExtractedText::from_plain_text(text.to_owned()));
+        let tokenizer = SpanTokenizer::new(recipe);
+        SourceComparer::new_within(&tokenizer, &b, settings, budget)?.find_passages(&a)
+    }
+
     /// Finds the passages that the second document has from the first one. Their places are those of the files.
     ///
     /// # Errors

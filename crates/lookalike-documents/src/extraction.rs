@@ -88,6 +88,9 @@ const NO_PDF: &str = "it is a PDF file, which only a program built with `--featu
                       `cargo build --release -p lookalike-cli --features pdf`, or extract its text first, \
                       for example with `pdftotext`";
 
+/// The reason why there is no text where nobody wants it any more.
+pub(crate) const NOT_WANTED: &str = "its reading was cancelled";
+
 /// Options of reading documents.
 #[derive(Debug, Clone)]
 pub struct ExtractOptions {
@@ -123,6 +126,23 @@ pub fn extract_text(
     bytes: &[u8],
     options: &ExtractOptions,
 ) -> Result<ExtractedText, String> {
+    extract_text_while(kind, bytes, options, &|| true)
+}
+
+/// As [`extract_text`], but ends early once `is_wanted` returns `false`. It is asked before the work begins, and every
+/// few milliseconds while a child process reads a PDF file, which is then killed.
+///
+/// # Errors
+/// The reason why there is no text: a phrase without a full stop.
+pub fn extract_text_while(
+    kind: DocumentKind,
+    bytes: &[u8],
+    options: &ExtractOptions,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<ExtractedText, String> {
+    if !is_wanted() {
+        return Err(NOT_WANTED.to_owned());
+    }
     let most = options.max_bytes;
     if bytes.len() > most as usize {
         return Err(format!(
@@ -146,7 +166,7 @@ pub fn extract_text(
         }
         DocumentKind::Pdf => match &options.pdf {
             Some(reader) => reader
-                .read_pdf(bytes, most)
+                .read_pdf_while(bytes, most, is_wanted)
                 .map(ExtractedText::without_positions),
             None => Err(NO_PDF.to_owned()),
         },

@@ -40,7 +40,9 @@ mod pdf;
 mod pdf_process;
 mod span_map;
 
-pub use extraction::{ExtractOptions, ExtractedText, TextOrigin, estimate_memory, extract_text};
+pub use extraction::{
+    ExtractOptions, ExtractedText, TextOrigin, estimate_memory, extract_text, extract_text_while,
+};
 pub use file_kind::{DocumentKind, describe_other_document};
 #[cfg(feature = "pdf")]
 pub use pdf::{extract_pdf_text, read_pdf_input};

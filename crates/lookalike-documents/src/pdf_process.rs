@@ -18,6 +18,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::extraction::NOT_WANTED;
+
 /// Stack of the thread that reads a PDF file, because nested objects are read by recursion.
 pub(crate) const PDF_STACK_BYTES: usize = 64 << 20;
 
@@ -95,6 +97,19 @@ impl PdfReader {
     /// # Errors
     /// The reason why there is no text: a phrase without a full stop.
     pub fn read_pdf(&self, bytes: &[u8], max_bytes: u32) -> Result<String, String> {
+        self.read_pdf_while(bytes, max_bytes, &|| true)
+    }
+
+    /// As [`read_pdf`](Self::read_pdf), but kills the child once `is_wanted` returns `false`.
+    ///
+    /// # Errors
+    /// The reason why there is no text: a phrase without a full stop.
+    pub(crate) fn read_pdf_while(
+        &self,
+        bytes: &[u8],
+        max_bytes: u32,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<String, String> {
         let mut child = self
             .start_child(max_bytes)
             .map_err(|cause| format!("the reader of PDF files cannot be started: {cause}"))?;
@@ -108,13 +123,16 @@ impl PdfReader {
             });
             let output = scope.spawn(move || read_at_most(output, max_bytes as usize + 1));
             let messages = scope.spawn(move || read_at_most(messages, MESSAGE_BYTES));
-            let ended = wait_until(&mut child, deadline);
+            let ended = wait_for_end(&mut child, deadline, is_wanted);
             let joined = |it: thread::ScopedJoinHandle<'_, Vec<u8>>| it.join().unwrap_or_default();
             (ended, joined(output), joined(messages))
         });
         match ended.map_err(|cause| format!("the reader of PDF files is lost: {cause}"))? {
-            Some(status) => self.interpret_end(status, output, &messages),
-            None => Err(self.describe_limit(&format!("{} s", self.limits.wall_seconds))),
+            ChildEnd::Exited(status) => self.interpret_end(status, output, &messages),
+            ChildEnd::TooLate => {
+                Err(self.describe_limit(&format!("{} s", self.limits.wall_seconds)))
+            }
+            ChildEnd::NotWanted => Err(NOT_WANTED.to_owned()),
         }
     }
 
@@ -179,17 +197,35 @@ impl PdfReader {
     }
 }
 
-/// Waits for the end of a child. After the deadline it is killed, and the result is `None`.
-fn wait_until(child: &mut Child, deadline: Instant) -> std::io::Result<Option<ExitStatus>> {
+/// How a child ended.
+enum ChildEnd {
+    Exited(ExitStatus),
+    /// Killed at the deadline.
+    TooLate,
+    /// Killed because nobody wants the text any more.
+    NotWanted,
+}
+
+/// Waits for the end of a child, which is killed after the deadline, and once it is not wanted any more.
+fn wait_for_end(
+    child: &mut Child,
+    deadline: Instant,
+    is_wanted: &dyn Fn() -> bool,
+) -> std::io::Result<ChildEnd> {
     let mut wait = Duration::from_millis(1);
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+            return Ok(ChildEnd::Exited(status));
         }
-        if Instant::now() >= deadline {
+        let is_late = Instant::now() >= deadline;
+        if is_late || !is_wanted() {
             child.kill()?;
             child.wait()?;
-            return Ok(None);
+            return Ok(if is_late {
+                ChildEnd::TooLate
+            } else {
+                ChildEnd::NotWanted
+            });
         }
         thread::sleep(wait);
         wait = (wait * 2).min(LONGEST_WAIT);
@@ -208,6 +244,8 @@ fn read_at_most(pipe: Option<impl Read>, most: usize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -215,5 +253,20 @@ mod tests {
         let is_secret = |name: &str| is_secret_name(OsStr::new(name));
         assert!(is_secret("LOOKALIKE_ADMIN_KEY") && is_secret("AWS_SECRET_ACCESS_KEY"));
         assert!(!is_secret("PATH") && !is_secret("MY_LOOKALIKE_DIR") && !is_secret(""));
+    }
+
+    /// A child that would sleep for a day is killed once nobody wants its text.
+    #[test]
+    fn unwanted_child_is_killed() {
+        let limits = PdfLimits {
+            wall_seconds: 10,
+            ..PdfLimits::default()
+        };
+        let asleep = PdfReader::new("sleep".into(), "86400", limits);
+        let asked = AtomicUsize::new(0);
+        let is_wanted = || asked.fetch_add(1, Ordering::Relaxed) < 3;
+        let reason = asleep.read_pdf_while(b"%PDF", 1000, &is_wanted);
+        assert_eq!(reason, Err(NOT_WANTED.to_owned()));
+        assert_eq!(asked.into_inner(), 4);
     }
 }

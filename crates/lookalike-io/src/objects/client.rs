@@ -33,8 +33,42 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Most characters of the reason that a store gives.
 const MAX_REASON: usize = 600;
 
-/// The stores that are open, by their kind and bucket.
-type OpenStores = HashMap<(StoreKind, String), Arc<dyn ObjectStore>>;
+/// The kind and the bucket of a store.
+type StoreName = (StoreKind, String);
+
+/// The stores that are open or being opened.
+///
+/// A store has a lock of its own, which is held until it is open. So one that waits for its credentials keeps others
+/// waiting only if they need the same one.
+#[derive(Default)]
+struct OpenStores(Mutex<HashMap<StoreName, Arc<StorePlace>>>);
+
+/// A store, once it is open.
+type StorePlace = Mutex<Option<Arc<dyn ObjectStore>>>;
+
+impl OpenStores {
+    /// Returns a store, and opens it if it is not open.
+    ///
+    /// # Errors
+    /// If it cannot be opened. The next call tries again.
+    fn find_or_open(
+        &self,
+        name: StoreName,
+        open: impl FnOnce() -> Result<Arc<dyn ObjectStore>>,
+    ) -> Result<Arc<dyn ObjectStore>> {
+        let place = {
+            let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(places.entry(name).or_default())
+        };
+        let mut store = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = &*store {
+            return Ok(Arc::clone(store));
+        }
+        let opened = open()?;
+        *store = Some(Arc::clone(&opened));
+        Ok(opened)
+    }
+}
 
 /// Waits for a request. It must not be called on a thread of an asynchronous runtime.
 pub(super) fn wait_for<T>(request: impl Future<Output = T>) -> T {
@@ -63,7 +97,7 @@ pub(super) fn open_store(
     url: &ObjectUrl,
     deadline: &AnswerDeadline,
 ) -> Result<(Arc<dyn ObjectStore>, Key)> {
-    static OPEN: OnceLock<Mutex<OpenStores>> = OnceLock::new();
+    static OPEN: OnceLock<OpenStores> = OnceLock::new();
     if url.kind == StoreKind::Https {
         return Ok((open_server(url)?, Key::default()));
     }
@@ -73,25 +107,21 @@ pub(super) fn open_store(
         return Err(impossible("it begins with /"));
     }
     let key = Key::parse(&url.key).map_err(|cause| impossible(&cause.to_string()))?;
-    let mut open = OPEN
-        .get_or_init(Mutex::default)
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    let place = (url.kind, url.bucket.clone());
-    if let Some(store) = open.get(&place) {
-        return Ok((Arc::clone(store), key));
-    }
-    install_cryptography();
-    let opened = deadline.wait_for(async {
-        match url.kind {
-            StoreKind::S3 => open_s3(url).await,
-            StoreKind::Google => open_google(url).await,
-            StoreKind::Azure | StoreKind::Https => open_azure(url).await,
-        }
-    });
-    let store = opened
-        .map_err(|cause| Error::input_error(format!("cannot open {}: {cause}", url.root)))??;
-    open.insert(place, Arc::clone(&store));
+    let name = (url.kind, url.bucket.clone());
+    let store = OPEN
+        .get_or_init(OpenStores::default)
+        .find_or_open(name, || {
+            install_cryptography();
+            let opened = deadline.wait_for(async {
+                match url.kind {
+                    StoreKind::S3 => open_s3(url).await,
+                    StoreKind::Google => open_google(url).await,
+                    StoreKind::Azure | StoreKind::Https => open_azure(url).await,
+                }
+            });
+            opened
+                .map_err(|cause| Error::input_error(format!("cannot open {}: {cause}", url.root)))?
+        })?;
     Ok((store, key))
 }
 
@@ -353,7 +383,48 @@ fn shorten(said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use object_store::memory::InMemory;
+
     use super::*;
+
+    /// A store opens while another one waits for its credentials, and threads that need the same one open it once.
+    #[test]
+    fn store_that_waits_keeps_no_other_waiting() {
+        let stores = &OpenStores::default();
+        let name = |bucket: &str| (StoreKind::S3, bucket.to_owned());
+        let new_store = || Ok(Arc::new(InMemory::new()) as Arc<dyn ObjectStore>);
+        let (begun, has_begun) = mpsc::channel();
+        let (opened, is_opened) = mpsc::channel();
+        thread::scope(|scope| {
+            let slow = scope.spawn(move || {
+                stores.find_or_open(name("slow"), || {
+                    begun.send(()).unwrap();
+                    is_opened
+                        .recv_timeout(Duration::from_secs(20))
+                        .map_err(|_| Error::input_error("the other store was not opened"))?;
+                    new_store()
+                })
+            });
+            has_begun.recv().unwrap();
+            let other = scope.spawn(move || {
+                stores.find_or_open(name("other"), new_store).unwrap();
+                let _ = opened.send(());
+            });
+            let same = scope.spawn(move || {
+                stores.find_or_open(name("slow"), || panic!("it is being opened already"))
+            });
+            let slow = slow.join().unwrap().unwrap();
+            assert!(Arc::ptr_eq(&slow, &same.join().unwrap().unwrap()));
+            other.join().unwrap();
+        });
+        // What failed is tried again.
+        let failed = stores.find_or_open(name("new"), || Err(Error::input_error("none")));
+        assert!(failed.is_err());
+        stores.find_or_open(name("new"), new_store).unwrap();
+    }
 
     #[test]
     fn reasons_are_short_and_without_signatures() {

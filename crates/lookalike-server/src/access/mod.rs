@@ -288,14 +288,14 @@ fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    pub(super) const LONG: &str = "0123456789abcdef";
-    pub(super) const OTHER: &str = "fedcba9876543210";
+    pub(crate) const LONG: &str = "0123456789abcdef";
+    pub(crate) const OTHER: &str = "fedcba9876543210";
 
     /// Returns keys from lines of which each is a role, a key, and more attributes.
-    pub(super) fn keys(lines: &[(&str, &str, &str)]) -> AccessKeys {
+    pub(crate) fn keys(lines: &[(&str, &str, &str)]) -> AccessKeys {
         let mut keys = AccessKeys::default();
         for (role, key, more) in lines {
             let hash = Sha256::digest(key.as_bytes());
@@ -306,7 +306,7 @@ mod tests {
         keys
     }
 
-    pub(super) fn caller(keys: &AccessKeys, key: &str) -> ApiCaller {
+    pub(crate) fn caller(keys: &AccessKeys, key: &str) -> ApiCaller {
         let mut headers = HeaderMap::new();
         headers.insert(
             header::AUTHORIZATION,

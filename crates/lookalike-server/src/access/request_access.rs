@@ -6,7 +6,7 @@
 //! | place | what ends |
 //! |---|---|
 //! | `api::body` | reading a request body: nothing that arrives later is used |
-//! | `api::router`, `api::export`, `api::stream` | a call that only reads; the next portion of a long one |
+//! | `api::router`, `api::export`, `api::stream` | a call that only reads; the next portion or turn of a long one |
 //! | `connections` | the connection, after a grace period in which the client can take its answer |
 //!
 //! A change that has begun, such as a snapshot, is completed.

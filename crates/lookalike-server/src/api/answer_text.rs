@@ -2,7 +2,8 @@
 //!
 //! Its parts count towards the budget for untaken answers before they are allocated, so that an answer never takes
 //! memory that was not granted. An answer without room ends with a problem, which the writer keeps, because the
-//! serialiser knows errors of writing only.
+//! serialiser knows errors of writing only. The problem is [`ProblemCode::TooCostly`] if the request would hold more than
+//! a client ever may, and [`ProblemCode::Busy`] if others hold the memory and a retry can help.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use tokio::time::timeout;
 
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::stream::queue_full;
-use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
+use crate::limits::byte_budget::ClientId;
+use crate::limits::request_budget::{BudgetRefusal, RequestBudget, RequestBytes};
 use crate::limits::response_budget::{HeldAnswer, whole_answer_body};
 use crate::service::ServiceState;
 
@@ -27,13 +29,12 @@ const LARGEST_PART: usize = 256 << 10;
 
 /// The text of an answer, in parts that count towards a budget.
 pub(crate) struct AnswerText {
-    budget: Arc<ByteBudget>,
-    client: ClientId,
+    budget: RequestBudget,
     /// How long a part waits for budget, and the runtime in which it waits. Without it a part that finds none fails.
     patience: Option<(Handle, Duration)>,
     parts: Vec<HeldAnswer>,
     /// The part that is being written, and its budget.
-    open: Option<(Vec<u8>, HeldBytes)>,
+    open: Option<(Vec<u8>, RequestBytes)>,
     /// Bytes of all parts.
     length: usize,
     /// Why there is no room for more.
@@ -47,15 +48,17 @@ impl AnswerText {
         let patience = service.config.limits.body_timeout;
         Self {
             patience: Some((Handle::current(), patience)),
-            ..Self::new(Arc::clone(&service.answer_budget), client)
+            ..Self::new(RequestBudget::new(
+                Arc::clone(&service.answer_budget),
+                client,
+            ))
         }
     }
 
     /// Creates an answer that fails if there is no budget for a part at once.
-    pub(crate) fn new(budget: Arc<ByteBudget>, client: ClientId) -> Self {
+    pub(crate) fn new(budget: RequestBudget) -> Self {
         Self {
             budget,
-            client,
             patience: None,
             parts: Vec::new(),
             open: None,
@@ -80,6 +83,21 @@ impl AnswerText {
     pub(crate) fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), ApiProblem> {
         let written = self.write_all(bytes);
         self.check_written(written.is_ok())
+    }
+
+    /// Appends bytes in a part of their own, which takes no more budget than they have. So the end of an answer can be
+    /// written after its largest part.
+    ///
+    /// # Errors
+    /// If there is no budget.
+    pub(crate) fn write_exactly(&mut self, bytes: &[u8]) -> Result<(), ApiProblem> {
+        self.close_part();
+        let held = self.budget.try_take_bytes(bytes.len());
+        let held = held.map_err(|refusal| budget_problem(refusal, &self.budget))?;
+        self.open = Some((bytes.to_vec(), held));
+        self.length += bytes.len();
+        self.close_part();
+        Ok(())
     }
 
     /// Appends the parts of another answer.
@@ -110,8 +128,9 @@ impl AnswerText {
             return;
         }
         bytes.shrink_to_fit();
-        let held = held.split_bytes(bytes.len());
-        self.parts.push(HeldAnswer::new(bytes.into(), (None, held)));
+        let (alone, shared) = held.split_bytes(bytes.len()).into_parts();
+        self.parts
+            .push(HeldAnswer::new(bytes.into(), (Some(alone), shared)));
     }
 
     fn check_written(&mut self, is_written: bool) -> Result<(), ApiProblem> {
@@ -127,34 +146,40 @@ impl AnswerText {
         self.close_part();
         let wanted = self.length.clamp(SMALLEST_PART, LARGEST_PART);
         let wanted = wanted.min(self.budget.total_bytes());
-        let share = ByteBudget::client_share(self.budget.total_bytes());
         let held = match &self.patience {
             // An answer that alone exceeds the share of a client could wait for ever. A page has limits of its own.
-            Some(_) if self.length + wanted > share => self.budget.try_take_bytes(self.client, 0),
-            Some((runtime, patience)) => {
-                let held = self.budget.take_bytes(self.client, wanted);
-                runtime.block_on(async { timeout(*patience, held).await.ok() })
+            Some(_) if self.length + wanted > self.budget.client_share() => {
+                self.budget.try_take_bytes(0)
             }
-            None if self.length + wanted > share => return Err(answer_too_long(share)),
-            None => self.budget.try_take_bytes(self.client, wanted),
+            Some((runtime, patience)) => {
+                let held = self.budget.take_bytes(wanted);
+                let held = runtime.block_on(async { timeout(*patience, held).await });
+                held.unwrap_or(Err(BudgetRefusal::InUse))
+            }
+            None => self.budget.try_take_bytes(wanted),
         };
-        let held = held.ok_or_else(queue_full)?;
+        let held = held.map_err(|refusal| budget_problem(refusal, &self.budget))?;
         self.open = Some((Vec::with_capacity(wanted), held));
         Ok(())
     }
 }
 
-fn answer_too_long(share: usize) -> ApiProblem {
+/// Returns the problem of a request whose texts, work and answer get no more memory.
+pub(crate) fn budget_problem(refusal: BudgetRefusal, budget: &RequestBudget) -> ApiProblem {
+    let BudgetRefusal::TooCostly(needed) = refusal else {
+        return queue_full();
+    };
     let detail = format!(
-        "the answer has more than {share} bytes, the part of --max-queue that one client may hold: ask for less, or start \
-         the service with a larger --max-queue"
+        "the texts and the answer take {needed} bytes of memory, more than the limit of {} that one client may hold of \
+         --max-queue: give a smaller `limit` or fewer texts, or start the service with a larger --max-queue",
+        budget.client_share()
     );
     ApiProblem::new(ProblemCode::TooCostly, detail)
 }
 
 impl Write for AnswerText {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let is_full = |(part, _): &(Vec<u8>, HeldBytes)| part.len() == part.capacity();
+        let is_full = |(part, _): &(Vec<u8>, RequestBytes)| part.len() == part.capacity();
         if self.open.as_ref().is_none_or(is_full)
             && let Err(problem) = self.open_part()
         {
@@ -176,14 +201,19 @@ impl Write for AnswerText {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::byte_budget::ByteBudget;
 
     const CLIENT: ClientId = ClientId::Key(1);
+
+    fn request_budget(budget: &Arc<ByteBudget>) -> RequestBudget {
+        RequestBudget::new(Arc::clone(budget), CLIENT)
+    }
 
     /// Every byte is counted before it is written, and released with the answer.
     #[test]
     fn text_has_budget_from_its_first_byte() {
         let budget = ByteBudget::new(10 << 20);
-        let mut text = AnswerText::new(Arc::clone(&budget), CLIENT);
+        let mut text = AnswerText::new(request_budget(&budget));
         for count in 1..=100_000 {
             text.write_bytes(b"0123456789").unwrap();
             let held = budget.total_bytes() - budget.free_bytes();
@@ -192,7 +222,7 @@ mod tests {
         text.close_part();
         assert_eq!(text.byte_count(), 1_000_000);
         assert_eq!(budget.total_bytes() - budget.free_bytes(), 1_000_000);
-        let mut whole = AnswerText::new(Arc::clone(&budget), CLIENT);
+        let mut whole = AnswerText::new(request_budget(&budget));
         whole.write_json(&"x").unwrap();
         whole.append(text);
         assert_eq!(whole.byte_count(), 1_000_003);
@@ -204,14 +234,42 @@ mod tests {
     fn text_without_budget_is_refused() {
         let budget = ByteBudget::new(900 << 10);
         let other = budget.try_take_bytes(ClientId::Key(2), 800 << 10);
-        let mut text = AnswerText::new(Arc::clone(&budget), CLIENT);
+        let mut text = AnswerText::new(request_budget(&budget));
         let refused = text.write_bytes(&vec![b'x'; 200 << 10]).unwrap_err();
         assert_eq!(refused.code, ProblemCode::Busy);
         drop((other, text));
-        let mut text = AnswerText::new(Arc::clone(&budget), CLIENT);
+        let mut text = AnswerText::new(request_budget(&budget));
         let refused = text.write_bytes(&vec![b'x'; 850 << 10]).unwrap_err();
         assert_eq!(refused.code, ProblemCode::TooCostly);
         drop(text);
+        assert_eq!(budget.free_bytes(), 900 << 10);
+    }
+
+    /// The parts of an answer count together. Where their sum is beyond what a client may ever hold, no retry helps.
+    #[test]
+    fn sum_of_parts_beyond_the_share_is_too_costly() {
+        let budget = ByteBudget::new(900 << 10);
+        let request = request_budget(&budget);
+        let mut answer = AnswerText::new(request.clone());
+        let refused = loop {
+            let mut part = AnswerText::new(request.clone());
+            match part.write_bytes(&[b'x'; 10 << 10]) {
+                Ok(()) => answer.append(part),
+                Err(problem) => break problem,
+            }
+        };
+        assert_eq!(refused.code, ProblemCode::TooCostly);
+        let limit = request.client_share().to_string();
+        assert!(refused.detail.contains(&limit) && refused.detail.contains("smaller `limit`"));
+        assert!(answer.byte_count() > 780 << 10);
+        answer.write_exactly(b"]}").unwrap();
+        // What others hold is another matter.
+        drop(answer);
+        let other = budget.try_take_bytes(ClientId::Key(2), 895 << 10);
+        let mut part = AnswerText::new(request);
+        let refused = part.write_bytes(&[b'x'; 10 << 10]).unwrap_err();
+        assert_eq!(refused.code, ProblemCode::Busy);
+        drop((other, part));
         assert_eq!(budget.free_bytes(), 900 << 10);
     }
 }

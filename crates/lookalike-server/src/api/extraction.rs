@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
-use lookalike_documents::{DocumentKind, ExtractOptions, estimate_memory, extract_text};
+use lookalike_documents::{DocumentKind, ExtractOptions, estimate_memory, extract_text_while};
 use serde::Serialize;
 
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::responses::{self, QueryParameters};
 use crate::api::router::{ApiRequest, ApiResult};
-use crate::api::text_work;
+use crate::api::text_work::{self, TextAllowance};
 
 /// Type of the body: the bytes of the file. A page of another origin cannot send it without a permission that the
 /// service never gives.
@@ -48,14 +48,11 @@ pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
     check_memory(
         &name,
         needed,
-        text_work::largest_memory(&service.answer_budget),
+        text_work::largest_memory(service.answer_budget.total_bytes()),
     )?;
     text_work::answer_with_work(&service, client, needed, move |allowance, answer| {
-        let extracted = extract_text(kind, &body, &options);
+        let text = read_text(&name, kind, &body, &options, allowance)?;
         drop((body, room));
-        let text = extracted
-            .map_err(|reason| unreadable_file(&name, &reason))?
-            .text;
         allowance.keep_memory(text.len());
         answer.write_json(&ExtractedFileJson {
             name: &name,
@@ -64,6 +61,21 @@ pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
         })
     })
     .await
+}
+
+/// Returns the text of a file, unless the client disconnects meanwhile.
+fn read_text(
+    name: &str,
+    kind: DocumentKind,
+    file: &[u8],
+    options: &ExtractOptions,
+    allowance: &TextAllowance,
+) -> Result<String, ApiProblem> {
+    let is_wanted = || allowance.check_client().is_ok();
+    let extracted = extract_text_while(kind, file, options, &is_wanted);
+    allowance.check_client()?;
+    let extracted = extracted.map_err(|reason| unreadable_file(name, &reason))?;
+    Ok(extracted.text)
 }
 
 /// Refuses a file whose reading takes more memory than a request may hold.
@@ -106,4 +118,27 @@ fn check_file_type(headers: &HeaderMap) -> Result<(), ApiProblem> {
 fn unreadable_file(name: &str, reason: &str) -> ApiProblem {
     let detail = format!("'{}' cannot be read: {reason}", shorten_text(name));
     ApiProblem::new(ProblemCode::BadDocument, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_ends_with_its_client() {
+        let allowance = TextAllowance::new_alone(1 << 20);
+        let read = || {
+            let options = ExtractOptions::default();
+            read_text(
+                "a.txt",
+                DocumentKind::PlainText,
+                b"text",
+                &options,
+                &allowance,
+            )
+        };
+        assert_eq!(read().unwrap(), "text");
+        allowance.budget.cancel();
+        assert_eq!(read().unwrap_err().code, ProblemCode::TooSlow);
+    }
 }

@@ -1,30 +1,32 @@
 //! Work on texts that clients send: what it may use, and how it ends.
 //!
-//! Such a request waits for a turn, then for memory, which counts towards the budget for untaken answers. It takes a
+//! Such a request waits for memory, which counts towards the budget for untaken answers, then for a turn. It takes a
 //! limited number of steps ([`passage_steps`](crate::config::ClientLimits::passage_steps)) and ends soon after its client
-//! has disconnected. A request never waits for more memory while it has some, so that two of them cannot wait for
-//! each other.
+//! has disconnected. A request never waits for memory while it has a turn or other memory, so that no turn is idle and no
+//! two requests wait for each other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lookalike::passages::PassageBudget;
 use tokio::time::timeout;
 
-use crate::api::answer_text::AnswerText;
+use crate::api::answer_text::{AnswerText, budget_problem};
 use crate::api::problem::ApiProblem;
 use crate::api::responses::{in_background, with_json_type};
 use crate::api::router::ApiResult;
-use crate::api::stream::queue_full;
-use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
+use crate::api::stream::client_gone;
+use crate::limits::answer_turns::{AnswerTurn, AnswerTurns};
+use crate::limits::byte_budget::ClientId;
+use crate::limits::request_budget::{BudgetRefusal, RequestBudget, RequestBytes};
 use crate::service::ServiceState;
 
 /// Limits of steps and memory for one request with texts.
 pub(crate) struct TextAllowance {
     /// Steps, and bytes of memory beside the texts.
     pub(crate) budget: Arc<PassageBudget>,
-    held: Arc<ByteBudget>,
-    client: ClientId,
-    room: HeldBytes,
+    memory: RequestBudget,
+    room: RequestBytes,
 }
 
 impl TextAllowance {
@@ -32,7 +34,8 @@ impl TextAllowance {
     /// less, and fails if it needs more than that.
     ///
     /// # Errors
-    /// [`ProblemCode::Busy`](crate::api::problem::ProblemCode::Busy) if other requests hold too much.
+    /// [`ProblemCode::Busy`](crate::api::problem::ProblemCode::Busy) if other requests hold too much, and
+    /// [`ProblemCode::TooCostly`](crate::api::problem::ProblemCode::TooCostly) if this one would.
     pub(crate) fn hold_memory(
         &mut self,
         text_bytes: usize,
@@ -40,10 +43,11 @@ impl TextAllowance {
     ) -> Result<(), ApiProblem> {
         let wanted = text_bytes
             .saturating_add(work_bytes)
-            .min(largest_memory(&self.held));
+            .min(largest_memory(self.memory.total_bytes()));
         if let Some(missing) = wanted.checked_sub(self.room.byte_count()) {
-            let more = self.held.try_take_bytes(self.client, missing);
-            self.room.merge_bytes(more.ok_or_else(queue_full)?);
+            let more = self.memory.try_take_bytes(missing);
+            let more = more.map_err(|refusal| budget_problem(refusal, &self.memory))?;
+            self.room.merge_bytes(more);
         }
         let room = self.room.byte_count();
         // Texts that fill the memory leave a part of it for work, because they are counted generously.
@@ -54,7 +58,19 @@ impl TextAllowance {
 
     /// Returns a part of an answer, which fails if there is no budget for it at once.
     pub(crate) fn new_part(&self) -> AnswerText {
-        AnswerText::new(Arc::clone(&self.held), self.client)
+        AnswerText::new(self.memory.clone())
+    }
+
+    /// Checks that the client still waits for its answer. Work that takes no steps asks before each document.
+    ///
+    /// # Errors
+    /// If the client has disconnected.
+    pub(crate) fn check_client(&self) -> Result<(), ApiProblem> {
+        if self.budget.is_cancelled() {
+            Err(client_gone())
+        } else {
+            Ok(())
+        }
     }
 
     /// Gives the memory back but for some bytes.
@@ -65,8 +81,8 @@ impl TextAllowance {
 
 /// Returns the largest memory of a request, in bytes: three eighths of the budget, so that two requests and their
 /// answers have room.
-pub(crate) fn largest_memory(held: &ByteBudget) -> usize {
-    held.total_bytes() / 8 * 3
+pub(crate) fn largest_memory(total_bytes: usize) -> usize {
+    total_bytes / 8 * 3
 }
 
 /// Cancels work when the request ends before it, because its client has disconnected.
@@ -76,6 +92,21 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }
+}
+
+/// Waits for memory, up to `patience`, and then for a turn. A request that waits for memory has no turn, because the turn
+/// would be idle meanwhile.
+async fn wait_for_turn(
+    memory: &RequestBudget,
+    bytes: usize,
+    patience: Duration,
+    turns: &Arc<AnswerTurns>,
+    client: ClientId,
+) -> Result<(RequestBytes, AnswerTurn), ApiProblem> {
+    let room = timeout(patience, memory.take_bytes(bytes)).await;
+    let room = room.unwrap_or(Err(BudgetRefusal::InUse));
+    let room = room.map_err(|refusal| budget_problem(refusal, memory))?;
+    Ok((room, turns.take(client).await))
 }
 
 /// Answers a request with texts. `first_bytes` is the memory that it needs at once; of more than a request may hold, it gets
@@ -90,17 +121,17 @@ pub(crate) async fn answer_with_work(
     work: impl FnOnce(&mut TextAllowance, &mut AnswerText) -> Result<(), ApiProblem> + Send + 'static,
 ) -> ApiResult {
     let limits = &service.config.limits;
-    let turn = service.text_turns.take(client).await;
-    let first_bytes = first_bytes.min(largest_memory(&service.answer_budget));
-    let room = service.answer_budget.take_bytes(client, first_bytes);
-    let room = timeout(limits.body_timeout, room).await;
+    let memory = RequestBudget::new(Arc::clone(&service.answer_budget), client);
+    let first_bytes = first_bytes.min(largest_memory(memory.total_bytes()));
+    let turns = &service.text_turns;
+    let begun = wait_for_turn(&memory, first_bytes, limits.body_timeout, turns, client);
+    let (room, turn) = begun.await?;
     let budget = Arc::new(PassageBudget::new(limits.passage_steps, first_bytes));
     let _cancel = CancelOnDrop(Arc::clone(&budget));
     let mut allowance = TextAllowance {
         budget,
-        held: Arc::clone(&service.answer_budget),
-        client,
-        room: room.map_err(|_| queue_full())?,
+        memory,
+        room,
     };
     // The turn and the memory are kept until the work ends, even if the client disconnects.
     let (made, text, _turn) = in_background(move || {
@@ -112,4 +143,66 @@ pub(crate) async fn answer_with_work(
     .await;
     made?;
     Ok(with_json_type(text.into_body()))
+}
+
+#[cfg(test)]
+impl TextAllowance {
+    /// Creates the allowance of a request that has a budget of its own, with unlimited steps.
+    pub(crate) fn new_alone(total_bytes: usize) -> Self {
+        let budget = crate::limits::byte_budget::ByteBudget::new(total_bytes);
+        let memory = RequestBudget::new(budget, ClientId::Key(1));
+        Self {
+            budget: Arc::new(PassageBudget::unlimited()),
+            room: memory.try_take_bytes(0).unwrap_or_else(|_| panic!()),
+            memory,
+        }
+    }
+
+    /// Takes all bytes that the request may hold beside those that it has, but for some.
+    pub(crate) fn take_all_but(&self, bytes: usize) -> RequestBytes {
+        let most = self.memory.client_share() - self.memory.held_bytes();
+        let taken = self.memory.try_take_bytes(most - bytes);
+        taken.unwrap_or_else(|_| panic!("they are free"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::limits::byte_budget::ByteBudget;
+
+    /// A request that waits for memory leaves the turn to one that has it.
+    #[test]
+    fn request_that_waits_for_memory_has_no_turn() {
+        const CLIENT: ClientId = ClientId::Key(1);
+        let budget = ByteBudget::new(1000);
+        let other = budget.try_take_bytes(ClientId::Key(2), 900);
+        // Each client has one turn.
+        let turns = AnswerTurns::new(2);
+        let memory = RequestBudget::new(Arc::clone(&budget), CLIENT);
+        let begin = |bytes| {
+            let patience = Duration::from_secs(1000);
+            Box::pin(wait_for_turn(&memory, bytes, patience, &turns, CLIENT))
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let _entered = runtime.enter();
+        let (mut large, mut small) = (begin(200), begin(10));
+        assert!(large.as_mut().poll(&mut context).is_pending());
+        let Poll::Ready(Ok(begun)) = small.as_mut().poll(&mut context) else {
+            panic!("the turn is idle");
+        };
+        drop(other);
+        assert!(large.as_mut().poll(&mut context).is_pending());
+        drop(begun);
+        assert!(matches!(
+            large.as_mut().poll(&mut context),
+            Poll::Ready(Ok(_))
+        ));
+    }
 }

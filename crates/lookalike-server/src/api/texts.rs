@@ -15,8 +15,6 @@ use lookalike_options::sketch_kind::SketchKind;
 use lookalike_options::text_fingerprinter::{SketchValue, TextFingerprinter};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::api::answer_text::AnswerText;
 use crate::api::problem::{ApiProblem, ProblemCode};
@@ -24,7 +22,9 @@ use crate::api::responses;
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::text_work::{TextAllowance, answer_with_work};
 use crate::collections::passage_search::SourceSearch;
-use crate::document_passages::{DocumentPassageSearch, PassageDocument, PassageSearchError};
+use crate::document_passages::{
+    DocumentPassageSearch, DocumentPassages, PassageDocument, PassageSearchError,
+};
 use crate::json::settings::NamedRecipes;
 use crate::json::{JsonFields, JsonObject, bad_settings};
 
@@ -92,7 +92,7 @@ pub(crate) async fn compare_texts(api_request: ApiRequest) -> ApiResult {
 fn compare_all(
     mut fields: JsonFields,
     uploaded: NamedRecipes,
-    _: &mut TextAllowance,
+    allowance: &mut TextAllowance,
     answer: &mut AnswerText,
 ) -> Result<(), ApiProblem> {
     let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
@@ -110,31 +110,36 @@ fn compare_all(
         );
         return Err(ApiProblem::new(ProblemCode::TooLarge, detail));
     }
+    // The texts are so short that finding their passages needs no limit of memory.
+    allowance.budget.set_max_bytes(usize::MAX);
     answer.write_bytes(b"{\"results\":[")?;
     for (at, pair) in pairs.into_iter().enumerate() {
+        allowance.check_client()?;
         if at > 0 {
             answer.write_bytes(b",")?;
         }
-        answer.write_json(&compare_pair(&recipe, matching, pair.0)?)?;
+        write_comparison(&recipe, matching, pair.0, allowance, answer)?;
     }
     answer.write_bytes(b"]}")
 }
 
-fn compare_pair(
+fn write_comparison(
     recipe: &Recipe,
     matching: MatchSettings,
     pair: TextPairJson,
-) -> Result<Value, ApiProblem> {
+    allowance: &TextAllowance,
+    answer: &mut AnswerText,
+) -> Result<(), ApiProblem> {
     let compared = Comparison::new(recipe, matching, &pair.a, &pair.b)
         .map_err(|error| ApiProblem::new(ProblemCode::BadSettings, error.to_string()))?;
-    let both = [&*pair.a, &*pair.b];
-    let shared = SharedPassages::find_all(recipe, both, PassageSettings::default())
-        .map_err(|error| ApiProblem::new(ProblemCode::TooLarge, error.to_string()))?;
+    let (both, budget) = ([&*pair.a, &*pair.b], Arc::clone(&allowance.budget));
+    let shared = SharedPassages::find_all_within(recipe, both, PassageSettings::default(), budget)
+        .map_err(passage_problem)?;
     let side = |place: &str, text| ComparedSide {
         place: place.to_owned(),
         text,
     };
-    let case = ComparisonCase {
+    answer.write_json(&ComparisonCase {
         recipe,
         a: side("a", pair.a),
         b: side("b", pair.b),
@@ -142,59 +147,73 @@ fn compare_pair(
         shared,
         top: SHOWN_FEATURES,
         distance: matching.distance,
-    };
-    Ok(case.to_json())
+    })
 }
 
 /// Finds the passages that texts share, pair by pair.
 pub(crate) async fn find_passages(api_request: ApiRequest) -> ApiResult {
-    answer_texts(
-        api_request,
-        u64::MAX,
-        |mut fields, uploaded, allowance, answer| {
-            let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
-            let recipe = fields.take_recipe("default", uploaded)?;
-            let settings = take_passage_settings(&mut fields)?;
-            let allows_partial = fields.take_field("partial")?.unwrap_or(false);
-            fields.refuse_rest()?;
-            check_count("pairs", pairs.len(), MAX_PAIRS)?;
-            let tokenizer = SpanTokenizer::new(&recipe);
-            write_recipe(&recipe, answer)?;
-            answer.write_bytes(b"\"results\":[")?;
-            let mut texts_left: usize = pairs
-                .iter()
-                .map(|pair| pair.0.a.len() + pair.0.b.len())
-                .sum();
-            let mut is_complete = true;
-            for (at, JsonObject(TextPairJson { a, b })) in pairs.into_iter().enumerate() {
-                let bytes = a.len() + b.len();
-                allowance.hold_memory(texts_left, work_bytes(settings, bytes))?;
-                texts_left -= bytes;
-                let mut result = allowance.new_part();
-                if at > 0 {
-                    result.write_bytes(b",")?;
-                }
-                let [a, b] = [a, b].map(ExtractedText::from_plain_text);
-                let budget = Arc::clone(&allowance.budget);
-                let found = SourceComparer::new_within(&tokenizer, &b, settings, budget)
-                    .and_then(|mut comparer| comparer.find_passages(&a))
-                    .map_err(passage_problem)
-                    .and_then(|shared| result.write_json(&shared));
-                match found {
-                    Ok(()) => answer.append(result),
-                    Err(problem) if allows_partial && problem.code == ProblemCode::TooCostly => {
-                        is_complete = false;
-                        break;
-                    }
-                    Err(problem) => return Err(problem),
-                }
+    answer_texts(api_request, u64::MAX, find_passages_of_pairs).await
+}
+
+fn find_passages_of_pairs(
+    mut fields: JsonFields,
+    uploaded: NamedRecipes,
+    allowance: &mut TextAllowance,
+    answer: &mut AnswerText,
+) -> Result<(), ApiProblem> {
+    let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
+    let recipe = fields.take_recipe("default", uploaded)?;
+    let settings = take_passage_settings(&mut fields)?;
+    let allows_partial = fields.take_field("partial")?.unwrap_or(false);
+    fields.refuse_rest()?;
+    check_count("pairs", pairs.len(), MAX_PAIRS)?;
+    let tokenizer = SpanTokenizer::new(&recipe);
+    write_recipe(&recipe, answer)?;
+    answer.write_bytes(b"\"results\":[")?;
+    let mut texts_left: usize = pairs
+        .iter()
+        .map(|pair| pair.0.a.len() + pair.0.b.len())
+        .sum();
+    let mut is_complete = true;
+    for (at, JsonObject(pair)) in pairs.into_iter().enumerate() {
+        let bytes = pair.a.len() + pair.b.len();
+        let found = allowance
+            .hold_memory(texts_left, work_bytes(settings, bytes))
+            .and_then(|()| write_passages(at > 0, pair, &tokenizer, settings, allowance));
+        texts_left -= bytes;
+        match found {
+            Ok(result) => answer.append(result),
+            Err(problem) if allows_partial && problem.code == ProblemCode::TooCostly => {
+                is_complete = false;
+                break;
             }
-            answer.write_bytes(b"],\"complete\":")?;
-            answer.write_json(&is_complete)?;
-            answer.write_bytes(b"}")
-        },
-    )
-    .await
+            Err(problem) => return Err(problem),
+        }
+    }
+    // The memory of the work has room for the end of the answer.
+    allowance.keep_memory(0);
+    answer.write_exactly(format!("],\"complete\":{is_complete}}}").as_bytes())
+}
+
+/// Returns the passages of a pair as a part of an answer, behind a comma if other pairs precede it.
+fn write_passages(
+    has_predecessor: bool,
+    TextPairJson { a, b }: TextPairJson,
+    tokenizer: &SpanTokenizer,
+    settings: PassageSettings,
+    allowance: &TextAllowance,
+) -> Result<AnswerText, ApiProblem> {
+    let mut result = allowance.new_part();
+    if has_predecessor {
+        result.write_bytes(b",")?;
+    }
+    let [a, b] = [a, b].map(ExtractedText::from_plain_text);
+    let budget = Arc::clone(&allowance.budget);
+    let shared = SourceComparer::new_within(tokenizer, &b, settings, budget)
+        .and_then(|mut comparer| comparer.find_passages(&a))
+        .map_err(passage_problem)?;
+    result.write_json(&shared)?;
+    Ok(result)
 }
 
 /// Writes the beginning of an answer: its recipe.
@@ -285,17 +304,68 @@ pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult
             let found = find_passages(&search).map_err(search_problem)?;
             let recipe = search.recipe;
             drop((search.documents, search.against));
-            answer.write_json(&DocumentPassagesJson {
-                recipe: &recipe.name,
-                recipe_id: recipe.recipe_id().to_string(),
-                summary: &found.summary,
-                passages: &found.rows,
-                complete: found.is_complete,
-                report: found.page.as_deref(),
-            })
+            write_document_passages(&recipe, &found, allows_partial, allowance, answer)
         },
     )
     .await
+}
+
+/// Writes the passages of documents, in the order of documents, sources and positions. Where the answer would take more
+/// memory than a client may hold and a part of it is allowed, the last passages are left out.
+fn write_document_passages(
+    recipe: &Recipe,
+    found: &DocumentPassages,
+    allows_partial: bool,
+    allowance: &mut TextAllowance,
+    answer: &mut AnswerText,
+) -> Result<(), ApiProblem> {
+    // The end is made first, so that it has room however long the passages are.
+    let mut end = allowance.new_part();
+    if let Some(page) = &found.page {
+        end.write_bytes(b",\"report\":")?;
+        end.write_json(page)?;
+    }
+    end.write_bytes(b"}")?;
+    end.close_part();
+    write_recipe(recipe, answer)?;
+    answer.write_bytes(b"\"summary\":")?;
+    answer.write_json(&found.summary)?;
+    answer.write_bytes(b",\"passages\":[")?;
+    let mut is_complete = found.is_complete;
+    for rows in found.rows.chunks(ROWS_AT_A_TIME) {
+        let is_first = std::ptr::eq(rows, &found.rows[..rows.len()]);
+        match write_rows(is_first, rows, allowance) {
+            Ok(part) => answer.append(part),
+            Err(problem) if allows_partial && problem.code == ProblemCode::TooCostly => {
+                is_complete = false;
+                break;
+            }
+            Err(problem) => return Err(problem),
+        }
+    }
+    allowance.keep_memory(0);
+    answer.write_exactly(format!("],\"complete\":{is_complete}").as_bytes())?;
+    answer.append(end);
+    Ok(())
+}
+
+/// Rows of a table that are written together or not at all.
+const ROWS_AT_A_TIME: usize = 256;
+
+/// Returns rows as a part of an answer, behind a comma if others precede them.
+fn write_rows(
+    is_first: bool,
+    rows: &[PassageTableRow],
+    allowance: &TextAllowance,
+) -> Result<AnswerText, ApiProblem> {
+    let mut part = allowance.new_part();
+    for (at, row) in rows.iter().enumerate() {
+        if at > 0 || !is_first {
+            part.write_bytes(b",")?;
+        }
+        part.write_json(row)?;
+    }
+    Ok(part)
 }
 
 fn take_passage_settings(fields: &mut JsonFields) -> Result<PassageSettings, ApiProblem> {
@@ -320,21 +390,6 @@ fn search_threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
 }
 
-/// The passages of documents.
-#[derive(Serialize)]
-struct DocumentPassagesJson<'a> {
-    recipe: &'a str,
-    recipe_id: String,
-    summary: &'a RawValue,
-    /// In the order of documents, sources and positions.
-    passages: &'a [PassageTableRow],
-    /// `false` if the limits of a request ended the search early.
-    complete: bool,
-    /// The report as an HTML page, if the request asks for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<&'a str>,
-}
-
 /// Sources of a text: default and maximum.
 const SOURCES: usize = 10;
 pub(crate) const MAX_SOURCES: usize = 1000;
@@ -356,10 +411,12 @@ pub(crate) async fn find_sources(api_request: ApiRequest) -> ApiResult {
         let found = open
             .passages
             .find_sources(&state, &open, &search, allowance)?;
-        answer.write_bytes(b"{\"sources\":[")?;
+        // The memory of the comparisons has room for the frame of the answer.
+        allowance.keep_memory(0);
+        answer.write_exactly(b"{\"sources\":[")?;
         for (at, source) in found.sources.into_iter().enumerate() {
             if at > 0 {
-                answer.write_bytes(b",")?;
+                answer.write_exactly(b",")?;
             }
             answer.append(source);
         }
@@ -367,7 +424,7 @@ pub(crate) async fn find_sources(api_request: ApiRequest) -> ApiResult {
             "],\"candidates\":{},\"examined\":{},\"found\":{},\"complete\":{}}}",
             found.candidates, found.examined, found.found, found.is_complete
         );
-        answer.write_bytes(counts.as_bytes())
+        answer.write_exactly(counts.as_bytes())
     })
     .await
 }
@@ -403,29 +460,50 @@ fn read_source_search(body: &[u8]) -> Result<SourceSearch, ApiProblem> {
 
 /// Returns a fingerprint or signature for every text.
 pub(crate) async fn fingerprint(api_request: ApiRequest) -> ApiResult {
-    answer_texts(api_request, u64::MAX, |mut fields, uploaded, _, answer| {
-        let texts: Vec<String> = fields.need_field("texts")?;
-        let recipe = fields.take_recipe("default", uploaded)?;
-        let sketch = sketch_kind(&mut fields, &recipe)?;
-        fields.refuse_rest()?;
-        check_count("texts", texts.len(), MAX_TEXTS)?;
-        // A text without features has null as its signature, as in the tables that the command writes.
-        let digits = matches!(sketch, SketchKind::SimHash(_) | SketchKind::Sentences(_));
-        let none = digits.then(|| SketchValue::Digits(NO_FINGERPRINT.to_owned()));
-        let maker = TextFingerprinter::new(&recipe, sketch);
-        let fingerprints: Vec<_> = texts
-            .par_iter()
-            .map_init(AnalysisScratch::default, |scratch, text| {
-                maker.fingerprint(text, scratch).or_else(|| none.clone())
-            })
-            .collect();
-        answer.write_json(&MadeJson {
-            recipe: &recipe.name,
-            recipe_id: recipe.recipe_id().to_string(),
-            of_texts: OfTexts::Fingerprints(fingerprints),
-        })
+    answer_texts(api_request, u64::MAX, fingerprint_all).await
+}
+
+fn fingerprint_all(
+    mut fields: JsonFields,
+    uploaded: NamedRecipes,
+    allowance: &mut TextAllowance,
+    answer: &mut AnswerText,
+) -> Result<(), ApiProblem> {
+    let texts: Vec<String> = fields.need_field("texts")?;
+    let recipe = fields.take_recipe("default", uploaded)?;
+    let sketch = sketch_kind(&mut fields, &recipe)?;
+    fields.refuse_rest()?;
+    check_count("texts", texts.len(), MAX_TEXTS)?;
+    // A text without features has null as its signature, as in the tables that the command writes.
+    let digits = matches!(sketch, SketchKind::SimHash(_) | SketchKind::Sentences(_));
+    let none = digits.then(|| SketchValue::Digits(NO_FINGERPRINT.to_owned()));
+    let maker = TextFingerprinter::new(&recipe, sketch);
+    let fingerprints = map_texts(&texts, allowance, |text, scratch| {
+        maker.fingerprint(text, scratch).or_else(|| none.clone())
+    });
+    answer.write_json(&MadeJson {
+        recipe: &recipe.name,
+        recipe_id: recipe.recipe_id().to_string(),
+        of_texts: OfTexts::Fingerprints(fingerprints?),
     })
-    .await
+}
+
+/// Works on every text, on all threads.
+///
+/// # Errors
+/// If the client disconnects before the last text.
+fn map_texts<T: Send>(
+    texts: &[String],
+    allowance: &TextAllowance,
+    work: impl Fn(&str, &mut AnalysisScratch) -> T + Sync,
+) -> Result<Vec<T>, ApiProblem> {
+    let texts = texts.par_iter();
+    texts
+        .map_init(AnalysisScratch::default, |scratch, text| {
+            allowance.check_client()?;
+            Ok(work(text, scratch))
+        })
+        .collect()
 }
 
 fn sketch_kind(fields: &mut JsonFields, recipe: &Recipe) -> Result<SketchKind, ApiProblem> {
@@ -488,34 +566,33 @@ struct TermJson {
 
 /// Returns the tokens of every text, or its terms if `weights` is true.
 pub(crate) async fn segment_texts(api_request: ApiRequest) -> ApiResult {
-    answer_texts(
-        api_request,
-        MAX_SHORT_BODY_BYTES,
-        |mut fields, uploaded, _, answer| {
-            let texts: Vec<String> = fields.need_field("texts")?;
-            let recipe = fields.take_recipe("jieba", uploaded)?;
-            let weights = fields.take_field("weights")?.unwrap_or(false);
-            fields.refuse_rest()?;
-            check_count("texts", texts.len(), MAX_TEXTS)?;
-            let analyzer = TextAnalyzer::new(&recipe);
-            let results: Vec<_> = texts
-                .par_iter()
-                .map_init(AnalysisScratch::default, |scratch, text| {
-                    if weights {
-                        SegmentsJson::Terms(list_terms(&analyzer, text, scratch))
-                    } else {
-                        SegmentsJson::Tokens(list_tokens(&analyzer, text, scratch))
-                    }
-                })
-                .collect();
-            answer.write_json(&MadeJson {
-                recipe: &recipe.name,
-                recipe_id: recipe.recipe_id().to_string(),
-                of_texts: OfTexts::Results(results),
-            })
-        },
-    )
-    .await
+    answer_texts(api_request, MAX_SHORT_BODY_BYTES, segment_all).await
+}
+
+fn segment_all(
+    mut fields: JsonFields,
+    uploaded: NamedRecipes,
+    allowance: &mut TextAllowance,
+    answer: &mut AnswerText,
+) -> Result<(), ApiProblem> {
+    let texts: Vec<String> = fields.need_field("texts")?;
+    let recipe = fields.take_recipe("jieba", uploaded)?;
+    let weights = fields.take_field("weights")?.unwrap_or(false);
+    fields.refuse_rest()?;
+    check_count("texts", texts.len(), MAX_TEXTS)?;
+    let analyzer = TextAnalyzer::new(&recipe);
+    let results = map_texts(&texts, allowance, |text, scratch| {
+        if weights {
+            SegmentsJson::Terms(list_terms(&analyzer, text, scratch))
+        } else {
+            SegmentsJson::Tokens(list_tokens(&analyzer, text, scratch))
+        }
+    });
+    answer.write_json(&MadeJson {
+        recipe: &recipe.name,
+        recipe_id: recipe.recipe_id().to_string(),
+        of_texts: OfTexts::Results(results?),
+    })
 }
 
 fn list_tokens(analyzer: &TextAnalyzer, text: &str, scratch: &mut AnalysisScratch) -> Vec<String> {
@@ -544,4 +621,156 @@ fn check_count(what: &str, count: usize, most: usize) -> Result<(), ApiProblem> 
     }
     let detail = format!("the request has {count} {what}, more than the limit of {most}");
     Err(ApiProblem::new(ProblemCode::TooLarge, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    type TextWork =
+        fn(JsonFields, NamedRecipes, &mut TextAllowance, &mut AnswerText) -> Result<(), ApiProblem>;
+
+    fn work_on(
+        request: &Value,
+        work: TextWork,
+        allowance: &mut TextAllowance,
+    ) -> Result<AnswerText, ApiProblem> {
+        let fields = JsonFields::read_fields(request.to_string().as_bytes()).unwrap();
+        let mut answer = allowance.new_part();
+        work(fields, &|_| Ok(None), allowance, &mut answer)?;
+        Ok(answer)
+    }
+
+    async fn parse_answer(answer: AnswerText) -> Value {
+        let body = axum::body::to_bytes(answer.into_body(), usize::MAX);
+        serde_json::from_slice(&body.await.unwrap()).unwrap()
+    }
+
+    /// Pairs of a request, and the passages that each of them shares.
+    const PAIRS: usize = 100;
+    const PASSAGES: usize = 10;
+
+    fn pairs_with_passages(allows_partial: bool) -> Value {
+        let words = |name: &str, at: usize, count: usize| -> String {
+            (0..count)
+                .map(|word| format!("{name}{at}x{word} "))
+                .collect()
+        };
+        let text = |name: &str| -> String {
+            let passages = 0..PASSAGES;
+            passages
+                .map(|at| words("shared", at, 15) + &words(name, at, 80))
+                .collect()
+        };
+        let pair = json!({ "a": text("first"), "b": text("second") });
+        json!({ "pairs": vec![pair; PAIRS], "partial": allows_partial })
+    }
+
+    /// No retry helps a request whose results alone are more than a client may hold.
+    #[tokio::test]
+    async fn passages_beyond_the_share_of_a_client_are_too_costly() {
+        let work = find_passages_of_pairs;
+        let whole = work_on(
+            &pairs_with_passages(false),
+            work,
+            &mut TextAllowance::new_alone(100 << 20),
+        );
+        let whole = whole.unwrap();
+        let whole_bytes = whole.byte_count();
+        let whole = parse_answer(whole).await;
+        assert_eq!(whole["complete"], true);
+        let results = whole["results"].as_array().unwrap();
+        assert_eq!(results.len(), PAIRS);
+        assert_eq!(results[0]["passages"].as_array().unwrap().len(), PASSAGES);
+
+        for allows_partial in [false, true] {
+            let mut allowance = TextAllowance::new_alone(100 << 20);
+            // The memory for the texts is held from the beginning.
+            allowance.hold_memory(10 << 20, 10 << 20).unwrap();
+            let _taken = allowance.take_all_but(whole_bytes / 2);
+            let found = work_on(&pairs_with_passages(allows_partial), work, &mut allowance);
+            if !allows_partial {
+                let problem = found.err().unwrap();
+                assert_eq!(problem.code, ProblemCode::TooCostly, "{}", problem.detail);
+                continue;
+            }
+            let found = parse_answer(found.unwrap()).await;
+            assert_eq!(found["complete"], false);
+            let part = found["results"].as_array().unwrap();
+            assert!((1..PAIRS).contains(&part.len()), "{}", part.len());
+            assert_eq!(part[..], results[..part.len()]);
+        }
+    }
+
+    /// The rows that have no room are left out, and the report stays.
+    #[tokio::test]
+    async fn rows_beyond_the_share_of_a_client_are_left_out() {
+        let recipe = Recipe::built_in("default").unwrap();
+        let row = PassageTableRow {
+            document: "a".to_owned(),
+            source: "b".to_owned(),
+            start: 1,
+            end: 2,
+            source_start: 3,
+            source_end: 4,
+            length: 1,
+            similarity: 1.0,
+            kind: "verbatim",
+        };
+        let found = DocumentPassages {
+            summary: RawValue::from_string("{\"passages\":5000}".to_owned()).unwrap(),
+            rows: vec![row; 5000],
+            page: Some("<html>".to_owned()),
+            is_complete: true,
+        };
+        let mut sizes = Vec::new();
+        for (bytes, allows_partial) in [(4 << 20, false), (300 << 10, true), (300 << 10, false)] {
+            let mut allowance = TextAllowance::new_alone(10 << 20);
+            let _taken = allowance.take_all_but(bytes);
+            let mut answer = allowance.new_part();
+            let written = write_document_passages(
+                &recipe,
+                &found,
+                allows_partial,
+                &mut allowance,
+                &mut answer,
+            );
+            if let Err(problem) = written {
+                sizes.push(None);
+                assert_eq!(problem.code, ProblemCode::TooCostly);
+                continue;
+            }
+            let answer = parse_answer(answer).await;
+            assert_eq!(answer["report"], "<html>");
+            assert_eq!(answer["summary"]["passages"], 5000);
+            let rows = answer["passages"].as_array().unwrap().len();
+            assert_eq!(answer["complete"], rows == 5000);
+            sizes.push(Some(rows));
+        }
+        let [Some(5000), Some(1..5000), None] = sizes[..] else {
+            panic!("{sizes:?}");
+        };
+    }
+
+    /// Nobody reads the answer to a client that has disconnected.
+    #[test]
+    fn work_ends_with_its_client() {
+        let pairs = json!({ "pairs": [{ "a": "The boat left.", "b": "The boat left." }] });
+        let texts = json!({ "texts": ["The boat left at dawn.", "The mayor opened a bridge."] });
+        let works: [(&Value, TextWork); 3] = [
+            (&pairs, compare_all),
+            (&texts, fingerprint_all),
+            (&texts, segment_all),
+        ];
+        for (request, work) in works {
+            let mut allowance = TextAllowance::new_alone(10 << 20);
+            assert!(work_on(request, work, &mut allowance).is_ok());
+            allowance.budget.cancel();
+            let ended = work_on(request, work, &mut allowance).err().unwrap();
+            assert_eq!(ended.code, ProblemCode::TooSlow, "{}", ended.detail);
+        }
+    }
 }

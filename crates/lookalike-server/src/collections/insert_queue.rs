@@ -83,16 +83,7 @@ impl OpenCollection {
         document: Bytes,
         room: HeldBytes,
     ) -> AnswerResult {
-        let (answer, answered) = oneshot::channel();
-        let answer = AnswerSender { answer, room };
-        let begins = {
-            let mut queue = self.lock_queue();
-            let document = WaitingDocument::Sent(document);
-            queue
-                .waiting
-                .push(client, WaitingInsert { document, answer });
-            !std::mem::replace(&mut queue.admitting, true)
-        };
+        let (answered, begins) = self.push_waiting(client, document, room);
         if begins {
             let open = Arc::clone(self);
             tokio::task::spawn_blocking(move || open.admit_waiting());
@@ -102,6 +93,24 @@ impl OpenCollection {
                           again under the same id when the service is back";
             Err(ApiProblem::new(ProblemCode::Stopping, detail).into())
         })
+    }
+
+    /// Appends a document to the queue. Returns the receiver of its answer, and `true` if the caller must start the task
+    /// that admits waiting documents.
+    fn push_waiting(
+        &self,
+        client: ClientId,
+        document: Bytes,
+        room: HeldBytes,
+    ) -> (oneshot::Receiver<AnswerResult>, bool) {
+        let (answer, answered) = oneshot::channel();
+        let answer = AnswerSender { answer, room };
+        let document = WaitingDocument::Sent(document);
+        let mut queue = self.lock_queue();
+        queue
+            .waiting
+            .push(client, WaitingInsert { document, answer });
+        (answered, !std::mem::replace(&mut queue.admitting, true))
     }
 
     /// Prepares and admits documents until none is waiting. A panic here ends the process, so `admitting` is
@@ -206,5 +215,72 @@ impl OpenCollection {
     fn lock_queue(&self) -> MutexGuard<'_, InsertQueue> {
         // Every change is complete before the lock is released, so a poisoned lock is still consistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::responses::in_background;
+    use crate::collections::costly_collection::{CostlyCollection, permuted_text};
+    use crate::limits::byte_budget::ByteBudget;
+
+    const FIRST: ClientId = ClientId::Key(1);
+    const SECOND: ClientId = ClientId::Key(2);
+
+    /// Queues documents of the first client, and one of the second client in the first turn of the others. Returns the
+    /// order in which they are inserted.
+    async fn insertion_order(first: &[(&'static str, String)], second: &str) -> Vec<String> {
+        let costly = CostlyCollection::new();
+        let open = Arc::clone(&costly.open);
+        let budget = ByteBudget::new(1 << 20);
+        let push = move |open: &OpenCollection, client, id: &str, text: &str| {
+            let document = serde_json::json!({ "id": id, "text": text }).to_string();
+            let room = budget.try_take_bytes(client, document.len()).unwrap();
+            open.push_waiting(client, document.into(), room)
+        };
+        let mut waiting = Vec::new();
+        for (id, text) in first {
+            let (answered, begins) = push(&open, FIRST, id, text);
+            assert_eq!(begins, waiting.is_empty());
+            waiting.push(((*id).to_owned(), answered));
+        }
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (collection, second) = (Arc::downgrade(&open), second.to_owned());
+        costly.on_turn(move |turn| {
+            if turn == 1 {
+                let open = collection.upgrade().unwrap();
+                let (answered, begins) = push(&open, SECOND, "second", &second);
+                assert!(!begins);
+                sender.send(answered).unwrap();
+            }
+        });
+        let admitting = Arc::clone(&open);
+        in_background(move || admitting.admit_waiting()).await;
+        waiting.push(("second".to_owned(), receiver.recv().unwrap()));
+        let mut inserted = Vec::new();
+        for (id, answered) in waiting {
+            let answer = answered.await.unwrap();
+            inserted.push((answer.ok().unwrap().seq.unwrap(), id));
+        }
+        inserted.sort();
+        inserted.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// A turn that finishes nothing was spent on its first document, whose client goes behind those that came meanwhile.
+    #[tokio::test]
+    async fn unfinished_document_goes_behind_another_client() {
+        let first = [("long", permuted_text(1))];
+        let order = insertion_order(&first, "The boat left at dawn.").await;
+        assert_eq!(order, ["second", "long"]);
+    }
+
+    /// A client whose document a turn has finished goes behind those that came meanwhile, with its further documents.
+    #[tokio::test]
+    async fn finished_client_goes_behind_another_client() {
+        let texts = ["The mayor opened a bridge.", "Rain is expected on Sunday."];
+        let first = [("a", texts[0].to_owned()), ("b", texts[1].to_owned())];
+        let order = insertion_order(&first, "The boat left at dawn.").await;
+        assert_eq!(order, ["a", "second", "b"]);
     }
 }

@@ -34,11 +34,16 @@ fn run_maintenance(service: &Weak<ServiceState>) {
         for name in names {
             // One collection at a time, because a deletion waits for what uses the collection.
             if let Ok(open) = service.collections.find_open_collection(&name) {
-                let refused = maintain_collection(&open);
-                log_result(&mut refused_collections, &name, refused.as_deref());
+                maintain_and_log(&mut refused_collections, &open);
             }
         }
     }
+}
+
+/// Does the maintenance that is due for a collection, and logs a failure unless it is known.
+fn maintain_and_log(log: &mut ConditionLog, open: &OpenCollection) {
+    let refused = maintain_collection(open);
+    log_result(log, &open.name, refused.as_deref());
 }
 
 /// Logs that a collection cannot be maintained: when that begins, rarely while it lasts, and when it ends.
@@ -81,5 +86,116 @@ fn maintain_collection(open: &OpenCollection) -> Option<String> {
             None
         }
         Err(error) => Some(open.to_problem(error).detail),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::{Debug, Write};
+    use std::path::Path;
+    use std::sync::Mutex;
+
+    use lookalike::text::AnalysisScratch;
+    use lookalike_store::{
+        Collection, CollectionOptions, CollectionSettings, CompactionTrigger, DiskFolder,
+    };
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::subscriber::with_default;
+    use tracing::{Event, Metadata, Subscriber};
+
+    use super::*;
+
+    /// Collects the lines of the log: the fields of each event in their order.
+    #[derive(Clone, Default)]
+    struct LogLines(Arc<Mutex<Vec<String>>>);
+
+    struct LogLine(String);
+
+    impl Visit for LogLine {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            write!(self.0, "{field}={value:?} ").unwrap();
+        }
+    }
+
+    impl Subscriber for LogLines {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            let mut line = LogLine(format!("{} ", event.metadata().level()));
+            event.record(&mut line);
+            self.0.lock().unwrap().push(line.0);
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// Opens a collection whose deleted documents are compacted at once if the disk has so many bytes more.
+    fn open_collection(folder: &Path, headroom: u64) -> OpenCollection {
+        let options = CollectionOptions {
+            headroom,
+            compaction: CompactionTrigger {
+                dead_share: 0.0,
+                least_dead_bytes: 0,
+                longest_wait: Duration::ZERO,
+            },
+            ..CollectionOptions::default()
+        };
+        let disk = Arc::new(DiskFolder::open(folder).unwrap());
+        let collection = if folder.join(lookalike_store::MANIFEST_FILE).exists() {
+            Collection::open_existing(disk, options)
+        } else {
+            Collection::create_empty(disk, &CollectionSettings::default(), options)
+        };
+        OpenCollection::new("news", collection.unwrap())
+    }
+
+    /// A disk without room for a compaction is logged once while the thread tries it every second, and so is its end.
+    #[test]
+    fn failure_is_logged_once_while_it_lasts() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = open_collection(folder.path(), 0);
+        let documents = ["a", "b"].map(|id| {
+            let sent = format!("{{\"id\":\"{id}\",\"text\":\"The boat of {id} left at dawn.\"}}");
+            open.prepare_document(sent.as_bytes(), &mut AnalysisScratch::default())
+        });
+        let portion = open.admit_while(documents.into(), &mut || Ok(()));
+        assert!(open.wait_for_portion(portion).iter().all(Result::is_ok));
+        assert!(open.collection.delete_document("a").unwrap());
+        drop(open);
+
+        let (lines, mut log) = (LogLines::default(), ConditionLog::default());
+        with_default(lines.clone(), || {
+            let full = open_collection(folder.path(), u64::MAX);
+            for _ in 0..3 {
+                maintain_and_log(&mut log, &full);
+            }
+            drop(full);
+            let open = open_collection(folder.path(), 0);
+            for _ in 0..2 {
+                maintain_and_log(&mut log, &open);
+            }
+        });
+        let lines = lines.0.lock().unwrap();
+        let of_compaction = lines.iter().filter(|line| line.contains("compacted"));
+        let [refused, _tidied, again] = of_compaction.collect::<Vec<_>>()[..] else {
+            panic!("{lines:?}");
+        };
+        assert!(refused.starts_with("WARN ") && refused.contains("cannot be compacted"));
+        assert!(refused.contains("collection=\"news\"") && refused.contains("attempts=1 "));
+        assert!(again.starts_with("INFO ") && again.contains("can be compacted again"));
+        assert!(again.contains("attempts=3 "), "{again}");
     }
 }

@@ -6,6 +6,8 @@
 //! to a collection are never removed.
 
 mod aliases;
+#[cfg(test)]
+pub(crate) mod costly_collection;
 mod insert_queue;
 pub(crate) mod maintenance;
 pub(crate) mod open_collection;

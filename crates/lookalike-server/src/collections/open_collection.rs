@@ -20,6 +20,9 @@ use crate::json::documents;
 /// both lengths, and all other inserts wait meanwhile.
 const MAX_EDIT_DISTANCE_BYTES: usize = 64 << 10;
 
+/// Largest number of documents of a turn of a bulk request.
+const MAX_TURN_DOCUMENTS: usize = 512;
+
 /// An open collection.
 pub(crate) struct OpenCollection {
     pub(crate) name: String,
@@ -70,6 +73,24 @@ pub(crate) struct AdmittedBatch {
     /// One entry for each document offered: the refusal, or `None` if it is among `documents`.
     places: Vec<Option<RefusedDocument>>,
     admitted: AdmittedDocuments,
+}
+
+/// Documents admitted in turns, and those behind them that were refused.
+#[derive(Default)]
+pub(crate) struct AdmittedPortion {
+    batches: Vec<AdmittedBatch>,
+    refused: Vec<RefusedDocument>,
+}
+
+/// Refuses a document for a problem, unless it is refused already.
+fn refuse_document(document: PreparationResult, problem: &ApiProblem) -> RefusedDocument {
+    match document {
+        Ok(document) => RefusedDocument {
+            id: Some(document.id().to_owned()),
+            problem: problem.clone(),
+        },
+        Err(refused) => refused,
+    }
 }
 
 /// Returns the documents, and for each place the refusal, or `None` for a document.
@@ -261,18 +282,38 @@ impl OpenCollection {
     }
 
     /// Checks and inserts documents in their order, so that earlier ones count for later ones. Documents
-    /// already refused keep their position.
-    pub(crate) fn admit_documents(&self, prepared: Vec<PreparationResult>) -> AdmittedBatch {
-        let (documents, places) = separate(prepared);
-        AdmittedBatch {
-            admitted: self.collection.admit_documents(&documents),
-            documents,
-            places,
+    /// already refused keep their position. `may_go_on` is asked before each turn; once it fails, the documents that are
+    /// left are refused with its problem.
+    pub(crate) fn admit_while(
+        &self,
+        prepared: Vec<PreparationResult>,
+        may_go_on: &mut dyn FnMut() -> Result<(), ApiProblem>,
+    ) -> AdmittedPortion {
+        let mut portion = AdmittedPortion::default();
+        let mut waiting = prepared.into_iter();
+        loop {
+            // A few at a time, because a turn looks at all that it is given.
+            let mut rest: Vec<_> = waiting.by_ref().take(MAX_TURN_DOCUMENTS).collect();
+            if rest.is_empty() {
+                return portion;
+            }
+            while !rest.is_empty() {
+                if let Err(problem) = may_go_on() {
+                    portion.refused = rest
+                        .into_iter()
+                        .chain(waiting)
+                        .map(|document| refuse_document(document, &problem))
+                        .collect();
+                    return portion;
+                }
+                let (batch, left) = self.admit_turn(rest);
+                portion.batches.push(batch);
+                rest = left;
+            }
         }
     }
 
-    /// As [`admit_documents`](Self::admit_documents), until a turn ends; also returns those that were
-    /// not admitted.
+    /// Checks and inserts documents until a turn ends; also returns those that were not admitted.
     pub(super) fn admit_turn(
         &self,
         prepared: Vec<PreparationResult>,
@@ -299,6 +340,16 @@ impl OpenCollection {
             admitted,
         };
         (taken, rest)
+    }
+
+    /// Blocks until the admitted documents of a portion are on disk, and returns the answers to all of it.
+    pub(crate) fn wait_for_portion(&self, portion: AdmittedPortion) -> Vec<AnswerResult> {
+        let batches = portion.batches.into_iter();
+        let mut answers: Vec<_> = batches
+            .flat_map(|batch| self.wait_for_answers(batch))
+            .collect();
+        answers.extend(portion.refused.into_iter().map(Err));
+        answers
     }
 
     /// Blocks until the admitted documents are on disk, and returns their answers.

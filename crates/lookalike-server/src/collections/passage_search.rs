@@ -148,11 +148,10 @@ impl RankedSources {
         let lengths = shared.passages.iter().map(|passage| passage.length);
         let longest = lengths.max().unwrap_or(0);
         let rank = (Reverse(shared.copied), Reverse(longest), seq);
-        if self.sources.len() == self.limit {
-            match self.sources.last_entry() {
-                Some(last) if *last.key() > rank => drop(last.remove()),
-                _ => return Ok(()),
-            }
+        let is_full = self.sources.len() == self.limit;
+        let last = self.sources.last_key_value();
+        if is_full && last.is_none_or(|(last, _)| *last < rank) {
+            return Ok(());
         }
         let mut text = allowance.new_part();
         text.write_json(&PassageSourceJson {
@@ -164,6 +163,10 @@ impl RankedSources {
             shared,
         })?;
         text.close_part();
+        // A source that finds no room leaves those that have it.
+        if is_full {
+            self.sources.pop_last();
+        }
         self.sources.insert(rank, text);
         Ok(())
     }
@@ -515,4 +518,43 @@ fn select_postings(
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike_comparison::shared_passages::SharedPassages;
+
+    use super::*;
+
+    /// A source that has no room ends the search, and the best sources before it stay.
+    #[test]
+    fn source_without_room_leaves_the_others() {
+        let allowance = TextAllowance::new_alone(10 << 20);
+        let mut ranked = RankedSources {
+            limit: 3,
+            sources: BTreeMap::new(),
+        };
+        let mut add = |copied, allowance: &TextAllowance| {
+            let shared = SharedPassages {
+                copied,
+                ..SharedPassages::default()
+            };
+            ranked.add_source(&format!("id-{copied}"), 1, &shared, allowance)?;
+            Ok::<_, ApiProblem>(ranked.sources.keys().map(|rank| rank.0.0).collect())
+        };
+        for (copied, expected) in [
+            (1, vec![1]),
+            (5, vec![5, 1]),
+            (3, vec![5, 3, 1]),
+            (4, vec![5, 4, 3]),
+            (2, vec![5, 4, 3]),
+        ] {
+            let kept: Vec<usize> = add(copied, &allowance).unwrap();
+            assert_eq!(kept, expected);
+        }
+        let taken = allowance.take_all_but(2000);
+        assert_eq!(add(6, &allowance).unwrap_err().code, ProblemCode::TooCostly);
+        drop(taken);
+        assert_eq!(add(6, &allowance).unwrap(), [6, 5, 4]);
+    }
 }

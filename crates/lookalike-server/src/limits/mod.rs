@@ -3,5 +3,6 @@
 pub(crate) mod answer_turns;
 pub(crate) mod byte_budget;
 pub(crate) mod fair_queue;
+pub(crate) mod request_budget;
 pub(crate) mod request_rate;
 pub(crate) mod response_budget;

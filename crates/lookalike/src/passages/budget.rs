@@ -67,6 +67,11 @@ impl PassageBudget {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// Returns `true` once the search was cancelled. Work that takes no steps asks this.
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
     /// Takes steps.
     ///
     /// # Errors
@@ -74,7 +79,7 @@ impl PassageBudget {
     /// cancelled. All later calls then fail, too.
     pub fn take_steps(&self, steps: u64) -> Result<()> {
         let before = self.taken_steps.fetch_add(steps, Ordering::Relaxed);
-        if self.is_cancelled.load(Ordering::Relaxed) {
+        if self.is_cancelled() {
             return Err(Error::new(
                 ErrorKind::TooCostly,
                 "the search for passages was cancelled".to_owned(),
@@ -190,7 +195,9 @@ mod tests {
     fn cancelled_search_takes_no_more_steps() {
         let budget = PassageBudget::unlimited();
         budget.take_steps(1).unwrap();
+        assert!(!budget.is_cancelled());
         budget.cancel();
+        assert!(budget.is_cancelled());
         assert_eq!(
             budget.take_steps(1).unwrap_err().kind(),
             ErrorKind::TooCostly

@@ -43,7 +43,7 @@ use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::in_background;
 use crate::api::router::{TimedRequest, UnfinishedBody};
 use crate::collections::open_collection::{
-    AdmittedBatch, AnswerResult, OpenCollection, PreparationResult, RefusedDocument,
+    AdmittedPortion, AnswerResult, OpenCollection, PreparationResult, RefusedDocument,
 };
 use crate::json::verdicts::{RefusedLineJson, VerdictJson};
 use crate::limits::byte_budget::{ByteBudget, ClientId};
@@ -122,7 +122,8 @@ impl DocumentStream {
         let reading = source.read_portions(&open, portions, &out);
         let sender = out.sender.clone();
         let preparing = prepare_portions(&open, task, sender, to_prepare, prepared);
-        let admitting = admit_portions(&open, access, to_admit, admitted);
+        let sender = out.sender.clone();
+        let admitting = admit_portions(&open, access, sender, to_admit, admitted);
         let answering = answer_portions(&open, to_answer, &out);
         let (broken, (), (), ()) = tokio::join!(reading, preparing, admitting, answering);
         drop(open);
@@ -174,15 +175,19 @@ struct PipelineStep {
 /// State of the documents of a portion. Those of a query are answered by the first stage.
 enum PortionState {
     Prepared(Vec<PreparationResult>),
-    Admitted(AdmittedBatch),
+    Admitted(AdmittedPortion),
     Answered(Vec<AnswerResult>),
 }
 
 impl PortionState {
-    /// Admits prepared documents.
-    fn admit_prepared(self, open: &OpenCollection) -> Self {
+    /// Admits prepared documents, as long as the request may go on.
+    fn admit_prepared(
+        self,
+        open: &OpenCollection,
+        may_go_on: &mut dyn FnMut() -> Result<(), ApiProblem>,
+    ) -> Self {
         match self {
-            Self::Prepared(prepared) => Self::Admitted(open.admit_documents(prepared)),
+            Self::Prepared(prepared) => Self::Admitted(open.admit_while(prepared, may_go_on)),
             later => later,
         }
     }
@@ -190,8 +195,8 @@ impl PortionState {
     /// Returns the answers, once admitted documents are on disk.
     fn into_answers(self, open: &OpenCollection) -> Vec<AnswerResult> {
         match self {
-            Self::Prepared(prepared) => open.wait_for_answers(open.admit_documents(prepared)),
-            Self::Admitted(batch) => open.wait_for_answers(batch),
+            Self::Prepared(_) => unreachable!("a portion is admitted before it is answered"),
+            Self::Admitted(portion) => open.wait_for_portion(portion),
             Self::Answered(answers) => answers,
         }
     }
@@ -264,24 +269,29 @@ fn each_in_order<T>(
         .collect()
 }
 
+/// Admits the documents of portions. Before each turn it checks that the request may go on: the body is not read any
+/// further by then, but the documents of a portion can wait for their turns, and take many.
 async fn admit_portions(
     open: &Arc<OpenCollection>,
     mut access: RequestAccess,
+    answers: mpsc::UnboundedSender<HeldAnswer>,
     mut ready: mpsc::Receiver<PipelineStep>,
     admitted: mpsc::Sender<PipelineStep>,
 ) {
     while let Some(PipelineStep { portion, documents }) = ready.recv().await {
-        // The body is not read any further by now, but earlier portions may have waited for their turn.
-        let documents = match access.check_now() {
-            Ok(()) => {
-                let open = Arc::clone(open);
-                in_background(move || documents.admit_prepared(&open)).await
-            }
-            Err(problem) => {
-                let refuse = |_| Err(problem.clone().into());
-                PortionState::Answered(portion.lines.iter().map(refuse).collect())
-            }
-        };
+        let (open, sender) = (Arc::clone(open), answers.clone());
+        let (documents, kept_access) = in_background(move || {
+            let mut may_go_on = || {
+                access.check_now()?;
+                if sender.is_closed() {
+                    return Err(client_gone());
+                }
+                open.check_not_deleting()
+            };
+            (documents.admit_prepared(&open, &mut may_go_on), access)
+        })
+        .await;
+        access = kept_access;
         let step = PipelineStep { portion, documents };
         if admitted.send(step).await.is_err() {
             return;
@@ -358,5 +368,98 @@ impl AnswerSink {
             }
             () = self.sender.closed() => Err(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::access::tests::{LONG, OTHER, caller, keys};
+    use crate::access::{AccessRole, AccessScope};
+    use crate::collections::costly_collection::{CostlyCollection, permuted_text};
+
+    const DOCUMENTS: usize = 12;
+
+    /// Turns before a request ends.
+    const TURNS: usize = 20;
+
+    /// Inserts a portion of documents that take several turns each, and lets `end_request` run in the turn of the number
+    /// [`TURNS`]. Returns the answers.
+    async fn insert_until(
+        access: RequestAccess,
+        end_request: impl FnOnce(&OpenCollection, mpsc::UnboundedReceiver<HeldAnswer>) + Send + 'static,
+    ) -> Vec<AnswerResult> {
+        let costly = CostlyCollection::new();
+        let open = Arc::clone(&costly.open);
+        let mut portion = LinePortion::new(1 << 20);
+        for at in 0..DOCUMENTS {
+            let line =
+                serde_json::json!({ "id": at.to_string(), "text": permuted_text(at as u64) });
+            portion.push_bytes(format!("{line}\n").into());
+        }
+        let prepared = map_lines(&portion, |sent, scratch| {
+            open.prepare_document(sent, scratch)
+        });
+        let (sender, answers) = mpsc::unbounded_channel();
+        let (collection, mut left) = (Arc::clone(&open), Some((end_request, answers)));
+        costly.on_turn(move |turn| {
+            if let Some((end_request, answers)) = left.take_if(|_| turn == TURNS) {
+                end_request(&collection, answers);
+            }
+        });
+        let (prepared_sender, to_admit) = mpsc::channel(1);
+        let (admitted, mut to_answer) = mpsc::channel(1);
+        let documents = PortionState::Prepared(prepared);
+        let step = PipelineStep { portion, documents };
+        assert!(prepared_sender.send(step).await.is_ok());
+        drop(prepared_sender);
+        admit_portions(&open, access, sender, to_admit, admitted).await;
+        let step = to_answer.recv().await.unwrap();
+        in_background(move || step.documents.into_answers(&open)).await
+    }
+
+    fn new_access() -> (RequestAccess, watch::Sender<Arc<crate::access::AccessKeys>>) {
+        let sender = watch::Sender::new(Arc::new(keys(&[("write", LONG, "")])));
+        let known = caller(&sender.borrow(), LONG);
+        let scope = AccessScope::Collection(&["a"]);
+        let access = RequestAccess::new(known, AccessRole::Write, scope, sender.subscribe());
+        (access, sender)
+    }
+
+    /// Checks that the first documents are inserted and all others refused, each with its id.
+    fn check_end(answers: &[AnswerResult], code: ProblemCode) {
+        assert_eq!(answers.len(), DOCUMENTS);
+        let inserted = answers.iter().take_while(|answer| answer.is_ok()).count();
+        assert!((1..DOCUMENTS).contains(&inserted), "{inserted}");
+        for (at, answer) in answers.iter().enumerate().skip(inserted) {
+            let refused = answer.as_ref().err().unwrap();
+            assert_eq!(refused.problem.code, code);
+            assert_eq!(refused.id, Some(at.to_string()));
+        }
+    }
+
+    #[tokio::test]
+    async fn revoked_key_inserts_nothing_after_the_current_turn() {
+        let (access, keys_in_use) = new_access();
+        let answers = insert_until(access, move |_, answers| {
+            std::mem::forget(answers);
+            keys_in_use.send_replace(Arc::new(keys(&[("write", OTHER, "")])));
+        });
+        check_end(&answers.await, ProblemCode::Unauthenticated);
+    }
+
+    #[tokio::test]
+    async fn insertion_ends_with_its_client_and_its_collection() {
+        let (access, _keys_in_use) = new_access();
+        let answers = insert_until(access.clone(), |_, answers| drop(answers)).await;
+        check_end(&answers, ProblemCode::TooSlow);
+        let answers = insert_until(access, |open, answers| {
+            // The client still waits.
+            std::mem::forget(answers);
+            open.begin_closing();
+        });
+        check_end(&answers.await, ProblemCode::Deleting);
     }
 }
