@@ -454,7 +454,11 @@ impl FormCorpus {
         let mut lines = String::new();
         for (id, document) in self.documents.iter().enumerate() {
             let text = serde_json::to_string(&document.text)?;
-            writeln!(lines, "{{\"id\": {id}, \"text\": {text}}}")?;
+            let content = document.content;
+            writeln!(
+                lines,
+                "{{\"id\": {id}, \"content\": {content}, \"text\": {text}}}"
+            )?;
         }
         Ok(std::fs::write(path, lines)?)
     }
@@ -500,6 +504,22 @@ fn run_command(input: &Path, forms: &str, documents: usize) -> Result<Vec<bool>>
     Ok(is_kept)
 }
 
+/// Returns the contents of which two documents reach the threshold by their similarity alone, equal texts among them.
+fn find_similar_contents(input: &Path, corpus: &FormCorpus) -> Result<HashSet<usize>> {
+    let output = Command::new(dedup::binary()?)
+        .arg("pairs")
+        .arg(input)
+        .args(["--within", "content", "--forms", "off", "--quiet"])
+        .output()?;
+    ensure!(output.status.success(), "pairs --within content failed");
+    let pairs = String::from_utf8(output.stdout)?;
+    let contents = pairs.lines().skip(1).map(|pair| {
+        let (id, _) = pair.split_once('\t').context("a pair")?;
+        Ok(corpus.documents[id.parse::<usize>()?].content)
+    });
+    contents.collect()
+}
+
 /// Counts over the contents of a corpus.
 #[derive(Default)]
 struct FormCounts {
@@ -513,14 +533,20 @@ struct FormCounts {
     articles_apart: usize,
 }
 
-/// Counts what is kept in a run, beside a run without forms. Each has a flag for every document that is kept.
-fn count_contents(corpus: &FormCorpus, run: &[bool], without: &[bool]) -> FormCounts {
+/// Counts what is kept in a run, beside a run without forms. Each has a flag for every document that is kept. `similar` are
+/// the contents of which the repeat is similar enough.
+fn count_contents(
+    corpus: &FormCorpus,
+    similar: &HashSet<usize>,
+    run: &[bool],
+    without: &[bool],
+) -> FormCounts {
     let mut contents: HashMap<usize, Vec<usize>> = HashMap::new();
     for (at, document) in corpus.documents.iter().enumerate() {
         contents.entry(document.content).or_default().push(at);
     }
     let mut counts = FormCounts::default();
-    for members in contents.values() {
+    for (content, members) in &contents {
         let count_kept = |is_kept: &[bool]| members.iter().filter(|&&at| is_kept[at]).count();
         let (kept, kept_without) = (count_kept(run), count_kept(without));
         match corpus.documents[members[0]].kind {
@@ -528,12 +554,10 @@ fn count_contents(corpus: &FormCorpus, run: &[bool], without: &[bool]) -> FormCo
                 let (all, lost) = counts.by_size.entry(documents_of_form).or_default();
                 *all += 1;
                 *lost += usize::from(kept == 0);
-                let copies = members
-                    .iter()
-                    .filter(|&&at| corpus.documents[at].is_copy)
-                    .count();
-                counts.repeats += copies;
-                counts.repeats_removed += copies.saturating_sub(kept.saturating_sub(1));
+                if similar.contains(content) {
+                    counts.repeats += 1;
+                    counts.repeats_removed += usize::from(kept <= 1);
+                }
             }
             DocumentKind::Article => {
                 counts.articles += 1;
@@ -565,9 +589,10 @@ fn measure(
     let documents = corpus.documents.len();
     let without = run_command(&input, "off", documents)?;
     let with = run_command(&input, "learn", documents)?;
+    let similar = find_similar_contents(&input, &corpus)?;
     let (mut size_rows, mut corpus_rows) = (Vec::new(), Vec::new());
     for (forms, run) in [("off", &without), ("learn", &with)] {
-        let counts = count_contents(&corpus, run, &without);
+        let counts = count_contents(&corpus, &similar, run, &without);
         let mut all = (0, 0);
         let mut from_twelve = (0, 0);
         for (&documents_of_form, &(filled, lost)) in &counts.by_size {

@@ -42,7 +42,32 @@ impl FormCorpus {
             }
             corpus.push(format!("copy{at}"), copy);
         }
+        corpus.add_pages(&mut numbers);
         corpus
+    }
+
+    /// Adds pages that differ in their titles and notices that differ in their numbers, fewer than a form takes, and a
+    /// repeat of each.
+    fn add_pages(&mut self, numbers: &mut Numbers) {
+        let body = numbers.text(80);
+        let [a, b] = [40, 40].map(|words| numbers.text(words));
+        for at in 0..4 {
+            self.push(format!("page{at}"), format!("Error C{}\n{body}", 4000 + at));
+            let notice = format!("{a} {} {b} {} {a}", 1700 + at, 25 + at);
+            self.push(format!("notice{at}"), notice);
+        }
+        let pages = [
+            ("page", format!("Error C4002\n{}", numbers.edited(&body, 1))),
+            (
+                "notice",
+                format!("{a} 1702 {b} 27 {}", numbers.edited(&a, 1)),
+            ),
+        ];
+        for (what, text) in pages {
+            let id = format!("{what}-again");
+            self.repeats.push(id.clone());
+            self.push(id, text);
+        }
     }
 
     fn push(&mut self, id: String, text: String) {

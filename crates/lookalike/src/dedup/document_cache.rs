@@ -7,6 +7,7 @@
 //! Neither budget changes a result.
 
 use crate::error::{Error, Result};
+use crate::plan::MatchPlan;
 use crate::similarity::{DocumentList, DocumentListCache, PairInputs, WeightedFeature};
 use crate::sketch::DocumentSketches;
 use crate::text::TextAnalysis;
@@ -126,13 +127,19 @@ pub(crate) struct BatchInputs<'a> {
 }
 
 impl<'a> BatchInputs<'a> {
-    /// Returns a provider that caches up to `most` features, 8 bytes each, and as many bytes of each
-    /// other kind that the measure needs.
+    /// Returns a provider for documents that a plan compares. It caches up to `most` features, 8 bytes each, and as many
+    /// bytes of each other kind that the measure needs; with forms, features and marked tokens share the `most`.
     pub(crate) fn new(
         sketches: &'a DocumentSketches,
         texts: &'a dyn DocumentSource,
+        plan: &MatchPlan,
         most: usize,
     ) -> Self {
+        let most = if plan.compares_forms() {
+            most / 2
+        } else {
+            most
+        };
         Self {
             sketches,
             texts,

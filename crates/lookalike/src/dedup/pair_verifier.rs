@@ -33,7 +33,12 @@ impl<'a> PairVerifier<'a> {
             corpus,
             predicate: PairPredicate::new(corpus.plan),
             batch_sizes,
-            inputs: BatchInputs::new(corpus.sketches, corpus.texts, batch_sizes.remembered),
+            inputs: BatchInputs::new(
+                corpus.sketches,
+                corpus.texts,
+                corpus.plan,
+                batch_sizes.remembered,
+            ),
             dense_buckets: DenseBuckets::default(),
             containment: ContainmentFilter::for_plan(corpus.plan),
             tally: None,

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::alignment::align_tokens;
+use super::alignment::{EqualRun, align_tokens};
 use super::differences::append_marked_tokens;
 use super::frame_grams::{FrameGrams, choose_grams};
 use super::table::FormTable;
@@ -99,6 +99,10 @@ impl FormIndex {
     pub(crate) fn find_form(&self, tokens: &[u64]) -> Option<FormMatch> {
         let mut best: Option<(usize, FormMatch)> = None;
         for form in self.candidate_forms(tokens) {
+            let longest = self.frames[form].tokens.len();
+            if best.as_ref().is_some_and(|(most, _)| longest < *most) {
+                continue;
+            }
             // More tokens win; of equally many, the earlier form.
             if let Some((matched, found)) = self.match_frame(form, tokens)
                 && best
@@ -175,22 +179,48 @@ impl FormIndex {
 
     fn match_frame(&self, form: usize, tokens: &[u64]) -> Option<(usize, FormMatch)> {
         let frame = &self.frames[form];
-        let runs = align_tokens(&frame.tokens, tokens);
-        let matched: usize = runs.iter().map(|run| run.length).sum();
-        let is_of_form = matched as f64 >= LEAST_FRAME_SHARE * frame.tokens.len() as f64
-            && matched as f64 >= LEAST_TEXT_SHARE * tokens.len() as f64;
-        if !is_of_form {
+        let is_enough = |matched: usize| {
+            matched as f64 >= LEAST_FRAME_SHARE * frame.tokens.len() as f64
+                && matched as f64 >= LEAST_TEXT_SHARE * tokens.len() as f64
+        };
+        if !is_enough(frame.tokens.len().min(tokens.len())) {
             return None;
         }
-        let values = frame.slot_starts.iter().map(|&slot| {
-            let before = runs.iter().rfind(|run| run.a < slot);
-            let start = before.map_or(0, |run| run.b + run.length.min(slot - run.a));
-            let after = runs.iter().find(|run| run.a + run.length > slot);
-            let end = after.map_or(tokens.len(), |run| run.b + slot.saturating_sub(run.a));
-            start..end.max(start)
-        });
+        let runs = align_tokens(&frame.tokens, tokens);
+        let matched: usize = runs.iter().map(|run| run.length).sum();
+        if !is_enough(matched) {
+            return None;
+        }
+        let slots = frame.slot_starts.iter();
+        let values = slots.map(|&slot| locate_value(&runs, slot, tokens.len()));
         let values = values.collect();
         Some((matched, FormMatch { form, values }))
+    }
+}
+
+/// Returns the tokens of a text that stand in a slot. `runs` align the frame with the text, and `slot` is the number of
+/// tokens of the frame before the slot.
+///
+/// Words of the frame beside the slot may be replaced by others. So as many tokens as the frame misses there are no part of
+/// the value, if there are more.
+fn locate_value(runs: &[EqualRun], slot: usize, text_tokens: usize) -> Range<usize> {
+    let before = runs.iter().rfind(|run| run.a < slot);
+    let (start, missing_before) = before.map_or((0, 0), |run| {
+        let aligned = run.length.min(slot - run.a);
+        (run.b + aligned, slot - run.a - aligned)
+    });
+    let after = runs.iter().find(|run| run.a + run.length > slot);
+    let (end, missing_after) = after.map_or((text_tokens, 0), |run| {
+        (
+            run.b + slot.saturating_sub(run.a),
+            run.a.saturating_sub(slot),
+        )
+    });
+    let end = end.max(start);
+    if end - start > missing_before + missing_after {
+        start + missing_before..end - missing_after
+    } else {
+        start..end
     }
 }
 

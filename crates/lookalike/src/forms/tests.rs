@@ -57,6 +57,17 @@ fn texts_of_one_form_agree_if_all_slots_do() {
     }
     let with_header = format!("From our newsletter. {}", offer("Sol", 20));
     assert_eq!(values(&index, &with_header), a);
+    // Words of the frame beside the slots are other ones.
+    let edited = offer("Sol", 20).replace("the lamp", "our desk light");
+    assert_eq!(values(&index, &edited.replace("desk light", "light")), a);
+    assert_eq!(
+        values(&index, &offer("Sol", 20).replace("of 20", "at 20")),
+        a
+    );
+    assert_eq!(
+        values(&index, &offer("Sol", 20).replace("euros", "€uro")),
+        a
+    );
     let other = values(&index, "A text about something else, of no form at all.");
     assert!(other.is_empty() && !do_forms_agree(&a, &other));
     assert!(do_forms_agree(&other, &other));
