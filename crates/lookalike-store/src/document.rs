@@ -25,6 +25,9 @@ pub const LONGEST_TEXT: usize = 64 << 20;
 /// Largest metadata of a document, in bytes.
 pub const LONGEST_META: usize = 64 << 10;
 
+/// Bytes that are copied in a step.
+pub(crate) const BYTES_OF_STEP: u64 = 16;
+
 /// A document to be inserted, or to be queried: then its id is an `Option`, because a query needs none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDocument<Id = String> {
@@ -77,13 +80,8 @@ pub struct PendingInsert {
 
 impl PendingInsert {
     /// Returns the steps that storing the document takes about, beyond those of its check.
-    pub(crate) fn insertion_steps(&self, check: &Result<PrecheckedDocument>) -> u64 {
-        /// Bytes that are copied in a step.
-        const BYTES_OF_STEP: u64 = 16;
-        let keys = check
-            .as_ref()
-            .map_or(0, PrecheckedDocument::insertion_steps);
-        keys + self.record.len() as u64 / BYTES_OF_STEP
+    pub(crate) fn insertion_steps(&self, check: &PrecheckedDocument) -> u64 {
+        check.insertion_steps() + self.record.len() as u64 / BYTES_OF_STEP
     }
 
     pub(crate) fn new(

@@ -1,6 +1,6 @@
 //! Single documents: queries, look-ups and deletions.
 
-use lookalike::stream::{PrecheckResult, SearchTurn, Timestamp};
+use lookalike::stream::{SearchTurn, Timestamp};
 
 use super::{Collection, DELETION_ROW_BYTES};
 use crate::document::{
@@ -9,7 +9,7 @@ use crate::document::{
 };
 use crate::error::Result;
 use crate::files::rows::RowVerdict;
-use crate::state::CollectionState;
+use crate::state::{CollectionState, PrecheckedDocument};
 
 /// Documents that are deleted under one lock.
 const DELETIONS_IN_A_TURN: usize = 16;
@@ -28,7 +28,7 @@ impl Collection {
         })
     }
 
-    /// Runs a search in turns, so that it does not hold the shared lock for long.
+    /// Runs a search in turns, so that it does not hold the shared lock for long, and compares long texts without it.
     fn search_by_turns<T>(
         &self,
         document: &PendingInsert,
@@ -36,18 +36,19 @@ impl Collection {
         answer: impl Fn(
             &CollectionState,
             Timestamp,
-            &mut PrecheckResult,
+            &mut PrecheckedDocument,
             &mut SearchTurn,
         ) -> Result<Option<T>>,
     ) -> Result<T> {
         let now = (self.options.clock)();
         let mut search = self.read_state()?.begin_query(document, now, lists_all);
         loop {
-            let mut turn = SearchTurn::new(self.options.verification.turn_steps);
-            let state = self.read_state()?;
-            if let Some(answer) = answer(&state, now, &mut search, &mut turn)? {
+            let mut turn = self.options.verification.begin_turn();
+            let answered = answer(&*self.read_state()?, now, &mut search, &mut turn)?;
+            if let Some(answer) = answered {
                 return Ok(answer);
             }
+            search.do_unlocked_work(document);
         }
     }
 

@@ -1,10 +1,13 @@
 //! Insertion of documents: they are admitted in memory, and answered once they are on disk.
 
-use lookalike::stream::{SearchTurn, Timestamp};
+use std::sync::{Mutex, PoisonError};
 
-use super::{Collection, check_room, thread_panicked};
+use lookalike::stream::Timestamp;
+
+use super::{Collection, check_room};
 use crate::document::{InsertAnswer, PendingInsert};
 use crate::error::{Error, ErrorKind, Result};
+use crate::parallel_map::parallel_map;
 use crate::state::PendingCheck;
 
 /// Largest number of documents that are admitted under one lock; their work can end it earlier.
@@ -29,8 +32,9 @@ impl AdmittedDocuments {
     }
 }
 
-/// Largest number of turns that a document whose check is out of date again and again may take at once.
-const LONGEST_OVERTAKEN_TURN: u64 = 64;
+/// Number of times that a document is overtaken by others before they wait for it; see
+/// [`Collection::admit_checked`].
+const MOST_TIMES_OVERTAKEN: u32 = 3;
 
 impl Collection {
     /// Checks documents in the given order, inserts each, and returns the answers. The check and the
@@ -108,13 +112,32 @@ impl Collection {
     fn answer_repeated(&self, documents: &[PendingInsert], refusal: &Error) -> AdmittedDocuments {
         let (now, mut last) = ((self.options.clock)(), 0);
         let mut answer = |document: &PendingInsert| {
-            let again = self.read_state()?.repeated_answer(document, now)?;
+            let again = self.find_repeated(document, now)?;
             let (answer, number) = again.ok_or_else(|| refusal.clone())?;
             last = last.max(number);
             Ok(answer)
         };
         let answers = documents.iter().map(&mut answer).collect();
         AdmittedDocuments { answers, last }
+    }
+
+    /// Returns the first answer of a document that exists already, and the number of its row.
+    fn find_repeated(
+        &self,
+        document: &PendingInsert,
+        now: Timestamp,
+    ) -> Result<Option<(InsertAnswer, u64)>> {
+        let mut check = self.read_state()?.begin_query(document, now, false);
+        loop {
+            let turn = &mut self.options.verification.begin_turn();
+            let again = self
+                .read_state()?
+                .repeated_answer(document, now, &mut check, turn)?;
+            if !check.has_unlocked_work() {
+                return Ok(again);
+            }
+            check.do_unlocked_work(document);
+        }
     }
 
     /// Does the second half of [`insert_documents`](Self::insert_documents): returns the answers once
@@ -127,9 +150,12 @@ impl Collection {
     }
 
     /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at
-    /// the same time as readers and other callers of this function. The lock is released whenever the
-    /// work exceeds that of a turn. Returns `false` if the portion is not finished, because no turns are
-    /// left.
+    /// the same time as readers and other callers of this function, and what needs long texts or many steps without a
+    /// lock. The lock is released whenever the work exceeds that of a turn. Returns `false` if the portion is not
+    /// finished, because no turns are left.
+    ///
+    /// A document that others have overtaken [`MOST_TIMES_OVERTAKEN`] times makes them wait until it is inserted,
+    /// however many turns that takes. They wait without the lock of the state, so readers do not wait.
     fn admit_portion(
         &self,
         portion: &[PendingInsert],
@@ -140,12 +166,23 @@ impl Collection {
         let now = (self.options.clock)();
         let turn_steps = self.options.verification.turn_steps;
         let (mut rest, mut checks) = (portion, checks);
+        let mut others_wait = None;
         while !rest.is_empty() {
+            if times_overtaken(&checks[0]) >= MOST_TIMES_OVERTAKEN && others_wait.is_none() {
+                others_wait = Some(self.inserting.write());
+            }
+            do_unlocked_work(rest, checks);
             let checked = self.read_state()?.precheck(rest, checks, now, turn_steps);
             let (documents, their_checks) = (&rest[..checked], &mut checks[..checked]);
-            let count = self.admit_checked(documents, their_checks, now, admitted)?;
+            let count = {
+                let _waits = others_wait.is_none().then(|| self.inserting.read());
+                self.admit_checked(documents, their_checks, now, admitted)?
+            };
             (rest, checks) = (&rest[count..], &mut checks[count..]);
-            if !rest.is_empty() {
+            if count > 0 {
+                others_wait = None;
+            }
+            if !rest.is_empty() && others_wait.is_none() {
                 *turns_left -= 1;
                 if *turns_left == 0 {
                     return Ok(false);
@@ -156,9 +193,9 @@ impl Collection {
     }
 
     /// Admits prechecked documents under the exclusive lock, until the remaining work exceeds that of a turn.
-    /// Returns how many it admitted. A document whose check is out of date by more than a turn is left: the
-    /// check is brought up to date under the shared lock. The next time it may take twice as long here, up to
-    /// [`LONGEST_OVERTAKEN_TURN`] turns, so that others who insert cannot keep it waiting for ever.
+    /// Returns how many it admitted. A document whose check is out of date by more than a turn, or by anything that
+    /// needs a long text, is left: the check is brought up to date under the shared lock. If that happens again and
+    /// again, because others insert meanwhile, the caller makes them wait.
     fn admit_checked(
         &self,
         documents: &[PendingInsert],
@@ -170,9 +207,7 @@ impl Collection {
             return Ok(0);
         }
         let mut state = self.write_state()?;
-        let overtaken = times_overtaken(&checks[0]).min(LONGEST_OVERTAKEN_TURN.ilog2());
-        let turn_steps = self.options.verification.turn_steps;
-        let mut turn = SearchTurn::new(turn_steps.saturating_mul(1 << overtaken));
+        let mut turn = self.options.verification.begin_turn();
         let mut count = 0;
         for (at, document) in documents.iter().enumerate() {
             if let (Some(document), Some(Some(check))) = (
@@ -182,12 +217,14 @@ impl Collection {
                 state.prefetch_document(document, check);
             }
             if !state.update_check(&mut checks[at], document, now, &mut turn) {
-                if let (0, Some(Ok(check))) = (count, &mut checks[at]) {
+                if let (0, Some(check)) = (count, &mut checks[at]) {
                     check.overtaken += 1;
                 }
                 break;
             }
-            let check = checks[at].take().unwrap_or_else(|| Err(thread_panicked()));
+            let Some(check) = checks[at].take() else {
+                break;
+            };
             turn.add_steps(document.insertion_steps(&check));
             admitted
                 .answers
@@ -224,8 +261,144 @@ impl Collection {
 
 /// Returns how many times a check was left because it was out of date.
 fn times_overtaken(check: &PendingCheck) -> u32 {
-    match check {
-        Some(Ok(check)) => check.overtaken,
-        _ => 0,
+    check.as_ref().map_or(0, |check| check.overtaken)
+}
+
+/// Does the work that ended the last turns of checks, on all cores.
+fn do_unlocked_work(documents: &[PendingInsert], checks: &mut [PendingCheck]) {
+    let waiting = documents.iter().zip(checks.iter_mut());
+    let waiting = waiting.filter_map(|(document, check)| {
+        let check = check.as_mut().filter(|check| check.has_unlocked_work())?;
+        Some(Mutex::new((document, check)))
+    });
+    let waiting: Vec<_> = waiting.collect();
+    parallel_map(waiting.len(), |at| {
+        let mut work = waiting[at].lock().unwrap_or_else(PoisonError::into_inner);
+        let (document, check) = &mut *work;
+        check.do_unlocked_work(document);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lookalike::plan::{MatchSettings, SimilarityMeasure};
+    use lookalike::text::AnalysisScratch;
+
+    use super::*;
+    use crate::collection::{CollectionOptions, VerificationLimits};
+    use crate::disk::DiskFolder;
+    use crate::document::{DocumentContent, NewDocument};
+    use crate::settings::CollectionSettings;
+
+    fn collection(folder: &tempfile::TempDir, turn_steps: u64) -> Collection {
+        let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
+        let settings = CollectionSettings {
+            matching: MatchSettings {
+                measure: SimilarityMeasure::Levenshtein,
+                ..MatchSettings::default()
+            },
+            ..CollectionSettings::default()
+        };
+        let options = CollectionOptions {
+            headroom: 0,
+            verification: VerificationLimits {
+                document_steps: u64::MAX,
+                turn_steps,
+            },
+            ..CollectionOptions::default()
+        };
+        Collection::create_empty(disk, &settings, options).unwrap()
+    }
+
+    /// Returns a document that shares most words with all others, and has many of its own.
+    fn prepare(collection: &Collection, id: &str) -> PendingInsert {
+        let words = (0..900).map(|at| match at % 5 {
+            0 | 1 => format!("{id}{at} "),
+            _ => format!("shared{at} "),
+        });
+        let document = NewDocument {
+            id: id.to_owned(),
+            content: DocumentContent::Text(words.collect()),
+            time: None,
+            meta: None,
+        };
+        let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
+        prepared.unwrap()
+    }
+
+    fn admit(collection: &Collection, id: &str) {
+        let admitted = collection.admit_documents(&[prepare(collection, id)]);
+        assert!(admitted.answers.iter().all(Result::is_ok));
+    }
+
+    /// A costly comparison that becomes due under the exclusive lock is left, and made without a lock.
+    #[test]
+    fn overtaken_check_leaves_the_exclusive_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = collection(&folder, 1 << 12);
+        let documents = [prepare(&collection, "late")];
+        let mut checks = vec![None];
+        let now = (collection.options.clock)();
+        let precheck = |checks: &mut [PendingCheck]| {
+            let state = collection.read_state().unwrap();
+            state.precheck(&documents, checks, now, 1 << 12)
+        };
+        assert_eq!(precheck(&mut checks), 1);
+        let mut admitted = AdmittedDocuments {
+            answers: Vec::new(),
+            last: 0,
+        };
+        for (times, other) in ["one", "two"].into_iter().enumerate() {
+            admit(&collection, other);
+            let mut rounds = 0;
+            loop {
+                let now_admitted =
+                    collection.admit_checked(&documents, &mut checks, now, &mut admitted);
+                assert_eq!(now_admitted.unwrap(), 0);
+                rounds += 1;
+                let check = checks[0].as_ref().unwrap();
+                assert_eq!(check.overtaken as usize, times + rounds);
+                if check.has_unlocked_work() {
+                    break;
+                }
+            }
+            checks[0].as_mut().unwrap().overtaken = times as u32 + 1;
+            do_unlocked_work(&documents, &mut checks);
+        }
+        while precheck(&mut checks) == 0 {
+            do_unlocked_work(&documents, &mut checks);
+        }
+        let count = collection.admit_checked(&documents, &mut checks, now, &mut admitted);
+        assert_eq!((count.unwrap(), admitted.count()), (1, 1));
+    }
+
+    /// A document that others have overtaken too often is inserted in one call, and others wait for it.
+    #[test]
+    fn overtaken_document_is_inserted_before_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = collection(&folder, 0);
+        for id in ["a", "b", "c"] {
+            admit(&collection, id);
+        }
+        let mut documents = vec![prepare(&collection, "patient")];
+        for _ in 0..2 {
+            assert_eq!(collection.admit_turn(&mut documents).count(), 0);
+        }
+        let check = documents[0].check.as_mut().unwrap();
+        check.overtaken = MOST_TIMES_OVERTAKEN;
+        // Readers of the lock are those who insert.
+        let others = collection.inserting.read();
+        std::thread::scope(|scope| {
+            let patient = scope.spawn(|| collection.admit_turn(&mut documents).count());
+            while collection.inserting.try_read().is_some() {
+                assert!(!patient.is_finished(), "it did not make others wait");
+                std::thread::yield_now();
+            }
+            drop(others);
+            assert_eq!(patient.join().unwrap(), 1);
+        });
+        assert!(collection.inserting.try_write().is_some());
     }
 }

@@ -88,6 +88,9 @@ pub struct Collection {
     pub(crate) disk: Arc<dyn Disk>,
     preparer: DocumentPreparer,
     state: FairLock<CollectionState>,
+    /// Locked before the state by those who insert: shared, or exclusively by a document that others have overtaken
+    /// too often.
+    inserting: RwLock<()>,
     /// Locked while a batch is written, and while a snapshot copies the end of the newest partition.
     writer: Mutex<StoreWriter>,
     pub(crate) group: GroupCommit,
@@ -200,6 +203,7 @@ impl Collection {
             )),
             disk,
             state: FairLock::new(state),
+            inserting: RwLock::default(),
             group: GroupCommit::new(durable),
             maintenance: Mutex::default(),
             changing_settings: Mutex::default(),

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lookalike::stream::Timestamp;
+use lookalike::stream::{SearchTurn, Timestamp};
 
-use crate::state::CompactionTrigger;
+use crate::state::{CompactionTrigger, begin_turn};
 
 /// Returns the current time.
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -34,8 +34,17 @@ pub struct VerificationLimits {
     /// verdicts.
     pub document_steps: u64,
     /// Steps after which readers and other writers have their turn. All work of checks and insertions counts, by
-    /// every measure: looking up candidates, filtering and comparing them, and adding keys.
+    /// every measure: looking up candidates, filtering and comparing them, and adding keys. A single comparison of
+    /// more than a quarter of them, or of a text of more than a byte for every 16 of them, is made without keeping
+    /// anybody waiting.
     pub turn_steps: u64,
+}
+
+impl VerificationLimits {
+    /// Returns a turn that has not begun.
+    pub(super) fn begin_turn(&self) -> SearchTurn {
+        begin_turn(self.turn_steps, self.turn_steps)
+    }
 }
 
 impl Default for VerificationLimits {

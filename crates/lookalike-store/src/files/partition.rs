@@ -137,7 +137,7 @@ impl PartitionFiles {
         let read = match failed? {
             FailedRead::Row(number) => self.try_row(number).map(drop),
             FailedRead::Blocks(from) => self.try_blocks(from, 1).map(drop),
-            FailedRead::Record(at) => self.try_record(at, |_| ()),
+            FailedRead::Record(at) => self.try_record(at, usize::MAX, |_| ()).map(drop),
         };
         let error = read.err().filter(|error| error.kind() == ErrorKind::Disk);
         if error.is_none() {
@@ -393,20 +393,63 @@ impl PartitionFiles {
         at: u32,
         visit: impl FnOnce(&StoredRecord<'_>) -> T,
     ) -> Result<T> {
-        self.note_read(self.try_record(at, visit), FailedRead::Record(at))
+        let visited = self.visit_short_record(at, usize::MAX, visit)?;
+        visited.ok_or_else(|| Error::damaged_file(&self.texts_name(), format!("place {at}")))
     }
 
-    fn try_record<T>(&self, at: u32, visit: impl FnOnce(&StoredRecord<'_>) -> T) -> Result<T> {
-        let (name, offset) = (self.texts_name(), self.record_offset(at.into())?);
-        let wrong = |error: io::Error| Error::disk_error("cannot read", &name, &error);
+    /// Calls `visit` with the record at a place, unless its text has more than `most_text_bytes` bytes: such a
+    /// record is not read.
+    pub(crate) fn visit_short_record<T>(
+        &self,
+        at: u32,
+        most_text_bytes: usize,
+        visit: impl FnOnce(&StoredRecord<'_>) -> T,
+    ) -> Result<Option<T>> {
+        let read = self.try_record(at, most_text_bytes, visit);
+        self.note_read(read, FailedRead::Record(at))
+    }
+
+    /// Returns the length in bytes of the text of the record at a place, as its head states it. The record is not
+    /// read and not verified.
+    pub(crate) fn text_length(&self, at: u32) -> Result<usize> {
+        let read = self.read_start(at).and_then(|(start, read, offset)| {
+            records::text_length(&start[..read]).ok_or_else(|| self.damaged_record(offset))
+        });
+        self.note_read(read, FailedRead::Record(at))
+    }
+
+    /// Reads the first bytes of the record at a place. Returns also how many there are, and the offset.
+    fn read_start(&self, at: u32) -> Result<([u8; FIRST_READ], usize, u64)> {
+        let offset = self.record_offset(at.into())?;
         let mut start = [0; FIRST_READ];
-        let read = self.texts_file.read_at(&mut start, offset).map_err(wrong)?;
-        let damaged = || Error::damaged_file(&name, format!("the record at {offset}"));
-        let length = records::record_length(&start[..read]).ok_or_else(damaged)?;
+        let read = self.texts_file.read_at(&mut start, offset);
+        let read =
+            read.map_err(|error| Error::disk_error("cannot read", &self.texts_name(), &error))?;
+        Ok((start, read, offset))
+    }
+
+    fn damaged_record(&self, offset: u64) -> Error {
+        Error::damaged_file(&self.texts_name(), format!("the record at {offset}"))
+    }
+
+    fn try_record<T>(
+        &self,
+        at: u32,
+        most_text_bytes: usize,
+        visit: impl FnOnce(&StoredRecord<'_>) -> T,
+    ) -> Result<Option<T>> {
+        let (start, read, offset) = self.read_start(at)?;
+        let start = &start[..read];
+        let wrong = |error: io::Error| Error::disk_error("cannot read", &self.texts_name(), &error);
+        let damaged = || self.damaged_record(offset);
+        let length = records::record_length(start).ok_or_else(damaged)?;
+        if records::text_length(start).is_some_and(|bytes| bytes > most_text_bytes) {
+            return Ok(None);
+        }
         if length <= read {
-            return Ok(visit(
-                &StoredRecord::parse_record(&start[..read]).ok_or_else(damaged)?,
-            ));
+            return Ok(Some(visit(
+                &StoredRecord::parse_record(start).ok_or_else(damaged)?,
+            )));
         }
         // A damaged length must not cause an allocation that fails.
         let there = self.texts_file.len().map_err(wrong)?;
@@ -417,9 +460,9 @@ impl PartitionFiles {
         self.texts_file
             .read_exact(&mut record, offset)
             .map_err(wrong)?;
-        Ok(visit(
+        Ok(Some(visit(
             &StoredRecord::parse_record(&record).ok_or_else(damaged)?,
-        ))
+        )))
     }
 
     /// Calls `visit` with the text of the record at a place.

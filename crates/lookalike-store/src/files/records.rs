@@ -73,8 +73,17 @@ pub(crate) fn record_length(start: &[u8]) -> Option<usize> {
     Some(HEAD + length as usize)
 }
 
+/// Returns the length of the text of a record, from its first bytes.
+pub(crate) fn text_length(start: &[u8]) -> Option<usize> {
+    let mut reader = ByteReader::new(start);
+    reader.read_u32()?;
+    Some((reader.read_u32()? & !COMPRESSED) as usize)
+}
+
 /// A record that was read and verified.
 pub(crate) struct StoredRecord<'a> {
+    /// The record without its padding.
+    bytes: &'a [u8],
     pub(crate) id: &'a str,
     text: &'a [u8],
     /// Length of the text in bytes.
@@ -92,11 +101,19 @@ impl<'a> StoredRecord<'a> {
             return None;
         }
         Some(Self {
+            bytes: record,
             id: reader.read_string()?,
             text: reader.rest(),
             whole: (whole & !COMPRESSED) as usize,
             compressed: whole & COMPRESSED != 0,
         })
+    }
+
+    /// Returns a copy of the record, as [`encode_record`] returns it.
+    pub(crate) fn to_padded_bytes(&self) -> Vec<u8> {
+        let mut record = self.bytes.to_vec();
+        record.resize(record.len().next_multiple_of(UNIT as usize), 0);
+        record
     }
 
     /// Calls `visit` with the text; returns `None` if it is damaged.
@@ -127,6 +144,8 @@ mod tests {
             let read = StoredRecord::parse_record(&record).unwrap();
             assert_eq!(read.id, "an id");
             assert_eq!(read.visit_text(str::to_owned).as_deref(), Some(text));
+            assert_eq!(read.to_padded_bytes(), record);
+            assert_eq!(text_length(&record), Some(text.len()));
             let filled = record.len() - record_length(&record).unwrap();
             for at in 0..record.len() - filled {
                 let mut flipped = record.clone();

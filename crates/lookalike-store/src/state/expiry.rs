@@ -36,16 +36,22 @@ impl CollectionState {
             let what = format!("the window has {} rows, the limit", partitions.max_rows);
             return Err(Error::new(ErrorKind::Full, what));
         }
-        // Twice the size, because a document may be moved as well as stored.
-        let units = 2 * (document.record.len() as u64 / UNIT) + SPARE_UNITS;
-        let newest = partitions.newest();
-        let has_room = newest.is_none_or(|newest| newest.has_room_for(units));
-        if self.matcher.is_partition_due(arrival) || !has_room {
+        if self.begins_partition(document, arrival) {
+            let newest = partitions.newest();
             let number = newest.map_or(1, |newest| newest.number() + 1);
             self.begin_partition(number, arrival.clock)?;
         }
         self.expire_passed(arrival);
         Ok(())
+    }
+
+    /// Returns `true` if a document begins a new partition when it is stored.
+    pub(super) fn begins_partition(&self, document: &PendingInsert, arrival: &ArrivalTime) -> bool {
+        // Twice the size, because a document may be moved as well as stored.
+        let units = 2 * (document.record.len() as u64 / UNIT) + SPARE_UNITS;
+        let newest = self.rows.partitions.newest();
+        let has_room = newest.is_none_or(|newest| newest.has_room_for(units));
+        self.matcher.is_partition_due(arrival) || !has_room
     }
 
     fn begin_partition(&mut self, number: u64, began: Timestamp) -> Result<()> {

@@ -5,63 +5,54 @@
 use lookalike::stream::{
     ArrivalTime, DocumentSlot, KeptMatch, PrecheckResult, SearchTurn, SketchedDocument, Timestamp,
 };
-use lookalike::text::AnalysisScratch;
 
+use super::unlocked_work::{MovePreparation, MovingDocument};
 use super::{CollectionState, PrecheckedDocument};
 use crate::document::{
     DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredVerdict, hash_id,
 };
 use crate::error::Result;
-use crate::files::records::encode_record;
 use crate::files::rows::{DeletionRecord, PartitionRow, RecordPlace, RowDocument, RowVerdict};
-
-/// A kept document that is about to be moved to the newest partition.
-#[derive(Debug)]
-struct MovingDocument {
-    /// Number of the row that it leaves.
-    from: u64,
-    seq: u64,
-    kept: RowDocument,
-    sketched: SketchedDocument,
-    record: Vec<u8>,
-}
 
 impl CollectionState {
     /// Checks a document, inserts it and returns the answer.
     pub(crate) fn admit_document(
         &mut self,
         document: &PendingInsert,
-        prechecked: Result<PrecheckedDocument>,
+        mut prechecked: PrecheckedDocument,
         now: Timestamp,
     ) -> Result<InsertAnswer> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
         let arrival = self.matcher.resolve_arrival(document.time, now);
-        if let Some(first) = self.first_answer(document, known.as_ref(), &arrival)? {
+        let check = &mut prechecked;
+        let turn = &mut SearchTurn::unlimited();
+        self.compare_content(known.as_ref(), check, document, &arrival, turn)?;
+        if let Some(first) = self.first_answer(document, known.as_ref(), &arrival, check)? {
             return Ok(first);
         }
         if arrival.late {
             let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-            let checked = self.check_without(replaced, prechecked?, document, &arrival)?;
+            let checked = self.check_without(replaced, prechecked, document, &arrival)?;
             return self.answer_with(checked.precheck.found_match(), document, &arrival);
         }
         self.make_room(document, &arrival)?;
         // A document that expired with its partition in the meantime is not replaced any more.
         let known = known.filter(|known| !self.is_dead_row(known.number));
         let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-        let checked = self.check_without(replaced, prechecked?, document, &arrival)?;
-        let found = checked.precheck.found_match();
-        if found.is_none() {
+        let checked = self.check_without(replaced, prechecked, document, &arrival)?;
+        if checked.precheck.found_match().is_none() {
             self.matcher.check_keepable(&checked.precheck)?;
         }
-        let moving = self.document_to_move(found)?;
         // The reads that can fail are done, so a replaced document is deleted only if the new one is stored.
         if let Some(known) = known {
             self.delete_document(&known, now);
         }
-        self.store_document(document, arrival.time, checked, moving)
+        self.store_document(document, arrival.time, checked)
     }
 
-    /// Brings the check of a document up to date, as if the document that it replaces did not exist.
+    /// Brings the check of a document up to date, as if the document that it replaces did not exist. The caller has
+    /// done so by turns, under this lock. Nothing is left, unless room was made for the document: a partition that
+    /// has begun or expired decides again which of the compared documents are visible.
     fn check_without(
         &self,
         replaced: Option<DocumentSlot>,
@@ -79,10 +70,12 @@ impl CollectionState {
         document: &PendingInsert,
         time: Timestamp,
         checked: PrecheckedDocument,
-        moving: Option<MovingDocument>,
     ) -> Result<InsertAnswer> {
         let PrecheckedDocument {
-            precheck, verdict, ..
+            precheck,
+            verdict,
+            moving,
+            ..
         } = checked;
         let (seq, found) = (self.rows.partitions.next_row(), precheck.found_match());
         let (place, in_row) = match (found, &verdict) {
@@ -169,42 +162,33 @@ impl CollectionState {
         window.is_some_and(|window| window.is_refreshing())
     }
 
-    /// Returns the refreshed document that a duplicate moves from an older partition to the newest one, if
-    /// any. Without the move, the older partition could not expire.
-    fn document_to_move(&self, found: Option<KeptMatch>) -> Result<Option<MovingDocument>> {
+    /// Returns `true` if a duplicate that arrives now moves the kept document that it matches from an older
+    /// partition to the newest one, or to the one that begins with the duplicate. Without the move, the older
+    /// partition could not expire.
+    pub(super) fn must_move(
+        &self,
+        found: &KeptMatch,
+        document: &PendingInsert,
+        arrival: &ArrivalTime,
+    ) -> bool {
         let newest = self.rows.partitions.newest_number();
-        let is_older = |it: &KeptMatch| newest != Some(it.slot.partition);
-        let Some(found) = found.filter(|found| self.is_refreshing() && is_older(found)) else {
-            return Ok(None);
-        };
+        self.is_refreshing()
+            && !arrival.late
+            && (newest != Some(found.slot.partition) || self.begins_partition(document, arrival))
+    }
+
+    /// Returns what the preparation of a kept document for its move needs, besides its record.
+    pub(super) fn begin_move(&self, found: &KeptMatch) -> Result<Option<MovePreparation>> {
         let from = self.row_of_document(found.order);
-        let Some((kept, seq)) = self.read_row(from)?.into_document(from) else {
-            return Ok(None);
-        };
-        let (sketched, record) = self.reprepare_document(found.slot, &kept)?;
-        Ok(Some(MovingDocument {
+        let kept = self.read_row(from)?.into_document(from);
+        Ok(kept.map(|(kept, seq)| MovePreparation {
+            slot: found.slot,
             from,
             seq,
             kept,
-            sketched,
-            record,
+            preparer: self.matcher.document_preparer().clone(),
+            extractor: self.matcher.key_extractor(),
         }))
-    }
-
-    /// Returns the prepared form of a kept document, and its record.
-    fn reprepare_document(
-        &self,
-        slot: DocumentSlot,
-        kept: &RowDocument,
-    ) -> Result<(SketchedDocument, Vec<u8>)> {
-        let preparer = self.matcher.document_preparer();
-        let text = self.rows.visit_kept_text(slot, str::to_owned)?;
-        let record = encode_record(&kept.id, &text);
-        let sketched = match kept.fingerprint {
-            Some(fingerprint) => preparer.fingerprint(fingerprint)?,
-            None => preparer.prepare_text(text, &mut AnalysisScratch::default()),
-        };
-        Ok((sketched, record))
     }
 
     /// Restarts the window of a kept document at the time of its duplicate, if windows are refreshed. A moved
@@ -213,10 +197,10 @@ impl CollectionState {
         &mut self,
         found: KeptMatch,
         time: Timestamp,
-        moving: Option<MovingDocument>,
+        moving: Option<Box<MovingDocument>>,
     ) -> Result<()> {
         match moving {
-            Some(moving) => self.move_document(found.slot, time, moving),
+            Some(moving) => self.move_document(time, *moving),
             None => {
                 if self.is_refreshing() {
                     self.matcher.refresh_document(found.slot, time);
@@ -227,24 +211,21 @@ impl CollectionState {
     }
 
     /// Moves a kept document from its slot to the newest partition.
-    fn move_document(
-        &mut self,
-        from_slot: DocumentSlot,
-        time: Timestamp,
-        moving: MovingDocument,
-    ) -> Result<()> {
+    fn move_document(&mut self, time: Timestamp, moving: MovingDocument) -> Result<()> {
         let MovingDocument {
+            slot: from_slot,
             from,
             seq,
             kept,
             sketched,
+            keys,
             record,
         } = moving;
         let before = self.matcher.kept_document(from_slot);
         let time = before.map_or(time, |(_, before)| before.max(time));
         let last = self.last_duplicate(from_slot);
         self.matcher.remove_document(from_slot);
-        let slot = self.matcher.keep_document(&sketched, seq, time)?;
+        let slot = self.matcher.keep_with_keys(&sketched, &keys, seq, time)?;
         let place = self.rows.append_record(&record);
         self.rows.append_kept(place, seq, last);
         self.append_sketches(kept.content, &sketched);

@@ -71,7 +71,7 @@ pub(super) fn check(
     state: &CollectionState,
     documents: &[PendingInsert],
     now: Timestamp,
-) -> Vec<Result<PrecheckedDocument>> {
+) -> Vec<PrecheckedDocument> {
     let mut checks: Vec<_> = documents.iter().map(|_| None).collect();
     let count = state.precheck(documents, &mut checks, now, u64::MAX);
     assert_eq!(count, documents.len());

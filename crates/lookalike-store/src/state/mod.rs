@@ -13,6 +13,7 @@
 //! | module | what happens to the state |
 //! |---|---|
 //! | [`verdicts`] | nothing: documents are checked and answered under the shared lock |
+//! | [`unlocked_work`] | nothing: long texts are compared and prepared without a lock |
 //! | [`insertion`] | a document is inserted, refreshed or deleted |
 //! | [`expiry`] | partitions begin and expire |
 //! | [`compaction`] | a partition is replaced by its compacted version |
@@ -26,6 +27,7 @@ mod id_table;
 mod insertion;
 #[cfg(test)]
 mod interleavings;
+mod open_record;
 mod partition_state;
 mod partition_table;
 mod pending_queue;
@@ -33,6 +35,7 @@ mod replay;
 mod row_bitmap;
 mod row_reader;
 mod stored_rows;
+mod unlocked_work;
 mod verdicts;
 
 use std::sync::Arc;
@@ -47,7 +50,7 @@ pub(crate) use self::partition_state::NOWHERE;
 pub(crate) use self::pending_queue::{PendingBatch, PendingWork};
 pub(crate) use self::row_reader::DocumentReader;
 use self::stored_rows::StoredRows;
-pub(crate) use self::verdicts::{PendingCheck, PrecheckedDocument};
+pub(crate) use self::verdicts::{PendingCheck, PrecheckedDocument, begin_turn};
 use crate::document::KnownDocument;
 use crate::error::Result;
 use crate::files::partition::PartitionFiles;

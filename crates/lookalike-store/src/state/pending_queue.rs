@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::files::partition_header::PartitionHeader;
-use crate::files::records::StoredRecord;
+use crate::files::records::{StoredRecord, record_length};
 use crate::files::rows::{EncodedRows, PartitionRow, UNIT};
 use crate::files::sketches::SketchEntries;
 
@@ -65,9 +65,10 @@ impl PendingBatch {
         self.partition == partition && place >= self.texts_place
     }
 
-    fn parse_record(&self, place: u64) -> Option<StoredRecord<'_>> {
+    /// Returns the texts from a record on.
+    fn texts_from(&self, place: u64) -> &[u8] {
         let at = (place - self.texts_place) * UNIT;
-        StoredRecord::parse_record(self.texts.get(at as usize..)?)
+        self.texts.get(at as usize..).unwrap_or_default()
     }
 
     fn memory_bytes(&self) -> usize {
@@ -206,11 +207,25 @@ impl PendingQueue {
         partition: u64,
         place: u32,
     ) -> Option<Result<StoredRecord<'_>>> {
+        let texts = self.find_texts(partition, place)?;
+        let damaged = || Error::damaged_file("memory", format!("record {place}"));
+        Some(StoredRecord::parse_record(texts).ok_or_else(damaged))
+    }
+
+    /// Returns the bytes of the record at a place, if it waits. They are not verified.
+    pub(super) fn find_record_bytes(&self, partition: u64, place: u32) -> Option<Result<&[u8]>> {
+        let texts = self.find_texts(partition, place)?;
+        let damaged = || Error::damaged_file("memory", format!("record {place}"));
+        let record = record_length(texts).and_then(|length| texts.get(..length));
+        Some(record.ok_or_else(damaged))
+    }
+
+    /// Returns the texts from the record at a place on, if it waits.
+    fn find_texts(&self, partition: u64, place: u32) -> Option<&[u8]> {
         let place = u64::from(place);
         let mut newest_first = self.batches().rev();
         let batch = newest_first.find(|batch| batch.has_record(partition, place))?;
-        let damaged = || Error::damaged_file("memory", format!("record {place}"));
-        Some(batch.parse_record(place).ok_or_else(damaged))
+        Some(batch.texts_from(place))
     }
 
     /// Returns bytes of memory.

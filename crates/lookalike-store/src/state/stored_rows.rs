@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lookalike::stream::{DocumentSlot, StreamTexts, Timestamp};
 
 use super::chunked_vec::ChunkedVec;
+use super::open_record::OpenRecord;
 use super::partition_table::PartitionTable;
 use super::pending_queue::{PendingQueue, PendingWork};
 use crate::document::KnownDocument;
@@ -14,7 +15,7 @@ use crate::files::file_names::FileNames;
 use crate::files::partition::PartitionFiles;
 use crate::files::partition_header::PartitionHeader;
 use crate::files::partition_set::PartitionSet;
-use crate::files::records::StoredRecord;
+use crate::files::records::{StoredRecord, text_length};
 use crate::files::rows::{PartitionRow, RecordPlace, RowVerdict, UNIT};
 
 /// Rows and records. Every row of the window is in the queue or on disk, and never in neither: it leaves the
@@ -197,10 +198,29 @@ impl StoredRows {
         })
     }
 
-    fn partition_files(&self, number: u64) -> Result<&PartitionFiles> {
+    fn partition_files(&self, number: u64) -> Result<&Arc<PartitionFiles>> {
         let partition = self.on_disk.find_by_number(number);
         let missing = || Error::damaged_file("rows", format!("no partition {number:x}"));
-        partition.map(|partition| &**partition).ok_or_else(missing)
+        partition.ok_or_else(missing)
+    }
+
+    /// Opens the record of a document.
+    pub(super) fn open_record(&self, known: &KnownDocument) -> Result<OpenRecord> {
+        let partition = self.partitions.find_by_row(known.number);
+        let partition = partition.map_or(0, |partition| partition.number());
+        self.open_record_at(partition, known.document.place.at)
+    }
+
+    /// Opens the record of a kept document.
+    pub(super) fn open_kept_record(&self, slot: DocumentSlot) -> Result<OpenRecord> {
+        self.open_record_at(slot.partition, self.kept_place(slot)?)
+    }
+
+    fn open_record_at(&self, partition: u64, place: u32) -> Result<OpenRecord> {
+        match self.pending.find_record_bytes(partition, place) {
+            Some(record) => OpenRecord::from_memory(record?),
+            None => OpenRecord::from_file(self.partition_files(partition)?, place),
+        }
     }
 
     /// Calls `visit` with the record at a place in a partition.
@@ -216,12 +236,8 @@ impl StoredRows {
         }
     }
 
-    /// Calls `visit` with the record of a kept document.
-    pub(super) fn visit_record<T>(
-        &self,
-        slot: DocumentSlot,
-        visit: impl FnOnce(&StoredRecord<'_>) -> T,
-    ) -> Result<T> {
+    /// Returns the place of the record of a kept document.
+    fn kept_place(&self, slot: DocumentSlot) -> Result<u32> {
         let missing = || {
             let what = format!(
                 "no kept document {} in partition {:x}",
@@ -229,21 +245,62 @@ impl StoredRows {
             );
             Error::damaged_file("rows", what)
         };
-        let place = self.partitions.record_place(slot).ok_or_else(missing)?;
-        self.visit_record_at(slot.partition, place, visit)
+        self.partitions.record_place(slot).ok_or_else(missing)
     }
 
-    /// Calls `visit` with the text of a kept document.
-    pub(super) fn visit_kept_text<T>(
+    /// Calls `visit` with the record of a kept document, unless its text has more than `most_text_bytes` bytes:
+    /// then the record is not read.
+    fn visit_short_record<T>(
         &self,
         slot: DocumentSlot,
-        visit: impl FnOnce(&str) -> T,
-    ) -> Result<T> {
-        let text = self.visit_record(slot, |record| record.visit_text(visit))?;
-        text.ok_or_else(|| {
-            let what = format!("the text of kept document {}", slot.index);
-            self.damaged_texts(slot.partition, what)
-        })
+        most_text_bytes: usize,
+        visit: impl FnOnce(&StoredRecord<'_>) -> T,
+    ) -> Result<Option<T>> {
+        let place = self.kept_place(slot)?;
+        match self.pending.find_record_bytes(slot.partition, place) {
+            Some(record) => {
+                let bytes = text_length(record?).unwrap_or(0);
+                let visit = || self.visit_record_at(slot.partition, place, visit);
+                (bytes <= most_text_bytes).then(visit).transpose()
+            }
+            None => self.partition_files(slot.partition)?.visit_short_record(
+                place,
+                most_text_bytes,
+                visit,
+            ),
+        }
+    }
+
+    /// Returns the id of a kept document. `number` is that of its row, which is read instead of a long record.
+    pub(super) fn kept_id(&self, slot: DocumentSlot, number: u64) -> Result<String> {
+        /// Length of the longest text, in bytes, with which a record is verified sooner than a block of rows.
+        const SHORT_TEXT: usize = 16 << 10;
+        let read = |record: &StoredRecord<'_>| record.id.to_owned();
+        if let Some(id) = self.visit_short_record(slot, SHORT_TEXT, read)? {
+            return Ok(id);
+        }
+        let document = self.find_by_row(number)?;
+        let missing = || Error::damaged_file("rows", format!("no document in row {number}"));
+        document.map(|known| known.document.id).ok_or_else(missing)
+    }
+
+    /// Calls `visit` with the text of a kept document if it has at most `most_bytes` bytes. Returns `false`
+    /// otherwise.
+    fn visit_kept_text(
+        &self,
+        slot: DocumentSlot,
+        most_bytes: usize,
+        visit: &mut dyn FnMut(&str),
+    ) -> Result<bool> {
+        let read = |record: &StoredRecord<'_>| record.visit_text(|text| visit(text));
+        match self.visit_short_record(slot, most_bytes, read)? {
+            None => Ok(false),
+            Some(Some(())) => Ok(true),
+            Some(None) => {
+                let what = format!("the text of kept document {}", slot.index);
+                Err(self.damaged_texts(slot.partition, what))
+            }
+        }
     }
 
     /// Returns the text of a document.
@@ -274,7 +331,16 @@ impl StoredRows {
 
 impl StreamTexts for StoredRows {
     fn visit_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> lookalike::Result<()> {
-        self.visit_kept_text(slot, |text| visit(text))
+        self.visit_short_text(slot, usize::MAX, visit).map(drop)
+    }
+
+    fn visit_short_text(
+        &self,
+        slot: DocumentSlot,
+        most_bytes: usize,
+        visit: &mut dyn FnMut(&str),
+    ) -> lookalike::Result<bool> {
+        self.visit_kept_text(slot, most_bytes, visit)
             .map_err(lookalike::Error::text_error)
     }
 }

@@ -3,6 +3,10 @@
 //!
 //! A document is kept if and only if no kept document before it matches it. A [precheck](PrecheckedDocument)
 //! finds the match in advance; [`insertion`](super::insertion) brings it up to date at the document's turn.
+//!
+//! Cost under one lock: the steps of a [turn](begin_turn), those of a unit, which is a quarter of it, and what a
+//! unit counts only afterwards: the analysis of up to two texts of a byte for every four of its steps. Whatever needs
+//! a longer text, or more steps, is done [without the lock](super::unlocked_work).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,8 +16,10 @@ use lookalike::stream::{
 };
 
 use super::CollectionState;
+use super::unlocked_work::{ContentComparison, MovingDocument, UnlockedTask, UnlockedWork};
 use crate::document::{
-    DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredVerdict, shorten_id,
+    BYTES_OF_STEP, DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredVerdict,
+    shorten_id,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::parallel_map;
@@ -26,20 +32,69 @@ pub(crate) struct PrecheckedDocument {
     /// Verdict by the match in `verdict_of`.
     pub(super) verdict: StoredVerdict,
     verdict_of: Option<KeptMatch>,
+    /// Why the document is refused, unless a stored document with its id has the same content.
+    pub(super) refusal: Option<Error>,
+    /// How its content compares with that of a stored document with its id.
+    pub(super) content: Option<ContentComparison>,
+    /// The kept document that it moves to the newest partition.
+    pub(super) moving: Option<Box<MovingDocument>>,
+    /// Work without the lock that ended the last turn.
+    pub(super) unlocked: Option<Box<UnlockedWork>>,
     /// Number of times that the check was not up to date when the document could have been admitted, because
     /// others had inserted too much meanwhile.
     pub(crate) overtaken: u32,
 }
 
 impl PrecheckedDocument {
-    /// Returns the steps that the insertion of the document takes about, if it is kept.
+    fn new(precheck: PrecheckResult) -> Self {
+        Self {
+            precheck,
+            verdict: StoredVerdict::Kept,
+            verdict_of: None,
+            refusal: None,
+            content: None,
+            moving: None,
+            unlocked: None,
+            overtaken: 0,
+        }
+    }
+
+    /// Returns the steps that the insertion of the document takes about.
     pub(crate) fn insertion_steps(&self) -> u64 {
-        self.precheck.insertion_steps()
+        let moving = self.moving.as_ref();
+        self.precheck.insertion_steps() + moving.map_or(0, |moving| moving.insertion_steps())
+    }
+
+    /// Does work on the text of a stored document, at once if the text is short. Returns `false` if the work waits
+    /// until the lock is released.
+    fn do_or_defer(
+        &mut self,
+        work: UnlockedWork,
+        document: &PendingInsert,
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        turn.add_steps(work.record.copied_bytes() as u64 / BYTES_OF_STEP);
+        let text_bytes = work.record.text_bytes();
+        if text_bytes > turn.most_text_bytes() {
+            self.unlocked = Some(Box::new(work));
+            return Ok(false);
+        }
+        turn.add_text_bytes(text_bytes);
+        self.do_work(work, document)?;
+        Ok(true)
     }
 }
 
-/// A check that may not be complete yet, or why the document is refused.
-pub(crate) type PendingCheck = Option<Result<PrecheckedDocument>>;
+/// A check that has begun, if it has.
+pub(crate) type PendingCheck = Option<PrecheckedDocument>;
+
+/// Number of units in a turn: a turn ends at most one unit beyond its steps.
+const UNITS_OF_TURN: u64 = 4;
+
+/// Returns a turn of which `left_steps` are left and that has units of a quarter of `turn_steps`.
+pub(crate) fn begin_turn(turn_steps: u64, left_steps: u64) -> SearchTurn {
+    SearchTurn::new(left_steps).with_unit_steps(turn_steps / UNITS_OF_TURN)
+}
 
 /// Steps of preparing, storing and answering a document that matches nothing and has no keys, some 2 µs.
 const STEPS_OF_CHECK: u64 = 600;
@@ -69,7 +124,7 @@ impl CollectionState {
             let Some(left) = left else {
                 return false;
             };
-            let mut turn = SearchTurn::new(left);
+            let mut turn = begin_turn(turn_steps, left);
             let mut check = taken[at].lock().unwrap_or_else(PoisonError::into_inner);
             let is_complete =
                 self.continue_check(&mut check, &documents[at], &arrivals[at], &mut turn);
@@ -103,31 +158,41 @@ impl CollectionState {
         arrival: &ArrivalTime,
         turn: &mut SearchTurn,
     ) -> bool {
-        let checked = check.take().unwrap_or_else(|| {
-            Ok(PrecheckedDocument {
-                precheck: self.matcher.begin_precheck(arrival),
-                verdict: StoredVerdict::Kept,
-                verdict_of: None,
-                overtaken: 0,
-            })
-        });
+        let begin = || PrecheckedDocument::new(self.matcher.begin_precheck(arrival));
+        let checked = check.get_or_insert_with(begin);
         turn.add_steps(STEPS_OF_CHECK);
-        let continued = checked.and_then(|mut checked| {
-            let replaced = self.replaced_slot(document)?;
-            let is_complete =
-                self.continue_checked(&mut checked, document, arrival, replaced, turn)?;
-            Ok((checked, is_complete))
-        });
-        match continued {
-            Ok((checked, is_complete)) => {
-                *check = Some(Ok(checked));
-                is_complete
-            }
+        match self.continue_unrefused(checked, document, arrival, turn) {
+            Ok(is_complete) => is_complete,
             Err(error) => {
-                *check = Some(Err(error));
+                checked.refusal = Some(error);
                 true
             }
         }
+    }
+
+    fn continue_unrefused(
+        &self,
+        checked: &mut PrecheckedDocument,
+        document: &PendingInsert,
+        arrival: &ArrivalTime,
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        let known = self.find_by_id(&document.id, document.id_hash)?;
+        if !self.compare_content(known.as_ref(), checked, document, arrival, turn)? {
+            return Ok(false);
+        }
+        if let (Some(known), Some(content)) = (&known, &checked.content)
+            && content.row == known.number
+            && matches!(content.is_same, Ok(true))
+            && !self.has_passed(known, arrival)
+        {
+            // It gets its first answer, whatever matches it.
+            return Ok(true);
+        }
+        let replaced = known
+            .filter(|_| self.settings.on_conflict == OnConflict::Replace)
+            .and_then(|known| self.document_slot(&known));
+        self.continue_checked(checked, document, arrival, replaced, turn)
     }
 
     /// Continues a check, and makes its verdict once it is complete.
@@ -139,42 +204,85 @@ impl CollectionState {
         replaced: Option<DocumentSlot>,
         turn: &mut SearchTurn,
     ) -> Result<bool> {
+        if !self.continue_search(checked, document, arrival, replaced, turn)? {
+            return Ok(false);
+        }
+        let found = checked.precheck.found_match();
+        if found != checked.verdict_of {
+            checked.verdict = self.make_verdict(found)?;
+            checked.verdict_of = found;
+        }
+        self.prepare_move(checked, document, arrival, turn)
+    }
+
+    /// Continues the search for matches. Returns `true` if it is complete.
+    fn continue_search(
+        &self,
+        checked: &mut PrecheckedDocument,
+        document: &PendingInsert,
+        arrival: &ArrivalTime,
+        without: Option<DocumentSlot>,
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        if let Some(refusal) = &checked.refusal {
+            return Err(refusal.clone());
+        }
         let is_complete = self.matcher.continue_precheck(
             &mut checked.precheck,
             &document.sketched,
             arrival,
-            replaced,
+            without,
             &self.rows,
             turn,
         )?;
-        let found = checked.precheck.found_match();
-        if is_complete && found != checked.verdict_of {
-            checked.verdict = self.make_verdict(found)?;
-            checked.verdict_of = found;
+        if let Some(slot) = checked.precheck.deferred_slot() {
+            let record = self.rows.open_kept_record(slot)?;
+            turn.add_steps(record.copied_bytes() as u64 / BYTES_OF_STEP);
+            let verifier = self.matcher.candidate_verifier().clone();
+            let task = UnlockedTask::CompareCandidate(verifier);
+            checked.unlocked = Some(Box::new(UnlockedWork { record, task }));
         }
         Ok(is_complete)
     }
 
-    /// Returns the slot of the kept document that a document replaces, if the collection replaces documents.
-    fn replaced_slot(&self, document: &PendingInsert) -> Result<Option<DocumentSlot>> {
-        if self.settings.on_conflict != OnConflict::Replace {
-            return Ok(None);
+    /// Prepares the kept document that a duplicate moves, unless that is done. Returns `false` if the preparation
+    /// waits until the lock is released.
+    fn prepare_move(
+        &self,
+        checked: &mut PrecheckedDocument,
+        document: &PendingInsert,
+        arrival: &ArrivalTime,
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        let found = checked.precheck.found_match();
+        let found = found.filter(|found| self.must_move(found, document, arrival));
+        let slot = found.map(|found| found.slot);
+        if slot == checked.moving.as_ref().map(|moving| moving.slot) {
+            return Ok(true);
         }
-        let known = self.find_by_id(&document.id, document.id_hash)?;
-        Ok(known.and_then(|known| self.document_slot(&known)))
+        checked.moving = None;
+        let Some(found) = found else {
+            return Ok(true);
+        };
+        let Some(preparation) = self.begin_move(&found)? else {
+            return Ok(true);
+        };
+        let work = UnlockedWork {
+            record: self.rows.open_kept_record(found.slot)?,
+            task: UnlockedTask::PrepareMove(Box::new(preparation)),
+        };
+        checked.do_or_defer(work, document, turn)
     }
 
     /// Prefetches the memory that a document will need when it is inserted.
     pub(crate) fn prefetch_document(
         &self,
         document: &PendingInsert,
-        prechecked: &Result<PrecheckedDocument>,
+        prechecked: &PrecheckedDocument,
     ) {
         self.index.prefetch_id(document.id_hash);
-        if let Ok(prechecked) = prechecked {
-            self.matcher
-                .prefetch_checked(&document.sketched, &prechecked.precheck);
-        }
+        self.matcher
+            .prefetch_checked(&document.sketched, &prechecked.precheck);
     }
 
     /// Makes the match of a document its verdict.
@@ -188,7 +296,7 @@ impl CollectionState {
     fn make_evidence(&self, found: &KeptMatch) -> Result<DuplicateEvidence> {
         let of = self
             .rows
-            .visit_record(found.slot, |record| record.id.to_owned())?;
+            .kept_id(found.slot, self.row_of_document(found.order))?;
         Ok(DuplicateEvidence {
             of,
             seq: found.order,
@@ -203,13 +311,13 @@ impl CollectionState {
         document: &PendingInsert,
         now: Timestamp,
         lists_all: bool,
-    ) -> PrecheckResult {
+    ) -> PrecheckedDocument {
         let arrival = self.matcher.resolve_arrival(document.time, now);
-        if lists_all {
+        PrecheckedDocument::new(if lists_all {
             self.matcher.begin_listing(&arrival)
         } else {
             self.matcher.begin_precheck(&arrival)
-        }
+        })
     }
 
     /// Answers a document as if it were inserted now. Returns `None` if the search takes further turns.
@@ -217,19 +325,22 @@ impl CollectionState {
         &self,
         document: &PendingInsert,
         now: Timestamp,
-        search: &mut PrecheckResult,
+        search: &mut PrecheckedDocument,
         turn: &mut SearchTurn,
     ) -> Result<Option<InsertAnswer>> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
         let arrival = self.matcher.resolve_arrival(document.time, now);
-        if let Some(first) = self.first_answer(document, known.as_ref(), &arrival)? {
+        if !self.compare_content(known.as_ref(), search, document, &arrival, turn)? {
+            return Ok(None);
+        }
+        if let Some(first) = self.first_answer(document, known.as_ref(), &arrival, search)? {
             return Ok(Some(first));
         }
         let own = known.as_ref().and_then(|known| self.document_slot(known));
-        if !self.continue_query(search, document, &arrival, own, turn)? {
+        if !self.continue_search(search, document, &arrival, own, turn)? {
             return Ok(None);
         }
-        self.answer_with(search.found_match(), document, &arrival)
+        self.answer_with(search.precheck.found_match(), document, &arrival)
             .map(Some)
     }
 
@@ -240,21 +351,24 @@ impl CollectionState {
         document: &PendingInsert,
         now: Timestamp,
         limit: usize,
-        search: &mut PrecheckResult,
+        search: &mut PrecheckedDocument,
         turn: &mut SearchTurn,
     ) -> Result<Option<(InsertAnswer, Vec<DuplicateEvidence>)>> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
         let own = known.as_ref().and_then(|known| self.document_slot(known));
         let arrival = self.matcher.resolve_arrival(document.time, now);
-        let first = self.first_answer(document, known.as_ref(), &arrival)?;
-        if !self.continue_query(search, document, &arrival, own, turn)? {
+        if !self.compare_content(known.as_ref(), search, document, &arrival, turn)? {
+            return Ok(None);
+        }
+        let first = self.first_answer(document, known.as_ref(), &arrival, search)?;
+        if !self.continue_search(search, document, &arrival, own, turn)? {
             return Ok(None);
         }
         let answer = match first {
             Some(first) => first,
-            None => self.answer_with(search.found_match(), document, &arrival)?,
+            None => self.answer_with(search.precheck.found_match(), document, &arrival)?,
         };
-        let found = search.list_matches();
+        let found = search.precheck.list_matches();
         let matches = found
             .iter()
             .take(limit)
@@ -262,37 +376,28 @@ impl CollectionState {
         Ok(Some((answer, matches.collect::<Result<_>>()?)))
     }
 
-    fn continue_query(
-        &self,
-        search: &mut PrecheckResult,
-        document: &PendingInsert,
-        arrival: &ArrivalTime,
-        without: Option<DocumentSlot>,
-        turn: &mut SearchTurn,
-    ) -> Result<bool> {
-        let sketched = &document.sketched;
-        let searched = self
-            .matcher
-            .continue_precheck(search, sketched, arrival, without, &self.rows, turn);
-        Ok(searched?)
-    }
-
-    /// Returns the first answer of a document that exists already, and the number of its row.
+    /// Returns the first answer of a document that exists already, and the number of its row. If `check` has
+    /// [work without the lock](PrecheckedDocument::has_unlocked_work) afterwards, nothing is known before it is done.
     pub(crate) fn repeated_answer(
         &self,
         document: &PendingInsert,
         now: Timestamp,
+        check: &mut PrecheckedDocument,
+        turn: &mut SearchTurn,
     ) -> Result<Option<(InsertAnswer, u64)>> {
         let Some(known) = self.find_by_id(&document.id, document.id_hash)? else {
             return Ok(None);
         };
         let arrival = self.matcher.resolve_arrival(document.time, now);
-        let first = self.first_answer(document, Some(&known), &arrival)?;
+        if !self.compare_content(Some(&known), check, document, &arrival, turn)? {
+            return Ok(None);
+        }
+        let first = self.first_answer(document, Some(&known), &arrival, check)?;
         Ok(first.map(|answer| (answer, known.number)))
     }
 
-    /// Returns the first answer of the document with this id, if the content is the same. A document that is
-    /// past the window at this arrival counts as absent, even if it is still on disk.
+    /// Returns the first answer of the document with this id, if `check` says that its content is the same. A
+    /// document that is past the window at this arrival counts as absent, even if it is still on disk.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`] if the content differs and documents are not replaced.
@@ -301,11 +406,14 @@ impl CollectionState {
         document: &PendingInsert,
         known: Option<&KnownDocument>,
         arrival: &ArrivalTime,
+        check: &PrecheckedDocument,
     ) -> Result<Option<InsertAnswer>> {
         let Some(known) = known.filter(|known| !self.has_passed(known, arrival)) else {
             return Ok(None);
         };
-        if self.is_same_document(known, document)? {
+        let content = check.content.as_ref();
+        let content = content.filter(|content| content.row == known.number);
+        if content.map_or(Ok(false), |content| content.is_same.clone())? {
             return Ok(Some(known.to_answer(true)));
         }
         if self.settings.on_conflict == OnConflict::Replace {
@@ -319,19 +427,38 @@ impl CollectionState {
         Err(Error::new(ErrorKind::Conflict, what))
     }
 
-    /// Returns `true` if a document has the same content as the stored one. Hashes can only prove a
-    /// difference, because they can be made to collide.
-    fn is_same_document(&self, known: &KnownDocument, document: &PendingInsert) -> Result<bool> {
-        let stored = &known.document;
-        if (stored.content, &stored.meta, stored.fingerprint)
-            != (document.content, &document.meta, document.fingerprint)
-        {
-            return Ok(false);
-        }
-        if stored.fingerprint.is_some() {
+    /// Compares the content of a document with that of the stored one with its id, unless that is done. Returns
+    /// `false` if the comparison waits until the lock is released.
+    ///
+    /// Hashes can only prove a difference, because they can be made to collide. So texts are compared.
+    pub(super) fn compare_content(
+        &self,
+        known: Option<&KnownDocument>,
+        checked: &mut PrecheckedDocument,
+        document: &PendingInsert,
+        arrival: &ArrivalTime,
+        turn: &mut SearchTurn,
+    ) -> Result<bool> {
+        let Some(known) = known.filter(|known| !self.has_passed(known, arrival)) else {
+            return Ok(true);
+        };
+        let row = known.number;
+        if checked.content.as_ref().is_some_and(|it| it.row == row) {
             return Ok(true);
         }
-        Ok(document.sketched.text() == Some(&*self.document_text(known)?))
+        let stored = &known.document;
+        let may_be_same = (stored.content, &stored.meta, stored.fingerprint)
+            == (document.content, &document.meta, document.fingerprint);
+        if !may_be_same || stored.fingerprint.is_some() {
+            let is_same = Ok(may_be_same);
+            checked.content = Some(ContentComparison { row, is_same });
+            return Ok(true);
+        }
+        let work = UnlockedWork {
+            record: self.rows.open_record(known)?,
+            task: UnlockedTask::CompareContent { row },
+        };
+        checked.do_or_defer(work, document, turn)
     }
 
     /// Returns the answer to a document that is not inserted, by its best match.

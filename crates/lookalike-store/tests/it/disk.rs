@@ -77,10 +77,14 @@ struct Inner {
 /// Called with the disk before every operation.
 type Hook = Arc<dyn Fn(&Simulated, u64) + Send + Sync>;
 
+/// Called with the name of the file and the length of the buffer before every read.
+type ReadHook = Arc<dyn Fn(&str, usize) + Send + Sync>;
+
 #[derive(Clone)]
 pub(crate) struct Simulated {
     inner: Arc<Mutex<Inner>>,
     hook: Arc<Mutex<Option<Hook>>>,
+    read_hook: Arc<Mutex<Option<ReadHook>>>,
 }
 
 impl fmt::Debug for Simulated {
@@ -101,6 +105,7 @@ impl Simulated {
         Self {
             inner: Arc::new(Mutex::new(inner)),
             hook: Arc::default(),
+            read_hook: Arc::default(),
         }
     }
 
@@ -156,6 +161,29 @@ impl Simulated {
 
     pub(crate) fn set_hook(&self, hook: impl Fn(&Simulated, u64) + Send + Sync + 'static) {
         *self.hook.lock().unwrap() = Some(Arc::new(hook));
+    }
+
+    pub(crate) fn set_read_hook(&self, hook: impl Fn(&str, usize) + Send + Sync + 'static) {
+        *self.read_hook.lock().unwrap() = Some(Arc::new(hook));
+    }
+
+    /// Calls the hook of reads.
+    fn observe_read(&self, file: usize, length: usize) {
+        let hook = self.read_hook.lock().unwrap().clone();
+        if let Some(hook) = hook {
+            let names = self.inner.lock().unwrap().names.clone();
+            let name = names.iter().find(|&(_, &at)| at == file);
+            hook(name.map_or("", |(name, _)| name), length);
+        }
+    }
+
+    /// Returns the content of all files by name.
+    pub(crate) fn contents(&self) -> BTreeMap<String, Vec<u8>> {
+        let inner = self.inner.lock().unwrap();
+        let names = inner.names.iter();
+        names
+            .map(|(name, &file)| (name.clone(), inner.files[file].now.clone()))
+            .collect()
     }
 
     /// Returns another disk with the present content, synced or not.
@@ -383,6 +411,7 @@ impl DiskFile for Open {
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.disk.observe_read(self.file, bytes.len());
         let mut inner = self.disk.inner.lock().unwrap();
         inner.reads += 1;
         let read = inner.reads;

@@ -343,6 +343,8 @@ proptest! {
         refresh in any::<bool>(),
         replace in any::<bool>(),
         by_wall in any::<bool>(),
+        // Without steps, all that needs a text is done without a lock.
+        turn_steps in prop_oneof![Just(1u64 << 21), Just(2000), Just(0)],
     ) {
         let on_conflict = if replace { OnConflict::Replace } else { OnConflict::Refuse };
         let made = settings(Some((width.unsigned_abs(), refresh)));
@@ -352,11 +354,16 @@ proptest! {
             ..made
         };
         let hand = Hand::default();
+        let options = || {
+            let mut options = hand.options();
+            options.verification.turn_steps = turn_steps;
+            options
+        };
         let mut now = 5000 * S;
         hand.set(now);
         let mut disk = Simulated::new();
         let mut collection =
-            Collection::create_empty(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
+            Collection::create_empty(Arc::new(disk.clone()), &settings, options()).unwrap();
         let mut model = Model {
             settings,
             width: width * S,
@@ -463,7 +470,7 @@ proptest! {
                     let after = disk.copy();
                     drop(collection);
                     disk = after;
-                    collection = open(&disk, hand.options());
+                    collection = open(&disk, options());
                 }
             }
         }

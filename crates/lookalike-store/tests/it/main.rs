@@ -15,6 +15,7 @@ mod formats;
 mod group;
 mod group_commit;
 mod listing;
+mod long_texts;
 mod lost;
 mod machine;
 mod power;

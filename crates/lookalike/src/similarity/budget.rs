@@ -21,17 +21,37 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct StepBudget {
     taken: u64,
     limit: u64,
+    /// Steps beyond which the work is abandoned, to be done elsewhere.
+    pause: u64,
 }
 
 impl StepBudget {
     /// Allows up to `limit` steps.
     pub fn new(limit: u64) -> Self {
-        Self { taken: 0, limit }
+        Self::resume(limit, 0)
     }
 
     /// Allows up to `limit` steps, of which `taken` were taken before.
     pub(crate) fn resume(limit: u64, taken: u64) -> Self {
-        Self { taken, limit }
+        Self {
+            taken,
+            limit,
+            pause: u64::MAX,
+        }
+    }
+
+    /// Abandons the work before it takes more than `steps` further steps. Whoever gets the error asks
+    /// [`has_paused`](Self::has_paused), because the limit may allow the work.
+    pub(crate) fn pausing_after(self, steps: u64) -> Self {
+        Self {
+            pause: self.taken.saturating_add(steps),
+            ..self
+        }
+    }
+
+    /// Returns `true` if the work was abandoned by [`pausing_after`](Self::pausing_after).
+    pub(crate) fn has_paused(&self) -> bool {
+        self.taken > self.pause
     }
 
     /// Allows any number of steps.
@@ -45,8 +65,16 @@ impl StepBudget {
     }
 
     /// Counts steps that are not refused, because their number is small beside the work that follows.
-    pub(crate) fn add(&mut self, steps: u64) {
+    ///
+    /// # Errors
+    /// If the work [pauses](Self::pausing_after).
+    pub(crate) fn add(&mut self, steps: u64) -> Result<()> {
         self.taken = self.taken.saturating_add(steps);
+        if self.has_paused() {
+            let what = "the comparison takes more steps than a unit of a turn";
+            return Err(Error::new(ErrorKind::TooCostly, what));
+        }
+        Ok(())
     }
 
     /// Takes steps.
@@ -54,7 +82,7 @@ impl StepBudget {
     /// # Errors
     /// [`ErrorKind::TooCostly`] if they exceed the limit together with those taken before.
     pub(crate) fn take(&mut self, steps: u64) -> Result<()> {
-        self.taken = self.taken.saturating_add(steps);
+        self.add(steps)?;
         if self.taken <= self.limit {
             return Ok(());
         }
@@ -84,5 +112,17 @@ mod tests {
         assert_eq!(refused.kind(), ErrorKind::TooCostly);
         assert!(refused.to_string().contains("more than 10 steps"));
         StepBudget::unlimited().take(u64::MAX).unwrap();
+    }
+
+    #[test]
+    fn work_pauses_before_further_steps() {
+        let mut budget = StepBudget::resume(100, 7).pausing_after(10);
+        budget.take(10).unwrap();
+        assert!(!budget.has_paused());
+        assert!(budget.clone().add(1).is_err());
+        assert!(budget.take(1).is_err() && budget.has_paused());
+        // Beyond the limit, the work is refused and not paused.
+        let mut budget = StepBudget::resume(100, 95).pausing_after(10);
+        assert!(budget.take(6).is_err() && !budget.has_paused());
     }
 }

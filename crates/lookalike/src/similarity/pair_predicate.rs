@@ -11,7 +11,7 @@ use crate::plan::{WeightMeasure, name_choices};
 use crate::similarity::{
     self, SequenceMeasure, SequenceOutline, SetCheck, StepBudget, WeightedFeature,
 };
-use crate::sketch::{DocumentSketches, SetSummary};
+use crate::sketch::{DocumentSketches, LONG, SetSummary};
 use crate::sketch::{equal_slots, shared_smallest};
 use crate::types::{DocId, Similarity};
 
@@ -339,7 +339,10 @@ impl<'p> PairPredicate<'p> {
                 .sequence_outline()
                 .symbol_count()
                 .map_or(USUAL, |bytes| bytes as u64),
-            None => candidate.set_size().map_or(USUAL, |size| size as u64),
+            None => candidate
+                .set_size()
+                .filter(|&size| size != LONG as usize)
+                .map_or(USUAL, |size| size as u64),
         };
         STEPS * length
     }
@@ -418,7 +421,7 @@ impl<'p> PairPredicate<'p> {
         budget: &mut StepBudget,
     ) -> Result<Option<Similarity>> {
         let (a, b) = (a.weighted_features()?, b.weighted_features()?);
-        budget.add((a.len() + b.len()) as u64);
+        budget.add((a.len() + b.len()) as u64)?;
         let similarity = measure(&a, &b);
         let threshold = self.plan.threshold();
         Ok(Some(similarity).filter(|&it| threshold.admits_similarity(it)))
@@ -470,7 +473,7 @@ fn read_sets<'a, A: PairInputs, B: PairInputs>(
     budget: &mut StepBudget,
 ) -> Result<(DocumentList<'a, u64>, DocumentList<'a, u64>)> {
     let (a, b) = (a.distinct_features()?, b.distinct_features()?);
-    budget.add((a.len() + b.len()) as u64);
+    budget.add((a.len() + b.len()) as u64)?;
     Ok((a, b))
 }
 

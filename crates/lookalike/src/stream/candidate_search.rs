@@ -3,33 +3,19 @@
 //! A unit is a few keys, or one candidate. Between two units the search can stop and go on later, after
 //! others have inserted, removed or refreshed documents; see [`precheck`](super::precheck).
 //!
-//! Cost of stopping: none but that the features of the document itself are made again. Memory: 16 bytes for each
-//! candidate that is not compared yet, and 56 for each that is.
+//! Cost of stopping: none. Memory: 16 bytes for each candidate that is not compared yet, and 56 for each that is, and
+//! the features, weights or symbols of the document itself.
 
-use super::pair_inputs::{NewDocumentInputs, StreamTexts};
+use super::candidate_verifier::DeferredCandidate;
+use super::pair_inputs::{ArrivingDocument, StreamTexts};
 use super::precheck::PrecheckResult;
 use super::search_turn::SearchTurn;
-use super::{
-    ArrivalTime, CandidateDocument, DocumentSlot, KeptMatch, SketchedDocument, StreamMatcher,
-    better_match,
-};
+use super::{ArrivalTime, DocumentSlot, SketchedDocument, StreamMatcher, better_match};
 use crate::candidates::{ContainmentFilter, PrefixHits};
 use crate::error::Result;
 use crate::hamming::live::SequenceNumber;
-use crate::similarity::StepBudget;
 use crate::text::TextState;
-use std::sync::atomic::Ordering;
-
-/// A candidate that was compared.
-#[derive(Clone, Debug)]
-pub(super) struct ComparedCandidate {
-    number: u64,
-    /// Steps of verification.
-    steps: u64,
-    pub(super) found: Option<KeptMatch>,
-    /// `false` if it has gone out of reach, or is ignored.
-    pub(super) is_visible: bool,
-}
+use std::sync::Arc;
 
 /// A look-up of all keys, for the documents of a range of numbers.
 #[derive(Clone, Debug)]
@@ -130,6 +116,10 @@ impl StreamMatcher {
             precheck.changes == Some(self.changes) && precheck.without == without && has_same_reach;
         precheck.arrival = *arrival;
         precheck.without = without;
+        let deferred = precheck.deferred.take();
+        precheck
+            .pending
+            .extend(deferred.map(|deferred| deferred.into_pending()));
         if !is_current {
             self.reconsider(precheck, document, turn);
         }
@@ -341,7 +331,11 @@ impl StreamMatcher {
         texts: &dyn StreamTexts,
         turn: &mut SearchTurn,
     ) -> Result<bool> {
-        let new = self.inputs.inputs_of_new(document);
+        let lists = Arc::clone(&precheck.lists);
+        let arriving = ArrivingDocument {
+            document,
+            lists: &lists,
+        };
         let low = self.partitions.lowest_number();
         let filter = ContainmentFilter::for_plan(&self.plan);
         while let Some(&(number, hits)) = precheck.pending.last() {
@@ -362,37 +356,23 @@ impl StreamMatcher {
                 precheck.passed_over.push((number, hits));
                 continue;
             }
-            let compared = self.compare_candidate(precheck.steps, &candidate, &new, texts, turn)?;
-            precheck.steps = precheck.steps.saturating_add(compared.steps);
-            precheck.found = better_match(precheck.found, compared.found);
-            precheck.compared.push(compared);
+            let (section, at) = self.partitions.locate_number(number);
+            let in_kept = section.sketch_at(at);
+            let compared = self.verifier.compare_candidate(
+                precheck.steps,
+                &candidate,
+                in_kept,
+                arriving,
+                texts,
+                turn,
+            )?;
+            let Some(compared) = compared else {
+                let deferred = DeferredCandidate::new(candidate, hits, in_kept, &self.preparer);
+                precheck.deferred = Some(Box::new(deferred));
+                return Ok(false);
+            };
+            precheck.add_compared(compared);
         }
         Ok(true)
-    }
-
-    /// Compares a candidate within the step limit, of which candidates before took `steps_before`.
-    fn compare_candidate(
-        &self,
-        steps_before: u64,
-        candidate: &CandidateDocument,
-        new: &NewDocumentInputs<'_>,
-        texts: &dyn StreamTexts,
-        turn: &mut SearchTurn,
-    ) -> Result<ComparedCandidate> {
-        let limit = match self.plan.sequence_measure() {
-            Some(_) => self.step_limit,
-            None => u64::MAX,
-        };
-        let mut budget = StepBudget::resume(limit, steps_before);
-        let verified = self.verify_candidate(candidate, new, texts, &mut budget);
-        let steps = budget.taken() - steps_before;
-        self.steps_taken.fetch_add(steps, Ordering::Relaxed);
-        turn.add_steps(steps);
-        Ok(ComparedCandidate {
-            number: candidate.number,
-            steps,
-            found: verified?,
-            is_visible: true,
-        })
     }
 }

@@ -32,6 +32,16 @@ pub struct DocumentKeys {
     pub(super) generation: u64,
 }
 
+/// Steps of inserting a document under a key, which costs one or two cache misses.
+pub(super) const STEPS_OF_ADDED_KEY: u64 = 24;
+
+impl DocumentKeys {
+    /// Returns the steps that the insertion of the document takes about.
+    pub fn insertion_steps(&self) -> u64 {
+        self.keys.len() as u64 * STEPS_OF_ADDED_KEY
+    }
+}
+
 impl KeyExtractor {
     /// Makes the bucket keys of a document. This takes most of the time when a document is inserted
     /// unchecked.

@@ -32,7 +32,8 @@
 //!
 //! Verification by edit distances takes time in proportion to the product of the lengths. The work of a check
 //! can be [bounded](StreamMatcher::set_step_limit). By every measure a check can be done in
-//! [turns](StreamMatcher::continue_precheck), so that one with many candidates does not hold a lock for long.
+//! [turns](StreamMatcher::continue_precheck), so that one with many candidates does not hold a lock for long, and
+//! long candidates can be compared [without the matcher](CandidateVerifier).
 //!
 //! # Limits
 //!
@@ -42,6 +43,7 @@
 
 mod buckets;
 mod candidate_search;
+mod candidate_verifier;
 mod containment;
 mod keys;
 mod pair_inputs;
@@ -56,6 +58,7 @@ mod sketched_document;
 mod tests;
 mod window;
 
+pub use candidate_verifier::CandidateVerifier;
 pub use keys::{DocumentKeys, KeyExtractor};
 pub use pair_inputs::StreamTexts;
 pub use partitions::DocumentSlot;
@@ -64,19 +67,17 @@ pub use search_turn::SearchTurn;
 pub use sketched_document::{DocumentPreparer, SketchedDocument};
 pub use window::{ArrivalTime, StreamWindow, Timestamp};
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::candidates::BucketSide;
 use crate::error::Result;
 use crate::hamming::live::{LiveIndex, SequenceNumber};
 use crate::plan::MatchPlan;
 use crate::recipe::Recipe;
-use crate::similarity::{PairPredicate, Route, SketchRef, StepBudget};
+use crate::similarity::{PairPredicate, Route, SketchRef};
 use crate::text::AnalysisScratch;
 use crate::types::{Distance, DocId, Similarity};
 use buckets::StreamBuckets;
+use candidate_verifier::CandidateDocument;
 use keys::StreamKeys;
-use pair_inputs::{NewDocumentInputs, StreamInputs};
 use partitions::TimePartitions;
 use prefilter::PrefilterTable;
 use recent::RecentKeys;
@@ -153,7 +154,7 @@ pub struct StreamMatcher {
     keys: StreamKeys,
     prefilters: PrefilterTable,
     codes: Option<LiveFingerprints>,
-    inputs: StreamInputs,
+    verifier: CandidateVerifier,
     recent: RecentKeys,
     /// Number of changes other than insertions. After such a change, an earlier check may no longer
     /// hold.
@@ -161,10 +162,6 @@ pub struct StreamMatcher {
     /// Number of the first document after the last change of the window. Documents before it were kept by
     /// another window.
     window_since: u64,
-    /// Steps of verification that a check may take where documents are compared as sequences.
-    step_limit: u64,
-    /// Steps of verification of all checks so far.
-    steps_taken: AtomicU64,
     /// Document that fills skipped places.
     blank: SketchedDocument,
 }
@@ -248,14 +245,6 @@ fn better_match(one: Option<KeptMatch>, other: Option<KeptMatch>) -> Option<Kept
     }
 }
 
-/// A candidate that is not verified yet.
-struct CandidateDocument {
-    number: u64,
-    slot: DocumentSlot,
-    order: u64,
-    route: Route,
-}
-
 impl StreamMatcher {
     /// Returns an empty matcher. Without a window, documents are only forgotten by
     /// [`remove_document`](Self::remove_document).
@@ -274,12 +263,10 @@ impl StreamMatcher {
             keys: StreamKeys::new(plan, codes.is_some()),
             prefilters: PrefilterTable::new(plan),
             codes,
-            inputs: StreamInputs::new(preparer.clone()),
+            verifier: CandidateVerifier::new(plan, preparer.clone()),
             recent: RecentKeys::default(),
             changes: 0,
             window_since: 0,
-            step_limit: u64::MAX,
-            steps_taken: AtomicU64::new(0),
             blank: preparer.prepare_text("", &mut AnalysisScratch::default()),
             preparer,
         })
@@ -291,12 +278,12 @@ impl StreamMatcher {
     ///
     /// Measures of features are not bounded, because their cost is linear in the lengths.
     pub fn set_step_limit(&mut self, limit: u64) {
-        self.step_limit = limit;
+        self.verifier.step_limit = limit;
     }
 
     /// Returns the steps of verification of all checks so far, including reading candidates.
     pub fn steps_taken(&self) -> u64 {
-        self.steps_taken.load(Ordering::Relaxed)
+        self.verifier.steps_taken()
     }
 
     /// Returns the preparer, which can be used on any thread.
@@ -489,39 +476,6 @@ impl StreamMatcher {
         Ok(matches)
     }
 
-    /// Verifies a candidate within a budget of steps.
-    fn verify_candidate(
-        &self,
-        candidate: &CandidateDocument,
-        new: &NewDocumentInputs<'_>,
-        texts: &dyn StreamTexts,
-        budget: &mut StepBudget,
-    ) -> Result<Option<KeptMatch>> {
-        let (section, at) = self.partitions.locate_number(candidate.number);
-        let in_kept = section.sketch_at(at);
-        let kept = self
-            .inputs
-            .inputs_of_kept(candidate, section.text_key_at(at), texts);
-        budget.take(
-            self.pair_predicate()
-                .count_reading_steps(candidate.route, in_kept),
-        )?;
-        let similarity = self.pair_predicate().check_within(
-            candidate.route,
-            new.sketch_ref(),
-            new,
-            in_kept,
-            &kept,
-            budget,
-        )?;
-        Ok(similarity.map(|similarity| KeptMatch {
-            slot: candidate.slot,
-            order: candidate.order,
-            similarity,
-            route: candidate.route,
-        }))
-    }
-
     fn pair_predicate(&self) -> PairPredicate<'_> {
         PairPredicate::new(&self.plan)
     }
@@ -710,7 +664,7 @@ impl StreamMatcher {
                 "fingerprints",
                 self.codes.as_ref().map_or(0, |codes| codes.memory_bytes()),
             ),
-            ("features", self.inputs.memory_bytes()),
+            ("features", self.verifier.inputs.memory_bytes()),
         ]
     }
 }

@@ -14,14 +14,18 @@
 //! looked up from the first new number on. After any other change, or with another arrival time, it is decided
 //! again which of the compared documents are visible.
 
-use super::candidate_search::{ComparedCandidate, KeyWalk};
-use super::keys::{DocumentKeys, KeyExtractor};
-use super::pair_inputs::StreamTexts;
+use super::candidate_search::KeyWalk;
+use super::candidate_verifier::{CandidateVerifier, ComparedCandidate, DeferredCandidate};
+use super::keys::{DocumentKeys, KeyExtractor, STEPS_OF_ADDED_KEY};
+use super::pair_inputs::{ArrivingLists, StreamTexts};
 use super::rarity::ProbeKey;
 use super::search_turn::SearchTurn;
-use super::{ArrivalTime, DocumentSlot, KeptMatch, SketchedDocument, StreamMatcher, Timestamp};
+use super::{
+    ArrivalTime, DocumentSlot, KeptMatch, SketchedDocument, StreamMatcher, Timestamp, better_match,
+};
 use crate::candidates::{BucketSide, PrefixHits};
 use crate::error::{Error, ErrorKind, Result};
+use std::sync::Arc;
 
 /// The result of a check at some moment, or what is known of it. See [`StreamMatcher::precheck`].
 #[derive(Clone, Debug)]
@@ -46,7 +50,11 @@ pub struct PrecheckResult {
     pub(super) walk: Option<KeyWalk>,
     /// Candidates that are not compared yet, the next one last.
     pub(super) pending: Vec<(u64, PrefixHits)>,
+    /// The candidate whose comparison ended the last turn.
+    pub(super) deferred: Option<Box<DeferredCandidate>>,
     pub(super) compared: Vec<ComparedCandidate>,
+    /// What the document is compared by.
+    pub(super) lists: Arc<ArrivingLists>,
     /// Candidates that were out of reach.
     pub(super) passed_over: Vec<(u64, PrefixHits)>,
     /// Number of changes of the matcher by then; `None` if the search has not begun.
@@ -69,9 +77,22 @@ impl PrecheckResult {
 
     /// Steps that the insertion of the document takes about, if it is kept.
     pub fn insertion_steps(&self) -> u64 {
-        /// A key costs one or two cache misses.
-        const STEPS_OF_KEY: u64 = 24;
-        self.added.len() as u64 * STEPS_OF_KEY
+        self.added.len() as u64 * STEPS_OF_ADDED_KEY
+    }
+
+    /// Returns the slot of the candidate whose comparison takes more than a
+    /// [unit](SearchTurn::with_unit_steps) of the turn that it ended. Before the check is continued,
+    /// [`compare_deferred`](CandidateVerifier::compare_deferred) compares it, because otherwise the next turn
+    /// begins with it again.
+    pub fn deferred_slot(&self) -> Option<DocumentSlot> {
+        self.deferred.as_ref().map(|deferred| deferred.slot())
+    }
+
+    /// Adds a candidate that is visible.
+    pub(super) fn add_compared(&mut self, compared: ComparedCandidate) {
+        self.steps = self.steps.saturating_add(compared.steps);
+        self.found = better_match(self.found, compared.found);
+        self.compared.push(compared);
     }
 
     /// Returns the visible matches, the most similar first, and of equally similar ones the earliest first.
@@ -116,7 +137,9 @@ impl StreamMatcher {
             since: self.partitions.lowest_number(),
             walk: None,
             pending: Vec::new(),
+            deferred: None,
             compared: Vec::new(),
+            lists: Arc::default(),
             passed_over: Vec::new(),
             changes: None,
             generation: self.keys.generation(),
@@ -148,8 +171,9 @@ impl StreamMatcher {
         Ok(precheck)
     }
 
-    /// Goes on with a check until it is complete or the turn is over. Returns `true` if it is complete: then
-    /// its result is that of this moment, without the kept document that is named beside the arrival time.
+    /// Goes on with a check until it is complete, the turn is over or a candidate is
+    /// [deferred](PrecheckResult::deferred_slot). Returns `true` if it is complete: then its result is that of this
+    /// moment, without the kept document that is named beside the arrival time.
     ///
     /// # Errors
     /// Fails as [`precheck`](Self::precheck) does. The check cannot be continued then.
@@ -165,13 +189,19 @@ impl StreamMatcher {
         self.search_further(precheck, document, arrival, without, texts, turn)
     }
 
+    /// Returns what compares [deferred](PrecheckResult::deferred_slot) candidates without access to the matcher.
+    pub fn candidate_verifier(&self) -> &CandidateVerifier {
+        &self.verifier
+    }
+
     /// Refuses a document whose precheck took more than half of the [allowed](Self::set_step_limit) steps,
     /// because keeping it would make the checks of later similar documents more costly.
     ///
     /// # Errors
     /// [`ErrorKind::TooCostly`] if it may not.
     pub fn check_keepable(&self, precheck: &PrecheckResult) -> Result<()> {
-        if self.plan.sequence_measure().is_none() || precheck.steps <= self.step_limit / 2 {
+        if self.plan.sequence_measure().is_none() || precheck.steps <= self.verifier.step_limit / 2
+        {
             return Ok(());
         }
         Err(Error::new(
@@ -181,7 +211,7 @@ impl StreamMatcher {
                  match: it is not kept, because a kept text may take at most half of {}, the limit \
                  for one document. Send a shorter text, or use a collection with a higher \
                  threshold or a measure of features, such as jaccard",
-                precheck.steps, self.step_limit
+                precheck.steps, self.verifier.step_limit
             ),
         ))
     }

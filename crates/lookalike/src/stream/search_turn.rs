@@ -5,7 +5,8 @@
 ///
 /// All work counts: looking up keys, collecting and filtering candidates, and verification by every measure.
 /// The work divides into units, such as one candidate. A turn ends between two units, and has at least one, so
-/// that a search ends whatever its turns allow.
+/// that a search ends whatever its turns allow. A candidate that takes much work is one unit all the same, unless
+/// the turn has a [limit for units](Self::with_unit_steps).
 ///
 /// ```
 /// use lookalike::stream::SearchTurn;
@@ -17,8 +18,14 @@
 pub struct SearchTurn {
     steps: u64,
     limit: u64,
+    /// Largest number of steps of a comparison.
+    unit_steps: u64,
     has_begun: bool,
 }
+
+/// Steps of reading and analysing a byte of a text. Most texts take a tenth of that; words cut by jieba take as
+/// many.
+const STEPS_OF_TEXT_BYTE: u64 = 4;
 
 impl SearchTurn {
     /// Returns a turn that ends with the unit of work that exceeds `limit` steps.
@@ -26,8 +33,31 @@ impl SearchTurn {
         Self {
             steps: 0,
             limit,
+            unit_steps: u64::MAX,
             has_begun: false,
         }
+    }
+
+    /// Limits the work of a comparison. One that takes more steps, or needs a text of more than a byte for
+    /// every four steps, ends the turn and is [deferred](super::PrecheckResult::deferred_slot): the caller
+    /// compares it without its lock. Steps until then are taken in vain, at most as many as this.
+    pub fn with_unit_steps(self, unit_steps: u64) -> Self {
+        Self { unit_steps, ..self }
+    }
+
+    /// Returns the largest number of steps of a comparison.
+    pub(super) fn unit_steps(&self) -> u64 {
+        self.unit_steps
+    }
+
+    /// Returns the length in bytes of the longest text that is read and analysed in a unit.
+    pub fn most_text_bytes(&self) -> usize {
+        usize::try_from(self.unit_steps / STEPS_OF_TEXT_BYTE).unwrap_or(usize::MAX)
+    }
+
+    /// Counts the work of reading and analysing a text.
+    pub fn add_text_bytes(&mut self, bytes: usize) {
+        self.add_steps((bytes as u64).saturating_mul(STEPS_OF_TEXT_BYTE));
     }
 
     /// Returns a turn that does not end.

@@ -979,14 +979,15 @@ fn settings_of_all_measures() -> Vec<MatchSettings> {
 }
 
 /// Checks that go on in turns of one unit, while documents are inserted, removed and refreshed and the window
-/// moves, have the result of a check at that moment.
+/// moves, have the result of a check at that moment. Candidates that take more than a unit are compared later,
+/// without the matcher, or again in a turn.
 #[test]
 fn checks_in_turns_equal_whole_checks() {
     let windows = [None, Some(false), Some(true)].map(|refresh| {
         let seconds = Duration::from_secs;
         refresh.map(|refresh| StreamWindow::new(seconds(60), seconds(5), refresh).unwrap())
     });
-    let (mut matches, mut unfinished) = (0, 0);
+    let (mut matches, mut unfinished, mut deferred) = (0, 0, 0);
     for (at, settings) in settings_of_all_measures().into_iter().enumerate() {
         for window in windows {
             let mut random = Random(100 + at as u64);
@@ -1016,18 +1017,30 @@ fn checks_in_turns_equal_whole_checks() {
                     .min()
                     .copied()
                     .filter(|_| step % 3 == 0);
-                searches.push((random.below(texts.len()), without, search));
+                searches.push((random.below(texts.len()), without, search, None::<String>));
                 if searches.len() > 6 {
                     searches.remove(random.below(searches.len()));
                 }
-                for (text, without, search) in &mut searches {
+                for (text, without, search, compared_text) in &mut searches {
                     let document = stream.prepare(&texts[*text]);
                     let (matcher, kept) = (&stream.matcher, &stream.kept);
+                    if let Some(text) = compared_text.take() {
+                        let verifier = matcher.candidate_verifier();
+                        verifier.compare_deferred(search, &document, &text).unwrap();
+                        deferred += 1;
+                    }
+                    let unit_steps = [0, 300, 3000, u64::MAX][random.below(4)];
                     let mut turn = SearchTurn::new(random.below(3) as u64 * 200);
+                    // A search that never compares what is deferred does not end in turns without units.
+                    if random.below(8) > 0 {
+                        turn = turn.with_unit_steps(unit_steps);
+                    }
                     let is_complete = matcher
                         .continue_precheck(search, &document, &arrival, *without, kept, &mut turn)
                         .unwrap();
                     if !is_complete {
+                        let slot = search.deferred_slot().filter(|_| random.below(4) > 0);
+                        *compared_text = slot.map(|slot| kept.0[&slot].clone());
                         unfinished += 1;
                         continue;
                     }
@@ -1049,6 +1062,7 @@ fn checks_in_turns_equal_whole_checks() {
         }
     }
     assert!(matches > 2000 && unfinished > 500, "{matches} {unfinished}");
+    assert!(deferred > 200, "{deferred}");
 }
 
 /// The work of a turn is bounded by every measure, however many candidates a document has.
@@ -1094,6 +1108,206 @@ fn turns_are_bounded_by_every_measure() {
         assert!(longest < 20 * LIMIT, "{settings:?}: {longest}");
         if settings.measure == SimilarityMeasure::Containment {
             assert!(turns > 1, "{settings:?}: {turns} turns");
+        }
+    }
+}
+
+/// Texts of kept documents, and the longest one that was read.
+struct ObservedTexts<'a> {
+    kept: &'a Kept,
+    longest: std::cell::Cell<usize>,
+}
+
+impl StreamTexts for ObservedTexts<'_> {
+    fn visit_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> Result<()> {
+        self.kept.visit_text(slot, &mut |text| {
+            self.longest.set(self.longest.get().max(text.len()));
+            visit(text);
+        })
+    }
+
+    fn visit_short_text(
+        &self,
+        slot: DocumentSlot,
+        most_bytes: usize,
+        visit: &mut dyn FnMut(&str),
+    ) -> Result<bool> {
+        let is_short = self.kept.0[&slot].len() <= most_bytes;
+        if is_short {
+            self.visit_text(slot, visit)?;
+        }
+        Ok(is_short)
+    }
+}
+
+/// Searches in turns with units, and returns the matches, the deferred comparisons and the longest turn.
+fn search_in_units(
+    stream: &Stream,
+    document: &SketchedDocument,
+    limit: u64,
+    unit_steps: u64,
+) -> (Vec<KeptMatch>, u32, u64) {
+    let arrival = stream.matcher.resolve_arrival(None, Timestamp(0));
+    let mut search = stream.matcher.begin_listing(&arrival);
+    let texts = ObservedTexts {
+        kept: &stream.kept,
+        longest: std::cell::Cell::new(0),
+    };
+    let (mut deferred, mut longest) = (0, 0);
+    loop {
+        let mut turn = SearchTurn::new(limit).with_unit_steps(unit_steps);
+        let is_complete = stream
+            .matcher
+            .continue_precheck(&mut search, document, &arrival, None, &texts, &mut turn)
+            .unwrap();
+        assert!(texts.longest.get() <= turn.most_text_bytes());
+        longest = longest.max(turn.steps());
+        if is_complete {
+            return (search.list_matches(), deferred, longest);
+        }
+        if let Some(slot) = search.deferred_slot() {
+            let verifier = stream.matcher.candidate_verifier();
+            let text = &stream.kept.0[&slot];
+            verifier
+                .compare_deferred(&mut search, document, text)
+                .unwrap();
+            deferred += 1;
+        }
+    }
+}
+
+/// A turn with units takes no more than its limit and a few units, however long the texts are and however much their
+/// comparison costs.
+#[test]
+fn units_bound_the_comparison_of_long_texts() {
+    const LIMIT: u64 = 40_000;
+    const UNIT: u64 = 5_000;
+    for settings in settings_of_all_measures() {
+        let mut random = Random(17);
+        let mut stream = Stream::new(settings, None);
+        // Long texts of mostly the same words in the same order, and a short one.
+        let text_of = |words: usize, random: &mut Random| {
+            let words = (0..words).map(|at| match random.below(3) {
+                0 => format!("own{} ", random.below(100_000)),
+                _ => format!("shared{at} "),
+            });
+            words.collect::<String>()
+        };
+        for _ in 0..6 {
+            stream.offer(&text_of(4000, &mut random), None, Timestamp(0));
+        }
+        stream.offer(&text_of(30, &mut random), None, Timestamp(0));
+        let longest = stream.kept.0.values().max_by_key(|text| text.len());
+        let edited = format!("{} and an edit", longest.unwrap());
+        for text in [edited, text_of(4000, &mut random)] {
+            let document = stream.prepare(&text);
+            let arrival = stream.matcher.resolve_arrival(None, Timestamp(0));
+            let matcher = &stream.matcher;
+            let whole = matcher
+                .find_matches(&document, &arrival, None, 1000, &stream.kept)
+                .unwrap();
+            let (found, deferred, longest) = search_in_units(&stream, &document, LIMIT, UNIT);
+            assert_eq!(found, whole, "{settings:?}");
+            // Looking up keys has units of its own.
+            assert!(longest <= LIMIT + 4 * UNIT, "{settings:?}: {longest}");
+            if settings.measure != SimilarityMeasure::Sketch && !whole.is_empty() {
+                assert!(deferred > 0, "{settings:?}");
+            }
+        }
+    }
+}
+
+/// What the document of a check is compared by is made once, whatever the number of turns.
+#[test]
+fn lists_of_a_checked_document_are_kept_over_its_turns() {
+    let settings = MatchSettings {
+        measure: SimilarityMeasure::Cosine,
+        ..MatchSettings::default()
+    };
+    let mut stream = Stream::new(settings, None);
+    let words =
+        |from: usize| -> String { (from..from + 300).map(|at| format!("word{at} ")).collect() };
+    // It is similar to both of two documents that are not similar to each other.
+    for from in [0, 90] {
+        stream.offer(&words(from), None, Timestamp(0));
+    }
+    assert_eq!(stream.matcher.len(), 2);
+    let document = stream.prepare(&words(45));
+    let arrival = stream.matcher.resolve_arrival(None, Timestamp(0));
+    let expected = stream
+        .matcher
+        .find_matches(&document, &arrival, None, 9, &stream.kept);
+    // The same document without its text, as it is read from a file.
+    let preparer = stream.matcher.document_preparer();
+    let mut bytes = Vec::new();
+    preparer.encode_document(&document, &mut bytes);
+    let without_text = preparer.decode_document(&bytes).unwrap();
+    let mut search = stream.matcher.begin_listing(&arrival);
+    let mut turns = 0;
+    let mut is_complete = false;
+    while !is_complete {
+        let has_lists = search.steps() > 0;
+        let document = if has_lists { &without_text } else { &document };
+        let turn = &mut SearchTurn::new(0);
+        is_complete = stream
+            .matcher
+            .continue_precheck(&mut search, document, &arrival, None, &stream.kept, turn)
+            .unwrap();
+        turns += u32::from(has_lists);
+    }
+    assert!(turns > 0);
+    assert_eq!(search.list_matches(), expected.unwrap());
+    assert_eq!(search.list_matches().len(), 2);
+}
+
+proptest! {
+    /// A pair that is compared in a turn, in vain in a turn and then without the matcher, or at once has one verdict,
+    /// and it is that of the threshold.
+    #[test]
+    fn units_change_no_verdict_around_the_threshold(
+        length in 30usize..400,
+        allowed in 1usize..12,
+        seed in 0u64..1000,
+        measure in 0usize..3,
+    ) {
+        // One symbol for each word: a substitution is one edit, or two insertions and deletions.
+        let mut random = Random(seed);
+        let words: Vec<String> = (0..length).map(|at| format!("w{at}")).collect();
+        let (measure, edits_of_a_change, whole) = [
+            (SimilarityMeasure::Levenshtein, 1, length),
+            (SimilarityMeasure::Indel, 2, 2 * length),
+            (SimilarityMeasure::Substring, 2, 2 * length),
+        ][measure];
+        let edits = edits_of_a_change * allowed;
+        let threshold = Threshold::new((whole - edits) as f64 / whole as f64).unwrap();
+        let settings = MatchSettings {
+            method: MatchMethod::Join,
+            measure,
+            threshold,
+            unit: EditUnit::Words,
+            ..MatchSettings::default()
+        };
+        let mut stream = Stream::new(settings, None);
+        let kept = words.join(" ");
+        stream.offer(&kept, None, Timestamp(0));
+        for changes in [allowed - 1, allowed, allowed + 1] {
+            let mut other = words.clone();
+            // At the end, so that the rest is one substring.
+            for word in other.iter_mut().rev().take(changes) {
+                *word = format!("e{}", random.below(1 << 30));
+            }
+            let document = stream.prepare(&other.join(" "));
+            let arrival = stream.matcher.resolve_arrival(None, Timestamp(0));
+            let whole = stream.matcher.find_matches(&document, &arrival, None, 9, &stream.kept);
+            let whole = whole.unwrap();
+            if !whole.is_empty() {
+                prop_assert!(changes <= allowed);
+            }
+            for unit_steps in [0, 1, 7, 60, 500, 1000, 5000, 100_000, u64::MAX] {
+                let (found, deferred, _) = search_in_units(&stream, &document, 0, unit_steps);
+                prop_assert_eq!(&found, &whole, "{} of {} within {}", changes, allowed, unit_steps);
+                prop_assert!(unit_steps > 0 || whole.is_empty() || deferred == 1 || changes == 0);
+            }
         }
     }
 }

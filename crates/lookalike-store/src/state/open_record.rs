@@ -1,0 +1,80 @@
+//! A record that is read without the lock of the collection.
+//!
+//! Texts never change, and an open file of texts can be read until it is closed, even after its partition has
+//! expired or is compacted. So whoever has the lock opens a record, and reads it once the lock is released.
+//!
+//! Cost of opening: a read of some hundred bytes, or a copy of a record that waits for the disk.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::files::partition::PartitionFiles;
+use crate::files::records::{StoredRecord, text_length};
+
+/// A record that can be read without the lock.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenRecord {
+    source: RecordSource,
+    text_bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+enum RecordSource {
+    File {
+        files: Arc<PartitionFiles>,
+        place: u32,
+    },
+    /// A copy of a record that was not on disk yet.
+    Memory(Arc<[u8]>),
+}
+
+impl OpenRecord {
+    pub(super) fn from_file(files: &Arc<PartitionFiles>, place: u32) -> Result<Self> {
+        Ok(Self {
+            text_bytes: files.text_length(place)?,
+            source: RecordSource::File {
+                files: Arc::clone(files),
+                place,
+            },
+        })
+    }
+
+    pub(super) fn from_memory(record: &[u8]) -> Result<Self> {
+        Ok(Self {
+            text_bytes: text_length(record).ok_or_else(damaged_record)?,
+            source: RecordSource::Memory(record.into()),
+        })
+    }
+
+    /// Returns the length of the text in bytes, as the record states it. It is not verified yet.
+    pub(super) fn text_bytes(&self) -> usize {
+        self.text_bytes
+    }
+
+    /// Returns the bytes that were copied to open the record.
+    pub(super) fn copied_bytes(&self) -> usize {
+        match &self.source {
+            RecordSource::File { .. } => 0,
+            RecordSource::Memory(record) => record.len(),
+        }
+    }
+
+    /// Calls `visit` with the record and its text.
+    pub(super) fn visit_text<T>(
+        &self,
+        visit: impl FnOnce(&StoredRecord<'_>, &str) -> T,
+    ) -> Result<T> {
+        let read = |record: &StoredRecord<'_>| record.visit_text(|text| visit(record, text));
+        let visited = match &self.source {
+            RecordSource::File { files, place } => files.visit_record(*place, read)?,
+            RecordSource::Memory(record) => {
+                read(&StoredRecord::parse_record(record).ok_or_else(damaged_record)?)
+            }
+        };
+        visited.ok_or_else(damaged_record)
+    }
+}
+
+fn damaged_record() -> Error {
+    Error::damaged_file("texts", "a record of a kept document")
+}

@@ -1,0 +1,143 @@
+//! Work of a check that is done without the lock, because it is about texts, and these never change.
+//!
+//! A turn does such work at once if the text is short. It leaves a longer text as [`UnlockedWork`] and ends; the
+//! caller releases the lock, does the work, and goes on with the next turn. What the work is about can change
+//! meanwhile. Then its result is not used: each result names the row or the slot that it holds for.
+
+use lookalike::stream::{
+    CandidateVerifier, DocumentKeys, DocumentPreparer, DocumentSlot, KeyExtractor, SketchedDocument,
+};
+use lookalike::text::AnalysisScratch;
+
+use super::PrecheckedDocument;
+use super::open_record::OpenRecord;
+use crate::document::{BYTES_OF_STEP, PendingInsert};
+use crate::error::Result;
+use crate::files::rows::RowDocument;
+
+/// Work on the text of a stored document.
+#[derive(Clone, Debug)]
+pub(super) struct UnlockedWork {
+    pub(super) record: OpenRecord,
+    pub(super) task: UnlockedTask,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum UnlockedTask {
+    /// Compares the text with that of the stored document in a row, which has the same id.
+    CompareContent { row: u64 },
+    /// Compares the candidate that the search has deferred.
+    CompareCandidate(CandidateVerifier),
+    /// Prepares a kept document to be moved.
+    PrepareMove(Box<MovePreparation>),
+}
+
+/// What a kept document needs to be prepared for its move.
+#[derive(Clone, Debug)]
+pub(super) struct MovePreparation {
+    pub(super) slot: DocumentSlot,
+    pub(super) from: u64,
+    pub(super) seq: u64,
+    pub(super) kept: RowDocument,
+    pub(super) preparer: DocumentPreparer,
+    pub(super) extractor: KeyExtractor,
+}
+
+/// A kept document that is about to be moved to the newest partition.
+#[derive(Clone, Debug)]
+pub(super) struct MovingDocument {
+    /// Slot that it leaves. Its content is always the same, because no other document ever has the slot.
+    pub(super) slot: DocumentSlot,
+    /// Number of the row that it leaves.
+    pub(super) from: u64,
+    pub(super) seq: u64,
+    pub(super) kept: RowDocument,
+    pub(super) sketched: SketchedDocument,
+    /// Keys under which it is inserted.
+    pub(super) keys: DocumentKeys,
+    /// A copy of its record.
+    pub(super) record: Vec<u8>,
+}
+
+/// The comparison of a document with the stored one that has the same id.
+#[derive(Clone, Debug)]
+pub(super) struct ContentComparison {
+    /// Number of the row of the stored document.
+    pub(super) row: u64,
+    pub(super) is_same: Result<bool>,
+}
+
+impl MovePreparation {
+    fn prepare(self, record: &OpenRecord) -> Result<MovingDocument> {
+        let Self {
+            slot,
+            from,
+            seq,
+            kept,
+            preparer,
+            extractor,
+        } = self;
+        let (sketched, record) = record.visit_text(|record, text| {
+            let sketched = match kept.fingerprint {
+                Some(fingerprint) => preparer.fingerprint(fingerprint),
+                None => Ok(preparer.prepare_text(text, &mut AnalysisScratch::default())),
+            };
+            (sketched, record.to_padded_bytes())
+        })?;
+        let sketched = sketched?;
+        Ok(MovingDocument {
+            keys: extractor.extract_keys(&sketched),
+            slot,
+            from,
+            seq,
+            kept,
+            sketched,
+            record,
+        })
+    }
+}
+
+impl MovingDocument {
+    /// Returns the steps that the move takes about.
+    pub(super) fn insertion_steps(&self) -> u64 {
+        self.keys.insertion_steps() + self.record.len() as u64 / BYTES_OF_STEP
+    }
+}
+
+impl PrecheckedDocument {
+    /// Returns `true` if the check goes on only after [work without the lock](Self::do_unlocked_work).
+    pub(crate) fn has_unlocked_work(&self) -> bool {
+        self.unlocked.is_some()
+    }
+
+    /// Does the work that ended the last turn of the check.
+    pub(crate) fn do_unlocked_work(&mut self, document: &PendingInsert) {
+        let Some(work) = self.unlocked.take() else {
+            return;
+        };
+        if let Err(error) = self.do_work(*work, document) {
+            self.refusal = Some(error);
+        }
+    }
+
+    /// Does work on the text of a stored document.
+    pub(super) fn do_work(&mut self, work: UnlockedWork, document: &PendingInsert) -> Result<()> {
+        let UnlockedWork { record, task } = work;
+        match task {
+            UnlockedTask::CompareContent { row } => {
+                let text = document.sketched.text();
+                let is_same = record.visit_text(|_, stored| text == Some(stored));
+                self.content = Some(ContentComparison { row, is_same });
+            }
+            UnlockedTask::CompareCandidate(verifier) => {
+                record.visit_text(|_, text| {
+                    verifier.compare_deferred(&mut self.precheck, &document.sketched, text)
+                })??;
+            }
+            UnlockedTask::PrepareMove(preparation) => {
+                self.moving = Some(Box::new(preparation.prepare(&record)?));
+            }
+        }
+        Ok(())
+    }
+}
