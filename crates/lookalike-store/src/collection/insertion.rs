@@ -1,13 +1,10 @@
 //! Insertion of documents: they are admitted in memory, and answered once they are on disk.
 
-use std::sync::{Mutex, PoisonError};
-
 use lookalike::stream::Timestamp;
 
 use super::{Collection, check_room};
 use crate::document::{InsertAnswer, PendingInsert};
 use crate::error::{Error, ErrorKind, Result};
-use crate::parallel_map::parallel_map;
 use crate::state::PendingCheck;
 
 /// Largest number of documents that are admitted under one lock; their work can end it earlier.
@@ -151,8 +148,8 @@ impl Collection {
 
     /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at
     /// the same time as readers and other callers of this function, and what needs long texts or many steps without a
-    /// lock. The lock is released whenever the work exceeds that of a turn. Returns `false` if the portion is not
-    /// finished, because no turns are left.
+    /// lock, for the first document alone. The lock is released whenever the work exceeds that of a turn. Returns
+    /// `false` if the portion is not finished, because no turns are left.
     ///
     /// A document that others have overtaken [`MOST_TIMES_OVERTAKEN`] times makes them wait until it is inserted,
     /// however many turns that takes. They wait without the lock of the state, so readers do not wait.
@@ -171,12 +168,19 @@ impl Collection {
             if times_overtaken(&checks[0]) >= MOST_TIMES_OVERTAKEN && others_wait.is_none() {
                 others_wait = Some(self.inserting.write());
             }
-            do_unlocked_work(rest, checks);
-            let checked = self.read_state()?.precheck(rest, checks, now, turn_steps);
-            let (documents, their_checks) = (&rest[..checked], &mut checks[..checked]);
-            let count = {
+            // While others wait, only the document that they wait for is checked.
+            let length = if others_wait.is_some() { 1 } else { rest.len() };
+            let (documents, their_checks) = (&rest[..length], &mut checks[..length]);
+            let state = self.read_state()?;
+            let checked = state.precheck(documents, their_checks, now, turn_steps);
+            drop(state);
+            let count = if checked == 0 {
+                do_unlocked_work(&rest[0], &mut checks[0]);
+                0
+            } else {
                 let _waits = others_wait.is_none().then(|| self.inserting.read());
-                self.admit_checked(documents, their_checks, now, admitted)?
+                let their_checks = &mut checks[..checked];
+                self.admit_checked(&rest[..checked], their_checks, now, admitted)?
             };
             (rest, checks) = (&rest[count..], &mut checks[count..]);
             if count > 0 {
@@ -264,19 +268,12 @@ fn times_overtaken(check: &PendingCheck) -> u32 {
     check.as_ref().map_or(0, |check| check.overtaken)
 }
 
-/// Does the work that ended the last turns of checks, on all cores.
-fn do_unlocked_work(documents: &[PendingInsert], checks: &mut [PendingCheck]) {
-    let waiting = documents.iter().zip(checks.iter_mut());
-    let waiting = waiting.filter_map(|(document, check)| {
-        let check = check.as_mut().filter(|check| check.has_unlocked_work())?;
-        Some(Mutex::new((document, check)))
-    });
-    let waiting: Vec<_> = waiting.collect();
-    parallel_map(waiting.len(), |at| {
-        let mut work = waiting[at].lock().unwrap_or_else(PoisonError::into_inner);
-        let (document, check) = &mut *work;
+/// Does the work without the lock that ended the last turn of a check, if there is any: one comparison, or one analysis
+/// of a text.
+fn do_unlocked_work(document: &PendingInsert, check: &mut PendingCheck) {
+    if let Some(check) = check {
         check.do_unlocked_work(document);
-    });
+    }
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@
 //!
 //! # Locks
 //!
-//! They are taken in this order: settings, maintenance, the turn of the [group commit](crate::group_commit), writer,
-//! state, manifest.
+//! They are taken in this order: settings, maintenance, the turn of the [group commit](crate::group_commit), inserting,
+//! writer, state, manifest.
 
 mod clusters;
 mod documents;

@@ -40,6 +40,9 @@ pub(crate) struct PrecheckedDocument {
     pub(super) moving: Option<Box<MovingDocument>>,
     /// Work without the lock that ended the last turn.
     pub(super) unlocked: Option<Box<UnlockedWork>>,
+    /// `true` if the check goes on only once its document is the first of its portion, because it needs work without
+    /// the lock.
+    waits_until_first: bool,
     /// Number of times that the check was not up to date when the document could have been admitted, because
     /// others had inserted too much meanwhile.
     pub(crate) overtaken: u32,
@@ -55,8 +58,16 @@ impl PrecheckedDocument {
             content: None,
             moving: None,
             unlocked: None,
+            waits_until_first: false,
             overtaken: 0,
         }
+    }
+
+    /// Leaves work without the lock until the document is the first of its portion, and frees what only a check that
+    /// goes on needs. So whatever is sent together, the texts of one stored document at a time are in memory.
+    fn suspend(&mut self) {
+        self.waits_until_first = self.unlocked.take().is_some();
+        self.precheck.forget_lists();
     }
 
     /// Returns the steps that the insertion of the document takes about.
@@ -103,7 +114,7 @@ impl CollectionState {
     /// Checks documents that are about to be admitted together, on all cores and in their order, and brings
     /// those up to date that were checked before. It ends once the work exceeds `turn_steps`; what was done is
     /// kept in `checks`. Returns how many of the first ones are up to date: none if the first one takes more
-    /// than a turn.
+    /// than a turn, or if it has [work without the lock](PrecheckedDocument::has_unlocked_work).
     pub(crate) fn precheck(
         &self,
         documents: &[PendingInsert],
@@ -126,9 +137,16 @@ impl CollectionState {
             };
             let mut turn = begin_turn(turn_steps, left);
             let mut check = taken[at].lock().unwrap_or_else(PoisonError::into_inner);
+            let waits = check.as_ref().is_some_and(|check| check.waits_until_first);
+            if at > 0 && waits {
+                return false;
+            }
             let is_complete =
                 self.continue_check(&mut check, &documents[at], &arrivals[at], &mut turn);
             spent.fetch_add(turn.steps(), Ordering::Relaxed);
+            if let (true, Some(check)) = (at > 0 || is_complete, &mut *check) {
+                check.suspend();
+            }
             is_complete
         });
         for (check, taken) in checks.iter_mut().zip(taken) {

@@ -488,7 +488,7 @@ fn do_contents_agree(
         return Ok(false);
     }
     let (a, b) = (a.marked_tokens()?, b.marked_tokens()?);
-    budget.add(STEPS_PER_ALIGNED_TOKEN * (a.len() + b.len()) as u64);
+    budget.add(STEPS_PER_ALIGNED_TOKEN * (a.len() + b.len()) as u64)?;
     Ok(forms::find_difference(&a, &b).is_none())
 }
 

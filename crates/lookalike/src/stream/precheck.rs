@@ -64,6 +64,12 @@ pub struct PrecheckResult {
 }
 
 impl PrecheckResult {
+    /// Frees the features, weights and sequences of the document that were made for comparisons. They are made again if
+    /// they are needed.
+    pub fn forget_lists(&mut self) {
+        self.lists = Arc::default();
+    }
+
     /// Returns the match that the check found.
     pub fn found_match(&self) -> Option<KeptMatch> {
         self.found
