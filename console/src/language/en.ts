@@ -62,7 +62,7 @@ export const en = {
   "doubtful.equalNone": "Removals of equal texts after normalisation: of {read} that were read again, all are equal before it, too.",
   "doubtful.equalOpen": "Review these",
   "doubtful.suspicious": "Suspicious clusters",
-  "suspicious.giant": "{n} documents of {of}: most of their text may be a template or boilerplate",
+  "suspicious.form": "{n} removed documents are similar to it and not equal; they may be filled forms that say different things: --forms learn keeps those",
   "suspicious.stretched": "its component connects {n} clusters by chains of matches, and their kept documents are below the threshold with one another",
   "suspicious.more": { one: "and {n} more", other: "and {n} more" },
 

@@ -64,7 +64,7 @@ export const zh: Catalog = {
   "doubtful.equalNone": "重新读取的 {read} 处归一化后相同的删除，在归一化前也都相同。",
   "doubtful.equalOpen": "核对这些",
   "doubtful.suspicious": "可疑的簇",
-  "suspicious.giant": "共 {of} 篇文档中的 {n} 篇：其文本可能大多是模板或套话",
+  "suspicious.form": "删除的文档中有 {n} 篇与它相似而不相同；可能是同一模板填成的，说的是不同的事：--forms learn 会保留它们",
   "suspicious.stretched": "其连通分量由匹配链连起 {n} 个簇，各簇保留的文档之间低于阈值",
   "suspicious.more": "另有 {n} 个",
 

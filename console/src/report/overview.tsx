@@ -140,7 +140,7 @@ const namedSuspicions = 6;
 
 function Suspicious({ report }: { report: Report }) {
   const say = useWording();
-  const { suspicious = [], documents } = report.data.summary;
+  const { suspicious = [] } = report.data.summary;
   const more = suspicious.length - namedSuspicions;
   return (
     <Card title={say.text("doubtful.suspicious")}>
@@ -149,7 +149,7 @@ function Suspicious({ report }: { report: Report }) {
           {suspicious.slice(0, namedSuspicions).map((it) => (
             <tr key={it.kind + it.cluster}>
               <td><Name text={it.cluster} /></td>
-              <td>{say.text(it.kind === "giant" ? "suspicious.giant" : "suspicious.stretched", { n: it.count, of: documents })}</td>
+              <td>{say.text(it.kind === "form" ? "suspicious.form" : "suspicious.stretched", { n: it.count })}</td>
             </tr>
           ))}
         </tbody>

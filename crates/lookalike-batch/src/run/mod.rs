@@ -57,8 +57,8 @@ pub use self::commands::segment::{
     SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment,
 };
 pub use self::commands::summary::{
-    ByRoute, DedupSummary, LargeCluster, PairsSummary, RunSummary, SpilledRuns, SuspicionKind,
-    SuspiciousCluster,
+    ByRoute, DedupSummary, FormUse, LargeCluster, PairsSummary, RunSummary, SpilledRuns,
+    SuspicionKind, SuspiciousCluster,
 };
 pub use self::commands::tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,

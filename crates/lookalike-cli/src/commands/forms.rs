@@ -157,20 +157,26 @@ fn chosen_forms<'t>(table: &'t FormTable, names: &[String]) -> Result<Vec<&'t Fo
     names.iter().map(find).collect()
 }
 
-/// Returns a form for people: its frame with the slots numbered, and the values of each slot.
-fn describe_form(form: &Form) -> String {
-    let mut text = format!(
-        "{}  {} documents\n  ",
-        escape_control(&form.name),
-        format_count(form.documents)
-    );
-    for (slot, part) in form.frame.iter().enumerate() {
+/// Returns the parts of a frame with the numbers of the slots between them.
+pub(super) fn spell_frame(parts: &[String]) -> String {
+    let mut text = String::new();
+    for (slot, part) in parts.iter().enumerate() {
         if slot > 0 {
             text.push_str(&format!(" [{slot}] "));
         }
         text.push_str(&escape_control(part));
     }
-    text.push('\n');
+    text
+}
+
+/// Returns a form for people: its frame with the slots numbered, and the values of each slot.
+fn describe_form(form: &Form) -> String {
+    let mut text = format!(
+        "{}  {} documents\n  {}\n",
+        escape_control(&form.name),
+        format_count(form.documents),
+        spell_frame(&form.frame)
+    );
     for (slot, values) in (1..).zip(&form.values) {
         let values: Vec<_> = values.iter().map(|value| escape_control(value)).collect();
         text.push_str(&format!("  [{slot}] {}\n", values.join(" | ")));

@@ -164,6 +164,12 @@ messages! {
     compared_as_they_are(number: &str)
         "{number} of punctuation and symbols only: compared as they are" "{number} 篇只有标点和符号：按原样比较";
     empty_kept(number: &str) "{number} empty: kept, because they match nothing" "{number} 篇为空：不与任何文档匹配，保留";
+    kept_apart() "kept apart" "分开";
+    documents_kept_apart(documents: NounCount)
+        "{documents}: similar to others, but saying something else" "{documents}与别的文档相似，但说的是别的事";
+    forms_of_run(forms: &str, documents: NounCount) "{forms}, of {documents}" "{forms} 个，属于 {documents}";
+    to_keep_forms(option: &str)
+        "  To keep filled forms that say different things, run again with {option}" "  要保留同一模板而内容不同的文档，请加 {option} 再运行";
     suspicious_clusters() "Suspicious clusters" "可疑的簇";
     and_more(number: impl Display) "and {number} more; --json lists them all" "另有 {number} 个；--json 全部列出";
     nothing_written() "nothing (--dry-run)" "无（--dry-run）";
@@ -395,6 +401,13 @@ messages! {
     record_differs()
         "the recorded similarity is not that of the present texts: they have changed since, or the run had other options (--recipe, --verify, --text, or those for reading)"
         "记录的相似度与当前文本不符：文本已改动，或当时用了其他选项（--recipe、--verify、--text 或读取选项）";
+    form() "form" "模板";
+    form_and_slots(name: &str)
+        "Form {name}: its frame, and the values of both texts in its slots; * marks those that differ" "模板 {name}：框架，以及两篇文本在各空位里的内容；* 表示不同";
+    in_kept() "kept" "保留";
+    in_removed() "removed" "删除";
+    kept_apart_by_forms(reason: &str)
+        "by these forms they do not match: {reason}" "按这些模板不匹配：{reason}";
     by_equal_slots() "share of equal MinHash slots" "相等的 MinHash 槽的比例";
     by_equal_bits() "share of equal SimHash bits" "相等的 SimHash 位的比例";
     by_smallest_hashes() "estimate from the smallest hashes" "由最小哈希估计";

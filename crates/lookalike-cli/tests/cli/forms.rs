@@ -1,11 +1,11 @@
 //! Forms: filled forms that say different things are kept, their repeats are removed, at every door.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::recipes::{Part, upload};
 use crate::service::Service;
 use crate::serving::{evidence, removed};
-use crate::support::{Numbers, Place, corpus_jsonl, rows};
+use crate::support::{Numbers, Place, corpus_jsonl, read_parquet, rows};
 
 /// Filled forms, repeats of some of them, and copies of an article, in no order.
 struct FormCorpus {
@@ -288,7 +288,250 @@ fn comparison_names_the_forms() {
     assert!(!ran.text().contains("hundred"), "{}", ran.text());
 }
 
-/// A limit on the memory changes no verdict.
+/// `removed` and `pairs` name the form that both documents have, in every format, and only if forms are compared.
+#[test]
+fn tables_name_the_form() {
+    let place = Place::new();
+    let mut corpus = FormCorpus::new();
+    let repeated = corpus.documents[5].1.clone();
+    corpus.push("equal".to_owned(), repeated);
+    corpus.write(&place);
+    place.ok("forms learn in.jsonl -o forms.toml");
+    let names: Vec<String> = place
+        .read("forms.toml")
+        .lines()
+        .filter_map(|line| line.strip_prefix("name = "))
+        .map(|name| name.trim_matches('"').to_owned())
+        .collect();
+    assert_eq!(names.len(), 4);
+    place.ok("dedup in.jsonl --removed r.tsv --forms forms.toml --quiet");
+    let forms: Vec<String> = place
+        .table("r.tsv")
+        .iter()
+        .map(|row| row.last().unwrap().clone())
+        .collect();
+    for (row, form) in place.table("r.tsv").iter().zip(&forms) {
+        assert_eq!(row.len(), 11);
+        assert_eq!(row[0].starts_with("copy"), form.is_empty(), "{row:?}");
+        assert!(form.is_empty() || names.contains(form), "{row:?}");
+    }
+    assert!(place.read("r.tsv").starts_with("id\tkept\tsimilarity"));
+    assert!(place.read("r.tsv").contains("\tkept_row\tform\n"));
+    let written = place.read("r.tsv");
+    place.ok("dedup in.jsonl --removed r.tsv --forms learn --quiet");
+    assert_eq!(place.read("r.tsv"), written);
+    place.ok("dedup in.jsonl --removed r.csv --forms learn --quiet");
+    assert_eq!(place.read("r.csv"), written.replace('\t', ","));
+    place.ok("dedup in.jsonl --removed r.jsonl --forms learn --quiet");
+    let of_rows: Vec<String> = place.read("r.jsonl").lines().map(form_of_row).collect();
+    assert_eq!(of_rows, forms);
+    place.ok("dedup in.jsonl --removed r.parquet --forms learn --quiet");
+    assert_eq!(read_parquet(&place.path("r.parquet"), "form"), forms);
+
+    let learned = place.ok("pairs in.jsonl --forms learn").text().to_owned();
+    assert_eq!(
+        place.ok("pairs in.jsonl --forms forms.toml").text(),
+        learned
+    );
+    assert!(learned.contains("\tb_row\tform\n"));
+    for row in rows(&learned) {
+        assert_eq!(row.len(), 8);
+        assert_eq!(row[0].starts_with("copy"), row[7].is_empty(), "{row:?}");
+    }
+    for line in ["dedup in.jsonl --removed -", "pairs in.jsonl"] {
+        assert!(
+            place
+                .ok(line)
+                .text()
+                .lines()
+                .next()
+                .unwrap()
+                .ends_with("_row")
+        );
+        // Forms are compared although the table has none.
+        place.write("none.toml", "lookalike_forms = 1");
+        let ran = place.ok(&format!("{line} --forms none.toml"));
+        assert!(ran.text().lines().next().unwrap().ends_with("_row\tform"));
+        assert!(
+            rows(ran.text())
+                .iter()
+                .all(|row| row.last().unwrap().is_empty())
+        );
+    }
+}
+
+/// Returns the form of a row of JSONL; empty if it has none.
+fn form_of_row(row: &str) -> String {
+    let row: Value = serde_json::from_str(row).unwrap();
+    row["form"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The summary counts the forms, and the documents that they keep.
+#[test]
+fn summaries_count_forms() {
+    let place = Place::new();
+    let corpus = FormCorpus::new();
+    corpus.write(&place);
+    let removed = |options: &str| -> Vec<String> {
+        place.ok(&format!(
+            "dedup in.jsonl --removed removed.tsv --quiet {options}"
+        ));
+        let table = place.table("removed.tsv");
+        table.into_iter().map(|row| row[0].clone()).collect()
+    };
+    let (without, with) = (removed("--forms off"), removed("--forms learn"));
+    let kept_apart = without.iter().filter(|id| !with.contains(id)).count();
+    assert!(kept_apart > 100);
+    let of = |line: &str| place.summary(line)["forms"].clone();
+    let learned = json!({ "forms": 4, "documents": 176, "kept_apart": kept_apart });
+    assert_eq!(of("dedup in.jsonl --dry-run --forms learn"), learned);
+    place.ok("forms learn in.jsonl -o forms.toml");
+    let known = json!({ "forms": 4, "documents": 176 });
+    assert_eq!(of("dedup in.jsonl --dry-run --forms forms.toml"), known);
+    for forms in ["learn", "forms.toml"] {
+        let line = format!("pairs in.jsonl -o pairs.tsv --forms {forms}");
+        assert_eq!(of(&line), known, "{forms}");
+    }
+    assert_eq!(of("dedup in.jsonl --dry-run"), Value::Null);
+    let ran = place.ok("dedup in.jsonl --dry-run --forms learn");
+    let line = format!("  kept apart       {kept_apart} documents: similar to others, but");
+    assert!(ran.err.contains(&line), "{}", ran.err);
+    let line = "  forms            4, of 176 documents\n";
+    assert!(ran.err.contains(line), "{}", ran.err);
+    let told = place
+        .ok("dedup in.jsonl --dry-run --forms learn --lang zh")
+        .err;
+    assert!(told.contains("4 个，属于 176 篇文档"), "{told}");
+}
+
+/// `explain` shows the frame once, the values of both documents, and what keeps them apart.
+#[test]
+fn explanation_shows_the_slots() {
+    let place = Place::new();
+    place.write("forms.toml", SHOP_TABLE);
+    let offer = |name: &str, colour: &str, notice: &str| {
+        format!(
+            "{notice} {} {name} {} 120 {} {colour} {} 7 {} 4 {}",
+            SHOP[0], SHOP[1], SHOP[2], SHOP[3], SHOP[4], SHOP[5]
+        )
+    };
+    let documents = [
+        ("a", offer("Sol", "red", "")),
+        ("b", offer("Sol", "green", "Again.")),
+        ("c", offer("Luna", "blue", "")),
+    ];
+    let documents = documents.map(|(id, text)| (id.to_owned(), text));
+    place.write("in.jsonl", corpus_jsonl(&documents));
+    let done = place.ok("dedup in.jsonl --removed r.tsv --forms forms.toml");
+    let hint = "lookalike explain r.tsv ID in.jsonl --forms forms.toml";
+    assert!(done.err.contains(hint), "{}", done.err);
+    assert_eq!(place.table("r.tsv").len(), 1);
+    let ran = place.ok("explain r.tsv b in.jsonl --forms forms.toml");
+    let expected = "
+Form offer: its frame, and the values of both texts in its slots; * marks those that differ
+  Only this week in all our shops: the lamp [1] for a price of no more than [2] euros, in the colour [3] and \
+with a warranty of [4] years, delivered to your door within [5] working days, as long as there are some left.
+         kept  removed
+  [1]    Sol   Sol
+  [2]    120   120
+  [3] *  red   green
+  [4]    7     7
+  [5]    4     4
+";
+    assert!(ran.text().contains(expected), "{}", ran.text());
+    assert!(
+        ran.text().contains("  form         offer\n"),
+        "{}",
+        ran.text()
+    );
+    assert!(!ran.text().contains("do not match"), "{}", ran.text());
+    let ran = place.ok("explain r.tsv b in.jsonl --set forms=forms.toml --json");
+    let said: Value = serde_json::from_slice(&ran.out).unwrap();
+    assert_eq!(said["form"], "offer");
+    let slot = json!({ "kept": "red", "removed": "green", "equal": false });
+    assert_eq!(said["now"]["form"]["slots"][2], slot);
+    assert_eq!(said["now"]["apart"], Value::Null);
+    // A run without forms has removed c.
+    place.ok("dedup in.jsonl --removed all.tsv");
+    let ran = place.ok("explain all.tsv c in.jsonl");
+    assert!(!ran.text().contains("Form offer"), "{}", ran.text());
+    let ran = place.ok("explain all.tsv c in.jsonl --forms forms.toml");
+    let reason = "by these forms they do not match: they are filled forms of one frame";
+    assert!(ran.text().contains(reason), "{}", ran.text());
+    assert!(
+        ran.text().contains("  [1] *  Sol   Luna\n"),
+        "{}",
+        ran.text()
+    );
+    place.refused(
+        "explain all.tsv c in.jsonl --forms learn",
+        &["lookalike forms learn"],
+    );
+}
+
+/// A title or numbers keep texts apart, too, and the explanation says which.
+#[test]
+fn explanation_names_title_and_numbers() {
+    let place = Place::new();
+    place.write("none.toml", "lookalike_forms = 1");
+    let body = PROSE;
+    let documents = [
+        ("a", format!("glRectd\n{body}")),
+        ("b", format!("glRects\n{body}")),
+        ("c", format!("Paid 12 and then 30 and that was all. {body}")),
+        ("d", format!("Paid 47 and then 85 and that was all. {body}")),
+    ];
+    let documents = documents.map(|(id, text)| (id.to_owned(), text));
+    place.write("in.jsonl", corpus_jsonl(&documents));
+    place.ok("dedup in.jsonl --removed r.tsv");
+    let explain = |id: &str| {
+        place.ok(&format!(
+            "explain r.tsv {id} in.jsonl --forms none.toml --json"
+        ))
+    };
+    let said: Value = serde_json::from_slice(&explain("b").out).unwrap();
+    assert_eq!(said["now"]["apart"]["by"], "title");
+    let reason = said["now"]["apart"]["reason"].as_str().unwrap();
+    assert!(reason.ends_with("'glRectd' and 'glRects'"), "{reason}");
+    place.write("in.jsonl", corpus_jsonl(&documents[2..]));
+    place.ok("dedup in.jsonl --removed r.tsv");
+    let said: Value = serde_json::from_slice(&explain("d").out).unwrap();
+    assert_eq!(said["now"]["apart"]["by"], "numbers");
+    let told = place.ok("explain r.tsv d in.jsonl --forms none.toml --lang zh");
+    let told = told.text();
+    assert!(told.contains("多数数字不同：'12' 和 '47'"), "{told}");
+}
+
+/// A text without numbers.
+const PROSE: &str = "The path along the river is closed for walkers until the bank has been mended, because the water \
+    took away part of it in the last storm of the winter. Those who want to reach the mill may go around by the old \
+    railway, which begins behind the church, or wait for the ferry that the fishermen have promised to run from the \
+    steps below the market whenever somebody rings the bell. The council thanks all who have helped to fill the sacks \
+    with sand, and hopes that nobody will have to do so again before the harvest is over.";
+
+const SHOP: [&str; 6] = [
+    "Only this week in all our shops: the lamp",
+    "for a price of no more than",
+    "euros, in the colour",
+    "and with a warranty of",
+    "years, delivered to your door within",
+    "working days, as long as there are some left.",
+];
+
+const SHOP_TABLE: &str = r#"lookalike_forms = 1
+[[form]]
+name = "offer"
+frame = [
+    "Only this week in all our shops: the lamp",
+    "for a price of no more than",
+    "euros, in the colour",
+    "and with a warranty of",
+    "years, delivered to your door within",
+    "working days, as long as there are some left.",
+]
+"#;
+
+/// A limit on the memory changes no verdict, and no table.
 #[test]
 fn limited_memory_changes_nothing() {
     let place = Place::new();
@@ -297,6 +540,8 @@ fn limited_memory_changes_nothing() {
     for at in 0..3000 {
         corpus.push(format!("other{at}"), numbers.text(60));
     }
+    let repeated = corpus.documents[5].1.clone();
+    corpus.push("equal".to_owned(), repeated);
     corpus.write(&place);
     let run = |options: &str| {
         place.ok(&format!(
@@ -306,4 +551,9 @@ fn limited_memory_changes_nothing() {
     };
     let expected = run("--forms learn");
     assert_eq!(run("--forms learn --memory 120MB"), expected);
+    let pairs = |options: &str| {
+        let line = format!("pairs in.jsonl --threads 1 --quiet --forms learn {options}");
+        place.ok(&line).text().to_owned()
+    };
+    assert_eq!(pairs("--memory 120MB"), pairs(""));
 }

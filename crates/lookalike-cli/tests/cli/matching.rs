@@ -747,9 +747,9 @@ fn repeated_id_selects_no_document() {
     place.ok(line);
 }
 
-/// A cluster is suspicious if it is large and a large part of all documents; a component if it chains many.
+/// A cluster is suspicious if many documents are removed that are similar and not equal; a component if it chains many.
 #[test]
-fn large_and_chained_clusters_are_reported() {
+fn possible_forms_and_chained_clusters_are_reported() {
     let place = Place::new();
     let reasons = |rows: String, options: &str| {
         place.write("in.jsonl", rows);
@@ -765,15 +765,19 @@ fn large_and_chained_clusters_are_reported() {
         };
         found.map(|one| reason(one).unwrap()).collect::<Vec<_>>()
     };
-    let alike = |copies: usize, others: usize| {
-        let copies = (0..copies).map(|at| row(&format!("c{at}"), "one two three four"));
-        let others = (0..others).map(|at| row(&format!("o{at}"), &format!("alone{at} other{at}")));
-        copies.chain(others).collect::<String>()
+    let alike = |similar: usize, equal: usize| {
+        let text = words(0..30);
+        let similar = (0..similar).map(|at| row(&format!("c{at}"), &format!("{text} end{at}")));
+        let equal = (0..equal).map(|at| row(&format!("e{at}"), &format!("{text} end0")));
+        similar.chain(equal).collect::<String>()
     };
-    assert_eq!(reasons(alike(101, 0), ""), ["giant"]);
-    assert!(reasons(alike(100, 0), "").is_empty());
-    assert_eq!(reasons(alike(101, 4898), ""), ["giant"]);
-    assert!(reasons(alike(101, 4899), "").is_empty());
+    assert_eq!(reasons(alike(11, 0), ""), ["form"]);
+    assert!(reasons(alike(10, 100), "").is_empty());
+    assert!(reasons(alike(11, 0), "--forms learn").is_empty());
+    place.write("in.jsonl", alike(12, 3));
+    let told = place.ok("dedup in.jsonl -o out.jsonl").err;
+    assert!(told.contains("  c0: form: 11 removed documents"), "{told}");
+    assert!(told.contains("run again with --forms learn"), "{told}");
 
     // Neighbours share 8 of 10 features, the next ones 7 of 11.
     let chain = |length: usize| -> String {

@@ -6,14 +6,15 @@
 //!
 //! Cost: suitable for a few pairs and not for millions, because every measure is computed.
 
+mod form_comparison;
 mod steps;
 
+pub use form_comparison::{FormComparison, FormDifference, SlotComparison};
 pub use steps::{AnalysisSteps, FeatureVote};
 
 use crate::arch::Cpu;
 use crate::dedup::{CopyPairs, MatchCorpus, TextReanalysis, find_pairs};
 use crate::error::Result;
-use crate::forms::{self, ContentDifference};
 use crate::plan::{EditUnit, MatchPlan, MatchSettings, MethodSketch, SimilarityMeasure};
 use crate::recipe::Recipe;
 use crate::similarity::{
@@ -221,22 +222,6 @@ impl AnalysisPair<'_, '_> {
         }
     }
 
-    /// Says in what titles or numbers differ, if that keeps the texts apart.
-    fn describe_difference(&self) -> Option<String> {
-        let lists = self.0.map(|text| {
-            let mut list = Vec::new();
-            text.append_marked_tokens(&mut list);
-            list
-        });
-        let difference = forms::find_difference(&lists[0], &lists[1])?;
-        let (what, places) = match &difference {
-            ContentDifference::Title(places) => ("the titles are about different things", places),
-            ContentDifference::Numbers(places) => ("most of the numbers differ", places),
-        };
-        let [a, b] = [0, 1].map(|text| self.0[text].spell_compared_tokens(places[text].clone()));
-        Some(format!("{what}: \"{a}\" and \"{b}\""))
-    }
-
     fn explain_verdict(
         &self,
         plan: &MatchPlan,
@@ -320,15 +305,9 @@ impl AnalysisPair<'_, '_> {
         {
             return format!("their {} differ", key.noun);
         }
-        if plan.compares_forms() {
-            let [a, b] = self.0.each_ref().map(|text| {
-                let mut values = Vec::new();
-                text.append_form_values(&mut values);
-                values
-            });
-            if !forms::do_forms_agree(&a, &b) {
-                return describe_different_forms(&a, &b).into();
-            }
+        let [a, b] = self.0;
+        if let Some(difference) = FormDifference::between_forms(a, b) {
+            return difference.to_string();
         }
         let needed = plan.candidate_threshold().get();
         let shared = figures.iter().find(|figure| figure.name == "Jaccard");
@@ -346,7 +325,7 @@ impl AnalysisPair<'_, '_> {
             None => "they are not equal after normalisation".into(),
             Some(figure)
                 if figure.value.is_some_and(|value| value >= threshold)
-                    && let Some(difference) = self.describe_difference() =>
+                    && let Some(difference) = FormDifference::between_contents(a, b) =>
             {
                 format!(
                     "{} {:.4} reaches the threshold {threshold}, but {difference}",
@@ -366,15 +345,6 @@ impl AnalysisPair<'_, '_> {
                 figure.value.unwrap_or(0.0)
             ),
         }
-    }
-}
-
-/// Says why two documents do not match by their forms.
-fn describe_different_forms(a: &[u64], b: &[u64]) -> &'static str {
-    if !a.is_empty() && a.first() == b.first() {
-        "they are filled forms of one frame, and their slots differ"
-    } else {
-        "they are not of the same form"
     }
 }
 

@@ -131,7 +131,7 @@ fn normalized(analysis: &TextAnalysis<'_>) -> String {
 }
 
 /// Returns consecutive tokens as text, with a space between two words.
-fn join_tokens(tokens: &[TextToken]) -> String {
+pub(super) fn join_tokens(tokens: &[TextToken]) -> String {
     let mut text = String::new();
     let mut after_word = false;
     for token in tokens {

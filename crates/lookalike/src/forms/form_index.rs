@@ -7,6 +7,7 @@
 //! Cost: some nanoseconds per token. A text that shares grams with frames is also aligned with at most
 //! [`MOST_ALIGNED_FORMS`] frames.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::alignment::{EqualRun, align_tokens};
@@ -34,15 +35,28 @@ const VALUE_DOMAIN: u64 = 0x666f_726d_5f76_616c;
 #[derive(Debug, Default)]
 pub(crate) struct FormIndex {
     frames: Vec<IndexedFrame>,
+    /// Position of each frame by its identity. Of equal frames, the first.
+    positions: HashMap<FormId, usize>,
     grams: FrameGrams,
     /// Cuts texts that are compared by [`find_difference`](super::find_difference); `None` without a table.
     tokenizer: Option<SpanTokenizer>,
 }
 
+/// Identity of a form: a hash of its frame. It is the same in all tables that have the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FormId(u64);
+
+impl FormId {
+    /// Returns the form of a list of [`FormIndex::append_values`].
+    pub(crate) fn from_values(values: &[u64]) -> Option<Self> {
+        values.first().copied().map(Self)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct IndexedFrame {
-    /// Hash of the frame, by which documents of one form are known.
-    id: u64,
+    id: FormId,
+    name: String,
     tokens: Vec<u64>,
     /// For each slot the number of tokens of the frame before it.
     slot_starts: Vec<usize>,
@@ -82,13 +96,16 @@ impl FormIndex {
             grams_of_forms.push(choose_grams(&tokens, &parts));
             frames.push(IndexedFrame {
                 id: frame_id(&tokens, &slots),
+                name: form.name.clone(),
                 tokens,
                 slot_starts: slots,
                 gram_count: 0,
             });
         }
         let grams = FrameGrams::new(grams_of_forms, &mut frames);
+        let of_frames = frames.iter().enumerate().rev();
         Self {
+            positions: of_frames.map(|(at, frame)| (frame.id, at)).collect(),
             frames,
             grams,
             tokenizer: Some(SpanTokenizer::new(recipe)),
@@ -121,9 +138,20 @@ impl FormIndex {
         let Some(found) = self.find_form(tokens) else {
             return;
         };
-        into.push(self.frames[found.form].id);
+        into.push(self.frames[found.form].id.0);
         let values = found.values.into_iter();
         into.extend(values.map(|value| hash::hash_sequence(VALUE_DOMAIN, &tokens[value]) as u64));
+    }
+
+    /// Returns the number of forms in the table.
+    pub(crate) fn form_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Returns the name of a form of the table.
+    pub(crate) fn name_of_form(&self, form: FormId) -> Option<&str> {
+        let position = *self.positions.get(&form)?;
+        Some(&self.frames[position].name)
     }
 
     /// Returns `true` if texts are compared by what they say, too.
@@ -148,6 +176,25 @@ impl FormIndex {
             }
             _ => "",
         }
+    }
+
+    /// Returns the spelling of tokens of a text at some places. `tokens` are those of its analysis. Returns `None` if these
+    /// are no words and characters, so that they have no places in the text.
+    pub(crate) fn spell_places(
+        &self,
+        text: &str,
+        tokens: &[u64],
+        places: &[Range<usize>],
+    ) -> Option<Vec<String>> {
+        let mut spanned = SpannedTokens::default();
+        let tokenizer = self.tokenizer.as_ref()?;
+        tokenizer.tokenize_text(text, &mut spanned).ok()?;
+        let end = places.iter().map(|place| place.end).max()?;
+        if spanned.values().get(..end)? != tokens.get(..end)? {
+            return None;
+        }
+        let spell = |place: &Range<usize>| text[spanned.byte_range(place.clone())].to_owned();
+        Some(places.iter().map(spell).collect())
     }
 
     /// Returns the forms with which a text shares most grams, and enough of them for a text of the form.
@@ -265,8 +312,8 @@ pub(crate) fn visit_form_keys(values: &[u64], mut visit: impl FnMut(u64)) {
     }
 }
 
-fn frame_id(tokens: &[u64], slots: &[usize]) -> u64 {
+fn frame_id(tokens: &[u64], slots: &[usize]) -> FormId {
     let slots = slots.iter().map(|&slot| slot as u64);
     let values: Vec<u64> = slots.chain(tokens.iter().copied()).collect();
-    hash::hash_sequence(FRAME_DOMAIN, &values) as u64
+    FormId(hash::hash_sequence(FRAME_DOMAIN, &values) as u64)
 }

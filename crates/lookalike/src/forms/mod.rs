@@ -20,7 +20,8 @@ mod learning;
 mod table;
 
 pub(crate) use differences::{ContentDifference, compared_part, find_difference};
-pub(crate) use form_index::{FormIndex, do_forms_agree, visit_form_keys};
+pub use form_index::FormId;
+pub(crate) use form_index::{FormIndex, FormMatch, do_forms_agree, visit_form_keys};
 pub use learning::{COMPARED_HASHES, FormLearner, LEAST_TEXTS, MOST_SAMPLED_TEXTS, join_similar};
 pub use table::{Form, FormTable};
 

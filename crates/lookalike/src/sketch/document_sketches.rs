@@ -20,6 +20,7 @@ mod list_column;
 use self::list_column::ListColumn;
 use crate::arch::{Cpu, prefetch};
 use crate::byte_reader::ByteReader;
+use crate::forms::FormId;
 use crate::plan::{EditUnit, MatchPlan};
 use crate::recipe::Recipe;
 use crate::similarity::SequenceOutline;
@@ -862,6 +863,11 @@ impl DocumentSketches {
     /// Returns `None` if the store has no forms.
     pub(crate) fn form_values(&self, document: DocId) -> Option<&[u64]> {
         self.forms.list(document.index())
+    }
+
+    /// Returns the form of a document, if it is of one and the store has forms.
+    pub fn form_id(&self, document: DocId) -> Option<FormId> {
+        FormId::from_values(self.form_values(document)?)
     }
 
     /// Removes the forms of all documents, so that they can be added for another table.

@@ -13,7 +13,7 @@ use super::tokenize::{TokenBuffers, TokenizeKernel};
 use super::{characters, markup, segment, sentences, shingle};
 use crate::arch::Cpu;
 use crate::compat::{self, CompatTool, ForeignVotes, TextRemainder};
-use crate::forms::{self, FormIndex, FormTable};
+use crate::forms::{self, FormId, FormIndex, FormMatch, FormTable};
 use crate::hash;
 use crate::recipe::{MarkupKind, Recipe, RecipeId, TokenKind, WeightScheme};
 use crate::text::weight::{
@@ -245,6 +245,16 @@ impl TextAnalyzer {
     pub fn recipe_id(&self) -> RecipeId {
         let compute = || self.tables.recipe.recipe_id();
         *self.tables.id.get_or_init(compute)
+    }
+
+    /// Returns the number of forms in the recipe's table.
+    pub fn form_count(&self) -> usize {
+        self.tables.forms.form_count()
+    }
+
+    /// Returns the name of a form of the recipe's table.
+    pub fn form_name(&self, form: FormId) -> Option<&str> {
+        self.tables.forms.name_of_form(form)
     }
 
     /// Returns the instruction set in use.
@@ -663,6 +673,27 @@ impl TextAnalysis<'_> {
     /// Cost: some look-ups per token, and the alignment of the tokens with a few frames.
     pub(crate) fn append_form_values(&self, into: &mut Vec<u64>) {
         self.forms.append_values(self.tokens, into);
+    }
+
+    /// Returns the form of the text and the places of its values in its tokens.
+    pub(crate) fn find_form(&self) -> Option<FormMatch> {
+        self.forms.find_form(self.tokens)
+    }
+
+    /// Returns the spelling of tokens at some places. Returns `None` if these tokens have no places in the text, because
+    /// they are not words and characters, or are behind the part of the text that is compared.
+    pub(crate) fn spell_places(&self, places: &[std::ops::Range<usize>]) -> Option<Vec<String>> {
+        self.forms
+            .spell_places(self.compared_text, self.tokens, places)
+    }
+
+    /// Returns the form of the text, if it is of a form of the recipe's table.
+    ///
+    /// Cost: some look-ups per token, and the alignment of the tokens with a few frames.
+    pub fn form_id(&self) -> Option<FormId> {
+        let mut values = Vec::new();
+        self.append_form_values(&mut values);
+        FormId::from_values(&values)
     }
 
     /// Appends the tokens by which titles and numbers are compared, those of [`forms::find_difference`]; nothing if the

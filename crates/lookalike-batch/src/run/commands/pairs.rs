@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use lookalike::DocId;
 use lookalike::dedup::MatchingPair;
 use lookalike::plan::MatchPlan;
 use lookalike_io::error::{ErrorKind, Result};
@@ -96,6 +97,7 @@ fn run_pairs(
         },
         histogram: found.histogram,
         sample: found.bands,
+        forms: linked.form_summary(None),
         audit: linked.audit_report(reported, None)?,
         spilled: linked.spilled_summary(),
     };
@@ -197,6 +199,8 @@ fn list_pairs(
 struct PairTable<'a> {
     corpus: &'a RunCorpus<'a>,
     table: TableWriter,
+    /// The first document of the last pair and its form. Pairs come in the order of their first documents.
+    last_form: Option<(DocId, Option<&'a str>)>,
 }
 
 impl<'a> PairTable<'a> {
@@ -212,8 +216,16 @@ impl<'a> PairTable<'a> {
 
     fn create_table(output: &OutputTarget, corpus: &'a RunCorpus<'a>) -> Result<Self> {
         let inputs = Some(&corpus.opened.inputs);
-        let table = TableWriter::create_table(output, &Self::PAIR_COLUMNS, inputs)?;
-        Ok(Self { corpus, table })
+        let mut columns = Self::PAIR_COLUMNS.to_vec();
+        if corpus.plan.compares_forms() {
+            columns.push(TableColumn::Text("form"));
+        }
+        let table = TableWriter::create_table(output, &columns, inputs)?;
+        Ok(Self {
+            corpus,
+            table,
+            last_form: None,
+        })
     }
 
     fn push_pair(&mut self, pair: &MatchingPair) -> Result<()> {
@@ -221,7 +233,7 @@ impl<'a> PairTable<'a> {
         let (a, b) = (corpus.document_id(pair.a)?, corpus.document_id(pair.b)?);
         let (a_source, a_row) = corpus.source_and_row(pair.a);
         let (b_source, b_row) = corpus.source_and_row(pair.b);
-        self.table.push_row(&[
+        let mut cells = vec![
             TableCell::Text(&a),
             TableCell::Text(&b),
             TableCell::Number(pair.similarity.get()),
@@ -229,7 +241,24 @@ impl<'a> PairTable<'a> {
             TableCell::Integer(a_row),
             TableCell::Text(b_source),
             TableCell::Integer(b_row),
-        ])
+        ];
+        if corpus.plan.compares_forms() {
+            let form = self.find_form(pair.a)?;
+            cells.push(form.map_or(TableCell::Null, TableCell::Text));
+        }
+        self.table.push_row(&cells)
+    }
+
+    /// Returns the form of the first document of the next pair, which the second one has, too.
+    fn find_form(&mut self, document: DocId) -> Result<Option<&'a str>> {
+        if let Some((last, form)) = self.last_form
+            && last == document
+        {
+            return Ok(form);
+        }
+        let form = self.corpus.find_form_name(document)?;
+        self.last_form = Some((document, form));
+        Ok(form)
     }
 
     fn prepare_table(self) -> Result<StagedOutput> {

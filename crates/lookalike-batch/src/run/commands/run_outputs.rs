@@ -15,7 +15,7 @@ pub struct DedupOutputs {
     /// `true` to write all rows, with the fields `cluster`, `duplicate_of` and `similarity` added.
     pub annotate: bool,
     /// A table of the removed documents: `id, kept, similarity, method, threshold, cluster, source,
-    /// row, kept_source, kept_row`. Rows count from 1 within their source.
+    /// row, kept_source, kept_row`, and `form` if documents are compared by forms. Rows count from 1 within their source.
     pub removed: Option<OutputTarget>,
     /// A table of the documents in clusters: `id, cluster, representative, similarity, kept, source,
     /// row`.
@@ -80,8 +80,8 @@ impl DedupOutputs {
 /// Outputs of a pairs run.
 #[derive(Debug, Clone)]
 pub struct PairsOutputs {
-    /// A table of pairs: `a, b, similarity, a_source, a_row, b_source, b_row`. Rows count from 1
-    /// within their source.
+    /// A table of pairs: `a, b, similarity, a_source, a_row, b_source, b_row`, and `form` if documents are compared by
+    /// forms. Rows count from 1 within their source.
     pub pairs: Option<OutputTarget>,
     /// Largest number of pairs that [`PairsSummary::sample`](crate::run::PairsSummary::sample) has of each band
     /// of similarity, if it is wanted.

@@ -100,6 +100,9 @@ pub struct DedupSummary {
     pub suspicious: Vec<SuspiciousCluster>,
     /// Removed documents by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
     pub histogram: SimilarityHistogram,
+    /// The part that forms took in the run, if documents were compared by forms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forms: Option<FormUse>,
     /// Estimate of what the run missed, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,
@@ -114,6 +117,20 @@ pub struct DedupSummary {
     pub spilled: Option<SpilledSummary>,
     /// Seconds of each stage.
     pub stages: Vec<(&'static str, f64)>,
+}
+
+/// The part that forms took in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct FormUse {
+    /// Forms in the table.
+    pub forms: u64,
+    /// Documents of a form. A run that learns forms in memory looks for the forms of those alone that may match another
+    /// document.
+    pub documents: u64,
+    /// Kept documents that would be removed by their similarity alone: they say something else. `None` if the run did not
+    /// learn the forms itself, so that it has not decided without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_apart: Option<u64>,
 }
 
 /// How much of a run went to temporary files of sorted runs.
@@ -173,7 +190,7 @@ pub struct SuspiciousCluster {
     pub cluster: String,
     /// What is suspicious.
     pub kind: SuspicionKind,
-    /// Documents of a giant cluster, or clusters that a stretched component connects.
+    /// Removed documents of a cluster of possible forms, or clusters that a stretched component connects.
     pub count: u64,
     /// A phrase that says what is suspicious.
     pub reason: String,
@@ -183,8 +200,9 @@ pub struct SuspiciousCluster {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SuspicionKind {
-    /// It is a large part of all documents.
-    Giant,
+    /// Many documents were removed that are similar to the kept one and not equal: they may be filled forms that say
+    /// different things.
+    Form,
     /// It connects many clusters by chains of matches.
     Stretched,
 }
@@ -210,6 +228,9 @@ pub struct PairsSummary {
     /// Sample of the pairs of each band of similarity from the threshold on, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<Vec<SimilarityBand>>,
+    /// The part that forms took in the run, if documents were compared by forms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forms: Option<FormUse>,
     /// Estimate of what the run missed, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,

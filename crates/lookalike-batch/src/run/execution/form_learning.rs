@@ -112,7 +112,9 @@ pub(in crate::run) fn learn_and_apply_forms<'a>(
     };
     let found = dedup::find_verdicts_and_candidates(&linked.corpus.match_corpus(), &report)?;
     let table = learn_from_removals(&linked.corpus, &found.outcome.removals)?;
-    linked.corpus.use_forms(&table, plan, &found.has_candidates)
+    let removals = found.outcome.removals.iter();
+    linked.removed_without_forms = Some(removals.map(|removal| removal.document).collect());
+    linked.corpus.use_forms(&table, plan, found.has_candidates)
 }
 
 /// Decides the documents of a run by their similarity alone, and returns the forms of those that would be removed.

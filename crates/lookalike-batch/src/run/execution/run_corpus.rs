@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use lookalike::dedup::{self, DocumentRemoval, MatchCorpus, PairDecisions, TextReanalysis};
 use lookalike::forms::FormTable;
 use lookalike::plan::MatchPlan;
+use lookalike::similarity::Route;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe, RecipeId};
 use lookalike_io::error::{Error, Result};
@@ -31,6 +32,8 @@ pub(in crate::run) struct RunCorpus<'a> {
     pub(in crate::run) sketches: DocumentSketches,
     /// `true` if sketches are in memory.
     has_sketches: bool,
+    /// For each document, `true` if its form was looked up; `None` if all are.
+    looked_up: Option<Vec<bool>>,
     temporary: Option<PathBuf>,
     order: Option<Vec<DocId>>,
     times: Vec<f64>,
@@ -82,6 +85,7 @@ impl<'a> RunCorpus<'a> {
         parts.append(&mut documents.parts);
         Self {
             has_sketches,
+            looked_up: None,
             temporary: settings.temporary.clone(),
             order: documents.total_order(&settings.keep, against.len()),
             times,
@@ -112,7 +116,7 @@ impl<'a> RunCorpus<'a> {
         &mut self,
         table: &FormTable,
         plan: &'a MatchPlan,
-        has_candidates: &[bool],
+        has_candidates: Vec<bool>,
     ) -> Result<()> {
         debug_assert!(self.has_sketches);
         let recipe = self.run_recipe().clone().with_forms(LEARNED_FORMS, table)?;
@@ -126,12 +130,54 @@ impl<'a> RunCorpus<'a> {
         let documents: Vec<DocId> = (0..self.sketches.len() as u32).map(DocId).collect();
         let of_chunks = documents
             .par_chunks(FORMS_AT_ONCE)
-            .map(|documents| self.find_forms(documents, has_candidates))
+            .map(|documents| self.find_forms(documents, &has_candidates))
             .collect::<Result<Vec<DocumentSketches>>>()?;
         for forms in of_chunks {
             self.sketches.append_forms(&forms);
         }
+        self.looked_up = Some(has_candidates);
         Ok(())
+    }
+
+    /// Returns the name of the form of a document, if it is of one. Documents are read again if the sketches in memory do
+    /// not have their forms.
+    ///
+    /// # Errors
+    /// If a document cannot be read again.
+    pub(in crate::run) fn find_form_name(&self, document: DocId) -> Result<Option<&str>> {
+        let looked_up = self.looked_up.as_ref();
+        let is_known = looked_up.is_none_or(|looked_up| looked_up[document.index()]);
+        let form = if self.has_sketches && is_known {
+            self.sketches.form_id(document)
+        } else {
+            let mut form = None;
+            self.visit_analysis(document, |analysis| form = analysis.form_id())?;
+            form
+        };
+        Ok(form.and_then(|form| self.analyzer.form_name(form)))
+    }
+
+    /// Returns the name of the form that both documents of a match have, if they have one. Documents that match have the
+    /// same form, unless a person has decided so.
+    ///
+    /// # Errors
+    /// As [`find_form_name`](Self::find_form_name).
+    pub(in crate::run) fn find_common_form(
+        &self,
+        document: DocId,
+        with: DocId,
+        route: Route,
+    ) -> Result<Option<&str>> {
+        let form = self.find_form_name(document)?;
+        if route == Route::Decision && form.is_some() && form != self.find_form_name(with)? {
+            return Ok(None);
+        }
+        Ok(form)
+    }
+
+    /// Returns the number of forms in the table of the run.
+    pub(in crate::run) fn form_count(&self) -> u64 {
+        self.analyzer.form_count() as u64
     }
 
     /// Returns a store of nothing but the forms of some documents.

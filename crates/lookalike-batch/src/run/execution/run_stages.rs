@@ -16,6 +16,7 @@ use lookalike::plan::MatchPlan;
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches};
 use lookalike_io::error::Result;
 
+use crate::run::commands::summary::FormUse;
 use crate::run::execution::audit::RunAudit;
 use crate::run::execution::audit::reading::AuditBackend;
 use crate::run::execution::audit::report::{AuditReport, ReportedPairs};
@@ -52,6 +53,8 @@ pub(in crate::run) struct SketchedRun<'a> {
     spilled: Option<SpillFiles>,
     audit: Option<RunAudit>,
     text_states: TextStateCounts,
+    /// Documents of a form in the temporary files.
+    documents_of_forms: u64,
 }
 
 impl<'a> SketchedRun<'a> {
@@ -88,6 +91,7 @@ impl<'a> SketchedRun<'a> {
         }
         Ok(Self {
             corpus,
+            documents_of_forms: spilled.as_ref().map_or(0, SpillFiles::documents_of_forms),
             spilled,
             audit,
             text_states,
@@ -108,6 +112,8 @@ impl<'a> SketchedRun<'a> {
             grouping,
             audit: self.audit,
             text_states: self.text_states,
+            documents_of_forms: self.documents_of_forms,
+            removed_without_forms: None,
         })
     }
 }
@@ -183,6 +189,9 @@ pub(in crate::run) struct LinkedRun<'a> {
     grouping: Option<DocumentGrouping>,
     audit: Option<RunAudit>,
     text_states: TextStateCounts,
+    documents_of_forms: u64,
+    /// Documents that would be removed by their similarity alone, if the run has learned forms itself.
+    pub(in crate::run) removed_without_forms: Option<Vec<DocId>>,
 }
 
 impl<'a> LinkedRun<'a> {
@@ -253,6 +262,31 @@ impl<'a> LinkedRun<'a> {
     /// Returns the text states of the documents to decide about.
     pub(in crate::run) fn text_states(&self) -> TextStateCounts {
         self.text_states
+    }
+
+    /// Returns the part that forms take in the run, if documents are compared by forms. For runs that remove documents,
+    /// `is_kept` says which of them remain.
+    pub(in crate::run) fn form_summary(
+        &self,
+        is_kept: Option<&dyn Fn(DocId) -> bool>,
+    ) -> Option<FormUse> {
+        let corpus = &self.corpus;
+        if !corpus.plan.compares_forms() {
+            return None;
+        }
+        let documents = (corpus.known_count()..corpus.len()).map(|at| DocId(at as u32));
+        let has_form = |document: &DocId| corpus.sketches.form_id(*document).is_some();
+        let in_memory = documents.filter(has_form).count() as u64;
+        let removed = self.removed_without_forms.as_ref();
+        let kept_apart = removed.zip(is_kept).map(|(removed, is_kept)| {
+            let kept = removed.iter().filter(|&&document| is_kept(document));
+            kept.count() as u64
+        });
+        Some(FormUse {
+            forms: corpus.form_count(),
+            documents: in_memory + self.documents_of_forms,
+            kept_apart,
+        })
     }
 
     /// Returns the report of the audit, if there is one. For runs that remove documents, `kept` returns which of them

@@ -60,8 +60,8 @@ pub(crate) struct DedupArgs {
     pub(crate) output: Option<PathBuf>,
 
     /// Table of the removed documents with the evidence: id, kept, similarity, method, threshold, cluster,
-    /// source, row, kept_source, kept_row (.tsv, .csv, .jsonl, .parquet or .arrow). Rows count from 1 within their
-    /// source
+    /// source, row, kept_source, kept_row, and with --forms the form of both (.tsv, .csv, .jsonl, .parquet or .arrow).
+    /// Rows count from 1 within their source
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) removed: Option<PathBuf>,
 
@@ -306,10 +306,13 @@ pub(super) fn explain_command(args: &DedupArgs, written: &[NamedOutput<'_>]) -> 
         .inputs
         .iter()
         .map(|input| input.display().to_string());
+    let forms = args.run.matching.forms.as_deref();
+    let forms = forms.filter(|forms| !["learn", "off"].contains(forms));
     Some(format!(
-        "lookalike explain {} ID {}",
+        "lookalike explain {} ID {}{}",
         removed.display(),
-        inputs.collect::<Vec<_>>().join(" ")
+        inputs.collect::<Vec<_>>().join(" "),
+        forms.map_or_else(String::new, |forms| format!(" --forms {forms}"))
     ))
 }
 

@@ -1,6 +1,6 @@
 //! Summary of `dedup` for people.
 
-use lookalike_batch::run::{DedupSummary, RepeatedTextAction};
+use lookalike_batch::run::{DedupSummary, RepeatedTextAction, SuspicionKind, SuspiciousCluster};
 
 use super::args::{DedupArgs, NamedOutput, explain_command};
 use crate::commands::shared::outputs::is_standard;
@@ -27,6 +27,7 @@ pub(super) fn describe_dedup(
     text.add_line(&messages::kept(), format_count(done.kept));
     add_removed(&mut text, done);
     add_decisions(&mut text, done);
+    text.add_forms(done.forms);
     add_passages(&mut text, done);
     add_clusters(&mut text, done, printer);
     let heading = messages::similarity_of_removed();
@@ -203,6 +204,10 @@ fn add_suspicions(text: &mut SummaryText, done: &DedupSummary, printer: &OutputP
     if more > 0 {
         text.add_text(format_args!("  {}", messages::and_more(more)));
     }
+    let is_form = |suspicion: &SuspiciousCluster| suspicion.kind == SuspicionKind::Form;
+    if done.suspicious.iter().any(is_form) {
+        text.add_text(messages::to_keep_forms("--forms learn"));
+    }
 }
 
 fn add_outputs(text: &mut SummaryText, args: &DedupArgs, written: &[NamedOutput<'_>]) {
@@ -269,6 +274,7 @@ mod tests {
             removed: 50,
             clusters: 30,
             components: None,
+            forms: None,
             audit: None,
             decisions: None,
             passages: None,

@@ -50,6 +50,10 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) changes: RecipeChangeArgs,
 
+    /// Table of forms of the dedup run, as `lookalike forms learn` writes it. Shows the slots of two filled forms of one frame
+    #[arg(long, value_name = "FILE", help_heading = "Matching")]
+    pub(crate) forms: Option<PathBuf>,
+
     /// Measure of the dedup run
     ///
     /// Default: jaccard or none, depending on which fits the record.

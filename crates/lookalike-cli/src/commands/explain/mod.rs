@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
+use lookalike::compare::{FormComparison, FormDifference};
 use lookalike::plan::{ComparedInputs, EditUnit, EqualKeySketch, MatchMethod, SimilarityMeasure};
 use lookalike::similarity::SequenceMeasure;
 use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
@@ -18,15 +19,18 @@ use lookalike_comparison::text_diff::diff_passages;
 use lookalike_io::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,
 };
-use serde_json::json;
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 pub(crate) use self::args::ExplainArgs;
+use super::forms::spell_frame;
 use super::shared::documents::{
     DocumentAddress, DocumentDescription, FoundDocument, ambiguous_id_message,
     lock_ignoring_poison, look_up_documents, unless_known, visit_rows,
 };
-use super::shared::inputs::read_options;
+use super::shared::inputs::{check_has_text, read_options};
 use super::shared::matching;
+use super::shared::matching_runs::read_form_table;
 use super::shared::recipes::load_recipe;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
@@ -43,7 +47,7 @@ const SAME: f64 = 1e-12;
 
 pub(crate) fn run_explain(args: &ExplainArgs) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(false);
-    let recipe = load_recipe(&args.recipe, &args.changes)?;
+    let recipe = explained_recipe(args)?;
     matching::edit_unit(
         args.verify.unwrap_or(SimilarityMeasure::Jaccard),
         args.unit,
@@ -62,6 +66,22 @@ pub(crate) fn run_explain(args: &ExplainArgs) -> Result<CommandOutcome> {
     Ok(CommandOutcome::Done)
 }
 
+/// Returns the recipe of the dedup run, with its table of forms.
+fn explained_recipe(args: &ExplainArgs) -> Result<Recipe> {
+    let recipe = load_recipe(&args.recipe, &args.changes)?;
+    let recipe = match &args.forms {
+        None => recipe,
+        Some(file) if file.as_os_str() == "learn" => bail!(
+            "this command learns no forms: write a table with `lookalike forms learn`, and name it with --forms"
+        ),
+        Some(file) => recipe.with_forms(&file.display().to_string(), &read_form_table(file)?)?,
+    };
+    if recipe.forms.is_some() {
+        check_has_text(&args.reading, "a comparison of forms")?;
+    }
+    Ok(recipe)
+}
+
 /// A row of the table of removed documents.
 #[derive(Debug, Clone)]
 struct RemovalRow {
@@ -71,6 +91,8 @@ struct RemovalRow {
     method: String,
     threshold: Option<f64>,
     cluster: String,
+    /// Name of the form of both documents; empty if the table has none.
+    form: String,
     /// Places of the document and the kept one, if the table has them.
     place: Option<SourceRow>,
     kept_place: Option<SourceRow>,
@@ -93,8 +115,9 @@ impl SourceRow {
     }
 }
 
-/// Columns of the table besides both ids. Tables of earlier versions have only the first four.
-const COLUMNS: [&str; 8] = [
+/// Columns of the table besides both ids. Only tables of runs with forms have the last one, and tables of earlier versions
+/// have only the first four.
+const COLUMNS: [&str; 9] = [
     "similarity",
     "method",
     "threshold",
@@ -103,6 +126,7 @@ const COLUMNS: [&str; 8] = [
     "row",
     "kept_source",
     "kept_row",
+    "form",
 ];
 
 /// The part of the table about one document: its own removal, or the removals that name it.
@@ -114,8 +138,8 @@ struct RemovalTable {
 
 impl RemovalTable {
     fn read_table(args: &ExplainArgs) -> Result<Self> {
-        let with_places = Self::read_columns(args, &COLUMNS);
-        with_places.or_else(|_| Self::read_columns(args, &COLUMNS[..4]))
+        let read = |columns: usize| Self::read_columns(args, &COLUMNS[..columns]);
+        read(9).or_else(|_| read(8)).or_else(|_| read(4))
     }
 
     fn read_columns(args: &ExplainArgs, columns: &[&str]) -> Result<Self> {
@@ -244,6 +268,7 @@ fn parse_removal(row: &InputRow<'_>) -> RemovalRow {
         method: text(method),
         threshold: number(threshold),
         cluster: text(cluster),
+        form: places.get(4).map(text).unwrap_or_default(),
         place: place(0),
         kept_place: place(2),
     }
@@ -371,12 +396,23 @@ impl<'a> ExplainedRemoval<'a> {
             &recorded(removal.threshold, |value| value.to_string()),
         );
         line(&messages::cluster(), &removal.cluster);
+        if !removal.form.is_empty() {
+            line(&messages::form(), &removal.form);
+        }
         line(
             &messages::recipe(),
             &format!("{} ({})", recipe.name, recipe.recipe_id()),
         );
         line(&messages::now(), &now.describe_in_words());
         line("", &self.describe_record());
+        if let Some(difference) = &now.difference {
+            let reason = difference.to_string();
+            let reason = translate_phrase(&reason);
+            line("", &messages::kept_apart_by_forms(&reason));
+        }
+        if let Some(form) = &now.form {
+            text.push_str(&describe_form(form, full, printer));
+        }
         let (kept, removed) = (kept.display_text(), removed.display_text());
         let heading = messages::both_texts_marked();
         let _ = writeln!(
@@ -420,6 +456,7 @@ impl<'a> ExplainedRemoval<'a> {
             "method": removal.method,
             "threshold": removal.threshold,
             "cluster": removal.cluster,
+            "form": (!removal.form.is_empty()).then_some(&removal.form),
             "recipe": recipe.name,
             "recipe_id": recipe.recipe_id().to_string(),
             "now": {
@@ -432,6 +469,11 @@ impl<'a> ExplainedRemoval<'a> {
                 "kept_features": now.kept,
                 "removed_features": now.removed,
                 "fits_record": now.fitting_measure(removal).is_some(),
+                "form": now.form.as_ref().map(form_to_json),
+                "apart": now.difference.as_ref().map(|difference| json!({
+                    "by": difference.reason_name(),
+                    "reason": difference.to_string(),
+                })),
             },
             "kept_document": document(kept, &kept_text),
             "removed_document": document(removed, &removed_text),
@@ -465,6 +507,10 @@ struct CurrentComparison {
     slots: Option<f64>,
     /// 1 − distance/bits of the fingerprints.
     bits: Option<f64>,
+    /// The values of both documents in the slots of their form, if they are of one.
+    form: Option<FormComparison>,
+    /// What keeps them apart by the forms of the recipe, if something does.
+    difference: Option<FormDifference>,
 }
 
 impl CurrentComparison {
@@ -524,6 +570,8 @@ impl CurrentComparison {
             }),
             slots: equal_share(recipe, &a, &b),
             bits: equal_bits(recipe, &a, &b),
+            form: FormComparison::between_texts(recipe, &kept.text, &removed.text),
+            difference: FormDifference::between_texts(&a, &b),
         };
         // A run without a check of the features can be recognised only by its numbers.
         if args.verify.is_none() && comparison.fitting_measure(removal).is_none() {
@@ -581,6 +629,53 @@ impl CurrentComparison {
             messages::sequence_similarity(format_args!("{value:.4}"))
         })
     }
+}
+
+/// Largest number of characters of a value that is shown, unless whole texts are.
+const SHOWN_VALUE: usize = 36;
+
+/// Returns the frame of a form with its slots numbered, and the values of both documents.
+fn describe_form(form: &FormComparison, full: bool, printer: &OutputPrinter) -> String {
+    let heading = messages::form_and_slots(&escape_control(&form.name));
+    let mut text = format!(
+        "\n{}\n  {}\n",
+        printer.paint_for_output(TextTone::Heading, &heading),
+        spell_frame(&form.frame)
+    );
+    let shown = |value: &String| {
+        let value = escape_control(value).replace(['\n', '\t'], " ");
+        match value.char_indices().nth(SHOWN_VALUE) {
+            Some((end, _)) if !full => format!("{}…", &value[..end]),
+            _ => value,
+        }
+    };
+    let slots = form
+        .slots
+        .iter()
+        .map(|slot| slot.values.each_ref().map(shown));
+    let slots: Vec<[String; 2]> = slots.collect();
+    let in_kept = slots.iter().map(|[kept, _]| kept.width()).max();
+    let width = in_kept.unwrap_or(0).max(messages::in_kept().width());
+    let mut row = |label: &str, kept: &str, removed: &str| {
+        let label = pad_to_width(label, 6);
+        let row = format!("  {label} {}  {removed}", pad_to_width(kept, width));
+        text.push_str(row.trim_end());
+        text.push('\n');
+    };
+    row("", &messages::in_kept(), &messages::in_removed());
+    for (number, ([kept, removed], slot)) in (1..).zip(slots.iter().zip(&form.slots)) {
+        let mark = if slot.is_equal { "" } else { " *" };
+        row(&format!("[{number}]{mark}"), kept, removed);
+    }
+    text
+}
+
+fn form_to_json(form: &FormComparison) -> Value {
+    let slots = form.slots.iter().map(|slot| {
+        let [kept, removed] = &slot.values;
+        json!({ "kept": kept, "removed": removed, "equal": slot.is_equal })
+    });
+    json!({ "name": form.name, "frame": form.frame, "slots": slots.collect::<Vec<_>>() })
 }
 
 /// Returns the key by which candidates of a route are found, if they are found by one.

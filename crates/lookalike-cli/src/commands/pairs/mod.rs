@@ -25,8 +25,8 @@ use crate::output::{OutputPrinter, format_count};
 
 /// List every pair of near-duplicates with its similarity
 ///
-/// Writes a table with the columns a, b, similarity, a_source, a_row, b_source and b_row, sorted by
-/// position, a before b; rows count from 1 within their source. Of equal texts, each copy is paired
+/// Writes a table with the columns a, b, similarity, a_source, a_row, b_source and b_row, and with --forms the form of both,
+/// sorted by position, a before b; rows count from 1 within their source. Of equal texts, each copy is paired
 /// with the earliest within reach of --window and --within, with similarity 1, and further pairs name
 /// the earliest.
 #[derive(Debug, Args)]
@@ -188,6 +188,7 @@ fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter
         };
         text.add_line(&messages::equal_texts(), treatment);
     }
+    text.add_forms(done.forms);
     let heading = messages::similarity_of_pairs();
     text.add_histogram(&done.histogram, done.run.threshold, &heading, printer);
     text.add_audit(done.audit.as_ref(), messages::precision_of_pairs, printer);

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 use std::path::Path;
 
-use lookalike_batch::run::{RunSummary, SimilarityHistogram, SpilledRuns, SpilledSummary};
+use lookalike_batch::run::{FormUse, RunSummary, SimilarityHistogram, SpilledRuns, SpilledSummary};
 
 use super::outputs::is_standard;
 use crate::language::{CountedNoun, NounCount, messages};
@@ -58,6 +58,23 @@ impl SummaryText {
         };
         if rows > 0 {
             self.add_line(&messages::bad_rows(), left_out);
+        }
+    }
+
+    /// Adds the part that forms took in a run, if documents were compared by them.
+    pub(crate) fn add_forms(&mut self, forms: Option<FormUse>) {
+        let Some(forms) = forms else {
+            return;
+        };
+        let documents = NounCount(forms.documents, CountedNoun::Document);
+        let of_documents = messages::forms_of_run(&format_count(forms.forms), documents);
+        self.add_line(&messages::forms(), of_documents);
+        if let Some(documents) = forms.kept_apart {
+            let documents = NounCount(documents, CountedNoun::Document);
+            self.add_line(
+                &messages::kept_apart(),
+                messages::documents_kept_apart(documents),
+            );
         }
     }
 

@@ -14,9 +14,8 @@ use crate::run::execution::run_stages::LinkedRun;
 /// Largest number of clusters that a summary names.
 const NAMED_CLUSTERS: usize = 10;
 
-/// Fewest removed documents of a cluster that is reported as suspicious. They must also be more than 2
-/// % of all documents.
-const MIN_GIANT_DOCUMENTS: u64 = 100;
+/// Fewest removed documents, less than fully similar to the kept one, of a cluster that is reported as possible forms.
+const MIN_FORM_DOCUMENTS: u64 = 10;
 
 /// Makes the summary of a run. Times, and what other stages know, are still missing.
 pub(super) fn summarize_run(
@@ -46,6 +45,7 @@ pub(super) fn summarize_run(
         largest: name_largest_clusters(corpus, &clusters)?,
         suspicious: find_suspicious_clusters(corpus, &clusters, verdicts)?,
         histogram: removal_similarities(outcome).collect(),
+        forms: run.form_summary(Some(&|document| verdicts.is_kept(document))),
         audit: verdicts.audit_report(run)?,
         decisions: None,
         passages: None,
@@ -81,20 +81,16 @@ fn find_suspicious_clusters(
     clusters: &[VerdictCluster],
     verdicts: &DocumentVerdicts<'_>,
 ) -> Result<Vec<SuspiciousCluster>> {
-    let documents = corpus.documents.len() as u64;
-    let giant = |cluster: &&VerdictCluster| {
-        cluster.removed >= MIN_GIANT_DOCUMENTS && 50 * cluster.removed > documents
-    };
     let mut found = Vec::new();
-    for cluster in clusters.iter().filter(giant).take(NAMED_CLUSTERS) {
+    for cluster in list_possible_forms(corpus, clusters) {
         found.push(SuspiciousCluster {
             cluster: corpus.document_id(cluster.kept)?.into_owned(),
-            kind: SuspicionKind::Giant,
-            count: cluster.removed + 1,
+            kind: SuspicionKind::Form,
+            count: cluster.similar,
             reason: format!(
-                "giant: {} of {documents} documents; most of their text may be a template or \
-                 boilerplate",
-                cluster.removed + 1
+                "form: {} removed documents are similar to it and not equal; they may be filled \
+                 forms that say different things",
+                cluster.similar
             ),
         });
     }
@@ -114,6 +110,19 @@ fn find_suspicious_clusters(
         });
     }
     Ok(found)
+}
+
+/// Returns the clusters with most removed documents that are similar and not equal, from [`MIN_FORM_DOCUMENTS`] on, if
+/// the run does not compare forms.
+fn list_possible_forms(corpus: &RunCorpus<'_>, clusters: &[VerdictCluster]) -> Vec<VerdictCluster> {
+    if corpus.plan.compares_forms() {
+        return Vec::new();
+    }
+    let is_large = |cluster: &&VerdictCluster| cluster.similar >= MIN_FORM_DOCUMENTS;
+    let mut large: Vec<_> = clusters.iter().filter(is_large).copied().collect();
+    large.sort_by_key(|cluster| std::cmp::Reverse(cluster.similar));
+    large.truncate(NAMED_CLUSTERS);
+    large
 }
 
 fn removal_similarities(outcome: &DedupOutcome) -> impl Iterator<Item = Similarity> {

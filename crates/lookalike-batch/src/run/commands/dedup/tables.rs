@@ -1,12 +1,14 @@
 //! The outputs of a dedup run: kept rows, removed documents and clusters.
 
 use lookalike::DocId;
+use lookalike::dedup::DocumentRemoval;
 use lookalike_io::error::Result;
 use lookalike_io::sink::{
     AddedField, AddedFields, AddedValue, OutputRows, OutputTarget, RowChange, StagedOutput,
     TableCell, TableColumn, TableWriter, WriteOptions, prepare_kept,
 };
 use lookalike_io::source::RowPlace;
+use rayon::prelude::*;
 
 use super::verdicts::DocumentVerdicts;
 use crate::run::commands::repeated_text::{RepeatedText, RepeatedTextAction};
@@ -30,6 +32,9 @@ const ANNOTATED_FIELDS: [AddedField; 3] = [
         is_number: true,
     },
 ];
+
+/// Number of removals of which the forms are found at a time.
+const REMOVALS_AT_ONCE: usize = 8192;
 
 /// The field of `--passages mark`.
 const MARKED_FIELDS: [AddedField; 1] = [AddedField {
@@ -104,7 +109,7 @@ impl DocumentVerdicts<'_> {
     }
 
     fn write_removed(&self, output: &OutputTarget, opened: &OpenInputs) -> Result<StagedOutput> {
-        let columns = [
+        let mut columns = vec![
             TableColumn::Text("id"),
             TableColumn::Text("kept"),
             TableColumn::Number("similarity"),
@@ -116,17 +121,51 @@ impl DocumentVerdicts<'_> {
             TableColumn::Text("kept_source"),
             TableColumn::Integer("kept_row"),
         ];
+        let compares_forms = self.corpus.plan.compares_forms();
+        columns.extend(compares_forms.then_some(TableColumn::Text("form")));
         let threshold = self.corpus.plan.threshold().get();
         let mut table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
-        for document in self.judged_documents() {
-            let Some(removal) = self.removal_of(document) else {
-                continue;
-            };
+        let removals = self.judged_documents();
+        let removals: Vec<&DocumentRemoval> = removals
+            .filter_map(|document| self.removal_of(document))
+            .collect();
+        for removals in removals.chunks(REMOVALS_AT_ONCE) {
+            let forms = self.find_forms(removals)?;
+            self.push_removals(removals, &forms, threshold, &mut table)?;
+        }
+        table.prepare_table()
+    }
+
+    /// Returns the name of the form of each removed document and its kept one; nothing if the run does not compare forms.
+    fn find_forms(&self, removals: &[&DocumentRemoval]) -> Result<Vec<Option<&str>>> {
+        if !self.corpus.plan.compares_forms() {
+            return Ok(Vec::new());
+        }
+        let removals = removals.par_iter();
+        let forms = removals.map(|removal| {
+            let kept = removal.kept;
+            self.corpus
+                .find_common_form(removal.document, kept.with, kept.route)
+        });
+        forms.collect()
+    }
+
+    /// Adds the rows of removals to their table, with `forms` in the last column if the run compares forms.
+    fn push_removals(
+        &self,
+        removals: &[&DocumentRemoval],
+        forms: &[Option<&str>],
+        threshold: f64,
+        table: &mut TableWriter,
+    ) -> Result<()> {
+        for (at, removal) in removals.iter().enumerate() {
+            let document = removal.document;
             let kept = self.corpus.document_id(removal.kept.with)?;
             let (source, row) = self.corpus.source_and_row(document);
             let (kept_source, kept_row) = self.corpus.source_and_row(removal.kept.with);
-            table.push_row(&[
-                TableCell::Text(&self.corpus.document_id(document)?),
+            let id = self.corpus.document_id(document)?;
+            let mut cells = vec![
+                TableCell::Text(&id),
                 TableCell::Text(&kept),
                 TableCell::Number(removal.kept.similarity.get()),
                 TableCell::Text(removal.kept.route.name()),
@@ -136,9 +175,12 @@ impl DocumentVerdicts<'_> {
                 TableCell::Integer(row),
                 TableCell::Text(kept_source),
                 TableCell::Integer(kept_row),
-            ])?;
+            ];
+            let form = forms.get(at);
+            cells.extend(form.map(|form| form.map_or(TableCell::Null, TableCell::Text)));
+            table.push_row(&cells)?;
         }
-        table.prepare_table()
+        Ok(())
     }
 
     fn write_clusters(&self, output: &OutputTarget, opened: &OpenInputs) -> Result<StagedOutput> {

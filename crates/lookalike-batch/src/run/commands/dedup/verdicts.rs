@@ -1,8 +1,8 @@
 //! The verdicts of a run by document, and the clusters that follow from them.
 
-use lookalike::DocId;
 use lookalike::dedup::{DedupOutcome, DocumentRemoval};
 use lookalike::similarity::Route;
+use lookalike::{DocId, Similarity};
 use lookalike_io::error::Result;
 
 use crate::run::execution::audit::report::{AuditReport, ReportedPairs};
@@ -31,6 +31,8 @@ const MIN_STRETCHED_KEPT: u64 = 4;
 pub(super) struct VerdictCluster {
     pub(super) kept: DocId,
     pub(super) removed: u64,
+    /// Number of these that are less than fully similar.
+    pub(super) similar: u64,
     pub(super) least: f64,
 }
 
@@ -81,11 +83,13 @@ impl<'a> DocumentVerdicts<'a> {
                 clusters.push(VerdictCluster {
                     kept,
                     removed: 0,
+                    similar: 0,
                     least: 1.0,
                 });
             }
             let cluster = &mut clusters[*at as usize];
             cluster.removed += 1;
+            cluster.similar += u64::from(removal.kept.similarity < Similarity::ONE);
             cluster.least = cluster.least.min(removal.kept.similarity.get());
         }
         clusters.sort_unstable_by_key(|cluster| (std::cmp::Reverse(cluster.removed), cluster.kept));

@@ -2,6 +2,7 @@
 
 use crate::run::reading::documents::count_state;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lookalike::shuffle::{
@@ -48,6 +49,8 @@ pub(in crate::run) struct SpillFiles {
     pub(super) sketches: PartFile,
     /// Text states of the documents to decide about.
     states: Mutex<TextStateCounts>,
+    /// Number of these documents that are of a form.
+    documents_of_forms: AtomicU64,
 }
 
 impl SpillFiles {
@@ -72,6 +75,7 @@ impl SpillFiles {
             texts: PartFile::create_file(directory.as_deref(), TEXT_PARTS, sizes.buffered_bytes)?,
             sketches: PartFile::with_single_blocks(directory.as_deref(), 1)?,
             states: Mutex::default(),
+            documents_of_forms: AtomicU64::new(0),
             released: 0,
             setup,
             sizes,
@@ -175,12 +179,17 @@ impl SpillFiles {
         self.sizes = self.sizes.beside_rows(documents, bytes);
     }
 
-    /// Counts the text states of documents to decide about.
+    /// Counts the text states of documents to decide about, and those of a form.
     pub(in crate::run) fn count_states(&self, sketches: &DocumentSketches) {
         let mut states = lock(&self.states);
         for at in 0..sketches.len() as u32 {
             count_state(&mut states, sketches.text_state(DocId(at)));
         }
+        let documents = (0..sketches.len() as u32).map(DocId);
+        let of_forms = documents.filter(|&document| sketches.form_id(document).is_some());
+        let of_forms = of_forms.count() as u64;
+        self.documents_of_forms
+            .fetch_add(of_forms, Ordering::Relaxed);
     }
 
     /// Returns all bytes that were written to temporary files.
@@ -202,6 +211,11 @@ impl SpillFiles {
     /// Returns the text states of the documents to decide about.
     pub(in crate::run) fn text_states(&self) -> TextStateCounts {
         *lock(&self.states)
+    }
+
+    /// Returns the number of documents to decide about that are of a form.
+    pub(in crate::run) fn documents_of_forms(&self) -> u64 {
+        self.documents_of_forms.load(Ordering::Relaxed)
     }
 }
 

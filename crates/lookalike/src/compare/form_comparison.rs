@@ -1,0 +1,200 @@
+//! What a table of forms says about two texts: their slots side by side, and what keeps them apart.
+
+use std::fmt;
+
+use crate::forms::{self, ContentDifference, FormMatch};
+use crate::recipe::Recipe;
+use crate::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
+
+/// Two texts of one form, slot by slot.
+///
+/// ```
+/// use lookalike::Recipe;
+/// use lookalike::compare::FormComparison;
+/// use lookalike::forms::FormTable;
+///
+/// let table = FormTable::parse_table("shop.toml", r#"
+/// lookalike_forms = 1
+/// [[form]]
+/// name = "offer"
+/// frame = ["Only today in our shop:", "for", "euros, as long as there are some left."]
+/// "#)?;
+/// let recipe = Recipe::built_in("default")?.with_forms("shop.toml", &table)?;
+/// let a = "Only today in our shop: a lamp for 20 euros, as long as there are some left.";
+/// let found = FormComparison::between_texts(&recipe, a, &a.replace("20", "30")).unwrap();
+/// assert_eq!(found.name, "offer");
+/// assert_eq!(found.slots[0].values, ["a lamp", "a lamp"]);
+/// assert_eq!(found.slots[1].values, ["20", "30"]);
+/// assert!(found.slots[0].is_equal && !found.slots[1].is_equal);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormComparison {
+    /// Name of the form in the table of the recipe.
+    pub name: String,
+    /// Parts of the frame. A slot stands between two parts.
+    pub frame: Vec<String>,
+    /// Values of both texts for each slot.
+    pub slots: Vec<SlotComparison>,
+}
+
+/// A slot of a form in two texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotComparison {
+    /// Value in each text; empty if the text has nothing there.
+    pub values: [String; 2],
+    /// `true` if the values are equal after normalisation.
+    pub is_equal: bool,
+}
+
+impl FormComparison {
+    /// Compares two texts of one form. Returns `None` if the recipe has no forms, or if the texts are not of the same one.
+    ///
+    /// # Panics
+    /// As [`TextAnalyzer::new`].
+    pub fn between_texts(recipe: &Recipe, a: &str, b: &str) -> Option<Self> {
+        let analyzer = TextAnalyzer::new(recipe);
+        let [a, b] = [a, b].map(|text| FilledForm::find_form(&analyzer, text));
+        let (a, b) = (a?, b?);
+        if a.form != b.form {
+            return None;
+        }
+        let files = recipe.loaded_files();
+        let form = &files.forms.as_ref()?.forms()[a.form];
+        let slots = a.values.into_iter().zip(b.values);
+        let slots = slots.map(|(a, b)| SlotComparison {
+            is_equal: a.tokens == b.tokens,
+            values: [a.spelling, b.spelling],
+        });
+        Some(Self {
+            name: form.name.clone(),
+            frame: form.frame.clone(),
+            slots: slots.collect(),
+        })
+    }
+}
+
+/// A text of a form.
+struct FilledForm {
+    /// Position of the form in the table.
+    form: usize,
+    values: Vec<SlotValue>,
+}
+
+struct SlotValue {
+    tokens: Vec<u64>,
+    spelling: String,
+}
+
+impl FilledForm {
+    fn find_form(analyzer: &TextAnalyzer, text: &str) -> Option<Self> {
+        let mut scratch = AnalysisScratch::default();
+        let analysis = analyzer.analyze_text(text, &mut scratch);
+        let FormMatch { form, values } = analysis.find_form()?;
+        // Words of a dictionary, for example, have no places in the text, so that their normalised spelling is shown.
+        let spellings = analysis.spell_places(&values).unwrap_or_else(|| {
+            let tokens = analyzer.list_tokens(text);
+            let spell =
+                |place: &std::ops::Range<usize>| super::steps::join_tokens(&tokens[place.clone()]);
+            values.iter().map(spell).collect()
+        });
+        let values = values.into_iter().zip(spellings);
+        let values = values.map(|(place, spelling)| SlotValue {
+            tokens: analysis.token_values()[place].to_vec(),
+            spelling,
+        });
+        Some(Self {
+            form,
+            values: values.collect(),
+        })
+    }
+}
+
+/// The reason why texts do not match under a table of forms, although they may be similar. Its text is a phrase for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormDifference {
+    /// They are of one form, and too many of its slots differ.
+    Slots,
+    /// They are of different forms, or one of them is of none.
+    Form,
+    /// Their titles are about different things: the words of each that differ first.
+    Title([String; 2]),
+    /// Most of their numbers differ: the first of each that does.
+    Numbers([String; 2]),
+}
+
+impl FormDifference {
+    /// Returns the reason why two texts do not match, if there is one. Both analyses are by the same recipe.
+    pub fn between_texts(a: &TextAnalysis<'_>, b: &TextAnalysis<'_>) -> Option<Self> {
+        Self::between_forms(a, b).or_else(|| Self::between_contents(a, b))
+    }
+
+    /// Returns the reason in the forms of two texts and in their slots, if there is one.
+    pub(super) fn between_forms(a: &TextAnalysis<'_>, b: &TextAnalysis<'_>) -> Option<Self> {
+        let [a, b] = [a, b].map(|text| {
+            let mut values = Vec::new();
+            text.append_form_values(&mut values);
+            values
+        });
+        if forms::do_forms_agree(&a, &b) {
+            return None;
+        }
+        let is_same_form = !a.is_empty() && a.first() == b.first();
+        Some(if is_same_form {
+            Self::Slots
+        } else {
+            Self::Form
+        })
+    }
+
+    /// Returns the reason in the titles and numbers of two texts, if there is one.
+    pub(super) fn between_contents(a: &TextAnalysis<'_>, b: &TextAnalysis<'_>) -> Option<Self> {
+        let texts = [a, b];
+        let [in_a, in_b] = texts.map(|text| {
+            let mut list = Vec::new();
+            text.append_marked_tokens(&mut list);
+            list
+        });
+        let difference = forms::find_difference(&in_a, &in_b)?;
+        let spell = |places: &[std::ops::Range<usize>; 2]| {
+            [0, 1].map(|at| {
+                texts[at]
+                    .spell_compared_tokens(places[at].clone())
+                    .to_owned()
+            })
+        };
+        Some(match &difference {
+            ContentDifference::Title(places) => Self::Title(spell(places)),
+            ContentDifference::Numbers(places) => Self::Numbers(spell(places)),
+        })
+    }
+
+    /// Returns the name of the reason in tables and summaries: `form`, `title` or `numbers`.
+    pub fn reason_name(&self) -> &'static str {
+        match self {
+            Self::Slots | Self::Form => "form",
+            Self::Title(_) => "title",
+            Self::Numbers(_) => "numbers",
+        }
+    }
+}
+
+impl fmt::Display for FormDifference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slots => {
+                formatter.write_str("they are filled forms of one frame, and their slots differ")
+            }
+            Self::Form => formatter.write_str("they are not of the same form"),
+            Self::Title([a, b]) => {
+                write!(
+                    formatter,
+                    "the titles are about different things: '{a}' and '{b}'"
+                )
+            }
+            Self::Numbers([a, b]) => {
+                write!(formatter, "most of the numbers differ: '{a}' and '{b}'")
+            }
+        }
+    }
+}
