@@ -180,7 +180,6 @@ struct FormDocument {
     kind: DocumentKind,
     /// Documents with the same number say the same.
     content: usize,
-    is_copy: bool,
     text: String,
 }
 
@@ -326,7 +325,7 @@ impl FormCorpus {
         for _ in 0..sizes.others {
             let length = corpus.writer.choose(&[30, 60, 120, 250]);
             let text = corpus.writer.text(length);
-            corpus.add(DocumentKind::Other, false, &text);
+            corpus.add(DocumentKind::Other, &text);
             corpus.contents += 1;
         }
         corpus.shuffle();
@@ -340,11 +339,10 @@ impl FormCorpus {
         }
     }
 
-    fn add(&mut self, kind: DocumentKind, is_copy: bool, tokens: &[String]) {
+    fn add(&mut self, kind: DocumentKind, tokens: &[String]) {
         self.documents.push(FormDocument {
             kind,
             content: self.contents,
-            is_copy,
             text: self.writer.join(tokens),
         });
     }
@@ -383,10 +381,10 @@ impl FormCorpus {
                 slots.iter().map(|&slot| self.writer.value(slot)).collect();
             if seen.insert(values.clone()) {
                 let (text, is_value) = fill_form(&frame, &places, &values);
-                self.add(kind, false, &text);
+                self.add(kind, &text);
                 if self.writer.random.next_below(10) == 0 {
                     let repeat = self.repeat_form(&text, &is_value);
-                    self.add(kind, true, &repeat);
+                    self.add(kind, &repeat);
                 }
                 self.contents += 1;
             }
@@ -421,7 +419,7 @@ impl FormCorpus {
             if copy > 0 {
                 self.edit_copy(&mut text);
             }
-            self.add(DocumentKind::Article, copy > 0, &text);
+            self.add(DocumentKind::Article, &text);
         }
         self.contents += 1;
     }

@@ -50,23 +50,24 @@ impl FormCorpus {
     /// repeat of each.
     fn add_pages(&mut self, numbers: &mut Numbers) {
         let body = numbers.text(80);
-        let [a, b] = [40, 40].map(|words| numbers.text(words));
+        let notice = |road: u32, days: u32, who: &str| {
+            format!(
+                "The council announces that road {road} is closed from the bridge to the market for {days} days, because \
+                 the gas pipes below it are replaced. Buses stop at the church instead. We ask all {who} to allow for \
+                 more time, and thank them for their patience."
+            )
+        };
         for at in 0..4 {
             self.push(format!("page{at}"), format!("Error C{}\n{body}", 4000 + at));
-            let notice = format!("{a} {} {b} {} {a}", 1700 + at, 25 + at);
-            self.push(format!("notice{at}"), notice);
+            self.push(format!("notice{at}"), notice(1700 + at, 25 + at, "people"));
         }
-        let pages = [
-            ("page", format!("Error C4002\n{}", numbers.edited(&body, 1))),
-            (
-                "notice",
-                format!("{a} 1702 {b} 27 {}", numbers.edited(&a, 1)),
-            ),
-        ];
-        for (what, text) in pages {
-            let id = format!("{what}-again");
-            self.repeats.push(id.clone());
-            self.push(id, text);
+        let page = format!("Error C4002\n{}", numbers.edited(&body, 1));
+        for (id, text) in [
+            ("page-again", page),
+            ("notice-again", notice(1702, 27, "passengers")),
+        ] {
+            self.repeats.push(id.to_owned());
+            self.push(id.to_owned(), text);
         }
     }
 
@@ -167,7 +168,7 @@ fn table_is_shown_and_wrong_ones_are_refused() {
     let done = place.summary("forms learn in.jsonl -o forms.toml");
     assert_eq!(
         (&done["forms"], &done["documents"]),
-        (&json!(4), &json!(196))
+        (&json!(4), &json!(206))
     );
     let shown = place.ok("forms show forms.toml");
     assert_eq!(shown.text().matches("[1]").count(), 8, "{}", shown.text());

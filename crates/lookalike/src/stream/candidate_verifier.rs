@@ -164,7 +164,8 @@ impl CandidateVerifier {
         let new = self.inputs.inputs_of_new(arriving, &analysis);
         let verified = self.verify_candidate(candidate, in_kept, &new, texts, &mut budget);
         let steps = budget.taken() - steps_before;
-        turn.add_steps(steps);
+        // Steps that were refused are counted, and not made.
+        turn.add_steps(steps.min(turn.unit_steps()));
         turn.add_text_bytes(analysis.bytes());
         if budget.has_paused() || analysis.is_exceeded() {
             return Ok(None);
