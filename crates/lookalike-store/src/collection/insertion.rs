@@ -362,13 +362,35 @@ mod tests {
                 }
             }
             checks[0].as_mut().unwrap().overtaken = times as u32 + 1;
-            do_unlocked_work(&documents, &mut checks);
+            do_unlocked_work(&documents[0], &mut checks[0]);
         }
         while precheck(&mut checks) == 0 {
-            do_unlocked_work(&documents, &mut checks);
+            do_unlocked_work(&documents[0], &mut checks[0]);
         }
         let count = collection.admit_checked(&documents, &mut checks, now, &mut admitted);
         assert_eq!((count.unwrap(), admitted.count()), (1, 1));
+    }
+
+    /// However many documents need work without a lock, one at a time has it, and the others keep no texts for it.
+    #[test]
+    fn one_document_at_a_time_has_work_without_a_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = collection(&folder, 1 << 14);
+        admit(&collection, "one");
+        let documents = ["a", "b", "c"].map(|id| prepare(&collection, id));
+        let mut checks = vec![None, None, None];
+        let now = (collection.options.clock)();
+        for _ in 0..50 {
+            let state = collection.read_state().unwrap();
+            assert_eq!(state.precheck(&documents, &mut checks, now, 1 << 14), 0);
+        }
+        let has_work = checks.iter().map(|check| {
+            let check = check.as_ref().expect("every check has begun");
+            check.has_unlocked_work()
+        });
+        assert_eq!(has_work.collect::<Vec<_>>(), [true, false, false]);
+        let answers = collection.insert_documents(&documents);
+        assert!(answers.iter().all(Result::is_ok));
     }
 
     /// A document that others have overtaken too often is inserted in one call, and others wait for it.

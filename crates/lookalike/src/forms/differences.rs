@@ -56,7 +56,11 @@ pub(crate) enum ContentDifference {
 
 /// Returns the beginning of a text that is compared.
 pub(crate) fn compared_part(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MOST_COMPARED_BYTES)]
+    let mut end = text.len().min(MOST_COMPARED_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Appends the marked tokens of a text, by which it is compared: first the number of tokens of its title, then its tokens.
