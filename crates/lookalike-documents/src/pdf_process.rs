@@ -197,7 +197,7 @@ impl PdfReader {
     }
 }
 
-/// How a child ended.
+/// The end of a child process.
 enum ChildEnd {
     Exited(ExitStatus),
     /// Killed at the deadline.

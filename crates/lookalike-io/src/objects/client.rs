@@ -420,7 +420,7 @@ mod tests {
             assert!(Arc::ptr_eq(&slow, &same.join().unwrap().unwrap()));
             other.join().unwrap();
         });
-        // What failed is tried again.
+        // A store that failed to open is opened again.
         let failed = stores.find_or_open(name("new"), || Err(Error::input_error("none")));
         assert!(failed.is_err());
         stores.find_or_open(name("new"), new_store).unwrap();

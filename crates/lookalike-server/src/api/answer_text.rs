@@ -263,7 +263,7 @@ mod tests {
         assert!(refused.detail.contains(&limit) && refused.detail.contains("smaller `limit`"));
         assert!(answer.byte_count() > 780 << 10);
         answer.write_exactly(b"]}").unwrap();
-        // What others hold is another matter.
+        // Memory that other requests hold gives `busy`, because a retry can help.
         drop(answer);
         let other = budget.try_take_bytes(ClientId::Key(2), 895 << 10);
         let mut part = AnswerText::new(request);

@@ -32,7 +32,7 @@ pub(super) enum UnlockedTask {
     PrepareMove(Box<MovePreparation>),
 }
 
-/// What a kept document needs to be prepared for its move.
+/// The inputs for preparing the move of a kept document.
 #[derive(Clone, Debug)]
 pub(super) struct MovePreparation {
     pub(super) slot: DocumentSlot,

@@ -34,7 +34,7 @@ pub(crate) struct PrecheckedDocument {
     verdict_of: Option<KeptMatch>,
     /// Why the document is refused, unless a stored document with its id has the same content.
     pub(super) refusal: Option<Error>,
-    /// How its content compares with that of a stored document with its id.
+    /// Comparison of its content with that of a stored document with its id.
     pub(super) content: Option<ContentComparison>,
     /// The kept document that it moves to the newest partition.
     pub(super) moving: Option<Box<MovingDocument>>,

@@ -161,7 +161,7 @@ fn others_change_the_collection_while_a_long_text_is_read() {
     }
 }
 
-/// Whether work is done in a turn or without a lock changes no answer and no byte on disk.
+/// Answers and the bytes on disk are the same, whether work is done in a turn or without a lock.
 #[test]
 fn work_without_a_lock_changes_no_answer_and_no_byte() {
     for (measure, on_conflict) in [

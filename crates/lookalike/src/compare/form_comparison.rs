@@ -1,4 +1,4 @@
-//! What a table of forms says about two texts: their slots side by side, and what keeps them apart.
+//! The comparison of two texts by a table of forms: their slots side by side, and the reason why they do not match.
 
 use std::fmt;
 

@@ -45,7 +45,7 @@ const MARKS: u64 = NUMBER_MARK | CODE_MARK;
 /// Largest token that is a single character: its code point above the marks. Greater ones are hashes of words.
 const LARGEST_CHARACTER: u64 = (char::MAX as u64) << 2;
 
-/// What two texts differ in, with the tokens of the first replacement. The first range is in the first text.
+/// A difference that keeps two texts apart, with the tokens of its first replacement in each text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ContentDifference {
     /// The titles are about different things.

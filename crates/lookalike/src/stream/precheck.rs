@@ -53,7 +53,7 @@ pub struct PrecheckResult {
     /// The candidate whose comparison ended the last turn.
     pub(super) deferred: Option<Box<DeferredCandidate>>,
     pub(super) compared: Vec<ComparedCandidate>,
-    /// What the document is compared by.
+    /// Features, weights and sequences of the document, made for comparisons.
     pub(super) lists: Arc<ArrivingLists>,
     /// Candidates that were out of reach.
     pub(super) passed_over: Vec<(u64, PrefixHits)>,

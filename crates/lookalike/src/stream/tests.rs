@@ -1217,7 +1217,7 @@ fn units_bound_the_comparison_of_long_texts() {
     }
 }
 
-/// What the document of a check is compared by is made once, whatever the number of turns.
+/// The lists of a checked document are made once, whatever the number of turns.
 #[test]
 fn lists_of_a_checked_document_are_kept_over_its_turns() {
     let settings = MatchSettings {

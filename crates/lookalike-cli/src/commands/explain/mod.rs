@@ -509,7 +509,7 @@ struct CurrentComparison {
     bits: Option<f64>,
     /// The values of both documents in the slots of their form, if they are of one.
     form: Option<FormComparison>,
-    /// What keeps them apart by the forms of the recipe, if something does.
+    /// Reason why the forms of the recipe keep the two documents apart; `None` if they do not.
     difference: Option<FormDifference>,
 }
 
