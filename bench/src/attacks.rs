@@ -74,6 +74,8 @@ struct AttackSize {
     permutations: (usize, usize),
     /// Texts that share most of their blocks, and the bytes of each.
     near_texts: (usize, usize),
+    /// Bytes of a text with very many features.
+    long_text: usize,
     /// Bytes of a text with copied passages, and of a file of markers.
     copied_text: usize,
     /// Bytes of an honest text in the collection that compares by edit distance.
@@ -95,6 +97,7 @@ const FULL_ATTACK: AttackSize = AttackSize {
     dripping: 200,
     permutations: (150, 65_000),
     near_texts: (4000, 2400),
+    long_text: 8 << 20,
     copied_text: 15 << 20,
     honest_text: 2000,
     longest_wait: Duration::from_secs(1),
@@ -126,6 +129,7 @@ const SHORT_ATTACK: AttackSize = AttackSize {
     dripping: 20,
     permutations: (6, 3000),
     near_texts: (60, 600),
+    long_text: 300 << 10,
     copied_text: 400 << 10,
     honest_text: 300,
     longest_wait: LONGEST_END,

@@ -37,7 +37,7 @@ impl AttackKind {
 }
 
 /// All attacks, after what the clients meet without one.
-pub(super) const ATTACK_KINDS: [AttackKind; 15] = [
+pub(super) const ATTACK_KINDS: [AttackKind; 17] = [
     AttackKind {
         name: "none",
         threads: 0,
@@ -121,6 +121,20 @@ pub(super) const ATTACK_KINDS: [AttackKind; 15] = [
         settings: || settings_of_measure("containment"),
         honest_texts: long_texts,
         attack: send_near_texts,
+    },
+    AttackKind {
+        name: "long near texts, by containment",
+        threads: 2,
+        settings: || settings_of_measure("containment"),
+        honest_texts: long_texts,
+        attack: send_long_near_texts,
+    },
+    AttackKind {
+        name: "long texts of distinct words, by containment",
+        threads: 2,
+        settings: || settings_of_measure("containment"),
+        honest_texts: long_texts,
+        attack: send_distinct_words,
     },
     AttackKind {
         name: "passages of alternating sentences",
@@ -400,15 +414,43 @@ fn send_bulk<T: Iterator<Item = String>>(
     Ok(())
 }
 
-/// Inserts permuted texts one at a time. All threads use the same key, so that they are one client, which always
-/// has a document in the queue.
+/// Inserts permuted texts one at a time.
 fn send_single_permutations(target: &Target<'_>, thread: usize) -> Result<()> {
     let (count, bytes) = target.size.permutations;
+    send_singly(target, |round| {
+        permuted_texts(count, bytes, (thread as u64) << 32 | round)
+    })
+}
+
+/// Inserts long texts that have one another as candidates, one at a time.
+fn send_long_near_texts(target: &Target<'_>, thread: usize) -> Result<()> {
+    send_singly(target, |round| {
+        near_texts(1, target.size.long_text, (thread as u64) << 32 | round)
+    })
+}
+
+/// Inserts long texts whose words occur nowhere else, one at a time.
+fn send_distinct_words(target: &Target<'_>, thread: usize) -> Result<()> {
+    const BYTES_OF_WORD: usize = 9;
+    send_singly(target, |round| {
+        let mut numbers = Numbers((thread as u64) << 32 | round);
+        let words = (0..target.size.long_text / BYTES_OF_WORD)
+            .map(|_| format!("{:08x} ", numbers.below(1 << 31)));
+        std::iter::once(words.collect())
+    })
+}
+
+/// Inserts the texts of one round after another, each in a request of its own. All threads use the same key, so that
+/// they are one client, which always has a document in the queue.
+fn send_singly<T: Iterator<Item = String>>(
+    target: &Target<'_>,
+    texts_of_round: impl Fn(u64) -> T,
+) -> Result<()> {
     let path = format!("{COLLECTION_PATH}/documents");
     let headers = headers(WRITE_KEY, "application/json");
     let mut connection = None;
     for round in 1.. {
-        for text in permuted_texts(count, bytes, (thread as u64) << 32 | round) {
+        for text in texts_of_round(round) {
             if target.has_ended() {
                 return Ok(());
             }

@@ -50,16 +50,6 @@ pub enum DocumentContent {
     Fingerprint(u128),
 }
 
-impl DocumentContent {
-    /// Returns the bytes of the text; 0 for a fingerprint.
-    pub(crate) fn text_bytes(&self) -> usize {
-        match self {
-            Self::Text(text) => text.len(),
-            Self::Fingerprint(_) => 0,
-        }
-    }
-}
-
 /// A document prepared for its check; see
 /// [`Collection::prepare_document`](crate::Collection::prepare_document).
 #[derive(Clone, Debug)]

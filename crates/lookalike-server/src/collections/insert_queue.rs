@@ -31,6 +31,10 @@ use crate::limits::fair_queue::FairQueue;
 /// Largest number of documents admitted as one batch.
 const MAX_BATCH_DOCUMENTS: usize = 1024;
 
+/// Size of a batch, in bytes, from which nothing is added to it, so that a document waits for the preparation of at most
+/// so many bytes, and of one document, of others.
+const MAX_BATCH_BYTES: usize = 1 << 20;
+
 /// Size of a batch, in bytes, from which it is prepared on all threads.
 const PARALLEL_BATCH_BYTES: usize = 64 << 10;
 
@@ -124,7 +128,10 @@ impl OpenCollection {
                     queue.admitting = false;
                     return;
                 }
-                queue.waiting.take(MAX_BATCH_DOCUMENTS)
+                let weight = |insert: &WaitingInsert| insert.document.bytes_to_prepare();
+                queue
+                    .waiting
+                    .take(MAX_BATCH_DOCUMENTS, MAX_BATCH_BYTES, weight)
             };
             let (prepared, mut senders) = self.prepare_all(waiting, &mut scratch);
             let (taken, rest) = self.admit_turn(prepared);

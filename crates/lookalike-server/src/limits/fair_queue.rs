@@ -67,16 +67,23 @@ impl<T> FairQueue<T> {
         self.turns = turns;
     }
 
-    /// Removes up to `most` items.
-    pub(crate) fn take(&mut self, most: usize) -> Vec<(ClientId, T)> {
-        let mut taken = Vec::new();
+    /// Removes up to `most` items, and no more once those that are removed weigh `most_weight`.
+    pub(crate) fn take(
+        &mut self,
+        most: usize,
+        most_weight: usize,
+        weight: impl Fn(&T) -> usize,
+    ) -> Vec<(ClientId, T)> {
+        let (mut taken, mut taken_weight) = (Vec::new(), 0);
         while taken.len() < most
+            && taken_weight < most_weight
             && let Some(client) = self.turns.pop_front()
         {
             let Entry::Occupied(mut items) = self.items.entry(client) else {
                 continue;
             };
             if let Some(item) = items.get_mut().pop_front() {
+                taken_weight += weight(&item);
                 taken.push((client, item));
             }
             if items.get().is_empty() {
@@ -99,6 +106,10 @@ mod tests {
         ClientId::Key(number)
     }
 
+    fn take<T>(queue: &mut FairQueue<T>, most: usize) -> Vec<(ClientId, T)> {
+        queue.take(most, usize::MAX, |_| 1)
+    }
+
     fn items(taken: Vec<(ClientId, &'static str)>) -> Vec<&'static str> {
         taken.into_iter().map(|(_, item)| item).collect()
     }
@@ -112,11 +123,25 @@ mod tests {
         queue.push(client(2), "b1");
         queue.push(client(3), "c1");
         queue.push(client(3), "c2");
-        assert_eq!(items(queue.take(4)), ["a1", "b1", "c1", "a2"]);
+        assert_eq!(items(take(&mut queue, 4)), ["a1", "b1", "c1", "a2"]);
         queue.push(client(2), "b2");
-        assert_eq!(items(queue.take(9)), ["c2", "a3", "b2", "a4"]);
+        assert_eq!(items(take(&mut queue, 9)), ["c2", "a3", "b2", "a4"]);
         assert!(queue.is_empty() && queue.items.is_empty());
-        assert!(queue.take(1).is_empty());
+        assert!(take(&mut queue, 1).is_empty());
+    }
+
+    /// The item that reaches the weight is the last one, so a heavy item alone is taken all the same.
+    #[test]
+    fn weight_limits_what_is_taken() {
+        let mut queue = FairQueue::default();
+        for item in ["aaaa", "aa", "a"] {
+            queue.push(client(1), item);
+        }
+        queue.push(client(2), "b");
+        let mut take = |most_weight| items(queue.take(9, most_weight, |item| item.len()));
+        assert_eq!(take(4), ["aaaa"]);
+        assert_eq!(take(3), ["b", "aa"]);
+        assert_eq!(take(1), ["a"]);
     }
 
     /// A client whose item takes many turns, and that pushes another item during each, does not keep others
@@ -127,10 +152,10 @@ mod tests {
         queue.push(client(1), "a1");
         queue.push(client(2), "b1");
         queue.push(client(1), "a2");
-        let taken = queue.take(9);
+        let taken = take(&mut queue, 9);
         queue.push(client(3), "c1");
         queue.put_back(taken, &[client(1)]);
-        assert_eq!(items(queue.take(9)), ["b1", "c1", "a1", "a2"]);
+        assert_eq!(items(take(&mut queue, 9)), ["b1", "c1", "a1", "a2"]);
     }
 
     #[derive(Clone, Debug)]
@@ -184,7 +209,7 @@ mod tests {
                     }
                     QueueStep::Turn { most, finished, pushed } => (most, finished, pushed),
                 };
-                let mut taken = queue.take(most);
+                let mut taken = take(&mut queue, most);
                 let rest = taken.split_off(finished.min(taken.len()));
                 let mut served: Vec<ClientId> = taken.iter().map(|&(client, _)| client).collect();
                 for &(client, item) in &taken {
@@ -205,7 +230,7 @@ mod tests {
                 }
             }
             let left: usize = waiting.values().map(VecDeque::len).sum();
-            prop_assert_eq!(queue.take(usize::MAX).len(), left);
+            prop_assert_eq!(take(&mut queue, usize::MAX).len(), left);
             prop_assert!(queue.is_empty() && queue.items.is_empty());
         }
     }
@@ -217,12 +242,12 @@ mod tests {
             queue.push(client(1), item);
         }
         queue.push(client(2), "b1");
-        let mut taken = queue.take(4);
+        let mut taken = take(&mut queue, 4);
         assert_eq!(taken.len(), 4);
         let rest = taken.split_off(1);
         queue.push(client(1), "a4");
         queue.put_back(rest, &[client(1)]);
-        let left = items(queue.take(9));
+        let left = items(take(&mut queue, 9));
         let mut of_first = left.clone();
         of_first.retain(|&item| item != "b1");
         assert_eq!(of_first, ["a2", "a3", "a4"]);

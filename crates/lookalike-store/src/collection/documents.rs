@@ -9,7 +9,7 @@ use crate::document::{
 };
 use crate::error::Result;
 use crate::files::rows::RowVerdict;
-use crate::state::{CollectionState, PrecheckedDocument};
+use crate::state::{CollectionState, OpenText, PrecheckedDocument};
 
 /// Documents that are deleted under one lock.
 const DELETIONS_IN_A_TURN: usize = 16;
@@ -78,7 +78,9 @@ impl Collection {
         let Some(known) = self.find_in_window(&state, id)? else {
             return Ok(None);
         };
-        read_stored_document(&state, &known).map(Some)
+        let opened = open_document(&state, known)?;
+        drop(state);
+        opened.into_stored().map(Some)
     }
 
     /// Deletes the document with the given id, so that it matches nothing any more. Answers that named it
@@ -136,19 +138,68 @@ impl Collection {
     }
 }
 
-pub(crate) fn read_stored_document(
-    state: &CollectionState,
-    known: &KnownDocument,
-) -> Result<StoredDocument> {
-    let content = match known.document.fingerprint {
-        Some(fingerprint) => DocumentContent::Fingerprint(fingerprint),
-        None => DocumentContent::Text(state.document_text(known)?),
-    };
-    Ok(StoredDocument {
+/// A stored document, whose text may be unread.
+pub(crate) struct OpenDocument {
+    answer: InsertAnswer,
+    content: OpenContent,
+    meta: Option<String>,
+    of_is_gone: bool,
+}
+
+/// The content of a stored document.
+pub(crate) enum OpenContent {
+    Fingerprint(u128),
+    Text(OpenText),
+}
+
+impl OpenContent {
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Self::Fingerprint(_) => 0,
+            Self::Text(text) => text.text_bytes(),
+        }
+    }
+
+    /// Returns the content, and reads it if need be. No lock is needed for that.
+    pub(crate) fn into_content(self) -> Result<DocumentContent> {
+        Ok(match self {
+            Self::Fingerprint(fingerprint) => DocumentContent::Fingerprint(fingerprint),
+            Self::Text(text) => DocumentContent::Text(text.into_text()?),
+        })
+    }
+}
+
+impl OpenDocument {
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.content.text_bytes()
+    }
+
+    /// Returns the document, and reads its text if need be. No lock is needed for that.
+    pub(crate) fn into_stored(self) -> Result<StoredDocument> {
+        Ok(StoredDocument {
+            answer: self.answer,
+            content: self.content.into_content()?,
+            meta: self.meta,
+            of_is_gone: self.of_is_gone,
+        })
+    }
+}
+
+/// Opens a document, so that a long text can be read without the lock.
+pub(crate) fn open_document(state: &CollectionState, known: KnownDocument) -> Result<OpenDocument> {
+    Ok(OpenDocument {
         answer: known.to_answer(false),
-        content,
-        meta: known.document.meta.clone(),
-        of_is_gone: is_representative_gone(state, known),
+        content: open_content(state, &known)?,
+        of_is_gone: is_representative_gone(state, &known),
+        meta: known.document.meta,
+    })
+}
+
+/// Opens the content of a document.
+pub(super) fn open_content(state: &CollectionState, known: &KnownDocument) -> Result<OpenContent> {
+    Ok(match known.document.fingerprint {
+        Some(fingerprint) => OpenContent::Fingerprint(fingerprint),
+        None => OpenContent::Text(state.open_text(known)?),
     })
 }
 

@@ -15,7 +15,7 @@ const PREFETCH_DISTANCE: usize = 4;
 
 /// Answered documents that may not be on disk yet; see [`Collection::admit_documents`].
 #[derive(Debug)]
-#[must_use = "nothing is acknowledged before it is settled"]
+#[must_use = "nothing is acknowledged before it is durable"]
 pub struct AdmittedDocuments {
     answers: Vec<Result<InsertAnswer>>,
     /// Number of the last row that must be on disk.
@@ -52,7 +52,7 @@ impl Collection {
     /// Does the first half of [`insert_documents`](Self::insert_documents): everything except the disk.
     /// [`wait_until_durable`](Self::wait_until_durable) returns the answers; another thread may call it
     /// while this one admits the next documents. An admitted document counts from now on, and may reach
-    /// the disk even if it is never settled.
+    /// the disk even if nobody waits for it.
     pub fn admit_documents(&self, documents: &[PendingInsert]) -> AdmittedDocuments {
         let mut checks: Vec<PendingCheck> = documents.iter().map(|_| None).collect();
         self.admit_turns(documents, &mut checks, usize::MAX)
@@ -152,7 +152,8 @@ impl Collection {
     /// `false` if the portion is not finished, because no turns are left.
     ///
     /// A document that others have overtaken [`MOST_TIMES_OVERTAKEN`] times makes them wait until it is inserted,
-    /// however many turns that takes. They wait without the lock of the state, so readers do not wait.
+    /// however many turns that takes, and so does one with more keys than a turn inserts. They wait without the lock of
+    /// the state, so readers do not wait.
     fn admit_portion(
         &self,
         portion: &[PendingInsert],
@@ -165,7 +166,7 @@ impl Collection {
         let (mut rest, mut checks) = (portion, checks);
         let mut others_wait = None;
         while !rest.is_empty() {
-            if times_overtaken(&checks[0]) >= MOST_TIMES_OVERTAKEN && others_wait.is_none() {
+            if makes_others_wait(&checks[0]) && others_wait.is_none() {
                 others_wait = Some(self.inserting.write());
             }
             // While others wait, only the document that they wait for is checked.
@@ -226,10 +227,21 @@ impl Collection {
                 }
                 break;
             }
+            let Some(check) = &mut checks[at] else {
+                break;
+            };
+            let insertion_steps = document.insertion_steps(check);
+            if insertion_steps > self.options.verification.turn_steps {
+                let is_alone = check.inserts_in_turns;
+                check.inserts_in_turns |= count == 0;
+                if !is_alone || !state.insert_ahead(document, check, &mut turn) {
+                    break;
+                }
+            }
+            turn.add_steps(insertion_steps);
             let Some(check) = checks[at].take() else {
                 break;
             };
-            turn.add_steps(document.insertion_steps(&check));
             admitted
                 .answers
                 .push(state.admit_document(document, check, now));
@@ -263,9 +275,10 @@ impl Collection {
     }
 }
 
-/// Returns how many times a check was left because it was out of date.
-fn times_overtaken(check: &PendingCheck) -> u32 {
-    check.as_ref().map_or(0, |check| check.overtaken)
+/// Returns `true` if other insertions wait until the document is inserted.
+fn makes_others_wait(check: &PendingCheck) -> bool {
+    let check = check.as_ref();
+    check.is_some_and(|check| check.inserts_in_turns || check.overtaken >= MOST_TIMES_OVERTAKEN)
 }
 
 /// Does the work without the lock that ended the last turn of a check, if there is any: one comparison, or one analysis
@@ -281,19 +294,28 @@ mod tests {
     use std::sync::Arc;
 
     use lookalike::plan::{MatchSettings, SimilarityMeasure};
+    use lookalike::stream::SearchTurn;
     use lookalike::text::AnalysisScratch;
 
     use super::*;
     use crate::collection::{CollectionOptions, VerificationLimits};
     use crate::disk::DiskFolder;
-    use crate::document::{DocumentContent, NewDocument};
+    use crate::document::{DocumentContent, NewDocument, StoredVerdict};
     use crate::settings::CollectionSettings;
 
     fn collection(folder: &tempfile::TempDir, turn_steps: u64) -> Collection {
+        collection_by(SimilarityMeasure::Levenshtein, folder, turn_steps)
+    }
+
+    fn collection_by(
+        measure: SimilarityMeasure,
+        folder: &tempfile::TempDir,
+        turn_steps: u64,
+    ) -> Collection {
         let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
         let settings = CollectionSettings {
             matching: MatchSettings {
-                measure: SimilarityMeasure::Levenshtein,
+                measure,
                 ..MatchSettings::default()
             },
             ..CollectionSettings::default()
@@ -419,5 +441,67 @@ mod tests {
             assert_eq!(patient.join().unwrap(), 1);
         });
         assert!(collection.inserting.try_write().is_some());
+    }
+
+    /// A document with many features is inserted in turns of the exclusive lock, while others wait and readers do not
+    /// find it.
+    #[test]
+    fn document_with_many_features_is_inserted_in_turns() {
+        const TURN: u64 = 1 << 15;
+        let folder = tempfile::tempdir().unwrap();
+        let collection = collection_by(SimilarityMeasure::Containment, &folder, TURN);
+        let text = |from: usize, words: usize| -> String {
+            (from..from + words)
+                .map(|at| format!("word{at} "))
+                .collect()
+        };
+        let prepare = |id: &str, text: String| {
+            let document = NewDocument {
+                id: id.to_owned(),
+                content: DocumentContent::Text(text),
+                time: None,
+                meta: None,
+            };
+            let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
+            prepared.unwrap()
+        };
+        admit(&collection, "other");
+        let mut documents = vec![prepare("large", text(0, 20_000))];
+        let part = prepare("part", text(5000, 200));
+        let now = (collection.options.clock)();
+        let (mut turns, mut admitted) = (
+            0,
+            AdmittedDocuments {
+                answers: Vec::new(),
+                last: 0,
+            },
+        );
+        let mut checks = vec![None];
+        while admitted.count() == 0 {
+            let state = collection.read_state().unwrap();
+            let mut query = state.begin_query(&part, now, false);
+            let turn = &mut SearchTurn::unlimited();
+            let answer = state.answer_query(&part, now, &mut query, turn).unwrap();
+            assert_eq!(answer.unwrap().verdict, StoredVerdict::Kept, "turn {turns}");
+            let checked = state.precheck(&documents, &mut checks, now, TURN);
+            drop(state);
+            if checked == 0 {
+                do_unlocked_work(&documents[0], &mut checks[0]);
+                continue;
+            }
+            let count = collection.admit_checked(&documents, &mut checks, now, &mut admitted);
+            turns += 1;
+            assert_eq!(count.unwrap() == 0, makes_others_wait(&checks[0]));
+        }
+        assert!(turns > 10, "{turns}");
+        let answer = collection.insert_documents(&[part]).remove(0).unwrap();
+        assert!(matches!(answer.verdict, StoredVerdict::Duplicate(_)));
+        // The same in one call.
+        documents[0] = prepare("another", text(20_000, 20_000));
+        let answer = collection.insert_documents(&documents).remove(0).unwrap();
+        assert_eq!(answer.verdict, StoredVerdict::Kept);
+        let part = prepare("another part", text(25_000, 200));
+        let answer = collection.insert_documents(&[part]).remove(0).unwrap();
+        assert!(matches!(answer.verdict, StoredVerdict::Duplicate(_)));
     }
 }

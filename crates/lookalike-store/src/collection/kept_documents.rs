@@ -4,7 +4,7 @@
 //! left.
 
 use super::Collection;
-use super::documents::read_stored_document;
+use super::documents::open_document;
 use crate::document::StoredDocument;
 use crate::error::Result;
 use crate::files::rows::RowVerdict;
@@ -56,8 +56,11 @@ impl Collection {
             matches!(known.document.verdict, RowVerdict::Kept { .. })
                 && !state.is_past_window(known, now)
         });
-        known
-            .map(|known| read_stored_document(&state, &known))
-            .transpose()
+        let Some(known) = known else {
+            return Ok(None);
+        };
+        let opened = open_document(&state, known)?;
+        drop(state);
+        opened.into_stored().map(Some)
     }
 }

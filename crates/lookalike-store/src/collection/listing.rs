@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use lookalike::stream::Timestamp;
 
 use super::Collection;
-use super::documents::is_representative_gone;
-use crate::document::{DocumentContent, InsertAnswer, KnownDocument, ListedDocument};
+use super::documents::{OpenContent, is_representative_gone, open_content};
+use crate::document::{InsertAnswer, KnownDocument, ListedDocument};
 use crate::error::Result;
 use crate::state::CollectionState;
 
@@ -76,10 +76,10 @@ impl Collection {
             })?;
             if !goes_on || builder.is_full() {
                 let next = goes_on.then_some(walk.after);
-                return Ok(builder.into_page(next));
+                return builder.into_page(next);
             }
         }
-        Ok(builder.into_page(Some(walk.after)))
+        builder.into_page(Some(walk.after))
     }
 }
 
@@ -87,8 +87,27 @@ impl Collection {
 struct PageBuilder<'a> {
     selection: &'a DocumentSelection<'a>,
     now: Timestamp,
-    documents: Vec<ListedDocument>,
+    documents: Vec<OpenListedDocument>,
     bytes: usize,
+}
+
+/// A document of the page, whose text may be unread.
+struct OpenListedDocument {
+    answer: InsertAnswer,
+    content: Option<OpenContent>,
+    meta: Option<String>,
+    of_is_gone: bool,
+}
+
+impl OpenListedDocument {
+    fn into_listed(self) -> Result<ListedDocument> {
+        Ok(ListedDocument {
+            answer: self.answer,
+            content: self.content.map(OpenContent::into_content).transpose()?,
+            meta: self.meta,
+            of_is_gone: self.of_is_gone,
+        })
+    }
 }
 
 impl PageBuilder<'_> {
@@ -108,17 +127,14 @@ impl PageBuilder<'_> {
         if !is_listed {
             return Ok(ControlFlow::Continue(0));
         }
-        let content = match known.document.fingerprint {
-            Some(fingerprint) => Some(DocumentContent::Fingerprint(fingerprint)),
-            None if self.selection.has_texts => {
-                Some(DocumentContent::Text(state.document_text(&known)?))
-            }
-            None => None,
-        };
-        let text_bytes = content.as_ref().map_or(0, DocumentContent::text_bytes);
+        let has_content = self.selection.has_texts || known.document.fingerprint.is_some();
+        let content = has_content
+            .then(|| open_content(state, &known))
+            .transpose()?;
+        let text_bytes = content.as_ref().map_or(0, OpenContent::text_bytes);
         let meta_bytes = known.document.meta.as_ref().map_or(0, String::len);
         self.bytes += known.document.id.len() + meta_bytes + text_bytes;
-        self.documents.push(ListedDocument {
+        self.documents.push(OpenListedDocument {
             answer,
             content,
             of_is_gone: is_representative_gone(state, &known),
@@ -131,11 +147,16 @@ impl PageBuilder<'_> {
         })
     }
 
-    fn into_page(self, next: Option<u64>) -> DocumentPage {
-        DocumentPage {
-            documents: self.documents,
+    /// Returns the page, and reads the texts that are unread. No lock is needed for that.
+    fn into_page(self, next: Option<u64>) -> Result<DocumentPage> {
+        let documents = self
+            .documents
+            .into_iter()
+            .map(OpenListedDocument::into_listed);
+        Ok(DocumentPage {
+            documents: documents.collect::<Result<_>>()?,
             next,
-        }
+        })
     }
 }
 

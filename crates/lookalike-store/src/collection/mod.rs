@@ -34,7 +34,7 @@ use lookalike::text::AnalysisScratch;
 use parking_lot::{RwLock, RwLockReadGuard};
 
 pub use self::clusters::{ClusterPage, ClusterSelection};
-pub(crate) use self::documents::read_stored_document;
+pub(crate) use self::documents::open_document;
 pub use self::insertion::AdmittedDocuments;
 pub use self::kept_documents::KeptDocuments;
 pub(crate) use self::listing::DocumentWalk;

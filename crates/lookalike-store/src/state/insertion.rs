@@ -50,6 +50,25 @@ impl CollectionState {
         self.store_document(document, arrival.time, checked)
     }
 
+    /// Inserts bucket keys of the document that is admitted next, before the document itself, until the turn is over.
+    /// Returns `true` if the rest of its insertion takes no more than its record and its sketches.
+    pub(crate) fn insert_ahead(
+        &mut self,
+        document: &PendingInsert,
+        prechecked: &mut PrecheckedDocument,
+        turn: &mut SearchTurn,
+    ) -> bool {
+        if let Some(moving) = &mut prechecked.moving {
+            return self
+                .matcher
+                .insert_ahead(&moving.sketched, &mut moving.keys, turn);
+        }
+        match prechecked.precheck.insertion_keys_mut() {
+            Some(keys) => self.matcher.insert_ahead(&document.sketched, keys, turn),
+            None => true,
+        }
+    }
+
     /// Brings the check of a document up to date, as if the document that it replaces did not exist. The caller has
     /// done so by turns, under this lock. Nothing is left, unless room was made for the document: a partition that
     /// has begun or expired decides again which of the compared documents are visible.

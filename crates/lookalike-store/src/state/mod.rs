@@ -46,6 +46,7 @@ pub(crate) use self::chunked_vec::ChunkedVec;
 pub(crate) use self::compaction::CompactionStart;
 pub use self::compaction::CompactionTrigger;
 use self::document_index::DocumentIndex;
+pub(crate) use self::open_record::OpenText;
 pub(crate) use self::partition_state::NOWHERE;
 pub(crate) use self::pending_queue::{PendingBatch, PendingWork};
 pub(crate) use self::row_reader::DocumentReader;
@@ -173,9 +174,9 @@ impl CollectionState {
         self.rows.read_row(number)
     }
 
-    /// Returns the text of a document.
-    pub(crate) fn document_text(&self, known: &KnownDocument) -> Result<String> {
-        self.rows.document_text(known)
+    /// Opens the text of a document, so that a long one can be read without the lock.
+    pub(crate) fn open_text(&self, known: &KnownDocument) -> Result<OpenText> {
+        self.rows.open_text(known)
     }
 
     /// Returns the slot of a document, if it is a kept one.

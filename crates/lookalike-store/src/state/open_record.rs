@@ -28,6 +28,31 @@ enum RecordSource {
     Memory(Arc<[u8]>),
 }
 
+/// The text of a document: a short one is read at once, and a long one once the lock is released.
+#[derive(Clone, Debug)]
+pub(crate) enum OpenText {
+    Read(String),
+    Unread(OpenRecord),
+}
+
+impl OpenText {
+    /// Returns the length of the text in bytes. That of an unread text is not verified yet.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Self::Read(text) => text.len(),
+            Self::Unread(record) => record.text_bytes(),
+        }
+    }
+
+    /// Returns the text.
+    pub(crate) fn into_text(self) -> Result<String> {
+        match self {
+            Self::Read(text) => Ok(text),
+            Self::Unread(record) => record.visit_text(|_, text| text.to_owned()),
+        }
+    }
+}
+
 impl OpenRecord {
     pub(super) fn from_file(files: &Arc<PartitionFiles>, place: u32) -> Result<Self> {
         Ok(Self {

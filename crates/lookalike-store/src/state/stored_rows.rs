@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lookalike::stream::{DocumentSlot, StreamTexts, Timestamp};
 
 use super::chunked_vec::ChunkedVec;
-use super::open_record::OpenRecord;
+use super::open_record::{OpenRecord, OpenText};
 use super::partition_table::PartitionTable;
 use super::pending_queue::{PendingQueue, PendingWork};
 use crate::document::KnownDocument;
@@ -248,26 +248,25 @@ impl StoredRows {
         self.partitions.record_place(slot).ok_or_else(missing)
     }
 
-    /// Calls `visit` with the record of a kept document, unless its text has more than `most_text_bytes` bytes:
-    /// then the record is not read.
+    /// Calls `visit` with the record at a place in a partition, unless its text has more than `most_text_bytes`
+    /// bytes: then the record is not read.
     fn visit_short_record<T>(
         &self,
-        slot: DocumentSlot,
+        partition: u64,
+        place: u32,
         most_text_bytes: usize,
         visit: impl FnOnce(&StoredRecord<'_>) -> T,
     ) -> Result<Option<T>> {
-        let place = self.kept_place(slot)?;
-        match self.pending.find_record_bytes(slot.partition, place) {
+        match self.pending.find_record_bytes(partition, place) {
             Some(record) => {
                 let bytes = text_length(record?).unwrap_or(0);
-                let visit = || self.visit_record_at(slot.partition, place, visit);
+                let visit = || self.visit_record_at(partition, place, visit);
                 (bytes <= most_text_bytes).then(visit).transpose()
             }
-            None => self.partition_files(slot.partition)?.visit_short_record(
-                place,
-                most_text_bytes,
-                visit,
-            ),
+            None => {
+                self.partition_files(partition)?
+                    .visit_short_record(place, most_text_bytes, visit)
+            }
         }
     }
 
@@ -276,7 +275,8 @@ impl StoredRows {
         /// Length of the longest text, in bytes, with which a record is verified sooner than a block of rows.
         const SHORT_TEXT: usize = 16 << 10;
         let read = |record: &StoredRecord<'_>| record.id.to_owned();
-        if let Some(id) = self.visit_short_record(slot, SHORT_TEXT, read)? {
+        let place = self.kept_place(slot)?;
+        if let Some(id) = self.visit_short_record(slot.partition, place, SHORT_TEXT, read)? {
             return Ok(id);
         }
         let document = self.find_by_row(number)?;
@@ -293,7 +293,8 @@ impl StoredRows {
         visit: &mut dyn FnMut(&str),
     ) -> Result<bool> {
         let read = |record: &StoredRecord<'_>| record.visit_text(|text| visit(text));
-        match self.visit_short_record(slot, most_bytes, read)? {
+        let place = self.kept_place(slot)?;
+        match self.visit_short_record(slot.partition, place, most_bytes, read)? {
             None => Ok(false),
             Some(Some(())) => Ok(true),
             Some(None) => {
@@ -303,14 +304,19 @@ impl StoredRows {
         }
     }
 
-    /// Returns the text of a document.
-    pub(super) fn document_text(&self, known: &KnownDocument) -> Result<String> {
+    /// Opens the text of a document.
+    pub(super) fn open_text(&self, known: &KnownDocument) -> Result<OpenText> {
+        /// Length of the longest text, in bytes, that is read at once.
+        const SHORT_TEXT: usize = 64 << 10;
         let partition = self.partitions.find_by_row(known.number);
         let partition = partition.map_or(0, |partition| partition.number());
         let place = known.document.place.at;
-        let text =
-            self.visit_record_at(partition, place, |record| record.visit_text(str::to_owned))?;
-        text.ok_or_else(|| self.damaged_texts(partition, format!("the text at place {place}")))
+        let read = |record: &StoredRecord<'_>| record.visit_text(str::to_owned);
+        match self.visit_short_record(partition, place, SHORT_TEXT, read)? {
+            None => self.open_record(known).map(OpenText::Unread),
+            Some(Some(text)) => Ok(OpenText::Read(text)),
+            Some(None) => Err(self.damaged_texts(partition, format!("the text at place {place}"))),
+        }
     }
 
     fn damaged_texts(&self, partition: u64, what: String) -> Error {

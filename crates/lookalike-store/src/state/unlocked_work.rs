@@ -1,4 +1,5 @@
-//! Work of a check that is done without the lock, because it is about texts, and these never change.
+//! Work of a check that is done without the lock: it is about texts, which never change, or makes the keys of a
+//! document with very many features.
 //!
 //! A turn does such work at once if the text is short. It leaves a longer text as [`UnlockedWork`] and ends; the
 //! caller releases the lock, does the work, and goes on with the next turn. What the work is about can change
@@ -15,15 +16,23 @@ use crate::document::{BYTES_OF_STEP, PendingInsert};
 use crate::error::Result;
 use crate::files::rows::RowDocument;
 
+/// Work that a turn leaves to be done without the lock.
+#[derive(Clone, Debug)]
+pub(super) enum UnlockedWork {
+    ReadRecord(RecordWork),
+    /// Makes the keys of the document itself.
+    MakeKeys(KeyExtractor),
+}
+
 /// Work on the text of a stored document.
 #[derive(Clone, Debug)]
-pub(super) struct UnlockedWork {
+pub(super) struct RecordWork {
     pub(super) record: OpenRecord,
-    pub(super) task: UnlockedTask,
+    pub(super) task: RecordTask,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum UnlockedTask {
+pub(super) enum RecordTask {
     /// Compares the text with that of the stored document in a row, which has the same id.
     CompareContent { row: u64 },
     /// Compares the candidate that the search has deferred.
@@ -115,26 +124,34 @@ impl PrecheckedDocument {
         let Some(work) = self.unlocked.take() else {
             return;
         };
-        if let Err(error) = self.do_work(*work, document) {
+        let done = match *work {
+            UnlockedWork::ReadRecord(work) => self.do_work(work, document),
+            UnlockedWork::MakeKeys(extractor) => {
+                let keys = extractor.extract_search_keys(&document.sketched);
+                self.precheck.set_keys(keys);
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
             self.refusal = Some(error);
         }
     }
 
     /// Does work on the text of a stored document.
-    pub(super) fn do_work(&mut self, work: UnlockedWork, document: &PendingInsert) -> Result<()> {
-        let UnlockedWork { record, task } = work;
+    pub(super) fn do_work(&mut self, work: RecordWork, document: &PendingInsert) -> Result<()> {
+        let RecordWork { record, task } = work;
         match task {
-            UnlockedTask::CompareContent { row } => {
+            RecordTask::CompareContent { row } => {
                 let text = document.sketched.text();
                 let is_same = record.visit_text(|_, stored| text == Some(stored));
                 self.content = Some(ContentComparison { row, is_same });
             }
-            UnlockedTask::CompareCandidate(verifier) => {
+            RecordTask::CompareCandidate(verifier) => {
                 record.visit_text(|_, text| {
                     verifier.compare_deferred(&mut self.precheck, &document.sketched, text)
                 })??;
             }
-            UnlockedTask::PrepareMove(preparation) => {
+            RecordTask::PrepareMove(preparation) => {
                 self.moving = Some(Box::new(preparation.prepare(&record)?));
             }
         }

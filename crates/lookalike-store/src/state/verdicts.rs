@@ -16,7 +16,9 @@ use lookalike::stream::{
 };
 
 use super::CollectionState;
-use super::unlocked_work::{ContentComparison, MovingDocument, UnlockedTask, UnlockedWork};
+use super::unlocked_work::{
+    ContentComparison, MovingDocument, RecordTask, RecordWork, UnlockedWork,
+};
 use crate::document::{
     BYTES_OF_STEP, DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredVerdict,
     shorten_id,
@@ -46,6 +48,8 @@ pub(crate) struct PrecheckedDocument {
     /// Number of times that the check was not up to date when the document could have been admitted, because
     /// others had inserted too much meanwhile.
     pub(crate) overtaken: u32,
+    /// `true` if the insertion takes more than a turn, so that it is done in several while others wait.
+    pub(crate) inserts_in_turns: bool,
 }
 
 impl PrecheckedDocument {
@@ -60,6 +64,7 @@ impl PrecheckedDocument {
             unlocked: None,
             waits_until_first: false,
             overtaken: 0,
+            inserts_in_turns: false,
         }
     }
 
@@ -80,14 +85,14 @@ impl PrecheckedDocument {
     /// until the lock is released.
     fn do_or_defer(
         &mut self,
-        work: UnlockedWork,
+        work: RecordWork,
         document: &PendingInsert,
         turn: &mut SearchTurn,
     ) -> Result<bool> {
         turn.add_steps(work.record.copied_bytes() as u64 / BYTES_OF_STEP);
         let text_bytes = work.record.text_bytes();
         if text_bytes > turn.most_text_bytes() {
-            self.unlocked = Some(Box::new(work));
+            self.unlocked = Some(Box::new(UnlockedWork::ReadRecord(work)));
             return Ok(false);
         }
         turn.add_text_bytes(text_bytes);
@@ -257,8 +262,13 @@ impl CollectionState {
             let record = self.rows.open_kept_record(slot)?;
             turn.add_steps(record.copied_bytes() as u64 / BYTES_OF_STEP);
             let verifier = self.matcher.candidate_verifier().clone();
-            let task = UnlockedTask::CompareCandidate(verifier);
-            checked.unlocked = Some(Box::new(UnlockedWork { record, task }));
+            let task = RecordTask::CompareCandidate(verifier);
+            let work = UnlockedWork::ReadRecord(RecordWork { record, task });
+            checked.unlocked = Some(Box::new(work));
+        }
+        if checked.precheck.awaits_keys() {
+            let work = UnlockedWork::MakeKeys(self.matcher.key_extractor());
+            checked.unlocked = Some(Box::new(work));
         }
         Ok(is_complete)
     }
@@ -285,9 +295,9 @@ impl CollectionState {
         let Some(preparation) = self.begin_move(&found)? else {
             return Ok(true);
         };
-        let work = UnlockedWork {
+        let work = RecordWork {
             record: self.rows.open_kept_record(found.slot)?,
-            task: UnlockedTask::PrepareMove(Box::new(preparation)),
+            task: RecordTask::PrepareMove(Box::new(preparation)),
         };
         checked.do_or_defer(work, document, turn)
     }
@@ -472,9 +482,9 @@ impl CollectionState {
             checked.content = Some(ContentComparison { row, is_same });
             return Ok(true);
         }
-        let work = UnlockedWork {
+        let work = RecordWork {
             record: self.rows.open_record(known)?,
-            task: UnlockedTask::CompareContent { row },
+            task: RecordTask::CompareContent { row },
         };
         checked.do_or_defer(work, document, turn)
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use super::export_line::ExportLine;
-use crate::collection::{Collection, DocumentWalk, read_stored_document};
+use crate::collection::{Collection, DocumentWalk, open_document};
 use crate::error::{Error, Result};
 
 /// Writes every document of a collection as [`DocumentExport`] does. Returns the number of documents.
@@ -58,15 +58,16 @@ impl DocumentExport {
     pub fn append_lines(&mut self, collection: &Collection, lines: &mut Vec<u8>) -> Result<bool> {
         let mut portion = Vec::new();
         let goes_on = self.walk.visit_turn(collection, &mut |state, known| {
-            let stored = read_stored_document(state, &known)?;
-            let bytes = stored.content.text_bytes();
-            portion.push(stored);
+            let opened = open_document(state, known)?;
+            let bytes = opened.text_bytes();
+            portion.push(opened);
             Ok(ControlFlow::Continue(bytes))
         })?;
-        // Texts are converted to JSON without the lock.
+        // Long texts are read, and all are converted to JSON, without the lock.
         self.count += portion.len() as u64;
-        for stored in portion {
-            let written = serde_json::to_writer(&mut *lines, &ExportLine::from(stored));
+        for opened in portion {
+            let line = ExportLine::from(opened.into_stored()?);
+            let written = serde_json::to_writer(&mut *lines, &line);
             written.map_err(|error| {
                 Error::disk_error("cannot write", "export", &io::Error::from(error))
             })?;

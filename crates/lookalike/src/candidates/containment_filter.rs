@@ -75,7 +75,7 @@ impl ContainmentFilter {
     #[inline]
     pub(crate) fn may_match(self, hits: PrefixHits, own_size: usize, other_size: usize) -> bool {
         let is_enough =
-            |hits: u16, size: usize| hits > 0 && usize::from(hits) >= self.limits(size).1;
+            |hits: u16, size: usize| size > 0 && usize::from(hits) >= self.limits(size).1;
         (own_size > other_size || is_enough(hits.own, own_size))
             && (other_size > own_size || is_enough(hits.other, other_size))
     }

@@ -123,8 +123,12 @@ impl StreamMatcher {
         if !is_current {
             self.reconsider(precheck, document, turn);
         }
-        if precheck.settled {
+        if precheck.has_equal_text {
             return Ok(true);
+        }
+        if self.defers_keys(precheck, document, turn) {
+            precheck.awaits_keys = true;
+            return Ok(false);
         }
         loop {
             if !self.compare_pending(precheck, document, texts, turn)? {
@@ -141,10 +145,20 @@ impl StreamMatcher {
                 return Ok(false);
             }
         }
-        if precheck.found.is_none() && precheck.added.is_empty() && !precheck.lists_all {
-            precheck.added = self.keys.insertion_keys(document);
+        if precheck.found.is_none() && precheck.added.is_none() && !precheck.lists_all {
+            precheck.added = Some(self.keys.key_extractor().extract_keys(document));
         }
         Ok(true)
+    }
+
+    /// Returns `true` if the keys of the document are missing and take more than a unit of the turn to make.
+    fn defers_keys(
+        &self,
+        precheck: &PrecheckResult,
+        document: &SketchedDocument,
+        turn: &SearchTurn,
+    ) -> bool {
+        precheck.probed.is_empty() && self.keys.extraction_steps(document) > turn.unit_steps()
     }
 
     /// Decides again which compared documents are visible, after a change of the matcher or of the reach.
@@ -161,13 +175,13 @@ impl StreamMatcher {
             // Documents before `since` were looked up under all orders that they were inserted under.
             precheck.generation = self.keys.generation();
             precheck.probed.clear();
-            precheck.added.clear();
+            precheck.added = None;
             precheck.walk = None;
         }
         if !precheck.lists_all {
             precheck.found = self.find_equal_text(document, &precheck.arrival, precheck.without);
-            precheck.settled = precheck.found.is_some();
-            if precheck.settled {
+            precheck.has_equal_text = precheck.found.is_some();
+            if precheck.has_equal_text {
                 return;
             }
         }

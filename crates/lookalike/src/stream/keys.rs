@@ -30,12 +30,54 @@ pub struct KeyExtractor {
 pub struct DocumentKeys {
     pub(super) keys: Vec<(u64, BucketSide)>,
     pub(super) generation: u64,
+    pub(super) ahead: InsertedAhead,
+}
+
+/// The keys and features that were inserted before their document; see
+/// [`StreamMatcher::insert_ahead`](super::StreamMatcher::insert_ahead).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InsertedAhead {
+    /// Number that the document has if it is the next one that is kept.
+    pub(super) number: u64,
+    /// Number of keys, from the first one on.
+    pub(super) keys: usize,
+    /// Number of counted features, from the first one on.
+    pub(super) features: usize,
+}
+
+/// The bucket keys under which a document looks for others and is inserted; see
+/// [`PrecheckResult::set_keys`](super::PrecheckResult::set_keys).
+#[derive(Clone, Debug)]
+pub struct SearchKeys {
+    pub(super) probed: Vec<ProbeKey>,
+    pub(super) added: DocumentKeys,
 }
 
 /// Steps of inserting a document under a key, which costs one or two cache misses.
 pub(super) const STEPS_OF_ADDED_KEY: u64 = 24;
 
+/// Steps of making the keys of a feature, and of sorting them by rarity.
+const STEPS_OF_FEATURE: u64 = 24;
+
 impl DocumentKeys {
+    /// Returns the number of keys that were inserted ahead, if the document gets this number.
+    pub(super) fn inserted_keys(&self, number: u64) -> usize {
+        if self.ahead.number == number {
+            self.ahead.keys
+        } else {
+            0
+        }
+    }
+
+    /// Returns the number of features that were counted ahead, if the document gets this number.
+    pub(super) fn counted_features(&self, number: u64) -> usize {
+        if self.ahead.number == number {
+            self.ahead.features
+        } else {
+            0
+        }
+    }
+
     /// Returns the steps that the insertion of the document takes about.
     pub fn insertion_steps(&self) -> u64 {
         self.keys.len() as u64 * STEPS_OF_ADDED_KEY
@@ -49,7 +91,30 @@ impl KeyExtractor {
         DocumentKeys {
             keys: self.insertion_keys(document),
             generation: self.generation,
+            ahead: InsertedAhead::default(),
         }
+    }
+
+    /// Makes all bucket keys of a check, if the newest order of features is the only one. It is by containment, where
+    /// all features of a document are keys. By other measures only documents with few features have keys by rarity.
+    pub fn extract_search_keys(&self, document: &SketchedDocument) -> SearchKeys {
+        let of_sketches = self.sketch_keys(document).into_iter();
+        let mut probed: Vec<_> = of_sketches.map(ProbeKey::on_indexing_side).collect();
+        if let (Some(newest), Some(features)) = (&self.newest, document.joined_features()) {
+            newest.keys_to_ask(features, &mut probed);
+        }
+        SearchKeys {
+            probed,
+            added: self.extract_keys(document),
+        }
+    }
+
+    /// Returns the steps that making the keys of a document takes about, if the newest order of features is the only
+    /// one, and 0 otherwise.
+    fn extraction_steps(&self, document: &SketchedDocument) -> u64 {
+        let is_only_order = self.newest.as_ref().is_some_and(NewestOrder::is_only_order);
+        let features = document.joined_features().filter(|_| is_only_order);
+        features.map_or(0, <[u64]>::len) as u64 * STEPS_OF_FEATURE
     }
 
     /// Returns the key of a document's text, unless equal texts are found by their fingerprints.
@@ -116,9 +181,9 @@ impl StreamKeys {
         keys
     }
 
-    /// Returns the keys under which a document is inserted, and its side under each.
-    pub(super) fn insertion_keys(&self, document: &SketchedDocument) -> Vec<(u64, BucketSide)> {
-        self.extractor.insertion_keys(document)
+    /// Returns the steps that making the keys of a document takes about, if that needs no access to the matcher.
+    pub(super) fn extraction_steps(&self, document: &SketchedDocument) -> u64 {
+        self.extractor.extraction_steps(document)
     }
 
     /// Returns the maker of insertion keys. It is valid until the next [generation](Self::generation).
@@ -131,26 +196,47 @@ impl StreamKeys {
         self.extractor.generation
     }
 
-    /// Prefetches the memory that [learning](Self::learn_features) from a document needs.
-    pub(super) fn prefetch_counters(&self, document: &SketchedDocument) {
+    /// Prefetches the memory that [learning](Self::learn_features) from the first features of a document needs.
+    pub(super) fn prefetch_counters(&self, document: &SketchedDocument, limit: usize) {
         if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
-            rarity.prefetch_counters(features);
+            rarity.prefetch_counters(&features[..limit.min(features.len())]);
         }
     }
 
-    /// Counts the features of a document that was inserted with this number. Returns `true` if later
-    /// documents are inserted under other keys.
+    /// Counts features of a document: those after the first `counted`, and at most as many as `limit`. Returns how many
+    /// of the document are counted then.
+    ///
+    /// If the document is not inserted after all, its features count as more frequent than they are.
+    pub(super) fn count_features(
+        &mut self,
+        document: &SketchedDocument,
+        counted: usize,
+        limit: usize,
+    ) -> usize {
+        let (Some(rarity), Some(features)) = (&mut self.rarity, document.joined_features()) else {
+            return counted;
+        };
+        let left = &features[counted..];
+        let left = &left[..limit.min(left.len())];
+        rarity.count_features(left);
+        counted + left.len()
+    }
+
+    /// Counts a document that was inserted with this number, and those features that are not
+    /// [counted](Self::count_features) yet. Returns `true` if later documents are inserted under other keys.
     pub(super) fn learn_features(
         &mut self,
         document: &SketchedDocument,
+        counted: usize,
         number: u64,
         partitions: &TimePartitions,
     ) -> bool {
-        let (Some(rarity), Some(features)) = (&mut self.rarity, document.joined_features()) else {
+        self.count_features(document, counted, usize::MAX);
+        let (Some(rarity), Some(_)) = (&mut self.rarity, document.joined_features()) else {
             return false;
         };
         let low = partitions.lowest_number();
-        let over = rarity.learn_features(features, number, low, partitions.next_number() - low);
+        let over = rarity.count_document(number, low, partitions.next_number() - low);
         if over {
             self.extractor.newest = Some(rarity.newest_order());
             self.extractor.generation += 1;

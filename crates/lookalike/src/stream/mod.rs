@@ -33,7 +33,9 @@
 //! Verification by edit distances takes time in proportion to the product of the lengths. The work of a check
 //! can be [bounded](StreamMatcher::set_step_limit). By every measure a check can be done in
 //! [turns](StreamMatcher::continue_precheck), so that one with many candidates does not hold a lock for long, and
-//! long candidates can be compared [without the matcher](CandidateVerifier).
+//! long candidates can be compared [without the matcher](CandidateVerifier). The keys of a document with millions of
+//! features are made [without it](KeyExtractor::extract_search_keys), too, and inserted in
+//! [turns](StreamMatcher::insert_ahead).
 //!
 //! # Limits
 //!
@@ -59,7 +61,7 @@ mod tests;
 mod window;
 
 pub use candidate_verifier::CandidateVerifier;
-pub use keys::{DocumentKeys, KeyExtractor};
+pub use keys::{DocumentKeys, KeyExtractor, SearchKeys};
 pub use pair_inputs::StreamTexts;
 pub use partitions::DocumentSlot;
 pub use precheck::PrecheckResult;
@@ -67,7 +69,6 @@ pub use search_turn::SearchTurn;
 pub use sketched_document::{DocumentPreparer, SketchedDocument};
 pub use window::{ArrivalTime, StreamWindow, Timestamp};
 
-use crate::candidates::BucketSide;
 use crate::error::Result;
 use crate::hamming::live::{LiveIndex, SequenceNumber};
 use crate::plan::MatchPlan;
@@ -493,13 +494,14 @@ impl StreamMatcher {
         arrival: &ArrivalTime,
         without: Option<DocumentSlot>,
     ) -> Option<KeptMatch> {
-        let settled = self.plan.equal_key().is_none()
+        let is_final = self.plan.equal_key().is_none()
             && self.partitions.lowest_number() >= self.window_since
             && self
                 .window
                 .as_ref()
                 .is_none_or(|window| !window.is_refreshing());
-        let key = self.keys.text_key(document).filter(|_| settled)?;
+        let key = self.keys.text_key(document).filter(|_| is_final)?;
+        let next = self.partitions.next_number();
         let mut earliest: Option<(KeptMatch, Timestamp)> = None;
         self.buckets.prefetch_bucket(key);
         let from = self
@@ -509,7 +511,7 @@ impl StreamMatcher {
             key,
             self.partitions.lowest_number(),
             |number, prefilter, _| {
-                if from.rules_out_match(prefilter) {
+                if number >= next || from.rules_out_match(prefilter) {
                     return;
                 }
                 let (section, at) = self.partitions.locate_number(number);
@@ -565,15 +567,16 @@ impl StreamMatcher {
         order: u64,
         time: Timestamp,
     ) -> Result<DocumentSlot> {
-        let keys = self.keys.insertion_keys(document);
+        let keys = self.keys.key_extractor().extract_keys(document);
         self.add_document(document, &keys, order, time)
     }
 
-    /// Inserts a document under its bucket keys.
+    /// Inserts a document under those of its bucket keys that were not inserted
+    /// [ahead](Self::insert_ahead).
     fn add_document(
         &mut self,
         document: &SketchedDocument,
-        keys: &[(u64, BucketSide)],
+        keys: &DocumentKeys,
         order: u64,
         time: Timestamp,
     ) -> Result<DocumentSlot> {
@@ -589,22 +592,43 @@ impl StreamMatcher {
             }
         }
         self.partitions.push_document(document, order, time);
+        self.insert_keys(document, keys, number, keys.keys.len());
+        let partitions = &self.partitions;
+        let dead = |number: u64| partitions.is_dead(number);
+        self.buckets.sweep_shard(partitions.lowest_number(), dead);
+        let counted = keys.counted_features(number);
+        if self
+            .keys
+            .learn_features(document, counted, number, partitions)
+        {
+            self.changes += 1;
+        }
+        self.note_time(time);
+        Ok(slot)
+    }
+
+    /// Inserts the keys of a document before the place `until` that are not inserted yet.
+    fn insert_keys(
+        &mut self,
+        document: &SketchedDocument,
+        keys: &DocumentKeys,
+        number: u64,
+        until: usize,
+    ) {
+        let inserted = keys.inserted_keys(number);
+        if inserted == 0 {
+            // Later keys of the document are in the set together with these.
+            self.recent.begin_anew(number);
+        }
         let partitions = &self.partitions;
         let dead = |number: u64| partitions.is_dead(number);
         let prefilter = self.prefilters.prefilter_of(document.set_summary());
-        self.recent.begin_anew(number);
-        for &(key, side) in keys {
+        for &(key, side) in &keys.keys[inserted..until] {
             let low = partitions.lowest_number();
             self.buckets
                 .insert_document(key, number, prefilter, side, low, dead);
             self.recent.add_key(key);
         }
-        self.buckets.sweep_shard(partitions.lowest_number(), dead);
-        if self.keys.learn_features(document, number, partitions) {
-            self.changes += 1;
-        }
-        self.note_time(time);
-        Ok(slot)
     }
 
     /// Fills the next place of the newest section for a document that is no longer there, so that later

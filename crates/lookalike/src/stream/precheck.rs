@@ -16,14 +16,14 @@
 
 use super::candidate_search::KeyWalk;
 use super::candidate_verifier::{CandidateVerifier, ComparedCandidate, DeferredCandidate};
-use super::keys::{DocumentKeys, KeyExtractor, STEPS_OF_ADDED_KEY};
+use super::keys::{DocumentKeys, InsertedAhead, KeyExtractor, STEPS_OF_ADDED_KEY, SearchKeys};
 use super::pair_inputs::{ArrivingLists, StreamTexts};
 use super::rarity::ProbeKey;
 use super::search_turn::SearchTurn;
 use super::{
     ArrivalTime, DocumentSlot, KeptMatch, SketchedDocument, StreamMatcher, Timestamp, better_match,
 };
-use crate::candidates::{BucketSide, PrefixHits};
+use crate::candidates::PrefixHits;
 use crate::error::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -39,11 +39,13 @@ pub struct PrecheckResult {
     /// `true` if all matches are wanted, so that an equal text does not end the search.
     pub(super) lists_all: bool,
     /// `true` if an equal text was found. No later insertion can be a better match, so no keys were made.
-    pub(super) settled: bool,
+    pub(super) has_equal_text: bool,
     /// Bucket keys under which the document looks for others.
     pub(super) probed: Vec<ProbeKey>,
-    /// Bucket keys under which it will be inserted; empty if a match was found.
-    pub(super) added: Vec<(u64, BucketSide)>,
+    /// Bucket keys under which it will be inserted, unless a match was found.
+    pub(super) added: Option<DocumentKeys>,
+    /// `true` if making the keys takes more than a unit of the turn that it ended.
+    pub(super) awaits_keys: bool,
     /// Number of the first document that was not looked up yet.
     pub(super) since: u64,
     /// The look-up of keys that is under way.
@@ -62,6 +64,12 @@ pub struct PrecheckResult {
     /// Generation of the keys; see `StreamKeys::generation`.
     pub(super) generation: u64,
 }
+
+/// Number of keys of a document whose memory is prefetched.
+const MOST_PREFETCHED_KEYS: usize = 512;
+
+/// Number of keys that are inserted in a unit. Tests have small units.
+const KEYS_OF_UNIT: usize = if cfg!(test) { 7 } else { 256 };
 
 impl PrecheckResult {
     /// Frees the features, weights and sequences of the document that were made for comparisons. They are made again if
@@ -83,7 +91,31 @@ impl PrecheckResult {
 
     /// Steps that the insertion of the document takes about, if it is kept.
     pub fn insertion_steps(&self) -> u64 {
-        self.added.len() as u64 * STEPS_OF_ADDED_KEY
+        let added = self.added.as_ref().filter(|_| self.found.is_none());
+        added.map_or(0, DocumentKeys::insertion_steps)
+    }
+
+    /// Returns `true` if the check needs [keys](Self::set_keys) that take more than a
+    /// [unit](SearchTurn::with_unit_steps) of the turn that it ended.
+    pub fn awaits_keys(&self) -> bool {
+        self.awaits_keys
+    }
+
+    /// Sets the keys of the document, which the matcher's [extractor](StreamMatcher::key_extractor) has made.
+    pub fn set_keys(&mut self, keys: SearchKeys) {
+        let SearchKeys { probed, added } = keys;
+        self.generation = added.generation;
+        self.probed = probed;
+        self.added = Some(added);
+        self.awaits_keys = false;
+        // The places of its keys are those of other keys now.
+        self.walk = None;
+    }
+
+    /// Returns the keys under which the document is inserted if it is kept, for
+    /// [`insert_ahead`](StreamMatcher::insert_ahead).
+    pub fn insertion_keys_mut(&mut self) -> Option<&mut DocumentKeys> {
+        self.added.as_mut().filter(|_| self.found.is_none())
     }
 
     /// Returns the slot of the candidate whose comparison takes more than a
@@ -137,9 +169,10 @@ impl StreamMatcher {
             arrival: *arrival,
             without: None,
             lists_all: false,
-            settled: false,
+            has_equal_text: false,
             probed: Vec::new(),
-            added: Vec::new(),
+            added: None,
+            awaits_keys: false,
             since: self.partitions.lowest_number(),
             walk: None,
             pending: Vec::new(),
@@ -177,8 +210,8 @@ impl StreamMatcher {
         Ok(precheck)
     }
 
-    /// Goes on with a check until it is complete, the turn is over or a candidate is
-    /// [deferred](PrecheckResult::deferred_slot). Returns `true` if it is complete: then its result is that of this
+    /// Goes on with a check until it is complete, the turn is over, a candidate is
+    /// [deferred](PrecheckResult::deferred_slot) or the check [awaits keys](PrecheckResult::awaits_keys). Returns `true` if it is complete: then its result is that of this
     /// moment, without the kept document that is named beside the arrival time.
     ///
     /// # Errors
@@ -234,10 +267,10 @@ impl StreamMatcher {
         order: u64,
         time: Timestamp,
     ) -> Result<DocumentSlot> {
-        if precheck.generation != self.keys.generation() || precheck.added.is_empty() {
-            return self.keep_document(document, order, time);
+        match &precheck.added {
+            Some(keys) => self.keep_with_keys(document, keys, order, time),
+            None => self.keep_document(document, order, time),
         }
-        self.add_document(document, &precheck.added, order, time)
     }
 
     /// Returns a maker of the keys of documents that are inserted next. When the order of features
@@ -248,21 +281,17 @@ impl StreamMatcher {
 
     /// Prefetches the memory that the insertion of a document needs.
     pub fn prefetch_for_insert(&self, document: &SketchedDocument, document_keys: &DocumentKeys) {
-        self.prefetch_to_add(document, &document_keys.keys);
+        for &(key, _) in document_keys.keys.iter().take(MOST_PREFETCHED_KEYS) {
+            self.buckets.prefetch_to_add(key);
+        }
+        self.keys.prefetch_counters(document, MOST_PREFETCHED_KEYS);
     }
 
     /// Prefetches as [`prefetch_for_insert`](Self::prefetch_for_insert) does, for a document that was
     /// checked.
     pub fn prefetch_checked(&self, document: &SketchedDocument, precheck: &PrecheckResult) {
-        self.prefetch_to_add(document, &precheck.added);
-    }
-
-    fn prefetch_to_add(&self, document: &SketchedDocument, keys: &[(u64, BucketSide)]) {
-        for &(key, _) in keys {
-            self.buckets.prefetch_to_add(key);
-        }
-        if !keys.is_empty() {
-            self.keys.prefetch_counters(document);
+        if let Some(keys) = &precheck.added {
+            self.prefetch_for_insert(document, keys);
         }
     }
 
@@ -280,6 +309,43 @@ impl StreamMatcher {
         if document_keys.generation != self.keys.generation() {
             return self.keep_document(document, order, time);
         }
-        self.add_document(document, &document_keys.keys, order, time)
+        self.add_document(document, document_keys, order, time)
+    }
+
+    /// Inserts keys of the document that is kept next, and counts its features, until the turn is over. Returns
+    /// `true` if none is left. So a document with millions of features can be inserted without stalling readers: they
+    /// ignore the keys until the document is inserted with the same `keys`, by
+    /// [`keep_with_keys`](Self::keep_with_keys) or [`keep_checked`](Self::keep_checked).
+    ///
+    /// If another document is kept first, the work was in vain: the keys lead to that one too, as a candidate that does
+    /// not match.
+    pub fn insert_ahead(
+        &mut self,
+        document: &SketchedDocument,
+        keys: &mut DocumentKeys,
+        turn: &mut SearchTurn,
+    ) -> bool {
+        let number = self.partitions.next_number();
+        if keys.generation != self.keys.generation() {
+            return true;
+        }
+        if keys.ahead.number != number {
+            keys.ahead = InsertedAhead {
+                number,
+                ..InsertedAhead::default()
+            };
+        }
+        while keys.ahead.keys < keys.keys.len() {
+            if !turn.begin_unit() {
+                return false;
+            }
+            let until = keys.keys.len().min(keys.ahead.keys + KEYS_OF_UNIT);
+            self.insert_keys(document, keys, number, until);
+            keys.ahead.keys = until;
+            let counted = keys.ahead.features;
+            keys.ahead.features = self.keys.count_features(document, counted, KEYS_OF_UNIT);
+            turn.add_steps(KEYS_OF_UNIT as u64 * STEPS_OF_ADDED_KEY);
+        }
+        true
     }
 }

@@ -117,16 +117,9 @@ impl RarityOrders {
 
     /// Appends the keys under which a set looks for others: those of each order.
     pub(super) fn keys_to_ask(&self, features: &[u64], keys: &mut Vec<ProbeKey>) {
-        let is_separate = has_separate_sides(self.bound);
         with_ranking(features, self.bound, |ranking| {
             for order in self.iter_orders() {
-                let sided = ranking.prefix_keys(order);
-                keys.extend(sided.flat_map(|(key, side)| {
-                    let finds_both = is_separate && side == BucketSide::Indexing;
-                    let probing = key ^ PROBING_MARK;
-                    std::iter::once(ProbeKey { key, side })
-                        .chain(finds_both.then_some(ProbeKey { key: probing, side }))
-                }));
+                ranking.append_probe_keys(order, self.bound, keys);
             }
         });
     }
@@ -151,19 +144,17 @@ impl RarityOrders {
         }
     }
 
-    /// Counts the features of a document that was inserted with this number. All documents before `low`
-    /// have expired, and `live` have not. Returns `true` if a new order begins with the next document.
-    pub(super) fn learn_features(
-        &mut self,
-        features: &[u64],
-        number: u64,
-        low: u64,
-        live: u64,
-    ) -> bool {
+    /// Counts features of a document.
+    pub(super) fn count_features(&mut self, features: &[u64]) {
         for &feature in features {
             let at = counter_index(feature, self.counters.len());
             self.counters[at] = self.counters[at].saturating_add(1);
         }
+    }
+
+    /// Counts a document that was inserted with this number, and whose features are counted. All documents before `low`
+    /// have expired, and `live` have not. Returns `true` if a new order begins with the next document.
+    pub(super) fn count_document(&mut self, number: u64, low: u64, live: u64) -> bool {
         self.since += 1;
         if 8 * self.since > self.counters.len() as u64 && self.counters.len() < MOST_COUNTERS {
             // Both halves now contain the counts of features that shared a counter, so these count as
@@ -229,6 +220,18 @@ impl RarityOrders {
 }
 
 impl NewestOrder {
+    /// Returns `true` if no document was inserted under keys that depend on an older order.
+    pub(super) fn is_only_order(&self) -> bool {
+        has_separate_sides(self.bound)
+    }
+
+    /// Appends the keys under which a set looks for others that were inserted under this order.
+    pub(super) fn keys_to_ask(&self, features: &[u64], keys: &mut Vec<ProbeKey>) {
+        with_ranking(features, self.bound, |ranking| {
+            ranking.append_probe_keys(&self.order, self.bound, keys);
+        });
+    }
+
     /// Appends the keys under which a set is inserted.
     pub(super) fn keys_to_add(&self, features: &[u64], keys: &mut Vec<(u64, BucketSide)>) {
         let is_separate = has_separate_sides(self.bound);
@@ -259,8 +262,13 @@ fn with_ranking(features: &[u64], bound: OverlapBound, rank: impl FnOnce(&mut Ra
     let mut ranking = RANKING.take();
     ranking.begin_document(features, bound);
     rank(&mut ranking);
-    RANKING.set(ranking);
+    if features.len() <= MOST_KEPT_FEATURES {
+        RANKING.set(ranking);
+    }
 }
+
+/// Number of features up to which a thread keeps the memory of a ranking, some 2 MiB.
+const MOST_KEPT_FEATURES: usize = 1 << 16;
 
 thread_local! {
     static RANKING: Cell<RankedFeatures> = Cell::default();
@@ -285,6 +293,22 @@ impl RankedFeatures {
         self.features.extend(features.iter().map(document_keys));
         let prefixes = PrefixLengths::from_feature_count(features.len(), bound);
         (self.indexing, self.probing) = (prefixes.indexing, prefixes.probing);
+    }
+
+    fn append_probe_keys(
+        &mut self,
+        order: &RarityOrder,
+        bound: OverlapBound,
+        keys: &mut Vec<ProbeKey>,
+    ) {
+        let is_separate = has_separate_sides(bound);
+        let sided = self.prefix_keys(order);
+        keys.extend(sided.flat_map(|(key, side)| {
+            let finds_both = is_separate && side == BucketSide::Indexing;
+            let probing = key ^ PROBING_MARK;
+            std::iter::once(ProbeKey { key, side })
+                .chain(finds_both.then_some(ProbeKey { key: probing, side }))
+        }));
     }
 
     /// Returns the keys of the probing prefix, those of the indexing prefix first, and the side of the set
@@ -356,6 +380,17 @@ mod tests {
 
     type Sided = Vec<(u64, BucketSide)>;
 
+    fn learn_features(
+        rarity: &mut RarityOrders,
+        features: &[u64],
+        number: u64,
+        low: u64,
+        live: u64,
+    ) -> bool {
+        rarity.count_features(features);
+        rarity.count_document(number, low, live)
+    }
+
     #[test]
     fn classes_ascend_with_counts() {
         let classes: Vec<u8> = (0..5000).map(frequency_class).collect();
@@ -412,7 +447,7 @@ mod tests {
             if rarity.begun as usize * 3 == added.len() {
                 rarity.newest_order().keys_to_add(&set, &mut added);
             }
-            rarity.learn_features(&[mix_bits(number)], number, 0, number);
+            learn_features(&mut rarity, &[mix_bits(number)], number, 0, number);
         }
         assert_eq!((rarity.iter_orders().count(), added.len()), (3, 9));
         let mut probed = Vec::new();
@@ -477,7 +512,7 @@ mod tests {
                     rarity.newest_order().keys_to_add(&set, &mut keys);
                     added.push((set.clone(), keys));
                 }
-                rarity.learn_features(&set, number, 0, number);
+                learn_features(&mut rarity, &set, number, 0, number);
                 orders = orders.max(rarity.iter_orders().count());
             }
             assert!(met > 0 && orders > 2, "{met} {orders}");
@@ -529,7 +564,7 @@ mod tests {
                     assert_eq!(keys.len(), set.len());
                     added.push((set.clone(), keys));
                 }
-                rarity.learn_features(&set, number, 0, number);
+                learn_features(&mut rarity, &set, number, 0, number);
                 assert_eq!(rarity.iter_orders().count(), 1);
             }
             assert!(met > 20 && passed_over > 500, "{met} {passed_over}");
@@ -561,7 +596,7 @@ mod tests {
                     .newest_order()
                     .keys_to_add(&set_of(number), &mut added);
             }
-            rarity.learn_features(&set_of(number), number, 0, number);
+            learn_features(&mut rarity, &set_of(number), number, 0, number);
         }
         let mut probed = Vec::new();
         rarity.keys_to_ask(&set_of(3 * LEAST), &mut probed);
@@ -598,7 +633,7 @@ mod tests {
             let mut keys = Vec::new();
             rarity.newest_order().keys_to_add(&set, &mut keys);
             added.push(keys);
-            rarity.learn_features(&set, number, 0, number);
+            learn_features(&mut rarity, &set, number, 0, number);
         }
     }
 
@@ -608,7 +643,13 @@ mod tests {
         for number in 0..200_000u64 {
             let low = number.saturating_sub(20_000);
             rarity.forget_before(low);
-            rarity.learn_features(&[mix_bits(number % 1000)], number, low, number - low);
+            learn_features(
+                &mut rarity,
+                &[mix_bits(number % 1000)],
+                number,
+                low,
+                number - low,
+            );
             assert!(rarity.iter_orders().count() <= 4);
         }
         rarity.forget_before(200_000);

@@ -38,9 +38,11 @@ impl SearchTurn {
         }
     }
 
-    /// Limits the work of a comparison. One that takes more steps, or needs a text of more than a byte for
-    /// every four steps, ends the turn and is [deferred](super::PrecheckResult::deferred_slot): the caller
-    /// compares it without its lock. Steps until then are taken in vain, at most as many as this.
+    /// Limits the work of a comparison, and of making the keys of a document, which then
+    /// [awaits](super::PrecheckResult::awaits_keys) them. A comparison that takes more steps, or needs a text of
+    /// more than a byte for every four steps, ends the turn and is
+    /// [deferred](super::PrecheckResult::deferred_slot): the caller compares it without its lock. Steps until then
+    /// are taken in vain, at most as many as this.
     pub fn with_unit_steps(self, unit_steps: u64) -> Self {
         Self { unit_steps, ..self }
     }

@@ -987,7 +987,7 @@ fn checks_in_turns_equal_whole_checks() {
         let seconds = Duration::from_secs;
         refresh.map(|refresh| StreamWindow::new(seconds(60), seconds(5), refresh).unwrap())
     });
-    let (mut matches, mut unfinished, mut deferred) = (0, 0, 0);
+    let (mut matches, mut unfinished, mut deferred, mut keys_set) = (0, 0, 0, 0);
     for (at, settings) in settings_of_all_measures().into_iter().enumerate() {
         for window in windows {
             let mut random = Random(100 + at as u64);
@@ -1017,17 +1017,22 @@ fn checks_in_turns_equal_whole_checks() {
                     .min()
                     .copied()
                     .filter(|_| step % 3 == 0);
-                searches.push((random.below(texts.len()), without, search, None::<String>));
+                let text = random.below(texts.len());
+                searches.push((text, without, search, None::<String>, None::<KeyExtractor>));
                 if searches.len() > 6 {
                     searches.remove(random.below(searches.len()));
                 }
-                for (text, without, search, compared_text) in &mut searches {
+                for (text, without, search, compared_text, extractor) in &mut searches {
                     let document = stream.prepare(&texts[*text]);
                     let (matcher, kept) = (&stream.matcher, &stream.kept);
                     if let Some(text) = compared_text.take() {
                         let verifier = matcher.candidate_verifier();
                         verifier.compare_deferred(search, &document, &text).unwrap();
                         deferred += 1;
+                    }
+                    if let Some(extractor) = extractor.take() {
+                        search.set_keys(extractor.extract_search_keys(&document));
+                        keys_set += 1;
                     }
                     let unit_steps = [0, 300, 3000, u64::MAX][random.below(4)];
                     let mut turn = SearchTurn::new(random.below(3) as u64 * 200);
@@ -1041,6 +1046,8 @@ fn checks_in_turns_equal_whole_checks() {
                     if !is_complete {
                         let slot = search.deferred_slot().filter(|_| random.below(4) > 0);
                         *compared_text = slot.map(|slot| kept.0[&slot].clone());
+                        let awaits_keys = search.awaits_keys() && random.below(4) > 0;
+                        *extractor = awaits_keys.then(|| matcher.key_extractor());
                         unfinished += 1;
                         continue;
                     }
@@ -1063,6 +1070,57 @@ fn checks_in_turns_equal_whole_checks() {
     }
     assert!(matches > 2000 && unfinished > 500, "{matches} {unfinished}");
     assert!(deferred > 200, "{deferred}");
+    assert!(keys_set > 50, "{keys_set}");
+}
+
+/// Documents whose keys are inserted in turns, before the documents themselves, get and cause the same verdicts. Keys of
+/// documents that are not inserted after all change nothing, and neither do readers between two turns.
+#[test]
+fn keys_inserted_ahead_change_no_verdict() {
+    let (mut turns, mut discarded) = (0, 0);
+    for (seed, window) in (1..).zip([None, Some(300)]) {
+        let settings = MatchSettings {
+            measure: SimilarityMeasure::Containment,
+            ..MatchSettings::default()
+        };
+        let window = window.map(|seconds| {
+            StreamWindow::new(Duration::from_secs(seconds), Duration::ZERO, false).unwrap()
+        });
+        let texts = lookalike_oracle::generate::generate_contained(1500, seed);
+        let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
+        let mut random = Random(seed);
+        let (mut plain, mut ahead) = (
+            Stream::new(settings, window.clone()),
+            Stream::new(settings, window),
+        );
+        for (at, text) in texts.iter().enumerate() {
+            let now = Timestamp(at as i64 * S);
+            let mut turn = || SearchTurn::new(random.below(3000) as u64);
+            if at % 3 == 0 {
+                let other = ahead.prepare(&texts[(at * 7 + 5) % texts.len()]);
+                let mut keys = ahead.matcher.key_extractor().extract_keys(&other);
+                let is_inserted = ahead.matcher.insert_ahead(&other, &mut keys, &mut turn());
+                discarded += usize::from(!is_inserted);
+            }
+            let document = ahead.prepare(text);
+            let arrival = ahead.matcher.resolve_arrival(None, now);
+            let mut precheck = ahead.look_ahead(&document, &arrival);
+            if let Some(keys) = precheck.insertion_keys_mut() {
+                while !ahead.matcher.insert_ahead(&document, keys, &mut turn()) {
+                    turns += 1;
+                    for queried in [at, at / 2] {
+                        let text = &texts[queried];
+                        assert_eq!(ahead.query(text, None, now), plain.query(text, None, now));
+                    }
+                }
+            }
+            let answer = ahead.offer_checked(text, &document, precheck, None, now);
+            assert_eq!(answer, plain.offer(text, None, now), "document {at}");
+        }
+        let counters = |stream: &Stream| stream.matcher.memory_by_part()[2];
+        assert_eq!(counters(&plain), counters(&ahead));
+    }
+    assert!(turns > 500 && discarded > 100, "{turns} {discarded}");
 }
 
 /// The work of a turn is bounded by every measure, however many candidates a document has.
@@ -1164,6 +1222,10 @@ fn search_in_units(
         longest = longest.max(turn.steps());
         if is_complete {
             return (search.list_matches(), deferred, longest);
+        }
+        if search.awaits_keys() {
+            let extractor = stream.matcher.key_extractor();
+            search.set_keys(extractor.extract_search_keys(document));
         }
         if let Some(slot) = search.deferred_slot() {
             let verifier = stream.matcher.candidate_verifier();
