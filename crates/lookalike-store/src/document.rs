@@ -69,9 +69,17 @@ pub struct PendingInsert {
 }
 
 impl PendingInsert {
+    /// Returns `true` if the check goes on with work on long texts, which takes up to a second and no lock.
+    pub fn has_long_work(&self) -> bool {
+        self.check
+            .as_ref()
+            .is_some_and(|check| check.has_unlocked_work())
+    }
+
     /// Returns the steps that storing the document takes about, beyond those of its check.
     pub(crate) fn insertion_steps(&self, check: &PrecheckedDocument) -> u64 {
-        check.insertion_steps() + self.record.len() as u64 / BYTES_OF_STEP
+        let bytes = self.record.len() as u64 + self.sketched.memory_bytes();
+        check.insertion_steps() + bytes / BYTES_OF_STEP
     }
 
     pub(crate) fn new(

@@ -11,15 +11,20 @@
 //!             (queue)            (queue)
 //! ```
 //!
+//! There are two lanes, each with a queue and tasks of its own: preparing a document of megabytes, or comparing it with
+//! such ones, takes up to a second, and short documents do not wait for that. A short document whose check needs a long
+//! text changes to the lane of the long ones.
+//!
 //! Documents that take much work to check are admitted in turns. Between two turns the task takes in
 //! those that have arrived, one of each client. The client that a turn was spent on goes behind the others,
 //! and its document keeps the work that was done for it. So no document waits for more than a turn of each
 //! client.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use lookalike::text::AnalysisScratch;
+use lookalike_store::PendingInsert;
 use rayon::prelude::*;
 use tokio::sync::oneshot;
 
@@ -28,19 +33,36 @@ use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::limits::byte_budget::{ClientId, HeldBytes};
 use crate::limits::fair_queue::FairQueue;
 
+/// Size of a document, in bytes, from which it is in the lane of long ones: some milliseconds of preparation.
+const LONG_DOCUMENT_BYTES: usize = 64 << 10;
+
 /// Largest number of documents admitted as one batch.
 const MAX_BATCH_DOCUMENTS: usize = 1024;
 
 /// Size of a batch, in bytes, from which nothing is added to it, so that a document waits for the preparation of at most
 /// so many bytes, and of one document, of others.
-const MAX_BATCH_BYTES: usize = 1 << 20;
+const MAX_BATCH_BYTES: usize = 256 << 10;
 
 /// Size of a batch, in bytes, from which it is prepared on all threads.
 const PARALLEL_BATCH_BYTES: usize = 64 << 10;
 
-/// Inserts that wait to be admitted, and batches that wait for the disk.
+/// Documents that wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum InsertLane {
+    Short,
+    Long,
+}
+
+/// The queues of both lanes.
 #[derive(Default)]
-pub(super) struct InsertQueue {
+pub(super) struct InsertQueues {
+    short: Mutex<InsertQueue>,
+    long: Mutex<InsertQueue>,
+}
+
+/// Inserts of a lane that wait to be admitted, and batches that wait for the disk.
+#[derive(Default)]
+struct InsertQueue {
     waiting: FairQueue<WaitingInsert>,
     /// `true` while a task admits waiting documents.
     admitting: bool,
@@ -67,6 +89,16 @@ impl WaitingDocument {
             Self::Prepared(_) => 0,
         }
     }
+
+    fn has_long_work(&self) -> bool {
+        match self {
+            Self::Prepared(prepared) => {
+                let document = prepared.as_ref().as_ref();
+                document.is_ok_and(PendingInsert::has_long_work)
+            }
+            Self::Sent(_) => false,
+        }
+    }
 }
 
 /// Sender of an answer, and the reserved bytes of its document, which stay reserved until it is answered even
@@ -87,10 +119,14 @@ impl OpenCollection {
         document: Bytes,
         room: HeldBytes,
     ) -> AnswerResult {
-        let (answered, begins) = self.push_waiting(client, document, room);
+        let lane = if document.len() < LONG_DOCUMENT_BYTES {
+            InsertLane::Short
+        } else {
+            InsertLane::Long
+        };
+        let (answered, begins) = self.push_sent(lane, client, document, room);
         if begins {
-            let open = Arc::clone(self);
-            tokio::task::spawn_blocking(move || open.admit_waiting());
+            self.begin_admitting(lane);
         }
         answered.await.unwrap_or_else(|_| {
             let detail = "the service stops before the verdict of the document is known: send it \
@@ -99,10 +135,17 @@ impl OpenCollection {
         })
     }
 
+    /// Starts the task that admits the waiting documents of a lane.
+    fn begin_admitting(self: &Arc<Self>, lane: InsertLane) {
+        let open = Arc::clone(self);
+        tokio::task::spawn_blocking(move || open.admit_waiting(lane));
+    }
+
     /// Appends a document to the queue. Returns the receiver of its answer, and `true` if the caller must start the task
     /// that admits waiting documents.
-    fn push_waiting(
+    fn push_sent(
         &self,
+        lane: InsertLane,
         client: ClientId,
         document: Bytes,
         room: HeldBytes,
@@ -110,20 +153,23 @@ impl OpenCollection {
         let (answer, answered) = oneshot::channel();
         let answer = AnswerSender { answer, room };
         let document = WaitingDocument::Sent(document);
-        let mut queue = self.lock_queue();
-        queue
-            .waiting
-            .push(client, WaitingInsert { document, answer });
-        (answered, !std::mem::replace(&mut queue.admitting, true))
+        let begins = self.push_waiting(lane, client, WaitingInsert { document, answer });
+        (answered, begins)
     }
 
-    /// Prepares and admits documents until none is waiting. A panic here ends the process, so `admitting` is
+    fn push_waiting(&self, lane: InsertLane, client: ClientId, insert: WaitingInsert) -> bool {
+        let mut queue = self.lock_queue(lane);
+        queue.waiting.push(client, insert);
+        !std::mem::replace(&mut queue.admitting, true)
+    }
+
+    /// Prepares and admits documents of a lane until none is waiting. A panic here ends the process, so `admitting` is
     /// always reset.
-    fn admit_waiting(self: &Arc<Self>) {
+    fn admit_waiting(self: &Arc<Self>, lane: InsertLane) {
         let mut scratch = AnalysisScratch::default();
         loop {
             let waiting: Vec<_> = {
-                let mut queue = self.lock_queue();
+                let mut queue = self.lock_queue(lane);
                 if queue.waiting.is_empty() {
                     queue.admitting = false;
                     return;
@@ -133,22 +179,26 @@ impl OpenCollection {
                     .waiting
                     .take(MAX_BATCH_DOCUMENTS, MAX_BATCH_BYTES, weight)
             };
-            let (prepared, mut senders) = self.prepare_all(waiting, &mut scratch);
-            let (taken, rest) = self.admit_turn(prepared);
+            let (prepared, mut senders) = self.prepare_all(lane, waiting, &mut scratch);
+            let (taken, rest) = self.admit_turn(prepared, lane == InsertLane::Short);
             let senders_of_rest = senders.split_off(senders.len() - rest.len());
             let rest = rest.into_iter().zip(senders_of_rest);
             let rest = rest.map(|(prepared, (client, answer))| {
                 let document = WaitingDocument::Prepared(Box::new(prepared));
                 (client, WaitingInsert { document, answer })
             });
-            let rest: Vec<_> = rest.collect();
+            let mut rest: Vec<_> = rest.collect();
+            let first_client = rest.first().map(|&(client, _)| client);
+            if lane == InsertLane::Short {
+                self.change_to_long_lane(&mut rest);
+            }
             let (mut served, answers): (Vec<_>, Vec<_>) = senders.into_iter().unzip();
             if served.is_empty() {
                 // The whole turn went to the first document, which is not finished.
-                served.extend(rest.first().map(|&(client, _)| client));
+                served.extend(first_client);
             }
             let begins = {
-                let mut queue = self.lock_queue();
+                let mut queue = self.lock_queue(lane);
                 queue.waiting.put_back(rest, &served);
                 if answers.is_empty() {
                     continue;
@@ -158,16 +208,26 @@ impl OpenCollection {
             };
             if begins {
                 let open = Arc::clone(self);
-                tokio::task::spawn_blocking(move || open.finish_batches());
+                tokio::task::spawn_blocking(move || open.finish_batches(lane));
+            }
+        }
+    }
+
+    /// Moves documents whose checks go on with long texts to the lane of long ones.
+    fn change_to_long_lane(self: &Arc<Self>, inserts: &mut Vec<(ClientId, WaitingInsert)>) {
+        let is_long = |(_, insert): &mut (ClientId, WaitingInsert)| insert.document.has_long_work();
+        for (client, insert) in inserts.extract_if(.., is_long) {
+            if self.push_waiting(InsertLane::Long, client, insert) {
+                self.begin_admitting(InsertLane::Long);
             }
         }
     }
 
     /// Returns answers until none is due.
-    fn finish_batches(&self) {
+    fn finish_batches(&self, lane: InsertLane) {
         loop {
             let taken = {
-                let mut queue = self.lock_queue();
+                let mut queue = self.lock_queue(lane);
                 if queue.taken.is_empty() {
                     queue.answering = false;
                     return;
@@ -187,9 +247,11 @@ impl OpenCollection {
         }
     }
 
-    /// Prepares documents that are not prepared yet; also returns where their answers go.
+    /// Prepares documents that are not prepared yet; also returns where their answers go. Short ones do not wait for the
+    /// threads that prepare long ones.
     fn prepare_all(
         &self,
+        lane: InsertLane,
         waiting: Vec<(ClientId, WaitingInsert)>,
         scratch: &mut AnalysisScratch,
     ) -> (Vec<PreparationResult>, Vec<(ClientId, AnswerSender)>) {
@@ -205,7 +267,8 @@ impl OpenCollection {
             WaitingDocument::Sent(sent) => self.prepare_document(&sent, scratch),
             WaitingDocument::Prepared(prepared) => *prepared,
         };
-        let prepared = if documents.len() > 1 && bytes >= PARALLEL_BATCH_BYTES {
+        let is_parallel = lane == InsertLane::Long && documents.len() > 1;
+        let prepared = if is_parallel && bytes >= PARALLEL_BATCH_BYTES {
             let documents = documents.into_par_iter();
             documents
                 .map_init(AnalysisScratch::default, prepare)
@@ -219,9 +282,13 @@ impl OpenCollection {
         (prepared, senders)
     }
 
-    fn lock_queue(&self) -> MutexGuard<'_, InsertQueue> {
+    fn lock_queue(&self, lane: InsertLane) -> MutexGuard<'_, InsertQueue> {
+        let queue = match lane {
+            InsertLane::Short => &self.queues.short,
+            InsertLane::Long => &self.queues.long,
+        };
         // Every change is complete before the lock is released, so a poisoned lock is still consistent.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -244,7 +311,7 @@ mod tests {
         let push = move |open: &OpenCollection, client, id: &str, text: &str| {
             let document = serde_json::json!({ "id": id, "text": text }).to_string();
             let room = budget.try_take_bytes(client, document.len()).unwrap();
-            open.push_waiting(client, document.into(), room)
+            open.push_sent(InsertLane::Long, client, document.into(), room)
         };
         let mut waiting = Vec::new();
         for (id, text) in first {
@@ -263,7 +330,7 @@ mod tests {
             }
         });
         let admitting = Arc::clone(&open);
-        in_background(move || admitting.admit_waiting()).await;
+        in_background(move || admitting.admit_waiting(InsertLane::Long)).await;
         waiting.push(("second".to_owned(), receiver.recv().unwrap()));
         let mut inserted = Vec::new();
         for (id, answered) in waiting {
@@ -289,5 +356,36 @@ mod tests {
         let first = [("a", texts[0].to_owned()), ("b", texts[1].to_owned())];
         let order = insertion_order(&first, "The boat left at dawn.").await;
         assert_eq!(order, ["a", "second", "b"]);
+    }
+
+    /// A short document whose check needs long texts changes its lane, and short documents behind it are inserted first.
+    #[test]
+    fn long_comparisons_do_not_hold_up_short_documents() {
+        // The lane of short documents has the only thread until it is empty.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let costly = CostlyCollection::new();
+            let open = Arc::clone(&costly.open);
+            let budget = ByteBudget::new(1 << 20);
+            let texts = [permuted_text(1), "The boat left at dawn.".to_owned()];
+            let mut waiting = Vec::new();
+            for (id, text) in ["costly", "short"].into_iter().zip(&texts) {
+                let document = serde_json::json!({ "id": id, "text": text }).to_string();
+                let room = budget.try_take_bytes(FIRST, document.len()).unwrap();
+                let (answered, begins) =
+                    open.push_sent(InsertLane::Short, FIRST, document.into(), room);
+                assert_eq!(begins, waiting.is_empty());
+                waiting.push(answered);
+            }
+            open.begin_admitting(InsertLane::Short);
+            let mut numbers = Vec::new();
+            for answered in waiting {
+                numbers.push(answered.await.unwrap().ok().unwrap().seq.unwrap());
+            }
+            assert!(numbers[1] < numbers[0], "{numbers:?}");
+        });
     }
 }

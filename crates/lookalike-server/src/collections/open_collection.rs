@@ -1,6 +1,5 @@
 //! An open collection: its documents, its state and what happened to documents since the start.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lookalike::plan::SimilarityMeasure;
@@ -11,13 +10,13 @@ use lookalike_store::{
 };
 use tokio::sync::watch;
 
-use super::insert_queue::InsertQueue;
+use super::insert_queue::InsertQueues;
 use super::passage_search::PassageSearch;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::json::documents;
 
 /// Largest text, in bytes, that is compared by edit distance. That takes time in proportion to the product of
-/// both lengths, and all other inserts wait meanwhile.
+/// both lengths, without a lock, and other long documents wait meanwhile.
 const MAX_EDIT_DISTANCE_BYTES: usize = 64 << 10;
 
 /// Largest number of documents of a turn of a bulk request.
@@ -30,7 +29,7 @@ pub(crate) struct OpenCollection {
     pub(crate) counts: DocumentCounts,
     /// Search for passages in the kept documents.
     pub(crate) passages: PassageSearch,
-    pub(super) queue: Mutex<InsertQueue>,
+    pub(super) queues: InsertQueues,
     closing: watch::Sender<bool>,
     /// Set when a write fails; never cleared.
     stopped: AtomicBool,
@@ -124,7 +123,7 @@ impl OpenCollection {
             collection,
             counts: DocumentCounts::default(),
             passages: PassageSearch::default(),
-            queue: Mutex::default(),
+            queues: InsertQueues::default(),
             closing: watch::Sender::new(false),
             stopped: AtomicBool::new(false),
             damaged: AtomicBool::new(false),
@@ -306,20 +305,26 @@ impl OpenCollection {
                         .collect();
                     return portion;
                 }
-                let (batch, left) = self.admit_turn(rest);
+                let (batch, left) = self.admit_turn(rest, false);
                 portion.batches.push(batch);
                 rest = left;
             }
         }
     }
 
-    /// Checks and inserts documents until a turn ends; also returns those that were not admitted.
+    /// Checks and inserts documents until a turn ends; also returns those that were not admitted. `leaves_long_work`
+    /// ends it before a document that [has long work](PendingInsert::has_long_work).
     pub(super) fn admit_turn(
         &self,
         prepared: Vec<PreparationResult>,
+        leaves_long_work: bool,
     ) -> (AdmittedBatch, Vec<PreparationResult>) {
         let (mut documents, mut places) = separate(prepared);
-        let admitted = self.collection.admit_turn(&mut documents);
+        let admitted = if leaves_long_work {
+            self.collection.admit_short_turn(&mut documents)
+        } else {
+            self.collection.admit_turn(&mut documents)
+        };
         let mut left = documents.split_off(admitted.count()).into_iter();
         // A refusal belongs to the turn up to the first document that is left.
         let mut admitted_places = 0;

@@ -5,7 +5,7 @@ use lookalike::stream::Timestamp;
 use super::{Collection, check_room};
 use crate::document::{InsertAnswer, PendingInsert};
 use crate::error::{Error, ErrorKind, Result};
-use crate::state::PendingCheck;
+use crate::state::{PendingCheck, PrecheckedDocument};
 
 /// Largest number of documents that are admitted under one lock; their work can end it earlier.
 const PORTION_LENGTH: usize = 512;
@@ -27,6 +27,13 @@ impl AdmittedDocuments {
     pub fn count(&self) -> usize {
         self.answers.len()
     }
+}
+
+/// What a call does with work on long texts.
+#[derive(Clone, Copy, PartialEq)]
+enum LongWork {
+    Done,
+    Left,
 }
 
 /// Number of times that a document is overtaken by others before they wait for it; see
@@ -55,7 +62,7 @@ impl Collection {
     /// the disk even if nobody waits for it.
     pub fn admit_documents(&self, documents: &[PendingInsert]) -> AdmittedDocuments {
         let mut checks: Vec<PendingCheck> = documents.iter().map(|_| None).collect();
-        self.admit_turns(documents, &mut checks, usize::MAX)
+        self.admit_turns(documents, &mut checks, usize::MAX, LongWork::Done)
     }
 
     /// As [`admit_documents`](Self::admit_documents), for as many of the first documents as make a
@@ -63,9 +70,23 @@ impl Collection {
     /// none if the first one takes more than a turn. The others keep the work that was done for them, so that a
     /// later turn goes on with it.
     pub fn admit_turn(&self, documents: &mut [PendingInsert]) -> AdmittedDocuments {
+        self.admit_turn_with(documents, LongWork::Done)
+    }
+
+    /// As [`admit_turn`](Self::admit_turn), but ends before a document that
+    /// [has long work](PendingInsert::has_long_work), and leaves that work to a later call of `admit_turn`.
+    pub fn admit_short_turn(&self, documents: &mut [PendingInsert]) -> AdmittedDocuments {
+        self.admit_turn_with(documents, LongWork::Left)
+    }
+
+    fn admit_turn_with(
+        &self,
+        documents: &mut [PendingInsert],
+        long_work: LongWork,
+    ) -> AdmittedDocuments {
         let taken = documents.iter_mut().map(|document| document.check.take());
         let mut checks: Vec<PendingCheck> = taken.collect();
-        let admitted = self.admit_turns(documents, &mut checks, 1);
+        let admitted = self.admit_turns(documents, &mut checks, 1, long_work);
         for (document, check) in documents.iter_mut().zip(checks) {
             document.check = check;
         }
@@ -78,6 +99,7 @@ impl Collection {
         documents: &[PendingInsert],
         checks: &mut [PendingCheck],
         turns: usize,
+        long_work: LongWork,
     ) -> AdmittedDocuments {
         let refused = |error: Error| AdmittedDocuments {
             answers: vec![Err(error); documents.len()],
@@ -96,7 +118,7 @@ impl Collection {
         let mut turns_left = turns;
         let checks = checks.chunks_mut(PORTION_LENGTH);
         for (portion, checks) in documents.chunks(PORTION_LENGTH).zip(checks) {
-            match self.admit_portion(portion, checks, &mut admitted, &mut turns_left) {
+            match self.admit_portion(portion, checks, &mut admitted, &mut turns_left, long_work) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => return refused(error),
@@ -149,7 +171,7 @@ impl Collection {
     /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at
     /// the same time as readers and other callers of this function, and what needs long texts or many steps without a
     /// lock, for the first document alone. The lock is released whenever the work exceeds that of a turn. Returns
-    /// `false` if the portion is not finished, because no turns are left.
+    /// `false` if the portion is not finished, because no turns are left, or because long work is left.
     ///
     /// A document that others have overtaken [`MOST_TIMES_OVERTAKEN`] times makes them wait until it is inserted,
     /// however many turns that takes, and so does one with more keys than a turn inserts. They wait without the lock of
@@ -160,6 +182,7 @@ impl Collection {
         checks: &mut [PendingCheck],
         admitted: &mut AdmittedDocuments,
         turns_left: &mut usize,
+        long_work: LongWork,
     ) -> Result<bool> {
         let now = (self.options.clock)();
         let turn_steps = self.options.verification.turn_steps;
@@ -167,7 +190,9 @@ impl Collection {
         let mut others_wait = None;
         while !rest.is_empty() {
             if makes_others_wait(&checks[0]) && others_wait.is_none() {
-                others_wait = Some(self.inserting.write());
+                // One caller at a time, so that those who wait for it are not behind all that follow it.
+                let turn = self.inserting_alone.lock();
+                others_wait = Some((turn, self.inserting.write()));
             }
             // While others wait, only the document that they wait for is checked.
             let length = if others_wait.is_some() { 1 } else { rest.len() };
@@ -175,19 +200,29 @@ impl Collection {
             let state = self.read_state()?;
             let checked = state.precheck(documents, their_checks, now, turn_steps);
             drop(state);
+            let is_long = checked == 0 && has_unlocked_work(&checks[0]);
+            if is_long && long_work == LongWork::Left {
+                return Ok(false);
+            }
             let count = if checked == 0 {
+                if is_long && !is_overtaken(&checks[0]) {
+                    others_wait = None;
+                }
                 do_unlocked_work(&rest[0], &mut checks[0]);
                 0
             } else {
-                let _waits = others_wait.is_none().then(|| self.inserting.read());
-                let their_checks = &mut checks[..checked];
-                self.admit_checked(&rest[..checked], their_checks, now, admitted)?
+                let (is_alone, their_checks) = (others_wait.is_some(), &mut checks[..checked]);
+                let _waits = (!is_alone).then(|| self.inserting.read());
+                self.admit_checked(&rest[..checked], their_checks, is_alone, now, admitted)?
             };
             (rest, checks) = (&rest[count..], &mut checks[count..]);
             if count > 0 {
                 others_wait = None;
             }
-            if !rest.is_empty() && others_wait.is_none() {
+            // A document whose insertion turns out to take more than a turn goes on at once.
+            let goes_on = others_wait.is_some()
+                || count == 0 && checked > 0 && checks.first().is_some_and(makes_others_wait);
+            if !rest.is_empty() && !goes_on {
                 *turns_left -= 1;
                 if *turns_left == 0 {
                     return Ok(false);
@@ -200,11 +235,13 @@ impl Collection {
     /// Admits prechecked documents under the exclusive lock, until the remaining work exceeds that of a turn.
     /// Returns how many it admitted. A document whose check is out of date by more than a turn, or by anything that
     /// needs a long text, is left: the check is brought up to date under the shared lock. If that happens again and
-    /// again, because others insert meanwhile, the caller makes them wait.
+    /// again, because others insert meanwhile, the caller makes them wait. Then it `is_alone`, as a document must be whose
+    /// insertion takes several turns.
     fn admit_checked(
         &self,
         documents: &[PendingInsert],
         checks: &mut [PendingCheck],
+        is_alone: bool,
         now: Timestamp,
         admitted: &mut AdmittedDocuments,
     ) -> Result<usize> {
@@ -232,7 +269,6 @@ impl Collection {
             };
             let insertion_steps = document.insertion_steps(check);
             if insertion_steps > self.options.verification.turn_steps {
-                let is_alone = check.inserts_in_turns;
                 check.inserts_in_turns |= count == 0;
                 if !is_alone || !state.insert_ahead(document, check, &mut turn) {
                     break;
@@ -275,10 +311,22 @@ impl Collection {
     }
 }
 
+fn has_unlocked_work(check: &PendingCheck) -> bool {
+    check
+        .as_ref()
+        .is_some_and(PrecheckedDocument::has_unlocked_work)
+}
+
 /// Returns `true` if other insertions wait until the document is inserted.
 fn makes_others_wait(check: &PendingCheck) -> bool {
+    let inserts_in_turns = check.as_ref().is_some_and(|check| check.inserts_in_turns);
+    inserts_in_turns || is_overtaken(check)
+}
+
+/// Returns `true` if others have overtaken a document so often that they wait for it.
+fn is_overtaken(check: &PendingCheck) -> bool {
     let check = check.as_ref();
-    check.is_some_and(|check| check.inserts_in_turns || check.overtaken >= MOST_TIMES_OVERTAKEN)
+    check.is_some_and(|check| check.overtaken >= MOST_TIMES_OVERTAKEN)
 }
 
 /// Does the work without the lock that ended the last turn of a check, if there is any: one comparison, or one analysis
@@ -374,7 +422,7 @@ mod tests {
             let mut rounds = 0;
             loop {
                 let now_admitted =
-                    collection.admit_checked(&documents, &mut checks, now, &mut admitted);
+                    collection.admit_checked(&documents, &mut checks, false, now, &mut admitted);
                 assert_eq!(now_admitted.unwrap(), 0);
                 rounds += 1;
                 let check = checks[0].as_ref().unwrap();
@@ -389,7 +437,7 @@ mod tests {
         while precheck(&mut checks) == 0 {
             do_unlocked_work(&documents[0], &mut checks[0]);
         }
-        let count = collection.admit_checked(&documents, &mut checks, now, &mut admitted);
+        let count = collection.admit_checked(&documents, &mut checks, false, now, &mut admitted);
         assert_eq!((count.unwrap(), admitted.count()), (1, 1));
     }
 
@@ -489,7 +537,10 @@ mod tests {
                 do_unlocked_work(&documents[0], &mut checks[0]);
                 continue;
             }
-            let count = collection.admit_checked(&documents, &mut checks, now, &mut admitted);
+            // Nothing is inserted ahead before others wait.
+            let is_alone = makes_others_wait(&checks[0]);
+            let count =
+                collection.admit_checked(&documents, &mut checks, is_alone, now, &mut admitted);
             turns += 1;
             assert_eq!(count.unwrap() == 0, makes_others_wait(&checks[0]));
         }

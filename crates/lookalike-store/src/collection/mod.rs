@@ -89,8 +89,10 @@ pub struct Collection {
     preparer: DocumentPreparer,
     state: FairLock<CollectionState>,
     /// Locked before the state by those who insert: shared, or exclusively by a document that others have overtaken
-    /// too often.
+    /// too often, or that has more keys than a turn inserts.
     inserting: RwLock<()>,
+    /// Locked before `inserting` is locked exclusively.
+    inserting_alone: parking_lot::Mutex<()>,
     /// Locked while a batch is written, and while a snapshot copies the end of the newest partition.
     writer: Mutex<StoreWriter>,
     pub(crate) group: GroupCommit,
@@ -204,6 +206,7 @@ impl Collection {
             disk,
             state: FairLock::new(state),
             inserting: RwLock::default(),
+            inserting_alone: parking_lot::Mutex::default(),
             group: GroupCommit::new(durable),
             maintenance: Mutex::default(),
             changing_settings: Mutex::default(),

@@ -101,5 +101,5 @@ impl OpenRecord {
 }
 
 fn damaged_record() -> Error {
-    Error::damaged_file("texts", "a record of a kept document")
+    Error::damaged_file("texts", "the record of a document")
 }

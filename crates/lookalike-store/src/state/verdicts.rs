@@ -285,7 +285,10 @@ impl CollectionState {
         let found = checked.precheck.found_match();
         let found = found.filter(|found| self.must_move(found, document, arrival));
         let slot = found.map(|found| found.slot);
-        if slot == checked.moving.as_ref().map(|moving| moving.slot) {
+        // Keys of an earlier order of features would be made again under the exclusive lock.
+        let moving = checked.moving.as_ref();
+        let prepared = moving.filter(|moving| self.matcher.are_keys_current(&moving.keys));
+        if slot == prepared.map(|moving| moving.slot) {
             return Ok(true);
         }
         checked.moving = None;

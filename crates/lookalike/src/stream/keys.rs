@@ -53,8 +53,8 @@ pub struct SearchKeys {
     pub(super) added: DocumentKeys,
 }
 
-/// Steps of inserting a document under a key, which costs one or two cache misses.
-pub(super) const STEPS_OF_ADDED_KEY: u64 = 24;
+/// Steps of inserting a document under a key: one or two cache misses, and a share of the growth of its shard.
+pub(super) const STEPS_OF_ADDED_KEY: u64 = 40;
 
 /// Steps of making the keys of a feature, and of sorting them by rarity.
 const STEPS_OF_FEATURE: u64 = 24;

@@ -312,6 +312,11 @@ impl StreamMatcher {
         self.add_document(document, document_keys, order, time)
     }
 
+    /// Returns `true` if keys are those that the document would be inserted under now.
+    pub fn are_keys_current(&self, document_keys: &DocumentKeys) -> bool {
+        document_keys.generation == self.keys.generation()
+    }
+
     /// Inserts keys of the document that is kept next, and counts its features, until the turn is over. Returns
     /// `true` if none is left. So a document with millions of features can be inserted without stalling readers: they
     /// ignore the keys until the document is inserted with the same `keys`, by

@@ -12,8 +12,8 @@ pub(super) struct RecentKeys {
 /// Words of the bit set: 8 KiB, which stay in the first-level cache.
 const WORDS: usize = 1024;
 
-/// Number of keys after which the set is cleared: an eighth of the bits.
-const MOST_KEYS: usize = WORDS * 8;
+/// Number of keys after which the set is cleared: an eighth of the bits. Tests clear it often.
+const MOST_KEYS: usize = if cfg!(test) { 256 } else { WORDS * 8 };
 
 impl Default for RecentKeys {
     fn default() -> Self {
@@ -32,11 +32,12 @@ fn bit_position(key: u64) -> (usize, u64) {
 }
 
 impl RecentKeys {
-    /// Clears the set if it is full. It then starts with the document of this number.
+    /// Clears the set if it is full. It then starts behind the document of this number, because keys may have been
+    /// inserted for it before.
     pub(super) fn begin_anew(&mut self, number: u64) {
         if self.keys >= MOST_KEYS {
             self.bits.fill(0);
-            self.first = number;
+            self.first = number + 1;
             self.keys = 0;
         }
     }
@@ -76,5 +77,18 @@ mod tests {
         let wrong =
             (0..10_000).filter(|&key| recent.may_contain(mix_bits(1 << 40 | key), recent.first));
         assert!(wrong.count() < 1300);
+    }
+
+    /// Keys that were inserted for a document before another one began at its number may be found from that number on.
+    #[test]
+    fn keys_of_a_document_that_began_earlier_are_not_lost() {
+        let mut recent = RecentKeys::default();
+        recent.begin_anew(9);
+        let key = mix_bits(1);
+        recent.add_key(key);
+        (0..MOST_KEYS as u64).for_each(|other| recent.add_key(mix_bits(2 + other)));
+        recent.begin_anew(9);
+        assert!(recent.may_contain(key, 9));
+        assert!(!recent.may_contain(key, 10));
     }
 }

@@ -151,6 +151,11 @@ impl SketchedDocument {
         self.sketches.optional_summary(ALONE)
     }
 
+    /// Returns the bytes of memory of the sketches, features included.
+    pub fn memory_bytes(&self) -> u64 {
+        self.sketches.memory_bytes()
+    }
+
     /// Returns the distinct features, if the document takes part in the exact join.
     pub(super) fn joined_features(&self) -> Option<&[u64]> {
         self.sketches.kept_features(ALONE)

@@ -1093,6 +1093,8 @@ fn keys_inserted_ahead_change_no_verdict() {
             Stream::new(settings, window.clone()),
             Stream::new(settings, window),
         );
+        // Each document is checked before the one before it is inserted.
+        let mut next_check = None;
         for (at, text) in texts.iter().enumerate() {
             let now = Timestamp(at as i64 * S);
             let mut turn = || SearchTurn::new(random.below(3000) as u64);
@@ -1104,10 +1106,25 @@ fn keys_inserted_ahead_change_no_verdict() {
             }
             let document = ahead.prepare(text);
             let arrival = ahead.matcher.resolve_arrival(None, now);
-            let mut precheck = ahead.look_ahead(&document, &arrival);
+            let precheck = next_check.take();
+            let precheck = precheck.unwrap_or_else(|| ahead.look_ahead(&document, &arrival));
+            let updated = ahead
+                .matcher
+                .update_precheck(precheck, &document, &arrival, &ahead.kept);
+            let mut precheck = updated.unwrap();
+            if let Some(next) = texts.get(at + 1) {
+                let next = ahead.prepare(next);
+                next_check = Some(ahead.look_ahead(&next, &arrival));
+            }
             if let Some(keys) = precheck.insertion_keys_mut() {
                 while !ahead.matcher.insert_ahead(&document, keys, &mut turn()) {
                     turns += 1;
+                    if turns % 5 == 0 {
+                        // Another document begins at the same place.
+                        let other = ahead.prepare(&texts[(at * 3 + 1) % texts.len()]);
+                        let mut keys = ahead.matcher.key_extractor().extract_keys(&other);
+                        ahead.matcher.insert_ahead(&other, &mut keys, &mut turn());
+                    }
                     for queried in [at, at / 2] {
                         let text = &texts[queried];
                         assert_eq!(ahead.query(text, None, now), plain.query(text, None, now));
