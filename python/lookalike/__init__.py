@@ -45,7 +45,7 @@ from ._rensa import (
     RMinHashDigestMatrix,
     RMinHashLSH,
 )
-from ._run import Deduplicated, Pairs, dedup, pairs
+from ._run import Deduplicated, Pairs, dedup, learn_forms, pairs
 from ._simhash import Simhash, SimhashIndex
 from ._sketch import minhash, simhash
 from ._stream import Stream
@@ -130,6 +130,7 @@ __all__ = [
     "compare",
     "dedup",
     "evaluate",
+    "learn_forms",
     "minhash",
     "pairs",
     "passages",

@@ -6,6 +6,7 @@ None stands for an argument that was not given; most checks accept it.
 from __future__ import annotations
 
 import numbers
+import os
 from typing import Any, NoReturn, Optional, Sequence
 
 import numpy as np
@@ -60,6 +61,13 @@ def word(name: str, value: Any) -> Optional[str]:
     if value is not None and not isinstance(value, str):
         refuse(name, value, "a string")
     return value
+
+
+def choice_or_path(name: str, value: Any, choices: str) -> Optional[str]:
+    """Returns the name of a choice, or a path as a string."""
+    if value is not None and not isinstance(value, (str, os.PathLike)):
+        refuse(name, value, choices)
+    return None if value is None else os.fspath(value)
 
 
 def truth(name: str, value: Any) -> bool:

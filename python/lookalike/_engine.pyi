@@ -53,6 +53,7 @@ __all__ = [
     "index_verify",
     "members",
     "minhash",
+    "learn_forms",
     "pairs",
     "passages",
     "repeats",
@@ -258,7 +259,10 @@ def index_fingerprints(path: str) -> tuple[NDArray[np.uint64], list[str], int, i
 def dedup(
     table: Any, against: Any, options: dict[str, Any], components: bool, progress: Any
 ) -> dict[str, Any]: ...
-def pairs(table: Any, against: Any, options: dict[str, Any], copies: str, progress: Any) -> dict[str, Any]: ...
+def pairs(
+    table: Any, against: Any, options: dict[str, Any], copies: str, apart: bool, progress: Any
+) -> dict[str, Any]: ...
+def learn_forms(table: Any, options: dict[str, Any], path: str, progress: Any) -> str: ...
 def passages(table: Any, against: Any, options: dict[str, Any], progress: Any) -> dict[str, Any]: ...
 def shared_passages(a: str, b: str, recipe: RecipeBase, min_length: int, reworded: bool) -> dict[str, Any]: ...
 def simhash(

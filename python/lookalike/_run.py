@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import numbers
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Union
@@ -148,6 +149,7 @@ def dedup(
     candidates: Optional[str] = None,
     sentences: Optional[int] = None,
     recipe: RecipeLike = "default",
+    forms: Union[str, "os.PathLike[str]", None] = None,
     verify: Optional[str] = None,
     unit: Optional[str] = None,
     keep: Optional[str] = None,
@@ -180,6 +182,9 @@ def dedup(
     exist is refused with the list of all names. ``distance`` (bits, ≤), ``candidates``, ``sentences`` and ``unit`` are
     as on the command line.
 
+    ``forms`` keeps filled forms that say different things: "learn" learns the forms from the data, a path takes the
+    table of :func:`learn_forms`, and "off" leaves out those of ``recipe``.
+
     ``keep`` is first, last, longest, max:FIELD or min:FIELD. ``within`` restricts matches to equal values
     of a field, ``window`` (for example "2d", seconds or a timedelta) to rows near each other in ``time``.
     All documents of ``against`` precede the data and are kept.
@@ -206,7 +211,7 @@ def dedup(
     [{'id': 'a.org/1', 'kept': 'b.org/7', 'similarity': 1.0}]
     """
     options = _options(
-        text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,
+        text, id, features, recipe, forms, method, threshold, distance, candidates, sentences, verify, unit,
         keep, within, window, time, audit, strict, threads,
     )
     arguments.truth("components", components)
@@ -236,6 +241,7 @@ def pairs(
     candidates: Optional[str] = None,
     sentences: Optional[int] = None,
     recipe: RecipeLike = "default",
+    forms: Union[str, "os.PathLike[str]", None] = None,
     verify: Optional[str] = None,
     unit: Optional[str] = None,
     within: Optional[str] = None,
@@ -245,6 +251,7 @@ def pairs(
     features: Features = None,
     all: bool = False,
     distinct: bool = False,
+    apart: bool = False,
     audit: Union[int, bool, None] = None,
     strict: bool = False,
     threads: Optional[int] = None,
@@ -253,7 +260,8 @@ def pairs(
     """Finds every pair of near-duplicates with its similarity, as ``lookalike pairs`` does.
 
     Each copy of a text is paired with its earliest copy at similarity 1, and other pairs name the earliest
-    copy. ``all`` lists every combination; ``distinct`` leaves copies out. With ``against``, a pair is one
+    copy. ``all`` lists every combination; ``distinct`` leaves copies out. ``apart`` also lists similar pairs that
+    ``forms`` keep apart, with the reason in the column ``apart``. With ``against``, a pair is one
     document of ``against`` and one of the data. The other arguments are those of :func:`dedup`.
 
     >>> import lookalike as la
@@ -266,18 +274,56 @@ def pairs(
     3
     """
     options = _options(
-        text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,
+        text, id, features, recipe, forms, method, threshold, distance, candidates, sentences, verify, unit,
         None, within, window, time, audit, strict, threads,
     )
     copies = _copies(arguments.truth("all", all), arguments.truth("distinct", distinct))
+    arguments.truth("apart", apart)
     inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict)
     with teller(progress) as told:
-        found = _engine.pairs(inputs.data, inputs.against, options, copies, told)
+        found = _engine.pairs(inputs.data, inputs.against, options, copies, apart, told)
     return Pairs(
         pairs=located(found["pairs"], [("a", "a_"), ("b", "b_")], inputs.ids),
         rejected=found["rejected"],
         summary=inputs.counted_summary(found["summary"]),
     )
+
+
+def learn_forms(
+    data: Any,
+    path: Union[str, "os.PathLike[str]"],
+    *,
+    text: Names = "text",
+    threshold: Optional[float] = None,
+    recipe: RecipeLike = "default",
+    within: Optional[str] = None,
+    strict: bool = False,
+    threads: Optional[int] = None,
+    progress: Union[bool, Any, None] = None,
+) -> dict[str, Any]:
+    """Learns the forms of the data and writes them as a table, as ``lookalike forms learn`` does.
+
+    The table is for ``forms`` of :func:`dedup` and :func:`pairs`, and for the field ``forms`` of a recipe. Returns the
+    summary of the command. The arguments are those of :func:`dedup`.
+
+    >>> import pathlib, tempfile
+    >>> import lookalike as la
+    >>> table = pathlib.Path(tempfile.mkdtemp(), "notices.toml")
+    >>> notice = "On {} the ferry to the islands leaves at {} from the northern quay, and tickets are sold on board."
+    >>> times = [notice.format(day, f"{hour}.40") for hour, day in enumerate(["May 2", "June 3", "July 4"] * 4)]
+    >>> la.learn_forms(times, table, threshold=0.5)["forms"]
+    1
+    >>> len(la.dedup(times, forms=table, threshold=0.5).kept)
+    12
+    """
+    options = _options(
+        text, None, None, recipe, None, None, threshold, None, None, None, None, None,
+        None, within, None, None, None, strict, threads,
+    )
+    inputs = _Inputs(data, None, options["reading"]["text"], None, None, strict)
+    with teller(progress) as told:
+        summary: dict[str, Any] = json.loads(_engine.learn_forms(inputs.data, options, os.fspath(path), told))
+    return summary
 
 
 class _Inputs:
@@ -331,12 +377,13 @@ def _copies(all: bool, distinct: bool) -> str:
 
 
 def _options(
-    text: Any, id: Any, features: Any, recipe: Any, method: Any, threshold: Any, distance: Any, candidates: Any,
+    text: Any, id: Any, features: Any, recipe: Any, forms: Any, method: Any, threshold: Any, distance: Any, candidates: Any,
     sentences: Any, verify: Any, unit: Any, keep: Any, within: Any, window: Any, time: Any, audit: Any, strict: Any,
     threads: Any,
 ) -> dict[str, Any]:  # fmt: skip
     return {
         "recipe": recipe_of(recipe),
+        "forms": arguments.choice_or_path("forms", forms, '"learn", "off" or the path of a table'),
         "rule": arguments.rule(method, threshold, distance, candidates, sentences, verify, unit),
         "reading": arguments.reading(text, id, _FEATURES if callable(features) else features),
         "keep": arguments.word("keep", keep),

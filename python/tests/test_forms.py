@@ -47,3 +47,49 @@ def test_streams_and_comparisons_know_forms(recipe):
     apart = la.compare(offer(1), offer(2), recipe=recipe)
     assert not apart.match and "slots differ" in apart.why
     assert la.compare(offer(1), offer(1) + " Hurry.", recipe=recipe).match
+
+
+def notice(day, hour):
+    return (
+        f"The harbour office says: on {day} the ferry to the islands leaves at {hour}.40 from the northern quay, and not "
+        "from the pier at the lighthouse as usual. Tickets are sold on board, and the café opens an hour before."
+    )
+
+
+NOTICES = [notice(day, number % 12) for number, day in enumerate("abcdefghijkl")]
+
+
+def test_forms_are_learned_and_used(tmp_path):
+    assert len(la.dedup(NOTICES).kept) < 6
+    repeated = [*NOTICES, f"Read this! {NOTICES[7]}"]
+    learned = la.dedup(repeated, forms="learn")
+    assert len(learned.kept) == 12
+    assert learned.summary["forms"]["forms"] == 1
+    table = tmp_path / "notices.toml"
+    assert la.learn_forms(repeated, table)["forms"] == 1
+    used = la.dedup(repeated, forms=table)
+    assert used.removed.to_pydict() == learned.removed.to_pydict()
+    assert len(la.dedup(repeated, forms=str(table), threads=2).kept) == 12
+    recipe = la.Recipe("default", forms=table)
+    assert len(la.dedup(repeated, recipe=recipe).kept) == 12
+    assert len(la.dedup(repeated, recipe=recipe, forms="off").kept) < 6
+
+
+def test_pairs_that_forms_keep_apart_are_listed(tmp_path):
+    table = tmp_path / "notices.toml"
+    la.learn_forms(NOTICES, table)
+    assert la.pairs(NOTICES, forms=table).pairs.num_rows == 0
+    found = la.pairs(NOTICES, forms=table, apart=True)
+    assert found.summary["pairs"] == 0 and found.summary["apart"] == found.pairs.num_rows > 20
+    assert set(found.pairs["apart"].to_pylist()) == {"form"}
+    with pytest.raises(la.SettingError, match="forms"):
+        la.pairs(NOTICES, apart=True)
+
+
+def test_wrong_forms_are_refused(tmp_path):
+    with pytest.raises(la.InputError, match="none.toml"):
+        la.dedup(NOTICES, forms=tmp_path / "none.toml")
+    with pytest.raises(la.SettingError, match="forms is 3"):
+        la.dedup(NOTICES, forms=3)
+    with pytest.raises(la.SettingError, match="features"):
+        la.dedup({"tokens": [["a", "b"]]}, features="tokens", forms="learn")

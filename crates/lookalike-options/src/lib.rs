@@ -23,6 +23,7 @@
 //! | [`sketch_kind`] | the sketch that is printed of a text |
 //! | [`text_fingerprinter`] | the sketch itself, as tables and answers contain it |
 //! | [`fingerprint_notation`] | fingerprints as hexadecimal, decimal and binary digits |
+//! | [`forms_choice`] | the forms by which documents are compared |
 //! | [`keep_order`] | which document of a cluster is kept |
 //! | [`rank_value`] | the order of the values of a field, by which it is kept |
 //! | [`boilerplate_limit`] | in how many documents a passage counts as boilerplate |
@@ -36,6 +37,7 @@
 pub mod boilerplate_limit;
 pub mod document_time;
 pub mod fingerprint_notation;
+pub mod forms_choice;
 pub mod keep_order;
 pub mod machine_memory;
 pub mod match_options;

@@ -18,6 +18,8 @@ pub enum OptionErrorKind {
     UnknownName,
     /// Options contradict each other, or one has no effect.
     Contradiction,
+    /// A file that an option names cannot be read, or is not valid.
+    UnreadableFile,
 }
 
 impl OptionError {

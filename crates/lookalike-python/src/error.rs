@@ -1,7 +1,7 @@
 //! Conversion of errors to the exceptions of `lookalike._errors`, by the kind of the error.
 
 use lookalike_io::{Error, ErrorKind};
-use lookalike_options::OptionError;
+use lookalike_options::{OptionError, OptionErrorKind};
 use pyo3::{PyErr, import_exception};
 
 import_exception!(lookalike._errors, SettingError);
@@ -28,7 +28,10 @@ pub(crate) fn run_error_to_py(error: Error) -> PyErr {
 
 /// Returns the exception of an option that cannot be used.
 pub(crate) fn option_error_to_py(error: OptionError) -> PyErr {
-    SettingError::new_err(error.to_string())
+    match error.kind() {
+        OptionErrorKind::UnreadableFile => InputError::new_err(error.to_string()),
+        _ => SettingError::new_err(error.to_string()),
+    }
 }
 
 /// Returns the exception of an error of the engine.

@@ -71,7 +71,7 @@ mod engine {
     #[pymodule_export]
     use crate::rensa::{NumberLsh, TokenMinHash, hash_token_sets};
     #[pymodule_export]
-    use crate::run::{dedup, pairs};
+    use crate::run::{dedup, learn_forms, pairs};
     #[pymodule_export]
     use crate::sketch::{minhash, simhash, simhash_of_tokens};
     #[pymodule_export]

@@ -7,6 +7,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
@@ -277,13 +278,14 @@ pub(crate) fn dedup<'py>(
 
 /// Finds the near-duplicate pairs of a table.
 #[pyfunction]
-#[pyo3(signature = (table, against, options, copies, progress))]
+#[pyo3(signature = (table, against, options, copies, apart, progress))]
 pub(crate) fn pairs<'py>(
     py: Python<'py>,
     table: PyTableStream,
     against: Option<PyTableStream>,
     options: RunOptions,
     copies: &str,
+    apart: bool,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let given = options.given_threads();
@@ -300,6 +302,7 @@ pub(crate) fn pairs<'py>(
         pairs: Some(OutputTarget::Memory(pairs.clone())),
         sample: None,
         copies,
+        apart,
         rejected: None,
         report: None,
     };
@@ -312,6 +315,27 @@ pub(crate) fn pairs<'py>(
     result.set_item("rejected", watch.bad_row_list())?;
     result.set_item("summary", summary_to_json(&summary)?)?;
     Ok(result)
+}
+
+/// Learns forms from a table and writes them to a file. Returns the JSON of the command line.
+#[pyfunction]
+#[pyo3(signature = (table, options, path, progress))]
+pub(crate) fn learn_forms(
+    py: Python<'_>,
+    table: PyTableStream,
+    options: RunOptions,
+    path: PathBuf,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let given = options.given_threads();
+    let mut settings = options.run_settings(py)?;
+    let (inputs, bytes) = run_inputs(table, None)?;
+    settings.threads = threads_by_size(given, bytes)?;
+    let (output, watch) = (OutputTarget::Path(path), RunWatch::default());
+    let summary = run_by_size(py, bytes, &watch, progress.as_ref(), || {
+        lookalike_batch::run::write_form_table(&inputs, &settings, &output, None, &watch)
+    })?;
+    summary_to_json(&summary)
 }
 
 /// Returns the summary of a run as JSON.

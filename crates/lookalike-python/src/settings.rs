@@ -5,6 +5,7 @@ use lookalike::Threshold;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike_batch::run::{AuditSettings, RunSettings, RunWindow};
 use lookalike_io::source::{IdField, ReadOptions, WantedFields};
+use lookalike_options::forms_choice::FormsChoice;
 use lookalike_options::keep_order::parse_keep;
 use lookalike_options::match_options::{MatchOptions, OptionSpelling, choose_by_name};
 use lookalike_options::units::parse_duration;
@@ -54,6 +55,7 @@ pub(crate) struct ReadSettings {
 #[pyo3(from_item_all)]
 pub(crate) struct RunOptions {
     recipe: Recipe,
+    forms: Option<String>,
     rule: RuleSettings,
     reading: ReadSettings,
     keep: Option<String>,
@@ -142,7 +144,20 @@ impl RunOptions {
 
     /// Returns the settings of a run, with the given threads, or with 1.
     pub(crate) fn run_settings(self, py: Python<'_>) -> PyResult<RunSettings> {
-        self.recipe.recipe_analyzer(py);
+        let forms = self.forms.as_deref().map(FormsChoice::from);
+        let recipe = match &forms {
+            None => {
+                self.recipe.recipe_analyzer(py);
+                self.recipe.0
+            }
+            Some(forms) => forms.apply_to(self.recipe.0).map_err(option_error_to_py)?,
+        };
+        let learns_forms = forms == Some(FormsChoice::Learn);
+        if self.reading.features.is_some() && (learns_forms || recipe.forms.is_some()) {
+            return Err(SettingError::new_err(
+                "a comparison of forms needs texts, and features has no texts: leave one of them out",
+            ));
+        }
         let keep = self.keep.as_deref().unwrap_or("first");
         let keep = parse_keep(keep)
             .map_err(|reason| SettingError::new_err(format!("keep is '{keep}': {reason}")))?;
@@ -150,8 +165,8 @@ impl RunOptions {
             memory: None,
             temporary: None,
             matching: self.rule.match_settings()?,
-            recipe: self.recipe.0,
-            learns_forms: false,
+            recipe,
+            learns_forms,
             read: self.reading.read_options(),
             keep,
             within: self.within,

@@ -368,6 +368,14 @@ impl MatchPlan {
         }
     }
 
+    /// Returns the same plan for the recipe without its table of forms.
+    pub fn without_forms(self) -> Self {
+        Self {
+            compares_forms: false,
+            ..self
+        }
+    }
+
     /// Returns `true` if the slots of two documents of one form must agree.
     pub fn compares_forms(&self) -> bool {
         self.compares_forms

@@ -499,6 +499,7 @@ mod tests {
             pairs: Some(OutputTarget::Path(table.to_owned())),
             sample: None,
             copies: CopyPairs::All,
+            apart: false,
             rejected: None,
             report: None,
         };

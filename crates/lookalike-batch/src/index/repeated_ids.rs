@@ -76,7 +76,7 @@ impl NewIds<'_> {
         };
         let id = self.ids.id_of_row(first.row as u64)?.into_owned();
         if strict {
-            return Err(self.refuse_repeat(&id, &first, index_path));
+            return Err(self.repeat_error(&id, &first, index_path));
         }
         let place = |row: usize| format!("row {} of the inputs", self.numbers[row]);
         let earlier = first
@@ -154,7 +154,7 @@ impl NewIds<'_> {
         })
     }
 
-    fn refuse_repeat(&self, id: &str, first: &RepeatedRow, index_path: &Path) -> Error {
+    fn repeat_error(&self, id: &str, first: &RepeatedRow, index_path: &Path) -> Error {
         let row = self.numbers[first.row];
         Error::input_error(match first.earlier {
             Some(earlier) => format!(

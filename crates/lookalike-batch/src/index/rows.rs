@@ -75,7 +75,7 @@ impl RowFingerprinter {
                      with --recipe",
                 ));
             }
-            (IndexEntries::Numbers, _) => return Err(refuse_numbers()),
+            (IndexEntries::Numbers, _) => return Err(numbers_error()),
             (IndexEntries::Lines(digits), _) => FingerprinterKind::Lines(*digits),
             (IndexEntries::Field(digits, field), _) => {
                 FingerprinterKind::Field(*digits, field.clone())
@@ -161,8 +161,8 @@ impl RowFingerprinter {
     }
 }
 
-/// Refuses binary files where rows are read one by one.
-fn refuse_numbers() -> Error {
+/// Returns the error for binary files where rows are read one by one.
+fn numbers_error() -> Error {
     Error::usage_error(
         "binary files of fingerprints (.npy and .u64) are read by `lookalike index build` and `add` alone: give \
          text, CSV, JSON Lines or Parquet",
@@ -218,7 +218,7 @@ impl IndexEntries {
         };
         match self {
             Self::Documents => {}
-            Self::Numbers => return Err(refuse_numbers()),
+            Self::Numbers => return Err(numbers_error()),
             Self::Lines(_) => {
                 if let IdField::Named(field) = &options.fields.id {
                     return Err(Error::usage_error(format!(

@@ -49,9 +49,9 @@ impl MemoryBudget {
         self.fixed_bytes() + resident_bytes + self.least_working_bytes
     }
 
-    /// Refuses a limit that is too small for the rows of the inputs. `documents` is their expected number, if it is
+    /// Returns the error for a limit that is too small for the rows of the inputs. `documents` is their expected number, if it is
     /// known, and `smallest_limit` the limit that would do.
-    pub(crate) fn refuse_limit(
+    pub(crate) fn limit_error(
         self,
         limit_bytes: u64,
         documents: Option<f64>,

@@ -93,7 +93,7 @@ impl MemberGatherer {
                 continue;
             };
             if let Some((_, other)) = others.iter().find(|entry| entry.1 != *id) {
-                return Err(refuse_equal_hashes(id, other));
+                return Err(equal_hashes_error(id, other));
             }
             if !others.is_empty() {
                 let repeated = if key.is_known() {
@@ -110,7 +110,7 @@ impl MemberGatherer {
 }
 
 /// Among a hundred million documents, two ids have the same hash with a probability of one in two thousand.
-fn refuse_equal_hashes(id: &str, other: &str) -> Error {
+fn equal_hashes_error(id: &str, other: &str) -> Error {
     Error::limit_error(format!(
         "the ids '{id}' and '{other}' have the same hash, so their documents cannot be told apart in a shuffle: give \
          one of them another id"

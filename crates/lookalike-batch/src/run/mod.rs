@@ -33,6 +33,9 @@ pub use self::commands::evaluate::{
 pub use self::commands::fingerprint::{FingerprintSettings, FingerprintSummary, fingerprint};
 pub use self::commands::forecast::{ForecastPairs, RunForecast, forecast_run};
 pub use self::commands::forms::{FormsSummary, write_form_table};
+pub use self::commands::forms_check::{
+    CheckedForm, FormCheckSettings, FormCheckSummary, check_forms,
+};
 pub use self::commands::head::{HeadField, HeadRow, HeadSettings, InputHead, read_head};
 pub use self::commands::idf::{IdfPlan, IdfSettings, IdfSummary, write_frequencies};
 pub use self::commands::labelled::{

@@ -73,6 +73,7 @@ fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u
         pairs: Some(output(&found)),
         sample: None,
         copies: CopyPairs::All,
+        apart: false,
         rejected: None,
         report: None,
     };

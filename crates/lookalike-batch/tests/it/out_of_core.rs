@@ -314,6 +314,7 @@ fn pairs_are_those_of_a_run_in_memory() {
                 sample: None,
                 report: None,
                 copies: copies[number % 3],
+                apart: false,
                 rejected: None,
             };
             find_pairs(&inputs, settings, &outputs, &SilentProgress).unwrap()

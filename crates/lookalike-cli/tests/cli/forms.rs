@@ -218,6 +218,78 @@ fn table_is_shown_and_wrong_ones_are_refused() {
     );
 }
 
+/// The documents of each form are listed with the values of their slots.
+#[test]
+fn documents_of_forms_are_listed() {
+    let place = Place::new();
+    FormCorpus::new().write(&place);
+    place.ok("forms learn in.jsonl -o forms.toml");
+    let done = place.summary("forms check forms.toml corpus.jsonl -o slots.jsonl");
+    let forms = done["forms"].as_array().unwrap();
+    let documents: u64 = forms
+        .iter()
+        .map(|form| form["documents"].as_u64().unwrap())
+        .sum();
+    assert_eq!(json!(documents), done["documents_of_forms"]);
+    assert!(forms.len() == 4 && documents > 100, "{done}");
+    let slots = place.read("slots.jsonl");
+    let slots: Vec<Value> = slots
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_first = slots
+        .iter()
+        .filter(|slot| slot["form"] == forms[0]["name"] && slot["slot"] == 1);
+    assert_eq!(json!(of_first.count()), forms[0]["documents"]);
+    let table = place.read("forms.toml");
+    let example = table
+        .split("values = [[\"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next());
+    assert!(
+        slots.iter().any(|slot| slot["value"].as_str() == example),
+        "{example:?}"
+    );
+    let listed = place.ok("forms check forms.toml corpus.jsonl -o again.tsv");
+    let count = format!("{documents} documents");
+    assert!(listed.err.contains(&count), "{} {count}", listed.err);
+    place.refused("forms check none.toml in.jsonl", &["none.toml"]);
+}
+
+/// A table that is extended keeps its forms, and gets those of documents that are of none of them.
+#[test]
+fn extended_table_keeps_its_forms() {
+    let place = Place::new();
+    let corpus = FormCorpus::new();
+    corpus.write(&place);
+    place.ok("forms learn in.jsonl -o whole.toml");
+    let is_of_first = |id: &str| {
+        let number = id
+            .strip_prefix("form")
+            .and_then(|number| number.parse::<u32>().ok());
+        number.is_some_and(|number| number % 4 == 0)
+    };
+    let first = corpus.documents.iter();
+    let first: Vec<_> = first.filter(|(id, _)| is_of_first(id)).cloned().collect();
+    place.write("first.jsonl", corpus_jsonl(&first));
+    place.ok("forms learn first.jsonl -o first.toml");
+    let done = place.summary("forms learn in.jsonl --extend first.toml -o extended.toml");
+    assert_eq!(done["forms"], json!(4));
+    let extended = place.read("extended.toml");
+    assert!(
+        extended.starts_with(place.read("first.toml").trim_end()),
+        "{extended}"
+    );
+    let removed = |table: &str| {
+        let done = place.summary(&format!("dedup corpus.jsonl --dry-run --forms {table}"));
+        done["removed"].clone()
+    };
+    assert_eq!(removed("extended.toml"), removed("whole.toml"));
+    // Nothing is left to learn.
+    place.ok("forms learn in.jsonl --extend extended.toml -o again.toml");
+    assert_eq!(place.read("again.toml"), extended);
+}
+
 /// `--forms off` leaves out the forms of the recipe, and learning anew does not depend on them.
 #[test]
 fn forms_of_the_recipe_are_left_out_on_request() {
@@ -378,6 +450,43 @@ fn tables_name_the_form() {
                 .all(|row| row.last().unwrap().is_empty())
         );
     }
+}
+
+/// `pairs --apart` lists what the similarity finds, with the reason of what forms keep apart.
+#[test]
+fn pairs_that_forms_keep_apart_are_listed() {
+    let place = Place::new();
+    let mut corpus = FormCorpus::new();
+    let body = PROSE;
+    corpus.push("title1".to_owned(), format!("glRectd\n{body}"));
+    corpus.push("title2".to_owned(), format!("glRects\n{body}"));
+    let paid = |a: u32, b: u32| format!("Paid {a} and then {b} for all of it. {body} The end.");
+    corpus.push("paid1".to_owned(), paid(12, 30));
+    corpus.push("paid2".to_owned(), paid(47, 85));
+    corpus.write(&place);
+    place.ok("forms learn in.jsonl -o forms.toml");
+    let similar = rows(place.ok("pairs in.jsonl --forms off").text());
+    for forms in ["learn", "forms.toml"] {
+        let line = format!("pairs in.jsonl --forms {forms}");
+        let listed = rows(place.ok(&format!("{line} --apart")).text());
+        let of_similarity: Vec<_> = listed.iter().map(|row| row[..7].to_vec()).collect();
+        assert_eq!(of_similarity, similar, "{forms}");
+        let matching = listed.iter().filter(|row| row[8].is_empty());
+        let matching: Vec<_> = matching.map(|row| row[..8].to_vec()).collect();
+        assert_eq!(matching, rows(place.ok(&line).text()), "{forms}");
+        let reason = |a: &str, b: &str| {
+            let row = listed.iter().find(|row| row[0] == a && row[1] == b);
+            row.map(|row| row[8].clone())
+        };
+        assert_eq!(reason("form0", "form4").as_deref(), Some("form"));
+        assert_eq!(reason("title1", "title2").as_deref(), Some("title"));
+        assert_eq!(reason("paid1", "paid2").as_deref(), Some("numbers"));
+        let done = place.summary(&format!("{line} --apart -o pairs.tsv"));
+        let apart = listed.len() - matching.len();
+        assert_eq!(done["apart"], json!(apart));
+        assert_eq!(done["pairs"], json!(matching.len()));
+    }
+    place.refused("pairs in.jsonl --apart", &["--apart", "--forms"]);
 }
 
 /// Returns the form of a row of JSONL; empty if it has none.
@@ -557,7 +666,7 @@ fn limited_memory_changes_nothing() {
     let place = Place::new();
     let mut numbers = Numbers::new(9);
     let mut corpus = FormCorpus::new();
-    for at in 0..3000 {
+    for at in 0..60_000 {
         corpus.push(format!("other{at}"), numbers.text(60));
     }
     let repeated = corpus.documents[5].1.clone();
@@ -570,10 +679,19 @@ fn limited_memory_changes_nothing() {
         (place.read("out.jsonl"), place.read("removed.tsv"))
     };
     let expected = run("--forms learn");
-    assert_eq!(run("--forms learn --memory 120MB"), expected);
+    assert_eq!(run("--forms learn --memory 150MB"), expected);
+    let done = place.summary("dedup in.jsonl --dry-run --threads 1 --memory 150MB --forms learn");
+    assert!(
+        done["spilled"]["bytes"].as_u64() > Some(10_000_000),
+        "{done}"
+    );
     let pairs = |options: &str| {
         let line = format!("pairs in.jsonl --threads 1 --quiet --forms learn {options}");
         place.ok(&line).text().to_owned()
     };
-    assert_eq!(pairs("--memory 120MB"), pairs(""));
+    assert_eq!(pairs("--memory 150MB"), pairs(""));
+    place.refused(
+        "pairs in.jsonl --threads 1 --forms learn --memory 150MB --apart",
+        &["--apart", "--memory"],
+    );
 }

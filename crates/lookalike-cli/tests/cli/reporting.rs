@@ -269,9 +269,19 @@ fn verdicts_follow_the_corrected_relation() {
             let both = (texts[a].min(texts[b]), texts[a].max(texts[b]));
             decided.get(&both).copied()
         };
+        // Documents that differ from the same third one do not match, unless their texts are equal.
+        let differ: Vec<HashSet<&str>> = (0..texts.len())
+            .map(|a| {
+                let others = (0..texts.len()).filter(|&b| decision(a, b) == Some(false));
+                others.map(|b| texts[b]).collect()
+            })
+            .collect();
         let mut corrected: Vec<_> = pairs
             .iter()
-            .filter(|&&(a, b, _)| decision(a, b).is_none())
+            .filter(|&&(a, b, similarity)| {
+                let is_apart = similarity < 1.0 && !differ[a].is_disjoint(&differ[b]);
+                decision(a, b).is_none() && !is_apart
+            })
             .copied()
             .collect();
         for b in 0..texts.len() {
@@ -364,7 +374,15 @@ fn texts_that_are_equal_after_normalisation_can_be_told_apart() {
         owned(&[("b", "a", "join"), ("c", "a", "exact")])
     );
     let options = "--threshold 0.6 --decisions d.jsonl";
-    assert_eq!(kept_of(options), owned(&[("c", "b", "join")]));
+    // Both differ from the first one, so they differ from each other.
+    assert_eq!(kept_of(options), owned(&[]));
+    let decisions = [
+        ("a", "c", "different"),
+        ("a", "b", "different"),
+        ("b", "c", "same"),
+    ];
+    place.write("d.jsonl", decide_boats(&place, &decisions));
+    assert_eq!(kept_of(options), owned(&[("c", "b", "decision")]));
     place.write("d.jsonl", decide_boats(&place, &[("b", "c", "same")]));
     let options = "--threshold 0.95 --decisions d.jsonl";
     assert_eq!(kept_of(options), owned(&[("c", "a", "exact")]));

@@ -10,7 +10,7 @@ use super::{ObjectSearch, ObjectUrl};
 use crate::error::{Error, Result};
 use crate::spool::SpoolFile;
 
-fn refuse_url(url: &ObjectUrl) -> Error {
+fn unavailable_url_error(url: &ObjectUrl) -> Error {
     Error::usage_error(format!(
         "{url} is in an object store or on a server, and this program was built without them: copy it to \
          a file, or build the program with `--features object-store`"
@@ -22,7 +22,7 @@ fn refuse_url(url: &ObjectUrl) -> Error {
 /// # Errors
 /// Always.
 pub(crate) fn find_objects(url: &ObjectUrl) -> Result<ObjectSearch> {
-    Err(refuse_url(url))
+    Err(unavailable_url_error(url))
 }
 
 /// An object, which cannot exist in this build.
@@ -89,7 +89,7 @@ impl ObjectUpload {
     /// # Errors
     /// Always.
     pub(crate) fn begin_upload(url: &ObjectUrl) -> Result<Self> {
-        Err(refuse_url(url))
+        Err(unavailable_url_error(url))
     }
 
     pub(crate) fn display_name(&self) -> &str {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::forms::{self, ContentDifference, FormMatch};
+use crate::forms::{self, ContentDifference, FormId, FormMatch};
 use crate::recipe::Recipe;
 use crate::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 
@@ -53,8 +53,8 @@ impl FormComparison {
     /// # Panics
     /// As [`TextAnalyzer::new`].
     pub fn between_texts(recipe: &Recipe, a: &str, b: &str) -> Option<Self> {
-        let analyzer = TextAnalyzer::new(recipe);
-        let [a, b] = [a, b].map(|text| FilledForm::find_form(&analyzer, text));
+        let (analyzer, mut scratch) = (TextAnalyzer::new(recipe), AnalysisScratch::default());
+        let [a, b] = [a, b].map(|text| FilledForm::find_form(&analyzer, text, &mut scratch));
         let (a, b) = (a?, b?);
         if a.form != b.form {
             return None;
@@ -74,22 +74,37 @@ impl FormComparison {
     }
 }
 
-/// A text of a form.
-struct FilledForm {
-    /// Position of the form in the table.
+/// A text of a form, with the values of its slots.
+#[derive(Clone, Debug)]
+pub struct FilledForm {
     form: usize,
     values: Vec<SlotValue>,
 }
 
+#[derive(Clone, Debug)]
 struct SlotValue {
     tokens: Vec<u64>,
     spelling: String,
 }
 
 impl FilledForm {
-    fn find_form(analyzer: &TextAnalyzer, text: &str) -> Option<Self> {
-        let mut scratch = AnalysisScratch::default();
-        let analysis = analyzer.analyze_text(text, &mut scratch);
+    /// Returns the position of the form in the table of the recipe, from 0.
+    pub fn form_position(&self) -> usize {
+        self.form
+    }
+
+    /// Returns the value of each slot as the text spells it; empty if the text has nothing there.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().map(|value| value.spelling.as_str())
+    }
+
+    /// Returns the form of a text. Returns `None` if the recipe of the analyzer has no forms, or if the text is of none.
+    pub fn find_form(
+        analyzer: &TextAnalyzer,
+        text: &str,
+        scratch: &mut AnalysisScratch,
+    ) -> Option<Self> {
+        let analysis = analyzer.analyze_text(text, scratch);
         let FormMatch { form, values } = analysis.find_form()?;
         // Words of a dictionary, for example, have no places in the text, so that their normalised spelling is shown.
         let spellings = analysis.spell_places(&values).unwrap_or_else(|| {
@@ -109,6 +124,46 @@ impl FilledForm {
         })
     }
 }
+
+/// The values and tokens of a text by which a table of forms keeps it apart from others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ComparedContents {
+    /// The form and the value of each slot.
+    form_values: Vec<u64>,
+    /// The tokens by which titles and numbers are compared.
+    marked_tokens: Vec<u64>,
+}
+
+impl ComparedContents {
+    /// Returns those of an analysis. They are empty if its recipe has no forms.
+    pub fn from_analysis(analysis: &TextAnalysis<'_>) -> Self {
+        let mut contents = Self::default();
+        analysis.append_form_values(&mut contents.form_values);
+        analysis.append_marked_tokens(&mut contents.marked_tokens);
+        contents
+    }
+
+    /// Returns the form of the text, if it is of one.
+    pub fn form_id(&self) -> Option<FormId> {
+        FormId::from_values(&self.form_values)
+    }
+
+    /// Returns the name of the reason why two texts do not match, as [`FormDifference::reason_name`] gives it.
+    pub fn name_difference(&self, other: &Self) -> Option<&'static str> {
+        if !forms::do_forms_agree(&self.form_values, &other.form_values) {
+            return Some(FORM_REASON);
+        }
+        match forms::find_difference(&self.marked_tokens, &other.marked_tokens)? {
+            ContentDifference::Title(_) => Some(TITLE_REASON),
+            ContentDifference::Numbers(_) => Some(NUMBERS_REASON),
+        }
+    }
+}
+
+/// Names of the reasons in tables and summaries.
+const FORM_REASON: &str = "form";
+const TITLE_REASON: &str = "title";
+const NUMBERS_REASON: &str = "numbers";
 
 /// The reason why texts do not match under a table of forms, although they may be similar. Its text is a phrase for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,9 +227,9 @@ impl FormDifference {
     /// Returns the name of the reason in tables and summaries: `form`, `title` or `numbers`.
     pub fn reason_name(&self) -> &'static str {
         match self {
-            Self::Slots | Self::Form => "form",
-            Self::Title(_) => "title",
-            Self::Numbers(_) => "numbers",
+            Self::Slots | Self::Form => FORM_REASON,
+            Self::Title(_) => TITLE_REASON,
+            Self::Numbers(_) => NUMBERS_REASON,
         }
     }
 }

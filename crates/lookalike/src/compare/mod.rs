@@ -9,7 +9,9 @@
 mod form_comparison;
 mod steps;
 
-pub use form_comparison::{FormComparison, FormDifference, SlotComparison};
+pub use form_comparison::{
+    ComparedContents, FilledForm, FormComparison, FormDifference, SlotComparison,
+};
 pub use steps::{AnalysisSteps, FeatureVote};
 
 use crate::arch::Cpu;

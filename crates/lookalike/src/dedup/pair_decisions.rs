@@ -1,8 +1,9 @@
 //! Decisions of a person on pairs of documents, which overrule the match plan.
 //!
 //! The relation of matching is corrected, and nothing else: a pair that is decided as *same* matches with
-//! similarity 1, whatever its texts are; a pair that is decided as *different* does not match; every other pair
-//! matches as the plan says. Partitions, windows and known documents restrict decided pairs as they restrict all
+//! similarity 1, whatever its texts are; a pair that is decided as *different* does not match; nor do two documents
+//! that are decided as different from the same third one, unless their texts are equal: a person who marks 300 removals
+//! beside one kept document as wrong wants all 300 back. Every other pair matches as the plan says. Partitions, windows and known documents restrict decided pairs as they restrict all
 //! others. Verdicts follow from the corrected relation.
 //!
 //! A decision names contents, and several documents can have the same content. Therefore documents are put into
@@ -11,7 +12,7 @@
 //! Guarantee: every decided pair is compared, although it may share no bucket. Cost: a bit for each document, and
 //! a look-up in a hash table for each candidate pair whose documents both have decisions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::corpus::{EqualTextNodes, MatchCorpus};
 use crate::candidates::buckets::DocumentRank;
@@ -35,6 +36,8 @@ pub struct PairDecisions {
     class_of: HashMap<u32, u32>,
     /// Decision between two classes, the smaller number first.
     decided: HashMap<(u32, u32), PairDecision>,
+    /// Classes that are decided as different from a class.
+    different_from: HashMap<u32, BTreeSet<u32>>,
 }
 
 impl PairDecisions {
@@ -55,6 +58,13 @@ impl PairDecisions {
     pub fn decide_classes(&mut self, a: u32, b: u32, decision: PairDecision) {
         assert_ne!(a, b, "a decision needs two contents");
         self.decided.insert((a.min(b), a.max(b)), decision);
+        for (class, other) in [(a, b), (b, a)] {
+            let different = self.different_from.entry(class).or_default();
+            match decision {
+                PairDecision::Same => different.remove(&other),
+                PairDecision::Different => different.insert(other),
+            };
+        }
     }
 
     /// Returns the decision on a pair, if there is one.
@@ -64,6 +74,24 @@ impl PairDecisions {
         }
         let (a, b) = (self.class_of[&a.0], self.class_of[&b.0]);
         self.decided.get(&(a.min(b), a.max(b))).copied()
+    }
+
+    /// Returns `true` if two documents are decided as different from the same third one.
+    ///
+    /// Cost: a look-up for each decision on the one that has fewer.
+    pub fn have_common_difference(&self, a: DocId, b: DocId) -> bool {
+        if !self.has_decisions(a) || !self.has_decisions(b) {
+            return false;
+        }
+        let different_from = |document: DocId| {
+            let class = self.class_of[&document.0];
+            self.different_from.get(&class)
+        };
+        let (Some(a), Some(b)) = (different_from(a), different_from(b)) else {
+            return false;
+        };
+        let (fewer, more) = if a.len() < b.len() { (a, b) } else { (b, a) };
+        fewer.iter().any(|class| more.contains(class))
     }
 
     /// Returns `true` if a document is in a class, so that there may be decisions on it.

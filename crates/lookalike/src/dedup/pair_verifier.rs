@@ -73,7 +73,12 @@ impl<'a> PairVerifier<'a> {
             match decisions.decision_between(a, b) {
                 Some(PairDecision::Same) => return Some(Route::Decision),
                 Some(PairDecision::Different) => return None,
-                None => {}
+                None => {
+                    let text_key = |document| self.corpus.sketches.text_key(document);
+                    if decisions.have_common_difference(a, b) && text_key(a) != text_key(b) {
+                        return None;
+                    }
+                }
             }
         }
         if self.dense_buckets.rules_out_pair(a, b) {

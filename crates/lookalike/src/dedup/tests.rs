@@ -336,8 +336,22 @@ impl Run {
         {
             Some(PairDecision::Same) => Some((1.0, Route::Decision)),
             Some(PairDecision::Different) => None,
+            None if self.have_common_difference(a, b) => None,
             None => self.related_by_plan(a, b),
         }
+    }
+
+    /// Returns `true` if both documents are decided as different from a third one, and their texts differ.
+    fn have_common_difference(&self, a: usize, b: usize) -> bool {
+        let Some(decisions) = &self.decisions else {
+            return false;
+        };
+        let differ = |a: usize, b: usize| {
+            let decision = decisions.decision_between(DocId(a as u32), DocId(b as u32));
+            decision == Some(PairDecision::Different)
+        };
+        self.documents[a].identity != self.documents[b].identity
+            && (0..self.len()).any(|other| differ(a, other) && differ(b, other))
     }
 
     /// Returns the similarity and the route of two documents if they match by the plan.
@@ -1106,6 +1120,38 @@ fn decisions_overrule_the_plan() {
     run.decisions = Some(decisions);
     assert_eq!(named(&run), [(2, 1)]);
     run.check_all("decisions");
+}
+
+/// Three hundred documents of which each is decided as different from one are all kept, and their repeats are not.
+#[test]
+fn documents_that_differ_from_one_differ_from_each_other() {
+    const COUNT: usize = 300;
+    let words: String = (0..40).map(|word| format!("w{word} ")).collect();
+    let mut texts: Vec<String> = (0..=COUNT).map(|at| format!("{words}n{at}")).collect();
+    texts.extend((1..=COUNT).map(|at| format!("{words}N{at}!")));
+    let mut run = Run::without_model(
+        &ANALYZERS[0],
+        settings(0.75, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3),
+        texts,
+    );
+    let verdicts = |run: &Run| run.verdicts(BatchSizes::default(), &run.sketches(0, run.len()));
+    assert_eq!(verdicts(&run).len(), 2 * COUNT);
+    let mut decisions = PairDecisions::default();
+    for at in 0..=COUNT as u32 {
+        decisions.set_class(DocId(at), at);
+        if at > 0 {
+            decisions.decide_classes(at, 0, PairDecision::Different);
+        }
+    }
+    run.decisions = Some(decisions);
+    let verdicts = verdicts(&run);
+    let named: Vec<(usize, usize)> = verdicts
+        .iter()
+        .map(|verdict| (verdict.0, verdict.1))
+        .collect();
+    // The repeats were not decided on, and match the documents that they repeat best.
+    let repeats = (1..=COUNT).map(|at| (COUNT + at, at));
+    assert_eq!(named, repeats.collect::<Vec<_>>());
 }
 
 /// Returns the settings with variations of those that the method and the measure leave open.

@@ -1,12 +1,14 @@
 //! Decides from two similar texts alone whether they say different things.
 //!
 //! Copies of a text differ at their edges, by added or removed passages, and at scattered places. Texts of one kind,
-//! such as the pages of two functions of one interface, differ in what they are about. The two texts are aligned, and
-//! only replacements count, because headers, footers and cut passages are what copying does:
+//! such as the pages of two functions of one interface, differ in what they are about. The two texts are aligned.
+//! Headers, footers and cut passages are what copying does, so little else counts:
 //!
 //! * *Title:* a word of one title is replaced by another, and both are codes (with a digit, an underscore or inner capital
 //!   letters, for example `glRectd`), or the same replacement recurs inside the common part. The title is the first line,
 //!   if it is short. So another headline of one article makes no difference, nor does the name of a paper in its footer.
+//! * *Added code:* one title has a code that is not merely a number, where the other has nothing, and the code is added
+//!   inside the common part, too, for example `xor` and `xor_eq`. So a year that is added to a product makes no difference.
 //! * *Numbers:* at least [`LEAST_NUMBERS`] different numbers inside the common part are replaced by different numbers, and
 //!   they are at least half of its numbers. So one corrected figure in an article makes no difference.
 //!
@@ -148,13 +150,22 @@ fn find_ordered_difference(a: &[u64], b: &[u64]) -> Option<ContentDifference> {
         .iter()
         .filter(|words| comparison.may_recur(words))
         .peekable();
+    let added = [0, 1].map(|text| comparison.list_added_codes(&titles, text));
     let may_differ_in_numbers = comparison.may_differ_in_numbers();
-    if recurring.peek().is_none() && !may_differ_in_numbers {
+    let has_added = added.iter().any(|codes| !codes.is_empty());
+    if recurring.peek().is_none() && !has_added && !may_differ_in_numbers {
         return None;
     }
     let aligned = comparison.align_texts();
     if let Some(difference) = recurring.find(|words| aligned.does_replacement_recur(words)) {
         return Some(ContentDifference::Title(difference.places.clone()));
+    }
+    if [0, 1]
+        .iter()
+        .any(|&text| aligned.is_added_again(&added[text], text))
+    {
+        let titles = comparison.texts.each_ref().map(|text| 0..text.title_tokens);
+        return Some(ContentDifference::Title(titles));
     }
     may_differ_in_numbers
         .then(|| aligned.find_number_difference())
@@ -197,16 +208,17 @@ impl<'t> MarkedText<'t> {
     }
 
     fn numbers_of(&self, place: Range<usize>) -> impl Iterator<Item = u64> {
-        let tokens = self.tokens[place].iter().copied();
-        tokens.filter(|token| token & NUMBER_MARK != 0)
+        let tokens = self.tokens[place].iter();
+        let numbers = tokens.filter(|&token| token & NUMBER_MARK != 0);
+        numbers.map(|token| token & !MARKS)
     }
 }
 
-/// A place at which a title has words that the other title has nowhere.
+/// A place at which a title has words that the other title has nowhere, or both titles have.
 struct TitleDifference {
     /// The tokens of each text.
     places: [Range<usize>; 2],
-    /// The words of each text, by their values.
+    /// The words of each text that the other title has nowhere, by their values.
     words: [Vec<u64>; 2],
 }
 
@@ -218,17 +230,37 @@ struct TextComparison<'t> {
 impl TextComparison<'_> {
     fn list_title_differences(&self) -> Vec<TitleDifference> {
         let [a, b] = self.texts.each_ref().map(MarkedText::title);
-        let places = list_replaced_places(&align_tokens(a, b), a.len(), b.len());
-        let differences = places.into_iter().map(|place| {
+        let runs = align_tokens(a, b);
+        let places = list_changed_places(&runs, a.len(), b.len()).into_iter();
+        let differences = places.map(|place| {
             let words = [0, 1].map(|text| self.list_own_words(text, place.tokens[text].clone()));
             TitleDifference {
                 places: place.tokens,
                 words,
             }
         });
-        differences
-            .filter(|difference| difference.words.iter().all(|words| !words.is_empty()))
-            .collect()
+        differences.collect()
+    }
+
+    /// Returns the codes that a title has where the other one has no word of its own, without those that are merely
+    /// numbers, and without those that the text has nowhere else. Titles without a common word add nothing to each other.
+    fn list_added_codes(&self, titles: &[TitleDifference], text: usize) -> Vec<u64> {
+        let (marked, other) = (&self.texts[text], self.texts[1 - text].title());
+        let mut codes = Vec::new();
+        if !marked.title().iter().any(|word| other.contains(word)) {
+            return codes;
+        }
+        for difference in titles
+            .iter()
+            .filter(|words| words.words[1 - text].is_empty())
+        {
+            let words = &difference.words[text];
+            let tokens = marked.tokens[difference.places[text].clone()].iter();
+            let added = tokens.filter(|&token| token & MARKS == CODE_MARK);
+            let added = added.map(|token| token & !MARKS);
+            codes.extend(added.filter(|code| words.contains(code) && marked.body().contains(code)));
+        }
+        codes
     }
 
     /// Returns the words in a part of a title that the other title has nowhere.
@@ -270,7 +302,7 @@ impl TextComparison<'_> {
     fn align_texts(&self) -> AlignedTexts<'_> {
         let [a, b] = self.texts.each_ref().map(|text| text.values.as_slice());
         let runs = align_tokens(a, b);
-        let mut inner = list_replaced_places(&runs, a.len(), b.len());
+        let mut inner = list_changed_places(&runs, a.len(), b.len());
         inner.retain(|place| place.is_inner);
         AlignedTexts {
             texts: &self.texts,
@@ -280,15 +312,15 @@ impl TextComparison<'_> {
     }
 }
 
-/// A place at which both texts have tokens that are not aligned.
-struct ReplacedPlace {
+/// A place at which a text, or both have tokens that are not aligned.
+struct ChangedPlace {
     /// The tokens of each text.
     tokens: [Range<usize>; 2],
     /// `true` if equal runs are on both sides.
     is_inner: bool,
 }
 
-fn list_replaced_places(runs: &[EqualRun], a_length: usize, b_length: usize) -> Vec<ReplacedPlace> {
+fn list_changed_places(runs: &[EqualRun], a_length: usize, b_length: usize) -> Vec<ChangedPlace> {
     let ends = runs
         .iter()
         .map(|run| (run.a + run.length, run.b + run.length));
@@ -297,26 +329,26 @@ fn list_replaced_places(runs: &[EqualRun], a_length: usize, b_length: usize) -> 
         .map(|run| (run.a, run.b))
         .chain([(a_length, b_length)]);
     let gaps = std::iter::once((0, 0)).chain(ends).zip(starts);
-    let places = gaps.enumerate().map(|(gap, (start, end))| ReplacedPlace {
+    let places = gaps.enumerate().map(|(gap, (start, end))| ChangedPlace {
         tokens: [start.0..end.0, start.1..end.1],
         is_inner: gap > 0 && gap < runs.len(),
     });
     places
-        .filter(|place| place.tokens.iter().all(|tokens| !tokens.is_empty()))
+        .filter(|place| place.tokens.iter().any(|tokens| !tokens.is_empty()))
         .collect()
 }
 
-/// Two texts with the places inside their common part at which tokens are replaced.
+/// Two texts with the places inside their common part at which tokens are replaced, added or removed.
 struct AlignedTexts<'t> {
     texts: &'t [MarkedText<'t>; 2],
     runs: Vec<EqualRun>,
-    inner: Vec<ReplacedPlace>,
+    inner: Vec<ChangedPlace>,
 }
 
 impl AlignedTexts<'_> {
     /// Returns `true` if one of the words of the first title is replaced by one of the second after the titles, too.
     fn does_replacement_recur(&self, difference: &TitleDifference) -> bool {
-        let is_after_titles = |place: &&ReplacedPlace| {
+        let is_after_titles = |place: &&ChangedPlace| {
             let tokens = place.tokens.iter().zip(self.texts);
             tokens
                 .into_iter()
@@ -338,6 +370,20 @@ impl AlignedTexts<'_> {
             character_places += usize::from(recurring.iter().all(|&word| word > 0));
         }
         character_places >= LEAST_CHARACTER_PLACES
+    }
+
+    /// Returns `true` if a text has one of some codes after its title at a place inside the common part where the other
+    /// text has it not.
+    fn is_added_again(&self, codes: &[u64], text: usize) -> bool {
+        let is_added = |place: &ChangedPlace| {
+            let [here, there] =
+                [text, 1 - text].map(|text| &self.texts[text].values[place.tokens[text].clone()]);
+            place.tokens[text].start >= self.texts[text].title_tokens
+                && codes
+                    .iter()
+                    .any(|code| here.contains(code) && !there.contains(code))
+        };
+        !codes.is_empty() && self.inner.iter().any(is_added)
     }
 
     fn find_number_difference(&self) -> Option<ContentDifference> {
@@ -451,6 +497,29 @@ mod tests {
     }
 
     #[test]
+    fn a_code_that_is_added_to_title_and_body_is_a_difference() {
+        let page = |operator: &str, used: &str| {
+            format!("The operator xor {operator}\n{PAGE} Write a xor {used} for short. {PAGE}")
+        };
+        let (plain, assigning) = (page("", ""), page("_eq", "_eq"));
+        assert_eq!(
+            difference(&plain, &assigning),
+            Some(ContentDifference::Title([0..3, 0..4]))
+        );
+        // A word, or a number, or a code that is added to the title alone makes none.
+        assert_eq!(difference(&plain, &page("new", "new")), None);
+        assert_eq!(difference(&plain, &page("2015", "2015")), None);
+        assert_eq!(difference(&plain, &page("_eq", "")), None);
+        let untitled = page("", "").replace('\n', " ");
+        assert_eq!(difference(&untitled, &page("_eq", "_eq")), None);
+        // At the edge, it may be a footer.
+        assert_eq!(
+            difference(&plain, &format!("{}. x_eq", page("_eq", ""))),
+            None
+        );
+    }
+
+    #[test]
     fn a_text_of_one_line_or_with_a_long_first_line_has_no_title() {
         let line = |name: &str| page(name).replace('\n', " ");
         assert_eq!(difference(&line("glRectd"), &line("glRects")), None);
@@ -477,6 +546,10 @@ mod tests {
         // One corrected number, and a number that both replace by the same.
         assert!(!differ(&notice(12, 30, ""), &notice(12, 85, "")));
         assert!(!differ(&notice(12, 30, ""), &notice(1, 1, "")));
+        // What stands beside a number does not make it another one.
+        let plain = notice(12, 30, "See area 5 and area 6.");
+        let joined = notice(12, 30, "See area_5 and area_6.");
+        assert!(!differ(&plain, &joined));
         // Two of four numbers are half of them, and two of five are fewer.
         assert!(differ(
             &notice(12, 30, "See 7, 8."),

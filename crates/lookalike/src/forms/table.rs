@@ -13,7 +13,7 @@
 //! Between two parts of a frame there is a slot. `documents` and `values`, which has examples for each slot, are for
 //! readers; they have no effect.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +84,27 @@ impl FormTable {
         }
     }
 
+    /// Returns the table with the forms of another one behind its own. A form whose frame is here already is left out,
+    /// and one whose name another frame has here gets a further name.
+    pub fn extend_with(&self, other: &Self) -> Self {
+        let mut forms = self.forms.clone();
+        for form in &other.forms {
+            if forms.iter().any(|known| known.frame == form.frame) {
+                continue;
+            }
+            let is_free = |name: &String| forms.iter().all(|known| known.name != *name);
+            let further = (2..).map(|number| format!("{}-{number}", form.name));
+            let name = std::iter::once(form.name.clone())
+                .chain(further)
+                .find(is_free);
+            forms.push(Form {
+                name: name.unwrap_or_default(),
+                ..form.clone()
+            });
+        }
+        Self::from_forms(forms)
+    }
+
     /// Returns the forms, in the order of the table.
     pub fn forms(&self) -> &[Form] {
         &self.forms
@@ -93,11 +114,16 @@ impl FormTable {
     ///
     /// # Errors
     /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if the text is no table of this version, if two forms have the
-    /// same name, or if a frame has fewer than two parts.
+    /// same name or the same frame, or if a frame has fewer than two parts or no words.
     pub fn parse_table(name: &str, text: &str) -> Result<Self> {
         let refuse = |reason: String| Error::recipe_error(format!("{name}: {reason}"));
         let table: Self = toml::from_str(text).map_err(|cause| {
-            refuse(format!("this is not a table of forms: {}", cause.message()))
+            let before = cause.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+            refuse(format!(
+                "this is not a table of forms: line {line}: {}",
+                cause.message()
+            ))
         })?;
         if table.lookalike_forms != VERSION {
             return Err(refuse(format!(
@@ -105,28 +131,7 @@ impl FormTable {
                 table.lookalike_forms
             )));
         }
-        let mut names = HashSet::new();
-        for form in &table.forms {
-            if !names.insert(&form.name) {
-                return Err(refuse(format!("two forms have the name '{}'", form.name)));
-            }
-            let inner = form.frame.iter().skip(1).rev().skip(1);
-            if inner.clone().any(|part| part.trim().is_empty())
-                || form.frame.iter().all(|part| part.trim().is_empty())
-            {
-                return Err(refuse(format!(
-                    "the frame of '{}' has an empty part: only its first or its last part may be empty, where the slot \
-                     is at the edge of the text",
-                    form.name
-                )));
-            }
-            if form.frame.len() < 2 {
-                return Err(refuse(format!(
-                    "the frame of '{}' has no slot: give at least two parts, between which the slot stands",
-                    form.name
-                )));
-            }
-        }
+        check_forms(&table.forms).map_err(refuse)?;
         Ok(table)
     }
 
@@ -134,6 +139,51 @@ impl FormTable {
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a table of forms has only strings, lists and small numbers")
     }
+}
+
+/// Checks that the forms of a table can be told apart, and that each has words and a slot. Returns the reason if not.
+fn check_forms(forms: &[Form]) -> std::result::Result<(), String> {
+    let (mut names, mut frames) = (HashSet::new(), HashMap::new());
+    for form in forms {
+        let name = &form.name;
+        if name.trim().is_empty() {
+            return Err("a form has no name: give each a name".to_owned());
+        }
+        if !names.insert(name) {
+            return Err(format!("two forms have the name '{name}'"));
+        }
+        if let Some(earlier) = frames.insert(&form.frame, name) {
+            return Err(format!(
+                "'{earlier}' and '{name}' have the same frame: strike one of them"
+            ));
+        }
+        check_frame(form)?;
+    }
+    Ok(())
+}
+
+fn check_frame(Form { name, frame, .. }: &Form) -> std::result::Result<(), String> {
+    if frame.len() < 2 {
+        return Err(format!(
+            "the frame of '{name}' has no slot: give at least two parts, between which the slot stands"
+        ));
+    }
+    if frame[1..frame.len() - 1]
+        .iter()
+        .any(|part| part.trim().is_empty())
+    {
+        return Err(format!(
+            "the frame of '{name}' has an empty part: only its first or its last part may be empty, where the slot is at \
+             the edge of the text"
+        ));
+    }
+    if !frame
+        .iter()
+        .any(|part| part.contains(char::is_alphanumeric))
+    {
+        return Err(format!("the frame of '{name}' has no words"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -147,12 +197,51 @@ mod tests {
     }
 
     #[test]
+    fn extended_table_keeps_its_forms() {
+        let form = |name: &str, part: &str| Form {
+            name: name.to_owned(),
+            documents: 6,
+            frame: vec![part.to_owned(), "end".to_owned()],
+            values: Vec::new(),
+        };
+        let old = FormTable::from_forms(vec![form("a", "one"), form("a-2", "two")]);
+        let new = FormTable::from_forms(vec![
+            form("b", "one"),
+            form("a", "three"),
+            form("c", "four"),
+        ]);
+        let names_and_parts = |table: &FormTable| -> Vec<(String, String)> {
+            let forms = table.forms().iter();
+            forms
+                .map(|form| (form.name.clone(), form.frame[0].clone()))
+                .collect()
+        };
+        let expected = [
+            ("a", "one"),
+            ("a-2", "two"),
+            ("a-3", "three"),
+            ("c", "four"),
+        ];
+        let expected = expected.map(|(name, part)| (name.to_owned(), part.to_owned()));
+        assert_eq!(names_and_parts(&old.extend_with(&new)), expected);
+        assert_eq!(old.extend_with(&FormTable::default()), old);
+    }
+
+    #[test]
     fn wrong_tables_are_refused_with_the_reason() {
         assert!(refused("form = 3").contains("forms.toml: this is not a table of forms"));
         assert!(refused("lookalike_forms = 2").contains("has version 2"));
         let form = "[[form]]\nname = \"a\"\nframe = [\"x\", \"y\"]\n";
         let twice = format!("lookalike_forms = 1\n{form}{form}");
         assert!(refused(&twice).contains("two forms have the name 'a'"));
+        let other = form.replace("\"a\"", "\"b\"");
+        let equal = format!("lookalike_forms = 1\n{form}{other}");
+        assert!(refused(&equal).contains("'a' and 'b' have the same frame"));
+        let unnamed = form.replace("\"a\"", "\" \"");
+        assert!(refused(&format!("lookalike_forms = 1\n{unnamed}")).contains("no name"));
+        let wordless = form.replace("\"x\", \"y\"", "\"…\", \"!\"");
+        assert!(refused(&format!("lookalike_forms = 1\n{wordless}")).contains("no words"));
+        assert!(refused("lookalike_forms = 1\n\nform = 3").contains("line 3: "));
         let short = "lookalike_forms = 1\n[[form]]\nname = \"a\"\nframe = [\"x\"]\n";
         assert!(refused(short).contains("has no slot"));
         assert_eq!(

@@ -142,6 +142,15 @@ impl Recipe {
         Ok(recipe)
     }
 
+    /// Returns the table of forms, if the recipe has one.
+    ///
+    /// # Panics
+    /// If the recipe was not read with [`Recipe::read`](crate::Recipe::read).
+    pub fn form_table(&self) -> Option<FormTable> {
+        self.forms.as_ref()?;
+        self.loaded_files().forms.clone()
+    }
+
     /// Returns the recipe without its table of forms.
     pub fn without_forms(mut self) -> Self {
         if let Some(name) = self.forms.take() {

@@ -146,10 +146,10 @@ impl DocumentFrequencies {
             hash_shingles(self.ngram, &tally.tokens, &mut tally.features);
         }
         tally.documents += u64::from(!tally.features.is_empty());
-        self.take_tally(tally);
+        self.add_tally(tally);
     }
 
-    fn take_tally(&self, tally: &mut FrequencyTally) {
+    fn add_tally(&self, tally: &mut FrequencyTally) {
         let features = std::mem::take(&mut tally.features);
         tally.distinct.begin_document(features.len());
         for (at, &feature) in features.iter().enumerate() {

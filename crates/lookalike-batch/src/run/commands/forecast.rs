@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::corpus_reader::read_inputs;
-use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
 
 /// The expected comparisons, memory and time of a run.

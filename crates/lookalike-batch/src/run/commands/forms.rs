@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::execution::form_learning;
 use crate::run::progress::ProgressListener;
-use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
 
 /// The result of a run that learns forms.
@@ -34,7 +34,8 @@ pub struct FormsSummary {
     pub recipe_id: String,
 }
 
-/// Learns forms from the documents that a dedup run with these settings would remove, and writes them as a table.
+/// Learns forms from the documents that a dedup run with these settings would remove, and writes them as a table. If the
+/// recipe has forms, the table is theirs with the new ones behind: documents of its forms are compared by these.
 ///
 /// # Errors
 /// If something cannot be read or written, or if the settings contradict each other. The output is then unchanged.
@@ -65,7 +66,11 @@ fn learn_and_write_table(
     let bad_rows = BadRowOutputs::create_output(rejected)?;
     let reject = |inputs: &_, rows: &_| bad_rows.push_rows(inputs, rows);
     let learned = form_learning::learn_from_inputs(paths, &opened, settings, &reject, progress);
-    let (table, read) = learned?;
+    let (learned, read) = learned?;
+    let table = match settings.recipe.form_table() {
+        Some(table) => table.extend_with(&learned),
+        None => learned,
+    };
     let (rejected, rejected_rows, _) = bad_rows.prepare_output()?;
     let staged = stage_table(&table, output)?;
     commit_all(std::iter::once(staged).chain(rejected_rows))?;

@@ -113,7 +113,7 @@ pub fn read_head(source: &RowSource, settings: &HeadSettings) -> Result<InputHea
         && let Some(block) = inputs.next_block()?
     {
         inputs.parse_block(&block, &mut parse, &mut |row| {
-            reading.take_row(row);
+            reading.accept_row(row);
             Ok(())
         })?;
     }
@@ -159,7 +159,7 @@ impl HeadReading<'_> {
             && self.inspected.len() < FIELD_ROWS.max(self.settings.rows)
     }
 
-    fn take_row(&mut self, row: std::result::Result<InputRow<'_>, BadRow>) {
+    fn accept_row(&mut self, row: std::result::Result<InputRow<'_>, BadRow>) {
         if self.inspected.len() >= FIELD_ROWS.max(self.settings.rows) {
             return;
         }

@@ -8,6 +8,7 @@ pub(crate) mod evaluate;
 pub(crate) mod fingerprint;
 pub(crate) mod forecast;
 pub(crate) mod forms;
+pub(crate) mod forms_check;
 pub(crate) mod head;
 pub(crate) mod idf;
 pub(crate) mod labelled;

@@ -5,21 +5,22 @@ use std::time::Instant;
 use lookalike::DocId;
 use lookalike::dedup::MatchingPair;
 use lookalike::plan::MatchPlan;
-use lookalike_io::error::{ErrorKind, Result};
+use lookalike_io::error::{Error, ErrorKind, Result};
 use lookalike_io::sink::{
     OutputTarget, StagedOutput, TableCell, TableColumn, TableWriter, check_output, commit_all,
 };
+use rayon::prelude::*;
 
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::commands::run_outputs::PairsOutputs;
 use crate::run::commands::summary::{PairsSummary, RunSummary};
 use crate::run::execution::audit::report::ReportedPairs;
 use crate::run::execution::form_learning;
-use crate::run::execution::out_of_core::memory_plan::plan_spilling;
+use crate::run::execution::memory_plan::plan_spilling;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::report::band_sample::{PairSampler, SimilarityBand};
 use crate::run::report::match_data::{MatchReportInputs, write_match_report};
 use crate::run::report::pair_sample::PairSample;
@@ -52,10 +53,12 @@ fn run_pairs(
     progress: &dyn ProgressListener,
 ) -> Result<PairsSummary> {
     let started = Instant::now();
-    let settings = &*form_learning::learn_forms_before_spilling(paths, settings)?;
+    refuse_apart(paths, settings, outputs)?;
+    let settings = &*form_learning::learn_forms_before_spilling(paths, settings, progress)?;
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
-    let plan_with_forms = plan.with_forms();
+    let (plan_with_forms, plan_without_forms) = (plan.with_forms(), plan.without_forms());
     let needs_all = settings.audit.map(|_| "audit");
+    let needs_all = needs_all.or(outputs.apart.then_some("apart"));
     let spill = plan_spilling(paths, settings, needs_all, false)?;
     let opened = OpenInputs::new(paths, settings)?;
     check_outputs(&opened, outputs)?;
@@ -68,6 +71,10 @@ fn run_pairs(
     let mut linked = sketched.link(false)?;
     if settings.learns_forms {
         form_learning::learn_and_apply_forms(&mut linked, &plan_with_forms, progress)?;
+    }
+    let forms = linked.form_summary(None);
+    if outputs.apart {
+        linked.corpus.set_forms_aside(&plan_without_forms);
     }
     let found = list_pairs(&linked, outputs, progress);
     let (rejected, rejected_rows, bad_rows) = bad_rows.prepare_output()?;
@@ -89,6 +96,7 @@ fn run_pairs(
     let mut summary = PairsSummary {
         documents: linked.corpus.documents.len() as u64,
         pairs: found.count,
+        apart: outputs.apart.then_some(found.apart),
         equal_texts: found.equal_texts as u64,
         repeated_ids: linked.corpus.repeated_ids(),
         run: RunSummary {
@@ -97,7 +105,7 @@ fn run_pairs(
         },
         histogram: found.histogram,
         sample: found.bands,
-        forms: linked.form_summary(None),
+        forms,
         audit: linked.audit_report(reported, None)?,
         spilled: linked.spilled_summary(),
     };
@@ -122,6 +130,22 @@ fn run_pairs(
     Ok(summary)
 }
 
+/// Refuses to list what forms keep apart if there are no forms, or if the run is out of core.
+fn refuse_apart(paths: &RunInputs, settings: &RunSettings, outputs: &PairsOutputs) -> Result<()> {
+    if !outputs.apart {
+        return Ok(());
+    }
+    if !settings.learns_forms && settings.recipe.forms.is_none() {
+        let spelling = settings.spelling;
+        return Err(Error::usage_error(format!(
+            "{} lists the pairs that forms keep apart, and this run has no forms: give {}",
+            spelling.spell_option("apart"),
+            spelling.spell_option("forms")
+        )));
+    }
+    plan_spilling(paths, settings, Some("apart"), false).map(|_| ())
+}
+
 fn check_outputs(opened: &OpenInputs, outputs: &PairsOutputs) -> Result<()> {
     let report = outputs.report.as_ref().map(|report| &report.target);
     let targets = [outputs.pairs.as_ref(), outputs.rejected.as_ref(), report];
@@ -130,8 +154,11 @@ fn check_outputs(opened: &OpenInputs, outputs: &PairsOutputs) -> Result<()> {
 }
 
 /// The pairs of a run: their staged table, their counts and their samples.
+#[derive(Default)]
 struct FoundPairs {
     count: u64,
+    /// Similar pairs that forms keep apart, if they are listed.
+    apart: u64,
     /// Documents whose text equals that of an earlier one.
     equal_texts: usize,
     table: Option<StagedOutput>,
@@ -151,27 +178,7 @@ fn list_pairs(
     progress: &dyn ProgressListener,
 ) -> Result<FoundPairs> {
     let corpus = &linked.corpus;
-    let create = |output| PairTable::create_table(output, corpus);
-    let mut table = outputs.pairs.as_ref().map(create).transpose()?;
-    let mut sampler = outputs.sample.map(PairSampler::new);
-    let mut report_sample = outputs.report.as_ref().map(|_| PairSample::default());
-    let mut reported = ReportedPairs::default();
-    let mut histogram = SimilarityHistogram::default();
-    let mut count = 0;
-    let visit = |pair: MatchingPair| {
-        count += 1;
-        if let Some(sample) = &mut report_sample {
-            sample.offer_pair(&pair);
-        }
-        reported.offer_pair(pair.a, pair.b);
-        histogram.add_similarity(pair.similarity);
-        if let Some(sampler) = &mut sampler {
-            sampler.offer_pair(pair);
-        }
-        table
-            .as_mut()
-            .map_or(Ok(()), |table| table.push_pair(&pair))
-    };
+    let mut listing = PairListing::new(corpus, outputs)?;
     let total = corpus.len() as u64;
     let report_decided = |decided: usize| {
         if decided == 0 {
@@ -179,26 +186,138 @@ fn list_pairs(
         }
         progress.advance_stage(decided as u64);
     };
-    let equal_texts = linked.find_pairs(outputs.copies, visit, &report_decided)?;
-    let table = table.map(PairTable::prepare_table).transpose()?;
-    let threshold = corpus.plan.threshold().get();
-    let describe = |sampler: PairSampler| sampler.describe_bands(&histogram, threshold, corpus);
-    let bands = sampler.map(describe).transpose()?;
-    Ok(FoundPairs {
-        count,
-        equal_texts,
-        table,
-        histogram,
-        bands,
-        reported,
-        report_sample,
-    })
+    let equal_texts = linked.find_pairs(
+        outputs.copies,
+        |pair| listing.accept_pair(pair),
+        &report_decided,
+    )?;
+    listing.compare_pending()?;
+    listing.finish_listing(equal_texts)
+}
+
+/// Number of pairs of which the contents are compared at a time.
+const PAIRS_AT_ONCE: usize = 256;
+
+/// What a table of forms says about a similar pair.
+#[derive(Clone, Copy)]
+struct PairContents<'a> {
+    /// Name of the form that both documents have.
+    form: Option<&'a str>,
+    /// Name of the reason why they do not match.
+    apart: Option<&'static str>,
+}
+
+/// The pairs of a run as they are found: written, counted and sampled.
+struct PairListing<'a> {
+    corpus: &'a RunCorpus<'a>,
+    found: FoundPairs,
+    table: Option<PairTable<'a>>,
+    sampler: Option<PairSampler>,
+    /// Similar pairs whose contents are still to be compared, if those that forms keep apart are listed.
+    pending: Option<Vec<MatchingPair>>,
+}
+
+impl<'a> PairListing<'a> {
+    fn new(corpus: &'a RunCorpus<'a>, outputs: &PairsOutputs) -> Result<Self> {
+        let create = |output| PairTable::create_table(output, corpus, outputs.apart);
+        let found = FoundPairs {
+            report_sample: outputs.report.as_ref().map(|_| PairSample::default()),
+            ..FoundPairs::default()
+        };
+        Ok(Self {
+            corpus,
+            found,
+            table: outputs.pairs.as_ref().map(create).transpose()?,
+            sampler: outputs.sample.map(PairSampler::new),
+            pending: outputs.apart.then(Vec::new),
+        })
+    }
+
+    fn accept_pair(&mut self, pair: MatchingPair) -> Result<()> {
+        let Some(pending) = &mut self.pending else {
+            return self.list_pair(pair, None);
+        };
+        pending.push(pair);
+        if pending.len() < PAIRS_AT_ONCE {
+            return Ok(());
+        }
+        self.compare_pending()
+    }
+
+    /// Compares the contents of pending pairs, and lists these.
+    fn compare_pending(&mut self) -> Result<()> {
+        let Some(pending) = &mut self.pending else {
+            return Ok(());
+        };
+        let (corpus, pairs) = (self.corpus, std::mem::take(pending));
+        let mut documents: Vec<DocId> = pairs.iter().flat_map(|pair| [pair.a, pair.b]).collect();
+        documents.sort_unstable();
+        documents.dedup();
+        let read = documents.par_iter();
+        let read = read.map(|&document| corpus.read_contents(document));
+        let contents = read.collect::<Result<Vec<_>>>()?;
+        let contents_of = |document: DocId| {
+            let at = documents.partition_point(|&other| other < document);
+            &contents[at]
+        };
+        let compared = pairs.par_iter().map(|pair| {
+            let ((in_a, form), (in_b, form_of_b)) = (contents_of(pair.a), contents_of(pair.b));
+            PairContents {
+                form: form.filter(|_| form == form_of_b),
+                apart: in_a.name_difference(in_b),
+            }
+        });
+        let compared: Vec<PairContents<'a>> = compared.collect();
+        let mut compared = pairs.into_iter().zip(compared);
+        compared.try_for_each(|(pair, contents)| self.list_pair(pair, Some(contents)))
+    }
+
+    fn list_pair(&mut self, pair: MatchingPair, contents: Option<PairContents<'a>>) -> Result<()> {
+        if contents.is_some_and(|contents| contents.apart.is_some()) {
+            self.found.apart += 1;
+        } else {
+            self.found.offer_match(&pair);
+            if let Some(sampler) = &mut self.sampler {
+                sampler.offer_pair(pair);
+            }
+        }
+        let table = self.table.as_mut();
+        table.map_or(Ok(()), |table| table.push_pair(&pair, contents))
+    }
+
+    fn finish_listing(self, equal_texts: usize) -> Result<FoundPairs> {
+        let (corpus, histogram) = (self.corpus, &self.found.histogram);
+        let threshold = corpus.plan.threshold().get();
+        let describe = |sampler: PairSampler| sampler.describe_bands(histogram, threshold, corpus);
+        let table = self.table.map(PairTable::prepare_table).transpose()?;
+        let bands = self.sampler.map(describe).transpose()?;
+        Ok(FoundPairs {
+            equal_texts,
+            table,
+            bands,
+            ..self.found
+        })
+    }
+}
+
+impl FoundPairs {
+    /// Counts a matching pair, and offers it to the report and the audit.
+    fn offer_match(&mut self, pair: &MatchingPair) {
+        self.count += 1;
+        if let Some(sample) = &mut self.report_sample {
+            sample.offer_pair(pair);
+        }
+        self.reported.offer_pair(pair.a, pair.b);
+        self.histogram.add_similarity(pair.similarity);
+    }
 }
 
 /// The table of pairs.
 struct PairTable<'a> {
     corpus: &'a RunCorpus<'a>,
     table: TableWriter,
+    /// `true` if the form of each pair is listed.
+    has_forms: bool,
     /// The first document of the last pair and its form. Pairs come in the order of their first documents.
     last_form: Option<(DocId, Option<&'a str>)>,
 }
@@ -214,21 +333,26 @@ impl<'a> PairTable<'a> {
         TableColumn::Integer("b_row"),
     ];
 
-    fn create_table(output: &OutputTarget, corpus: &'a RunCorpus<'a>) -> Result<Self> {
+    fn create_table(
+        output: &OutputTarget,
+        corpus: &'a RunCorpus<'a>,
+        lists_apart: bool,
+    ) -> Result<Self> {
         let inputs = Some(&corpus.opened.inputs);
         let mut columns = Self::PAIR_COLUMNS.to_vec();
-        if corpus.plan.compares_forms() {
-            columns.push(TableColumn::Text("form"));
-        }
+        let has_forms = corpus.plan.compares_forms() || lists_apart;
+        columns.extend(has_forms.then_some(TableColumn::Text("form")));
+        columns.extend(lists_apart.then_some(TableColumn::Text("apart")));
         let table = TableWriter::create_table(output, &columns, inputs)?;
         Ok(Self {
             corpus,
             table,
+            has_forms,
             last_form: None,
         })
     }
 
-    fn push_pair(&mut self, pair: &MatchingPair) -> Result<()> {
+    fn push_pair(&mut self, pair: &MatchingPair, contents: Option<PairContents<'a>>) -> Result<()> {
         let corpus = self.corpus;
         let (a, b) = (corpus.document_id(pair.a)?, corpus.document_id(pair.b)?);
         let (a_source, a_row) = corpus.source_and_row(pair.a);
@@ -242,9 +366,11 @@ impl<'a> PairTable<'a> {
             TableCell::Text(b_source),
             TableCell::Integer(b_row),
         ];
-        if corpus.plan.compares_forms() {
-            let form = self.find_form(pair.a)?;
-            cells.push(form.map_or(TableCell::Null, TableCell::Text));
+        let text_or_null = |text: Option<&'a str>| text.map_or(TableCell::Null, TableCell::Text);
+        if let Some(contents) = contents {
+            cells.extend([contents.form, contents.apart].map(text_or_null));
+        } else if self.has_forms {
+            cells.push(text_or_null(self.find_form(pair.a)?));
         }
         self.table.push_row(&cells)
     }

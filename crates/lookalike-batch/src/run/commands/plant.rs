@@ -28,7 +28,7 @@ use crate::run::execution::run_stages::{RunStorage, SketchedRun};
 use crate::run::length_classes;
 use crate::run::length_classes::length_class;
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::rejected_rows::RejectedRows;
 use crate::run::settings::{RunInputs, RunSettings};
 
@@ -597,7 +597,7 @@ impl<'a> PlantContext<'a> {
                     labels.push_planted(&id, &copied, copy)?;
                     copies += 1;
                 }
-                effects.take_document(&planted);
+                effects.accept_document(&planted);
             }
         }
         for (kind, a, b, similarity) in natural.pairs() {
@@ -821,7 +821,7 @@ struct CopySimilarities {
 }
 
 impl EditEffects {
-    fn take_document(&mut self, planted: &PlantedDocument) {
+    fn accept_document(&mut self, planted: &PlantedDocument) {
         for copy in &planted.copies {
             let copies = self
                 .groups

@@ -295,7 +295,7 @@ impl RepeatSearch<'_> {
 
     /// Chooses the cuts of the documents to write.
     fn choose_all_cuts(&self, repeated: &RepeatedRuns) -> Result<CutList> {
-        let known = self.rows.known_count();
+        let known = self.rows.reference_count();
         let with_repeats = self
             .kept
             .par_iter()

@@ -88,6 +88,9 @@ pub struct PairsOutputs {
     pub sample: Option<usize>,
     /// The pairs of equal texts to list.
     pub copies: CopyPairs,
+    /// `true` to list pairs, too, that are similar enough and are kept apart by their form, title or numbers. The reason is
+    /// in the column `apart`, which is empty for pairs that match.
+    pub apart: bool,
     /// The rejected rows, byte for byte.
     pub rejected: Option<OutputTarget>,
     /// A report of the run as an HTML file.

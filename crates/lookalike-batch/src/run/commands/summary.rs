@@ -212,8 +212,11 @@ pub enum SuspicionKind {
 pub struct PairsSummary {
     /// Documents read.
     pub documents: u64,
-    /// Pairs written.
+    /// Matching pairs, which are written.
     pub pairs: u64,
+    /// Pairs that are similar enough and are kept apart by their form, title or numbers, if they are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apart: Option<u64>,
     /// Documents whose text equals that of an earlier document within reach; 0 if all pairs of equal
     /// texts are listed.
     pub equal_texts: u64,

@@ -14,12 +14,12 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;
 
-use crate::run::execution::out_of_core::memory_plan::plan_spilling;
+use crate::run::execution::memory_plan::plan_spilling;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
-use crate::run::progress::{ProgressListener, RunStage, SilentProgress};
+use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::corpus_reader::RejectRows;
-use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
 
 /// Name of a table of forms that a run has learned itself, in its recipe.
@@ -33,6 +33,7 @@ pub(in crate::run) const LEARNED_FORMS: &str = "learned-forms.toml";
 pub(in crate::run) fn learn_forms_before_spilling<'s>(
     paths: &RunInputs,
     settings: &'s RunSettings,
+    progress: &dyn ProgressListener,
 ) -> Result<Cow<'s, RunSettings>> {
     if settings.learns_forms {
         refuse_schemes(settings)?;
@@ -48,11 +49,26 @@ pub(in crate::run) fn learn_forms_before_spilling<'s>(
     }
     let opened = OpenInputs::new(paths, settings)?;
     let ignore = |_: &_, _: &_| Ok(());
-    let (table, _) = learn_from_inputs(paths, &opened, settings, &ignore, &SilentProgress)?;
+    let progress = StageProgress(progress);
+    let (table, _) = learn_from_inputs(paths, &opened, settings, &ignore, &progress)?;
     let mut settled = settings.clone();
     settled.learns_forms = false;
     settled.recipe = settled.recipe.with_forms(LEARNED_FORMS, &table)?;
     Ok(Cow::Owned(settled))
+}
+
+/// Reports the stages of a run that learns forms, and nothing else, because the run behind it reads the same inputs and
+/// reports their bad rows.
+struct StageProgress<'a>(&'a dyn ProgressListener);
+
+impl ProgressListener for StageProgress<'_> {
+    fn begin_stage(&self, stage: RunStage, total: Option<u64>) {
+        self.0.begin_stage(stage, total);
+    }
+
+    fn advance_stage(&self, done: u64) {
+        self.0.advance_stage(done);
+    }
 }
 
 /// Refuses to learn forms for a recipe that cannot have any.
@@ -140,7 +156,7 @@ fn learn_forms(linked: &LinkedRun<'_>, progress: &dyn ProgressListener) -> Resul
 /// that are similar, and tried again: the documents of a form with long values are in many small groups.
 fn learn_from_removals(corpus: &RunCorpus<'_>, removals: &[DocumentRemoval]) -> Result<FormTable> {
     let learner = FormLearner::new(corpus.run_recipe());
-    let groups: Vec<Vec<DocId>> = group_removals(removals);
+    let groups = groups_without_form(corpus, group_removals(removals))?;
     let mut forms = learn_from_groups(corpus, &learner, &groups)?;
     let has_form = |at: &usize| forms[*at].is_some();
     let others = (0..groups.len()).filter(|at| !has_form(at));
@@ -178,6 +194,21 @@ fn group_removals(removals: &[DocumentRemoval]) -> Vec<Vec<DocId>> {
         }
     }
     groups.into_values().collect()
+}
+
+/// Leaves out groups whose kept document is of a form of the recipe: the others repeat it.
+fn groups_without_form(corpus: &RunCorpus<'_>, groups: Vec<Vec<DocId>>) -> Result<Vec<Vec<DocId>>> {
+    if corpus.form_count() == 0 {
+        return Ok(groups);
+    }
+    let has_form = groups
+        .par_iter()
+        .map(|group| Ok(corpus.find_form_name(group[0])?.is_some()));
+    let has_form = has_form.collect::<Result<Vec<bool>>>()?;
+    let groups = groups.into_iter().zip(has_form);
+    Ok(groups
+        .filter_map(|(group, has_form)| (!has_form).then_some(group))
+        .collect())
 }
 
 /// Joins groups of which the first documents are similar, though less than the threshold of the run. Returns the joined

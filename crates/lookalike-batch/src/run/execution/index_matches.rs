@@ -58,7 +58,7 @@ fn find_hits(
     index: &RunIndex,
     progress: &dyn ProgressListener,
 ) -> Result<Vec<(DocId, IndexHit)>> {
-    let judged = corpus.known_count() as u32..corpus.len() as u32;
+    let judged = corpus.reference_count() as u32..corpus.len() as u32;
     progress.begin_stage(RunStage::Library, Some(judged.len() as u64));
     let done = AtomicU64::new(0);
     let mut hits = Vec::new();
@@ -98,7 +98,7 @@ pub(in crate::run) fn add_kept_documents(
     if !index.adds_rows() {
         return Ok(());
     }
-    let known = corpus.known_count();
+    let known = corpus.reference_count();
     let documents = &corpus.documents;
     let kept: Vec<(RowPlace, u64)> = (0..documents.len())
         .filter(|&at| is_kept(DocId((known + at) as u32)))

@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use lookalike::compare::ComparedContents;
 use lookalike::dedup::{self, DocumentRemoval, MatchCorpus, PairDecisions, TextReanalysis};
 use lookalike::forms::FormTable;
 use lookalike::plan::MatchPlan;
@@ -16,8 +17,9 @@ use rayon::prelude::*;
 use crate::run::execution::form_learning::LEARNED_FORMS;
 use crate::run::progress::{ProgressListener, RepeatedIds};
 use crate::run::reading::corpus_reader::{FEATURES_IN_MEMORY, SketchedInputs};
-use crate::run::reading::corpus_rows::{CorpusRows, IndexedDocument, IndexedDocuments, OpenInputs};
+use crate::run::reading::corpus_rows::{CorpusRows, IndexedDocument, IndexedDocuments};
 use crate::run::reading::documents::ReadDocuments;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::reading_sink::ReadBuffers;
 use crate::run::reading::repeated_ids::count_shared_ids;
 use crate::run::reading::row_analysis::analyze_row;
@@ -137,6 +139,33 @@ impl<'a> RunCorpus<'a> {
         }
         self.looked_up = Some(has_candidates);
         Ok(())
+    }
+
+    /// Goes back to a plan without forms, for a run that lists what forms keep apart. The forms are found in the texts then.
+    pub(in crate::run) fn set_forms_aside(&mut self, plan: &'a MatchPlan) {
+        debug_assert!(self.has_sketches && !plan.compares_forms());
+        self.plan = plan;
+        self.sketches.clear_forms();
+        self.looked_up = Some(vec![false; self.sketches.len()]);
+    }
+
+    /// Returns what a table of forms compares of a document, and the name of its form.
+    ///
+    /// # Errors
+    /// If the document cannot be read again.
+    pub(in crate::run) fn read_contents(
+        &self,
+        document: DocId,
+    ) -> Result<(ComparedContents, Option<&str>)> {
+        let mut contents = ComparedContents::default();
+        self.visit_analysis(document, |analysis| {
+            contents = ComparedContents::from_analysis(analysis);
+        })?;
+        let form = contents.form_id();
+        Ok((
+            contents,
+            form.and_then(|form| self.analyzer.form_name(form)),
+        ))
     }
 
     /// Returns the name of the form of a document, if it is of one. Documents are read again if the sketches in memory do
@@ -324,7 +353,7 @@ impl<'a> RunCorpus<'a> {
     /// Refuses ids that several documents have.
     pub(in crate::run) fn refuse_repeated_ids(&self, settings: &RunSettings) -> Result<()> {
         match &self.repeated_ids {
-            Some(repeated) => Err(repeated.refuse_repeats(settings)),
+            Some(repeated) => Err(repeated.repeats_error(settings)),
             None => Ok(()),
         }
     }
@@ -364,7 +393,7 @@ impl<'a> RunCorpus<'a> {
                 times: &self.times,
                 width,
             }),
-            known_prefix: self.known_count(),
+            known_prefix: self.reference_count(),
             decisions: self.decisions.as_ref(),
         }
     }
@@ -377,11 +406,11 @@ impl<'a> RunCorpus<'a> {
     /// Returns the document that was read from a row of the inputs.
     pub(in crate::run) fn document_of_row(&self, number: u64) -> Option<DocId> {
         let index = self.documents.index_of_row(number)?;
-        Some(DocId((self.known_count() + index) as u32))
+        Some(DocId((self.reference_count() + index) as u32))
     }
 
     /// Returns the document that was read from a row of `--against`.
-    pub(in crate::run) fn known_of_row(&self, number: u64) -> Option<DocId> {
+    pub(in crate::run) fn reference_of_row(&self, number: u64) -> Option<DocId> {
         self.against
             .index_of_row(number)
             .map(|index| DocId((self.indexed.rows.len() + index) as u32))
@@ -444,7 +473,7 @@ impl TextReanalysis for RunCorpus<'_> {
         document: DocId,
         visit: &mut dyn FnMut(&TextAnalysis<'_>),
     ) -> lookalike::Result<()> {
-        self.reanalyze(document, Some(self.sketches.text_key(document)), visit)
+        self.visit_analysis(document, visit)
             .map_err(lookalike::Error::text_error)
     }
 }

@@ -21,8 +21,8 @@ use crate::run::execution::audit::RunAudit;
 use crate::run::execution::audit::reading::AuditBackend;
 use crate::run::execution::audit::report::{AuditReport, ReportedPairs};
 use crate::run::execution::disk_backend::DiskBackend;
+use crate::run::execution::memory_plan::{SpillSizes, shuffle_setup};
 use crate::run::execution::out_of_core::grouping::{DocumentGrouping, SpilledSummary};
-use crate::run::execution::out_of_core::memory_plan::{SpillSizes, shuffle_setup};
 use crate::run::execution::out_of_core::resolving::{
     RunDecisions, decide_groups, find_pairs_of_groups,
 };
@@ -32,8 +32,8 @@ use crate::run::execution::work_directory::WorkDirectory;
 use crate::run::execution::work_directory::verdicts::VerdictSteps;
 use crate::run::progress::ProgressListener;
 use crate::run::reading::corpus_reader::{RejectRows, SketchedInputs, read_inputs};
-use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::reading::documents::{ReadDocuments, TextStateCounts, count_state};
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::reading_sink::{MemoryBackend, ReadingBackend};
 use crate::run::settings::RunSettings;
 
@@ -200,7 +200,7 @@ impl<'a> LinkedRun<'a> {
         self.grouping.is_none()
     }
 
-    /// Decides all documents, and finds the components of matching pairs if they are wanted. `known_matches` are those
+    /// Decides all documents, and finds the components of matching pairs if they are wanted. `index_matches` are those
     /// in an index; see [`dedup::follow_verdicts_beside_index`]. Verdicts that the directory of the run holds are not
     /// decided again, and it takes the others. Calls `report` with the number of decided documents and, if documents
     /// are decided in their order, with the new removals.
@@ -210,18 +210,18 @@ impl<'a> LinkedRun<'a> {
     pub(in crate::run) fn decide_documents(
         &self,
         work: Option<&WorkDirectory>,
-        known_matches: &[DocumentRemoval],
+        index_matches: &[DocumentRemoval],
         wants_components: bool,
         report: &(dyn Fn(usize, &[DocumentRemoval]) + Sync),
     ) -> Result<RunDecisions> {
         if let Some(grouping) = &self.grouping {
             let report = |decided: usize| report(decided, &[]);
             let corpus = &self.corpus;
-            return decide_groups(corpus, grouping, known_matches, wants_components, &report);
+            return decide_groups(corpus, grouping, index_matches, wants_components, &report);
         }
         let corpus = self.corpus.match_corpus();
         let outcome = match work {
-            None => dedup::follow_verdicts_beside_index(&corpus, known_matches, report)?,
+            None => dedup::follow_verdicts_beside_index(&corpus, index_matches, report)?,
             Some(work) => continue_verdicts(&corpus, work, report)?,
         };
         let components = if wants_components {
@@ -274,7 +274,7 @@ impl<'a> LinkedRun<'a> {
         if !corpus.plan.compares_forms() {
             return None;
         }
-        let documents = (corpus.known_count()..corpus.len()).map(|at| DocId(at as u32));
+        let documents = (corpus.reference_count()..corpus.len()).map(|at| DocId(at as u32));
         let has_form = |document: &DocId| corpus.sketches.form_id(*document).is_some();
         let in_memory = documents.filter(has_form).count() as u64;
         let removed = self.removed_without_forms.as_ref();
@@ -312,7 +312,7 @@ fn continue_verdicts(
     let mut stored = Ok(());
     let outcome = dedup::continue_verdicts(corpus, prefix, |decided, removals| {
         report(decided, removals);
-        stored = steps.take_removals(decided, removals);
+        stored = steps.accept_removals(decided, removals);
         match stored {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),

@@ -7,8 +7,8 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet};
 
 use crate::run::progress::{ProgressListener, RepeatedIds};
-use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::reading::documents::{ExtraFields, ReadDocuments};
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::ordered_pipeline::process_blocks_in_order;
 use crate::run::reading::reading_sink::{
     BlockSource, InputRole, ReadBuffers, ReadingBackend, ReadingSink, RowSketching, SinkWorker,
@@ -68,7 +68,7 @@ pub(in crate::run) fn read_inputs(
     let mut repeated_ids = None;
     if let Some(inputs) = &opened.against {
         let sink = backend.open_sink(InputRole::Known, 0);
-        against = reader.read_set(inputs, &opened.extra_of_given, against, &*sink)?;
+        against = reader.read_set(inputs, &opened.reference_fields, against, &*sink)?;
         if reader.reads_all_rows {
             repeated_ids = find_repeats(inputs, &against)?;
         }
@@ -130,7 +130,7 @@ impl CorpusReader<'_> {
             },
             |mut block| {
                 self.report_bad_rows(inputs, &block.documents, &mut tally)?;
-                sink.take_block(&mut block, &documents)?;
+                sink.accept_block(&mut block, &documents)?;
                 documents.append_documents(&mut block.documents);
                 check_document_count(documents.len())?;
                 // The first documents show how long their lists are.
@@ -183,7 +183,7 @@ impl CorpusReader<'_> {
                 Ok(row) => row,
                 Err(bad) => {
                     documents.bytes += u64::from(bad.place.byte_length());
-                    worker.take_bad_row(bad, &mut documents);
+                    worker.accept_bad_row(bad, &mut documents);
                     return Ok(());
                 }
             };
@@ -192,7 +192,7 @@ impl CorpusReader<'_> {
             }
             documents.bytes += u64::from(row.place.byte_length());
             if let Err(reason) = documents.push_row(&row, extra) {
-                worker.take_bad_row(make_bad_row(inputs, &row, reason), &mut documents);
+                worker.accept_bad_row(make_bad_row(inputs, &row, reason), &mut documents);
                 return Ok(());
             }
             let analysed = analyze_row(&self.sketching.analyzer, &row, analysis);

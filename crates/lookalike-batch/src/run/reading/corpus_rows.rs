@@ -8,76 +8,11 @@ use std::borrow::Cow;
 use lookalike::DocId;
 use lookalike_documents::ExtractedText;
 use lookalike_io::error::Result;
-use lookalike_io::source::{InputSet, ParseScratch, ReadOptions};
+use lookalike_io::source::{InputSet, ParseScratch};
 
-use crate::run::reading::documents::{ExtraFields, ReadDocuments};
+use crate::run::reading::documents::ReadDocuments;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::repeated_ids::read_id;
-use crate::run::settings::{RunInputs, RunSettings};
-
-/// The opened inputs of a run: the documents of `--against`, and the documents to decide about.
-pub(in crate::run) struct OpenInputs {
-    pub(in crate::run) against: Option<InputSet>,
-    pub(in crate::run) inputs: InputSet,
-    /// The extra fields that are read from the rows of each.
-    pub(in crate::run) extra_of_given: ExtraFields,
-    pub(in crate::run) extra: ExtraFields,
-}
-
-impl OpenInputs {
-    pub(in crate::run) fn new(paths: &RunInputs, settings: &RunSettings) -> Result<Self> {
-        let options = |extra: &ExtraFields| {
-            let mut options: ReadOptions = settings.read.clone();
-            options.fields.extra = extra.names.clone();
-            options
-        };
-        let extra_of_given = ExtraFields::for_known(settings);
-        let against = if paths.against.is_empty() {
-            None
-        } else {
-            Some(InputSet::open_source(
-                &paths.against,
-                &options(&extra_of_given),
-            )?)
-        };
-        let extra = ExtraFields::new(settings);
-        Ok(Self {
-            against,
-            inputs: InputSet::open_source(&paths.documents, &options(&extra))?,
-            extra_of_given,
-            extra,
-        })
-    }
-}
-
-impl OpenInputs {
-    /// Returns the expected number of rows in all inputs, if it can be determined before they are read.
-    pub(in crate::run) fn expected_rows(&self) -> Result<Option<f64>> {
-        let against = self
-            .against
-            .as_ref()
-            .map_or(Ok(Some(0.0)), InputSet::expected_rows)?;
-        let rows = self.inputs.expected_rows()?;
-        Ok(rows.zip(against).map(|(rows, against)| rows + against))
-    }
-
-    /// Returns the size on disk of all inputs in bytes, if it is known.
-    pub(in crate::run) fn size_on_disk(&self) -> Option<u64> {
-        let against = self
-            .against
-            .as_ref()
-            .map_or(Some(0), InputSet::total_bytes)?;
-        Some(self.inputs.total_bytes()? + against)
-    }
-
-    /// Returns the bytes of memory that large record batches of Arrow files take while they are read.
-    pub(in crate::run) fn decoding_bytes(&self) -> Result<u64> {
-        let against = self
-            .against
-            .as_ref()
-            .map_or(Ok(0), InputSet::decoding_bytes)?;
-        Ok(self.inputs.decoding_bytes()?.max(against))
-    }
-}
 
 /// Documents of an index that match documents of the run. Their texts are not read.
 #[derive(Debug, Default)]
@@ -107,13 +42,13 @@ impl CorpusRows<'_> {
 
     /// Returns the number of documents that are known before the run: matching documents of the index, and documents
     /// of `--against`.
-    pub(in crate::run) fn known_count(&self) -> usize {
+    pub(in crate::run) fn reference_count(&self) -> usize {
         self.indexed.rows.len() + self.against.len()
     }
 
     /// Returns the number of all documents, including the known ones.
     pub(in crate::run) fn len(&self) -> usize {
-        self.known_count() + self.documents.len()
+        self.reference_count() + self.documents.len()
     }
 
     /// Returns all documents but those of the index.
@@ -125,7 +60,7 @@ impl CorpusRows<'_> {
     /// first. Documents of the index have none.
     pub(in crate::run) fn node_of(&self, document: DocId) -> u32 {
         let (_, documents, index) = self.locate_document(document);
-        let first = if document.index() < self.known_count() {
+        let first = if document.index() < self.reference_count() {
             0
         } else {
             self.against.last_number()
@@ -143,7 +78,7 @@ impl CorpusRows<'_> {
         let number = u64::from(node) + 1;
         let index = match number.checked_sub(self.against.last_number()) {
             None | Some(0) => self.indexed.rows.len() + self.against.index_of_row(number)?,
-            Some(number) => self.known_count() + self.documents.index_of_row(number)?,
+            Some(number) => self.reference_count() + self.documents.index_of_row(number)?,
         };
         Some(DocId(index as u32))
     }
@@ -177,7 +112,7 @@ impl CorpusRows<'_> {
         document: DocId,
     ) -> (&InputSet, &ReadDocuments, usize) {
         match (
-            document.index().checked_sub(self.known_count()),
+            document.index().checked_sub(self.reference_count()),
             &self.opened.against,
         ) {
             (None, Some(against)) => {

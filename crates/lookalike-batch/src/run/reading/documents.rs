@@ -24,7 +24,7 @@ pub(in crate::run) struct ReadDocuments {
     numbers: Vec<u32>,
     pub(in crate::run) ids: DocumentIds,
     /// Values of the field of `--keep`.
-    ranks: Vec<RankValue>,
+    keep_values: Vec<RankValue>,
     /// Times in seconds, with `--window`.
     pub(in crate::run) times: Vec<f64>,
     /// Hashes of the values of `--within`.
@@ -63,7 +63,7 @@ impl ExtraFields {
     }
 
     /// Returns the fields for the documents of `--against`, whose order does not matter.
-    pub(in crate::run) fn for_known(settings: &RunSettings) -> Self {
+    pub(in crate::run) fn for_references(settings: &RunSettings) -> Self {
         Self::with_rank(settings, None, false)
     }
 
@@ -124,12 +124,12 @@ impl ReadDocuments {
     pub(in crate::run) fn value_bytes(&self) -> u64 {
         // The order itself, and the rank of each document.
         let of_document = size_of::<RankValue>() + 2 * size_of::<DocId>();
-        (self.ranks.len() * of_document) as u64
+        (self.keep_values.len() * of_document) as u64
     }
 
     /// Returns the bytes of memory of all texts among the values of `--keep`.
     pub(in crate::run) fn text_value_bytes(&self) -> u64 {
-        let of_texts = self.ranks.iter().map(RankValue::heap_bytes);
+        let of_texts = self.keep_values.iter().map(RankValue::heap_bytes);
         of_texts.sum::<usize>() as u64
     }
 
@@ -191,12 +191,12 @@ impl ReadDocuments {
             self.ids.push_id(id);
         }
         if let Some(at) = extra.rank {
-            self.ranks
+            self.keep_values
                 .push(rank_of_field(row.extra[at], extra.rank_is_id));
         }
         if extra.longest {
             let length = row.text.chars().count();
-            self.ranks.push(RankValue::Integer(length as i64));
+            self.keep_values.push(RankValue::Integer(length as i64));
         }
         if let Some(at) = extra.part {
             self.parts.push(part_value(row.extra[at]));
@@ -212,7 +212,7 @@ impl ReadDocuments {
         };
         reserve.extend_column(&mut self.places);
         reserve.extend_column(&mut self.numbers);
-        reserve.extend_column(&mut self.ranks);
+        reserve.extend_column(&mut self.keep_values);
         reserve.extend_column(&mut self.times);
         reserve.extend_column(&mut self.parts);
         self.ids.reserve_ids(reserve);
@@ -225,7 +225,7 @@ impl ReadDocuments {
         self.places.append(&mut other.places);
         self.numbers.append(&mut other.numbers);
         self.ids.append_ids(&other.ids);
-        self.ranks.append(&mut other.ranks);
+        self.keep_values.append(&mut other.keep_values);
         self.times.append(&mut other.times);
         self.parts.append(&mut other.parts);
         self.sketches.append_sketches(&other.sketches);
@@ -274,7 +274,7 @@ impl ReadDocuments {
     /// occur.
     pub(in crate::run) fn mixed_values(&self) -> Option<MixedValues> {
         let mut mixed = MixedValues::default();
-        for rank in &self.ranks {
+        for rank in &self.keep_values {
             mixed.numbers +=
                 u64::from(matches!(rank, RankValue::Integer(_) | RankValue::Number(_)));
             mixed.strings += u64::from(matches!(rank, RankValue::Text(_)));
@@ -283,15 +283,21 @@ impl ReadDocuments {
     }
 
     /// Returns all documents of a run in their total order, or `None` if that is the reading order. The
-    /// `given` documents, which have the first numbers, always come first.
-    pub(in crate::run) fn total_order(&self, keep: &KeepOrder, given: usize) -> Option<Vec<DocId>> {
-        let mut order: Vec<_> = (0..(given + self.len()) as u32).map(DocId).collect();
-        let rest = &mut order[given..];
+    /// `reference_count` documents of `--against` and of an index, which have the first numbers, always come first.
+    pub(in crate::run) fn total_order(
+        &self,
+        keep: &KeepOrder,
+        reference_count: usize,
+    ) -> Option<Vec<DocId>> {
+        let mut order: Vec<_> = (0..(reference_count + self.len()) as u32)
+            .map(DocId)
+            .collect();
+        let rest = &mut order[reference_count..];
         let by_value = |descending: bool| {
             move |a: &DocId, b: &DocId| {
                 let (a, b) = (
-                    &self.ranks[a.index() - given],
-                    &self.ranks[b.index() - given],
+                    &self.keep_values[a.index() - reference_count],
+                    &self.keep_values[b.index() - reference_count],
                 );
                 a.compare_preferred(b, descending)
             }

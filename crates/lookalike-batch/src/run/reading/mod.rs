@@ -5,6 +5,7 @@ pub(crate) mod corpus_rows;
 pub(crate) mod document_ids;
 pub(crate) mod documents;
 pub(crate) mod element_count;
+pub(crate) mod open_inputs;
 pub(crate) mod ordered_pipeline;
 pub(crate) mod reading_sink;
 pub(crate) mod rejected_rows;

@@ -3,7 +3,7 @@
 //! ```text
 //! block of rows ──> rows ──> analysis ──> sketches ──> documents, in input order
 //!   restore_block   │           │                          │
-//!                   takes_row   add_document, finish_block take_block
+//!                   takes_row   add_document, finish_block accept_block
 //! ```
 //!
 //! A [`ReadingBackend`] decides where blocks of documents live, or which of them are wanted. For example, one keeps
@@ -55,9 +55,9 @@ pub(in crate::run) trait ReadingSink: Sync {
         Ok(None)
     }
 
-    /// Takes the results of the worker for the next block, in input order. `documents` are those of earlier blocks.
+    /// Accepts the results of the worker for the next block, in input order. `documents` are those of earlier blocks.
     /// It may take the sketches of the block, which then do not stay in memory.
-    fn take_block(&self, _block: &mut SketchedBlock, _documents: &ReadDocuments) -> Result<()> {
+    fn accept_block(&self, _block: &mut SketchedBlock, _documents: &ReadDocuments) -> Result<()> {
         Ok(())
     }
 
@@ -107,8 +107,8 @@ pub(in crate::run) trait SinkWorker {
         Ok(())
     }
 
-    /// Takes a row that cannot be used.
-    fn take_bad_row(&mut self, bad: BadRow, documents: &mut ReadDocuments) {
+    /// Accepts a row that cannot be used.
+    fn accept_bad_row(&mut self, bad: BadRow, documents: &mut ReadDocuments) {
         documents.bad.push(bad);
     }
 

@@ -150,7 +150,7 @@ impl RepeatedIds {
     }
 
     /// Returns the error that refuses repeated ids.
-    pub(in crate::run) fn refuse_repeats(&self, settings: &RunSettings) -> Error {
+    pub(in crate::run) fn repeats_error(&self, settings: &RunSettings) -> Error {
         let field = match &settings.read.fields.id {
             IdField::Named(name) => name,
             IdField::Default | IdField::RowNumber => "id",

@@ -186,7 +186,7 @@ impl SinkWorker for SampleWorker<'_> {
         Ok(())
     }
 
-    fn take_bad_row(&mut self, _bad: BadRow, _documents: &mut ReadDocuments) {
+    fn accept_bad_row(&mut self, _bad: BadRow, _documents: &mut ReadDocuments) {
         self.sampling.count_bad_row();
     }
 }

@@ -19,6 +19,7 @@ use lookalike_comparison::text_diff::diff_passages;
 use lookalike_io::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,
 };
+use lookalike_options::forms_choice::FormsChoice;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
@@ -30,7 +31,6 @@ use super::shared::documents::{
 };
 use super::shared::inputs::{check_has_text, read_options};
 use super::shared::matching;
-use super::shared::matching_runs::read_form_table;
 use super::shared::recipes::load_recipe;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
@@ -74,7 +74,7 @@ fn explained_recipe(args: &ExplainArgs) -> Result<Recipe> {
         Some(file) if file.as_os_str() == "learn" => bail!(
             "this command learns no forms: write a table with `lookalike forms learn`, and name it with --forms"
         ),
-        Some(file) => recipe.with_forms(&file.display().to_string(), &read_form_table(file)?)?,
+        Some(file) => FormsChoice::Table(file.clone()).apply_to(recipe)?,
     };
     if recipe.forms.is_some() {
         check_has_text(&args.reading, "a comparison of forms")?;
@@ -655,14 +655,14 @@ fn describe_form(form: &FormComparison, full: bool, printer: &OutputPrinter) -> 
         .map(|slot| slot.values.each_ref().map(shown));
     let slots: Vec<[String; 2]> = slots.collect();
     let in_kept = slots.iter().map(|[kept, _]| kept.width()).max();
-    let width = in_kept.unwrap_or(0).max(messages::in_kept().width());
+    let width = in_kept.unwrap_or(0).max(messages::kept().width());
     let mut row = |label: &str, kept: &str, removed: &str| {
         let label = pad_to_width(label, 6);
         let row = format!("  {label} {}  {removed}", pad_to_width(kept, width));
         text.push_str(row.trim_end());
         text.push('\n');
     };
-    row("", &messages::in_kept(), &messages::in_removed());
+    row("", &messages::kept(), &messages::removed());
     for (number, ([kept, removed], slot)) in (1..).zip(slots.iter().zip(&form.slots)) {
         let mark = if slot.is_equal { "" } else { " *" };
         row(&format!("[{number}]{mark}"), kept, removed);

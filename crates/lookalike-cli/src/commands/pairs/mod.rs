@@ -56,6 +56,11 @@ pub(crate) struct PairsArgs {
     #[arg(long, help_heading = "Output", conflicts_with = "distinct")]
     pub(crate) all: bool,
 
+    /// Also list pairs that are similar enough and are kept apart by --forms: the column `apart` says by what (form, title
+    /// or numbers), and is empty for pairs that match
+    #[arg(long, help_heading = "Output")]
+    pub(crate) apart: bool,
+
     /// Leave equal texts out: every pair has two different texts and names the earliest document of each
     #[arg(long, help_heading = "Output")]
     pub(crate) distinct: bool,
@@ -127,6 +132,7 @@ impl PairsArgs {
             pairs,
             sample: self.sample_by_similarity,
             copies: self.copy_pairs(),
+            apart: self.apart,
             rejected,
             report: report.map(|place| ReportOutput {
                 target: output_target(place),
@@ -189,6 +195,10 @@ fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter
         text.add_line(&messages::equal_texts(), treatment);
     }
     text.add_forms(done.forms);
+    if let Some(apart) = done.apart {
+        let pairs = NounCount(apart, CountedNoun::Pair);
+        text.add_line(&messages::kept_apart(), messages::pairs_kept_apart(pairs));
+    }
     let heading = messages::similarity_of_pairs();
     text.add_histogram(&done.histogram, done.run.threshold, &heading, printer);
     text.add_audit(done.audit.as_ref(), messages::precision_of_pairs, printer);

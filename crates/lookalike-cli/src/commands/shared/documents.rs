@@ -171,7 +171,7 @@ pub(crate) struct DescribedDocuments {
 const NAMED_PLACES: usize = 3;
 
 impl DescribedDocuments {
-    fn take_document(&mut self, found: FoundDocument) {
+    fn accept_document(&mut self, found: FoundDocument) {
         self.count += 1;
         let at = self
             .first
@@ -237,7 +237,7 @@ pub(crate) fn look_up_documents(
         let (source, row_there) = inputs.source_row(row.place, row.number);
         for (at, fits) in wanted.iter().enumerate() {
             if fits(id, source, row_there) {
-                lock_ignoring_poison(&found)[at].take_document(FoundDocument::new(row, &inputs));
+                lock_ignoring_poison(&found)[at].accept_document(FoundDocument::new(row, &inputs));
             }
         }
         true

@@ -1,12 +1,12 @@
 //! Options of `dedup` and `pairs`, which compare all documents.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::Args;
 use lookalike::Recipe;
-use lookalike::forms::FormTable;
 use lookalike_batch::run::{AuditSettings, MemoryLimit, RunInputs, RunSettings, RunWindow};
+use lookalike_options::forms_choice::FormsChoice;
 use lookalike_options::keep_order::KeepOrder;
 use lookalike_options::machine_memory::default_memory;
 use lookalike_options::match_options::OptionSpelling;
@@ -147,12 +147,12 @@ impl MatchingRunArgs {
             ..
         } = self;
         let (recipe, chosen, _) = settings_and_plan(&matching.rule, reading, usual)?;
-        let recipe = match matching.forms.as_deref() {
+        let forms = matching.forms.as_deref().map(FormsChoice::from);
+        let recipe = match &forms {
             None => recipe,
-            Some("learn" | "off") => recipe.without_forms(),
-            Some(file) => recipe.with_forms(file, &read_form_table(Path::new(file))?)?,
+            Some(forms) => forms.apply_to(recipe)?,
         };
-        let learns_forms = matching.forms.as_deref() == Some("learn");
+        let learns_forms = forms == Some(FormsChoice::Learn);
         if learns_forms || recipe.forms.is_some() {
             check_has_text(reading, "a comparison of forms")?;
         }
@@ -188,15 +188,6 @@ impl MatchingRunArgs {
             against: against.to_vec().into(),
         }
     }
-}
-
-/// Reads a table of forms.
-pub(crate) fn read_form_table(path: &Path) -> Result<FormTable> {
-    let text = std::fs::read_to_string(path).map_err(|cause| {
-        let path = path.display();
-        anyhow!("cannot read the table of forms {path}: {cause}")
-    })?;
-    Ok(FormTable::parse_table(&path.display().to_string(), &text)?)
 }
 
 /// Returns the limit that a user has set, or else that of the machine.

@@ -169,12 +169,12 @@ impl DocumentProbe {
 
     /// Adds features of the document.
     #[inline(always)]
-    pub(super) fn take_features(&mut self, features: &[u64]) {
+    pub(super) fn add_features(&mut self, features: &[u64]) {
         let room = self.keep - self.first.len();
         self.first
             .extend_from_slice(&features[..features.len().min(room)]);
         if self.may_have_many {
-            self.bins.take_features(features);
+            self.bins.add_features(features);
         }
     }
 
@@ -240,7 +240,7 @@ impl Default for HashBins {
 impl HashBins {
     fn from_features(features: &[u64]) -> Self {
         let mut bins = Self::default();
-        bins.take_features(features);
+        bins.add_features(features);
         bins
     }
 
@@ -249,7 +249,7 @@ impl HashBins {
     }
 
     #[inline(always)]
-    fn take_features(&mut self, features: &[u64]) {
+    fn add_features(&mut self, features: &[u64]) {
         let mut put = |lane: usize, feature: u64| {
             let bin = (feature >> 24) as u8 as usize;
             let hash = (feature >> 32) as u32 & 0x01ff_ffff;

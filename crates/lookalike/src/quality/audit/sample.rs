@@ -134,7 +134,7 @@ pub struct SampleComparer {
 }
 
 impl SampleComparer {
-    /// Starts with a document. All its features must be [seen](Self::take_features) before it is
+    /// Starts with a document. All its features must be [seen](Self::add_features) before it is
     /// [compared](DrawnSample::compare_seen), so they can come from a caller that makes them anyway.
     pub fn begin_document(&mut self, analysis: &TextAnalysis<'_>) {
         self.probe
@@ -143,11 +143,11 @@ impl SampleComparer {
 
     /// Adds features of the current document. All must be added, in any order and in any batches;
     /// repetitions do no harm.
-    pub fn take_features(&mut self, features: &[u64]) {
-        self.probe.take_features(features);
+    pub fn add_features(&mut self, features: &[u64]) {
+        self.probe.add_features(features);
     }
 
-    fn take_all_features(&mut self, analysis: &TextAnalysis<'_>) {
+    fn add_all_features(&mut self, analysis: &TextAnalysis<'_>) {
         struct AllFeaturesKernel<'a, 'd>(&'a mut SampleComparer, &'a TextAnalysis<'d>);
 
         impl Kernel for AllFeaturesKernel<'_, '_> {
@@ -156,7 +156,7 @@ impl SampleComparer {
             #[inline(always)]
             fn run<A: Arch>(self, _: A) {
                 self.1
-                    .visit_chunks(|features| self.0.probe.take_features(features));
+                    .visit_chunks(|features| self.0.probe.add_features(features));
             }
         }
 
@@ -299,7 +299,7 @@ impl DrawnSample {
         counter: &mut SampleComparer,
     ) {
         counter.begin_document(analysis);
-        counter.take_all_features(analysis);
+        counter.add_all_features(analysis);
         self.compare_seen(row, analysis, counter);
     }
 
@@ -325,7 +325,7 @@ impl DrawnSample {
         visitor: &mut V,
     ) {
         counter.begin_document(analysis);
-        counter.take_all_features(analysis);
+        counter.add_all_features(analysis);
         self.visit_seen(row, analysis, counter, visitor);
     }
 

@@ -200,7 +200,7 @@ fn features_from_sketching_find_equal_partners() {
                 sample.add_document(at as u64, model.drawn(at));
             }
             sketcher.add_showing_features(&analysis, &mut shown, &mut |features| {
-                counter.take_features(features)
+                counter.add_features(features)
             });
             seeing.compare_seen(at as u64, &analysis, &mut counter);
             plain.compare_document(at as u64, &analysis, &mut plain.new_comparer());

@@ -53,13 +53,13 @@ impl TextStock {
                     *passages.entry(passage).or_default() += 1;
                 }
             }
-            stock.take_parts(text);
+            stock.add_parts(text);
         }
-        stock.take_passages(passages);
+        stock.add_passages(passages);
         stock
     }
 
-    fn take_parts(&mut self, text: &str) {
+    fn add_parts(&mut self, text: &str) {
         let sentences = sentence_ranges(text);
         let chosen = spread_evenly(&sentences, SENTENCES_EACH);
         self.sentences
@@ -75,7 +75,7 @@ impl TextStock {
         }
     }
 
-    fn take_passages(&mut self, passages: HashMap<&str, usize>) {
+    fn add_passages(&mut self, passages: HashMap<&str, usize>) {
         let mut passages: Vec<_> = passages.into_iter().collect();
         passages.sort_unstable_by_key(|&(passage, count)| (std::cmp::Reverse(count), passage));
         let shared = passages.iter().filter(|(_, count)| *count > 1).count();

@@ -104,7 +104,7 @@ fn run_with_extras(
         ));
     }
     crate::threads::run_in_pool(settings.threads, || {
-        let settings = &*form_learning::learn_forms_before_spilling(inputs, settings)?;
+        let settings = &*form_learning::learn_forms_before_spilling(inputs, settings, progress)?;
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
         let plan_with_forms = plan.with_forms();
         let session = DedupSession {
@@ -145,11 +145,11 @@ impl<'a> DedupSession<'a> {
         sketched.corpus.report_repeated_ids(settings, progress)?;
         let decisions = apply_decisions(&mut sketched.corpus, settings)?;
         self.clock.end_stage("read");
-        let known_matches = self.match_index(run.index.as_ref(), &mut sketched)?;
+        let index_matches = self.match_index(run.index.as_ref(), &mut sketched)?;
         progress.begin_stage(RunStage::Candidates, None);
         let mut linked = sketched.link(true)?;
         self.learn_and_apply_forms(&mut linked)?;
-        let (decided, copied) = self.decide_and_copy(&linked, &run, &known_matches)?;
+        let (decided, copied) = self.decide_and_copy(&linked, &run, &index_matches)?;
         let components = decided.components.as_deref();
         let verdicts = DocumentVerdicts::new(&linked.corpus, &decided.outcome, components);
         let (mut summary, staged) =
@@ -202,7 +202,7 @@ impl<'a> DedupSession<'a> {
         &mut self,
         linked: &LinkedRun<'_>,
         run: &OpenedDedup,
-        known_matches: &[DocumentRemoval],
+        index_matches: &[DocumentRemoval],
     ) -> Result<(RunDecisions, Option<StagedOutput>)> {
         let (corpus, progress) = (&linked.corpus, self.progress);
         let verdicts_so_far = VerdictsSoFar::new(corpus);
@@ -226,7 +226,7 @@ impl<'a> DedupSession<'a> {
                 progress.begin_stage(RunStage::Decide, Some(total));
             }
             progress.advance_stage(decided as u64);
-            verdicts_so_far.take_removals(decided, removals);
+            verdicts_so_far.accept_removals(decided, removals);
         };
         std::thread::scope(|scope| {
             let output = self.output_to_copy_early(linked, &run.outputs);
@@ -235,7 +235,7 @@ impl<'a> DedupSession<'a> {
             let wants_components = run.outputs.components;
             let decided = linked.decide_documents(
                 run.work.as_ref(),
-                known_matches,
+                index_matches,
                 wants_components,
                 &report_decided,
             )?;

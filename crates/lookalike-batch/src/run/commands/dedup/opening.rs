@@ -7,11 +7,11 @@ use lookalike_io::sink::{check_kept, check_output, check_table};
 use crate::index::run_index::{RunIndex, RunIndexMemory, RunIndexSettings};
 use crate::run::commands::repeated_text::{self, RepeatedTextAction};
 use crate::run::commands::run_outputs::DedupOutputs;
-use crate::run::execution::out_of_core::memory_plan::{SpillSizes, plan_spilling};
+use crate::run::execution::memory_plan::{SpillSizes, plan_spilling};
 use crate::run::execution::run_stages::RunStorage;
 use crate::run::execution::work_directory::{WorkDirectory, WorkSettings};
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
 
 /// The work directory and the index that a dedup run may use beside its inputs.

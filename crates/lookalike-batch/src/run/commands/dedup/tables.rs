@@ -14,7 +14,7 @@ use super::verdicts::DocumentVerdicts;
 use crate::run::commands::repeated_text::{RepeatedText, RepeatedTextAction};
 use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::RunSettings;
 
 /// The fields of `--annotate`.
@@ -72,7 +72,7 @@ impl DocumentVerdicts<'_> {
             return Ok(None);
         };
         progress.begin_stage(RunStage::Write, Some(self.corpus.documents.len() as u64));
-        let document = |index: usize| DocId((self.corpus.known_count() + index) as u32);
+        let document = |index: usize| DocId((self.corpus.reference_count() + index) as u32);
         let annotation = |index: usize| self.annotation(document(index));
         let annotations = AddedFields {
             fields: &ANNOTATED_FIELDS,
@@ -276,7 +276,7 @@ impl OutputRows for VerdictRows<'_> {
     }
 
     fn is_kept(&self, index: usize) -> bool {
-        let document = DocId((self.verdicts.corpus.known_count() + index) as u32);
+        let document = DocId((self.verdicts.corpus.reference_count() + index) as u32);
         self.all || self.verdicts.is_kept(document)
     }
 }

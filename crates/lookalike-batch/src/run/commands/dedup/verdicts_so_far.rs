@@ -32,7 +32,7 @@ impl<'a> VerdictsSoFar<'a> {
         }
     }
 
-    pub(super) fn take_removals(&self, decided: usize, removals: &[DocumentRemoval]) {
+    pub(super) fn accept_removals(&self, decided: usize, removals: &[DocumentRemoval]) {
         for removal in removals {
             self.removed[removal.document.index()].store(true, Ordering::Relaxed);
         }
@@ -50,7 +50,7 @@ impl<'a> VerdictsSoFar<'a> {
         struct EndOnDrop<'a>(&'a VerdictsSoFar<'a>);
         impl Drop for EndOnDrop<'_> {
             fn drop(&mut self) {
-                self.0.take_removals(usize::MAX, &[]);
+                self.0.accept_removals(usize::MAX, &[]);
             }
         }
         EndOnDrop(self)
@@ -71,7 +71,7 @@ impl OutputRows for VerdictsSoFar<'_> {
     }
 
     fn is_kept(&self, index: usize) -> bool {
-        let document = self.corpus.known_count() + index;
+        let document = self.corpus.reference_count() + index;
         let undecided = || self.decided.load(Ordering::Acquire) <= document;
         if undecided() {
             let mut growth_lock = self

@@ -24,8 +24,9 @@ use crate::run::commands::passages::settings::PassageRunSettings;
 use crate::run::commands::summary::SpilledRuns;
 use crate::run::progress::{ProgressListener, RepeatedIds, RunStage};
 use crate::run::reading::corpus_reader::RejectRows;
-use crate::run::reading::corpus_rows::{CorpusRows, IndexedDocuments, OpenInputs};
+use crate::run::reading::corpus_rows::{CorpusRows, IndexedDocuments};
 use crate::run::reading::documents::{ExtraFields, ReadDocuments};
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::ordered_pipeline::blocks_in_order;
 use crate::run::reading::rejected_rows::{RowTally, tell_bad_rows};
 use crate::run::reading::repeated_ids::find_repeats;
@@ -78,7 +79,7 @@ impl<'a> PassageCorpus<'a> {
         if let Some(inputs) = &opened.against {
             reader.read_inputs(
                 inputs,
-                &opened.extra_of_given,
+                &opened.reference_fields,
                 &mut against,
                 Some(&mut keys),
                 progress,
@@ -149,13 +150,13 @@ impl<'a> PassageCorpus<'a> {
 
     /// Returns the documents that are searched for passages.
     pub(super) fn searched_documents(&self) -> std::ops::Range<u32> {
-        self.rows.known_count() as u32..self.rows.len() as u32
+        self.rows.reference_count() as u32..self.rows.len() as u32
     }
 
     /// Returns the number of possible sources besides the documents that are searched.
     pub(super) fn count_others(&self) -> usize {
         match &self.index {
-            GramIndex::Memory(_) | GramIndex::File(_) => self.rows.known_count(),
+            GramIndex::Memory(_) | GramIndex::File(_) => self.rows.reference_count(),
             GramIndex::Disk(disk) => disk.passages.count_sources(),
         }
     }
@@ -175,7 +176,7 @@ impl<'a> PassageCorpus<'a> {
         let part = |document| self.value_of(document, |documents| &documents.parts);
         let time = |document| self.value_of(document, |documents| &documents.times);
         let precedes = match (time(source), time(document)) {
-            _ if self.rows.opened.against.is_some() => source.index() < self.rows.known_count(),
+            _ if self.rows.opened.against.is_some() => source.index() < self.rows.reference_count(),
             (Some(of_source), Some(of_document)) => of_source
                 .total_cmp(&of_document)
                 .then(source.cmp(&document))

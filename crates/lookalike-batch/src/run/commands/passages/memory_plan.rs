@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::memory::{BYTES_BESIDE_ROW, MemoryBudget, MemoryLimit, RowBudget, with_reserve};
 use crate::run::commands::passages::settings::PassageRunSettings;
-use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::reading::documents::{ExtraFields, ReadDocuments};
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::RunInputs;
 
 /// Bytes of buffers for each thread: blocks of rows, and the text that is searched.
@@ -204,7 +204,7 @@ impl PassagePlan {
             return Ok(plan);
         }
         let documents = plan.documents.map(|count| count as f64);
-        Err(budget_of_run(settings).refuse_limit(
+        Err(budget_of_run(settings).limit_error(
             limit.bytes,
             documents,
             plan.resident_bytes,
@@ -264,7 +264,7 @@ fn measure_inputs(
         return Ok(None);
     }
     let against = match &opened.against {
-        Some(inputs) => measure_rows(inputs, &opened.extra_of_given, settings, true)?,
+        Some(inputs) => measure_rows(inputs, &opened.reference_fields, settings, true)?,
         None => Some(MeasuredRows::default()),
     };
     let are_sources = opened.against.is_none() && settings.index.is_none();

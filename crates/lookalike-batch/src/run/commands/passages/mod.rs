@@ -50,7 +50,7 @@ pub use texts::{TextDocument, TextPassages, find_passages_of_texts};
 
 use crate::index::indexed_passages::IndexedPassages;
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::rejected_rows::RejectedRows;
 use crate::run::report::{summary_to_json, write_report_file};
 use crate::run::settings::RunInputs;
@@ -131,7 +131,7 @@ fn run_passages(
     let corpus =
         PassageCorpus::read_all(&opened, settings, disk, &reading, memory, &reject, progress)?;
     match &corpus.repeated_ids {
-        Some(repeated) if settings.strict => return Err(repeated.refuse_repeats(&reading)),
+        Some(repeated) if settings.strict => return Err(repeated.repeats_error(&reading)),
         Some(repeated) => progress.repeated_ids(repeated),
         None => {}
     }

@@ -151,7 +151,7 @@ impl AuditDrawing {
             Ok(())
         })?;
         let turn = self.state.finish_turn(block.ordinal(), |state| {
-            self.take_candidates(state, candidates);
+            self.accept_candidates(state, candidates);
             Ok(())
         });
         // Only another thread's failure ends the turns, and that thread reports it.
@@ -160,17 +160,17 @@ impl AuditDrawing {
         Ok(())
     }
 
-    fn take_candidates(&self, state: &mut DrawingState, candidates: Vec<DrawCandidate>) {
+    fn accept_candidates(&self, state: &mut DrawingState, candidates: Vec<DrawCandidate>) {
         if candidates.is_empty() {
             return;
         }
         let mut sample = self.sample.write().unwrap_or_else(PoisonError::into_inner);
         for candidate in candidates {
-            self.take_candidate(state, &mut sample, candidate);
+            self.accept_candidate(state, &mut sample, candidate);
         }
     }
 
-    fn take_candidate(
+    fn accept_candidate(
         &self,
         state: &mut DrawingState,
         sample: &mut DrawnSample,

@@ -70,7 +70,7 @@ impl SinkWorker for AuditWorker<'_> {
     ) -> Result<()> {
         let comparer = &mut self.comparer;
         comparer.begin_document(analysis);
-        let see = &mut |features: &[u64]| comparer.take_features(features);
+        let see = &mut |features: &[u64]| comparer.add_features(features);
         let sketches = &mut documents.sketches;
         sketching
             .sketcher

@@ -106,7 +106,7 @@ impl ReadingSink for DiskSink<'_> {
         Ok(steps.peek_block(ordinal, find)?.flatten())
     }
 
-    fn take_block(&self, block: &mut SketchedBlock, documents: &ReadDocuments) -> Result<()> {
+    fn accept_block(&self, block: &mut SketchedBlock, documents: &ReadDocuments) -> Result<()> {
         if let (Some(spill), Some(sketches)) = (self.spill, block.sketch_bytes.take()) {
             spill.reading.push_sketches(&sketches)?;
             block.documents.sketches = DocumentSketches::default();
@@ -149,7 +149,7 @@ impl DiskSink<'_> {
         buffers: &mut ReadBuffers,
     ) -> Result<StoredRows> {
         let BlockSource { inputs, block } = source;
-        let refuse = |what: &str| steps.refuse_block(stored, what);
+        let refuse = |what: &str| steps.block_error(stored, what);
         let mut rows = StoredRows::decode_rows(stored.as_bytes(), self.sketcher)
             .ok_or_else(|| refuse("its documents cannot be read"))?;
         if rows.bytes_on_disk != block.bytes_on_disk() {
@@ -192,7 +192,7 @@ impl SinkWorker for DiskWorker<'_> {
         let Some(steps) = &self.sink.steps else {
             return Ok(None);
         };
-        let Some(stored) = steps.take_block(source.block.ordinal())? else {
+        let Some(stored) = steps.remove_block(source.block.ordinal())? else {
             return Ok(None);
         };
         let rows = self.sink.restore_rows(source, steps, &stored, buffers)?;

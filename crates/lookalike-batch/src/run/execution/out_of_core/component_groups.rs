@@ -5,8 +5,8 @@ use lookalike::text::TextAnalysis;
 use lookalike::{DocId, DocumentSketcher, DocumentSketches};
 use lookalike_io::error::{Error, Result};
 
+use crate::run::execution::memory_plan::SpillSizes;
 use crate::run::execution::out_of_core::linking::LinkedNodes;
-use crate::run::execution::out_of_core::memory_plan::SpillSizes;
 use crate::run::execution::out_of_core::spilled_reading::SpillFiles;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::temporary::part_file::PartFile;
@@ -115,7 +115,7 @@ impl ComponentGroups {
     }
 
     /// Loads the documents of a group, from 0. First come the documents of an index that match one of them by
-    /// `known_matches`, the matches of all documents, sorted by document.
+    /// `index_matches`, the matches of all documents, sorted by document.
     ///
     /// # Errors
     /// If the temporary file cannot be read.
@@ -124,14 +124,14 @@ impl ComponentGroups {
         group: usize,
         corpus: &'a RunCorpus<'a>,
         ranks: Option<&[u32]>,
-        known_matches: &[DocumentRemoval],
+        index_matches: &[DocumentRemoval],
     ) -> Result<GroupCorpus<'a>> {
-        let of_group = known_matches.iter();
-        let known_matches: Vec<DocumentRemoval> = of_group
+        let of_group = index_matches.iter();
+        let index_matches: Vec<DocumentRemoval> = of_group
             .filter(|found| self.group_of[found.document.index()] == group as u32)
             .copied()
             .collect();
-        let mut members: Vec<DocId> = known_matches.iter().map(|found| found.kept.with).collect();
+        let mut members: Vec<DocId> = index_matches.iter().map(|found| found.kept.with).collect();
         members.sort_unstable();
         members.dedup();
         let mut sketches = self.sketcher.new_sketches(self.feature_budget);
@@ -151,7 +151,7 @@ impl ComponentGroups {
             corpus,
             members,
             sketches,
-            known_matches,
+            index_matches,
             ranks,
         ))
     }
@@ -254,7 +254,7 @@ pub(in crate::run) struct GroupCorpus<'a> {
     times: Vec<f64>,
     parts: Vec<u64>,
     known: usize,
-    known_matches: Vec<DocumentRemoval>,
+    index_matches: Vec<DocumentRemoval>,
 }
 
 impl<'a> GroupCorpus<'a> {
@@ -262,12 +262,12 @@ impl<'a> GroupCorpus<'a> {
         corpus: &'a RunCorpus<'a>,
         members: Vec<DocId>,
         sketches: DocumentSketches,
-        mut known_matches: Vec<DocumentRemoval>,
+        mut index_matches: Vec<DocumentRemoval>,
         ranks: Option<&[u32]>,
     ) -> Self {
         let local =
             |document: DocId| DocId(members.partition_point(|&member| member < document) as u32);
-        for found in &mut known_matches {
+        for found in &mut index_matches {
             found.document = local(found.document);
             found.kept.with = local(found.kept.with);
         }
@@ -293,7 +293,7 @@ impl<'a> GroupCorpus<'a> {
             parts: all.partitions.map_or_else(Vec::new, of),
             times,
             order,
-            known_matches,
+            index_matches,
             corpus,
             members,
             sketches,
@@ -319,8 +319,8 @@ impl<'a> GroupCorpus<'a> {
     }
 
     /// Returns the matches of the group's documents in an index, sorted by document.
-    pub(in crate::run) fn known_matches(&self) -> &[DocumentRemoval] {
-        &self.known_matches
+    pub(in crate::run) fn index_matches(&self) -> &[DocumentRemoval] {
+        &self.index_matches
     }
 
     /// Number of documents.
@@ -329,7 +329,7 @@ impl<'a> GroupCorpus<'a> {
     }
 
     /// Number of documents of an index and of `--against`.
-    pub(in crate::run) fn known_count(&self) -> usize {
+    pub(in crate::run) fn reference_count(&self) -> usize {
         self.known
     }
 

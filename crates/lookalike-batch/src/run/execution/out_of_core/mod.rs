@@ -21,14 +21,13 @@
 mod component_groups;
 pub(crate) mod grouping;
 mod linking;
-pub(in crate::run) mod memory_plan;
 pub(in crate::run) mod resolving;
 pub(in crate::run) mod spilled_reading;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use self::grouping::SpilledSummary;
-pub use self::memory_plan::MemoryPlan;
+pub use crate::run::execution::memory_plan::MemoryPlan;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -20,7 +20,7 @@ pub(in crate::run) struct RunDecisions {
     pub(in crate::run) components: Option<Vec<DocId>>,
 }
 
-/// Decides all documents. `known_matches` are those in an index; see [`dedup::follow_verdicts_beside_index`]. Returns all
+/// Decides all documents. `index_matches` are those in an index; see [`dedup::follow_verdicts_beside_index`]. Returns all
 /// verdicts, and the component of matching pairs of every document if these are wanted. Calls `report` with the number of documents that have been decided.
 ///
 /// # Errors
@@ -28,13 +28,13 @@ pub(in crate::run) struct RunDecisions {
 pub(in crate::run) fn decide_groups(
     corpus: &RunCorpus<'_>,
     grouping: &DocumentGrouping,
-    known_matches: &[DocumentRemoval],
+    index_matches: &[DocumentRemoval],
     wants_components: bool,
     report: &(dyn Fn(usize) + Sync),
 ) -> Result<RunDecisions> {
     let mut deciding = GroupDecisions {
         corpus,
-        known_matches,
+        index_matches,
         ranks: corpus.document_ranks(),
         removals: Vec::new(),
         components: wants_components.then(|| (0..corpus.len() as u32).map(DocId).collect()),
@@ -43,7 +43,7 @@ pub(in crate::run) fn decide_groups(
     };
     report(0);
     deciding.decide_documents(grouping.groups(), |_| true)?;
-    deciding.remove_known(grouping);
+    deciding.remove_index_matches(grouping);
     deciding.decide_repeats(grouping)?;
     report(corpus.len());
     let GroupDecisions {
@@ -61,7 +61,7 @@ pub(in crate::run) fn decide_groups(
 /// The verdicts of the groups so far.
 struct GroupDecisions<'a> {
     corpus: &'a RunCorpus<'a>,
-    known_matches: &'a [DocumentRemoval],
+    index_matches: &'a [DocumentRemoval],
     ranks: Option<Vec<u32>>,
     removals: Vec<DocumentRemoval>,
     components: Option<Vec<DocId>>,
@@ -78,7 +78,7 @@ impl GroupDecisions<'_> {
     ) -> Result<()> {
         for number in 0..groups.group_count() {
             let ranks = self.ranks.as_deref();
-            let group = groups.load_group(number, self.corpus, ranks, self.known_matches)?;
+            let group = groups.load_group(number, self.corpus, ranks, self.index_matches)?;
             let local = group.match_corpus();
             let before = self.decided;
             // Documents of the second round count twice.
@@ -86,7 +86,7 @@ impl GroupDecisions<'_> {
             let report =
                 |done: usize, _: &[DocumentRemoval]| (self.report)((before + done).min(most));
             let outcome =
-                dedup::follow_verdicts_beside_index(&local, group.known_matches(), &report)?;
+                dedup::follow_verdicts_beside_index(&local, group.index_matches(), &report)?;
             self.decided += group.len();
             if let Some(components) = &mut self.components {
                 let of_group = dedup::find_components(&local, &outcome)?;
@@ -107,9 +107,9 @@ impl GroupDecisions<'_> {
     }
 
     /// Removes the documents of the index's matches that are in no group.
-    fn remove_known(&mut self, grouping: &DocumentGrouping) {
+    fn remove_index_matches(&mut self, grouping: &DocumentGrouping) {
         let (groups, nodes) = (grouping.groups(), grouping.nodes());
-        let alone = self.known_matches.iter().filter(|found| {
+        let alone = self.index_matches.iter().filter(|found| {
             let is_first = nodes.earlier_equal(self.corpus, found.document).is_none();
             is_first && groups.is_alone(found.document)
         });
@@ -128,7 +128,7 @@ impl GroupDecisions<'_> {
         self.removals.reserve_exact(nodes.repeat_count());
         let mut is_open = vec![false; nodes.len()];
         let mut opened = false;
-        for document in (corpus.known_count()..corpus.len()).map(|at| DocId(at as u32)) {
+        for document in (corpus.reference_count()..corpus.len()).map(|at| DocId(at as u32)) {
             let Some(earliest) = nodes.earlier_equal(corpus, document) else {
                 continue;
             };
@@ -204,7 +204,7 @@ pub(in crate::run) fn find_pairs_of_groups(
     for number in 0..groups.group_count() {
         let group = groups.load_group(number, corpus, ranks.as_deref(), &[])?;
         // Pairs of a run with known documents have one of them each.
-        let is_listed = corpus.known_count() == 0 || group.known_count() > 0;
+        let is_listed = corpus.reference_count() == 0 || group.reference_count() > 0;
         if !is_listed && copies != CopyPairs::None {
             decided += group.len();
             continue;

@@ -12,8 +12,8 @@ use lookalike::shuffle::{
 use lookalike::{DocId, DocumentSketches};
 use lookalike_io::error::Result;
 
+use crate::run::execution::memory_plan::SpillSizes;
 use crate::run::execution::out_of_core::lock;
-use crate::run::execution::out_of_core::memory_plan::SpillSizes;
 use crate::run::reading::documents::TextStateCounts;
 use crate::temporary::part_file::PartFile;
 

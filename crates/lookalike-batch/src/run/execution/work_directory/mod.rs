@@ -44,7 +44,7 @@ pub use self::manifest::WorkStage;
 pub use self::status::{StageProgress, WorkStatus, read_work_status};
 use crate::run::execution::work_directory::manifest::{InputEntry, WorkManifest};
 use crate::run::execution::work_directory::step_file::NewStep;
-use crate::run::reading::corpus_rows::OpenInputs;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::RunSettings;
 use crate::sealed_manifest::FileChecksum;
 

@@ -92,11 +92,11 @@ impl<'a> ReadingSteps<'a> {
         }
     }
 
-    /// Returns a block if it is stored. Each block can be taken once.
+    /// Removes and returns a block if it is stored.
     ///
     /// # Errors
     /// If its step cannot be read or is damaged.
-    pub(in crate::run) fn take_block(&self, ordinal: u64) -> Result<Option<StoredBlock>> {
+    pub(in crate::run) fn remove_block(&self, ordinal: u64) -> Result<Option<StoredBlock>> {
         let Some(step) = self.step_of(ordinal) else {
             return Ok(None);
         };
@@ -135,7 +135,7 @@ impl<'a> ReadingSteps<'a> {
     }
 
     /// Returns the error for a block that is not what a step can hold.
-    pub(in crate::run) fn refuse_block(&self, block: &StoredBlock, what: &str) -> Error {
+    pub(in crate::run) fn block_error(&self, block: &StoredBlock, what: &str) -> Error {
         damaged_file(&block.path, what)
     }
 

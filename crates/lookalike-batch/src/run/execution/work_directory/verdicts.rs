@@ -64,7 +64,7 @@ impl<'a> VerdictSteps<'a> {
     ///
     /// # Errors
     /// If a step cannot be written.
-    pub(in crate::run) fn take_removals(
+    pub(in crate::run) fn accept_removals(
         &mut self,
         decided: usize,
         removals: &[DocumentRemoval],

@@ -97,8 +97,10 @@ impl ReadDocuments {
         let numbers = self.numbers.iter();
         numbers.for_each(|number| into.extend(number.to_le_bytes()));
         self.ids.encode_ids(into);
-        put_count(self.ranks.len(), into);
-        self.ranks.iter().for_each(|rank| put_rank(rank, into));
+        put_count(self.keep_values.len(), into);
+        self.keep_values
+            .iter()
+            .for_each(|rank| put_rank(rank, into));
         put_count(self.times.len(), into);
         let times = self.times.iter();
         times.for_each(|time| into.extend(time.to_bits().to_le_bytes()));
@@ -123,7 +125,7 @@ impl ReadDocuments {
         let places = read_all(reader, read_place)?;
         let numbers = reader.read_list(places.len(), u32::from_le_bytes)?;
         let ids = DocumentIds::decode_ids(reader)?;
-        let ranks = read_all(reader, read_rank)?;
+        let keep_values = read_all(reader, read_rank)?;
         let times = read_all(reader, |reader| reader.read_u64().map(f64::from_bits))?;
         let parts = read_all(reader, ByteReader::read_u64)?;
         let had = read_all(reader, ByteReader::read_u8)?;
@@ -133,14 +135,14 @@ impl ReadDocuments {
         let documents = places.len();
         let fits = sketches.len() == documents
             && ids.fits_documents(documents)
-            && is_column(&ranks, documents)
+            && is_column(&keep_values, documents)
             && is_column(&times, documents)
             && is_column(&parts, documents);
         fits.then(|| Self {
             places,
             numbers,
             ids,
-            ranks,
+            keep_values,
             times,
             parts,
             sketches,

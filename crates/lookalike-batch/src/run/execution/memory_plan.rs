@@ -12,8 +12,8 @@ use lookalike_io::source::{InputRow, ParseScratch};
 use serde::Serialize;
 
 use crate::run::reading::corpus_reader::FEATURES_IN_MEMORY;
-use crate::run::reading::corpus_rows::OpenInputs;
 use crate::run::reading::documents::ReadDocuments;
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::row_analysis::analyze_row;
 use crate::run::settings::{RunInputs, RunSettings};
 
@@ -283,7 +283,7 @@ impl MemoryPlan {
             .smallest_limit(row_bytes)
             .min(in_memory.unwrap_or(u64::MAX));
         if limit.bytes < smallest {
-            return Err(budget.refuse_limit(limit.bytes, documents, row_bytes, smallest));
+            return Err(budget.limit_error(limit.bytes, documents, row_bytes, smallest));
         }
         let disk = if out_of_core {
             count * of_document.on_disk()
