@@ -145,7 +145,7 @@ impl Recipe {
     /// Returns the table of forms, if the recipe has one.
     ///
     /// # Panics
-    /// If the recipe was not read with [`Recipe::read`](crate::Recipe::read).
+    /// If the files of the recipe were not read.
     pub fn form_table(&self) -> Option<FormTable> {
         self.forms.as_ref()?;
         self.loaded_files().forms.clone()

@@ -1089,10 +1089,7 @@ fn keys_inserted_ahead_change_no_verdict() {
         let texts = lookalike_oracle::generate::generate_contained(1500, seed);
         let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
         let mut random = Random(seed);
-        let (mut plain, mut ahead) = (
-            Stream::new(settings, window.clone()),
-            Stream::new(settings, window),
-        );
+        let (mut plain, mut ahead) = (Stream::new(settings, window), Stream::new(settings, window));
         // Each document is checked before the one before it is inserted.
         let mut next_check = None;
         for (at, text) in texts.iter().enumerate() {
