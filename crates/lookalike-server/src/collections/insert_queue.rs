@@ -46,7 +46,7 @@ const MAX_BATCH_BYTES: usize = 256 << 10;
 /// Size of a batch, in bytes, from which it is prepared on all threads.
 const PARALLEL_BATCH_BYTES: usize = 64 << 10;
 
-/// Documents that wait for each other.
+/// A lane: its documents wait for each other, and not for those of the other lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum InsertLane {
     Short,

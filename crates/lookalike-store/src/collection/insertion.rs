@@ -29,7 +29,7 @@ impl AdmittedDocuments {
     }
 }
 
-/// What a call does with work on long texts.
+/// Treatment of work on long texts: it is done in the call that meets it, or left to a later one.
 #[derive(Clone, Copy, PartialEq)]
 enum LongWork {
     Done,

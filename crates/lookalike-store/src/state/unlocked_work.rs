@@ -125,7 +125,7 @@ impl PrecheckedDocument {
             return;
         };
         let done = match *work {
-            UnlockedWork::ReadRecord(work) => self.do_work(work, document),
+            UnlockedWork::ReadRecord(work) => self.do_record_work(work, document),
             UnlockedWork::MakeKeys(extractor) => {
                 let keys = extractor.extract_search_keys(&document.sketched);
                 self.precheck.set_keys(keys);
@@ -138,7 +138,11 @@ impl PrecheckedDocument {
     }
 
     /// Does work on the text of a stored document.
-    pub(super) fn do_work(&mut self, work: RecordWork, document: &PendingInsert) -> Result<()> {
+    pub(super) fn do_record_work(
+        &mut self,
+        work: RecordWork,
+        document: &PendingInsert,
+    ) -> Result<()> {
         let RecordWork { record, task } = work;
         match task {
             RecordTask::CompareContent { row } => {

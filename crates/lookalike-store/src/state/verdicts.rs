@@ -96,7 +96,7 @@ impl PrecheckedDocument {
             return Ok(false);
         }
         turn.add_text_bytes(text_bytes);
-        self.do_work(work, document)?;
+        self.do_record_work(work, document)?;
         Ok(true)
     }
 }

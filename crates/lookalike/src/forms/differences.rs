@@ -546,7 +546,7 @@ mod tests {
         // One corrected number, and a number that both replace by the same.
         assert!(!differ(&notice(12, 30, ""), &notice(12, 85, "")));
         assert!(!differ(&notice(12, 30, ""), &notice(1, 1, "")));
-        // What stands beside a number does not make it another one.
+        // A number beside an underscore is the same number.
         let plain = notice(12, 30, "See area 5 and area 6.");
         let joined = notice(12, 30, "See area_5 and area_6.");
         assert!(!differ(&plain, &joined));

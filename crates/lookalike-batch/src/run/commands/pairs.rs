@@ -198,7 +198,7 @@ fn list_pairs(
 /// Number of pairs of which the contents are compared at a time.
 const PAIRS_AT_ONCE: usize = 256;
 
-/// What a table of forms says about a similar pair.
+/// The form of a similar pair, and the reason that keeps it apart.
 #[derive(Clone, Copy)]
 struct PairContents<'a> {
     /// Name of the form that both documents have.
