@@ -69,8 +69,9 @@ pub struct PendingInsert {
 }
 
 impl PendingInsert {
-    /// Returns `true` if the check goes on with work on long texts, which takes up to a second and no lock.
-    pub fn has_long_work(&self) -> bool {
+    /// Returns `true` if the check goes on with work on long texts, or on very many features, which takes up to a second and
+    /// no lock.
+    pub fn has_unlocked_work(&self) -> bool {
         self.check
             .as_ref()
             .is_some_and(|check| check.has_unlocked_work())

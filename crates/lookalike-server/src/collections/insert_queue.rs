@@ -90,11 +90,11 @@ impl WaitingDocument {
         }
     }
 
-    fn has_long_work(&self) -> bool {
+    fn has_unlocked_work(&self) -> bool {
         match self {
             Self::Prepared(prepared) => {
                 let document = prepared.as_ref().as_ref();
-                document.is_ok_and(PendingInsert::has_long_work)
+                document.is_ok_and(PendingInsert::has_unlocked_work)
             }
             Self::Sent(_) => false,
         }
@@ -215,8 +215,9 @@ impl OpenCollection {
 
     /// Moves documents whose checks go on with long texts to the lane of long ones.
     fn change_to_long_lane(self: &Arc<Self>, inserts: &mut Vec<(ClientId, WaitingInsert)>) {
-        let is_long = |(_, insert): &mut (ClientId, WaitingInsert)| insert.document.has_long_work();
-        for (client, insert) in inserts.extract_if(.., is_long) {
+        let has_work =
+            |(_, insert): &mut (ClientId, WaitingInsert)| insert.document.has_unlocked_work();
+        for (client, insert) in inserts.extract_if(.., has_work) {
             if self.push_waiting(InsertLane::Long, client, insert) {
                 self.begin_admitting(InsertLane::Long);
             }

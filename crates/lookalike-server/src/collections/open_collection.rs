@@ -312,15 +312,15 @@ impl OpenCollection {
         }
     }
 
-    /// Checks and inserts documents until a turn ends; also returns those that were not admitted. `leaves_long_work`
-    /// ends it before a document that [has long work](PendingInsert::has_long_work).
+    /// Checks and inserts documents until a turn ends; also returns those that were not admitted. `leaves_unlocked_work`
+    /// ends it before a document that [has work without the lock](PendingInsert::has_unlocked_work).
     pub(super) fn admit_turn(
         &self,
         prepared: Vec<PreparationResult>,
-        leaves_long_work: bool,
+        leaves_unlocked_work: bool,
     ) -> (AdmittedBatch, Vec<PreparationResult>) {
         let (mut documents, mut places) = separate(prepared);
-        let admitted = if leaves_long_work {
+        let admitted = if leaves_unlocked_work {
             self.collection.admit_short_turn(&mut documents)
         } else {
             self.collection.admit_turn(&mut documents)

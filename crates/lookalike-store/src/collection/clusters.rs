@@ -1,21 +1,17 @@
 //! Clusters: kept documents with their duplicates, page by page.
-//!
-//! Each duplicate names the one before it in its row, and the kept document names the last one in memory. A
-//! list is therefore read backwards, newest first.
 
-use std::cell::Cell;
+use std::ops::ControlFlow;
 
-use lookalike::stream::{DocumentSlot, Timestamp};
+use lookalike::stream::DocumentSlot;
 
 use super::Collection;
 use super::listing::{PAGE_TURNS, ROW_STEPS, STEP_BYTES, TURN_STEPS};
+use super::member_walk::{MemberWalk, WalkEnd};
 use crate::document::{DocumentCluster, InsertAnswer, KnownDocument, shorten_id};
 use crate::error::{Error, Result};
-use crate::files::rows::{PartitionRow, RowVerdict};
-use crate::state::CollectionState;
 
-/// Deleted and expired members that are passed over in one cluster, so that a cluster of which almost all members
-/// were deleted does not keep writers waiting.
+/// Deleted and expired members that are passed over in one cluster, so that a page of a cluster of which almost all
+/// members were deleted ends.
 const MOST_PASSED_MEMBERS: usize = 1 << 10;
 
 /// Clusters that a page shall list.
@@ -52,21 +48,20 @@ impl Collection {
         most: usize,
     ) -> Result<Option<DocumentCluster>> {
         let state = self.read_state()?;
-        let Some(known) = self.find_in_window(&state, id)? else {
+        let kept = self.find_in_window(&state, id)?;
+        let Some(kept) = kept.filter(|kept| state.document_slot(kept).is_some()) else {
             return Ok(None);
         };
-        let reader = self.cluster_reader(&state, most);
-        let Some(after) = after else {
-            return reader.read_cluster(&known, None);
-        };
-        let next = reader.row_before_member(&known, after)?.ok_or_else(|| {
-            let what = format!(
-                "number {after} is not a member of the cluster '{}'",
-                shorten_id(id)
-            );
-            Error::setting_error(what)
-        })?;
-        reader.read_cluster(&known, Some(next))
+        let mut walk = MemberWalk::new(kept.seq, (self.options.clock)());
+        if let Some(after) = after
+            && !walk.skip_to(&state, after)?
+        {
+            let id = shorten_id(id);
+            let what = format!("number {after} is not a member of the cluster '{id}'");
+            return Err(Error::setting_error(what));
+        }
+        drop(state);
+        self.read_cluster(&kept, &mut walk, most)
     }
 
     /// Returns the clusters that a selection accepts and that have a member besides the representative. The search
@@ -83,216 +78,135 @@ impl Collection {
         let mut search = ClusterSearch {
             selection,
             examined: after,
-            clusters: Vec::new(),
+            steps: 0,
         };
-        let mut goes_on = true;
-        for _ in 0..PAGE_TURNS {
-            goes_on = search.search_turn(self)?;
-            if !goes_on || search.is_full() {
-                break;
+        let mut page = ClusterPage::default();
+        while page.clusters.len() < selection.count && search.steps < PAGE_STEPS {
+            match search.search_turn(self)? {
+                ClusterTurn::Found(kept) => {
+                    let mut walk = MemberWalk::new(kept.seq, (self.options.clock)());
+                    let cluster = self.read_cluster(&kept, &mut walk, selection.most_members)?;
+                    search.steps += walk.steps();
+                    page.clusters
+                        .extend(cluster.filter(DocumentCluster::may_have_members));
+                }
+                ClusterTurn::Unfinished => {}
+                ClusterTurn::Finished => return Ok(page),
             }
         }
-        Ok(ClusterPage {
-            clusters: search.clusters,
-            next: search.examined.filter(|_| goes_on),
-        })
+        page.next = search.examined;
+        Ok(page)
     }
 
-    pub(super) fn cluster_reader<'a>(
+    /// Returns the cluster of a kept document, with the next members of a walk. Returns `None` if the kept document is
+    /// past the window or no longer exists.
+    fn read_cluster(
         &self,
-        state: &'a CollectionState,
+        kept: &KnownDocument,
+        walk: &mut MemberWalk,
         most: usize,
-    ) -> ClusterReader<'a> {
-        ClusterReader {
-            state,
-            now: (self.options.clock)(),
+    ) -> Result<Option<DocumentCluster>> {
+        let mut page = MemberPage {
             most,
-            steps: Cell::new(0),
-        }
+            members: Vec::new(),
+            passed: 0,
+            last: None,
+        };
+        let end = walk.visit_members(self, &mut |row, member| page.offer_member(row, member))?;
+        let next = match end {
+            WalkEnd::Complete => None,
+            WalkEnd::Stopped => page.last,
+            WalkEnd::ClusterGone => return Ok(None),
+        };
+        Ok(Some(DocumentCluster {
+            kept: kept.to_answer(false),
+            members: page.members,
+            next,
+        }))
     }
 }
 
-/// A page of clusters that is being filled.
+impl DocumentCluster {
+    fn may_have_members(&self) -> bool {
+        !self.members.is_empty() || self.next.is_some()
+    }
+}
+
+/// Work of a page of clusters, in steps of [`TURN_STEPS`].
+const PAGE_STEPS: u64 = PAGE_TURNS as u64 * TURN_STEPS;
+
+/// Members of a cluster that are being collected.
+struct MemberPage {
+    /// Largest number of members of the page.
+    most: usize,
+    members: Vec<InsertAnswer>,
+    /// Members that are deleted or past the window.
+    passed: usize,
+    /// Row of the last member that was examined.
+    last: Option<u64>,
+}
+
+impl MemberPage {
+    /// Adds a member. Breaks if the page has all that it may have, and there is one more.
+    fn offer_member(&mut self, row: u64, member: Option<KnownDocument>) -> ControlFlow<()> {
+        if self.passed >= MOST_PASSED_MEMBERS {
+            return ControlFlow::Break(());
+        }
+        match member {
+            Some(_) if self.members.len() >= self.most => return ControlFlow::Break(()),
+            Some(member) => self.members.push(member.to_answer(false)),
+            None => self.passed += 1,
+        }
+        self.last = Some(row);
+        ControlFlow::Continue(())
+    }
+}
+
+/// A search for clusters, turn by turn.
 struct ClusterSearch<'a> {
     selection: &'a ClusterSelection<'a>,
     /// Place of the last kept document that was examined.
     examined: Option<DocumentSlot>,
-    clusters: Vec<DocumentCluster>,
+    /// Work so far, in steps of [`TURN_STEPS`].
+    steps: u64,
+}
+
+/// What a turn of a search has come to.
+enum ClusterTurn {
+    /// A kept document that is accepted and may have members.
+    Found(Box<KnownDocument>),
+    Unfinished,
+    Finished,
 }
 
 impl ClusterSearch<'_> {
-    fn is_full(&self) -> bool {
-        self.clusters.len() >= self.selection.count
-    }
-
-    /// Examines the next kept documents under one lock, until the turn is over or the page is full. Returns `false`
-    /// at the end of the collection.
-    fn search_turn(&mut self, collection: &Collection) -> Result<bool> {
+    /// Examines the next kept documents under one lock, until one is found or the turn is over.
+    fn search_turn(&mut self, collection: &Collection) -> Result<ClusterTurn> {
         let state = collection.read_state()?;
-        let reader = collection.cluster_reader(&state, self.selection.most_members);
+        let now = (collection.options.clock)();
+        let end_of_turn = self.steps + TURN_STEPS;
         for slot in state.slots_after(self.examined) {
-            if self.is_full() || reader.steps.get() >= TURN_STEPS {
-                return Ok(true);
+            if self.steps >= end_of_turn {
+                return Ok(ClusterTurn::Unfinished);
             }
             self.examined = Some(slot);
-            reader.count_steps(1);
-            if let Some(seq) = state.find_representative(slot) {
-                let cluster = reader.read_accepted(seq, self.selection.accepts)?;
-                self.clusters.extend(cluster);
-            }
-        }
-        Ok(false)
-    }
-}
-
-/// Reads clusters as they are at one moment. Leaves out documents that are past the window, if the window
-/// follows the wall clock.
-pub(super) struct ClusterReader<'a> {
-    state: &'a CollectionState,
-    now: Timestamp,
-    /// Largest number of members that are returned.
-    most: usize,
-    /// Work so far, in steps of [`TURN_STEPS`].
-    steps: Cell<u64>,
-}
-
-impl ClusterReader<'_> {
-    /// Returns the cluster of the kept document with a sequence number, if its metadata is accepted and it may have
-    /// members.
-    fn read_accepted(
-        &self,
-        seq: u64,
-        accepts: &dyn Fn(Option<&str>) -> bool,
-    ) -> Result<Option<DocumentCluster>> {
-        let known = self.state.find_by_row(self.state.row_of_document(seq))?;
-        self.count_row(known.as_ref());
-        let Some(known) = known.filter(|known| accepts(known.document.meta.as_deref())) else {
-            return Ok(None);
-        };
-        let cluster = self.read_cluster(&known, None)?;
-        Ok(cluster.filter(|cluster| !cluster.members.is_empty() || cluster.next.is_some()))
-    }
-
-    /// Returns the cluster of a kept document, with its members from row `from` backwards, or from the newest
-    /// one.
-    fn read_cluster(
-        &self,
-        kept: &KnownDocument,
-        from: Option<u64>,
-    ) -> Result<Option<DocumentCluster>> {
-        let slot = self.state.document_slot(kept);
-        let Some(slot) = slot.filter(|_| !self.is_past_window(kept)) else {
-            return Ok(None);
-        };
-        let first = from.unwrap_or_else(|| self.state.last_duplicate(slot));
-        let (members, next) = self.read_members(first)?;
-        Ok(Some(DocumentCluster {
-            kept: kept.to_answer(false),
-            members,
-            next,
-        }))
-    }
-
-    /// Returns the members from row `first` backwards, and the number after which the list continues, if it does. It
-    /// may continue although it has fewer members than were asked for, if many were deleted.
-    fn read_members(&self, first: u64) -> Result<(Vec<InsertAnswer>, Option<u64>)> {
-        let (mut members, mut passed, mut next, mut last) = (Vec::new(), 0, first, None);
-        while self.is_in_window(next) {
-            if passed >= MOST_PASSED_MEMBERS {
-                return Ok((members, last));
-            }
-            let Some((previous, found)) = self.read_member(next)? else {
-                break;
+            self.steps += 1;
+            let Some(seq) = state.find_representative(slot) else {
+                continue;
             };
-            match found.filter(|member| !self.is_past_window(member)) {
-                // There is one more than asked for.
-                Some(_) if members.len() >= self.most => return Ok((members, last)),
-                Some(member) => members.push(member.to_answer(false)),
-                None => passed += 1,
+            let known = state.find_by_row(state.row_of_document(seq))?;
+            let meta = known
+                .as_ref()
+                .and_then(|known| known.document.meta.as_deref());
+            self.steps += ROW_STEPS + meta.map_or(0, str::len) as u64 / STEP_BYTES;
+            let known = known.filter(|known| {
+                !state.is_past_window(known, now)
+                    && (self.selection.accepts)(known.document.meta.as_deref())
+            });
+            if let Some(known) = known {
+                return Ok(ClusterTurn::Found(Box::new(known)));
             }
-            last = Some(next);
-            next = previous;
         }
-        Ok((members, None))
-    }
-
-    fn count_steps(&self, steps: u64) {
-        self.steps.set(self.steps.get() + steps);
-    }
-
-    /// Counts the steps of a row that was read.
-    fn count_row(&self, known: Option<&KnownDocument>) {
-        let meta = known.and_then(|known| known.document.meta.as_ref());
-        let meta_bytes = meta.map_or(0, String::len) as u64;
-        self.count_steps(ROW_STEPS + meta_bytes / STEP_BYTES);
-    }
-
-    /// Returns `true` if the window follows the wall clock and a document is past it.
-    pub(super) fn is_past_window(&self, known: &KnownDocument) -> bool {
-        self.state.is_past_window(known, self.now)
-    }
-
-    /// Returns `true` for the number of a row that exists; 0 stands for none.
-    pub(super) fn is_in_window(&self, number: u64) -> bool {
-        number != 0 && number >= self.state.first_live_row()
-    }
-
-    /// Returns the number of the cluster member before the member `number`, or 0; `None` if that row is not a
-    /// member. The sequence number of a duplicate is the number of its row, because only kept documents are
-    /// moved to a later row. A member that has left the window is the end of the list.
-    fn row_before_member(&self, kept: &KnownDocument, number: u64) -> Result<Option<u64>> {
-        if number < self.state.first_live_row() {
-            return Ok(Some(0));
-        }
-        if number > self.state.last_row() {
-            return Ok(None);
-        }
-        Ok(match self.state.read_row(number)? {
-            PartitionRow::Document(document) => match document.verdict {
-                RowVerdict::Duplicate { seq, previous, .. } if seq == kept.seq => Some(previous),
-                _ => None,
-            },
-            PartitionRow::ErasedDuplicate { seq, previous, .. } if seq == kept.seq => {
-                Some(previous)
-            }
-            // The erased row may have been a member: the list continues with the newest member before it.
-            PartitionRow::Erased { .. } => Some(self.newest_member_before(kept, number)?),
-            _ => None,
-        })
-    }
-
-    /// Returns the number of the newest member of a cluster before a row, or 0.
-    fn newest_member_before(&self, kept: &KnownDocument, number: u64) -> Result<u64> {
-        let slot = self.state.document_slot(kept);
-        let mut next = slot.map_or(0, |slot| self.state.last_duplicate(slot));
-        while next > number && self.is_in_window(next) {
-            next = self.read_member(next)?.map_or(0, |(previous, _)| previous);
-        }
-        Ok(next)
-    }
-
-    /// Reads a cluster member from a row. Returns the number of the previous member, and the member itself
-    /// unless its document is dead. Returns `None` at the end of the list.
-    pub(super) fn read_member(&self, number: u64) -> Result<Option<(u64, Option<KnownDocument>)>> {
-        let row = self.state.read_row(number)?;
-        self.count_steps(ROW_STEPS);
-        if let PartitionRow::ErasedDuplicate { previous, .. } = row {
-            return Ok(Some((previous, None)));
-        }
-        let Some((document, seq)) = row.into_document(number) else {
-            return Ok(None);
-        };
-        let meta_bytes = document.meta.as_ref().map_or(0, String::len) as u64;
-        self.count_steps(meta_bytes / STEP_BYTES);
-        let RowVerdict::Duplicate { previous, .. } = document.verdict else {
-            return Ok(None);
-        };
-        let member = KnownDocument {
-            number,
-            seq,
-            document,
-        };
-        let is_live = !self.state.is_dead_row(number);
-        Ok(Some((previous, is_live.then_some(member))))
+        Ok(ClusterTurn::Finished)
     }
 }

@@ -29,9 +29,9 @@ impl AdmittedDocuments {
     }
 }
 
-/// Treatment of work on long texts: it is done in the call that meets it, or left to a later one.
+/// Treatment of work without the lock: it is done in the call that meets it, or left to a later one.
 #[derive(Clone, Copy, PartialEq)]
-enum LongWork {
+enum UnlockedWork {
     Done,
     Left,
 }
@@ -62,7 +62,7 @@ impl Collection {
     /// the disk even if nobody waits for it.
     pub fn admit_documents(&self, documents: &[PendingInsert]) -> AdmittedDocuments {
         let mut checks: Vec<PendingCheck> = documents.iter().map(|_| None).collect();
-        self.admit_turns(documents, &mut checks, usize::MAX, LongWork::Done)
+        self.admit_turns(documents, &mut checks, usize::MAX, UnlockedWork::Done)
     }
 
     /// As [`admit_documents`](Self::admit_documents), for as many of the first documents as make a
@@ -70,23 +70,23 @@ impl Collection {
     /// none if the first one takes more than a turn. The others keep the work that was done for them, so that a
     /// later turn goes on with it.
     pub fn admit_turn(&self, documents: &mut [PendingInsert]) -> AdmittedDocuments {
-        self.admit_turn_with(documents, LongWork::Done)
+        self.admit_turn_with(documents, UnlockedWork::Done)
     }
 
     /// As [`admit_turn`](Self::admit_turn), but ends before a document that
-    /// [has long work](PendingInsert::has_long_work), and leaves that work to a later call of `admit_turn`.
+    /// [has work without the lock](PendingInsert::has_unlocked_work), and leaves that work to a later call of `admit_turn`.
     pub fn admit_short_turn(&self, documents: &mut [PendingInsert]) -> AdmittedDocuments {
-        self.admit_turn_with(documents, LongWork::Left)
+        self.admit_turn_with(documents, UnlockedWork::Left)
     }
 
     fn admit_turn_with(
         &self,
         documents: &mut [PendingInsert],
-        long_work: LongWork,
+        unlocked_work: UnlockedWork,
     ) -> AdmittedDocuments {
         let taken = documents.iter_mut().map(|document| document.check.take());
         let mut checks: Vec<PendingCheck> = taken.collect();
-        let admitted = self.admit_turns(documents, &mut checks, 1, long_work);
+        let admitted = self.admit_turns(documents, &mut checks, 1, unlocked_work);
         for (document, check) in documents.iter_mut().zip(checks) {
             document.check = check;
         }
@@ -99,7 +99,7 @@ impl Collection {
         documents: &[PendingInsert],
         checks: &mut [PendingCheck],
         turns: usize,
-        long_work: LongWork,
+        unlocked_work: UnlockedWork,
     ) -> AdmittedDocuments {
         let refused = |error: Error| AdmittedDocuments {
             answers: vec![Err(error); documents.len()],
@@ -118,7 +118,13 @@ impl Collection {
         let mut turns_left = turns;
         let checks = checks.chunks_mut(PORTION_LENGTH);
         for (portion, checks) in documents.chunks(PORTION_LENGTH).zip(checks) {
-            match self.admit_portion(portion, checks, &mut admitted, &mut turns_left, long_work) {
+            match self.admit_portion(
+                portion,
+                checks,
+                &mut admitted,
+                &mut turns_left,
+                unlocked_work,
+            ) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => return refused(error),
@@ -171,7 +177,7 @@ impl Collection {
     /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at
     /// the same time as readers and other callers of this function, and what needs long texts or many steps without a
     /// lock, for the first document alone. The lock is released whenever the work exceeds that of a turn. Returns
-    /// `false` if the portion is not finished, because no turns are left, or because long work is left.
+    /// `false` if the portion is not finished, because no turns are left, or because work without the lock is left.
     ///
     /// A document that others have overtaken [`MOST_TIMES_OVERTAKEN`] times makes them wait until it is inserted,
     /// however many turns that takes, and so does one with more keys than a turn inserts. They wait without the lock of
@@ -182,7 +188,7 @@ impl Collection {
         checks: &mut [PendingCheck],
         admitted: &mut AdmittedDocuments,
         turns_left: &mut usize,
-        long_work: LongWork,
+        unlocked_work: UnlockedWork,
     ) -> Result<bool> {
         let now = (self.options.clock)();
         let turn_steps = self.options.verification.turn_steps;
@@ -200,12 +206,12 @@ impl Collection {
             let state = self.read_state()?;
             let checked = state.precheck(documents, their_checks, now, turn_steps);
             drop(state);
-            let is_long = checked == 0 && has_unlocked_work(&checks[0]);
-            if is_long && long_work == LongWork::Left {
+            let has_work = checked == 0 && has_unlocked_work(&checks[0]);
+            if has_work && unlocked_work == UnlockedWork::Left {
                 return Ok(false);
             }
             let count = if checked == 0 {
-                if is_long && !is_overtaken(&checks[0]) {
+                if has_work && !is_overtaken(&checks[0]) {
                     others_wait = None;
                 }
                 do_unlocked_work(&rest[0], &mut checks[0]);
@@ -275,9 +281,6 @@ impl Collection {
                 }
             }
             turn.add_steps(insertion_steps);
-            let Some(check) = checks[at].take() else {
-                break;
-            };
             admitted
                 .answers
                 .push(state.admit_document(document, check, now));
@@ -287,6 +290,8 @@ impl Collection {
             }
         }
         admitted.last = state.last_row();
+        drop(state);
+        checks[..count].fill(None);
         Ok(count)
     }
 
@@ -489,6 +494,73 @@ mod tests {
             assert_eq!(patient.join().unwrap(), 1);
         });
         assert!(collection.inserting.try_write().is_some());
+    }
+
+    /// The checks of a portion end once they keep too many candidates in memory, and go on as documents are admitted.
+    #[test]
+    fn candidates_of_a_portion_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = collection_by(SimilarityMeasure::Containment, &folder, u64::MAX);
+        for at in 0..100 {
+            admit(&collection, &format!("kept{at}-"));
+        }
+        let documents: Vec<PendingInsert> = (0..50)
+            .map(|at| prepare(&collection, &format!("new{at}-")))
+            .collect();
+        let mut checks = vec![None; documents.len()];
+        let now = (collection.options.clock)();
+        let state = collection.read_state().unwrap();
+        let checked = state.precheck(&documents, &mut checks, now, u64::MAX);
+        assert!((1..documents.len()).contains(&checked), "{checked}");
+        let begun = checks.iter().filter(|check| check.is_some()).count();
+        // The candidates of one document are too many for another, but threads begin at the same time.
+        assert!(begun <= rayon::current_num_threads(), "{begun}");
+        // However much is kept, the first one is checked.
+        checks.rotate_left(checked);
+        let rest = &documents[checked..];
+        let more = state.precheck(rest, &mut checks[..rest.len()], now, u64::MAX);
+        assert!(more >= 1, "{more}");
+        drop(state);
+        let answers = collection.insert_documents(&documents);
+        let is_kept = |answer: &Result<InsertAnswer>| {
+            answer
+                .as_ref()
+                .is_ok_and(|answer| answer.verdict == StoredVerdict::Kept)
+        };
+        assert!(answers.iter().all(is_kept));
+    }
+
+    /// The ids of matches are read in turns.
+    #[test]
+    fn matches_are_listed_in_turns() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let by = SimilarityMeasure::Containment;
+        let small = collection_by(by, &folder, 1 << 12);
+        let large = collection_by(by, &other, u64::MAX);
+        let text = |words: std::ops::Range<usize>| -> String {
+            words.map(|word| format!("word{word} ")).collect()
+        };
+        let prepare = |collection: &Collection, id: &str, text: String| {
+            let document = NewDocument {
+                id: id.to_owned(),
+                content: DocumentContent::Text(text),
+                time: None,
+                meta: None,
+            };
+            let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
+            prepared.unwrap()
+        };
+        let list = |collection: &Collection| {
+            for at in 0..30 {
+                let part = prepare(collection, &at.to_string(), text(at * 20..at * 20 + 20));
+                assert!(collection.insert_documents(&[part])[0].is_ok());
+            }
+            let whole = prepare(collection, "whole", text(0..600));
+            [7, 30, 100].map(|limit| collection.query_matches(&whole, limit).unwrap().1)
+        };
+        let (by_turns, at_once) = (list(&small), list(&large));
+        assert_eq!(by_turns, at_once);
+        assert_eq!(by_turns.map(|matches| matches.len()), [7, 30, 30]);
     }
 
     /// A document with many features is inserted in turns of the exclusive lock, while others wait and readers do not

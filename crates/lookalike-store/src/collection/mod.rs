@@ -21,6 +21,7 @@ mod documents;
 mod insertion;
 mod kept_documents;
 mod listing;
+mod member_walk;
 mod options;
 mod preference;
 mod settings_change;

@@ -1,6 +1,9 @@
 //! The preferred document of a cluster.
 
+use std::ops::ControlFlow;
+
 use super::Collection;
+use super::member_walk::{MemberWalk, WalkEnd};
 use crate::document::{ClusterPreference, KnownDocument, PreferredDocument};
 use crate::error::Result;
 
@@ -18,28 +21,23 @@ impl Collection {
         preference: &ClusterPreference<'_>,
     ) -> Result<Option<PreferredDocument>> {
         let state = self.read_state()?;
-        let Some(known) = self.find_in_window(&state, id)? else {
+        let kept = self.find_in_window(&state, id)?;
+        let Some(kept) = kept.filter(|kept| state.document_slot(kept).is_some()) else {
             return Ok(None);
         };
-        let Some(slot) = state.document_slot(&known) else {
-            return Ok(None);
-        };
-        let reader = self.cluster_reader(&state, preference.most_members);
-        let mut best = PreferenceSearch::new(known);
-        let mut next = state.last_duplicate(slot);
-        while reader.is_in_window(next) {
+        drop(state);
+        let mut walk = MemberWalk::new(kept.seq, (self.options.clock)());
+        let mut best = PreferenceSearch::new(kept);
+        let end = walk.visit_members(self, &mut |_, member| {
             if best.is_exhausted(preference) {
-                return Ok(Some(best.finish_search(false)));
+                return ControlFlow::Break(());
             }
-            let Some((previous, found)) = reader.read_member(next)? else {
-                break;
-            };
-            if let Some(member) = found.filter(|member| !reader.is_past_window(member)) {
+            if let Some(member) = member {
                 best.offer_member(member, preference);
             }
-            next = previous;
-        }
-        Ok(Some(best.finish_search(true)))
+            ControlFlow::Continue(())
+        })?;
+        Ok((end != WalkEnd::ClusterGone).then(|| best.finish_search(end == WalkEnd::Complete)))
     }
 }
 

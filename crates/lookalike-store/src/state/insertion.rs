@@ -15,16 +15,16 @@ use crate::error::Result;
 use crate::files::rows::{DeletionRecord, PartitionRow, RecordPlace, RowDocument, RowVerdict};
 
 impl CollectionState {
-    /// Checks a document, inserts it and returns the answer.
+    /// Checks a document, inserts it and returns the answer. What is left of the check is for the caller to free, after
+    /// the lock: it can be tens of bytes for each feature.
     pub(crate) fn admit_document(
         &mut self,
         document: &PendingInsert,
-        mut prechecked: PrecheckedDocument,
+        check: &mut PrecheckedDocument,
         now: Timestamp,
     ) -> Result<InsertAnswer> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
         let arrival = self.matcher.resolve_arrival(document.time, now);
-        let check = &mut prechecked;
         let turn = &mut SearchTurn::unlimited();
         self.compare_content(known.as_ref(), check, document, &arrival, turn)?;
         if let Some(first) = self.first_answer(document, known.as_ref(), &arrival, check)? {
@@ -32,22 +32,22 @@ impl CollectionState {
         }
         if arrival.late {
             let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-            let checked = self.check_without(replaced, prechecked, document, &arrival)?;
-            return self.answer_with(checked.precheck.found_match(), document, &arrival);
+            self.check_without(replaced, check, document, &arrival)?;
+            return self.answer_with(check.precheck.found_match(), document, &arrival);
         }
         self.make_room(document, &arrival)?;
         // A document that expired with its partition in the meantime is not replaced any more.
         let known = known.filter(|known| !self.is_dead_row(known.number));
         let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-        let checked = self.check_without(replaced, prechecked, document, &arrival)?;
-        if checked.precheck.found_match().is_none() {
-            self.matcher.check_keepable(&checked.precheck)?;
+        self.check_without(replaced, check, document, &arrival)?;
+        if check.precheck.found_match().is_none() {
+            self.matcher.check_keepable(&check.precheck)?;
         }
         // The reads that can fail are done, so a replaced document is deleted only if the new one is stored.
         if let Some(known) = known {
             self.delete_document(&known, now);
         }
-        self.store_document(document, arrival.time, checked)
+        self.store_document(document, arrival.time, check)
     }
 
     /// Inserts bucket keys of the document that is admitted next, before the document itself, until the turn is over.
@@ -75,35 +75,32 @@ impl CollectionState {
     fn check_without(
         &self,
         replaced: Option<DocumentSlot>,
-        mut prechecked: PrecheckedDocument,
+        check: &mut PrecheckedDocument,
         document: &PendingInsert,
         arrival: &ArrivalTime,
-    ) -> Result<PrecheckedDocument> {
+    ) -> Result<()> {
         let turn = &mut SearchTurn::unlimited();
-        self.continue_checked(&mut prechecked, document, arrival, replaced, turn)?;
-        Ok(prechecked)
+        self.continue_checked(check, document, arrival, replaced, turn)?;
+        Ok(())
     }
 
     fn store_document(
         &mut self,
         document: &PendingInsert,
         time: Timestamp,
-        checked: PrecheckedDocument,
+        check: &PrecheckedDocument,
     ) -> Result<InsertAnswer> {
-        let PrecheckedDocument {
-            precheck,
-            verdict,
-            moving,
-            ..
-        } = checked;
-        let (seq, found) = (self.rows.partitions.next_row(), precheck.found_match());
-        let (place, in_row) = match (found, &verdict) {
+        let (seq, found) = (
+            self.rows.partitions.next_row(),
+            check.precheck.found_match(),
+        );
+        let (place, in_row) = match (found, &check.verdict) {
             (Some(found), StoredVerdict::Duplicate(evidence)) => {
                 self.matcher.note_time(time);
                 let in_row = self.join_cluster(found.slot, evidence, seq);
                 (self.rows.append_record(&document.record), in_row)
             }
-            _ => self.keep_document(document, &precheck, seq, time)?,
+            _ => self.keep_document(document, &check.precheck, seq, time)?,
         };
         self.rows.append_row(&PartitionRow::Document(RowDocument {
             id: document.id.clone(),
@@ -117,11 +114,11 @@ impl CollectionState {
         }));
         self.index_document(document.id_hash, seq, time);
         if let Some(found) = found {
-            self.refresh_window(found, time, moving)?;
+            self.refresh_window(found, time, check.moving.as_deref())?;
         }
         Ok(InsertAnswer {
             id: document.id.clone(),
-            verdict,
+            verdict: check.verdict.clone(),
             seq: Some(seq),
             time,
             again: false,
@@ -216,10 +213,10 @@ impl CollectionState {
         &mut self,
         found: KeptMatch,
         time: Timestamp,
-        moving: Option<Box<MovingDocument>>,
+        moving: Option<&MovingDocument>,
     ) -> Result<()> {
         match moving {
-            Some(moving) => self.move_document(time, *moving),
+            Some(moving) => self.move_document(time, moving),
             None => {
                 if self.is_refreshing() {
                     self.matcher.refresh_document(found.slot, time);
@@ -230,7 +227,7 @@ impl CollectionState {
     }
 
     /// Moves a kept document from its slot to the newest partition.
-    fn move_document(&mut self, time: Timestamp, moving: MovingDocument) -> Result<()> {
+    fn move_document(&mut self, time: Timestamp, moving: &MovingDocument) -> Result<()> {
         let MovingDocument {
             slot: from_slot,
             from,
@@ -240,14 +237,15 @@ impl CollectionState {
             keys,
             record,
         } = moving;
+        let (from_slot, from, seq) = (*from_slot, *from, *seq);
         let before = self.matcher.kept_document(from_slot);
         let time = before.map_or(time, |(_, before)| before.max(time));
         let last = self.last_duplicate(from_slot);
         self.matcher.remove_document(from_slot);
-        let slot = self.matcher.keep_with_keys(&sketched, &keys, seq, time)?;
-        let place = self.rows.append_record(&record);
+        let slot = self.matcher.keep_with_keys(sketched, keys, seq, time)?;
+        let place = self.rows.append_record(record);
         self.rows.append_kept(place, seq, last);
-        self.append_sketches(kept.content, &sketched);
+        self.append_sketches(kept.content, sketched);
         let (number, id_hash) = (self.rows.partitions.next_row(), hash_id(&kept.id));
         self.rows.partitions.note_move(from, kept.bytes_on_disk());
         self.index.note_move(seq, number);
@@ -257,7 +255,7 @@ impl CollectionState {
                 place,
                 verdict: RowVerdict::Kept { index: slot.index },
                 refreshed: None,
-                ..kept
+                ..kept.clone()
             },
             from,
             from_slot,

@@ -96,8 +96,8 @@ fn run_order(
                 }
                 if is_last {
                     let prechecked = precheck[caller].take().unwrap();
-                    for (document, precheck) in documents.iter().zip(prechecked) {
-                        let answer = state.admit_document(document, precheck, *now);
+                    for (document, mut check) in documents.iter().zip(prechecked) {
+                        let answer = state.admit_document(document, &mut check, *now);
                         answers[caller].push(answer.map_err(|error| error.kind()));
                     }
                 }
@@ -181,9 +181,10 @@ impl InterleavingCase {
         for caller in &self.before {
             if let ConcurrentCaller::Insert(documents, now) = caller {
                 for document in documents {
-                    let precheck = check(&state, std::slice::from_ref(document), *now);
-                    let precheck = precheck.into_iter().next().unwrap();
-                    state.admit_document(document, precheck, *now).unwrap();
+                    let mut checks = check(&state, std::slice::from_ref(document), *now);
+                    state
+                        .admit_document(document, &mut checks[0], *now)
+                        .unwrap();
                 }
             }
         }

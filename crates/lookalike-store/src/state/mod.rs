@@ -292,8 +292,8 @@ mod tests {
             let document =
                 interleavings::prepare_text(state.matcher.document_preparer(), &settings, id, text);
             let now = Timestamp(seconds * 1_000_000);
-            let prechecked = interleavings::check(&state, std::slice::from_ref(&document), now);
-            state.admit_document(&document, prechecked.into_iter().next().unwrap(), now)
+            let mut checks = interleavings::check(&state, std::slice::from_ref(&document), now);
+            state.admit_document(&document, &mut checks[0], now)
         };
         for (id, second) in [("one", 100), ("two", 101), ("three", 102)] {
             assert!(admit(id, second).is_ok(), "{id}");

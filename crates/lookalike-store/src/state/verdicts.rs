@@ -8,7 +8,9 @@
 //! unit counts only afterwards: the analysis of up to two texts of a byte for every four of its steps. Whatever needs
 //! a longer text, or more steps, is done [without the lock](super::unlocked_work).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lookalike::stream::{
@@ -50,6 +52,8 @@ pub(crate) struct PrecheckedDocument {
     pub(crate) overtaken: u32,
     /// `true` if the insertion takes more than a turn, so that it is done in several while others wait.
     pub(crate) inserts_in_turns: bool,
+    /// Ids of matches that were read for a list, by sequence number. They never change.
+    listed_ids: HashMap<u64, String>,
 }
 
 impl PrecheckedDocument {
@@ -65,7 +69,13 @@ impl PrecheckedDocument {
             waits_until_first: false,
             overtaken: 0,
             inserts_in_turns: false,
+            listed_ids: HashMap::new(),
         }
+    }
+
+    /// Returns the memory of its lists of keys and candidates, in bytes.
+    fn memory_bytes(&self) -> usize {
+        self.precheck.memory_bytes()
     }
 
     /// Leaves work without the lock until the document is the first of its portion, and frees what only a check that
@@ -107,10 +117,26 @@ pub(crate) type PendingCheck = Option<PrecheckedDocument>;
 /// Number of units in a turn: a turn ends at most one unit beyond its steps.
 const UNITS_OF_TURN: u64 = 4;
 
+fn evidence_by(found: &KeptMatch, of: String) -> DuplicateEvidence {
+    DuplicateEvidence {
+        of,
+        seq: found.order,
+        similarity: found.similarity.get(),
+        route: found.route,
+    }
+}
+
 /// Returns a turn of which `left_steps` are left and that has units of a quarter of `turn_steps`.
 pub(crate) fn begin_turn(turn_steps: u64, left_steps: u64) -> SearchTurn {
     SearchTurn::new(left_steps).with_unit_steps(turn_steps / UNITS_OF_TURN)
 }
+
+/// Steps of reading a row, some 15 µs: its block is read and verified.
+const STEPS_OF_ROW: u64 = 1 << 12;
+
+/// Bytes of keys and candidates that the checks of a portion keep, about. Beyond them only the first document is
+/// checked, because the others keep theirs until they are admitted. Tests have small lists.
+const MOST_KEPT_BYTES: usize = if cfg!(test) { 4 << 10 } else { 4 << 20 };
 
 /// Steps of preparing, storing and answering a document that matches nothing and has no keys, some 2 µs.
 const STEPS_OF_CHECK: u64 = 600;
@@ -130,11 +156,15 @@ impl CollectionState {
         let stated = documents.iter().map(|document| document.time);
         let arrivals = self.matcher.resolve_arrivals(stated, now);
         let spent = AtomicU64::new(0);
+        let kept_bytes = checks.iter().flatten();
+        let kept_bytes = kept_bytes.map(PrecheckedDocument::memory_bytes).sum();
+        let kept_bytes = AtomicUsize::new(kept_bytes);
         let taken = checks.iter_mut().map(|check| Mutex::new(check.take()));
         let taken: Vec<Mutex<PendingCheck>> = taken.collect();
         let is_complete = parallel_map::parallel_map(documents.len(), |at| {
             let left = match at {
                 0 => Some(turn_steps),
+                _ if kept_bytes.load(Ordering::Relaxed) > MOST_KEPT_BYTES => None,
                 _ => turn_steps.checked_sub(spent.load(Ordering::Relaxed)),
             };
             let Some(left) = left else {
@@ -146,10 +176,16 @@ impl CollectionState {
             if at > 0 && waits {
                 return false;
             }
+            let bytes_before = check.as_ref().map_or(0, PrecheckedDocument::memory_bytes);
             let is_complete =
                 self.continue_check(&mut check, &documents[at], &arrivals[at], &mut turn);
             spent.fetch_add(turn.steps(), Ordering::Relaxed);
-            if let (true, Some(check)) = (at > 0 || is_complete, &mut *check) {
+            let Some(check) = &mut *check else {
+                return false;
+            };
+            let added_bytes = check.memory_bytes().saturating_sub(bytes_before);
+            kept_bytes.fetch_add(added_bytes, Ordering::Relaxed);
+            if at > 0 || is_complete {
                 check.suspend();
             }
             is_complete
@@ -201,6 +237,9 @@ impl CollectionState {
         turn: &mut SearchTurn,
     ) -> Result<bool> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
+        if known.is_some() {
+            turn.add_steps(STEPS_OF_ROW);
+        }
         if !self.compare_content(known.as_ref(), checked, document, arrival, turn)? {
             return Ok(false);
         }
@@ -325,15 +364,12 @@ impl CollectionState {
     }
 
     fn make_evidence(&self, found: &KeptMatch) -> Result<DuplicateEvidence> {
-        let of = self
-            .rows
-            .kept_id(found.slot, self.row_of_document(found.order))?;
-        Ok(DuplicateEvidence {
-            of,
-            seq: found.order,
-            similarity: found.similarity.get(),
-            route: found.route,
-        })
+        Ok(evidence_by(found, self.kept_id(found)?))
+    }
+
+    fn kept_id(&self, found: &KeptMatch) -> Result<String> {
+        self.rows
+            .kept_id(found.slot, self.row_of_document(found.order))
     }
 
     /// Begins a query for the verdict of a document, or for its matches.
@@ -399,12 +435,24 @@ impl CollectionState {
             Some(first) => first,
             None => self.answer_with(search.precheck.found_match(), document, &arrival)?,
         };
-        let found = search.precheck.list_matches();
-        let matches = found
-            .iter()
-            .take(limit)
-            .map(|kept| self.make_evidence(kept));
-        Ok(Some((answer, matches.collect::<Result<_>>()?)))
+        let mut found = search.precheck.list_matches();
+        found.truncate(limit);
+        for kept in &found {
+            let Entry::Vacant(entry) = search.listed_ids.entry(kept.order) else {
+                continue;
+            };
+            entry.insert(self.kept_id(kept)?);
+            turn.add_steps(STEPS_OF_ROW);
+            if turn.is_over() {
+                return Ok(None);
+            }
+        }
+        let ids = &search.listed_ids;
+        let matches = found.iter().filter_map(|kept| {
+            let of = ids.get(&kept.order)?;
+            Some(evidence_by(kept, of.clone()))
+        });
+        Ok(Some((answer, matches.collect())))
     }
 
     /// Returns the first answer of a document that exists already, and the number of its row. If `check` has

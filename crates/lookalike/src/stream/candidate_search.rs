@@ -124,10 +124,11 @@ impl StreamMatcher {
             self.reconsider(precheck, document, turn);
         }
         if precheck.has_equal_text {
+            precheck.awaits_keys = false;
             return Ok(true);
         }
-        if self.defers_keys(precheck, document, turn) {
-            precheck.awaits_keys = true;
+        precheck.awaits_keys = self.defers_keys(precheck, document, turn);
+        if precheck.awaits_keys {
             return Ok(false);
         }
         loop {

@@ -60,21 +60,14 @@ pub(super) const STEPS_OF_ADDED_KEY: u64 = 40;
 const STEPS_OF_FEATURE: u64 = 24;
 
 impl DocumentKeys {
-    /// Returns the number of keys that were inserted ahead, if the document gets this number.
-    pub(super) fn inserted_keys(&self, number: u64) -> usize {
+    /// Returns the keys and features that were inserted ahead for a document of this number.
+    pub(super) fn inserted_ahead(&self, number: u64) -> InsertedAhead {
         if self.ahead.number == number {
-            self.ahead.keys
-        } else {
-            0
+            return self.ahead;
         }
-    }
-
-    /// Returns the number of features that were counted ahead, if the document gets this number.
-    pub(super) fn counted_features(&self, number: u64) -> usize {
-        if self.ahead.number == number {
-            self.ahead.features
-        } else {
-            0
+        InsertedAhead {
+            number,
+            ..InsertedAhead::default()
         }
     }
 

@@ -596,7 +596,7 @@ impl StreamMatcher {
         let partitions = &self.partitions;
         let dead = |number: u64| partitions.is_dead(number);
         self.buckets.sweep_shard(partitions.lowest_number(), dead);
-        let counted = keys.counted_features(number);
+        let counted = keys.inserted_ahead(number).features;
         if self
             .keys
             .learn_features(document, counted, number, partitions)
@@ -615,7 +615,7 @@ impl StreamMatcher {
         number: u64,
         until: usize,
     ) {
-        let inserted = keys.inserted_keys(number);
+        let inserted = keys.inserted_ahead(number).keys;
         if inserted == 0 {
             // Later keys of the document are in the set together with these.
             self.recent.begin_anew(number);

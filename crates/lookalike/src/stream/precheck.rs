@@ -16,7 +16,7 @@
 
 use super::candidate_search::KeyWalk;
 use super::candidate_verifier::{CandidateVerifier, ComparedCandidate, DeferredCandidate};
-use super::keys::{DocumentKeys, InsertedAhead, KeyExtractor, STEPS_OF_ADDED_KEY, SearchKeys};
+use super::keys::{DocumentKeys, KeyExtractor, STEPS_OF_ADDED_KEY, SearchKeys};
 use super::pair_inputs::{ArrivingLists, StreamTexts};
 use super::rarity::ProbeKey;
 use super::search_turn::SearchTurn;
@@ -87,6 +87,12 @@ impl PrecheckResult {
     /// [`set_step_limit`](StreamMatcher::set_step_limit).
     pub fn steps(&self) -> u64 {
         self.steps
+    }
+
+    /// Returns the memory of the keys that it looks up and of its candidates, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let candidates = size_of_val(&*self.pending) + size_of_val(&*self.passed_over);
+        size_of_val(&*self.probed) + candidates + size_of_val(&*self.compared)
     }
 
     /// Steps that the insertion of the document takes about, if it is kept.
@@ -334,12 +340,7 @@ impl StreamMatcher {
         if keys.generation != self.keys.generation() {
             return true;
         }
-        if keys.ahead.number != number {
-            keys.ahead = InsertedAhead {
-                number,
-                ..InsertedAhead::default()
-            };
-        }
+        keys.ahead = keys.inserted_ahead(number);
         while keys.ahead.keys < keys.keys.len() {
             if !turn.begin_unit() {
                 return false;

@@ -4,6 +4,8 @@
 //! block:  count: u32 │ length: u32, row │ length: u32, row │ … │ CRC-32: u32      (little-endian)
 //! ```
 
+use std::iter;
+
 use lookalike::byte_reader::ByteReader;
 
 use super::PartitionRow;
@@ -46,22 +48,37 @@ impl EncodedRows {
     /// Returns the rows as blocks, each with the number of its first row; the first number is `first`.
     pub(crate) fn iter_blocks(&self, first: u64) -> impl Iterator<Item = (u64, Vec<u8>)> + '_ {
         let (mut number, mut counts) = (first, self.counts.iter().peekable());
-        (0..self.len()).step_by(BLOCK_ROWS).map(move |start| {
-            let end = (start + BLOCK_ROWS).min(self.len());
+        let mut start = 0;
+        iter::from_fn(move || {
+            let end = self.end_of_block(start)?;
             let rows = (start..end).map(|at| self.row_bytes(at));
             let block = (number, seal_block(number, rows));
             number = number.saturating_add((end - start) as u64);
             while let Some((_, count)) = counts.next_if(|&&(at, _)| at < end) {
                 number = number.saturating_add(count - 1);
             }
-            block
+            start = end;
+            Some(block)
         })
+    }
+
+    /// Returns the end of the block that begins with a row; `None` behind the last row.
+    fn end_of_block(&self, start: usize) -> Option<usize> {
+        let before = start.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let most_bytes = before as usize + BLOCK_BYTES;
+        let rows = self.ends.get(start..)?;
+        let rows = &rows[..rows.len().min(BLOCK_ROWS)];
+        let fitting = rows.partition_point(|&end| end as usize <= most_bytes);
+        (!rows.is_empty()).then(|| start + fitting.max(1))
     }
 }
 
-/// Rows of a block. A point look-up reads and verifies a whole block; 64 rows of short documents are about 6
-/// kB.
+/// Most rows of a block. A look-up reads and verifies a whole block; 64 rows of short documents are about 6 kB.
 const BLOCK_ROWS: usize = 64;
+
+/// Most bytes of the rows of a block that has several, so that a look-up is quick beside rows with long metadata.
+/// Blocks of earlier versions can have more.
+const BLOCK_BYTES: usize = 64 << 10;
 
 fn seal_block<'a>(first: u64, rows: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut block = Vec::new();

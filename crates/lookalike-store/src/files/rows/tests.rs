@@ -112,6 +112,19 @@ fn rows() -> impl Strategy<Value = PartitionRow> {
     ]
 }
 
+fn row_of(meta_bytes: usize) -> PartitionRow {
+    PartitionRow::Document(RowDocument {
+        id: "a".to_owned(),
+        time: Timestamp(2),
+        content: 3,
+        place: RecordPlace { at: 4, units: 5 },
+        fingerprint: None,
+        meta: Some("m".repeat(meta_bytes)),
+        verdict: RowVerdict::Kept { index: 6 },
+        refreshed: None,
+    })
+}
+
 proptest! {
     #[test]
     fn rows_round_trip(rows in proptest::collection::vec(rows(), 1..150), first in 1u64..1 << 40) {
@@ -126,6 +139,31 @@ proptest! {
             }
         }
         prop_assert_eq!(decoded, rows);
+    }
+
+    #[test]
+    fn blocks_are_bounded_in_bytes(lengths in proptest::collection::vec(0usize..90_000, 1..40)) {
+        let mut encoded = EncodedRows::default();
+        lengths.iter().for_each(|&length| encoded.push_row(&row_of(length)));
+        let (mut next, most) = (7, 64 << 10);
+        for (number, block) in encoded.iter_blocks(7) {
+            let rows = open_block(number, &block).unwrap();
+            let bytes: usize = rows.iter().map(|row| row.len()).sum();
+            prop_assert_eq!(number, next);
+            prop_assert!(!rows.is_empty() && (rows.len() == 1 || bytes <= most));
+            for row in &rows {
+                let length = lengths[(next - 7) as usize];
+                prop_assert_eq!(PartitionRow::decode_row(row), Some(row_of(length)));
+                next += 1;
+            }
+            // The row after the block would not fit.
+            if let Some(&length) = lengths.get((next - 7) as usize) {
+                let mut encoded = Vec::new();
+                row_of(length).encode_row(&mut encoded);
+                prop_assert!(rows.len() == 64 || bytes + encoded.len() > most);
+            }
+        }
+        prop_assert_eq!(next - 7, lengths.len() as u64);
     }
 
     #[test]

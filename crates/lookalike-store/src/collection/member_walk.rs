@@ -1,0 +1,298 @@
+//! Walks through the duplicates of a kept document, from the newest backwards.
+//!
+//! Each duplicate names the one before it in its row, and the kept document names the newest one in memory.
+
+use std::ops::ControlFlow;
+
+use lookalike::stream::Timestamp;
+
+use super::Collection;
+use super::listing::{ROW_STEPS, STEP_BYTES, TURN_STEPS};
+use crate::document::KnownDocument;
+use crate::error::Result;
+use crate::files::rows::{PartitionRow, RowVerdict};
+use crate::state::CollectionState;
+
+/// A walk through the members of a cluster, the newest first, turn by turn. Between two turns members may be added,
+/// deleted and erased, and the kept document may be moved or deleted.
+pub(super) struct MemberWalk {
+    /// Sequence number of the kept document.
+    kept: u64,
+    now: Timestamp,
+    /// Number before which the next member is: the numbers of members fall.
+    before: u64,
+    /// Row with which the walk goes on, or 0 at the end; `None` for the newest member.
+    next: Option<u64>,
+    /// Row that was erased when the walk came to it, or 0.
+    erased: u64,
+    /// Work so far, in steps of [`TURN_STEPS`].
+    steps: u64,
+}
+
+/// Visits a member by the number of its row. `None` stands for one that is deleted, or past the window by the wall
+/// clock. The walk stops if it breaks.
+type VisitMember<'a> = dyn FnMut(u64, Option<KnownDocument>) -> ControlFlow<()> + 'a;
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WalkEnd {
+    /// All members were visited.
+    Complete,
+    /// The visitor stopped it.
+    Stopped,
+    /// The kept document was deleted meanwhile, or has left the window.
+    ClusterGone,
+}
+
+impl MemberWalk {
+    /// Begins with the newest member.
+    pub(super) fn new(kept: u64, now: Timestamp) -> Self {
+        Self {
+            kept,
+            now,
+            before: u64::MAX,
+            next: None,
+            erased: 0,
+            steps: 0,
+        }
+    }
+
+    /// Moves the walk behind the member in a row. Returns `false` if that row is not a member. The sequence number of a
+    /// duplicate is the number of its row, because only kept documents are moved to a later row.
+    pub(super) fn skip_to(&mut self, state: &CollectionState, row: u64) -> Result<bool> {
+        if row < state.first_live_row() {
+            // A member that has left the window is the end of the list.
+            self.next = Some(0);
+            return Ok(true);
+        }
+        if row > state.last_row() {
+            return Ok(false);
+        }
+        self.before = row;
+        self.next = match state.read_row(row)? {
+            PartitionRow::Document(document) => match document.verdict {
+                RowVerdict::Duplicate { seq, previous, .. } if seq == self.kept => Some(previous),
+                _ => return Ok(false),
+            },
+            PartitionRow::ErasedDuplicate { seq, previous, .. } if seq == self.kept => {
+                Some(previous)
+            }
+            // The erased row may have been a member: the list continues with the newest member before it.
+            PartitionRow::Erased { .. } => None,
+            _ => return Ok(false),
+        };
+        Ok(true)
+    }
+
+    /// Returns the work so far, in steps of [`TURN_STEPS`].
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Visits members until the visitor breaks. The lock is released between two turns.
+    pub(super) fn visit_members(
+        &mut self,
+        collection: &Collection,
+        visit: &mut VisitMember<'_>,
+    ) -> Result<WalkEnd> {
+        loop {
+            let state = collection.read_state()?;
+            if let Some(end) = self.visit_turn(&state, TURN_STEPS, visit)? {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Visits the next members, until `turn_steps` are used up. Returns `None` if more may follow.
+    fn visit_turn(
+        &mut self,
+        state: &CollectionState,
+        turn_steps: u64,
+        visit: &mut VisitMember<'_>,
+    ) -> Result<Option<WalkEnd>> {
+        let end_of_turn = self.steps + turn_steps;
+        while self.steps < end_of_turn {
+            let Some(row) = self.next else {
+                self.next = self.newest_member(state)?;
+                if self.next.is_none() {
+                    return Ok(Some(WalkEnd::ClusterGone));
+                }
+                continue;
+            };
+            // A member that has left the window is the end of the list, and so is one to which a list that was read
+            // again still leads although it is none.
+            if row < state.first_live_row().max(1) || row == self.erased {
+                return Ok(Some(WalkEnd::Complete));
+            }
+            let Some((previous, member)) = self.read_member(state, row)? else {
+                // It was erased since the last turn. The list is read again, and those that were visited are passed over.
+                (self.next, self.erased) = (None, row);
+                continue;
+            };
+            self.next = Some(previous);
+            if row >= self.before {
+                continue;
+            }
+            self.before = row;
+            let member = member.filter(|member| !state.is_past_window(member, self.now));
+            if visit(row, member).is_break() {
+                return Ok(Some(WalkEnd::Stopped));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the row of the newest member, or 0 if there is none; `None` if the kept document no longer exists.
+    fn newest_member(&mut self, state: &CollectionState) -> Result<Option<u64>> {
+        self.steps += ROW_STEPS;
+        let kept = state.find_by_seq(self.kept)?;
+        let kept = kept.filter(|kept| !state.is_dead_row(kept.number));
+        let slot = kept.and_then(|kept| state.document_slot(&kept));
+        Ok(slot.map(|slot| state.last_duplicate(slot)))
+    }
+
+    /// Reads a member from a row. Returns the row of the member before it, and the member itself unless it is deleted.
+    /// Returns `None` if the row is not a member.
+    fn read_member(
+        &mut self,
+        state: &CollectionState,
+        row: u64,
+    ) -> Result<Option<(u64, Option<KnownDocument>)>> {
+        self.steps += ROW_STEPS;
+        let read = state.read_row(row)?;
+        if let PartitionRow::ErasedDuplicate { previous, .. } = read {
+            return Ok(Some((previous, None)));
+        }
+        let Some((document, seq)) = read.into_document(row) else {
+            return Ok(None);
+        };
+        let meta_bytes = document.meta.as_ref().map_or(0, String::len) as u64;
+        self.steps += meta_bytes / STEP_BYTES;
+        let RowVerdict::Duplicate { previous, .. } = document.verdict else {
+            return Ok(None);
+        };
+        let member = KnownDocument {
+            number: row,
+            seq,
+            document,
+        };
+        let is_live = !state.is_dead_row(row);
+        Ok(Some((previous, is_live.then_some(member))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lookalike::text::AnalysisScratch;
+
+    use super::*;
+    use crate::collection::CollectionOptions;
+    use crate::disk::DiskFolder;
+    use crate::document::{DocumentContent, NewDocument};
+    use crate::settings::CollectionSettings;
+
+    const MEMBERS: u64 = 20;
+
+    /// Returns a collection with a kept document and [`MEMBERS`] duplicates.
+    fn collection(folder: &tempfile::TempDir) -> Collection {
+        let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
+        let options = CollectionOptions {
+            headroom: 0,
+            ..CollectionOptions::default()
+        };
+        let collection =
+            Collection::create_empty(disk, &CollectionSettings::default(), options).unwrap();
+        for id in 0..=MEMBERS {
+            insert(&collection, id);
+        }
+        collection
+    }
+
+    fn insert(collection: &Collection, id: u64) {
+        let document = NewDocument {
+            id: id.to_string(),
+            content: DocumentContent::Text("one and the same text".to_owned()),
+            time: None,
+            meta: None,
+        };
+        let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
+        let answers = collection.insert_documents(&[prepared.unwrap()]);
+        assert!(answers[0].is_ok());
+    }
+
+    /// Walks in turns of two rows, and calls `meanwhile` before the turn with that number. Returns the ids of the
+    /// members and the end.
+    fn walk(
+        collection: &Collection,
+        at_turn: usize,
+        meanwhile: impl FnOnce(),
+    ) -> (Vec<u64>, WalkEnd) {
+        let (mut walk, mut ids) = (MemberWalk::new(1, Timestamp(0)), Vec::new());
+        let (mut meanwhile, mut turns) = (Some(meanwhile), 0);
+        loop {
+            if turns == at_turn
+                && let Some(meanwhile) = meanwhile.take()
+            {
+                meanwhile();
+            }
+            turns += 1;
+            let mut visit = |_, member: Option<KnownDocument>| {
+                ids.extend(member.map(|member| member.document.id.parse::<u64>().unwrap()));
+                ControlFlow::Continue(())
+            };
+            let state = collection.read_state().unwrap();
+            let end = walk.visit_turn(&state, 2 * ROW_STEPS, &mut visit).unwrap();
+            if let Some(end) = end {
+                return (ids, end);
+            }
+        }
+    }
+
+    /// Whatever is inserted, deleted and erased between two turns, each member that stays is visited once.
+    #[test]
+    fn members_that_stay_are_visited_once() {
+        for at_turn in 0..MEMBERS as usize {
+            for deleted in [
+                vec![],
+                vec![3],
+                (5..=15).collect(),
+                (1..=20).collect(),
+                vec![20, 1],
+            ] {
+                let folder = tempfile::tempdir().unwrap();
+                let collection = collection(&folder);
+                let (ids, end) = walk(&collection, at_turn, || {
+                    insert(&collection, MEMBERS + 1);
+                    for id in &deleted {
+                        assert!(collection.delete_document(&id.to_string()).unwrap());
+                    }
+                    collection.compact_all(&mut || true).unwrap();
+                });
+                assert_eq!(end, WalkEnd::Complete);
+                assert!(ids.is_sorted_by(|one, other| one > other), "{ids:?}");
+                let staying = (1..=MEMBERS).rev().filter(|id| !deleted.contains(id));
+                let visited = ids.iter().copied();
+                let visited: Vec<u64> = visited
+                    .filter(|id| *id <= MEMBERS && !deleted.contains(id))
+                    .collect();
+                assert_eq!(visited, staying.collect::<Vec<u64>>(), "turn {at_turn}");
+            }
+        }
+    }
+
+    /// A cluster whose kept document is deleted and erased during the walk is not taken for a whole one.
+    #[test]
+    fn deleted_cluster_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = collection(&folder);
+        let (_, end) = walk(&collection, 3, || {
+            for id in 0..=MEMBERS {
+                assert!(collection.delete_document(&id.to_string()).unwrap());
+            }
+            collection.compact_all(&mut || true).unwrap();
+        });
+        assert_eq!(end, WalkEnd::ClusterGone);
+    }
+}
