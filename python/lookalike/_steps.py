@@ -15,6 +15,8 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Union
 from . import _engine
 from ._arguments import rule
 from ._destination_table import DestinationLayout, DestinationTable
+from ._errors import SettingError
+from ._files import FilePath
 from ._key_filter import FilterLayout, KeyFilter
 from ._recipe import RecipeLike, recipe_of
 
@@ -38,15 +40,24 @@ class Job:
     within: bool = False
     against: bool = False
     features: bool = False
+    #: The table of forms of the recipe as TOML, so that tasks need no file.
+    forms: Optional[str] = None
 
     @classmethod
     def of(
         cls, recipe: RecipeLike, keep: Optional[str], id: str, *, within: bool = False,
-        against: bool = False, features: bool = False, **given: Any,
+        against: bool = False, features: bool = False, forms: Optional[FilePath] = None, **given: Any,
     ) -> "Job":
         """Returns a job; refuses settings that contradict each other."""
         chosen = tuple(rule(**{name: given.get(name) for name in RULE}).items())
-        job = cls(recipe_of(recipe).toml, chosen, keep or "first", id, within, against, features)
+        compared = _with_forms(recipe_of(recipe), forms)
+        table = compared.form_table
+        if features and table is not None:
+            raise SettingError(
+                "a comparison of forms needs texts, and features has no texts: leave one of them out"
+            )
+        plain = compared if table is None else compared.without_forms()
+        job = cls(plain.toml, chosen, keep or "first", id, within, against, features, table)
         job.open()
         return job
 
@@ -69,9 +80,24 @@ class Job:
 RULE = ("method", "threshold", "distance", "candidates", "sentences", "verify", "unit")
 
 
+def _with_forms(recipe: _engine.RecipeBase, forms: Optional[FilePath]) -> _engine.RecipeBase:
+    """The recipe with a table of forms in place of its own, or without forms."""
+    if forms is None:
+        return recipe
+    choice = os.fspath(forms)
+    if choice == "learn":
+        raise SettingError(
+            "forms='learn' is for one machine: write a table with la.learn_forms, of all documents or of a part of them, "
+            "and give its file"
+        )
+    return recipe.choose_forms(choice)
+
+
 @lru_cache(maxsize=8)
 def _open(job: Job) -> _engine.Distributed:
-    recipe = recipe_of(job.recipe)
+    recipe: _engine.RecipeBase = recipe_of(job.recipe)
+    if job.forms is not None:
+        recipe = recipe.with_form_table(job.forms)
     return _engine.Distributed(
         recipe, dict(job.rule), job.keep, job.id, job.within, job.against, job.features
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from . import _arguments as arguments
 from . import _audit_steps, _engine, _steps
 from ._errors import InputError, SettingError
+from ._files import FilePath
 from ._recipe import RecipeLike, recipe_of
 from ._steps import Job, Step
 from ._words import counted
@@ -109,12 +110,13 @@ def dedup(
     within: Optional[str] = None,
     against: Optional["Dataset"] = None,
     audit: Union[int, bool, None] = None,
+    forms: Optional[FilePath] = None,
     **settings: Any,
 ) -> Deduplicated:
     """Keeps one document of each cluster of near-duplicates, with the verdicts of one machine.
 
     ``within`` restricts matches to equal values of a column. All documents of ``against``, which has the same columns,
-    precede the data and are kept. ``settings`` are the match options of :func:`lookalike.spark.dedup`. Rows whose text
+    precede the data and are kept. ``forms`` is the file of a table of forms, or "off". ``settings`` are the match options of :func:`lookalike.spark.dedup`. Rows whose text
     is null are left out. ``audit`` (True, or the number of documents to sample) estimates the missed and the wrong
     matches in ``result.audit``; it reads the data twice more.
 
@@ -127,7 +129,7 @@ def dedup(
     import ray
 
     _refuse_unknown("dedup", settings)
-    job = Job.of(recipe, keep, id, within=within is not None, against=against is not None, **settings)
+    job = Job.of(recipe, keep, id, within=within is not None, against=against is not None, forms=forms, **settings)
     wanted = arguments.audit(audit)
     if wanted is not None:
         _engine.check_audit(job.open())
@@ -161,6 +163,7 @@ def pairs(
     recipe: RecipeLike = "default",
     within: Optional[str] = None,
     against: Optional["Dataset"] = None,
+    forms: Optional[FilePath] = None,
     **settings: Any,
 ) -> "pa.Table":
     """Returns every pair of near-duplicates as ``a, b, similarity``, where ``a`` is the smaller id. Of equal texts, only
@@ -174,7 +177,7 @@ def pairs(
     [{'a': '0', 'b': '2', 'similarity': 0.6}]
     """
     _refuse_unknown("pairs", settings)
-    job = Job.of(recipe, None, id, within=within is not None, against=against is not None, **settings)
+    job = Job.of(recipe, None, id, within=within is not None, against=against is not None, forms=forms, **settings)
     source = _documents(ds, {"id": id, "text": text, "value": None, "part": within}, against)
     return _table_of(_settled(job, source, _sketched(job, source), _PAIRS), _PAIRS)
 

@@ -3,12 +3,17 @@
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
+use lookalike::forms::FormTable;
 use lookalike::text::TextAnalyzer;
 use lookalike_batch::recipes::{load_recipe_from_here, read_recipe};
+use lookalike_options::forms_choice::FormsChoice;
 use lookalike_options::match_options::OptionSpelling;
 use pyo3::prelude::*;
 
-use crate::error::RecipeError;
+use crate::error::{RecipeError, option_error_to_py};
+
+/// Name of a table of forms that was not read from a file.
+const FORM_TABLE: &str = "forms.toml";
 
 /// A loaded recipe.
 #[pyclass(
@@ -65,6 +70,32 @@ impl Recipe {
     #[getter]
     fn toml(&self) -> String {
         self.0.to_toml()
+    }
+
+    /// The table of forms as TOML, if there is one.
+    #[getter]
+    fn form_table(&self) -> Option<String> {
+        self.0.form_table().map(|table| table.to_toml())
+    }
+
+    /// Returns the recipe without forms.
+    fn without_forms(&self) -> Self {
+        Self(self.0.clone().without_forms(), Arc::default())
+    }
+
+    /// Returns the recipe with a table of forms, as TOML.
+    fn with_form_table(&self, table: &str) -> PyResult<Self> {
+        let table = FormTable::parse_table(FORM_TABLE, table);
+        let recipe = table.and_then(|table| self.0.clone().with_forms(FORM_TABLE, &table));
+        let recipe = recipe.map_err(|error| RecipeError::new_err(error.to_string()))?;
+        Ok(Self(recipe, Arc::default()))
+    }
+
+    /// Returns the recipe with other forms: `off`, or the file of a table.
+    fn choose_forms(&self, choice: &str) -> PyResult<Self> {
+        let chosen = FormsChoice::from(choice).apply_to(self.0.clone());
+        let recipe = chosen.map_err(option_error_to_py)?;
+        Ok(Self(recipe, Arc::default()))
     }
 
     #[getter]

@@ -8,6 +8,7 @@ from .. import _arguments as arguments
 from .. import _engine, _steps
 from .._data import Names
 from .._errors import SettingError
+from .._files import FilePath
 from .._passage_steps import PassageJob
 from .._recipe import RecipeLike, recipe_of
 from .._steps import Job
@@ -41,6 +42,7 @@ def dedup(
     window: Any = None,
     time: Optional[str] = None,
     audit: Union[int, bool, None] = None,
+    forms: Optional[FilePath] = None,
     checkpoint: Optional[str] = None,
     links_on_driver: int = 4_000_000,
     component_memory: int = _steps.COMPONENT_MEMORY,
@@ -53,7 +55,8 @@ def dedup(
     (the smallest id), last (the largest), longest, max:FIELD or min:FIELD; among equals, the smallest id
     is kept. ``within`` restricts matches to equal values of a column. All documents of ``against``, which has
     the same columns, precede the data and are kept. ``features`` names a column of given features: strings, a
-    map of strings to weights, or a string that is split at white space. The other settings are those of
+    map of strings to weights, or a string that is split at white space. ``forms`` is the file of a table of forms, which
+    :func:`lookalike.learn_forms` writes, or "off"; the tasks need no file. The other settings are those of
     :func:`lookalike.dedup`; ``window`` and ``time`` are refused.
 
     ``audit`` (True, or the number of documents to sample) estimates the missed and the wrong matches; see
@@ -86,7 +89,7 @@ def dedup(
     job = Job.of(
         recipe, keep, id, threshold=threshold, method=method, distance=distance, candidates=candidates,
         sentences=sentences, verify=verify, unit=unit, within=within is not None,
-        against=against is not None, features=features is not None,
+        against=against is not None, features=features is not None, forms=forms,
     )
     wanted = arguments.audit(audit)
     if wanted is not None:
@@ -128,6 +131,7 @@ def pairs(
     component_memory: int = _steps.COMPONENT_MEMORY,
     filter_memory: int = FILTER_MEMORY,
     recipe: RecipeLike = "default",
+    forms: Optional[FilePath] = None,
     **settings: Any,
 ) -> "DataFrame":
     """Returns every pair of near-duplicates as ``a, b, similarity``. Of equal texts, only the first document
@@ -148,7 +152,7 @@ def pairs(
         raise SettingError(f"pairs has no argument {sorted(unknown)[0]}")
     job = Job.of(
         recipe, None, id, within=within is not None, against=against is not None, features=features is not None,
-        **settings,
+        forms=forms, **settings,
     )
     columns = Columns(arguments.names("text", text), id, None, within, features)
     limits = RunLimits(links_on_driver, component_memory, filter_memory)

@@ -160,3 +160,20 @@ def copied(rows: int, seed: int = 5) -> pa.Table:
     ids = [f"{number:x}" for number in source.sample(range(10 * rows), rows)]
     sites = [source.choice([None, "a", "b"]) for _ in range(rows)]
     return pa.table({"id": ids, "text": pa.array(texts, pa.string()), "site": pa.array(sites, pa.string())})
+
+
+def filled_forms(tmp_path):
+    """A table of notices with repeats and other texts, and the file of a table of forms for it."""
+    frame = [
+        "The harbour office says that on",
+        "the ferry to the islands leaves at",
+        "from the northern quay, and not from the pier at the lighthouse as usual: tickets are sold on board.",
+    ]
+    texts = [f"{frame[0]} day{at} {frame[1]} {at % 24}.{at % 60} {frame[2]}" for at in range(120)]
+    texts += [f"Read this! {text}" for text in texts[::10]] + [text.upper() for text in texts[5::10]]
+    texts += ["A captain said something else, which no notice of the office says."]
+    ids = [f"{at:04}" for at in range(len(texts))]
+    parts = ", ".join(f'"{part}"' for part in frame)
+    forms = tmp_path / "forms.toml"
+    forms.write_text(f'lookalike_forms = 1\n[[form]]\nname = "notice"\nframe = [{parts}]\n')
+    return pa.table({"id": ids, "text": texts}), forms

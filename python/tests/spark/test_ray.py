@@ -3,7 +3,7 @@ import doctest
 import pyarrow as pa
 import pytest
 from alike import by_id, check_audit_of_all, removed_of, rows_of
-from corpora import generated, known_and_new, skewed
+from corpora import filled_forms, generated, known_and_new, skewed
 
 import lookalike as la
 
@@ -31,6 +31,11 @@ def check(table, rows=None, **settings):
     assert kept == sorted(alone.kept.column("id").to_pylist())
     told = found.summary()
     assert told == {name: alone.summary[name] for name in told}
+
+
+def test_forms_keep_what_one_machine_keeps(local, tmp_path):
+    table, forms = filled_forms(tmp_path)
+    check(table, forms=forms)
 
 
 def test_result_equals_one_machine(local):

@@ -6,7 +6,7 @@ import numpy
 import pyarrow as pa
 import pytest
 from alike import by_id, check, check_audit_of_all, check_pairs, removed_of, rows_of
-from corpora import chained, generated, known_and_new, of_the_repository, real, repeated, skewed
+from corpora import chained, filled_forms, generated, known_and_new, of_the_repository, real, repeated, skewed
 
 import lookalike as la
 from lookalike import _engine, _steps
@@ -43,6 +43,25 @@ WAYS = [{}, {"links_on_driver": 2000}, {"links_on_driver": 0}, {"links_on_driver
 def test_result_equals_one_machine(spark, tmp_path, rule, way):
     for rows, length in [(400, 20), (300, 150)]:
         check(spark, generated(rows, length), checkpoint=str(tmp_path), **rule, **way)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_forms_keep_what_one_machine_keeps(spark, tmp_path, way):
+    table, forms = filled_forms(tmp_path)
+    result, alone = check(spark, table, forms=forms, checkpoint=str(tmp_path), **way)
+    # Of the notices, the repeats alone are removed.
+    assert len(alone.removed) == 24, alone.summary
+    check_pairs(spark, table.slice(0, 60), table.slice(60), forms=forms)
+    # The tasks have the table with the job, so they need no file.
+    job = Job.of("default", None, "id", forms=forms)
+    forms.unlink()
+    assert "notice" in job.forms and job.open().threshold == 0.75
+    recipe = la.Recipe("default")
+    assert Job.of(recipe, None, "id", forms="off") == Job.of(recipe, None, "id")
+    with pytest.raises(la.SettingError, match="learn_forms"):
+        las.dedup(None, forms="learn")
+    with pytest.raises(la.InputError, match="forms.toml"):
+        las.dedup(None, forms=forms)
 
 
 def test_options_select_distinct_algorithms(spark, tmp_path, monkeypatch):

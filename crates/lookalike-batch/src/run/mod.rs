@@ -68,8 +68,9 @@ pub use self::commands::tune::{
     parse_goal, run_tuning,
 };
 pub use self::execution::audit::{
-    AuditFindings, AuditReport, ByEdit, ByLength, CountedDocuments, EstimatedShare, PartnerFinding,
-    PlantedReport, RemovedSample, RemovedTexts, SampleDraw, check_shuffle_audit,
+    AuditFindings, AuditReport, AuditedContents, ByEdit, ByLength, CountedDocuments,
+    DifferentRemoval, EstimatedShare, PartnerFinding, PlantedReport, RemovedSample, RemovedTexts,
+    SampleDraw, check_shuffle_audit,
 };
 pub use self::execution::out_of_core::{MemoryPlan, SpilledSummary};
 pub use self::execution::work_directory::{

@@ -222,6 +222,14 @@ messages! {
         "{share} of {cases} removed documents, verified again, reach the threshold" "{share}：{cases} 篇删除的文档再次校验后达到阈值的部分";
     precision_of_pairs(share: &str, cases: &str)
         "{share} of {cases} pairs, verified again, reach the threshold" "{share}：{cases} 对文档再次校验后达到阈值的部分";
+    other_contents() "other contents" "内容不同";
+    other_contents_of(share: &str, cases: &str)
+        "{share} of {cases} removed documents of another text say something else than the kept ones: --forms learn keeps such"
+        "{share}：{cases} 篇文本不同的删除文档中，所说内容与保留文档不同的部分；--forms learn 会保留它们";
+    other_content(removed: &str, kept: &str, difference: &str)
+        "  {removed} beside {kept}: {difference}" "  {removed} 与 {kept}：{difference}";
+    other_content_of_many(removed: &str, others: u64, kept: &str, difference: &str)
+        "  {removed} and {others} more beside {kept}: {difference}" "  {removed} 等（另有 {others} 篇）与 {kept}：{difference}";
     by_length(share: &str, cases: &str, length: &str)
         "  {share} of {cases} of {length} tokens" "  {share}：{length} 个词的 {cases}";
     planted_edits() "planted edits" "植入的改动";
@@ -714,6 +722,7 @@ mod tests {
                 "--id",
                 "--index",
                 "--extracted",
+                "--forms",
             ];
             let names = [
                 "lookalike",
@@ -723,6 +732,7 @@ mod tests {
                 "none",
                 "subByDistance",
                 "dedup",
+                "learn",
                 "pairs",
                 "plant",
                 "source",

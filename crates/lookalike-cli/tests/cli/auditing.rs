@@ -103,6 +103,46 @@ fn full_audit_equals_the_truth() {
     );
 }
 
+/// The audit counts removals that say something else, and shows those to look at first. A run that keeps them has none.
+#[test]
+fn other_contents_are_counted_and_shown() {
+    let place = Place::new();
+    let offer = |at: usize| {
+        let text = format!(
+            "Harbour kettle number {at}0{at}, {at}9 euros, made by hand in our own workshop on the quay and sent to your door \
+             within three working days, postage included, and you may send it back within thirty days in its box"
+        );
+        serde_json::json!({ "id": format!("offer-{at}"), "text": text }).to_string() + "\n"
+    };
+    let story = "The old captain untied the rope at dawn and set course for the island in the north, where his brother has \
+                 kept the light for thirty years without a day of rest or a letter from home";
+    let copy =
+        |id: &str, text: &str| serde_json::json!({ "id": id, "text": text }).to_string() + "\n";
+    let mut corpus: String = (1..=20).map(offer).collect();
+    corpus += &copy("story", story);
+    corpus += &copy("copy", &format!("Reuters. {story}"));
+    corpus += &copy("equal", story);
+    place.write("in.jsonl", corpus);
+    let off = "dedup in.jsonl -o kept.jsonl --forms off --audit --json";
+    let summary: serde_json::Value = serde_json::from_slice(&place.run(off).out).unwrap();
+    let contents = &summary["audit"]["contents"];
+    // The equal copy is not compared, and the one with a header says the same.
+    assert_eq!(contents["different"]["cases"], 20, "{contents}");
+    assert!(near(&contents["different"]["share"], 19.0 / 20.0));
+    let examples = contents["examples"].as_array().unwrap();
+    assert_eq!(examples.len(), 1, "{contents}");
+    assert_eq!(examples[0]["kept"], "offer-1");
+    assert_eq!(examples[0]["of_same"], 19);
+    let told = place
+        .run("dedup in.jsonl -o kept.jsonl --forms off --audit")
+        .err;
+    assert!(told.contains("other contents   0.9500"), "{told}");
+    assert!(told.contains("and 18 more beside offer-1: "), "{told}");
+    // Pairs are listed and not removed, so they lose nothing.
+    let pairs = place.summary("pairs in.jsonl -o pairs.tsv --forms off --audit");
+    assert!(pairs["audit"].get("contents").is_none());
+}
+
 /// Planted edits show the damage of a broken method, and no damage of a sound one.
 #[test]
 fn only_a_broken_method_loses_planted_edits() {

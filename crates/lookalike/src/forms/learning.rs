@@ -154,7 +154,7 @@ impl FormLearner {
 /// similar to no other are left out. `smallest` holds the [`COMPARED_HASHES`] smallest hashes of each document.
 ///
 /// Cost: a sort of all hashes. Of the documents that share a hash, each is compared with the next one alone.
-pub fn join_similar(smallest: &[Vec<u64>]) -> Vec<Vec<usize>> {
+pub(super) fn join_similar(smallest: &[Vec<u64>]) -> Vec<Vec<usize>> {
     let numbered = smallest.iter().zip(0_u32..);
     let hashes =
         numbered.flat_map(|(hashes, document)| hashes.iter().map(move |&hash| (hash, document)));

@@ -16,13 +16,15 @@ mod alignment;
 mod differences;
 mod form_index;
 mod frame_grams;
+mod group_learning;
 mod learning;
 mod table;
 
 pub(crate) use differences::{ContentDifference, compared_part, find_difference};
 pub use form_index::FormId;
 pub(crate) use form_index::{FormIndex, FormMatch, do_forms_agree, visit_form_keys};
-pub use learning::{COMPARED_HASHES, FormLearner, LEAST_TEXTS, MOST_SAMPLED_TEXTS, join_similar};
+pub use group_learning::FormCorpus;
+pub use learning::{COMPARED_HASHES, FormLearner, LEAST_TEXTS, MOST_SAMPLED_TEXTS};
 pub use table::{Form, FormTable};
 
 #[cfg(test)]

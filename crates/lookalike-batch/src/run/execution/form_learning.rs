@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 
 use lookalike::dedup::DocumentSource;
 use lookalike::dedup::{self, DocumentRemoval};
-use lookalike::forms::{
-    COMPARED_HASHES, Form, FormLearner, FormTable, LEAST_TEXTS, MOST_SAMPLED_TEXTS, join_similar,
-};
+use lookalike::forms::{FormCorpus, FormLearner, FormTable};
 use lookalike::plan::MatchPlan;
 use lookalike::{DocId, Similarity};
 use lookalike_io::error::{Error, Result};
@@ -152,34 +150,29 @@ fn learn_forms(linked: &LinkedRun<'_>, progress: &dyn ProgressListener) -> Resul
     learn_from_removals(corpus, &decided.outcome.removals)
 }
 
-/// Learns from each kept document with those that are removed because of it. Groups without a form are joined with groups
-/// that are similar, and tried again: the documents of a form with long values are in many small groups.
+/// Learns from each kept document with those that are removed because of it.
 fn learn_from_removals(corpus: &RunCorpus<'_>, removals: &[DocumentRemoval]) -> Result<FormTable> {
-    let learner = FormLearner::new(corpus.run_recipe());
     let groups = groups_without_form(corpus, group_removals(removals))?;
-    let mut forms = learn_from_groups(corpus, &learner, &groups)?;
-    let has_form = |at: &usize| forms[*at].is_some();
-    let others = (0..groups.len()).filter(|at| !has_form(at));
-    let others: Vec<&[DocId]> = others.map(|at| groups[at].as_slice()).collect();
-    let joined = join_similar_groups(corpus, &others)?;
-    forms.extend(learn_from_groups(corpus, &learner, &joined)?);
-    Ok(learner.make_table(forms.into_iter().flatten().collect()))
+    FormLearner::new(corpus.run_recipe()).learn_table(corpus, &groups)
 }
 
-fn learn_from_groups(
-    corpus: &RunCorpus<'_>,
-    learner: &FormLearner,
-    groups: &[Vec<DocId>],
-) -> Result<Vec<Option<Form>>> {
-    groups
-        .par_iter()
-        .map_init(ParseScratch::default, |parse, group| {
-            if group.len() < LEAST_TEXTS {
-                return Ok(None);
-            }
-            learn_from_group(corpus, learner, group, parse)
-        })
-        .collect()
+impl FormCorpus for RunCorpus<'_> {
+    type Document = DocId;
+    type Scratch = ParseScratch;
+    type Error = Error;
+
+    fn read_text(&self, document: DocId, scratch: &mut ParseScratch) -> Result<Option<String>> {
+        self.reread_text(document, scratch)
+    }
+
+    fn append_features(
+        &self,
+        document: DocId,
+        _: &mut ParseScratch,
+        into: &mut Vec<u64>,
+    ) -> Result<()> {
+        Ok(DocumentSource::append_features(self, document, into)?)
+    }
 }
 
 /// Returns each kept document with those that are removed because of it and are less than fully similar, the kept one
@@ -209,46 +202,4 @@ fn groups_without_form(corpus: &RunCorpus<'_>, groups: Vec<Vec<DocId>>) -> Resul
     Ok(groups
         .filter_map(|(group, has_form)| (!has_form).then_some(group))
         .collect())
-}
-
-/// Joins groups of which the first documents are similar, though less than the threshold of the run. Returns the joined
-/// groups alone.
-fn join_similar_groups(corpus: &RunCorpus<'_>, groups: &[&[DocId]]) -> Result<Vec<Vec<DocId>>> {
-    let smallest = groups.par_iter().map_init(Vec::new, |features, group| {
-        features.clear();
-        corpus.append_features(group[0], features)?;
-        // Features ascend.
-        features.truncate(COMPARED_HASHES);
-        Ok(features.clone())
-    });
-    let smallest = smallest.collect::<Result<Vec<_>>>()?;
-    let joined = join_similar(&smallest).into_iter();
-    let documents = |members: Vec<usize>| {
-        let members = members.into_iter();
-        members
-            .flat_map(|group| groups[group].iter().copied())
-            .collect()
-    };
-    Ok(joined.map(documents).collect())
-}
-
-fn learn_from_group(
-    corpus: &RunCorpus<'_>,
-    learner: &FormLearner,
-    group: &[DocId],
-    parse: &mut ParseScratch,
-) -> Result<Option<Form>> {
-    let sampled = sample_evenly(&group[1..], MOST_SAMPLED_TEXTS - 1);
-    let mut texts = Vec::new();
-    for document in std::iter::once(group[0]).chain(sampled) {
-        texts.extend(corpus.reread_text(document, parse)?);
-    }
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    Ok(learner.learn_form(&texts, group.len() as u64)?)
-}
-
-/// Returns at most `most` documents, at equal distances.
-fn sample_evenly(documents: &[DocId], most: usize) -> impl Iterator<Item = DocId> {
-    let count = documents.len().min(most);
-    (0..count).map(move |at| documents[at * documents.len() / count])
 }

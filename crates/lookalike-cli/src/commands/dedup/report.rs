@@ -4,16 +4,13 @@ use lookalike_batch::run::{DedupSummary, RepeatedTextAction, SuspicionKind, Susp
 
 use super::args::{DedupArgs, NamedOutput, explain_command};
 use crate::commands::shared::outputs::is_standard;
-use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS};
+use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS, shorten_id};
 use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_bytes, format_count};
 
 /// Number of clusters that are named.
 const NAMED_CLUSTERS: usize = 5;
-
-/// Longest id that is shown, in characters.
-const SHOWN_ID: usize = 60;
 
 /// Returns the summary of a dedup run. `written` names the outputs and their files.
 pub(super) fn describe_dedup(
@@ -165,15 +162,6 @@ fn add_clusters(text: &mut SummaryText, done: &DedupSummary, printer: &OutputPri
     }
 }
 
-/// Returns an id as one line of bounded length.
-fn shorten_id(id: &str) -> String {
-    let visible = escape_control(id).replace(['\n', '\t'], " ");
-    match visible.char_indices().nth(SHOWN_ID) {
-        Some((end, _)) => format!("{}…", &visible[..end]),
-        None => visible,
-    }
-}
-
 /// A message about a count.
 type CountMessage = fn(&str) -> String;
 
@@ -243,8 +231,8 @@ mod tests {
     use clap::Parser;
     use lookalike::Similarity;
     use lookalike_batch::run::{
-        AuditReport, ByEdit, ByLength, ByRoute, EstimatedShare, LargeCluster, PlantedReport,
-        RunSummary, SuspicionKind, SuspiciousCluster, TextStateCounts,
+        AuditReport, AuditedContents, ByEdit, ByLength, ByRoute, DifferentRemoval, EstimatedShare,
+        LargeCluster, PlantedReport, RunSummary, SuspicionKind, SuspiciousCluster, TextStateCounts,
     };
 
     use super::*;
@@ -375,6 +363,13 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
             copies: 3,
             recall,
         };
+        let different = |removed: &str, of_same| DifferentRemoval {
+            removed: removed.to_owned(),
+            kept: "a".to_owned(),
+            of_same,
+            reason: "numbers",
+            difference: "most of the numbers differ: '1' and '2'".to_owned(),
+        };
         let audited = DedupSummary {
             audit: Some(AuditReport {
                 sampled: 1000,
@@ -390,6 +385,10 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
                 }],
                 left_together: Some(share(Some(0.0), 0.0, 0.05, 40)),
                 precision: share(Some(1.0), 0.93, 1.0, 50),
+                contents: Some(AuditedContents {
+                    different: share(Some(0.25), 0.1, 0.5, 20),
+                    examples: vec![different("b", 4), different("c", 1)],
+                }),
                 planted: Some(PlantedReport {
                     copies: 6,
                     recall: share(Some(0.5), 0.1, 0.9, 4),
@@ -412,6 +411,9 @@ Audit: 1,000 documents sampled (seed 4) and compared exactly with all documents 
   left together    0.0000 (95 %: 0.0000 to 0.0500) of these matches stay in the output together with the document
   precision        1.0000 (95 %: 0.9300 to 1.0000) of 50 removed documents, verified again, reach the threshold
                      1.0000 (95 %: 0.9300 to 1.0000) of 50 of 16-50 tokens
+  other contents   0.2500 (95 %: 0.1000 to 0.5000) of 20 removed documents of another text say something else than the kept ones: --forms learn keeps such
+                     b and 3 more beside a: most of the numbers differ: '1' and '2'
+                     c beside a: most of the numbers differ: '1' and '2'
   planted edits    0.5000 (95 %: 0.1000 to 0.9000) of 4 edited copies that reach the threshold, of 6 planted, are found
                      0.5000 (95 %: 0.1000 to 0.9000) of typos 0.5 %
 ";

@@ -1,8 +1,11 @@
 //! The audit of a run in its summary.
 
-use lookalike_batch::run::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
+use lookalike_batch::run::{
+    AuditReport, AuditedContents, ByEdit, ByLength, EstimatedShare, PlantedReport,
+};
 
-use super::summary::{SummaryText, round_to_four_digits};
+use super::summary::{SummaryText, round_to_four_digits, shorten_id};
+use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, format_count};
 
@@ -21,6 +24,9 @@ impl SummaryText {
         self.add_heading(printer, TextTone::Heading, &describe_sample(audit));
         self.add_audited_recall(audit);
         self.add_audited_precision(audit, describe_precision);
+        if let Some(contents) = &audit.contents {
+            self.add_other_contents(contents);
+        }
         if let Some(planted) = &audit.planted {
             self.add_planted_edits(planted);
         }
@@ -52,6 +58,24 @@ impl SummaryText {
         let confirmed = describe_precision(&share, &cases);
         self.add_line(&messages::precision(), confirmed);
         self.add_by_length(audit, |one| &one.precision, format_count);
+    }
+
+    /// Adds the share of removals that say something else, and what a person would look at first.
+    fn add_other_contents(&mut self, contents: &AuditedContents) {
+        let share = &contents.different;
+        let told = messages::other_contents_of(&format_share(share), &format_count(share.cases));
+        self.add_line(&messages::other_contents(), told);
+        for example in &contents.examples {
+            let [removed, kept] = [&example.removed, &example.kept].map(|id| shorten_id(id));
+            let difference = &translate_phrase(&example.difference);
+            self.add_line(
+                "",
+                match example.of_same - 1 {
+                    0 => messages::other_content(&removed, &kept, difference),
+                    others => messages::other_content_of_many(&removed, others, &kept, difference),
+                },
+            );
+        }
     }
 
     /// Adds a share for each length of documents that has cases.

@@ -190,6 +190,18 @@ pub(crate) fn format_optional_recipe(name: Option<&str>, id: Option<&str>) -> St
     }
 }
 
+/// Longest id that is shown, in characters.
+const SHOWN_ID: usize = 60;
+
+/// Returns an id as one line of bounded length.
+pub(crate) fn shorten_id(id: &str) -> String {
+    let visible = escape_control(id).replace(['\n', '\t'], " ");
+    match visible.char_indices().nth(SHOWN_ID) {
+        Some((end, _)) => format!("{}…", &visible[..end]),
+        None => visible,
+    }
+}
+
 /// Rounds to four decimals.
 pub(crate) fn round_to_four_digits(value: f64) -> f64 {
     (value * 1e4).round() / 1e4

@@ -5,6 +5,7 @@
 //! or of a later one is compared. Therefore every document is compared with all sampled documents
 //! before it, however the threads run, and the report depends only on inputs and settings.
 
+mod contents;
 pub(in crate::run) mod drawing;
 mod planted;
 pub(in crate::run) mod reading;
@@ -12,6 +13,7 @@ pub(in crate::run) mod report;
 mod shuffle;
 mod tallies;
 
+pub use contents::{AuditedContents, DifferentRemoval};
 pub use planted::{ByEdit, PlantedReport};
 pub use report::AuditReport;
 pub use shuffle::{

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::run::execution::audit::RunAudit;
+use crate::run::execution::audit::contents::{AuditedContents, compare_contents};
 use crate::run::execution::audit::drawing::FIRST_ROW_OF_INPUTS;
 use crate::run::execution::audit::planted::{EditedCopies, PlantedReport};
 use crate::run::execution::audit::tallies::{
@@ -48,6 +49,9 @@ pub struct AuditReport {
     /// Precision: the share of reported pairs at or above the threshold; in a dedup run, of pairs of a
     /// removed and a kept document.
     pub precision: EstimatedShare,
+    /// What sampled removals say otherwise than the kept documents. Only for runs that remove documents, with texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contents: Option<AuditedContents>,
     /// Edited copies of sampled documents, checked with the same match plan; `None` without texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planted: Option<PlantedReport>,
@@ -82,23 +86,41 @@ impl ReportedPairs {
         self.pairs.offer(lookalike::value_hash(&name), (a.0, b.0));
     }
 
-    fn measure_precision(self, corpus: &RunCorpus<'_>) -> Result<PairPrecision> {
-        let judged = self
-            .pairs
-            .into_ascending()
-            .into_par_iter()
-            .map(|(_, (a, b))| {
-                let mut tokens = Vec::new();
-                corpus.append_words(DocId(a.min(b)), &mut tokens)?;
-                Ok((tokens.len(), matches_exactly(corpus, DocId(a), DocId(b))?))
-            });
-        let judged: Vec<(usize, bool)> = judged.collect::<Result<_>>()?;
-        let mut precision = PairPrecision::default();
-        for (tokens, right) in judged {
-            precision.add_pair(tokens, right);
-        }
-        Ok(precision)
+    /// Returns the sampled pairs, in the order of their hashes.
+    fn into_pairs(self) -> Vec<(u32, u32)> {
+        let pairs = self.pairs.into_ascending().into_iter();
+        pairs.map(|(_, pair)| pair).collect()
     }
+}
+
+/// Measures which share of reported pairs match exactly.
+fn measure_precision(corpus: &RunCorpus<'_>, pairs: &[(u32, u32)]) -> Result<PairPrecision> {
+    let judged = pairs.par_iter().map(|&(a, b)| {
+        let mut tokens = Vec::new();
+        corpus.append_words(DocId(a.min(b)), &mut tokens)?;
+        Ok((tokens.len(), matches_exactly(corpus, DocId(a), DocId(b))?))
+    });
+    let judged: Vec<(usize, bool)> = judged.collect::<Result<_>>()?;
+    let mut precision = PairPrecision::default();
+    for (tokens, right) in judged {
+        precision.add_pair(tokens, right);
+    }
+    Ok(precision)
+}
+
+/// Compares the contents of pairs of a removed and a kept document whose texts are not equal.
+fn compare_removals(
+    corpus: &RunCorpus<'_>,
+    pairs: &[(u32, u32)],
+) -> Result<Option<AuditedContents>> {
+    let pairs = pairs
+        .iter()
+        .map(|&(removed, kept)| (DocId(removed), DocId(kept)));
+    let is_unequal = |&(removed, kept): &(DocId, DocId)| {
+        corpus.sketches.text_key(removed) != corpus.sketches.text_key(kept)
+    };
+    let pairs: Vec<(DocId, DocId)> = pairs.filter(is_unequal).collect();
+    compare_contents(corpus, &pairs)
 }
 
 /// Returns `true` if two documents match by the exact measure.
@@ -122,7 +144,12 @@ impl RunAudit {
     ) -> Result<AuditReport> {
         let rows = self.drawing.drawn_in_order();
         let found = self.measure_recall(corpus, &rows, kept)?;
-        let precision = reported.measure_precision(corpus)?;
+        let reported = reported.into_pairs();
+        let precision = measure_precision(corpus, &reported)?;
+        let contents = match kept {
+            Some(_) => compare_removals(corpus, &reported)?,
+            None => None,
+        };
         Ok(AuditReport {
             sampled: rows.len() as u64,
             requested: self.drawing.requested_count().min(corpus.len() as u64),
@@ -133,6 +160,7 @@ impl RunAudit {
             by_length: list_by_length(&found, &precision),
             left_together: kept.map(|_| found.left_together.to_share()),
             precision: precision.all.to_share(),
+            contents,
             planted: self.report_planted(corpus, &rows)?,
             memory_bytes: self.drawing.with_sample(|sample| sample.memory_bytes()) as u64,
         })

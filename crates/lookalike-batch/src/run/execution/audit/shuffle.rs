@@ -151,6 +151,7 @@ impl AuditFindings {
         let precision = self.measure_precision(setup)?;
         let requested = SampleDraw::choose(settings, self.counted).requested as u64;
         Ok(AuditReport {
+            contents: None,
             sampled: self.sampled.len() as u64,
             requested: requested.min(self.counted.documents),
             seed: settings.seed,

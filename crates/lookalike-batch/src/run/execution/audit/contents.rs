@@ -1,0 +1,151 @@
+//! What removed documents say otherwise than the kept ones: the part of the audit that looks at texts and not at
+//! similarities.
+//!
+//! Forms are learned from the sampled removals. A removed document that is of a form with other values in its slots, or
+//! that has another title or other numbers than the document that is kept, probably says something that is now nowhere.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use lookalike::compare::FormDifference;
+use lookalike::forms::FormLearner;
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::{DocId, ErrorKind};
+use lookalike_io::error::Result;
+use lookalike_io::source::ParseScratch;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::run::execution::audit::tallies::{EstimatedShare, RunningMean};
+use crate::run::execution::run_corpus::RunCorpus;
+
+/// Removed documents that are shown.
+const EXAMPLES: usize = 10;
+
+/// Name of the table of forms that the audit learns.
+const AUDITED_FORMS: &str = "audited-forms.toml";
+
+/// What sampled removals say otherwise than the documents that are kept.
+#[derive(Debug, Clone, Serialize)]
+pub struct AuditedContents {
+    /// The share of the sampled removals that say something else, of those whose text is not equal.
+    pub different: EstimatedShare,
+    /// Some of them: one for each kept document, first those of which most were removed.
+    pub examples: Vec<DifferentRemoval>,
+}
+
+/// A removed document that says something else than the kept one.
+#[derive(Debug, Clone, Serialize)]
+pub struct DifferentRemoval {
+    /// Id of the removed document.
+    pub removed: String,
+    /// Id of the kept document.
+    pub kept: String,
+    /// Number of sampled removals of the same kept document that say something else.
+    pub of_same: u64,
+    /// Name of the reason: `form`, `title` or `numbers`.
+    pub reason: &'static str,
+    /// The difference as a phrase.
+    pub difference: String,
+}
+
+/// A kept document with sampled documents that were removed because of it.
+struct RemovalGroup {
+    kept: DocId,
+    /// The removed documents with what each says otherwise.
+    removed: Vec<(DocId, Option<FormDifference>)>,
+}
+
+impl RemovalGroup {
+    fn count_different(&self) -> u64 {
+        let different = self.removed.iter().filter(|(_, found)| found.is_some());
+        different.count() as u64
+    }
+}
+
+/// Compares the texts of removals, each with the document that is kept, by a recipe with the forms of all of them. `pairs`
+/// has the removed document first. Returns `None` if the recipe is that of another tool, or if there are no texts.
+///
+/// # Errors
+/// If a text cannot be read again.
+pub(super) fn compare_contents(
+    corpus: &RunCorpus<'_>,
+    pairs: &[(DocId, DocId)],
+) -> Result<Option<AuditedContents>> {
+    let mut groups: BTreeMap<DocId, Vec<DocId>> = BTreeMap::new();
+    for &(removed, kept) in pairs {
+        groups
+            .entry(kept)
+            .or_insert_with(|| vec![kept])
+            .push(removed);
+    }
+    let groups: Vec<Vec<DocId>> = groups.into_values().collect();
+    let recipe = corpus.run_recipe().clone().without_forms();
+    let table = FormLearner::new(&recipe).learn_table(corpus, &groups)?;
+    let recipe = match recipe.with_forms(AUDITED_FORMS, &table) {
+        Ok(recipe) => recipe,
+        Err(error) if error.kind() == ErrorKind::Recipe => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let analyzer = TextAnalyzer::new(&recipe);
+    let compared = groups
+        .par_iter()
+        .map(|group| compare_group(corpus, &analyzer, group));
+    let compared = compared.collect::<Result<Option<Vec<RemovalGroup>>>>()?;
+    compared
+        .map(|groups| report_groups(corpus, groups))
+        .transpose()
+}
+
+fn compare_group(
+    corpus: &RunCorpus<'_>,
+    analyzer: &TextAnalyzer,
+    group: &[DocId],
+) -> Result<Option<RemovalGroup>> {
+    let mut parse = ParseScratch::default();
+    let [mut of_kept, mut of_removed] = [(); 2].map(|()| AnalysisScratch::default());
+    let Some(kept_text) = corpus.reread_text(group[0], &mut parse)? else {
+        return Ok(None);
+    };
+    let kept = analyzer.analyze_text(&kept_text, &mut of_kept);
+    let mut removed = Vec::with_capacity(group.len() - 1);
+    for &document in &group[1..] {
+        let Some(text) = corpus.reread_text(document, &mut parse)? else {
+            return Ok(None);
+        };
+        let analysis = analyzer.analyze_text(&text, &mut of_removed);
+        removed.push((document, FormDifference::between_texts(&analysis, &kept)));
+    }
+    Ok(Some(RemovalGroup {
+        kept: group[0],
+        removed,
+    }))
+}
+
+fn report_groups(corpus: &RunCorpus<'_>, mut groups: Vec<RemovalGroup>) -> Result<AuditedContents> {
+    let mut different = RunningMean::default();
+    for (_, found) in groups.iter().flat_map(|group| &group.removed) {
+        different.add_share(u64::from(found.is_some()), 1);
+    }
+    // The sort is stable, so equal groups stay in the order of their kept documents.
+    groups.sort_by_key(|group| Reverse(group.count_different()));
+    let mut examples = Vec::new();
+    for group in groups.iter().take(EXAMPLES) {
+        let found = group.removed.iter();
+        let mut found = found.filter_map(|(document, found)| Some((*document, found.as_ref()?)));
+        let Some((document, difference)) = found.next() else {
+            break;
+        };
+        examples.push(DifferentRemoval {
+            removed: corpus.document_id(document)?.into_owned(),
+            kept: corpus.document_id(group.kept)?.into_owned(),
+            of_same: group.count_different(),
+            reason: difference.reason_name(),
+            difference: difference.to_string(),
+        });
+    }
+    Ok(AuditedContents {
+        different: different.to_share(),
+        examples,
+    })
+}
