@@ -37,7 +37,7 @@ impl AttackKind {
 }
 
 /// All attacks, after what the clients meet without one.
-pub(super) const ATTACK_KINDS: [AttackKind; 17] = [
+pub(super) const ATTACK_KINDS: [AttackKind; 19] = [
     AttackKind {
         name: "none",
         threads: 0,
@@ -156,6 +156,20 @@ pub(super) const ATTACK_KINDS: [AttackKind; 17] = [
         settings: usual_settings,
         honest_texts: short_texts,
         attack: extract_markers,
+    },
+    AttackKind {
+        name: "JSON of nothing but objects",
+        threads: 3,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: send_objects,
+    },
+    AttackKind {
+        name: "long documents that are not read",
+        threads: 1,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: leave_documents_unread,
     },
 ];
 
@@ -572,6 +586,52 @@ fn extract_markers(target: &Target<'_>, _: usize) -> Result<()> {
     send_searches(target, path, "application/octet-stream", body.as_bytes())
 }
 
+/// Sends objects in place of texts.
+fn send_objects(target: &Target<'_>, _: usize) -> Result<()> {
+    const OBJECT: &str = "{\"\":0},";
+    let objects = OBJECT.repeat(target.size.copied_text / OBJECT.len());
+    let body = format!("{{\"texts\":[{objects}0]}}");
+    send_searches(
+        target,
+        "/v1/fingerprint",
+        "application/json",
+        body.as_bytes(),
+    )
+}
+
+/// Inserts a long document, asks for it over many connections, and reads none of the answers.
+fn leave_documents_unread(target: &Target<'_>, _: usize) -> Result<()> {
+    let path = format!("{COLLECTION_PATH}/documents");
+    let mut text = "word ".repeat(target.size.long_text / 5);
+    text.push_str("of nobody");
+    let body = json!({ "id": "unread", "text": text }).to_string();
+    let kind = headers(WRITE_KEY, "application/json");
+    target
+        .connect()?
+        .ask("POST", &path, &kind, body.as_bytes())?;
+    let head = head_of(
+        "GET",
+        &format!("{path}/unread"),
+        &[("Authorization", READ_KEY)],
+        0,
+    );
+    let mut open = VecDeque::new();
+    while !target.has_ended() {
+        let Ok(mut connection) = target.connect() else {
+            std::thread::sleep(RECONNECT_PAUSE);
+            continue;
+        };
+        let _ = connection.send(head.as_bytes());
+        target.count_attempt();
+        open.push_back(connection);
+        if open.len() > target.size.dripping {
+            open.pop_front();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    Ok(())
+}
+
 /// Sends a body again and again. Every answer is complete or a refusal.
 fn send_searches(target: &Target<'_>, path: &str, kind: &str, body: &[u8]) -> Result<()> {
     let headers = headers(READ_KEY, kind);
@@ -582,7 +642,7 @@ fn send_searches(target: &Target<'_>, path: &str, kind: &str, body: &[u8]) -> Re
         });
         match asked {
             Ok(answer) => {
-                let is_expected = matches!(answer.status, 200 | 413 | 422 | 429 | 503);
+                let is_expected = matches!(answer.status, 200 | 400 | 413 | 422 | 429 | 503);
                 ensure!(is_expected, "{}: {}", answer.status, answer.body);
             }
             Err(_) => std::thread::sleep(RECONNECT_PAUSE),

@@ -102,3 +102,9 @@ pub(crate) fn release_free_memory() {
         rayon::broadcast(|_| unsafe { mi_collect(true) });
     }
 }
+
+/// Returns free memory of this thread to the system at once, because the thread may have nothing to do for long.
+pub(crate) fn release_memory_of_thread() {
+    // SAFETY: the allocator only returns pages of this thread that contain no allocation.
+    unsafe { mi_collect(true) }
+}

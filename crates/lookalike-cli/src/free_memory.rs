@@ -12,6 +12,8 @@ pub struct FreeMemoryHooks {
     pub keep_for_later: fn(),
     /// Returns free memory to the system at once, from all threads of the current pool.
     pub release_now: fn(),
+    /// Returns free memory of the calling thread to the system.
+    pub release_of_thread: fn(),
 }
 
 static HOOKS: OnceLock<FreeMemoryHooks> = OnceLock::new();
@@ -32,5 +34,12 @@ pub(crate) fn keep_for_later() {
 pub(crate) fn release_now() {
     if let Some(hooks) = HOOKS.get() {
         (hooks.release_now)();
+    }
+}
+
+/// Returns free memory of the calling thread to the system.
+pub(crate) fn release_of_thread() {
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.release_of_thread)();
     }
 }

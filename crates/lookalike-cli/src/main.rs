@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     lookalike_cli::set_free_memory_hooks(FreeMemoryHooks {
         keep_for_later: allocator::give_back_later,
         release_now: allocator::release_free_memory,
+        release_of_thread: allocator::release_memory_of_thread,
     });
     let arguments: Vec<OsString> = std::env::args_os().collect();
     ExitCode::from(lookalike_cli::run_command_line(&arguments))

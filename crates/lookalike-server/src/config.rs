@@ -35,6 +35,8 @@ pub struct ServiceConfig {
     pub serves_console: bool,
     /// Reader of PDF files that clients send; `None` refuses them.
     pub pdf: Option<PdfReader>,
+    /// Returns free memory of the calling thread to the system, after work that takes much of it.
+    pub release_memory: fn(),
     /// Search for passages among the documents of a request.
     pub find_document_passages: FindDocumentPassages,
     /// Addresses of proxies whose `X-Forwarded-For` is trusted.

@@ -344,7 +344,8 @@ pub struct DocumentCluster {
 pub struct ClusterPreference<'a> {
     /// Compares the metadata of two documents: `Less` if the first document is preferred.
     pub compare: &'a dyn Fn(Option<&str>, Option<&str>) -> Ordering,
-    /// Largest number of duplicates that are compared with the representative, the newest ones.
+    /// Largest number of duplicates that are compared with the representative, the newest ones. As many deleted ones
+    /// are passed over.
     pub most_members: usize,
     /// Largest number of bytes of their metadata.
     pub most_bytes: usize,

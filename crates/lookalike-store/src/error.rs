@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Conflict,
     /// The disk is nearly full; nothing was written.
     Full,
+    /// Nobody waits for the result any more.
+    Cancelled,
     /// The document takes more work to verify than one may; nothing was written.
     TooCostly,
     /// An earlier write failed: the collection accepts no more writes until it is opened again.

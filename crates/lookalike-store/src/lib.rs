@@ -90,7 +90,8 @@ mod writer;
 
 pub use collection::{
     AdmittedDocuments, ClusterPage, ClusterSelection, Collection, CollectionOptions,
-    CollectionStats, DocumentPage, DocumentSelection, KeptDocuments, VerificationLimits, WallClock,
+    CollectionStats, DocumentPage, DocumentSelection, KeptDocuments, OpenDocument,
+    VerificationLimits, WallClock,
 };
 pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{

@@ -191,7 +191,7 @@ fn filled_service_pages(language: PageLanguage) -> Vec<(PathBuf, String)> {
         (page, text)
     });
     let commands: Vec<_> = pages.iter().flat_map(|(_, page)| commands(page)).collect();
-    let mut outputs = run_session(&Place::new(), language, &commands).into_iter();
+    let mut outputs = run_session(&with_examples(), language, &commands).into_iter();
     pages
         .iter()
         .map(|(name, page)| (name.clone(), with_outputs(page, outputs.by_ref())))

@@ -130,7 +130,7 @@ impl AnswerText {
         bytes.shrink_to_fit();
         let (alone, shared) = held.split_bytes(bytes.len()).into_parts();
         self.parts
-            .push(HeldAnswer::new(bytes.into(), (Some(alone), shared)));
+            .push(HeldAnswer::new(bytes, (Some(alone), shared)));
     }
 
     fn check_written(&mut self, is_written: bool) -> Result<(), ApiProblem> {

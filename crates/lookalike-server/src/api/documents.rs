@@ -2,9 +2,10 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use axum::body::Body;
-use axum::http::{HeaderMap, Response, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::Bytes;
 use lookalike::stream::DocumentSlot;
 use lookalike::text::AnalysisScratch;
 use lookalike_store::{
@@ -16,13 +17,15 @@ use tokio::task::block_in_place;
 
 use crate::api::listing::parse_filter;
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
-use crate::api::responses::{self, BodyKind, QueryParameters, in_background};
+use crate::api::responses::{self, BodyKind, QueryParameters, in_background, in_background_while};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::{DocumentStream, StreamTask, check_room};
-use crate::collections::open_collection::OpenCollection;
+use crate::collections::open_collection::{AnswerResult, OpenCollection, RefusedDocument};
 use crate::json::documents::DocumentJson;
 use crate::json::preference::ClusterPreferenceRule;
 use crate::json::verdicts::{ClusterJson, MatchesJson, VerdictJson};
+use crate::limits::byte_budget::HeldBytes;
+use crate::service::ServiceState;
 
 /// Longest queried document, in bytes, that is compared on the request thread, because waking another thread would
 /// take longer.
@@ -77,8 +80,8 @@ async fn list_matches(mut api_request: ApiRequest, limit: usize) -> ApiResult {
     let (document, room) =
         responses::read_whole_body(reader, &service.waiting_budget, client).await?;
     let open = api_request.find_open_collection()?;
-    let answer = in_background(move || {
-        let answer = open.query_matches(&document, limit);
+    let answer = in_background_while(move |may_go_on| {
+        let answer = open.query_matches(&document, limit, may_go_on);
         open.count_query(&answer);
         drop(room);
         answer
@@ -108,19 +111,9 @@ async fn handle_document(mut api_request: ApiRequest, task: StreamTask) -> ApiRe
     let answer = match task {
         StreamTask::Insert => open.insert_queued(client, document, room).await,
         StreamTask::Query => {
-            let is_short = document.len() <= MAX_SHORT_BYTES;
-            let ask = move || {
-                let answer = open.query_document(&document, &mut AnalysisScratch::default());
-                open.count_query(&answer);
-                // The budget is occupied until here, even if the client disconnects.
-                drop(room);
-                answer
-            };
-            if is_short {
-                run_briefly(&service.at_once, ask)
-            } else {
-                in_background(ask).await
-            }
+            let answer = answer_query(service, &open, document, room).await;
+            open.count_query(&answer);
+            answer
         }
     };
     let answer = answer.map_err(|refused| refused.problem)?;
@@ -128,6 +121,38 @@ async fn handle_document(mut api_request: ApiRequest, task: StreamTask) -> ApiRe
         StatusCode::OK,
         &VerdictJson::from(&answer),
     ))
+}
+
+/// Longest work of a query on the thread of its request.
+const SHORT_QUERY: Duration = Duration::from_millis(20);
+
+/// Answers the query for a document: a short one at once, and one that takes long in the background, as long as its client
+/// waits.
+async fn answer_query(
+    service: &ServiceState,
+    open: &Arc<OpenCollection>,
+    document: Bytes,
+    room: HeldBytes,
+) -> AnswerResult {
+    if document.len() <= MAX_SHORT_BYTES {
+        let answer = run_briefly(&service.at_once, || {
+            let begun = Instant::now();
+            let may_go_on = || begun.elapsed() < SHORT_QUERY;
+            open.query_document(&document, &mut AnalysisScratch::default(), &may_go_on)
+        });
+        let is_long = |refused: &RefusedDocument| refused.problem.code == ProblemCode::TooSlow;
+        if !answer.as_ref().is_err_and(is_long) {
+            return answer;
+        }
+    }
+    let open = Arc::clone(open);
+    in_background_while(move |may_go_on| {
+        let answer = open.query_document(&document, &mut AnalysisScratch::default(), may_go_on);
+        // The budget is occupied until here, even if the client disconnects.
+        drop(room);
+        answer
+    })
+    .await
 }
 
 /// Checks one document per line, and answers while the lines arrive.
@@ -168,40 +193,62 @@ fn waits_to_be_asked(headers: &HeaderMap) -> bool {
     expected.is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// Returns a stored document.
+/// Length of the longest text, in bytes, that an answer has without a turn and a budget.
+const SHORT_ANSWER_BYTES: usize = 64 << 10;
+
+/// Returns a stored document. One with a long text is a long answer.
 pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
-    with_document(api_request, |open, id| {
-        let stored = open.collection.find_document(id)?;
-        Ok(stored.map(|stored| {
-            let document = DocumentJson::new(&stored, open.fingerprint_bits());
-            responses::json_response(StatusCode::OK, &document)
-        }))
+    let (service, client) = (Arc::clone(&api_request.service), api_request.client);
+    let (opened, open) = with_document(api_request, |open, id| {
+        let Some(opened) = open.collection.open_document(id)? else {
+            return Ok(None);
+        };
+        if opened.text_bytes() > SHORT_ANSWER_BYTES {
+            return Ok(Some(Err(opened)));
+        }
+        let stored = opened.into_stored()?;
+        let document = DocumentJson::new(&stored, open.fingerprint_bits());
+        let response = responses::json_response(StatusCode::OK, &document);
+        Ok(Some(Ok(response)))
+    })
+    .await?;
+    let opened = match opened {
+        Ok(response) => return Ok(response),
+        Err(opened) => opened,
+    };
+    responses::long_answer(service, client, move |text| {
+        let stored = opened.into_stored();
+        let stored = stored.map_err(|error| open.to_problem(error))?;
+        text.write_json(&DocumentJson::new(&stored, open.fingerprint_bits()))
     })
     .await
 }
 
 /// Deletes a document.
 pub(crate) async fn delete_document(api_request: ApiRequest) -> ApiResult {
-    with_document(api_request, |open, id| {
+    let (response, _) = with_document(api_request, |open, id| {
         let was_there = open.collection.delete_document(id)?;
         Ok(was_there.then(responses::empty_response))
     })
-    .await
+    .await?;
+    Ok(response)
 }
 
-/// Answers a request for one document with the result of `work`, which is `None` if there is no such document.
-async fn with_document(
+/// Returns the result of `work` on the document that a request is about, and its collection. The result is `None` if
+/// there is no such document.
+async fn with_document<T: Send + 'static>(
     api_request: ApiRequest,
-    work: impl FnOnce(&OpenCollection, &str) -> Result<Option<Response<Body>>, Error> + Send + 'static,
-) -> ApiResult {
+    work: impl FnOnce(&OpenCollection, &str) -> Result<Option<T>, Error> + Send + 'static,
+) -> Result<(T, Arc<OpenCollection>), ApiProblem> {
     let open = api_request.find_open_collection()?;
     let id = api_request.path_part("id");
     in_background(move || {
-        let response = work(&open, &id).map_err(|error| open.to_problem(error))?;
-        response.ok_or_else(|| {
+        let found = work(&open, &id).map_err(|error| open.to_problem(error))?;
+        let missing = || {
             let detail = format!("there is no document '{}'", shorten_text(&id));
             ApiProblem::new(ProblemCode::NoDocument, detail)
-        })
+        };
+        Ok((found.ok_or_else(missing)?, open))
     })
     .await
 }

@@ -167,7 +167,7 @@ impl ExportSink {
         let made = made?;
         if !lines.is_empty() {
             let held = self.fit_budget(held, lines.len()).await?;
-            let answer = HeldAnswer::new(lines.into(), (Some(own), held));
+            let answer = HeldAnswer::new(lines, (Some(own), held));
             let sent = self.sender.send(answer);
             sent.map_err(|_| BrokenExport::ClientGone)?;
         }

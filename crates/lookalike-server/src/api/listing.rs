@@ -146,7 +146,7 @@ pub(crate) async fn list_documents(api_request: ApiRequest) -> ApiResult {
 async fn read_id_body(api_request: ApiRequest) -> Result<(Vec<String>, HeldBytes), ApiProblem> {
     let share = api_request.service.config.limits.client_share();
     let (body, room) = responses::read_json_body(api_request, MAX_IDS_BYTES.min(share)).await?;
-    Ok((read_ids(&body, MAX_IDS)?, room))
+    Ok((read_ids(&body)?, room))
 }
 
 /// Returns documents by their ids, in the order of the request; null for an id that no document has.

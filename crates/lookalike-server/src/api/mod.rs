@@ -7,6 +7,7 @@ pub(crate) mod collections;
 pub(crate) mod documents;
 pub(crate) mod export;
 pub(crate) mod extraction;
+pub(crate) mod forms;
 pub(crate) mod health;
 pub(crate) mod listing;
 pub(crate) mod openapi;

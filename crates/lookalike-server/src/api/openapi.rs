@@ -344,6 +344,10 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
                 json!({ "type": "integer", "minimum": 0 }),
                 "The `next` of the previous answer: only the members after it are listed.",
             ),
+            ("format", _) => (
+                json!({ "enum": ["json", "toml"], "default": "json" }),
+                "`toml` for the table alone, as a file of a recipe.",
+            ),
             ("collection", _) => (short_name(), "Only the snapshots of this collection."),
             ("name", _) => {
                 let about = "Name of the file. Its extension says what the file is: .txt, .md, .html, .docx or .pdf.";
@@ -792,6 +796,12 @@ fn listing_schemas() -> Value {
     deletion["description"] =
         "The result for one id: `deleted`, or the `problem` that prevented it.".into();
     json!({
+        "LearnedForms": object_schema(&["forms", "documents", "complete", "table"], json!({
+            "forms": { "type": "integer" },
+            "documents": { "type": "integer", "description": "Documents whose clusters were looked at." },
+            "complete": { "type": "boolean", "description": "False if there are clusters that were not looked at." },
+            "table": { "type": "string", "description": "The table of forms, as TOML: a file of a recipe." },
+        })),
         "DocumentPage": object_schema(&["documents", "next"], json!({
             "documents": list_schema(schema_reference("StoredDocument")),
             "next": {

@@ -204,6 +204,7 @@ impl From<Error> for ApiProblem {
             ErrorKind::Setting => ProblemCode::BadSettings,
             ErrorKind::Document | ErrorKind::Engine => ProblemCode::BadDocument,
             ErrorKind::Conflict => ProblemCode::IdConflict,
+            ErrorKind::Cancelled => ProblemCode::TooSlow,
             ErrorKind::TooCostly => ProblemCode::TooCostly,
             ErrorKind::Full => ProblemCode::DiskFull,
             ErrorKind::Stopped => ProblemCode::Stopped,

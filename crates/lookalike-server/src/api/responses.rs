@@ -34,6 +34,10 @@ pub(crate) fn with_json_type(body: Body) -> Response<Body> {
     response
 }
 
+/// Bytes from which the memory of finished work is returned to the system. The threads of such work are many, and each
+/// would keep its own.
+pub(crate) const MUCH_MEMORY: usize = 1 << 20;
+
 /// Returns a JSON response about stored documents that may take long to compute or be long itself. Few of them are
 /// computed at a time, fewer for one client, and their bytes count towards a budget from the first one on, until the
 /// client has taken them.
@@ -48,7 +52,15 @@ pub(crate) async fn long_answer(
     let turn = service.turns.take(client).await;
     let mut text = AnswerText::new_waiting(&service, client);
     // The turn is kept until the answer is made, even if the client disconnects.
-    let (made, text, _turn) = in_background(move || (work(&mut text), text, turn)).await;
+    let release_memory = service.config.release_memory;
+    let (made, text, _turn) = in_background(move || {
+        let made = work(&mut text);
+        if text.byte_count() >= MUCH_MEMORY {
+            release_memory();
+        }
+        (made, text, turn)
+    })
+    .await;
     made?;
     Ok(with_json_type(text.into_body()))
 }
@@ -66,6 +78,18 @@ pub(crate) async fn in_background<T: Send + 'static>(
 ) -> T {
     let done = tokio::task::spawn_blocking(work).await;
     done.expect("a panic ends the process")
+}
+
+/// Runs `work` on a thread that may block. What it is given returns `false` once its result is not awaited any more,
+/// because the client has disconnected.
+pub(crate) async fn in_background_while<T: Send + 'static>(
+    work: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
+) -> T {
+    let awaited = Arc::new(());
+    let waiting = Arc::downgrade(&awaited);
+    let done = in_background(move || work(&|| waiting.strong_count() > 0)).await;
+    drop(awaited);
+    done
 }
 
 /// Format of a request body.

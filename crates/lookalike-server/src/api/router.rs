@@ -18,7 +18,8 @@ use axum::{RequestPartsExt, Router};
 
 use super::request_log::{RequestId, RequestRecord};
 use super::{
-    aliases, collections, documents, export, extraction, health, listing, recipes, snapshots, texts,
+    aliases, collections, documents, export, extraction, forms, health, listing, recipes,
+    snapshots, texts,
 };
 use crate::access::host::check_host;
 use crate::access::request_access::{ConnectionAccess, RequestAccess};
@@ -153,7 +154,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 40] = calls! {
+pub(crate) static CALLS: [ApiCall; 41] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -188,6 +189,9 @@ pub(crate) static CALLS: [ApiCall; 40] = calls! {
     "find_sources" POST "/v1/collections/{collection}/passages" Read,
         "find the kept documents that a text has passages from",
         takes Some(("SourcesRequest", ONE)), with [], gives 200 Some("SourcesResult"), texts::find_sources;
+    "learn_forms" POST "/v1/collections/{collection}/forms/learn" Read,
+        "learn a table of forms from the clusters of a collection, for the recipe of a new one",
+        takes None, with ["format"], gives 200 Some("LearnedForms"), forms::learn_forms;
     "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
         takes None, with [], gives 200 Some("StoredDocument"), documents::get_document;
     "delete_document" DELETE "/v1/collections/{collection}/documents/{id}" Write,

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::api::answer_text::{AnswerText, budget_problem};
 use crate::api::problem::ApiProblem;
-use crate::api::responses::{in_background, with_json_type};
+use crate::api::responses::{MUCH_MEMORY, in_background, with_json_type};
 use crate::api::router::ApiResult;
 use crate::api::stream::client_gone;
 use crate::limits::answer_turns::{AnswerTurn, AnswerTurns};
@@ -127,6 +127,7 @@ pub(crate) async fn answer_with_work(
     let begun = wait_for_turn(&memory, first_bytes, limits.body_timeout, turns, client);
     let (room, turn) = begun.await?;
     let budget = Arc::new(PassageBudget::new(limits.passage_steps, first_bytes));
+    let release_memory = service.config.release_memory;
     let _cancel = CancelOnDrop(Arc::clone(&budget));
     let mut allowance = TextAllowance {
         budget,
@@ -138,6 +139,9 @@ pub(crate) async fn answer_with_work(
         let mut text = allowance.new_part();
         let made = work(&mut allowance, &mut text);
         drop(allowance);
+        if first_bytes.max(text.byte_count()) >= MUCH_MEMORY {
+            release_memory();
+        }
         (made, text, turn)
     })
     .await;

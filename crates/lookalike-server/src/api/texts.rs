@@ -478,14 +478,40 @@ fn fingerprint_all(
     let digits = matches!(sketch, SketchKind::SimHash(_) | SketchKind::Sentences(_));
     let none = digits.then(|| SketchValue::Digits(NO_FINGERPRINT.to_owned()));
     let maker = TextFingerprinter::new(&recipe, sketch);
-    let fingerprints = map_texts(&texts, allowance, |text, scratch| {
+    let make = |text: &str, scratch: &mut AnalysisScratch| {
         maker.fingerprint(text, scratch).or_else(|| none.clone())
-    });
-    answer.write_json(&MadeJson {
-        recipe: &recipe.name,
-        recipe_id: recipe.recipe_id().to_string(),
-        of_texts: OfTexts::Fingerprints(fingerprints?),
-    })
+    };
+    write_results(&recipe, "fingerprints", &texts, allowance, answer, make)
+}
+
+/// Texts whose results are in memory before they are written.
+const RESULTS_AT_A_TIME: usize = 256;
+
+/// Writes the answer to a request about texts: the recipe, and a list with the result of `work` for each text.
+fn write_results<T: Serialize + Send>(
+    recipe: &Recipe,
+    list_name: &str,
+    texts: &[String],
+    allowance: &TextAllowance,
+    answer: &mut AnswerText,
+    work: impl Fn(&str, &mut AnalysisScratch) -> T + Sync,
+) -> Result<(), ApiProblem> {
+    answer.write_bytes(b"{\"recipe\":")?;
+    answer.write_json(&recipe.name)?;
+    answer.write_bytes(b",\"recipe_id\":")?;
+    answer.write_json(&recipe.recipe_id().to_string())?;
+    answer.write_bytes(format!(",\"{list_name}\":[").as_bytes())?;
+    let mut is_first = true;
+    for some in texts.chunks(RESULTS_AT_A_TIME) {
+        for result in map_texts(some, allowance, &work)? {
+            if !is_first {
+                answer.write_bytes(b",")?;
+            }
+            answer.write_json(&result)?;
+            is_first = false;
+        }
+    }
+    answer.write_bytes(b"]}")
 }
 
 /// Works on every text, on all threads.
@@ -533,22 +559,6 @@ fn sketch_kind(fields: &mut JsonFields, recipe: &Recipe) -> Result<SketchKind, A
     })
 }
 
-/// The answer to a request about texts, with one entry for each.
-#[derive(Serialize)]
-struct MadeJson<'a> {
-    recipe: &'a str,
-    recipe_id: String,
-    #[serde(flatten)]
-    of_texts: OfTexts,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum OfTexts {
-    Fingerprints(Vec<Option<SketchValue>>),
-    Results(Vec<SegmentsJson>),
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum SegmentsJson {
@@ -581,18 +591,14 @@ fn segment_all(
     fields.refuse_rest()?;
     check_count("texts", texts.len(), MAX_TEXTS)?;
     let analyzer = TextAnalyzer::new(&recipe);
-    let results = map_texts(&texts, allowance, |text, scratch| {
+    let list = |text: &str, scratch: &mut AnalysisScratch| {
         if weights {
             SegmentsJson::Terms(list_terms(&analyzer, text, scratch))
         } else {
             SegmentsJson::Tokens(list_tokens(&analyzer, text, scratch))
         }
-    });
-    answer.write_json(&MadeJson {
-        recipe: &recipe.name,
-        recipe_id: recipe.recipe_id().to_string(),
-        of_texts: OfTexts::Results(results?),
-    })
+    };
+    write_results(&recipe, "results", &texts, allowance, answer, list)
 }
 
 fn list_tokens(analyzer: &TextAnalyzer, text: &str, scratch: &mut AnalysisScratch) -> Vec<String> {

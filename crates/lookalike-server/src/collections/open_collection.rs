@@ -339,6 +339,9 @@ impl OpenCollection {
             None => left.next().map(Ok),
         });
         let rest = rest.collect();
+        // A batch waits for the disk, and each turn of a portion makes one.
+        documents.shrink_to_fit();
+        places.shrink_to_fit();
         let taken = AdmittedBatch {
             documents,
             places,
@@ -408,26 +411,29 @@ impl OpenCollection {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Checks a document without inserting it.
+    /// Checks a document without inserting it, as long as it may go on.
     pub(crate) fn query_document(
         &self,
         sent: &[u8],
         scratch: &mut AnalysisScratch,
+        may_go_on: &dyn Fn() -> bool,
     ) -> AnswerResult {
         self.query_with(sent, scratch, |document| {
-            self.collection.query_document(document)
+            self.collection.query_document_while(document, may_go_on)
         })
     }
 
-    /// Checks a document without inserting it, and lists up to `limit` kept documents that match.
+    /// Checks a document without inserting it, and lists up to `limit` kept documents that match, as long as it may go
+    /// on.
     pub(crate) fn query_matches(
         &self,
         sent: &[u8],
         limit: usize,
+        may_go_on: &dyn Fn() -> bool,
     ) -> Result<(InsertAnswer, Vec<DuplicateEvidence>), RefusedDocument> {
         let scratch = &mut AnalysisScratch::default();
         self.query_with(sent, scratch, |document| {
-            self.collection.query_matches(document, limit)
+            self.collection.query_matches(document, limit, may_go_on)
         })
     }
 

@@ -45,8 +45,9 @@ const MAX_EXAMINED_BYTES: usize = 64 << 20;
 /// Documents that are read at a time.
 const PAGE_DOCUMENTS: usize = 16 << 10;
 
-/// Grams that are looked up, and documents whose life is checked, under one lock of the collection.
-const CHECKED_AT_A_TIME: usize = 256;
+/// Grams that are looked up, and documents that have them, under one lock of the collection, but for those of the last
+/// gram.
+const CHECKED_AT_A_TIME: usize = 1024;
 
 /// Steps of looking a gram up, and of checking the life of a document that has it.
 const STEPS_PER_LOOK_UP: u64 = 16;
@@ -239,7 +240,9 @@ impl PassageSearch {
         ranked: &mut RankedSources,
     ) -> Result<(), ApiProblem> {
         let text_bytes = search.text.text.len();
-        allowance.hold_memory(text_bytes, work_bytes(search.settings, text_bytes))?;
+        // A count for each document, and the list of candidates.
+        let counts = size_of::<u64>() * self.document_count();
+        allowance.hold_memory(text_bytes, counts + work_bytes(search.settings, text_bytes))?;
         let tokenizer = SpanTokenizer::new(&open.collection.collection_settings().recipe);
         let budget = Arc::clone(&allowance.budget);
         let mut comparer =
@@ -289,21 +292,26 @@ impl PassageSearch {
         // Grams that each document shares with the text, by its number.
         let mut shared = vec![0u32; index.seqs.len()];
         let mut documents = Vec::new();
-        for grams in selected.chunks(CHECKED_AT_A_TIME) {
-            let mut looked_up = 0;
+        let mut rest = &selected[..];
+        while !rest.is_empty() {
+            let (mut grams, mut looked_up) = (0, 0);
             let visited = open.collection.visit_kept(|kept| {
                 let limit = BoilerplateLimit::Usual.max_documents(kept.count() as usize);
                 let is_live = |document: u32| kept.is_live(index.seqs[document as usize]);
-                for gram in grams {
+                for gram in rest {
+                    if grams + looked_up >= CHECKED_AT_A_TIME {
+                        break;
+                    }
+                    grams += 1;
                     documents.clear();
                     let is_boilerplate =
                         index
                             .postings
                             .find_documents(gram.hash, limit, is_live, &mut documents);
                     looked_up += if is_boilerplate {
-                        u64::from(limit.unwrap_or(u32::MAX))
+                        limit.unwrap_or(u32::MAX) as usize
                     } else {
-                        documents.len() as u64
+                        documents.len()
                     };
                     for &document in &documents {
                         shared[document as usize] += 1;
@@ -311,8 +319,9 @@ impl PassageSearch {
                 }
             });
             visited.map_err(|error| open.to_problem(error))?;
-            let steps = STEPS_PER_LOOK_UP * (grams.len() as u64 + looked_up);
+            let steps = STEPS_PER_LOOK_UP * (grams + looked_up) as u64;
             budget.take_steps(steps).map_err(passage_problem)?;
+            rest = &rest[grams..];
         }
         let numbers = (0..index.seqs.len()).filter(|&document| shared[document] > 0);
         let mut candidates: Vec<usize> = numbers.collect();
@@ -346,13 +355,14 @@ impl PassageSearch {
         Err(self.not_ready(open))
     }
 
+    /// Returns the number of documents in the index, removed ones included.
+    fn document_count(&self) -> usize {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        index.seqs.len()
+    }
+
     fn not_ready(&self, open: &OpenCollection) -> ApiProblem {
-        let indexed = self
-            .index
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .seqs
-            .len();
+        let indexed = self.document_count();
         let detail = format!(
             "the passages of the collection '{}' are being indexed, {indexed} documents so far: try again later",
             open.name

@@ -17,7 +17,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::verdicts::VerdictJson;
-use super::{JsonObject, bad_json_problem};
+use super::{JsonObject, ShortList, bad_json_problem};
+use crate::api::listing::MAX_IDS;
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 
 /// A document as clients send it.
@@ -421,25 +422,25 @@ impl<'a> DocumentJson<'a> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct IdListJson {
-    ids: Vec<IdJson>,
+    ids: ShortList<IdJson, MAX_IDS>,
 }
 
 /// An id: a string or an integer, as [`deserialize_id`] takes it.
 #[derive(Deserialize)]
 struct IdJson(#[serde(deserialize_with = "deserialize_id")] Option<String>);
 
-/// Parses an object with the field `ids`, of at most `most` ids.
+/// Parses an object with the field `ids`, of at most [`MAX_IDS`] ids.
 ///
 /// # Errors
 /// If it is not such an object, an id is null, or there are too many.
-pub(crate) fn read_ids(bytes: &[u8], most: usize) -> Result<Vec<String>, ApiProblem> {
+pub(crate) fn read_ids(bytes: &[u8]) -> Result<Vec<String>, ApiProblem> {
     let sent: JsonObject<IdListJson> =
         serde_json::from_slice(bytes).map_err(|error| bad_json_problem(&error))?;
     let ids = sent.0.ids;
-    if ids.len() > most {
+    if ids.count > MAX_IDS {
         let detail = format!(
-            "the request has {} ids, more than the limit of {most}: send several requests",
-            ids.len()
+            "the request has {} ids, more than the limit of {MAX_IDS}: send several requests",
+            ids.count
         );
         return Err(ApiProblem::new(ProblemCode::TooLarge, detail));
     }
@@ -450,7 +451,7 @@ pub(crate) fn read_ids(bytes: &[u8], most: usize) -> Result<Vec<String>, ApiProb
             ApiProblem::new(ProblemCode::BadJson, detail)
         })
     };
-    ids.into_iter().enumerate().map(named).collect()
+    ids.first.into_iter().enumerate().map(named).collect()
 }
 
 #[cfg(test)]
@@ -542,18 +543,20 @@ mod tests {
 
     #[test]
     fn id_lists_are_read_strictly() {
-        let read = |json: &str| read_ids(json.as_bytes(), 3).map_err(|problem| problem.detail);
+        let read = |json: &str| read_ids(json.as_bytes()).map_err(|problem| problem.detail);
+        let list = |count: usize| format!(r#"{{"ids":[{}1]}}"#, "1,".repeat(count - 1));
+        assert_eq!(read(&list(MAX_IDS)).unwrap().len(), MAX_IDS);
         assert_eq!(read(r#"{"ids":["a",7,"a"]}"#).unwrap(), ["a", "7", "a"]);
         assert!(read(r#"{"ids":[]}"#).unwrap().is_empty());
         for (json, said) in [
             (
-                r#"{"ids":["a","b","c","d"]}"#,
-                "4 ids, more than the limit of 3",
+                &list(MAX_IDS + 3)[..],
+                "1003 ids, more than the limit of 1000",
             ),
             (r#"{"ids":["a",null]}"#, "entry 1 of `ids` is null"),
             (r#"{"ids":[true]}"#, "an id, a string or a whole number"),
             (r#"{"ids":[1.5]}"#, "give it as a string"),
-            (r#"{"ids":"a"}"#, "expected a sequence"),
+            (r#"{"ids":"a"}"#, "expected a list"),
             (r#"{"ids":[],"id":"a"}"#, "unknown field `id`"),
             (r#"{"ids":[],"ids":[]}"#, "duplicate field `ids`"),
             (r#"["a"]"#, "expected an object"),

@@ -8,25 +8,21 @@ pub(crate) mod preference;
 pub(crate) mod settings;
 pub(crate) mod verdicts;
 
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 
 use lookalike_options::match_options::choose_by_name;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 
-/// Parses JSON that is a whole body, or part of one.
-///
-/// # Errors
-/// [`ProblemCode::BadJson`], with the position of the mistake.
-pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiProblem> {
-    serde_json::from_slice(bytes).map_err(|error| bad_json_problem(&error))
-}
-
+/// Returns the problem of malformed JSON, with the position of the mistake.
 fn bad_json_problem(error: &serde_json::Error) -> ApiProblem {
     let (told, column) = (error.to_string(), error.column());
     // Answers in bulk give the line number in a field of their own.
@@ -61,69 +57,132 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     }
 }
 
-/// A JSON value in which no object has a duplicate field.
-struct UniqueFields(Value);
+/// The most values of a body that becomes a tree, lists and objects included. An object counts as
+/// [`VALUES_OF_OBJECT`]. So the tree takes a few megabytes beside its texts.
+const MAX_VALUES: usize = 100_000;
 
-impl<'de> Deserialize<'de> for UniqueFields {
+/// Values that take the memory of an object with a few fields.
+const VALUES_OF_OBJECT: usize = 20;
+
+/// Parses a JSON value in which no object has a duplicate field, as long as there is room for further values.
+struct UniqueFields<'a> {
+    /// Values for which there is room.
+    room: &'a Cell<usize>,
+}
+
+impl UniqueFields<'_> {
+    fn take_room<E: serde::de::Error>(&self, values: usize) -> Result<(), E> {
+        let left = self.room.get().checked_sub(values);
+        let more = || {
+            E::custom(format!(
+                "it has more values than the limit of {MAX_VALUES}, of which an object counts as {VALUES_OF_OBJECT}"
+            ))
+        };
+        self.room.set(left.ok_or_else(more)?);
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for UniqueFields<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.take_room(1)?;
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for UniqueFields<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+        Ok(flag.into())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Value, A::Error> {
+        let (room, mut list) = (self.room, Vec::new());
+        while let Some(value) = values.next_element_seed(UniqueFields { room })? {
+            list.push(value);
+        }
+        Ok(list.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<Value, A::Error> {
+        self.take_room(VALUES_OF_OBJECT)?;
+        let (room, mut fields) = (self.room, Map::new());
+        while let Some(name) = given.next_key::<String>()? {
+            if fields.contains_key(&name) {
+                let shown = shorten_text(&name);
+                return Err(A::Error::custom(format!("duplicate field `{shown}`")));
+            }
+            fields.insert(name, given.next_value_seed(UniqueFields { room })?);
+        }
+        Ok(fields.into())
+    }
+}
+
+/// A list of which only the first values are kept, so that a long one takes no memory before it is refused.
+pub(crate) struct ShortList<T, const MOST: usize> {
+    /// The first values, at most `MOST`.
+    pub(crate) first: Vec<T>,
+    /// Number of all values.
+    pub(crate) count: usize,
+}
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for ShortList<T, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyValue;
+        struct FirstValues<T, const MOST: usize>(PhantomData<T>);
 
-        impl<'de> Visitor<'de> for AnyValue {
-            type Value = Value;
+        impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for FirstValues<T, MOST> {
+            type Value = ShortList<T, MOST>;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a JSON value")
+                formatter.write_str("a list")
             }
 
-            fn visit_unit<E>(self) -> Result<Value, E> {
-                Ok(Value::Null)
-            }
-
-            fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
-                Ok(flag.into())
-            }
-
-            fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-                Ok(number.into())
-            }
-
-            fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-                Ok(number.into())
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-                Ok(number.into())
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-                Ok(text.into())
-            }
-
-            fn visit_string<E>(self, text: String) -> Result<Value, E> {
-                Ok(text.into())
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Value, A::Error> {
-                let mut list = Vec::new();
-                while let Some(UniqueFields(value)) = values.next_element()? {
-                    list.push(value);
+            fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
+                let mut first = Vec::new();
+                while first.len() < MOST
+                    && let Some(value) = values.next_element()?
+                {
+                    first.push(value);
                 }
-                Ok(list.into())
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<Value, A::Error> {
-                let mut fields = Map::new();
-                while let Some((name, UniqueFields(value))) = given.next_entry::<String, _>()? {
-                    if fields.contains_key(&name) {
-                        let shown = shorten_text(&name);
-                        return Err(A::Error::custom(format!("duplicate field `{shown}`")));
-                    }
-                    fields.insert(name, value);
+                let mut count = first.len();
+                while values.next_element::<IgnoredAny>()?.is_some() {
+                    count += 1;
                 }
-                Ok(fields.into())
+                Ok(ShortList { first, count })
             }
         }
-        deserializer.deserialize_any(AnyValue).map(Self)
+        deserializer.deserialize_seq(FirstValues(PhantomData))
     }
 }
 
@@ -136,8 +195,11 @@ impl JsonFields {
     /// # Errors
     /// If it is not one.
     pub(crate) fn read_fields(bytes: &[u8]) -> Result<Self, ApiProblem> {
-        let UniqueFields(value) = read_json(bytes)?;
-        match value {
+        let room = Cell::new(MAX_VALUES);
+        let mut parser = serde_json::Deserializer::from_slice(bytes);
+        let value = UniqueFields { room: &room }.deserialize(&mut parser);
+        let value = value.and_then(|value| parser.end().map(|()| value));
+        match value.map_err(|error| bad_json_problem(&error))? {
             Value::Object(fields) => Ok(Self(fields)),
             _ => Err(ApiProblem::new(ProblemCode::BadJson, "it is not an object")),
         }
@@ -226,4 +288,25 @@ impl JsonFields {
 
 pub(crate) fn bad_settings(what: impl fmt::Display) -> ApiProblem {
     ApiProblem::new(ProblemCode::BadSettings, what.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A body with very many values is refused before they are in memory.
+    #[test]
+    fn trees_are_bounded() {
+        let list = |count: usize| format!(r#"{{"a":[{}0]}}"#, "0,".repeat(count - 1));
+        // The object and the list are values too.
+        let most = MAX_VALUES - VALUES_OF_OBJECT - 2;
+        assert!(JsonFields::read_fields(list(most).as_bytes()).is_ok());
+        let refused = JsonFields::read_fields(list(most + 1).as_bytes());
+        assert!(refused.err().unwrap().detail.contains("limit of 100000"));
+        let objects = format!(r#"{{"a":[{}{{}}]}}"#, r#"{"":0},"#.repeat(5000));
+        let refused = JsonFields::read_fields(objects.as_bytes());
+        assert_eq!(refused.err().unwrap().code, ProblemCode::BadJson);
+        let behind = JsonFields::read_fields(br#"{"a":1} x"#);
+        assert!(behind.err().unwrap().detail.contains("trailing characters"));
+    }
 }

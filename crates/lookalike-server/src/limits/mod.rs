@@ -2,6 +2,7 @@
 
 pub(crate) mod answer_turns;
 pub(crate) mod byte_budget;
+pub(crate) mod detached_bytes;
 pub(crate) mod fair_queue;
 pub(crate) mod request_budget;
 pub(crate) mod request_rate;

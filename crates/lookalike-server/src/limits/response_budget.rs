@@ -12,6 +12,7 @@ use hyper::body::Frame;
 use tokio::sync::mpsc;
 
 use crate::limits::byte_budget::HeldBytes;
+use crate::limits::detached_bytes::detach_bytes;
 
 /// Largest piece, in bytes, that is passed to a connection. Bytes passed on no longer count.
 const PIECE: usize = 64 << 10;
@@ -24,8 +25,11 @@ pub(crate) struct HeldAnswer {
 }
 
 impl HeldAnswer {
-    pub(crate) fn new(text: Bytes, room: (Option<HeldBytes>, HeldBytes)) -> Self {
-        Self { text, _room: room }
+    pub(crate) fn new(text: Vec<u8>, room: (Option<HeldBytes>, HeldBytes)) -> Self {
+        Self {
+            text: detach_bytes(text),
+            _room: room,
+        }
     }
 }
 

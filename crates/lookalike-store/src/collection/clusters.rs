@@ -2,13 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use lookalike::stream::DocumentSlot;
+use lookalike::stream::{DocumentSlot, Timestamp};
 
 use super::Collection;
-use super::listing::{PAGE_TURNS, ROW_STEPS, STEP_BYTES, TURN_STEPS};
+use super::listing::{PAGE_BYTES, PAGE_TURNS, ROW_STEPS, STEP_BYTES, TURN_STEPS};
 use super::member_walk::{MemberWalk, WalkEnd};
 use crate::document::{DocumentCluster, InsertAnswer, KnownDocument, shorten_id};
 use crate::error::{Error, Result};
+use crate::state::CollectionState;
 
 /// Deleted and expired members that are passed over in one cluster, so that a page of a cluster of which almost all
 /// members were deleted ends.
@@ -37,10 +38,11 @@ pub struct ClusterPage {
 impl Collection {
     /// Returns the cluster whose representative has the given id, with up to `most` of its members, newest
     /// first. `after` is the [`next`](DocumentCluster::next) of the previous page, or the sequence number of any
-    /// member. Returns `None` if there is no such document, or it is not a kept one.
+    /// member. A page ends early after 16 MiB, or if many members were deleted. Returns `None` if there is no such
+    /// document, or it is not a kept one.
     ///
     /// # Errors
-    /// If `after` is not a member, or a file is damaged.
+    /// If `after` is not a member, or was one that is erased and has very many newer ones, or a file is damaged.
     pub fn find_cluster(
         &self,
         id: &str,
@@ -48,20 +50,31 @@ impl Collection {
         most: usize,
     ) -> Result<Option<DocumentCluster>> {
         let state = self.read_state()?;
-        let kept = self.find_in_window(&state, id)?;
-        let Some(kept) = kept.filter(|kept| state.document_slot(kept).is_some()) else {
+        let Some(kept) = self.find_in_window(&state, id)? else {
             return Ok(None);
         };
-        let mut walk = MemberWalk::new(kept.seq, (self.options.clock)());
+        let Some(mut cluster) = ClusterBuilder::begin(&state, kept, most, (self.options.clock)())
+        else {
+            return Ok(None);
+        };
         if let Some(after) = after
-            && !walk.skip_to(&state, after)?
+            && !cluster.walk.skip_to(&state, after)?
         {
             let id = shorten_id(id);
             let what = format!("number {after} is not a member of the cluster '{id}'");
             return Err(Error::setting_error(what));
         }
         drop(state);
-        self.read_cluster(&kept, &mut walk, most)
+        let end = cluster.read_rest(self)?;
+        if end == WalkEnd::PlaceLost {
+            let id = shorten_id(id);
+            let what = format!(
+                "the member before which the page of the cluster '{id}' begins is erased, and very many are newer: \
+                 begin with the first page again"
+            );
+            return Err(Error::setting_error(what));
+        }
+        Ok(cluster.finish(end))
     }
 
     /// Returns the clusters that a selection accepts and that have a member besides the representative. The search
@@ -79,67 +92,86 @@ impl Collection {
             selection,
             examined: after,
             steps: 0,
+            bytes: 0,
+            clusters: Vec::new(),
         };
-        let mut page = ClusterPage::default();
-        while page.clusters.len() < selection.count && search.steps < PAGE_STEPS {
-            match search.search_turn(self)? {
-                ClusterTurn::Found(kept) => {
-                    let mut walk = MemberWalk::new(kept.seq, (self.options.clock)());
-                    let cluster = self.read_cluster(&kept, &mut walk, selection.most_members)?;
-                    search.steps += walk.steps();
-                    page.clusters
-                        .extend(cluster.filter(DocumentCluster::may_have_members));
-                }
-                ClusterTurn::Unfinished => {}
-                ClusterTurn::Finished => return Ok(page),
-            }
+        let mut goes_on = true;
+        while goes_on && !search.is_full() {
+            goes_on = search.search_turn(self)?;
         }
-        page.next = search.examined;
-        Ok(page)
+        Ok(ClusterPage {
+            clusters: search.clusters,
+            next: search.examined.filter(|_| goes_on),
+        })
+    }
+}
+
+/// A cluster whose members are being read.
+struct ClusterBuilder {
+    kept: KnownDocument,
+    walk: MemberWalk,
+    members: MemberPage,
+}
+
+impl ClusterBuilder {
+    /// Begins with the newest member. Returns `None` if the document is not a kept one.
+    fn begin(
+        state: &CollectionState,
+        kept: KnownDocument,
+        most: usize,
+        now: Timestamp,
+    ) -> Option<Self> {
+        Some(Self {
+            walk: MemberWalk::begin(state, &kept, now)?,
+            kept,
+            members: MemberPage {
+                most,
+                members: Vec::new(),
+                bytes: 0,
+                passed: 0,
+                last: None,
+            },
+        })
     }
 
-    /// Returns the cluster of a kept document, with the next members of a walk. Returns `None` if the kept document is
-    /// past the window or no longer exists.
-    fn read_cluster(
-        &self,
-        kept: &KnownDocument,
-        walk: &mut MemberWalk,
-        most: usize,
-    ) -> Result<Option<DocumentCluster>> {
-        let mut page = MemberPage {
-            most,
-            members: Vec::new(),
-            passed: 0,
-            last: None,
-        };
-        let end = walk.visit_members(self, &mut |row, member| page.offer_member(row, member))?;
+    /// Reads members under a lock, until `turn_steps` are used up. Returns `None` if more may follow.
+    fn read_turn(&mut self, state: &CollectionState, turn_steps: u64) -> Result<Option<WalkEnd>> {
+        let (walk, members) = (&mut self.walk, &mut self.members);
+        walk.visit_turn(state, turn_steps, &mut |row, member| {
+            members.offer_member(row, member)
+        })
+    }
+
+    /// Reads members in turns of the lock.
+    fn read_rest(&mut self, collection: &Collection) -> Result<WalkEnd> {
+        let (walk, members) = (&mut self.walk, &mut self.members);
+        walk.visit_members(collection, &mut |row, member| {
+            members.offer_member(row, member)
+        })
+    }
+
+    /// Returns the cluster; `None` if it no longer exists.
+    fn finish(self, end: WalkEnd) -> Option<DocumentCluster> {
         let next = match end {
             WalkEnd::Complete => None,
-            WalkEnd::Stopped => page.last,
-            WalkEnd::ClusterGone => return Ok(None),
+            WalkEnd::Stopped | WalkEnd::PlaceLost => self.members.last,
+            WalkEnd::ClusterGone => return None,
         };
-        Ok(Some(DocumentCluster {
-            kept: kept.to_answer(false),
-            members: page.members,
+        Some(DocumentCluster {
+            kept: self.kept.to_answer(false),
+            members: self.members.members,
             next,
-        }))
+        })
     }
 }
-
-impl DocumentCluster {
-    fn may_have_members(&self) -> bool {
-        !self.members.is_empty() || self.next.is_some()
-    }
-}
-
-/// Work of a page of clusters, in steps of [`TURN_STEPS`].
-const PAGE_STEPS: u64 = PAGE_TURNS as u64 * TURN_STEPS;
 
 /// Members of a cluster that are being collected.
 struct MemberPage {
     /// Largest number of members of the page.
     most: usize,
     members: Vec<InsertAnswer>,
+    /// Bytes of the members with their ids.
+    bytes: usize,
     /// Members that are deleted or past the window.
     passed: usize,
     /// Row of the last member that was examined.
@@ -152,9 +184,15 @@ impl MemberPage {
         if self.passed >= MOST_PASSED_MEMBERS {
             return ControlFlow::Break(());
         }
+        let is_full = self.members.len() >= self.most || self.bytes >= PAGE_BYTES;
         match member {
-            Some(_) if self.members.len() >= self.most => return ControlFlow::Break(()),
-            Some(member) => self.members.push(member.to_answer(false)),
+            Some(_) if is_full => return ControlFlow::Break(()),
+            Some(member) => {
+                let member = member.to_answer(false);
+                let ids = member.id.len() + member.cluster_id().len();
+                self.bytes += size_of::<InsertAnswer>() + ids;
+                self.members.push(member);
+            }
             None => self.passed += 1,
         }
         self.last = Some(row);
@@ -162,51 +200,89 @@ impl MemberPage {
     }
 }
 
-/// A search for clusters, turn by turn.
+/// Work of a page of clusters, in steps of [`TURN_STEPS`].
+const PAGE_STEPS: u64 = PAGE_TURNS as u64 * TURN_STEPS;
+
+/// A page of clusters that is being filled.
 struct ClusterSearch<'a> {
     selection: &'a ClusterSelection<'a>,
     /// Place of the last kept document that was examined.
     examined: Option<DocumentSlot>,
     /// Work so far, in steps of [`TURN_STEPS`].
     steps: u64,
-}
-
-/// What a turn of a search has come to.
-enum ClusterTurn {
-    /// A kept document that is accepted and may have members.
-    Found(Box<KnownDocument>),
-    Unfinished,
-    Finished,
+    /// Bytes of the clusters.
+    bytes: usize,
+    clusters: Vec<DocumentCluster>,
 }
 
 impl ClusterSearch<'_> {
-    /// Examines the next kept documents under one lock, until one is found or the turn is over.
-    fn search_turn(&mut self, collection: &Collection) -> Result<ClusterTurn> {
+    fn is_full(&self) -> bool {
+        let has_all = self.clusters.len() >= self.selection.count;
+        has_all || self.bytes >= PAGE_BYTES || self.steps >= PAGE_STEPS
+    }
+
+    /// Examines the next kept documents, under one lock until the turn is over or the page is full. Returns `false` at
+    /// the end of the collection.
+    fn search_turn(&mut self, collection: &Collection) -> Result<bool> {
         let state = collection.read_state()?;
         let now = (collection.options.clock)();
         let end_of_turn = self.steps + TURN_STEPS;
+        let mut unfinished = None;
         for slot in state.slots_after(self.examined) {
-            if self.steps >= end_of_turn {
-                return Ok(ClusterTurn::Unfinished);
+            if self.is_full() || self.steps >= end_of_turn {
+                return Ok(true);
             }
             self.examined = Some(slot);
             self.steps += 1;
-            let Some(seq) = state.find_representative(slot) else {
+            let Some(mut cluster) = self.find_accepted(&state, slot, now)? else {
                 continue;
             };
-            let known = state.find_by_row(state.row_of_document(seq))?;
-            let meta = known
-                .as_ref()
-                .and_then(|known| known.document.meta.as_deref());
-            self.steps += ROW_STEPS + meta.map_or(0, str::len) as u64 / STEP_BYTES;
-            let known = known.filter(|known| {
-                !state.is_past_window(known, now)
-                    && (self.selection.accepts)(known.document.meta.as_deref())
-            });
-            if let Some(known) = known {
-                return Ok(ClusterTurn::Found(Box::new(known)));
-            }
+            let left = end_of_turn.saturating_sub(self.steps);
+            let Some(end) = cluster.read_turn(&state, left)? else {
+                unfinished = Some(cluster);
+                break;
+            };
+            self.add_cluster(cluster, end);
         }
-        Ok(ClusterTurn::Finished)
+        drop(state);
+        let Some(mut cluster) = unfinished else {
+            return Ok(false);
+        };
+        let end = cluster.read_rest(collection)?;
+        self.add_cluster(cluster, end);
+        Ok(true)
+    }
+
+    /// Returns the cluster of the kept document in a slot, if its metadata is accepted and it may have members.
+    fn find_accepted(
+        &mut self,
+        state: &CollectionState,
+        slot: DocumentSlot,
+        now: Timestamp,
+    ) -> Result<Option<ClusterBuilder>> {
+        let Some(seq) = state.find_representative(slot) else {
+            return Ok(None);
+        };
+        let known = state.find_by_row(state.row_of_document(seq))?;
+        let meta = known
+            .as_ref()
+            .and_then(|known| known.document.meta.as_deref());
+        self.steps += ROW_STEPS + meta.map_or(0, str::len) as u64 / STEP_BYTES;
+        let known = known.filter(|known| {
+            !state.is_past_window(known, now)
+                && (self.selection.accepts)(known.document.meta.as_deref())
+        });
+        let most = self.selection.most_members;
+        Ok(known.and_then(|known| ClusterBuilder::begin(state, known, most, now)))
+    }
+
+    /// Adds a cluster that has members or may have some on its next page.
+    fn add_cluster(&mut self, cluster: ClusterBuilder, end: WalkEnd) {
+        self.steps += cluster.walk.steps();
+        self.bytes += cluster.members.bytes;
+        let cluster = cluster.finish(end);
+        let has_members =
+            |cluster: &DocumentCluster| !cluster.members.is_empty() || cluster.next.is_some();
+        self.clusters.extend(cluster.filter(has_members));
     }
 }

@@ -7,7 +7,7 @@ use crate::document::{
     DocumentContent, DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredDocument,
     hash_id,
 };
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::files::rows::RowVerdict;
 use crate::state::{CollectionState, OpenText, PrecheckedDocument};
 
@@ -23,7 +23,19 @@ impl Collection {
     /// If the text of a candidate cannot be read, or the id exists with other content and the collection does
     /// not replace documents.
     pub fn query_document(&self, document: &PendingInsert) -> Result<InsertAnswer> {
-        self.search_by_turns(document, false, |state, now, search, turn| {
+        self.query_document_while(document, &|| true)
+    }
+
+    /// As [`query_document`](Self::query_document), and asks before each turn of the lock if the query may go on.
+    ///
+    /// # Errors
+    /// As for [`query_document`](Self::query_document), and [`ErrorKind::Cancelled`] if it may not.
+    pub fn query_document_while(
+        &self,
+        document: &PendingInsert,
+        may_go_on: &dyn Fn() -> bool,
+    ) -> Result<InsertAnswer> {
+        self.search_by_turns(document, false, may_go_on, |state, now, search, turn| {
             state.answer_query(document, now, search, turn)
         })
     }
@@ -33,6 +45,7 @@ impl Collection {
         &self,
         document: &PendingInsert,
         lists_all: bool,
+        may_go_on: &dyn Fn() -> bool,
         answer: impl Fn(
             &CollectionState,
             Timestamp,
@@ -43,6 +56,9 @@ impl Collection {
         let now = (self.options.clock)();
         let mut search = self.read_state()?.begin_query(document, now, lists_all);
         loop {
+            if !may_go_on() {
+                return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
+            }
             let mut turn = self.options.verification.begin_turn();
             let answered = answer(&*self.read_state()?, now, &mut search, &mut turn)?;
             if let Some(answer) = answered {
@@ -56,14 +72,17 @@ impl Collection {
     /// documents that match now, without the one that has the id of the query: the most similar first, and of
     /// equally similar ones the earliest first.
     ///
+    /// It asks before each turn of the lock if the query may go on.
+    ///
     /// # Errors
-    /// As for [`query_document`](Self::query_document).
+    /// As for [`query_document_while`](Self::query_document_while).
     pub fn query_matches(
         &self,
         document: &PendingInsert,
         limit: usize,
+        may_go_on: &dyn Fn() -> bool,
     ) -> Result<(InsertAnswer, Vec<DuplicateEvidence>)> {
-        self.search_by_turns(document, true, |state, now, search, turn| {
+        self.search_by_turns(document, true, may_go_on, |state, now, search, turn| {
             state.answer_with_matches(document, now, limit, search, turn)
         })
     }
@@ -74,13 +93,19 @@ impl Collection {
     /// # Errors
     /// If a file is damaged.
     pub fn find_document(&self, id: &str) -> Result<Option<StoredDocument>> {
+        let opened = self.open_document(id)?;
+        opened.map(OpenDocument::into_stored).transpose()
+    }
+
+    /// Opens the document with the given id, if there is one, as [`find_document`](Self::find_document) finds it. A long
+    /// text is not read yet.
+    ///
+    /// # Errors
+    /// If a file is damaged.
+    pub fn open_document(&self, id: &str) -> Result<Option<OpenDocument>> {
         let state = self.read_state()?;
-        let Some(known) = self.find_in_window(&state, id)? else {
-            return Ok(None);
-        };
-        let opened = open_document(&state, known)?;
-        drop(state);
-        opened.into_stored().map(Some)
+        let known = self.find_in_window(&state, id)?;
+        known.map(|known| open_document(&state, known)).transpose()
     }
 
     /// Deletes the document with the given id, so that it matches nothing any more. Answers that named it
@@ -139,7 +164,7 @@ impl Collection {
 }
 
 /// A stored document, whose text may be unread.
-pub(crate) struct OpenDocument {
+pub struct OpenDocument {
     answer: InsertAnswer,
     content: OpenContent,
     meta: Option<String>,
@@ -170,12 +195,16 @@ impl OpenContent {
 }
 
 impl OpenDocument {
-    pub(crate) fn text_bytes(&self) -> usize {
+    /// Returns the length of its text, in bytes; 0 if it has a fingerprint in place of a text.
+    pub fn text_bytes(&self) -> usize {
         self.content.text_bytes()
     }
 
     /// Returns the document, and reads its text if need be. No lock is needed for that.
-    pub(crate) fn into_stored(self) -> Result<StoredDocument> {
+    ///
+    /// # Errors
+    /// If a file is damaged.
+    pub fn into_stored(self) -> Result<StoredDocument> {
         Ok(StoredDocument {
             answer: self.answer,
             content: self.content.into_content()?,
@@ -270,10 +299,11 @@ mod tests {
         let alone = count_steps(&|| drop(collection.query_document(&query).unwrap()));
         assert!(alone > 0);
         for limit in [0, 1, 10] {
-            let (answer, matches) = collection.query_matches(&query, limit).unwrap();
+            let (answer, matches) = collection.query_matches(&query, limit, &|| true).unwrap();
             assert_eq!(answer.verdict, expected.verdict);
             assert_eq!(matches.len().min(1), limit.min(1));
-            let listed = count_steps(&|| drop(collection.query_matches(&query, limit).unwrap()));
+            let listed =
+                count_steps(&|| drop(collection.query_matches(&query, limit, &|| true).unwrap()));
             assert_eq!(listed, alone, "{limit}");
         }
     }

@@ -130,6 +130,7 @@ impl Collection {
                 Err(error) => return refused(error),
             }
         }
+        admitted.answers.shrink_to_fit();
         admitted
     }
 
@@ -514,7 +515,8 @@ mod tests {
         assert!((1..documents.len()).contains(&checked), "{checked}");
         let begun = checks.iter().filter(|check| check.is_some()).count();
         // The candidates of one document are too many for another, but threads begin at the same time.
-        assert!(begun <= rayon::current_num_threads(), "{begun}");
+        let threads = std::thread::available_parallelism().unwrap().get();
+        assert!(begun <= threads, "{begun}");
         // However much is kept, the first one is checked.
         checks.rotate_left(checked);
         let rest = &documents[checked..];
@@ -530,17 +532,16 @@ mod tests {
         assert!(answers.iter().all(is_kept));
     }
 
-    /// The ids of matches are read in turns.
+    /// The ids of matches are read in turns, and the list is the same.
     #[test]
     fn matches_are_listed_in_turns() {
-        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let by = SimilarityMeasure::Containment;
-        let small = collection_by(by, &folder, 1 << 12);
-        let large = collection_by(by, &other, u64::MAX);
+        const MATCHES: usize = 30;
+        let folder = tempfile::tempdir().unwrap();
+        let collection = collection_by(SimilarityMeasure::Containment, &folder, u64::MAX);
         let text = |words: std::ops::Range<usize>| -> String {
             words.map(|word| format!("word{word} ")).collect()
         };
-        let prepare = |collection: &Collection, id: &str, text: String| {
+        let prepare = |id: &str, text: String| {
             let document = NewDocument {
                 id: id.to_owned(),
                 content: DocumentContent::Text(text),
@@ -550,17 +551,30 @@ mod tests {
             let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
             prepared.unwrap()
         };
-        let list = |collection: &Collection| {
-            for at in 0..30 {
-                let part = prepare(collection, &at.to_string(), text(at * 20..at * 20 + 20));
-                assert!(collection.insert_documents(&[part])[0].is_ok());
+        for at in 0..MATCHES {
+            let part = prepare(&at.to_string(), text(at * 20..at * 20 + 20));
+            assert!(collection.insert_documents(&[part])[0].is_ok());
+        }
+        let whole = prepare("whole", text(0..20 * MATCHES));
+        for limit in [7, 30, 100] {
+            let at_once = collection.query_matches(&whole, limit, &|| true).unwrap();
+            assert_eq!(at_once.1.len(), limit.min(MATCHES));
+            let state = collection.read_state().unwrap();
+            let now = (collection.options.clock)();
+            let mut search = state.begin_query(&whole, now, true);
+            let (mut turns, mut listed) = (0, None);
+            while listed.is_none() {
+                let mut turn = SearchTurn::new(1);
+                let answer = state.answer_with_matches(&whole, now, limit, &mut search, &mut turn);
+                listed = answer.unwrap();
+                turns += 1;
             }
-            let whole = prepare(collection, "whole", text(0..600));
-            [7, 30, 100].map(|limit| collection.query_matches(&whole, limit).unwrap().1)
-        };
-        let (by_turns, at_once) = (list(&small), list(&large));
-        assert_eq!(by_turns, at_once);
-        assert_eq!(by_turns.map(|matches| matches.len()), [7, 30, 30]);
+            let (answer, matches) = listed.unwrap();
+            assert_eq!((answer.verdict, matches), (at_once.0.verdict, at_once.1));
+            assert!(turns > limit.min(MATCHES), "{turns}");
+            let cancelled = collection.query_matches(&whole, limit, &|| false);
+            assert_eq!(cancelled.unwrap_err().kind(), ErrorKind::Cancelled);
+        }
     }
 
     /// A document with many features is inserted in turns of the exclusive lock, while others wait and readers do not

@@ -27,7 +27,7 @@ pub(super) const STEP_BYTES: u64 = 4;
 pub(super) const PAGE_TURNS: usize = 64;
 
 /// Bytes of ids, metadata and texts after which a page ends.
-const PAGE_BYTES: usize = 16 << 20;
+pub(super) const PAGE_BYTES: usize = 16 << 20;
 
 /// Documents that a page shall list.
 pub struct DocumentSelection<'a> {

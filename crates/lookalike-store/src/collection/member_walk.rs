@@ -23,6 +23,8 @@ pub(super) struct MemberWalk {
     before: u64,
     /// Row with which the walk goes on, or 0 at the end; `None` for the newest member.
     next: Option<u64>,
+    /// Members that were passed over to find the place again.
+    skipped: usize,
     /// Row that was erased when the walk came to it, or 0.
     erased: u64,
     /// Work so far, in steps of [`TURN_STEPS`].
@@ -40,21 +42,32 @@ pub(super) enum WalkEnd {
     Complete,
     /// The visitor stopped it.
     Stopped,
-    /// The kept document was deleted meanwhile, or has left the window.
+    /// The place of the walk was erased meanwhile, and very many members are newer.
+    PlaceLost,
+    /// The kept document no longer exists.
     ClusterGone,
 }
 
+/// Largest number of members that are passed over to find a place again.
+const MOST_SKIPPED_MEMBERS: usize = 1 << 16;
+
 impl MemberWalk {
-    /// Begins with the newest member.
-    pub(super) fn new(kept: u64, now: Timestamp) -> Self {
-        Self {
-            kept,
+    /// Begins with the newest member of the cluster of a document. Returns `None` if it is not a kept one.
+    pub(super) fn begin(
+        state: &CollectionState,
+        kept: &KnownDocument,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let slot = state.document_slot(kept)?;
+        Some(Self {
+            kept: kept.seq,
             now,
             before: u64::MAX,
-            next: None,
+            next: Some(state.last_duplicate(slot)),
+            skipped: 0,
             erased: 0,
             steps: 0,
-        }
+        })
     }
 
     /// Moves the walk behind the member in a row. Returns `false` if that row is not a member. The sequence number of a
@@ -104,7 +117,7 @@ impl MemberWalk {
     }
 
     /// Visits the next members, until `turn_steps` are used up. Returns `None` if more may follow.
-    fn visit_turn(
+    pub(super) fn visit_turn(
         &mut self,
         state: &CollectionState,
         turn_steps: u64,
@@ -131,6 +144,10 @@ impl MemberWalk {
             };
             self.next = Some(previous);
             if row >= self.before {
+                self.skipped += 1;
+                if self.skipped > MOST_SKIPPED_MEMBERS {
+                    return Ok(Some(WalkEnd::PlaceLost));
+                }
                 continue;
             }
             self.before = row;
@@ -145,8 +162,11 @@ impl MemberWalk {
     /// Returns the row of the newest member, or 0 if there is none; `None` if the kept document no longer exists.
     fn newest_member(&mut self, state: &CollectionState) -> Result<Option<u64>> {
         self.steps += ROW_STEPS;
+        // The row of a document that has left the window cannot be read.
+        if state.is_dead_document(self.kept) {
+            return Ok(None);
+        }
         let kept = state.find_by_seq(self.kept)?;
-        let kept = kept.filter(|kept| !state.is_dead_row(kept.number));
         let slot = kept.and_then(|kept| state.document_slot(&kept));
         Ok(slot.map(|slot| state.last_duplicate(slot)))
     }
@@ -184,7 +204,9 @@ impl MemberWalk {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
+    use lookalike::stream::StreamWindow;
     use lookalike::text::AnalysisScratch;
 
     use super::*;
@@ -222,6 +244,12 @@ mod tests {
         assert!(answers[0].is_ok());
     }
 
+    fn begin(collection: &Collection) -> MemberWalk {
+        let state = collection.read_state().unwrap();
+        let kept = state.find_by_seq(1).unwrap().unwrap();
+        MemberWalk::begin(&state, &kept, Timestamp(0)).unwrap()
+    }
+
     /// Walks in turns of two rows, and calls `meanwhile` before the turn with that number. Returns the ids of the
     /// members and the end.
     fn walk(
@@ -229,7 +257,8 @@ mod tests {
         at_turn: usize,
         meanwhile: impl FnOnce(),
     ) -> (Vec<u64>, WalkEnd) {
-        let (mut walk, mut ids) = (MemberWalk::new(1, Timestamp(0)), Vec::new());
+        let mut walk = begin(collection);
+        let mut ids = Vec::new();
         let (mut meanwhile, mut turns) = (Some(meanwhile), 0);
         loop {
             if turns == at_turn
@@ -280,6 +309,45 @@ mod tests {
                 assert_eq!(visited, staying.collect::<Vec<u64>>(), "turn {at_turn}");
             }
         }
+    }
+
+    /// A cluster that leaves the window during the walk ends, and nothing counts as damaged.
+    #[test]
+    fn cluster_that_expires_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
+        let (length, lateness) = (Duration::from_secs(24), Duration::from_secs(1));
+        let settings = CollectionSettings {
+            window: Some(StreamWindow::new(length, lateness, false).unwrap()),
+            ..CollectionSettings::default()
+        };
+        let options = CollectionOptions {
+            headroom: 0,
+            ..CollectionOptions::default()
+        };
+        let collection = Collection::create_empty(disk, &settings, options).unwrap();
+        let insert = |id: &str, text: &str, seconds: i64| {
+            let document = NewDocument {
+                id: id.to_owned(),
+                content: DocumentContent::Text(text.to_owned()),
+                time: Some(Timestamp(seconds * 1_000_000)),
+                meta: None,
+            };
+            let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
+            let answers = collection.insert_documents(&[prepared.unwrap()]);
+            assert!(answers[0].is_ok());
+        };
+        insert("kept", "one and the same text", 100);
+        insert("member", "one and the same text", 101);
+        let mut walk = begin(&collection);
+        let mut from_newest = begin(&collection);
+        from_newest.next = None;
+        insert("later", "another text of much later", 1000);
+        let mut visit = |_, _: Option<KnownDocument>| ControlFlow::Continue(());
+        let end = walk.visit_members(&collection, &mut visit).unwrap();
+        assert_eq!(end, WalkEnd::Complete);
+        let end = from_newest.visit_members(&collection, &mut visit).unwrap();
+        assert_eq!(end, WalkEnd::ClusterGone);
     }
 
     /// A cluster whose kept document is deleted and erased during the walk is not taken for a whole one.

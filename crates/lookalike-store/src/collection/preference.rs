@@ -21,19 +21,21 @@ impl Collection {
         preference: &ClusterPreference<'_>,
     ) -> Result<Option<PreferredDocument>> {
         let state = self.read_state()?;
-        let kept = self.find_in_window(&state, id)?;
-        let Some(kept) = kept.filter(|kept| state.document_slot(kept).is_some()) else {
+        let Some(kept) = self.find_in_window(&state, id)? else {
+            return Ok(None);
+        };
+        let Some(mut walk) = MemberWalk::begin(&state, &kept, (self.options.clock)()) else {
             return Ok(None);
         };
         drop(state);
-        let mut walk = MemberWalk::new(kept.seq, (self.options.clock)());
         let mut best = PreferenceSearch::new(kept);
         let end = walk.visit_members(self, &mut |_, member| {
             if best.is_exhausted(preference) {
                 return ControlFlow::Break(());
             }
-            if let Some(member) = member {
-                best.offer_member(member, preference);
+            match member {
+                Some(member) => best.offer_member(member, preference),
+                None => best.passed += 1,
             }
             ControlFlow::Continue(())
         })?;
@@ -45,6 +47,8 @@ impl Collection {
 struct PreferenceSearch {
     best: KnownDocument,
     considered: usize,
+    /// Duplicates that are deleted or past the window.
+    passed: usize,
     bytes: usize,
 }
 
@@ -55,12 +59,15 @@ impl PreferenceSearch {
             bytes: kept.document.meta.as_ref().map_or(0, String::len),
             best: kept,
             considered: 1,
+            passed: 0,
         }
     }
 
     /// Returns `true` if no further document may be compared.
     fn is_exhausted(&self, preference: &ClusterPreference<'_>) -> bool {
-        self.considered > preference.most_members || self.bytes > preference.most_bytes
+        self.considered > preference.most_members
+            || self.passed > preference.most_members
+            || self.bytes > preference.most_bytes
     }
 
     /// Compares a duplicate with the best document so far. Of equally preferred ones the earlier wins.

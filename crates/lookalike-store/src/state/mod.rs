@@ -19,6 +19,7 @@
 //! | [`compaction`] | a partition is replaced by its compacted version |
 //! | [`replay`] | all of it is rebuilt when a collection is opened |
 
+mod check_memory;
 mod chunked_vec;
 mod compaction;
 mod document_index;
@@ -42,6 +43,7 @@ use std::sync::Arc;
 
 use lookalike::stream::{DocumentSlot, StreamMatcher, Timestamp};
 
+use self::check_memory::CheckMemory;
 pub(crate) use self::chunked_vec::ChunkedVec;
 pub(crate) use self::compaction::CompactionStart;
 pub use self::compaction::CompactionTrigger;
@@ -70,6 +72,7 @@ pub(crate) struct CollectionState {
     pub(crate) matcher: StreamMatcher,
     rows: StoredRows,
     index: DocumentIndex,
+    check_memory: CheckMemory,
     /// Windows under which the replayed rows were written.
     windows: WindowHistory,
     /// Number of the changes of the window that the replay has reached.
@@ -99,6 +102,7 @@ impl CollectionState {
             rows: StoredRows::new(seal, has_sketches),
             matcher,
             index: DocumentIndex::default(),
+            check_memory: CheckMemory::default(),
             windows: windows.clone(),
             reached_changes: 0,
         })

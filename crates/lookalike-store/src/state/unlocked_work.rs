@@ -107,6 +107,11 @@ impl MovePreparation {
 }
 
 impl MovingDocument {
+    /// Returns its memory, in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.record.len() + self.sketched.memory_bytes() as usize + self.keys.memory_bytes()
+    }
+
     /// Returns the steps that the move takes about.
     pub(super) fn insertion_steps(&self) -> u64 {
         self.keys.insertion_steps() + self.record.len() as u64 / BYTES_OF_STEP

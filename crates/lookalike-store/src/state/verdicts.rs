@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lookalike::stream::{
@@ -18,6 +18,7 @@ use lookalike::stream::{
 };
 
 use super::CollectionState;
+use super::check_memory::{CheckBytes, CheckMemory};
 use super::unlocked_work::{
     ContentComparison, MovingDocument, RecordTask, RecordWork, UnlockedWork,
 };
@@ -54,10 +55,12 @@ pub(crate) struct PrecheckedDocument {
     pub(crate) inserts_in_turns: bool,
     /// Ids of matches that were read for a list, by sequence number. They never change.
     listed_ids: HashMap<u64, String>,
+    /// Memory that it keeps.
+    bytes: CheckBytes,
 }
 
 impl PrecheckedDocument {
-    fn new(precheck: PrecheckResult) -> Self {
+    fn new(precheck: PrecheckResult, memory: &CheckMemory) -> Self {
         Self {
             precheck,
             verdict: StoredVerdict::Kept,
@@ -70,12 +73,17 @@ impl PrecheckedDocument {
             overtaken: 0,
             inserts_in_turns: false,
             listed_ids: HashMap::new(),
+            bytes: memory.count_check(),
         }
     }
 
-    /// Returns the memory of its lists of keys and candidates, in bytes.
-    fn memory_bytes(&self) -> usize {
-        self.precheck.memory_bytes()
+    /// Counts the memory that it keeps until its document is admitted.
+    fn count_bytes(&mut self) {
+        let moving = self
+            .moving
+            .as_ref()
+            .map_or(0, |moving| moving.memory_bytes());
+        self.bytes.set(self.precheck.memory_bytes() + moving);
     }
 
     /// Leaves work without the lock until the document is the first of its portion, and frees what only a check that
@@ -134,9 +142,8 @@ pub(crate) fn begin_turn(turn_steps: u64, left_steps: u64) -> SearchTurn {
 /// Steps of reading a row, some 15 µs: its block is read and verified.
 const STEPS_OF_ROW: u64 = 1 << 12;
 
-/// Bytes of keys and candidates that the checks of a portion keep, about. Beyond them only the first document is
-/// checked, because the others keep theirs until they are admitted. Tests have small lists.
-const MOST_KEPT_BYTES: usize = if cfg!(test) { 4 << 10 } else { 4 << 20 };
+/// Reads of the row of a stored document that has the same id: when it is checked, and when it is admitted.
+const READS_OF_SAME_ID: u64 = 2;
 
 /// Steps of preparing, storing and answering a document that matches nothing and has no keys, some 2 µs.
 const STEPS_OF_CHECK: u64 = 600;
@@ -156,15 +163,12 @@ impl CollectionState {
         let stated = documents.iter().map(|document| document.time);
         let arrivals = self.matcher.resolve_arrivals(stated, now);
         let spent = AtomicU64::new(0);
-        let kept_bytes = checks.iter().flatten();
-        let kept_bytes = kept_bytes.map(PrecheckedDocument::memory_bytes).sum();
-        let kept_bytes = AtomicUsize::new(kept_bytes);
         let taken = checks.iter_mut().map(|check| Mutex::new(check.take()));
         let taken: Vec<Mutex<PendingCheck>> = taken.collect();
         let is_complete = parallel_map::parallel_map(documents.len(), |at| {
             let left = match at {
                 0 => Some(turn_steps),
-                _ if kept_bytes.load(Ordering::Relaxed) > MOST_KEPT_BYTES => None,
+                _ if !self.check_memory.has_room() => None,
                 _ => turn_steps.checked_sub(spent.load(Ordering::Relaxed)),
             };
             let Some(left) = left else {
@@ -176,18 +180,16 @@ impl CollectionState {
             if at > 0 && waits {
                 return false;
             }
-            let bytes_before = check.as_ref().map_or(0, PrecheckedDocument::memory_bytes);
             let is_complete =
                 self.continue_check(&mut check, &documents[at], &arrivals[at], &mut turn);
             spent.fetch_add(turn.steps(), Ordering::Relaxed);
             let Some(check) = &mut *check else {
                 return false;
             };
-            let added_bytes = check.memory_bytes().saturating_sub(bytes_before);
-            kept_bytes.fetch_add(added_bytes, Ordering::Relaxed);
             if at > 0 || is_complete {
                 check.suspend();
             }
+            check.count_bytes();
             is_complete
         });
         for (check, taken) in checks.iter_mut().zip(taken) {
@@ -217,7 +219,10 @@ impl CollectionState {
         arrival: &ArrivalTime,
         turn: &mut SearchTurn,
     ) -> bool {
-        let begin = || PrecheckedDocument::new(self.matcher.begin_precheck(arrival));
+        let begin = || {
+            let precheck = self.matcher.begin_precheck(arrival);
+            PrecheckedDocument::new(precheck, &self.check_memory)
+        };
         let checked = check.get_or_insert_with(begin);
         turn.add_steps(STEPS_OF_CHECK);
         match self.continue_unrefused(checked, document, arrival, turn) {
@@ -238,7 +243,7 @@ impl CollectionState {
     ) -> Result<bool> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
         if known.is_some() {
-            turn.add_steps(STEPS_OF_ROW);
+            turn.add_steps(READS_OF_SAME_ID * STEPS_OF_ROW);
         }
         if !self.compare_content(known.as_ref(), checked, document, arrival, turn)? {
             return Ok(false);
@@ -380,11 +385,12 @@ impl CollectionState {
         lists_all: bool,
     ) -> PrecheckedDocument {
         let arrival = self.matcher.resolve_arrival(document.time, now);
-        PrecheckedDocument::new(if lists_all {
+        let precheck = if lists_all {
             self.matcher.begin_listing(&arrival)
         } else {
             self.matcher.begin_precheck(&arrival)
-        })
+        };
+        PrecheckedDocument::new(precheck, &self.check_memory)
     }
 
     /// Answers a document as if it were inserted now. Returns `None` if the search takes further turns.

@@ -138,7 +138,7 @@ fn others_change_the_collection_while_a_long_text_is_read() {
         let query = prepare(&collection, vec![document("c", &edited, None)]);
         let answer = collection.query_document(&query[0]).unwrap();
         assert_eq!(answer.verdict, first.verdict, "{measure:?}");
-        let (_, matches) = collection.query_matches(&query[0], 5).unwrap();
+        let (_, matches) = collection.query_matches(&query[0], 5, &|| true).unwrap();
         assert_eq!(matches.len(), 1);
         let query = prepare(&collection, vec![document("b", &edited, None)]);
         assert!(collection.query_document(&query[0]).unwrap().again);

@@ -60,6 +60,11 @@ pub(super) const STEPS_OF_ADDED_KEY: u64 = 40;
 const STEPS_OF_FEATURE: u64 = 24;
 
 impl DocumentKeys {
+    /// Returns their memory, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.keys)
+    }
+
     /// Returns the keys and features that were inserted ahead for a document of this number.
     pub(super) fn inserted_ahead(&self, number: u64) -> InsertedAhead {
         if self.ahead.number == number {

@@ -89,10 +89,11 @@ impl PrecheckResult {
         self.steps
     }
 
-    /// Returns the memory of the keys that it looks up and of its candidates, in bytes.
+    /// Returns the memory of its keys and candidates, in bytes.
     pub fn memory_bytes(&self) -> usize {
+        let added = self.added.as_ref().map_or(0, DocumentKeys::memory_bytes);
         let candidates = size_of_val(&*self.pending) + size_of_val(&*self.passed_over);
-        size_of_val(&*self.probed) + candidates + size_of_val(&*self.compared)
+        added + size_of_val(&*self.probed) + candidates + size_of_val(&*self.compared)
     }
 
     /// Steps that the insertion of the document takes about, if it is kept.

@@ -97,6 +97,7 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
         only_loopback: keys.is_empty() && !whoever,
         serves_console: !args.no_console.unwrap_or(false),
         pdf: pdf_reader(PDF_LIMITS),
+        release_memory: free_memory::release_of_thread,
         find_document_passages,
         trusted_proxies: args
             .trusted_proxy

@@ -24,17 +24,16 @@ mod line_portion;
 mod line_source;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use bytes::Bytes;
 use lookalike::text::AnalysisScratch;
 use rayon::prelude::*;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use self::line_portion::LinePortion;
+use self::line_portion::{LinePortion, PortionLine};
 use self::line_source::LineSource;
 
 use crate::access::request_access::RequestAccess;
@@ -130,7 +129,7 @@ impl DocumentStream {
         if let Some(broken) = &broken {
             let mut text = Vec::new();
             write_refusal(&mut text, None, broken.line, &broken.problem);
-            let _ = out.send_answer(text.into()).await;
+            let _ = out.send_answer(text).await;
         }
         timed.count_request(StatusCode::OK.as_u16());
         // The response body ends after this, when `out` is dropped.
@@ -219,18 +218,18 @@ async fn prepare_portions(
                     }))
                 }
                 StreamTask::Query => {
+                    let may_go_on = || !sender.is_closed();
                     let answer = |sent: &[u8], scratch: &mut AnalysisScratch| {
                         // Nobody would read the answer.
-                        if sender.is_closed() {
+                        if !may_go_on() {
                             return Err(client_gone().into());
                         }
-                        open.query_document(sent, scratch)
+                        open.query_document(sent, scratch, &may_go_on)
                     };
-                    // Costly queries must not keep the shared pool from preparing the documents of others.
                     let answers = if open.similarity_measure().sequence_measure().is_some() {
                         each_in_order(&portion, answer)
                     } else {
-                        map_lines(&portion, answer)
+                        map_in_turns(&portion, answer)
                     };
                     answers.iter().for_each(|answer| open.count_query(answer));
                     PortionState::Answered(answers)
@@ -249,12 +248,43 @@ fn map_lines<T: Send>(
     portion: &LinePortion,
     work: impl Fn(&[u8], &mut AnalysisScratch) -> Result<T, RefusedDocument> + Sync,
 ) -> Vec<Result<T, RefusedDocument>> {
-    let lines = portion.lines.par_iter();
+    map_some_lines(portion, &portion.lines, &work)
+}
+
+fn map_some_lines<T: Send>(
+    portion: &LinePortion,
+    lines: &[PortionLine],
+    work: &(impl Fn(&[u8], &mut AnalysisScratch) -> Result<T, RefusedDocument> + Sync),
+) -> Vec<Result<T, RefusedDocument>> {
+    let lines = lines.par_iter();
     lines
         .map_init(AnalysisScratch::default, |scratch, line| {
             work(portion.line_bytes(line)?, scratch)
         })
         .collect()
+}
+
+/// Processes every line, on all threads, and gives the documents of others a turn on them every few milliseconds,
+/// however long a line takes.
+fn map_in_turns<T: Send>(
+    portion: &LinePortion,
+    work: impl Fn(&[u8], &mut AnalysisScratch) -> Result<T, RefusedDocument> + Sync,
+) -> Vec<Result<T, RefusedDocument>> {
+    const TURN: Duration = Duration::from_millis(5);
+    let (mut rest, mut turn_lines) = (&portion.lines[..], rayon::current_num_threads());
+    let mut done = Vec::with_capacity(rest.len());
+    while !rest.is_empty() {
+        let (lines, later) = rest.split_at(turn_lines.min(rest.len()));
+        let begun = Instant::now();
+        done.extend(map_some_lines(portion, lines, &work));
+        turn_lines = if begun.elapsed() < TURN {
+            2 * turn_lines
+        } else {
+            (turn_lines / 2).max(1)
+        };
+        rest = later;
+    }
+    done
 }
 
 /// Works on every line, on this thread.
@@ -307,7 +337,7 @@ async fn answer_portions(
     while let Some(PipelineStep { portion, documents }) = admitted.recv().await {
         let open = Arc::clone(open);
         let text = in_background(move || write_answers(&portion, &documents.into_answers(&open)));
-        if out.send_answer(text.await.into()).await.is_err() {
+        if out.send_answer(text.await).await.is_err() {
             return;
         }
     }
@@ -351,7 +381,7 @@ impl AnswerSink {
     ///
     /// # Errors
     /// If the client has disconnected, or takes no answers for too long.
-    async fn send_answer(&self, text: Bytes) -> Result<(), ()> {
+    async fn send_answer(&self, text: Vec<u8>) -> Result<(), ()> {
         let bytes = text
             .len()
             .min(self.held.total_bytes())
