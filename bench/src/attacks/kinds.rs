@@ -642,7 +642,7 @@ fn send_searches(target: &Target<'_>, path: &str, kind: &str, body: &[u8]) -> Re
         });
         match asked {
             Ok(answer) => {
-                let is_expected = matches!(answer.status, 200 | 400 | 413 | 422 | 429 | 503);
+                let is_expected = matches!(answer.status, 200 | 413 | 422 | 429 | 503);
                 ensure!(is_expected, "{}: {}", answer.status, answer.body);
             }
             Err(_) => std::thread::sleep(RECONNECT_PAUSE),

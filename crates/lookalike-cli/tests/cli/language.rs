@@ -42,6 +42,8 @@ const NAMES: &[&str] = &[
     "sentences",
     "lookalike",
     "explain",
+    "forms",
+    "learn",
     "jsonl",
     "tsv",
     "removed",

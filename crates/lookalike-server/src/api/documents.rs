@@ -204,7 +204,8 @@ pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
             return Ok(None);
         };
         if opened.text_bytes() > SHORT_ANSWER_BYTES {
-            return Ok(Some(Err(opened)));
+            // It is opened again at its turn, because an open one can be a copy of the text.
+            return Ok(Some(Err(id.to_owned())));
         }
         let stored = opened.into_stored()?;
         let document = DocumentJson::new(&stored, open.fingerprint_bits());
@@ -212,13 +213,14 @@ pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
         Ok(Some(Ok(response)))
     })
     .await?;
-    let opened = match opened {
+    let id = match opened {
         Ok(response) => return Ok(response),
-        Err(opened) => opened,
+        Err(id) => id,
     };
     responses::long_answer(service, client, move |text| {
-        let stored = opened.into_stored();
+        let stored = open.collection.find_document(&id);
         let stored = stored.map_err(|error| open.to_problem(error))?;
+        let stored = stored.ok_or_else(|| no_document(&id))?;
         text.write_json(&DocumentJson::new(&stored, open.fingerprint_bits()))
     })
     .await
@@ -244,13 +246,14 @@ async fn with_document<T: Send + 'static>(
     let id = api_request.path_part("id");
     in_background(move || {
         let found = work(&open, &id).map_err(|error| open.to_problem(error))?;
-        let missing = || {
-            let detail = format!("there is no document '{}'", shorten_text(&id));
-            ApiProblem::new(ProblemCode::NoDocument, detail)
-        };
-        Ok((found.ok_or_else(missing)?, open))
+        Ok((found.ok_or_else(|| no_document(&id))?, open))
     })
     .await
+}
+
+fn no_document(id: &str) -> ApiProblem {
+    let detail = format!("there is no document '{}'", shorten_text(id));
+    ApiProblem::new(ProblemCode::NoDocument, detail)
 }
 
 #[derive(Serialize)]

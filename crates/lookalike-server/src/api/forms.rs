@@ -26,11 +26,17 @@ use crate::api::texts::passage_problem;
 use crate::collections::open_collection::OpenCollection;
 use crate::json::bad_settings;
 
-/// The most documents whose clusters are looked at.
-pub(crate) const MAX_LEARNED_DOCUMENTS: usize = 200_000;
+/// Pages of clusters that are listed: each examines up to 16,384 kept documents, in a quarter of a second.
+const MAX_PAGES: usize = 60;
 
-/// Memory of one of them: its id, and its place in a group.
-const BYTES_OF_DOCUMENT: usize = 128;
+/// The most bytes of the ids of documents in groups, and of their places there.
+const MAX_ID_BYTES: usize = 16 << 20;
+
+/// Memory of a document in a group beside its id.
+const BYTES_OF_DOCUMENT: usize = 64;
+
+/// Memory of the ids, and of the page that is being read.
+const LISTING_BYTES: usize = 2 * MAX_ID_BYTES;
 
 /// Members of a cluster that are looked at, the newest ones.
 const MEMBERS_OF_CLUSTER: usize = 4 * MOST_SAMPLED_TEXTS;
@@ -55,9 +61,9 @@ const STEPS_OF_BYTE: u64 = 8;
 struct LearnedFormsJson {
     /// Number of forms in the table.
     forms: usize,
-    /// Documents whose clusters were looked at.
+    /// Documents of the clusters that were listed, but for those that are equal to another.
     documents: usize,
-    /// `false` if there are clusters that were not looked at.
+    /// `false` if there are clusters that were not listed, or texts that were not read.
     complete: bool,
     /// The table, as TOML.
     table: String,
@@ -85,8 +91,7 @@ pub(crate) async fn learn_forms(api_request: ApiRequest) -> ApiResult {
         .with_forms("forms.toml", &FormTable::default());
     can_have_forms.map_err(bad_settings)?;
     let (service, client) = (api_request.service, api_request.client);
-    let first_bytes = BYTES_OF_DOCUMENT * MAX_LEARNED_DOCUMENTS;
-    answer_with_work(&service, client, first_bytes, move |allowance, answer| {
+    answer_with_work(&service, client, LISTING_BYTES, move |allowance, answer| {
         let groups = StoredGroups::collect(&open, allowance)?;
         let learned = groups.learn(&open, &recipe, allowance)?;
         allowance.keep_memory(0);
@@ -128,13 +133,13 @@ impl LearnedFormsJson {
     /// Returns the table, with a comment that says of what it was learned.
     fn to_toml(&self) -> String {
         let all = if self.complete {
-            "no cluster was left out"
+            "all were looked at"
         } else {
-            "clusters were left out"
+            "not all were looked at"
         };
         let documents = self.documents;
         format!(
-            "# Learned from clusters of {documents} documents; {all}.\n{}",
+            "# Learned from clusters with {documents} documents; {all}.\n{}",
             self.table
         )
     }
@@ -155,24 +160,26 @@ impl StoredGroups {
             most_members: MEMBERS_OF_CLUSTER,
             accepts: &|_| true,
         };
-        let (mut groups, mut documents, mut after) = (Vec::new(), 0, None);
+        let (mut groups, mut bytes, mut after, mut pages) = (Vec::new(), 0, None, 0);
         let is_complete = loop {
             allowance.check_client()?;
+            if pages == MAX_PAGES || bytes >= MAX_ID_BYTES {
+                break false;
+            }
+            pages += 1;
             let page = open.collection.list_clusters(after, &selection);
             let page = page.map_err(|error| open.to_problem(error))?;
             for cluster in page.clusters {
                 let group = ids_of_group(cluster);
-                documents += group.len();
-                if group.len() > 1 {
+                if group.len() > 1 && bytes < MAX_ID_BYTES {
+                    let ids = group.iter().map(|id| id.len() + BYTES_OF_DOCUMENT);
+                    bytes += ids.sum::<usize>();
                     groups.push(group);
                 }
             }
             after = page.next;
             if after.is_none() {
                 break true;
-            }
-            if documents >= MAX_LEARNED_DOCUMENTS {
-                break false;
             }
         };
         // The sort is stable, so equally large groups stay in the order of their kept documents.
@@ -191,7 +198,7 @@ impl StoredGroups {
         allowance: &mut TextAllowance,
     ) -> Result<LearnedFormsJson, ApiProblem> {
         let most_bytes = MOST_SAMPLED_TEXTS * LONGEST_LEARNED_TEXT * COPIES_OF_TEXT;
-        allowance.hold_memory(0, BYTES_OF_DOCUMENT * MAX_LEARNED_DOCUMENTS + most_bytes)?;
+        allowance.hold_memory(LISTING_BYTES, most_bytes)?;
         let corpus = StoredDocuments {
             open,
             groups: &self.groups,
@@ -286,8 +293,14 @@ impl FormCorpus for StoredDocuments<'_> {
             return Ok(None);
         };
         let bytes = opened.text_bytes();
-        let steps = self.budget.take_steps(STEPS_OF_BYTE * bytes as u64);
-        steps.map_err(|error| LearningFailure(passage_problem(error)))?;
+        if let Err(error) = self.budget.take_steps(STEPS_OF_BYTE * bytes as u64) {
+            if self.budget.is_cancelled() {
+                return Err(LearningFailure(passage_problem(error)));
+            }
+            // The steps of the request are used up, so no more is read.
+            self.read_bytes.store(MAX_LEARNED_BYTES, Ordering::Relaxed);
+            return Ok(None);
+        }
         self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(match opened.into_stored().map_err(failed)?.content {
             DocumentContent::Text(text) => Some(text),

@@ -798,8 +798,8 @@ fn listing_schemas() -> Value {
     json!({
         "LearnedForms": object_schema(&["forms", "documents", "complete", "table"], json!({
             "forms": { "type": "integer" },
-            "documents": { "type": "integer", "description": "Documents whose clusters were looked at." },
-            "complete": { "type": "boolean", "description": "False if there are clusters that were not looked at." },
+            "documents": { "type": "integer", "description": "Documents of the clusters that were listed." },
+            "complete": { "type": "boolean", "description": "False if clusters were not listed, or texts not read." },
             "table": { "type": "string", "description": "The table of forms, as TOML: a file of a recipe." },
         })),
         "DocumentPage": object_schema(&["documents", "next"], json!({

@@ -240,9 +240,10 @@ impl PassageSearch {
         ranked: &mut RankedSources,
     ) -> Result<(), ApiProblem> {
         let text_bytes = search.text.text.len();
-        // A count for each document, and the list of candidates.
-        let counts = size_of::<u64>() * self.document_count();
-        allowance.hold_memory(text_bytes, counts + work_bytes(search.settings, text_bytes))?;
+        // A count for each document, and lists of candidates.
+        let counts = (size_of::<u32>() + size_of::<u64>()) * self.document_count();
+        let held_bytes = text_bytes + counts;
+        allowance.hold_memory(held_bytes, work_bytes(search.settings, text_bytes))?;
         let tokenizer = SpanTokenizer::new(&open.collection.collection_settings().recipe);
         let budget = Arc::clone(&allowance.budget);
         let mut comparer =
@@ -267,7 +268,7 @@ impl PassageSearch {
             };
             bytes += text.len();
             let both = text_bytes + text.len();
-            allowance.hold_memory(both, work_bytes(search.settings, both))?;
+            allowance.hold_memory(counts + both, work_bytes(search.settings, both))?;
             let shared = comparer
                 .find_passages(&ExtractedText::from_plain_text(text))
                 .map_err(passage_problem)?;

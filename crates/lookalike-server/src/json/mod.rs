@@ -64,22 +64,28 @@ const MAX_VALUES: usize = 100_000;
 /// Values that take the memory of an object with a few fields.
 const VALUES_OF_OBJECT: usize = 20;
 
+fn too_many_values() -> ApiProblem {
+    let detail = format!(
+        "the JSON has more values than the limit of {MAX_VALUES}, of which an object counts as {VALUES_OF_OBJECT}: send \
+         several requests"
+    );
+    ApiProblem::new(ProblemCode::TooLarge, detail)
+}
+
 /// Parses a JSON value in which no object has a duplicate field, as long as there is room for further values.
 struct UniqueFields<'a> {
-    /// Values for which there is room.
-    room: &'a Cell<usize>,
+    /// Values for which there is room; `None` once there were more.
+    room: &'a Cell<Option<usize>>,
 }
 
 impl UniqueFields<'_> {
     fn take_room<E: serde::de::Error>(&self, values: usize) -> Result<(), E> {
-        let left = self.room.get().checked_sub(values);
-        let more = || {
-            E::custom(format!(
-                "it has more values than the limit of {MAX_VALUES}, of which an object counts as {VALUES_OF_OBJECT}"
-            ))
-        };
-        self.room.set(left.ok_or_else(more)?);
-        Ok(())
+        let left = self.room.get().and_then(|room| room.checked_sub(values));
+        self.room.set(left);
+        match left {
+            Some(_) => Ok(()),
+            None => Err(E::custom("too many values")),
+        }
     }
 }
 
@@ -195,11 +201,19 @@ impl JsonFields {
     /// # Errors
     /// If it is not one.
     pub(crate) fn read_fields(bytes: &[u8]) -> Result<Self, ApiProblem> {
-        let room = Cell::new(MAX_VALUES);
+        let room = Cell::new(Some(MAX_VALUES));
         let mut parser = serde_json::Deserializer::from_slice(bytes);
         let value = UniqueFields { room: &room }.deserialize(&mut parser);
         let value = value.and_then(|value| parser.end().map(|()| value));
-        match value.map_err(|error| bad_json_problem(&error))? {
+        let is_full = room.get().is_none();
+        let refused = |error| {
+            if is_full {
+                too_many_values()
+            } else {
+                bad_json_problem(&error)
+            }
+        };
+        match value.map_err(refused)? {
             Value::Object(fields) => Ok(Self(fields)),
             _ => Err(ApiProblem::new(ProblemCode::BadJson, "it is not an object")),
         }
@@ -305,7 +319,7 @@ mod tests {
         assert!(refused.err().unwrap().detail.contains("limit of 100000"));
         let objects = format!(r#"{{"a":[{}{{}}]}}"#, r#"{"":0},"#.repeat(5000));
         let refused = JsonFields::read_fields(objects.as_bytes());
-        assert_eq!(refused.err().unwrap().code, ProblemCode::BadJson);
+        assert_eq!(refused.err().unwrap().code, ProblemCode::TooLarge);
         let behind = JsonFields::read_fields(br#"{"a":1} x"#);
         assert!(behind.err().unwrap().detail.contains("trailing characters"));
     }

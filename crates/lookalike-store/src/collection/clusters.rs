@@ -66,7 +66,7 @@ impl Collection {
         }
         drop(state);
         let end = cluster.read_rest(self)?;
-        if end == WalkEnd::PlaceLost {
+        if end == WalkEnd::PlaceLost && cluster.members.last.is_none() {
             let id = shorten_id(id);
             let what = format!(
                 "the member before which the page of the cluster '{id}' begins is erased, and very many are newer: \

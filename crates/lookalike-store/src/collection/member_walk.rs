@@ -48,8 +48,8 @@ pub(super) enum WalkEnd {
     ClusterGone,
 }
 
-/// Largest number of members that are passed over to find a place again.
-const MOST_SKIPPED_MEMBERS: usize = 1 << 16;
+/// Largest number of members that are passed over to find a place again. Tests have small clusters.
+const MOST_SKIPPED_MEMBERS: usize = if cfg!(test) { 64 } else { 1 << 16 };
 
 impl MemberWalk {
     /// Begins with the newest member of the cluster of a document. Returns `None` if it is not a kept one.
@@ -309,6 +309,26 @@ mod tests {
                 assert_eq!(visited, staying.collect::<Vec<u64>>(), "turn {at_turn}");
             }
         }
+    }
+
+    /// A walk that has come far does not begin again: its place is lost if it is erased.
+    #[test]
+    fn place_behind_very_many_members_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = collection(&folder);
+        for id in MEMBERS + 1..=100 {
+            insert(&collection, id);
+        }
+        let delete_rest = || {
+            for id in 1..=MEMBERS {
+                assert!(collection.delete_document(&id.to_string()).unwrap());
+            }
+            collection.compact_all(&mut || true).unwrap();
+        };
+        // Two members are visited in a turn.
+        let (ids, end) = walk(&collection, 40, delete_rest);
+        assert_eq!(end, WalkEnd::PlaceLost);
+        assert_eq!(ids, (MEMBERS + 1..=100).rev().collect::<Vec<u64>>());
     }
 
     /// A cluster that leaves the window during the walk ends, and nothing counts as damaged.

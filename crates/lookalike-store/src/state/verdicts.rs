@@ -168,7 +168,6 @@ impl CollectionState {
         let is_complete = parallel_map::parallel_map(documents.len(), |at| {
             let left = match at {
                 0 => Some(turn_steps),
-                _ if !self.check_memory.has_room() => None,
                 _ => turn_steps.checked_sub(spent.load(Ordering::Relaxed)),
             };
             let Some(left) = left else {
@@ -176,8 +175,9 @@ impl CollectionState {
             };
             let mut turn = begin_turn(turn_steps, left);
             let mut check = taken[at].lock().unwrap_or_else(PoisonError::into_inner);
+            let may_begin = check.is_some() || self.check_memory.has_room();
             let waits = check.as_ref().is_some_and(|check| check.waits_until_first);
-            if at > 0 && waits {
+            if at > 0 && (waits || !may_begin) {
                 return false;
             }
             let is_complete =

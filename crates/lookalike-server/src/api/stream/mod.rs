@@ -251,6 +251,9 @@ fn map_lines<T: Send>(
     map_some_lines(portion, &portion.lines, &work)
 }
 
+/// Lines of a turn for each thread, at most.
+const MOST_LINES_OF_THREAD: usize = 64;
+
 fn map_some_lines<T: Send>(
     portion: &LinePortion,
     lines: &[PortionLine],
@@ -264,23 +267,24 @@ fn map_some_lines<T: Send>(
         .collect()
 }
 
-/// Processes every line, on all threads, and gives the documents of others a turn on them every few milliseconds,
-/// however long a line takes.
+/// Processes every line, on all threads, and gives the documents of others a turn on them after a few lines: the more,
+/// the less a line takes, but never more than a thread has in [`MOST_LINES_OF_THREAD`].
 fn map_in_turns<T: Send>(
     portion: &LinePortion,
     work: impl Fn(&[u8], &mut AnalysisScratch) -> Result<T, RefusedDocument> + Sync,
 ) -> Vec<Result<T, RefusedDocument>> {
     const TURN: Duration = Duration::from_millis(5);
-    let (mut rest, mut turn_lines) = (&portion.lines[..], rayon::current_num_threads());
+    let threads = rayon::current_num_threads();
+    let (mut rest, mut turn_lines) = (&portion.lines[..], threads);
     let mut done = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
         let (lines, later) = rest.split_at(turn_lines.min(rest.len()));
         let begun = Instant::now();
         done.extend(map_some_lines(portion, lines, &work));
         turn_lines = if begun.elapsed() < TURN {
-            2 * turn_lines
+            (2 * turn_lines).min(MOST_LINES_OF_THREAD * threads)
         } else {
-            (turn_lines / 2).max(1)
+            (turn_lines / 2).max(threads)
         };
         rest = later;
     }

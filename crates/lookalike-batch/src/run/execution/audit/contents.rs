@@ -49,7 +49,7 @@ pub struct DifferentRemoval {
     pub difference: String,
 }
 
-/// A kept document with sampled documents that were removed because of it.
+/// A kept document with sampled documents that were removed because of it, as far as both have texts.
 struct RemovalGroup {
     kept: DocId,
     /// The removed documents with what each says otherwise.
@@ -91,35 +91,38 @@ pub(super) fn compare_contents(
     let compared = groups
         .par_iter()
         .map(|group| compare_group(corpus, &analyzer, group));
-    let compared = compared.collect::<Result<Option<Vec<RemovalGroup>>>>()?;
-    compared
-        .map(|groups| report_groups(corpus, groups))
-        .transpose()
+    let compared = compared.collect::<Result<Vec<RemovalGroup>>>()?;
+    let has_texts = compared.iter().any(|group| !group.removed.is_empty());
+    if !has_texts && !pairs.is_empty() {
+        return Ok(None);
+    }
+    report_groups(corpus, compared).map(Some)
 }
 
 fn compare_group(
     corpus: &RunCorpus<'_>,
     analyzer: &TextAnalyzer,
     group: &[DocId],
-) -> Result<Option<RemovalGroup>> {
+) -> Result<RemovalGroup> {
     let mut parse = ParseScratch::default();
     let [mut of_kept, mut of_removed] = [(); 2].map(|()| AnalysisScratch::default());
+    let mut compared = RemovalGroup {
+        kept: group[0],
+        removed: Vec::new(),
+    };
     let Some(kept_text) = corpus.reread_text(group[0], &mut parse)? else {
-        return Ok(None);
+        return Ok(compared);
     };
     let kept = analyzer.analyze_text(&kept_text, &mut of_kept);
-    let mut removed = Vec::with_capacity(group.len() - 1);
     for &document in &group[1..] {
         let Some(text) = corpus.reread_text(document, &mut parse)? else {
-            return Ok(None);
+            continue;
         };
         let analysis = analyzer.analyze_text(&text, &mut of_removed);
-        removed.push((document, FormDifference::between_texts(&analysis, &kept)));
+        let difference = FormDifference::between_texts(&analysis, &kept);
+        compared.removed.push((document, difference));
     }
-    Ok(Some(RemovalGroup {
-        kept: group[0],
-        removed,
-    }))
+    Ok(compared)
 }
 
 fn report_groups(corpus: &RunCorpus<'_>, mut groups: Vec<RemovalGroup>) -> Result<AuditedContents> {
