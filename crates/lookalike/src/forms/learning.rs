@@ -51,7 +51,7 @@ const MOST_SLOT_SHARE: f64 = 0.5;
 /// Largest number of examples of the values of a slot.
 const MOST_EXAMPLES: usize = 5;
 
-/// Smallest hashes of features by which [`join_similar`] compares documents.
+/// Smallest hashes of features by which groups without a form are compared with each other.
 pub const COMPARED_HASHES: usize = 16;
 
 /// Least number of smallest hashes that joined documents share. It stands for a Jaccard index of about one third.
