@@ -224,8 +224,12 @@ messages! {
         "{share} of {cases} pairs, verified again, reach the threshold" "{share}：{cases} 对文档再次校验后达到阈值的部分";
     other_contents() "other contents" "内容不同";
     other_contents_of(share: &str, cases: &str)
-        "{share} of {cases} removed documents of another text say something else than the kept ones: --forms learn keeps such"
-        "{share}：{cases} 篇文本不同的删除文档中，所说内容与保留文档不同的部分；--forms learn 会保留它们";
+        "{share} of {cases} removed documents with another text have another title, other numbers or other values of a form than the kept ones"
+        "{share}：{cases} 篇文本不同的删除文档中，标题、数字或模板的值与保留文档不同的部分";
+    to_keep_contents()
+        "  to keep such documents, run again with --forms learn and without --audit" "  要保留这样的文档，请加 --forms learn 并去掉 --audit 再运行";
+    no_contents()
+        "not compared: the recipe is that of another tool, or there are no texts" "未比较：配方是其他工具的，或没有文本";
     other_content(removed: &str, kept: &str, difference: &str)
         "  {removed} beside {kept}: {difference}" "  {removed} 与 {kept}：{difference}";
     other_content_of_many(removed: &str, others: u64, kept: &str, difference: &str)
@@ -723,6 +727,7 @@ mod tests {
                 "--index",
                 "--extracted",
                 "--forms",
+                "--audit",
             ];
             let names = [
                 "lookalike",

@@ -6,12 +6,13 @@
 
 use std::cmp::Reverse;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use axum::http::{HeaderValue, header};
 use lookalike::Recipe;
 use lookalike::forms::{FormCorpus, FormLearner, FormTable, MOST_SAMPLED_TEXTS};
 use lookalike::passages::PassageBudget;
+use lookalike::similarity::Route;
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike_store::{
     ClusterSelection, CollectionContent, DocumentCluster, DocumentContent, StoredVerdict,
@@ -103,12 +104,15 @@ pub(crate) async fn learn_forms(api_request: ApiRequest) -> ApiResult {
     .await
     .map(|mut response| {
         if format == TableFormat::Toml {
-            let kind = HeaderValue::from_static("application/toml");
+            let kind = HeaderValue::from_static(TOML_TYPE);
             response.headers_mut().insert(header::CONTENT_TYPE, kind);
         }
         response
     })
 }
+
+/// Media type of a table alone.
+pub(crate) const TOML_TYPE: &str = "application/toml";
 
 /// Format of an answer with a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -205,6 +209,7 @@ impl StoredGroups {
             analyzer: TextAnalyzer::new(recipe),
             budget: &allowance.budget,
             read_bytes: AtomicUsize::new(0),
+            has_long_texts: AtomicBool::new(false),
         };
         let numbered = self.groups.iter().enumerate().map(|(group, ids)| {
             let members = 0..ids.len();
@@ -220,7 +225,7 @@ impl StoredGroups {
             Some(table) => table.extend_with(&learned),
             None => learned,
         };
-        let has_read_all = !corpus.is_full();
+        let has_read_all = !corpus.is_full() && !corpus.has_long_texts.load(Ordering::Relaxed);
         Ok(LearnedFormsJson {
             forms: table.forms().len(),
             documents: self.groups.iter().map(Vec::len).sum(),
@@ -232,13 +237,13 @@ impl StoredGroups {
 
 /// Returns the ids of a kept document and of its members that are not equal to it.
 fn ids_of_group(cluster: DocumentCluster) -> Vec<String> {
-    let is_similar = |verdict: &StoredVerdict| match verdict {
-        StoredVerdict::Duplicate(evidence) => evidence.similarity < 1.0,
+    let is_unequal = |verdict: &StoredVerdict| match verdict {
+        StoredVerdict::Duplicate(evidence) => evidence.route != Route::Exact,
         StoredVerdict::Kept => false,
     };
     // The oldest first, as they came.
     let members = cluster.members.into_iter().rev();
-    let similar = members.filter(|member| is_similar(&member.verdict));
+    let similar = members.filter(|member| is_unequal(&member.verdict));
     let similar = similar.map(|member| member.id);
     std::iter::once(cluster.kept.id).chain(similar).collect()
 }
@@ -251,6 +256,8 @@ struct StoredDocuments<'a> {
     budget: &'a PassageBudget,
     /// Bytes of the texts that were read.
     read_bytes: AtomicUsize,
+    /// `true` once a text was too long to be read.
+    has_long_texts: AtomicBool,
 }
 
 impl StoredDocuments<'_> {
@@ -288,10 +295,13 @@ impl FormCorpus for StoredDocuments<'_> {
             .collection
             .open_document(&self.groups[group][member]);
         let opened = opened.map_err(failed)?;
-        let Some(opened) = opened.filter(|opened| opened.text_bytes() <= LONGEST_LEARNED_TEXT)
-        else {
+        let Some(opened) = opened else {
             return Ok(None);
         };
+        if opened.text_bytes() > LONGEST_LEARNED_TEXT {
+            self.has_long_texts.store(true, Ordering::Relaxed);
+            return Ok(None);
+        }
         let bytes = opened.text_bytes();
         if let Err(error) = self.budget.take_steps(STEPS_OF_BYTE * bytes as u64) {
             if self.budget.is_cancelled() {

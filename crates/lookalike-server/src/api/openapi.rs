@@ -14,12 +14,12 @@ use crate::api::documents::{
     CLUSTERS_ON_PAGE, CLUSTERS_WITH_PREFERRED, COMPARED, COMPARED_ON_PAGE, MAX_MATCHES, MEMBERS,
     MEMBERS_ON_PAGE,
 };
-use crate::api::extraction;
 use crate::api::listing::{DOCUMENTS_ON_PAGE, MAX_CONDITIONS, MAX_IDS};
 use crate::api::problem::ProblemCode;
 use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
 use crate::api::router::{ApiCall, CALLS, NamedPart};
 use crate::api::texts::{MAX_DOCUMENTS, MAX_SOURCES, REPORT_LANGUAGES};
+use crate::api::{extraction, forms};
 use crate::collections::MAX_ALIASES;
 use crate::json::settings::CHANGEABLE;
 
@@ -63,6 +63,10 @@ fn describe_operation(call: &ApiCall) -> Value {
         let schema = schema_reference(schema);
         good["content"] = match call.name {
             "export" => json!({ "application/x-ndjson": lines_schema(schema) }),
+            "learn_forms" => json!({
+                "application/json": { "schema": schema },
+                forms::TOML_TYPE: { "schema": { "type": "string" } },
+            }),
             _ => json!({ "application/json": { "schema": schema } }),
         };
     }

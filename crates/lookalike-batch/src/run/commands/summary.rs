@@ -60,6 +60,9 @@ impl RunSummary {
 /// The result of a dedup run.
 #[derive(Debug, Clone, Serialize)]
 pub struct DedupSummary {
+    /// `true` if a run with the same settings could learn forms, as far as its recipe says.
+    #[serde(skip)]
+    pub can_learn_forms: bool,
     /// Documents read, without those of `--against`.
     pub documents: u64,
     /// Documents of `--against`.

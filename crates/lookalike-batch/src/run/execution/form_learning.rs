@@ -7,7 +7,8 @@ use lookalike::dedup::DocumentSource;
 use lookalike::dedup::{self, DocumentRemoval};
 use lookalike::forms::{FormCorpus, FormLearner, FormTable};
 use lookalike::plan::MatchPlan;
-use lookalike::{DocId, Similarity};
+use lookalike::similarity::Route;
+use lookalike::{DocId, Recipe};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;
@@ -71,9 +72,18 @@ impl ProgressListener for StageProgress<'_> {
 
 /// Refuses to learn forms for a recipe that cannot have any.
 fn refuse_schemes(settings: &RunSettings) -> Result<()> {
-    let recipe = settings.recipe.clone();
-    recipe.with_forms(LEARNED_FORMS, &FormTable::default())?;
+    with_empty_table(&settings.recipe)?;
     Ok(())
+}
+
+/// Returns `true` if a recipe can have forms.
+pub(in crate::run) fn can_have_forms(recipe: &Recipe) -> bool {
+    with_empty_table(recipe).is_ok()
+}
+
+fn with_empty_table(recipe: &Recipe) -> lookalike::Result<Recipe> {
+    let recipe = recipe.clone().without_forms();
+    recipe.with_forms(LEARNED_FORMS, &FormTable::default())
 }
 
 /// Size of the inputs of which forms were learned.
@@ -175,12 +185,11 @@ impl FormCorpus for RunCorpus<'_> {
     }
 }
 
-/// Returns each kept document with those that are removed because of it and are less than fully similar, the kept one
-/// first.
+/// Returns each kept document with those that are removed because of it and have another text, the kept one first.
 fn group_removals(removals: &[DocumentRemoval]) -> Vec<Vec<DocId>> {
     let mut groups: BTreeMap<DocId, Vec<DocId>> = BTreeMap::new();
     for removal in removals {
-        if removal.kept.similarity < Similarity::ONE {
+        if !matches!(removal.kept.route, Route::Exact | Route::Decision) {
             let kept = removal.kept.with;
             let group = groups.entry(kept).or_insert_with(|| vec![kept]);
             group.push(removal.document);

@@ -193,7 +193,7 @@ fn add_suspicions(text: &mut SummaryText, done: &DedupSummary, printer: &OutputP
         text.add_text(format_args!("  {}", messages::and_more(more)));
     }
     let is_form = |suspicion: &SuspiciousCluster| suspicion.kind == SuspicionKind::Form;
-    if done.suspicious.iter().any(is_form) {
+    if done.can_learn_forms && done.suspicious.iter().any(is_form) {
         text.add_text(messages::to_keep_forms("--forms learn"));
     }
 }
@@ -252,6 +252,7 @@ mod tests {
             |(part, whole, count)| std::iter::repeat_n(Similarity::from_ratio(part, whole), count);
         let histogram = similarities.into_iter().flat_map(repeated).collect();
         DedupSummary {
+            can_learn_forms: true,
             documents: 1200,
             against: 7,
             library: None,
@@ -411,9 +412,10 @@ Audit: 1,000 documents sampled (seed 4) and compared exactly with all documents 
   left together    0.0000 (95 %: 0.0000 to 0.0500) of these matches stay in the output together with the document
   precision        1.0000 (95 %: 0.9300 to 1.0000) of 50 removed documents, verified again, reach the threshold
                      1.0000 (95 %: 0.9300 to 1.0000) of 50 of 16-50 tokens
-  other contents   0.2500 (95 %: 0.1000 to 0.5000) of 20 removed documents of another text say something else than the kept ones: --forms learn keeps such
+  other contents   0.2500 (95 %: 0.1000 to 0.5000) of 20 removed documents with another text have another title, other numbers or other values of a form than the kept ones
                      b and 3 more beside a: most of the numbers differ: '1' and '2'
                      c beside a: most of the numbers differ: '1' and '2'
+                     to keep such documents, run again with --forms learn and without --audit
   planted edits    0.5000 (95 %: 0.1000 to 0.9000) of 4 edited copies that reach the threshold, of 6 planted, are found
                      0.5000 (95 %: 0.1000 to 0.9000) of typos 0.5 %
 ";

@@ -24,8 +24,13 @@ impl SummaryText {
         self.add_heading(printer, TextTone::Heading, &describe_sample(audit));
         self.add_audited_recall(audit);
         self.add_audited_precision(audit, describe_precision);
-        if let Some(contents) = &audit.contents {
-            self.add_other_contents(contents);
+        match &audit.contents {
+            Some(contents) => self.add_other_contents(contents),
+            // Only runs that remove documents say what is left together.
+            None if audit.left_together.is_some() => {
+                self.add_line(&messages::other_contents(), messages::no_contents());
+            }
+            None => {}
         }
         if let Some(planted) = &audit.planted {
             self.add_planted_edits(planted);
@@ -75,6 +80,9 @@ impl SummaryText {
                     others => messages::other_content_of_many(&removed, others, &kept, difference),
                 },
             );
+        }
+        if !contents.examples.is_empty() {
+            self.add_line("", messages::to_keep_contents());
         }
     }
 

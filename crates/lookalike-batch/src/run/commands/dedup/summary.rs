@@ -8,6 +8,7 @@ use super::verdicts::{DocumentVerdicts, VerdictCluster};
 use crate::run::commands::summary::{
     ByRoute, DedupSummary, LargeCluster, RunSummary, SuspicionKind, SuspiciousCluster,
 };
+use crate::run::execution::form_learning::can_have_forms;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_stages::LinkedRun;
 
@@ -29,6 +30,7 @@ pub(super) fn summarize_run(
     let clusters = verdicts.list_clusters();
     let plan = corpus.plan;
     Ok(DedupSummary {
+        can_learn_forms: can_have_forms(corpus.run_recipe()),
         documents,
         against: corpus.against.len() as u64,
         library: None,

@@ -1,7 +1,6 @@
 //! The verdicts of a run by document, and the clusters that follow from them.
 
 use lookalike::dedup::{DedupOutcome, DocumentRemoval};
-use lookalike::similarity::Route;
 use lookalike::{DocId, Similarity};
 use lookalike_io::error::Result;
 
@@ -98,11 +97,7 @@ impl<'a> DocumentVerdicts<'a> {
 
     /// Returns the report of the audit on these verdicts, if there is one.
     pub(super) fn audit_report(&self, run: &LinkedRun<'_>) -> Result<Option<AuditReport>> {
-        let mut reported = ReportedPairs::default();
-        let is_measured = |removal: &&DocumentRemoval| removal.kept.route != Route::Decision;
-        for removal in self.outcome.removals.iter().filter(is_measured) {
-            reported.offer_pair(removal.document, removal.kept.with);
-        }
+        let reported = ReportedPairs::from_removals(&self.outcome.removals);
         let kept = |document| self.is_kept(document);
         run.audit_report(reported, Some(&kept))
     }

@@ -1,7 +1,7 @@
 //! What removed documents say otherwise than the kept ones: the part of the audit that looks at texts and not at
 //! similarities.
 //!
-//! Forms are learned from the sampled removals. A removed document that is of a form with other values in its slots, or
+//! Forms are learned from the clusters of the sampled removals. A removed document that is of a form with other values in its slots, or
 //! that has another title or other numbers than the document that is kept, probably says something that is now nowhere.
 
 use std::cmp::Reverse;
@@ -63,15 +63,18 @@ impl RemovalGroup {
     }
 }
 
-/// Compares the texts of removals, each with the document that is kept, by a recipe with the forms of all of them. `pairs`
-/// has the removed document first. Returns `None` if the recipe is that of another tool, or if there are no texts.
+/// Compares the texts of removals, each with the document that is kept, by a recipe with the forms of `groups`: kept
+/// documents, each with those that were removed because of it. `pairs` has the removed document first. Returns `None` if the recipe is that of another tool, or if there are no texts.
 ///
 /// # Errors
 /// If a text cannot be read again.
 pub(super) fn compare_contents(
     corpus: &RunCorpus<'_>,
     pairs: &[(DocId, DocId)],
+    groups: &[Vec<DocId>],
 ) -> Result<Option<AuditedContents>> {
+    let recipe = corpus.run_recipe().clone().without_forms();
+    let table = FormLearner::new(&recipe).learn_table(corpus, groups)?;
     let mut groups: BTreeMap<DocId, Vec<DocId>> = BTreeMap::new();
     for &(removed, kept) in pairs {
         groups
@@ -80,8 +83,6 @@ pub(super) fn compare_contents(
             .push(removed);
     }
     let groups: Vec<Vec<DocId>> = groups.into_values().collect();
-    let recipe = corpus.run_recipe().clone().without_forms();
-    let table = FormLearner::new(&recipe).learn_table(corpus, &groups)?;
     let recipe = match recipe.with_forms(AUDITED_FORMS, &table) {
         Ok(recipe) => recipe,
         Err(error) if error.kind() == ErrorKind::Recipe => return Ok(None),

@@ -1,8 +1,11 @@
 //! The report of an audit.
 
-use lookalike::dedup::{DocumentSource, route_between};
+use std::collections::BTreeMap;
+
+use lookalike::dedup::{DocumentRemoval, DocumentSource, route_between};
 use lookalike::plan::MatchPlan;
 use lookalike::quality::audit::similarity;
+use lookalike::similarity::Route;
 use lookalike::{DocId, Similarity, Threshold};
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
@@ -68,17 +71,41 @@ const PLANTED_BYTES: std::ops::RangeInclusive<u64> = 1 << 18..=1 << 23;
 #[derive(Debug)]
 pub(in crate::run) struct ReportedPairs {
     pairs: SmallestNumbers<(u32, u32)>,
+    /// The kept documents of sampled removals, each with all documents of another text that were removed because of it.
+    groups: Vec<Vec<DocId>>,
 }
 
 impl Default for ReportedPairs {
     fn default() -> Self {
         Self {
             pairs: SmallestNumbers::new(RECHECKED_PAIRS),
+            groups: Vec::new(),
         }
     }
 }
 
 impl ReportedPairs {
+    /// Returns a sample of the pairs of a removed and a kept document that a run has found by similarity.
+    pub(in crate::run) fn from_removals(removals: &[DocumentRemoval]) -> Self {
+        let mut sample = Self::default();
+        let by_similarity = removals
+            .iter()
+            .filter(|removal| removal.kept.route != Route::Decision);
+        for removal in by_similarity.clone() {
+            sample.offer_pair(removal.document, removal.kept.with);
+        }
+        let kept = sample.pairs.iter().map(|&(_, kept)| DocId(kept));
+        let kept = kept.map(|kept| (kept, vec![kept]));
+        let mut groups: BTreeMap<DocId, Vec<DocId>> = kept.collect();
+        for removal in by_similarity.filter(|removal| removal.kept.route != Route::Exact) {
+            if let Some(group) = groups.get_mut(&removal.kept.with) {
+                group.push(removal.document);
+            }
+        }
+        sample.groups = groups.into_values().collect();
+        sample
+    }
+
     pub(in crate::run) fn offer_pair(&mut self, a: DocId, b: DocId) {
         let mut name = [0; 8];
         name[..4].copy_from_slice(&a.0.to_le_bytes());
@@ -86,10 +113,10 @@ impl ReportedPairs {
         self.pairs.offer(lookalike::value_hash(&name), (a.0, b.0));
     }
 
-    /// Returns the sampled pairs, in the order of their hashes.
-    fn into_pairs(self) -> Vec<(u32, u32)> {
+    /// Returns the sampled pairs, in the order of their hashes, and the groups of their kept documents.
+    fn into_parts(self) -> (Vec<(u32, u32)>, Vec<Vec<DocId>>) {
         let pairs = self.pairs.into_ascending().into_iter();
-        pairs.map(|(_, pair)| pair).collect()
+        (pairs.map(|(_, pair)| pair).collect(), self.groups)
     }
 }
 
@@ -112,6 +139,7 @@ fn measure_precision(corpus: &RunCorpus<'_>, pairs: &[(u32, u32)]) -> Result<Pai
 fn compare_removals(
     corpus: &RunCorpus<'_>,
     pairs: &[(u32, u32)],
+    groups: &[Vec<DocId>],
 ) -> Result<Option<AuditedContents>> {
     let pairs = pairs
         .iter()
@@ -120,7 +148,7 @@ fn compare_removals(
         corpus.sketches.text_key(removed) != corpus.sketches.text_key(kept)
     };
     let pairs: Vec<(DocId, DocId)> = pairs.filter(is_unequal).collect();
-    compare_contents(corpus, &pairs)
+    compare_contents(corpus, &pairs, groups)
 }
 
 /// Returns `true` if two documents match by the exact measure.
@@ -144,10 +172,10 @@ impl RunAudit {
     ) -> Result<AuditReport> {
         let rows = self.drawing.drawn_in_order();
         let found = self.measure_recall(corpus, &rows, kept)?;
-        let reported = reported.into_pairs();
+        let (reported, groups) = reported.into_parts();
         let precision = measure_precision(corpus, &reported)?;
         let contents = match kept {
-            Some(_) => compare_removals(corpus, &reported)?,
+            Some(_) => compare_removals(corpus, &reported, &groups)?,
             None => None,
         };
         Ok(AuditReport {

@@ -40,6 +40,11 @@ impl<T: Ord> SmallestNumbers<T> {
         self.values.len() < self.most || self.values.peek().is_some_and(|last| number <= last.0)
     }
 
+    /// Returns the values so far, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.values.iter().map(|(_, value)| value)
+    }
+
     pub(super) fn into_ascending(self) -> Vec<(u64, T)> {
         self.values.into_sorted_vec()
     }
