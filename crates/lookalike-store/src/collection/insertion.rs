@@ -391,9 +391,13 @@ mod tests {
             0 | 1 => format!("{id}{at} "),
             _ => format!("shared{at} "),
         });
+        prepare_text(collection, id, words.collect())
+    }
+
+    fn prepare_text(collection: &Collection, id: &str, text: String) -> PendingInsert {
         let document = NewDocument {
             id: id.to_owned(),
-            content: DocumentContent::Text(words.collect()),
+            content: DocumentContent::Text(text),
             time: None,
             meta: None,
         };
@@ -541,16 +545,7 @@ mod tests {
         let text = |words: std::ops::Range<usize>| -> String {
             words.map(|word| format!("word{word} ")).collect()
         };
-        let prepare = |id: &str, text: String| {
-            let document = NewDocument {
-                id: id.to_owned(),
-                content: DocumentContent::Text(text),
-                time: None,
-                meta: None,
-            };
-            let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
-            prepared.unwrap()
-        };
+        let prepare = |id: &str, text: String| prepare_text(&collection, id, text);
         for at in 0..MATCHES {
             let part = prepare(&at.to_string(), text(at * 20..at * 20 + 20));
             assert!(collection.insert_documents(&[part])[0].is_ok());
@@ -589,16 +584,7 @@ mod tests {
                 .map(|at| format!("word{at} "))
                 .collect()
         };
-        let prepare = |id: &str, text: String| {
-            let document = NewDocument {
-                id: id.to_owned(),
-                content: DocumentContent::Text(text),
-                time: None,
-                meta: None,
-            };
-            let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
-            prepared.unwrap()
-        };
+        let prepare = |id: &str, text: String| prepare_text(&collection, id, text);
         admit(&collection, "other");
         let mut documents = vec![prepare("large", text(0, 20_000))];
         let part = prepare("part", text(5000, 200));

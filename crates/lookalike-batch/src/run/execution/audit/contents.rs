@@ -1,5 +1,4 @@
-//! What removed documents say otherwise than the kept ones: the part of the audit that looks at texts and not at
-//! similarities.
+//! The part of the audit that compares the contents of removed and kept documents, and not their similarity.
 //!
 //! Forms are learned from the clusters of the sampled removals. A removed document that is of a form with other values in its slots, or
 //! that has another title or other numbers than the document that is kept, probably says something that is now nowhere.
@@ -25,7 +24,7 @@ const EXAMPLES: usize = 10;
 /// Name of the table of forms that the audit learns.
 const AUDITED_FORMS: &str = "audited-forms.toml";
 
-/// What sampled removals say otherwise than the documents that are kept.
+/// The sampled removals that have another title, other numbers or other values of a form than the kept document.
 #[derive(Debug, Clone, Serialize)]
 pub struct AuditedContents {
     /// The share of the sampled removals that say something else, of those whose text is not equal.

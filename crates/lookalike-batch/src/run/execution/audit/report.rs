@@ -52,7 +52,7 @@ pub struct AuditReport {
     /// Precision: the share of reported pairs at or above the threshold; in a dedup run, of pairs of a
     /// removed and a kept document.
     pub precision: EstimatedShare,
-    /// What sampled removals say otherwise than the kept documents. Only for runs that remove documents, with texts.
+    /// The sampled removals whose contents differ from the kept documents. Only for runs that remove documents, with texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contents: Option<AuditedContents>,
     /// Edited copies of sampled documents, checked with the same match plan; `None` without texts.
