@@ -45,7 +45,7 @@ def dedup_row(path, table, megabytes, command, threads):
         arguments = [command, "dedup", path, "-o", out, "--removed", removed, "-q", "--threads", str(threads)]
         theirs, _ = seconds(lambda: subprocess.run(arguments, check=True), 5)
         told = [json.loads(line) for line in removed.read_text().splitlines()]
-    ours, found = seconds(lambda: la.dedup(table, threads=threads), 5)
+    ours, found = seconds(lambda: la.dedup(table, threads=threads, forms="off"), 5)
     evidence = ("id", "kept", "similarity", "method", "threshold", "cluster", "row", "kept_row")
     told = [{name: row[name] for name in evidence} for row in told]
     assert found.removed.select(evidence).to_pylist() == told, "the verdicts differ"
@@ -81,7 +81,7 @@ def memory_row(path, threads):
         "table = pa.ipc.open_file(pa.OSFile(sys.argv[1])).read_all()\n"
         "open('/proc/self/clear_refs', 'w').write('5')\n"
         "status = lambda key: int(next(l for l in open('/proc/self/status') if l.startswith(key)).split()[1])\n"
-        "before = status('VmRSS'); found = la.dedup(table, threads=int(sys.argv[2]))\n"
+        "before = status('VmRSS'); found = la.dedup(table, threads=int(sys.argv[2]), forms='off')\n"
         "print(status('VmHWM') - before, found.summary['removed'])\n"
     )
     texts = texts_of(path)

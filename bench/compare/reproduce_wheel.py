@@ -14,7 +14,7 @@ import common
 if __name__ == "__main__":
     path, removed_path = sys.argv[1:]
     clock = common.Clock()
-    result = la.dedup(pyarrow.json.read_json(path), recipe="words-3", threshold=0.8)
+    result = la.dedup(pyarrow.json.read_json(path), recipe="words-3", threshold=0.8, forms="off")
     with open(removed_path, "w") as removed:
         for row in result.removed.to_pylist():
             removed.write(json.dumps({"id": row["id"], "kept": row["kept"]}) + "\n")

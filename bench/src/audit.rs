@@ -211,7 +211,7 @@ fn dedup(corpus: &Corpus, options: &[&str]) -> Result<Value> {
 fn ran(command: &str, corpus: &Corpus, options: &[&str]) -> Result<Vec<u8>> {
     let binary = std::env::current_exe()?.with_file_name("lookalike");
     let run = Command::new(binary)
-        .args([command, "--quiet", "--id-row"])
+        .args([command, "--quiet", "--id-row", "--forms", "off"])
         .arg(&corpus.path)
         .args(options)
         .output()?;

@@ -157,7 +157,7 @@ pub fn measure(input: &Path, limit: Option<u64>) -> Result<MeasuredRun> {
         .arg(input)
         .arg("--removed")
         .arg(&removed);
-    command.args(["--json", "--quiet", "--threads", "2"]);
+    command.args(["--json", "--quiet", "--threads", "2", "--forms", "off"]);
     if let Some(limit) = limit {
         command.args(["--memory", &format!("{limit}M")]);
         command.env("TMPDIR", input.parent().context("no directory")?);

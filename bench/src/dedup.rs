@@ -253,6 +253,7 @@ fn once(method: &str, input: &Path, threads: u32, threshold: f64) -> Result<Run>
         .arg(&output)
         .args(["--json", "--quiet", "--threads", &threads.to_string()])
         .args(["--threshold", &threshold.to_string(), "--method", method])
+        .args(["--forms", "off"])
         .stdout(Stdio::piped())
         .spawn()?;
     let mut peak_megabytes = 0.0f64;

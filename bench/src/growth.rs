@@ -130,7 +130,7 @@ fn run_once(input: &Path, options: &GrowthOptions) -> Result<Row> {
         .arg(input)
         .arg("-o")
         .arg(&output)
-        .args(["--json", "--quiet", "--threads", "2"])
+        .args(["--json", "--quiet", "--threads", "2", "--forms", "off"])
         .args(&options.options)
         .stdout(Stdio::from(File::create(&report)?))
         .spawn()?;
@@ -162,7 +162,7 @@ fn run_once(input: &Path, options: &GrowthOptions) -> Result<Row> {
 }
 
 /// Returns the processor time of all children that have ended, in seconds.
-fn child_seconds() -> Result<f64> {
+pub fn child_seconds() -> Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let fields = stat
         .rsplit(')')

@@ -523,7 +523,7 @@ fn each_removed(
 ) -> Result<()> {
     let removed = folder.join("removed.jsonl");
     let run = Command::new(std::env::current_exe()?.with_file_name("lookalike"))
-        .args(["dedup", "--quiet"])
+        .args(["dedup", "--quiet", "--forms", "off"])
         .args(options)
         .arg(folder.join("in.jsonl"))
         .arg("--removed")

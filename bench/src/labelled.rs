@@ -176,6 +176,18 @@ fn versions(data: &Path, name: &'static str) -> Result<Set> {
     Ok(builder.finish(name, GRADED_BY_5_GRAMS, true))
 }
 
+/// Returns the texts of a set of revisions, and the page of each.
+pub fn pages_of_versions(data: &Path, name: &str) -> Result<(Vec<String>, Vec<usize>)> {
+    let (mut texts, mut pages) = (Vec::new(), Vec::new());
+    for (page, group) in rows(data, name)?.iter().enumerate() {
+        for version in list(group, "versions")? {
+            texts.push(text(version, "text")?);
+            pages.push(page);
+        }
+    }
+    Ok((texts, pages))
+}
+
 /// Pairs titles of one question that keep half of their character pairs, and titles of different
 /// questions.
 fn questions(data: &Path) -> Result<Set> {

@@ -24,6 +24,7 @@ mod corpora;
 mod dedup;
 mod forecast;
 mod forms;
+mod forms_on_corpora;
 mod goals;
 mod growth;
 mod hamming;
@@ -98,7 +99,7 @@ enum Command {
     },
     /// Documents of one template that are a little less similar than the threshold.
     Siblings,
-    /// Filled forms, repeats of them and copies of articles: what is lost and what is found.
+    /// Filled forms, repeats of them, copies of articles and labelled pairs: what is lost and what is found.
     Forms,
     /// Look-ups from the command line among 50 million fingerprints; takes 2 GB of disk.
     Search,
@@ -231,7 +232,7 @@ fn main() -> Result<()> {
         Command::Forecast => forecast::run(&data),
         Command::Titles { count, out } => growth::write_titles(count, &out, &data),
         Command::Siblings => siblings::run(),
-        Command::Forms => forms::run(),
+        Command::Forms => forms::run().and_then(|()| forms_on_corpora::run(&data)),
         Command::Search => search::run(),
         Command::Hamming(selection) => hamming::run(&data, &selection),
         Command::Live => live::run(),

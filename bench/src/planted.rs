@@ -151,7 +151,7 @@ fn measure(
     done(&mut command)?;
     let mut command = lookalike("pairs", planted)?;
     command
-        .args(["--all", "--quiet", "-o"])
+        .args(["--all", "--quiet", "--forms", "off", "-o"])
         .arg(pairs)
         .args(reading);
     done(&mut command)?;

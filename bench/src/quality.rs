@@ -248,7 +248,7 @@ fn found_pairs(input: &Path, threshold: f64, method: &str) -> Result<HashMap<Pai
     let run = Command::new(binary)
         .arg("pairs")
         .arg(input)
-        .args(["--all", "--quiet", "--method", method])
+        .args(["--all", "--quiet", "--forms", "off", "--method", method])
         .args(
             (method != "exact")
                 .then(|| ["--threshold".to_owned(), threshold.to_string()])

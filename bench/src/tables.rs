@@ -10,9 +10,10 @@ use serde_json::Value;
 use crate::goals;
 use crate::machine::{results, root};
 
-const TABLE_DOCUMENTS: [&str; 13] = [
+const TABLE_DOCUMENTS: [&str; 14] = [
     "bench/README.md",
     "bench/figures/fingerprints.md",
+    "bench/figures/forms-judged.md",
     "bench/figures/forms.md",
     "bench/figures/goals.md",
     "bench/figures/labelled-pairs.md",
@@ -79,6 +80,13 @@ fn table(name: &str) -> Result<String> {
         "dedup" => rows("dedup", &DEDUP_COLUMNS, |_| true),
         "dedup default" => rows("dedup", &DEDUP_COLUMNS, |row| row["threshold"] == 0.75),
         "forms" => rows("forms", &FORMS_COLUMNS, |_| true),
+        "forms alone" => rows("forms", &FORMS_COLUMNS, |row| {
+            row["documents"].as_u64() < Some(100_000)
+        }),
+        "forms labelled" => rows("forms_labelled", &FORMS_LABELLED_COLUMNS, |_| true),
+        "forms revisions" => rows("forms_revisions", &FORMS_REVISIONS_COLUMNS, |_| true),
+        "forms cost" => rows("forms_cost", &FORMS_COST_COLUMNS, |_| true),
+        "forms judged" => rows("forms_judged", &FORMS_JUDGED_COLUMNS, |_| true),
         "form sizes" => rows("form_sizes", &FORM_SIZES_COLUMNS, |_| true),
         "machine forms" => machine("forms"),
         "siblings" => rows("siblings", &SIBLINGS_COLUMNS, |_| true),
@@ -297,6 +305,39 @@ const FORMS_COLUMNS: Columns<8> = [
     ("repeats removed", "repeats_removed", 3),
     ("copies of articles removed", "copies_removed", 3),
     ("articles taken for forms, %", "articles_apart_percent", 2),
+];
+
+const FORMS_LABELLED_COLUMNS: Columns<7> = [
+    ("set", "set", 0),
+    ("positive", "positive", 0),
+    ("negative", "negative", 0),
+    ("recall, `off`", "recall_off", 3),
+    ("`learn`", "recall_learn", 3),
+    ("precision, `off`", "precision_off", 3),
+    ("`learn`", "precision_learn", 3),
+];
+
+const FORMS_REVISIONS_COLUMNS: Columns<4> = [
+    ("set", "set", 0),
+    ("`--forms`", "forms", 0),
+    ("pairs of one page", "of_one_page", 0),
+    ("pairs of two pages", "of_two_pages", 0),
+];
+
+const FORMS_COST_COLUMNS: Columns<5> = [
+    ("corpus", "corpus", 0),
+    ("`--forms`", "forms", 0),
+    ("removed", "removed", 0),
+    ("seconds", "seconds", 2),
+    ("processor seconds", "processor_seconds", 2),
+];
+
+const FORMS_JUDGED_COLUMNS: Columns<5> = [
+    ("with forms", "outcome", 0),
+    ("document", "document", 0),
+    ("beside", "beside", 0),
+    ("judged", "verdict", 0),
+    ("what differs", "reason", 0),
 ];
 
 const FORM_SIZES_COLUMNS: Columns<4> = [

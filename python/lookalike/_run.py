@@ -183,7 +183,8 @@ def dedup(
     as on the command line.
 
     ``forms`` keeps filled forms that say different things: "learn" learns the forms from the data, a path takes the
-    table of :func:`learn_forms`, and "off" leaves out those of ``recipe``.
+    table of :func:`learn_forms`, and "off" compares by similarity alone. By default they are those of ``recipe``, or are
+    learned if the data have texts.
 
     ``keep`` is first, last, longest, max:FIELD or min:FIELD. ``within`` restricts matches to equal values
     of a field, ``window`` (for example "2d", seconds or a timedelta) to rows near each other in ``time``.

@@ -202,11 +202,11 @@ def test_empty_tables():
         assert len(found.kept_rows) == 0 and found.summary["documents"] == 0
         assert found.removed.column_names == [
             *("id", "kept", "similarity", "method", "threshold", "cluster"),
-            *("source", "row", "kept_source", "kept_row", "position", "kept_position"),
+            *("source", "row", "kept_source", "kept_row", "form", "position", "kept_position"),
         ]
         assert la.pairs(data).pairs.column_names == [
             *("a", "b", "similarity"),
-            *("a_source", "a_row", "b_source", "b_row", "a_position", "b_position"),
+            *("a_source", "a_row", "b_source", "b_row", "form", "a_position", "b_position"),
         ]
     assert la.simhash([]).shape == (0,)
     assert la.minhash([]).shape == (0, 128)

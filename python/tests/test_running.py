@@ -89,7 +89,7 @@ def test_progress_is_reported_and_can_raise():
     texts = [document["text"] * 40 for document in made_documents(4000)]
     told = []
     la.dedup(texts, progress=lambda *now: told.append(now), method="minhash", threads=1)
-    assert {stage for stage, _, _ in told} <= {"read", "candidates", "decide", "write"}
+    assert {stage for stage, _, _ in told} <= {"read", "candidates", "forms", "decide", "write"}
     assert all(done <= total or total == 0 for _, done, total in told)
 
     def refuse(*_):

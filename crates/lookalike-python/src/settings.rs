@@ -3,7 +3,7 @@
 
 use lookalike::Threshold;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
-use lookalike_batch::run::{AuditSettings, RunSettings, RunWindow};
+use lookalike_batch::run::{AuditSettings, FormLearning, RunSettings, RunWindow};
 use lookalike_io::source::{IdField, ReadOptions, WantedFields};
 use lookalike_options::forms_choice::FormsChoice;
 use lookalike_options::keep_order::parse_keep;
@@ -152,8 +152,13 @@ impl RunOptions {
             }
             Some(forms) => forms.apply_to(self.recipe.0).map_err(option_error_to_py)?,
         };
-        let learns_forms = forms == Some(FormsChoice::Learn);
-        if self.reading.features.is_some() && (learns_forms || recipe.forms.is_some()) {
+        let form_learning = match forms {
+            Some(FormsChoice::Learn) => FormLearning::Always,
+            None => FormLearning::WherePossible,
+            Some(_) => FormLearning::Never,
+        };
+        let needs_texts = form_learning == FormLearning::Always || recipe.forms.is_some();
+        if self.reading.features.is_some() && needs_texts {
             return Err(SettingError::new_err(
                 "a comparison of forms needs texts, and features has no texts: leave one of them out",
             ));
@@ -166,7 +171,7 @@ impl RunOptions {
             temporary: None,
             matching: self.rule.match_settings()?,
             recipe,
-            learns_forms,
+            form_learning,
             read: self.reading.read_options(),
             keep,
             within: self.within,

@@ -39,7 +39,7 @@ def check(session, table, frame=None, against=None, **settings):
     known = None if against is None else frame_from(session, against)
     result = las.dedup(frame, against=known, **settings)
     here = {name: value for name, value in settings.items() if name not in OF_SPARK}
-    here = {"id": "id", "threads": 2, **here}
+    here = {"id": "id", "threads": 2, "forms": "off", **here}
     alone = la.dedup(by_id(table), against=None if against is None else by_id(against), **here)
     removed = collect_arrow(result.removed).to_pylist()
     expected = removed_of(alone.removed.to_pylist())
@@ -70,7 +70,7 @@ def check_audit_of_all(audited, table, against=None, order=by_id, **settings):
     At most 200 documents may be removed, and at most 16 later ones be similar to each, because more are sampled.
     """
     against = None if against is None else by_id(against)
-    alone = la.dedup(order(table), against=against, id="id", audit=len(table) * 2, **settings)
+    alone = la.dedup(order(table), against=against, id="id", audit=len(table) * 2, **{"forms": "off", **settings})
     assert alone.summary["removed"] <= 200
     assert comparable(audited) == comparable(alone.summary["audit"])
     return alone.summary["audit"]
@@ -84,7 +84,7 @@ def check_pairs(session, known, table, **settings):
     """Asserts that Spark finds the pairs that one machine finds against known documents; returns them."""
     found = las.pairs(frame_from(session, table), against=frame_from(session, known), **settings)
     here = {name: value for name, value in settings.items() if name not in OF_SPARK}
-    alone = la.pairs(by_id(table), id="id", against=by_id(known), distinct=True, threads=2, **here).pairs
+    alone = la.pairs(by_id(table), id="id", against=by_id(known), distinct=True, threads=2, **{"forms": "off", **here}).pairs
     found = collect_arrow(found)
     assert rows_of(found) == rows_of(alone.select(found.column_names))
     return found

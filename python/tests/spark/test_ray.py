@@ -25,7 +25,7 @@ def check(table, rows=None, **settings):
     against = settings.pop("against", None)
     known = None if against is None else ray.data.from_arrow(against)
     found = lar.dedup(data, against=known, **settings)
-    alone = la.dedup(by_id(table), id="id", against=None if against is None else by_id(against), **settings)
+    alone = la.dedup(by_id(table), id="id", against=None if against is None else by_id(against), **{"forms": "off", **settings})
     assert removed_of(found.removed.to_pylist()) == removed_of(alone.removed.to_pylist())
     kept = sorted(row["id"] for row in found.kept.take_all())
     assert kept == sorted(alone.kept.column("id").to_pylist())
@@ -51,7 +51,7 @@ def test_within_against_and_pairs(local):
     check(table, against=known, within="site", threshold=0.6)
     data = ray.data.from_arrow([table.slice(0, 100), table.slice(100)])
     found = lar.pairs(data, within="site", threshold=0.6)
-    alone = la.pairs(by_id(table), id="id", within="site", threshold=0.6, distinct=True).pairs
+    alone = la.pairs(by_id(table), id="id", within="site", threshold=0.6, distinct=True, forms="off").pairs
     assert rows_of(found) == rows_of(alone.select(found.column_names))
     assert len(found) > 10
 
@@ -62,7 +62,7 @@ def test_pairs_with_known_documents(local):
     known, table = known_and_new()
     data = ray.data.from_arrow([table.slice(0, 100), table.slice(100)])
     found = lar.pairs(data, against=ray.data.from_arrow(known), threshold=0.6)
-    alone = la.pairs(by_id(table), id="id", against=by_id(known), threshold=0.6, distinct=True).pairs
+    alone = la.pairs(by_id(table), id="id", against=by_id(known), threshold=0.6, distinct=True, forms="off").pairs
     assert rows_of(found) == rows_of(alone.select(found.column_names))
     assert len(found) > 50
 

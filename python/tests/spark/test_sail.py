@@ -92,7 +92,7 @@ def test_order_equals_one_machine(spark, keep):
 
 def test_by_id_equals_min_id_on_one_machine(spark):
     table = generated(300, 30, seed=3)
-    alone = la.dedup(table, id="id", keep="min:id")
+    alone = la.dedup(table, id="id", keep="min:id", forms="off")
     for keep in (None, "min:id"):
         found = las.dedup(spark.createDataFrame(table), keep=keep).removed.toArrow()
         assert removed_of(found.to_pylist()) == removed_of(alone.removed.to_pylist())
@@ -316,7 +316,7 @@ def test_within_equal_values(spark, tmp_path, way, rule):
     table = table.append_column("site", pa.array(sites)).append_column("year", pa.array(years))
     for within in ("site", "year"):
         _, alone = check(spark, table, within=within, checkpoint=str(tmp_path), **way, **rule)
-        everywhere = la.dedup(by_id(table), id="id", **rule)
+        everywhere = la.dedup(by_id(table), id="id", forms="off", **rule)
         assert 0 < len(alone.removed) < len(everywhere.removed)
 
 
@@ -330,7 +330,7 @@ def test_pairs_within_equal_values(spark):
     table = generated(300, 30)
     table = table.append_column("site", pa.array([at % 2 for at in range(300)]))
     found = las.pairs(spark.createDataFrame(table), threshold=0.6, within="site").toArrow()
-    settings = dict(id="id", threshold=0.6, distinct=True)
+    settings = dict(id="id", threshold=0.6, distinct=True, forms="off")
     alone = la.pairs(by_id(table), within="site", **settings).pairs
     assert rows_of(found) == rows_of(alone.select(found.column_names))
     assert 0 < len(alone) < len(la.pairs(by_id(table), **settings).pairs)
@@ -423,7 +423,7 @@ def test_clusters_and_pairs_equal_one_machine(spark):
     frame = spark.createDataFrame(table)
     check_equal(las.cluster(frame, threshold=0.6).toArrow(), alone.clusters)
     found = las.pairs(frame, threshold=0.6).toArrow()
-    check_equal(found, la.pairs(by_id(table), id="id", threshold=0.6, distinct=True).pairs)
+    check_equal(found, la.pairs(by_id(table), id="id", threshold=0.6, distinct=True, forms="off").pairs)
 
 
 def test_fingerprints(spark):

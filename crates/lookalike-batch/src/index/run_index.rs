@@ -416,6 +416,14 @@ impl Drop for RunIndex {
     }
 }
 
+/// Returns `true` if there is an index at `path`.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub(crate) fn is_index(path: &Path) -> Result<bool> {
+    Ok(directory::directory_kind(path)? == DirectoryKind::Index)
+}
+
 /// Locks the index if the run adds to it. Also returns its manifest, or that of a new index; `None` if there is an
 /// index that the run does not change.
 fn lock_manifest(
@@ -464,7 +472,7 @@ fn create_index(path: &Path, mut manifest: IndexManifest) -> Result<IndexManifes
 
 /// Returns the manifest of a new index that supports the settings of a run.
 fn manifest_for_run(run: &RunSettings, plan: &MatchPlan, path: &Path) -> Result<IndexManifest> {
-    let texts = plan.sequence_measure().is_some();
+    let texts = plan.sequence_measure().is_some() || plan.compares_forms();
     if texts && run.read.fields.features.is_some() {
         return Err(Error::usage_error(format!(
             "--library {}: this measure compares texts, and --features gives none that could be stored: leave \
@@ -583,6 +591,14 @@ fn check_recipe(manifest: &IndexManifest, run: &RunSettings, name: &str) -> Resu
     };
     if own.recipe_id() == run.recipe.recipe_id() {
         return Ok(());
+    }
+    let [own_features, run_features] =
+        [&own, &run.recipe].map(|recipe| recipe.clone().without_forms().recipe_id());
+    if own_features == run_features {
+        return Err(Error::usage_error(format!(
+            "the library {name} was made with other forms than those of the run, or without any, and documents of two \
+             recipes never compare: leave --forms out to use those of the library, or give another library"
+        )));
     }
     Err(Error::usage_error(format!(
         "the library {name} has the recipe {} ({}), the run has {} ({}), and documents of two recipes never compare: \

@@ -80,6 +80,6 @@ pub use self::progress::{ProgressListener, RepeatedIds, RunStage, SilentProgress
 pub use self::reading::documents::{MixedValues, TextStateCounts, part_value};
 pub use self::report::band_sample::{SampledDocument, SampledPair, SimilarityBand};
 pub use self::report::similarity_histogram::SimilarityHistogram;
-pub use self::settings::{AuditSettings, RunInputs, RunSettings, RunWindow};
+pub use self::settings::{AuditSettings, FormLearning, RunInputs, RunSettings, RunWindow};
 pub use crate::memory::MemoryLimit;
 pub use crate::threads::{run_in_caller, run_in_pool};

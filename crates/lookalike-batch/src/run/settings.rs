@@ -27,9 +27,9 @@ pub struct RunSettings {
     pub recipe: Recipe,
     /// Determines how candidates are found and verified.
     pub matching: plan::MatchSettings,
-    /// `true` to learn forms from the documents themselves first. Two documents of one form match only if their slots
-    /// agree; see [`lookalike::forms`].
-    pub learns_forms: bool,
+    /// Determines whether the run learns forms from the documents themselves first. Two documents of one form match only
+    /// if their slots agree; see [`lookalike::forms`].
+    pub form_learning: FormLearning,
     /// Options of reading. The run fills `fields.extra` itself.
     pub read: ReadOptions,
     /// Decides which document of a cluster is kept.
@@ -54,6 +54,19 @@ pub struct RunSettings {
     pub spelling: OptionSpelling,
 }
 
+/// The cases in which a run learns forms from its documents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FormLearning {
+    /// It learns none. Documents are compared by the forms of the recipe, if it has any.
+    Never,
+    /// It learns them if the recipe can have forms and has none, and if the documents have texts. An index that exists
+    /// keeps the recipe that it was made with.
+    #[default]
+    WherePossible,
+    /// It learns them, and is refused where this is not possible.
+    Always,
+}
+
 /// Settings of the audit of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditSettings {
@@ -69,7 +82,7 @@ impl Default for RunSettings {
         Self {
             recipe: Recipe::default(),
             matching: plan::MatchSettings::default(),
-            learns_forms: false,
+            form_learning: FormLearning::default(),
             read: ReadOptions::default(),
             keep: KeepOrder::default(),
             within: None,

@@ -227,7 +227,7 @@ messages! {
         "{share} of {cases} removed documents with another text have another title, other numbers or other values of a form than the kept ones"
         "{share}：{cases} 篇文本不同的删除文档中，标题、数字或模板的值与保留文档不同的部分";
     to_keep_contents()
-        "  to keep such documents, run again with --forms learn and without --audit" "  要保留这样的文档，请加 --forms learn 并去掉 --audit 再运行";
+        "  to keep such documents, run again with --forms learn" "  要保留这样的文档，请加 --forms learn 再运行";
     no_contents()
         "not compared: the recipe is that of another tool, or there are no texts" "未比较：配方是其他工具的，或没有文本";
     other_content(removed: &str, kept: &str, difference: &str)

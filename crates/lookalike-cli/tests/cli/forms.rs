@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::recipes::{Part, upload};
 use crate::service::Service;
 use crate::serving::{evidence, removed};
-use crate::support::{Numbers, Place, corpus_jsonl, read_parquet, rows};
+use crate::support::{Numbers, Place, Ran, corpus_jsonl, read_parquet, rows};
 
 /// Filled forms, repeats of some of them, and copies of an article, in no order.
 struct FormCorpus {
@@ -94,13 +94,14 @@ fn filled_forms_are_kept_and_repeats_removed() {
     corpus.write(&place);
     let ids = |options: &str| -> Vec<String> {
         let line = format!("dedup in.jsonl --removed removed.tsv --quiet {options}");
-        place.ok(&line);
+        place.ok_as_given(&line);
         let table = place.table("removed.tsv");
         table.into_iter().map(|row| row[0].clone()).collect()
     };
     let without = ids("--forms off");
     assert!(without.len() > 160, "{}", without.len());
     assert_eq!(ids("--forms learn"), corpus.repeats);
+    assert_eq!(ids(""), corpus.repeats);
     for options in [
         "--threads 1",
         "--threads 3",
@@ -128,9 +129,16 @@ fn pairs_agree_with_dedup() {
     let place = Place::new();
     let corpus = FormCorpus::new();
     corpus.write(&place);
-    let pairs = |options: &str| rows(place.ok(&format!("pairs in.jsonl {options}")).text());
+    let pairs = |options: &str| {
+        rows(
+            place
+                .ok_as_given(&format!("pairs in.jsonl {options}"))
+                .text(),
+        )
+    };
     let learned = pairs("--forms learn");
-    assert!(pairs("").len() > 10 * learned.len());
+    assert_eq!(pairs(""), learned);
+    assert!(pairs("--forms off").len() > 10 * learned.len());
     for pair in &learned {
         let (a, b) = (&pair[0], &pair[1]);
         let are_copies = a.starts_with("copy") && b.starts_with("copy");
@@ -155,7 +163,9 @@ fn service_gives_the_verdicts_of_the_command() {
     place.ok("forms learn corpus.jsonl -o forms.toml");
     let toml = place.ok("recipe default --set forms=forms.toml").out;
     place.write("mine.toml", &toml);
-    let expected = removed(&place, "--recipe mine.toml");
+    let expected = removed(&place, "--forms forms.toml");
+    place.ok_as_given("dedup corpus.jsonl --removed own.tsv --recipe mine.toml");
+    assert_eq!(place.table("own.tsv"), place.table("removed.tsv"));
     assert_eq!(expected.len(), corpus.repeats.len());
     let service = Service::start(&place, "");
     let forms = place.bytes("forms.toml");
@@ -207,14 +217,6 @@ fn table_is_shown_and_wrong_ones_are_refused() {
     place.refused(
         "dedup in.jsonl --dry-run --features text --forms forms.toml",
         &["--features", "forms"],
-    );
-    place.refused(
-        "dedup in.jsonl -o out.jsonl --work w --forms learn",
-        &["lookalike forms learn"],
-    );
-    place.refused(
-        "dedup in.jsonl --dry-run --audit --forms learn",
-        &["--audit", "--forms"],
     );
 }
 
@@ -298,12 +300,14 @@ fn forms_of_the_recipe_are_left_out_on_request() {
     corpus.write(&place);
     place.ok("forms learn in.jsonl -o forms.toml");
     let removed = |options: &str| {
-        let done = place.summary(&format!("dedup in.jsonl --dry-run {options}"));
+        let line = format!("dedup in.jsonl --dry-run --json {options}");
+        let done: Value = serde_json::from_slice(&place.ok_as_given(&line).out).unwrap();
         done["removed"].as_u64().unwrap()
     };
     let recipe = "--set forms=forms.toml";
     assert_eq!(removed(recipe), corpus.repeats.len() as u64);
-    assert_eq!(removed(&format!("{recipe} --forms off")), removed(""));
+    let without = removed("--forms off");
+    assert_eq!(removed(&format!("{recipe} --forms off")), without);
     assert_eq!(
         removed(&format!("{recipe} --forms learn")),
         corpus.repeats.len() as u64
@@ -487,6 +491,159 @@ fn pairs_that_forms_keep_apart_are_listed() {
         assert_eq!(done["pairs"], json!(matching.len()));
     }
     place.refused("pairs in.jsonl --apart", &["--apart", "--forms"]);
+}
+
+/// Returns the ids in the first column of a table.
+fn first_column(place: &Place, name: &str) -> Vec<String> {
+    let table = place.table(name).into_iter();
+    table.map(|row| row[0].clone()).collect()
+}
+
+/// A directory keeps the forms of its run, so that a run that is continued decides by the same.
+#[test]
+fn interrupted_runs_keep_their_forms() {
+    let place = Place::new();
+    let corpus = FormCorpus::new();
+    corpus.write(&place);
+    let line = "dedup in.jsonl --removed removed.tsv --quiet --work work";
+    place.ok_as_given(line);
+    assert_eq!(first_column(&place, "removed.tsv"), corpus.repeats);
+    let tables = || {
+        let names = std::fs::read_dir(place.path("work")).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(".toml")).collect()
+    };
+    let table: Vec<String> = tables();
+    assert_eq!(table.len(), 1, "{table:?}");
+    place.ok("forms learn in.jsonl -o forms.toml");
+    let kept = place.read(&format!("work/{}", table[0]));
+    assert_eq!(kept, place.read("forms.toml"));
+    place.ok_as_given(&format!("{line} --resume"));
+    assert_eq!(tables(), table);
+    // A run with other forms is another run, and so is one whose table was changed or lost.
+    place.refused(&format!("{line} --resume --forms off"), &["recipe"]);
+    place.write(
+        &format!("work/{}", table[0]),
+        kept.replacen("for", "far", 1),
+    );
+    let ran = place.run_as_given(&format!("{line} --resume"));
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    std::fs::remove_file(place.path(&format!("work/{}", table[0]))).unwrap();
+    let ran = place.run_as_given(&format!("{line} --resume"));
+    assert!(
+        ran.code == Some(2) && ran.err.contains("recipe"),
+        "{}",
+        ran.err
+    );
+    place.refused(
+        &format!("{line} --resume --forms learn"),
+        &["begun without forms", "--forms"],
+    );
+    // The next run in the directory learns anew.
+    place.ok_as_given(line);
+    assert_eq!(first_column(&place, "removed.tsv"), corpus.repeats);
+    // A run that was begun without forms goes on without.
+    place.ok("dedup in.jsonl --removed off.tsv --quiet --work off");
+    place.ok_as_given("dedup in.jsonl --removed again.tsv --quiet --work off --resume");
+    assert_eq!(place.table("again.tsv"), place.table("off.tsv"));
+}
+
+/// A library keeps the forms that it was made with, and a library without forms has none later.
+#[test]
+fn libraries_keep_their_forms() {
+    let place = Place::new();
+    let corpus = FormCorpus::new();
+    let (first, second) = corpus.documents.split_at(120);
+    place.write("first.jsonl", corpus_jsonl(first));
+    place.write("second.jsonl", corpus_jsonl(second));
+    place.ok("forms learn first.jsonl -o forms.toml");
+    place.ok("dedup second.jsonl --against first.jsonl --removed expected.tsv --forms forms.toml");
+    place.ok_as_given("dedup first.jsonl --library seen.lib --removed first.tsv");
+    place.ok("dedup first.jsonl --removed expected-first.tsv --forms forms.toml");
+    let columns = |name: &str| -> Vec<Vec<String>> {
+        let table = place.table(name).into_iter();
+        table.map(|row| row[..3].to_vec()).collect()
+    };
+    assert_eq!(columns("first.tsv"), columns("expected-first.tsv"));
+    // Documents of the first month that were removed are not in the library, so the second month is compared with the
+    // others.
+    place.ok_as_given("dedup second.jsonl --library seen.lib --removed second.tsv");
+    assert_eq!(
+        first_column(&place, "second.tsv"),
+        first_column(&place, "expected.tsv")
+    );
+    let ids = first_column(&place, "second.tsv");
+    assert!(
+        ids.len() > 10 && ids.iter().all(|id| corpus.repeats.contains(id)),
+        "{ids:?}"
+    );
+    place.refused(
+        "dedup second.jsonl --library seen.lib --dry-run --forms learn",
+        &["seen.lib", "made with", "--forms"],
+    );
+    // The same recipe has the forms of the library, and no others.
+    let line = "dedup second.jsonl --library seen.lib --dry-run";
+    place.ok_as_given(&format!("{line} --recipe default"));
+    place.refused(
+        &format!("{line} --forms off"),
+        &["made with other forms", "--forms"],
+    );
+    place.ok("dedup first.jsonl --library plain.lib --removed plain.tsv");
+    place.ok_as_given("dedup second.jsonl --library plain.lib --removed plain.tsv");
+    assert!(place.table("plain.tsv").len() > ids.len());
+}
+
+/// Where there can be no forms, the default learns none, and no run says otherwise than it does.
+#[test]
+fn the_default_learns_where_it_can() {
+    let place = Place::new();
+    let corpus = FormCorpus::new();
+    corpus.write(&place);
+    place.ok("pairs in.jsonl --recipe 1e0ng --forms off -o off.tsv");
+    place.ok_as_given("pairs in.jsonl --recipe 1e0ng -o default.tsv");
+    assert_eq!(place.table("default.tsv"), place.table("off.tsv"));
+    let mut features = String::new();
+    for (id, text) in &corpus.documents {
+        let words: Vec<&str> = text.split(' ').collect();
+        features += &format!("{}\n", json!({ "id": id, "features": words }));
+    }
+    place.write("features.jsonl", features);
+    let line = "dedup features.jsonl --features features --dry-run --json";
+    let of = |ran: Ran| -> Value { serde_json::from_slice(&ran.out).unwrap() };
+    let (given, off) = (of(place.ok_as_given(line)), of(place.ok(line)));
+    assert_eq!(given["removed"], off["removed"]);
+    // Standard input can be read only once, and a limit of memory must not decide about verdicts.
+    let read_once = "dedup - --memory 300M --dry-run";
+    let mut child = place.command_as_given(read_once);
+    let ran = child.stdin(std::fs::File::open(place.path("in.jsonl")).unwrap());
+    let ran = Ran::from(ran.output().unwrap());
+    assert!(
+        ran.code == Some(0) || ran.err.contains("--forms"),
+        "{}",
+        ran.err
+    );
+}
+
+/// An audit counts by the forms of the run: what they keep apart is neither missed nor wrong.
+#[test]
+fn audits_count_by_the_forms() {
+    let place = Place::new();
+    let corpus = FormCorpus::new();
+    corpus.write(&place);
+    for forms in ["--forms learn", ""] {
+        let line = format!("dedup in.jsonl --dry-run --audit=206 --json {forms}");
+        let done: Value = serde_json::from_slice(&place.ok_as_given(&line).out).unwrap();
+        assert_eq!(done["removed"], json!(corpus.repeats.len()), "{done}");
+        let audit = &done["audit"];
+        assert_eq!(audit["recall"]["share"], json!(1.0), "{audit}");
+        assert_eq!(audit["precision"]["share"], json!(1.0), "{audit}");
+        assert_eq!(audit["left_together"]["share"], json!(0.0), "{audit}");
+        assert_eq!(
+            audit["contents"]["different"]["share"],
+            json!(0.0),
+            "{audit}"
+        );
+    }
 }
 
 /// Returns the form of a row of JSONL; empty if it has none.

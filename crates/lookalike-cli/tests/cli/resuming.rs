@@ -15,7 +15,7 @@ struct KilledRun {
 }
 
 /// Runs with every kind of input and of output that is kept or repeated.
-const RUNS: [KilledRun; 5] = [
+const RUNS: [KilledRun; 6] = [
     KilledRun {
         line: "dedup a.jsonl b.jsonl -o OUT/kept.jsonl --removed OUT/removed.tsv --clusters OUT/clusters.tsv \
                --rejected OUT/rejected",
@@ -36,6 +36,10 @@ const RUNS: [KilledRun; 5] = [
     },
     KilledRun {
         line: "dedup a.jsonl -o OUT/kept.jsonl --removed OUT/removed.tsv --verify levenshtein --threshold 0.8",
+        outputs: &["kept.jsonl", "removed.tsv"],
+    },
+    KilledRun {
+        line: "dedup a.jsonl b.jsonl -o OUT/kept.jsonl --removed OUT/removed.tsv --forms learn",
         outputs: &["kept.jsonl", "removed.tsv"],
     },
 ];
@@ -440,7 +444,7 @@ fn status_shows_the_progress_and_the_process() {
 fn full_disks_leave_a_run_that_resumes() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&Numbers::new(17).corpus(3000)));
-    place.ok("dedup in.jsonl -o expected.jsonl");
+    place.ok("dedup in.jsonl -o expected.jsonl --forms learn");
     let size = place.bytes("in.jsonl").len();
     let program = env!("CARGO_BIN_EXE_lookalike");
     // Too small for the first step, and for the outputs.

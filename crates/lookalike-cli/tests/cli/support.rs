@@ -83,8 +83,19 @@ impl Place {
         names
     }
 
-    /// Returns the program with arguments that are separated by spaces; `%20` is a space within an argument.
+    /// Returns the program with arguments that are separated by spaces; `%20` is a space within an argument. Runs that say
+    /// nothing of forms learn none, so that the definition by similarity alone holds for them.
     pub(crate) fn command(&self, line: &str) -> Command {
+        let compares = line.starts_with("dedup ") || line.starts_with("pairs ");
+        let mut command = self.command_as_given(line);
+        if compares && !line.contains("--forms") {
+            command.args(["--forms", "off"]);
+        }
+        command
+    }
+
+    /// Returns the program with exactly these arguments; see [`command`](Self::command).
+    pub(crate) fn command_as_given(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lookalike"));
         command.args(line.split_whitespace().map(|word| word.replace("%20", " ")));
         command
@@ -138,6 +149,18 @@ impl Place {
         let ran = self.run(line);
         assert_eq!(ran.code, Some(0), "{line}\n{}", ran.err);
         ran
+    }
+
+    /// Runs the program with exactly these arguments, and expects success; see [`command`](Self::command).
+    pub(crate) fn ok_as_given(&self, line: &str) -> Ran {
+        let ran = self.run_as_given(line);
+        assert_eq!(ran.code, Some(0), "{line}\n{}", ran.err);
+        ran
+    }
+
+    /// Runs the program with exactly these arguments; see [`command`](Self::command).
+    pub(crate) fn run_as_given(&self, line: &str) -> Ran {
+        Ran::from(self.command_as_given(line).output().unwrap())
     }
 
     /// Runs the program and expects a refusal that contains all of `words`, and nothing on standard output.

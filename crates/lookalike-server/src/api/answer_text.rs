@@ -170,8 +170,9 @@ pub(crate) fn budget_problem(refusal: BudgetRefusal, budget: &RequestBudget) -> 
         return queue_full();
     };
     let detail = format!(
-        "the texts and the answer take {needed} bytes of memory, more than the limit of {} that one client may hold of \
-         --max-queue: give a smaller `limit` or fewer texts, or start the service with a larger --max-queue",
+        "the request and its answer take {needed} bytes of memory, more than the limit of {} that one client may hold of \
+         --max-queue: ask for less at once where the request can (a smaller `limit`, fewer texts), or start the service \
+         with a larger --max-queue",
         budget.client_share()
     );
     ApiProblem::new(ProblemCode::TooCostly, detail)

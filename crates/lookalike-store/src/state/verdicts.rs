@@ -441,8 +441,8 @@ impl CollectionState {
             Some(first) => first,
             None => self.answer_with(search.precheck.found_match(), document, &arrival)?,
         };
-        let mut found = search.precheck.list_matches();
-        found.truncate(limit);
+        let found = search.precheck.list_matches(limit);
+        turn.add_steps(search.precheck.compared_count() as u64);
         for kept in &found {
             let Entry::Vacant(entry) = search.listed_ids.entry(kept.order) else {
                 continue;

@@ -101,7 +101,7 @@ pub fn follow_verdicts_beside_index(
 pub struct VerdictsAndCandidates {
     /// The verdicts.
     pub outcome: DedupOutcome,
-    /// For each document, `true` if it shares a bucket with another. All others match equal texts at most.
+    /// For each document, `true` if its text shares a bucket with another. All others match equal texts at most.
     pub has_candidates: Vec<bool>,
 }
 
@@ -118,7 +118,9 @@ pub fn find_verdicts_and_candidates(
     let deduplicator = Deduplicator::new(verifier, corpus)?;
     let mut has_candidates = vec![false; corpus.sketches.len()];
     for rank in 0..corpus.len() as DocumentRank {
-        let shares = !deduplicator.buckets.buckets_of(rank).is_empty();
+        // Of equal texts, the first alone stands in buckets.
+        let first = deduplicator.nodes.first_equal(rank);
+        let shares = !deduplicator.buckets.buckets_of(first).is_empty();
         has_candidates[corpus.document_at(rank).index()] = shares;
     }
     report(0, &[]);

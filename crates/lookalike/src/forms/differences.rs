@@ -85,14 +85,24 @@ pub(crate) fn append_marked_tokens(text: &str, tokenizer: &SpanTokenizer, into: 
     }));
 }
 
-/// Returns the number of tokens of the first line that has any; 0 if the line is too long, or if there is no other.
+/// Returns the number of tokens of the first line that has any; 0 if the line is too long, if it is only a tag of HTML, or
+/// if there is no other.
 fn count_title_tokens(text: &str, tokens: &SpannedTokens) -> usize {
     let most = tokens.len().min(MOST_TITLE_TOKENS + 1);
     let ends_line = |&at: &usize| {
         let between = tokens.byte_range(at - 1..at).end..tokens.byte_range(at..at + 1).start;
         text[between].contains(['\n', '\r'])
     };
-    (1..most).find(ends_line).unwrap_or(0)
+    let title = (1..most).find(ends_line).unwrap_or(0);
+    if title > 0 && is_tag(text, tokens.byte_range(0..title)) {
+        return 0;
+    }
+    title
+}
+
+/// Returns `true` if a part of a text stands within a tag of HTML, such as `<div class="page">`.
+fn is_tag(text: &str, part: Range<usize>) -> bool {
+    text[..part.start].trim_end().ends_with('<') && !text[part].contains(['<', '>'])
 }
 
 fn marks_of_token(text: &str, place: Range<usize>) -> u64 {

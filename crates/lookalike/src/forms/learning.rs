@@ -42,6 +42,9 @@ const LEAST_GAP: usize = 2;
 /// Least number of tokens of the frame before and behind a slot of a long text.
 const LEAST_EDGE_FRAME: usize = 4;
 
+/// Least number of adjacent tokens that count for it: headers of other copies have the same frequent words by chance.
+const LEAST_EDGE_RUN: usize = 3;
+
 /// Largest number of tokens of a value at an edge.
 const MOST_EDGE_TOKENS: usize = 8;
 
@@ -239,8 +242,11 @@ impl<'g, 't> AlignedGroup<'g, 't> {
     fn drop_edge_places(&self, mut slots: Vec<GroupSlot>) -> Vec<GroupSlot> {
         if self.base.tokens.len() >= LONG_TEXT {
             let is_frame = self.frame_tokens();
-            let count =
-                |range: Range<usize>| is_frame[range].iter().filter(|&&is_frame| is_frame).count();
+            let count = |tokens: Range<usize>| {
+                let runs = is_frame[tokens].split(|&is_frame| !is_frame);
+                let runs = runs.map(<[bool]>::len);
+                runs.filter(|&run| run >= LEAST_EDGE_RUN).sum::<usize>()
+            };
             slots.retain(|slot| {
                 count(0..slot.place.start) >= LEAST_EDGE_FRAME
                     && count(slot.place.end..is_frame.len()) >= LEAST_EDGE_FRAME

@@ -10,7 +10,7 @@ use super::candidate_verifier::DeferredCandidate;
 use super::pair_inputs::{ArrivingDocument, StreamTexts};
 use super::precheck::PrecheckResult;
 use super::search_turn::SearchTurn;
-use super::{ArrivalTime, DocumentSlot, SketchedDocument, StreamMatcher, better_match};
+use super::{ArrivalTime, DocumentSlot, SketchedDocument, StreamMatcher};
 use crate::candidates::{ContainmentFilter, PrefixHits};
 use crate::error::Result;
 use crate::hamming::live::SequenceNumber;
@@ -43,6 +43,9 @@ const UNSUMMED_HITS: usize = 1 << 15;
 
 /// Documents from which on new fingerprints are searched for in the index rather than one after another.
 const LONGEST_CODE_SCAN: u64 = 4096;
+
+/// Compared documents of a unit whose visibility is decided again. Tests have small units.
+const SETTLED_IN_UNIT: usize = if cfg!(test) { 2 } else { 1024 };
 
 /// Steps of looking up a key, of reading an entry of a bucket, of collecting and sorting a hit, and of filtering
 /// a candidate. They are estimates for memory that is not in a cache.
@@ -121,14 +124,14 @@ impl StreamMatcher {
             .pending
             .extend(deferred.map(|deferred| deferred.into_pending()));
         if !is_current {
-            self.reconsider(precheck, document, turn);
+            self.begin_reconsidering(precheck, document);
         }
         if precheck.has_equal_text {
             precheck.awaits_keys = false;
             return Ok(true);
         }
         precheck.awaits_keys = self.defers_keys(precheck, document, turn);
-        if precheck.awaits_keys {
+        if precheck.awaits_keys || !self.settle_compared(precheck, turn) {
             return Ok(false);
         }
         loop {
@@ -162,13 +165,8 @@ impl StreamMatcher {
         precheck.probed.is_empty() && self.keys.extraction_steps(document) > turn.unit_steps()
     }
 
-    /// Decides again which compared documents are visible, after a change of the matcher or of the reach.
-    fn reconsider(
-        &self,
-        precheck: &mut PrecheckResult,
-        document: &SketchedDocument,
-        turn: &mut SearchTurn,
-    ) {
+    /// Begins to decide again which compared documents are visible, after a change of the matcher or of the reach.
+    fn begin_reconsidering(&self, precheck: &mut PrecheckResult, document: &SketchedDocument) {
         precheck.changes = Some(self.changes);
         precheck.found = None;
         precheck.steps = 0;
@@ -186,24 +184,28 @@ impl StreamMatcher {
                 return;
             }
         }
-        let low = self.partitions.lowest_number();
-        let known = precheck.compared.len() + precheck.passed_over.len();
-        turn.add_steps(known as u64 * STEPS_OF_CANDIDATE);
+        precheck.unsettled.append(&mut precheck.compared);
         precheck.pending.append(&mut precheck.passed_over);
-        precheck.pending.retain(|&(number, _)| number >= low);
-        let mut compared = std::mem::take(&mut precheck.compared);
-        compared.retain_mut(|candidate| {
-            if self.partitions.is_dead(candidate.number) {
+    }
+
+    /// Decides again which compared documents are visible, in units. Returns `true` if this is decided for all.
+    fn settle_compared(&self, precheck: &mut PrecheckResult, turn: &mut SearchTurn) -> bool {
+        while !precheck.unsettled.is_empty() {
+            if !turn.begin_unit() {
                 return false;
             }
-            candidate.is_visible = self.is_visible(candidate.number, precheck);
-            if candidate.is_visible {
-                precheck.steps = precheck.steps.saturating_add(candidate.steps);
-                precheck.found = better_match(precheck.found, candidate.found);
+            let left = precheck.unsettled.len().saturating_sub(SETTLED_IN_UNIT);
+            let unit = precheck.unsettled.split_off(left);
+            turn.add_steps(unit.len() as u64 * STEPS_OF_CANDIDATE);
+            for mut candidate in unit {
+                if self.partitions.is_dead(candidate.number) {
+                    continue;
+                }
+                candidate.is_visible = self.is_visible(candidate.number, precheck);
+                precheck.add_compared(candidate);
             }
-            true
-        });
-        precheck.compared = compared;
+        }
+        true
     }
 
     /// Returns `true` if a document that has not expired can be found by the check.

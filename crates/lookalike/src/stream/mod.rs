@@ -472,9 +472,7 @@ impl StreamMatcher {
         let mut listing = self.begin_listing(arrival);
         let turn = &mut SearchTurn::unlimited();
         self.continue_precheck(&mut listing, document, arrival, without, texts, turn)?;
-        let mut matches = listing.list_matches();
-        matches.truncate(limit);
-        Ok(matches)
+        Ok(listing.list_matches(limit))
     }
 
     fn pair_predicate(&self) -> PairPredicate<'_> {

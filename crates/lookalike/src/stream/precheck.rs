@@ -55,6 +55,8 @@ pub struct PrecheckResult {
     /// The candidate whose comparison ended the last turn.
     pub(super) deferred: Option<Box<DeferredCandidate>>,
     pub(super) compared: Vec<ComparedCandidate>,
+    /// Compared documents of which it is not decided yet, after a change, whether they are still visible.
+    pub(super) unsettled: Vec<ComparedCandidate>,
     /// Features, weights and sequences of the document, made for comparisons.
     pub(super) lists: Arc<ArrivingLists>,
     /// Candidates that were out of reach.
@@ -93,7 +95,8 @@ impl PrecheckResult {
     pub fn memory_bytes(&self) -> usize {
         let added = self.added.as_ref().map_or(0, DocumentKeys::memory_bytes);
         let candidates = size_of_val(&*self.pending) + size_of_val(&*self.passed_over);
-        added + size_of_val(&*self.probed) + candidates + size_of_val(&*self.compared)
+        let compared = size_of_val(&*self.compared) + size_of_val(&*self.unsettled);
+        added + size_of_val(&*self.probed) + candidates + compared
     }
 
     /// Steps that the insertion of the document takes about, if it is kept.
@@ -133,22 +136,35 @@ impl PrecheckResult {
         self.deferred.as_ref().map(|deferred| deferred.slot())
     }
 
-    /// Adds a candidate that is visible.
+    /// Adds a candidate that was compared.
     pub(super) fn add_compared(&mut self, compared: ComparedCandidate) {
-        self.steps = self.steps.saturating_add(compared.steps);
-        self.found = better_match(self.found, compared.found);
+        if compared.is_visible {
+            self.steps = self.steps.saturating_add(compared.steps);
+            self.found = better_match(self.found, compared.found);
+        }
         self.compared.push(compared);
     }
 
-    /// Returns the visible matches, the most similar first, and of equally similar ones the earliest first.
-    pub fn list_matches(&self) -> Vec<KeptMatch> {
-        let visible = self.compared.iter().filter(|kept| kept.is_visible);
-        let mut matches: Vec<KeptMatch> = visible.filter_map(|kept| kept.found).collect();
-        matches.sort_unstable_by(|one, other| {
+    /// Returns the first `limit` of the visible matches, the most similar first, and of equally similar ones the
+    /// earliest first. Time: linear in the number of compared documents.
+    pub fn list_matches(&self, limit: usize) -> Vec<KeptMatch> {
+        let order_matches = |one: &KeptMatch, other: &KeptMatch| {
             let by_similarity = other.similarity.get().total_cmp(&one.similarity.get());
             by_similarity.then(one.order.cmp(&other.order))
-        });
+        };
+        let visible = self.compared.iter().filter(|kept| kept.is_visible);
+        let mut matches: Vec<KeptMatch> = visible.filter_map(|kept| kept.found).collect();
+        if limit < matches.len() {
+            matches.select_nth_unstable_by(limit, order_matches);
+            matches.truncate(limit);
+        }
+        matches.sort_unstable_by(order_matches);
         matches
+    }
+
+    /// Returns the number of documents that were compared.
+    pub fn compared_count(&self) -> usize {
+        self.compared.len()
     }
 }
 
@@ -185,6 +201,7 @@ impl StreamMatcher {
             pending: Vec::new(),
             deferred: None,
             compared: Vec::new(),
+            unsettled: Vec::new(),
             lists: Arc::default(),
             passed_over: Vec::new(),
             changes: None,

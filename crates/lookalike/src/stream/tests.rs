@@ -988,6 +988,7 @@ fn checks_in_turns_equal_whole_checks() {
         refresh.map(|refresh| StreamWindow::new(seconds(60), seconds(5), refresh).unwrap())
     });
     let (mut matches, mut unfinished, mut deferred, mut keys_set) = (0, 0, 0, 0);
+    let mut unsettled = 0;
     for (at, settings) in settings_of_all_measures().into_iter().enumerate() {
         for window in windows {
             let mut random = Random(100 + at as u64);
@@ -1049,6 +1050,7 @@ fn checks_in_turns_equal_whole_checks() {
                         let awaits_keys = search.awaits_keys() && random.below(4) > 0;
                         *extractor = awaits_keys.then(|| matcher.key_extractor());
                         unfinished += 1;
+                        unsettled += usize::from(!search.unsettled.is_empty());
                         continue;
                     }
                     let whole = matcher.check_without(&document, &arrival, *without, kept);
@@ -1061,7 +1063,12 @@ fn checks_in_turns_equal_whole_checks() {
                     );
                     if search.lists_all {
                         let all = matcher.find_matches(&document, &arrival, *without, 1000, kept);
-                        assert_eq!(search.list_matches(), all.unwrap(), "step {step}");
+                        let all = all.unwrap();
+                        assert_eq!(search.list_matches(usize::MAX), all, "step {step}");
+                        for limit in [1, 2, all.len()] {
+                            let first = &all[..limit.min(all.len())];
+                            assert_eq!(search.list_matches(limit), first, "step {step}");
+                        }
                     }
                     matches += usize::from(whole.is_some());
                 }
@@ -1071,6 +1078,7 @@ fn checks_in_turns_equal_whole_checks() {
     assert!(matches > 2000 && unfinished > 500, "{matches} {unfinished}");
     assert!(deferred > 200, "{deferred}");
     assert!(keys_set > 50, "{keys_set}");
+    assert!(unsettled > 50, "{unsettled}");
 }
 
 /// Documents whose keys are inserted in turns, before the documents themselves, get and cause the same verdicts. Keys of
@@ -1235,7 +1243,7 @@ fn search_in_units(
         assert!(texts.longest.get() <= turn.most_text_bytes());
         longest = longest.max(turn.steps());
         if is_complete {
-            return (search.list_matches(), deferred, longest);
+            return (search.list_matches(usize::MAX), deferred, longest);
         }
         if search.awaits_keys() {
             let extractor = stream.matcher.key_extractor();
@@ -1332,8 +1340,8 @@ fn lists_of_a_checked_document_are_kept_over_its_turns() {
         turns += u32::from(has_lists);
     }
     assert!(turns > 0);
-    assert_eq!(search.list_matches(), expected.unwrap());
-    assert_eq!(search.list_matches().len(), 2);
+    assert_eq!(search.list_matches(usize::MAX), expected.unwrap());
+    assert_eq!(search.list_matches(usize::MAX).len(), 2);
 }
 
 proptest! {

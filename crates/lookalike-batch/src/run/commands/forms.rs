@@ -66,21 +66,21 @@ fn learn_and_write_table(
     let bad_rows = BadRowOutputs::create_output(rejected)?;
     let reject = |inputs: &_, rows: &_| bad_rows.push_rows(inputs, rows);
     let learned = form_learning::learn_from_inputs(paths, &opened, settings, &reject, progress);
-    let (learned, read) = learned?;
+    let learned = learned?;
     let table = match settings.recipe.form_table() {
-        Some(table) => table.extend_with(&learned),
-        None => learned,
+        Some(table) => table.extend_with(&learned.table),
+        None => learned.table,
     };
     let (rejected, rejected_rows, _) = bad_rows.prepare_output()?;
     let staged = stage_table(&table, output)?;
     commit_all(std::iter::once(staged).chain(rejected_rows))?;
     let documents_of_forms = table.forms().iter().map(|form| form.documents).sum();
     Ok(FormsSummary {
-        documents: read.documents,
+        documents: learned.documents,
         forms: table.forms().len() as u64,
         documents_of_forms,
         rejected,
-        bytes: read.bytes,
+        bytes: learned.bytes,
         seconds: started.elapsed().as_secs_f64(),
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.recipe_id().to_string(),

@@ -18,6 +18,7 @@ use crate::run::execution::audit::report::ReportedPairs;
 use crate::run::execution::form_learning;
 use crate::run::execution::memory_plan::plan_spilling;
 use crate::run::execution::run_corpus::RunCorpus;
+use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::open_inputs::OpenInputs;
@@ -26,7 +27,7 @@ use crate::run::report::match_data::{MatchReportInputs, write_match_report};
 use crate::run::report::pair_sample::PairSample;
 use crate::run::report::similarity_histogram::SimilarityHistogram;
 use crate::run::report::summary_to_json;
-use crate::run::settings::{RunInputs, RunSettings};
+use crate::run::settings::{FormLearning, RunInputs, RunSettings};
 
 /// Finds all pairs of near-duplicates and writes them ordered by the position of the earlier document,
 /// then of the later one. With documents to compare against, each pair has one of these and one other
@@ -53,8 +54,10 @@ fn run_pairs(
     progress: &dyn ProgressListener,
 ) -> Result<PairsSummary> {
     let started = Instant::now();
+    let directories = RunDirectories::default();
+    let settled = form_learning::settle_forms(paths, settings, directories, progress)?;
+    let settings = &settled.settings;
     refuse_apart(paths, settings, outputs)?;
-    let settings = &*form_learning::learn_forms_before_spilling(paths, settings, progress)?;
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
     let (plan_with_forms, plan_without_forms) = (plan.with_forms(), plan.without_forms());
     let needs_all = settings.audit.map(|_| "audit");
@@ -69,7 +72,7 @@ fn run_pairs(
     sketched.corpus.report_repeated_ids(settings, progress)?;
     progress.begin_stage(RunStage::Candidates, None);
     let mut linked = sketched.link(false)?;
-    if settings.learns_forms {
+    if settings.form_learning == FormLearning::Always {
         form_learning::learn_and_apply_forms(&mut linked, &plan_with_forms, progress)?;
     }
     let forms = linked.form_summary(None);
@@ -135,7 +138,7 @@ fn refuse_apart(paths: &RunInputs, settings: &RunSettings, outputs: &PairsOutput
     if !outputs.apart {
         return Ok(());
     }
-    if !settings.learns_forms && settings.recipe.forms.is_none() {
+    if settings.form_learning == FormLearning::Never && settings.recipe.forms.is_none() {
         let spelling = settings.spelling;
         return Err(Error::usage_error(format!(
             "{} lists the pairs that forms keep apart, and this run has no forms: give {}",

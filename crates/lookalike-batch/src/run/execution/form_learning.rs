@@ -1,7 +1,7 @@
 //! Learns forms from the documents that a run would remove, and applies them to the run.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use lookalike::dedup::DocumentSource;
 use lookalike::dedup::{self, DocumentRemoval};
@@ -9,51 +9,160 @@ use lookalike::forms::{FormCorpus, FormLearner, FormTable};
 use lookalike::plan::MatchPlan;
 use lookalike::similarity::Route;
 use lookalike::{DocId, Recipe};
-use lookalike_io::error::{Error, Result};
+use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;
 
+use crate::index::index_recipe;
+use crate::index::run_index::is_index;
 use crate::run::execution::memory_plan::plan_spilling;
+use crate::run::execution::person_decisions::apply_decisions;
 use crate::run::execution::run_corpus::RunCorpus;
+use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
+use crate::run::execution::work_directory::{BegunRun, find_begun_run};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::corpus_reader::RejectRows;
 use crate::run::reading::open_inputs::OpenInputs;
-use crate::run::settings::{RunInputs, RunSettings};
+use crate::run::settings::{FormLearning, RunInputs, RunSettings};
 
 /// Name of a table of forms that a run has learned itself, in its recipe.
 pub(in crate::run) const LEARNED_FORMS: &str = "learned-forms.toml";
 
-/// Learns forms in a run of its own if the run is out of core. The settings that are returned have the table in their
-/// recipe and learn no forms. A run in memory learns the forms itself, so its settings stay as they are.
+/// The settings of a run of which it is decided whether it learns forms.
+pub(in crate::run) struct SettledForms {
+    /// The settings. They say [`FormLearning::Always`] if the run in memory learns the forms itself, else
+    /// [`FormLearning::Never`].
+    pub(in crate::run) settings: RunSettings,
+    /// Documents that would be removed by their similarity alone, if forms were learned here.
+    pub(in crate::run) removed_without_forms: Option<Vec<DocId>>,
+}
+
+impl SettledForms {
+    fn with_learning(settings: &RunSettings, form_learning: FormLearning) -> Self {
+        let settings = RunSettings {
+            form_learning,
+            ..settings.clone()
+        };
+        Self {
+            settings,
+            removed_without_forms: None,
+        }
+    }
+
+    fn with_recipe(settings: &RunSettings, recipe: Recipe) -> Self {
+        let mut settled = Self::with_learning(settings, FormLearning::Never);
+        settled.settings.recipe = recipe;
+        settled
+    }
+}
+
+/// Decides whether a run learns forms. Runs out of core, runs that can be interrupted and runs that make an index learn
+/// them here, in a run of its own before: the settings that are returned then have the table in their recipe. A run beside an
+/// index that exists has the forms of the index.
 ///
 /// # Errors
-/// As [`learn_from_inputs`], and if a run out of core reads standard input, which can be read only once.
-pub(in crate::run) fn learn_forms_before_spilling<'s>(
+/// As [`learn_from_inputs`]; if the settings demand forms where there can be none; and if inputs that are read twice can
+/// be read only once.
+pub(in crate::run) fn settle_forms(
     paths: &RunInputs,
-    settings: &'s RunSettings,
+    settings: &RunSettings,
+    directories: RunDirectories<'_>,
     progress: &dyn ProgressListener,
-) -> Result<Cow<'s, RunSettings>> {
-    if settings.learns_forms {
-        refuse_schemes(settings)?;
+) -> Result<SettledForms> {
+    let never = || SettledForms::with_learning(settings, FormLearning::Never);
+    if settings.form_learning == FormLearning::Never {
+        return Ok(never());
     }
-    if !settings.learns_forms || plan_spilling(paths, settings, None, false)?.is_none() {
-        return Ok(Cow::Borrowed(settings));
+    if let Some(index) = directories.index
+        && is_index(&index.path)?
+    {
+        return use_forms_of_index(settings, &index.path);
     }
+    if settings.form_learning == FormLearning::Always {
+        with_empty_table(&settings.recipe)?;
+    } else if !may_learn(settings) {
+        return Ok(never());
+    }
+    if let Some(begun) = directories.work.map(find_begun_run).transpose()?.flatten() {
+        return use_begun_forms(settings, begun);
+    }
+    let is_kept = directories.work.is_some() || directories.index.is_some();
+    if !is_kept && plan_spilling(paths, settings, None, false)?.is_none() {
+        return Ok(SettledForms::with_learning(settings, FormLearning::Always));
+    }
+    learn_before(paths, settings, progress)
+}
+
+/// Returns `true` if a run may learn forms that does not demand them.
+fn may_learn(settings: &RunSettings) -> bool {
+    let has_texts = settings.read.fields.features.is_none();
+    has_texts && settings.recipe.forms.is_none() && can_have_forms(&settings.recipe)
+}
+
+/// Learns forms in a run of its own.
+fn learn_before(
+    paths: &RunInputs,
+    settings: &RunSettings,
+    progress: &dyn ProgressListener,
+) -> Result<SettledForms> {
     if paths.documents.is_read_once() || paths.against.is_read_once() {
-        return Err(Error::usage_error(
-            "a run in limited memory reads its inputs twice to learn forms, and standard input and pipes can be read \
-             only once: give a file",
-        ));
+        let forms = settings.spelling.spell_option("forms");
+        return Err(Error::usage_error(format!(
+            "this run reads its inputs twice, the first time to learn forms, and standard input and pipes can be read \
+             only once: give a file, or a table with {forms}, or the value off for {forms}"
+        )));
     }
     let opened = OpenInputs::new(paths, settings)?;
     let ignore = |_: &_, _: &_| Ok(());
     let progress = StageProgress(progress);
-    let (table, _) = learn_from_inputs(paths, &opened, settings, &ignore, &progress)?;
-    let mut settled = settings.clone();
-    settled.learns_forms = false;
-    settled.recipe = settled.recipe.with_forms(LEARNED_FORMS, &table)?;
-    Ok(Cow::Owned(settled))
+    let learned = learn_from_inputs(paths, &opened, settings, &ignore, &progress)?;
+    let recipe = settings.recipe.clone();
+    let recipe = recipe.with_forms(LEARNED_FORMS, &learned.table)?;
+    Ok(SettledForms {
+        removed_without_forms: Some(learned.removed),
+        ..SettledForms::with_recipe(settings, recipe)
+    })
+}
+
+/// Returns the settings of a run beside an index. If the recipes differ by their forms alone, the run has that of the index.
+fn use_forms_of_index(settings: &RunSettings, index: &Path) -> Result<SettledForms> {
+    if settings.form_learning == FormLearning::Always {
+        return Err(Error::usage_error(format!(
+            "the library {} keeps the forms that it was made with: leave {} out, or begin a new library",
+            display_path(index),
+            settings.spelling.spell_option("forms")
+        )));
+    }
+    let of_index = index_recipe(index)?.filter(|recipe| {
+        let without = recipe.clone().without_forms();
+        settings.recipe.forms.is_none() && without.recipe_id() == settings.recipe.recipe_id()
+    });
+    let recipe = of_index.unwrap_or_else(|| settings.recipe.clone());
+    Ok(SettledForms::with_recipe(settings, recipe))
+}
+
+/// Returns the settings of a run that is continued, with the forms that it has learned.
+fn use_begun_forms(settings: &RunSettings, begun: BegunRun) -> Result<SettledForms> {
+    match begun.forms {
+        Some(table) => {
+            let recipe = settings.recipe.clone().with_forms(LEARNED_FORMS, &table)?;
+            Ok(SettledForms::with_recipe(settings, recipe))
+        }
+        None if settings.form_learning == FormLearning::Always => Err(Error::usage_error(format!(
+            "the run in {} was begun without forms, and cannot be continued with them: leave {} out, or name another \
+             directory",
+            begun.directory,
+            settings.spelling.spell_option("forms")
+        ))),
+        None => Ok(SettledForms::with_learning(settings, FormLearning::Never)),
+    }
+}
+
+/// Returns the forms of a recipe that a run has learned itself.
+pub(in crate::run) fn learned_forms(recipe: &Recipe) -> Option<FormTable> {
+    let is_learned = recipe.forms.as_deref() == Some(LEARNED_FORMS);
+    recipe.form_table().filter(|_| is_learned)
 }
 
 /// Reports the stages of a run that learns forms, and nothing else, because the run behind it reads the same inputs and
@@ -70,12 +179,6 @@ impl ProgressListener for StageProgress<'_> {
     }
 }
 
-/// Refuses to learn forms for a recipe that cannot have any.
-fn refuse_schemes(settings: &RunSettings) -> Result<()> {
-    with_empty_table(&settings.recipe)?;
-    Ok(())
-}
-
 /// Returns `true` if a recipe can have forms.
 pub(in crate::run) fn can_have_forms(recipe: &Recipe) -> bool {
     with_empty_table(recipe).is_ok()
@@ -86,9 +189,14 @@ fn with_empty_table(recipe: &Recipe) -> lookalike::Result<Recipe> {
     recipe.with_forms(LEARNED_FORMS, &FormTable::default())
 }
 
-/// Size of the inputs of which forms were learned.
-pub(in crate::run) struct LearnedInputs {
+/// The forms of inputs.
+pub(in crate::run) struct LearnedForms {
+    pub(in crate::run) table: FormTable,
+    /// Documents that would be removed by their similarity alone.
+    removed: Vec<DocId>,
+    /// Number of documents of the inputs.
     pub(in crate::run) documents: u64,
+    /// Bytes of the inputs, after decompression.
     pub(in crate::run) bytes: u64,
 }
 
@@ -103,19 +211,29 @@ pub(in crate::run) fn learn_from_inputs(
     settings: &RunSettings,
     reject: &RejectRows<'_>,
     progress: &dyn ProgressListener,
-) -> Result<(FormTable, LearnedInputs)> {
-    refuse_schemes(settings)?;
+) -> Result<LearnedForms> {
+    with_empty_table(&settings.recipe)?;
+    // The run behind is audited, and not this one.
+    let settings = &RunSettings {
+        audit: None,
+        ..settings.clone()
+    };
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
     let spill = plan_spilling(paths, settings, None, false)?;
     let storage = RunStorage { work: None, spill };
-    let sketched = SketchedRun::read(opened, settings, &plan, storage, reject, progress)?;
+    let mut sketched = SketchedRun::read(opened, settings, &plan, storage, reject, progress)?;
+    apply_decisions(&mut sketched.corpus, settings)?;
     progress.begin_stage(RunStage::Candidates, None);
     let linked = sketched.link(true)?;
-    let inputs = LearnedInputs {
+    let report = report_decided(&linked, progress);
+    let removals = linked.decide_documents(None, &[], false, &report)?;
+    let removals = removals.outcome.removals;
+    Ok(LearnedForms {
+        table: learn_from_removals(&linked.corpus, &removals)?,
+        removed: list_removed(&removals),
         documents: linked.corpus.documents.len() as u64,
         bytes: linked.corpus.documents.bytes,
-    };
-    Ok((learn_forms(&linked, progress)?, inputs))
+    })
 }
 
 /// Learns the forms of a run in memory and applies them to it. `plan` is the plan of the run with forms.
@@ -127,40 +245,34 @@ pub(in crate::run) fn learn_and_apply_forms<'a>(
     plan: &'a MatchPlan,
     progress: &dyn ProgressListener,
 ) -> Result<()> {
-    let total = linked.corpus.len() as u64;
-    let report = |decided: usize, _: &[DocumentRemoval]| {
-        if decided == 0 {
-            progress.begin_stage(RunStage::Forms, Some(total));
-        }
-        progress.advance_stage(decided as u64);
-    };
+    let report = report_decided(linked, progress);
     let found = dedup::find_verdicts_and_candidates(&linked.corpus.match_corpus(), &report)?;
     let table = learn_from_removals(&linked.corpus, &found.outcome.removals)?;
-    let removals = found.outcome.removals.iter();
-    linked.removed_without_forms = Some(removals.map(|removal| removal.document).collect());
+    drop(report);
+    linked.removed_without_forms = Some(list_removed(&found.outcome.removals));
     linked.corpus.use_forms(&table, plan, found.has_candidates)
 }
 
-/// Decides the documents of a run by their similarity alone, and returns the forms of those that would be removed.
-///
-/// The table depends on the documents and their order, and not on the number of threads or the memory.
-///
-/// # Errors
-/// If inputs or temporary files cannot be read.
-fn learn_forms(linked: &LinkedRun<'_>, progress: &dyn ProgressListener) -> Result<FormTable> {
-    let corpus = &linked.corpus;
-    let total = corpus.len() as u64;
-    let report = |decided: usize, _: &[DocumentRemoval]| {
+/// Returns what tells `progress` how many documents are decided by their similarity alone.
+fn report_decided(
+    linked: &LinkedRun<'_>,
+    progress: &dyn ProgressListener,
+) -> impl Fn(usize, &[DocumentRemoval]) + Sync {
+    let total = linked.corpus.len() as u64;
+    move |decided, _| {
         if decided == 0 {
             progress.begin_stage(RunStage::Forms, Some(total));
         }
         progress.advance_stage(decided as u64);
-    };
-    let decided = linked.decide_documents(None, &[], false, &report)?;
-    learn_from_removals(corpus, &decided.outcome.removals)
+    }
 }
 
-/// Learns from each kept document with those that are removed because of it.
+fn list_removed(removals: &[DocumentRemoval]) -> Vec<DocId> {
+    removals.iter().map(|removal| removal.document).collect()
+}
+
+/// Learns from each kept document with those that are removed because of it. The table depends on the documents and their
+/// order, and not on the number of threads or the memory.
 fn learn_from_removals(corpus: &RunCorpus<'_>, removals: &[DocumentRemoval]) -> Result<FormTable> {
     let groups = groups_without_form(corpus, group_removals(removals))?;
     FormLearner::new(corpus.run_recipe()).learn_table(corpus, &groups)

@@ -8,5 +8,6 @@ pub(in crate::run) mod memory_plan;
 pub(crate) mod out_of_core;
 pub(crate) mod person_decisions;
 pub(crate) mod run_corpus;
+pub(in crate::run) mod run_directories;
 pub(crate) mod run_stages;
 pub(crate) mod work_directory;

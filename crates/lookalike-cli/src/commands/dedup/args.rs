@@ -60,7 +60,7 @@ pub(crate) struct DedupArgs {
     pub(crate) output: Option<PathBuf>,
 
     /// Table of the removed documents with the evidence: id, kept, similarity, method, threshold, cluster,
-    /// source, row, kept_source, kept_row, and with --forms the form of both (.tsv, .csv, .jsonl, .parquet or .arrow).
+    /// source, row, kept_source, kept_row, and the form of both unless --forms off (.tsv, .csv, .jsonl, .parquet or .arrow).
     /// Rows count from 1 within their source
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) removed: Option<PathBuf>,

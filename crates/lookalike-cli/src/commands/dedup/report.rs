@@ -415,7 +415,7 @@ Audit: 1,000 documents sampled (seed 4) and compared exactly with all documents 
   other contents   0.2500 (95 %: 0.1000 to 0.5000) of 20 removed documents with another text have another title, other numbers or other values of a form than the kept ones
                      b and 3 more beside a: most of the numbers differ: '1' and '2'
                      c beside a: most of the numbers differ: '1' and '2'
-                     to keep such documents, run again with --forms learn and without --audit
+                     to keep such documents, run again with --forms learn
   planted edits    0.5000 (95 %: 0.1000 to 0.9000) of 4 edited copies that reach the threshold, of 6 planted, are found
                      0.5000 (95 %: 0.1000 to 0.9000) of typos 0.5 %
 ";

@@ -25,7 +25,7 @@ use crate::output::{OutputPrinter, format_count};
 
 /// List every pair of near-duplicates with its similarity
 ///
-/// Writes a table with the columns a, b, similarity, a_source, a_row, b_source and b_row, and with --forms the form of both,
+/// Writes a table with the columns a, b, similarity, a_source, a_row, b_source and b_row, and the form of both unless --forms off,
 /// sorted by position, a before b; rows count from 1 within their source. Of equal texts, each copy is paired
 /// with the earliest within reach of --window and --within, with similarity 1, and further pairs name
 /// the earliest.

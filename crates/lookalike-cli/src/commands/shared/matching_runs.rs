@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use lookalike::Recipe;
-use lookalike_batch::run::{AuditSettings, MemoryLimit, RunInputs, RunSettings, RunWindow};
+use lookalike_batch::run::{
+    AuditSettings, FormLearning, MemoryLimit, RunInputs, RunSettings, RunWindow,
+};
 use lookalike_options::forms_choice::FormsChoice;
 use lookalike_options::keep_order::KeepOrder;
 use lookalike_options::machine_memory::default_memory;
@@ -62,9 +64,11 @@ pub(crate) struct MatchingArgs {
     /// A form is a frame that many different documents share, with slots at which most have a value of their own, such
     /// as offers that differ in name and price. Two documents of one form match only if their slots agree: at most one slot
     /// in five may differ, and none of fewer than five. Documents of different forms do not match. `learn` learns the forms
-    /// of the inputs first; `off` compares by similarity alone.
+    /// of the inputs first; `off` compares by similarity alone. Texts with other titles or other numbers are kept apart, too.
     ///
-    /// Default: the forms of the recipe, if it has any, else off.
+    /// A run with --work keeps the forms in its directory, and a new --library with its documents; later runs use them.
+    /// Default: the forms of the recipe or the library, if it has any; off for ready-made features, for schemes of other
+    /// tools and for a library that was made without forms; else learn.
     #[arg(long, value_name = "learn|off|FILE")]
     pub(crate) forms: Option<String>,
 
@@ -152,8 +156,12 @@ impl MatchingRunArgs {
             None => recipe,
             Some(forms) => forms.apply_to(recipe)?,
         };
-        let learns_forms = forms == Some(FormsChoice::Learn);
-        if learns_forms || recipe.forms.is_some() {
+        let form_learning = match forms {
+            Some(FormsChoice::Learn) => FormLearning::Always,
+            None => FormLearning::WherePossible,
+            Some(_) => FormLearning::Never,
+        };
+        if form_learning == FormLearning::Always || recipe.forms.is_some() {
             check_has_text(reading, "a comparison of forms")?;
         }
         let window = match (matching.window, &matching.time) {
@@ -166,7 +174,7 @@ impl MatchingRunArgs {
         Ok(RunSettings {
             recipe,
             matching: chosen,
-            learns_forms,
+            form_learning,
             read: read_options(reading)?,
             keep: keep.clone(),
             within: matching.within.clone(),

@@ -496,4 +496,26 @@ mod tests {
         });
         check_end(&answers.await, ProblemCode::Deleting);
     }
+
+    /// Every line of a portion is answered once and in its order, whether lines take little or much.
+    #[test]
+    fn portion_in_turns_is_answered_as_a_whole() {
+        for (lines, cost) in [
+            (0, Duration::ZERO),
+            (3000, Duration::ZERO),
+            (40, Duration::from_millis(6)),
+        ] {
+            let mut portion = LinePortion::new(1 << 20);
+            for at in 0..lines {
+                portion.push_bytes(format!("{at}\n").into());
+            }
+            let answers = map_in_turns(&portion, |sent, _| {
+                std::thread::sleep(cost);
+                Ok(String::from_utf8(sent.to_vec()).unwrap())
+            });
+            let answers = answers.into_iter().map(|answer| answer.ok().unwrap());
+            let sent = (0..lines).map(|at| at.to_string());
+            assert!(answers.eq(sent), "{lines}");
+        }
+    }
 }

@@ -12,12 +12,12 @@ use std::time::Instant;
 use lookalike::DocId;
 use lookalike::dedup::DocumentRemoval;
 use lookalike::plan::MatchPlan;
-use lookalike_io::error::{Error, Result};
+use lookalike_io::error::Result;
 use lookalike_io::sink::{
     OutputTarget, RowChange, StagedOutput, WriteOptions, commit_all, prepare_kept,
 };
 
-use self::opening::{DedupExtras, OpenedDedup};
+use self::opening::OpenedDedup;
 use self::summary::summarize_run;
 use self::verdicts::DocumentVerdicts;
 use self::verdicts_so_far::VerdictsSoFar;
@@ -30,12 +30,13 @@ use crate::run::execution::form_learning;
 use crate::run::execution::index_matches::{add_kept_documents, find_index_matches};
 use crate::run::execution::out_of_core::resolving::RunDecisions;
 use crate::run::execution::person_decisions::apply_decisions;
+use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, SketchedRun};
 use crate::run::execution::work_directory::WorkSettings;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::report::match_data::{MatchReportInputs, write_match_report};
 use crate::run::report::summary_to_json;
-use crate::run::settings::{RunInputs, RunSettings};
+use crate::run::settings::{FormLearning, RunInputs, RunSettings};
 
 /// Removes near-duplicates. The earlier one of two matching documents in the total order is kept.
 ///
@@ -48,7 +49,13 @@ pub fn run_dedup(
     outputs: &DedupOutputs,
     progress: &dyn ProgressListener,
 ) -> Result<DedupSummary> {
-    run_with_extras(inputs, settings, outputs, DedupExtras::default(), progress)
+    run_in_directories(
+        inputs,
+        settings,
+        outputs,
+        RunDirectories::default(),
+        progress,
+    )
 }
 
 /// Removes near-duplicates as [`run_dedup`] does, with the same outputs. Intermediate results are kept in a directory,
@@ -64,11 +71,11 @@ pub fn run_resumable_dedup(
     work: &WorkSettings,
     progress: &dyn ProgressListener,
 ) -> Result<DedupSummary> {
-    let extras = DedupExtras {
+    let directories = RunDirectories {
         work: Some(work),
         index: None,
     };
-    run_with_extras(inputs, settings, outputs, extras, progress)
+    run_in_directories(inputs, settings, outputs, directories, progress)
 }
 
 /// Removes near-duplicates as [`run_dedup`] does, where the documents of an index come before all others and count as
@@ -83,38 +90,34 @@ pub fn run_dedup_beside_index(
     index: &RunIndexSettings,
     progress: &dyn ProgressListener,
 ) -> Result<DedupSummary> {
-    let extras = DedupExtras {
+    let directories = RunDirectories {
         work: None,
         index: Some(index),
     };
-    run_with_extras(inputs, settings, outputs, extras, progress)
+    run_in_directories(inputs, settings, outputs, directories, progress)
 }
 
-fn run_with_extras(
+fn run_in_directories(
     inputs: &RunInputs,
     settings: &RunSettings,
     outputs: &DedupOutputs,
-    extras: DedupExtras<'_>,
+    directories: RunDirectories<'_>,
     progress: &dyn ProgressListener,
 ) -> Result<DedupSummary> {
-    if settings.learns_forms && (extras.work.is_some() || extras.index.is_some()) {
-        return Err(Error::usage_error(
-            "a run with a directory of its own or a library does not learn forms, because later runs must have the \
-             same forms: learn a table first with `lookalike forms learn`, and give it with --forms",
-        ));
-    }
     crate::threads::run_in_pool(settings.threads, || {
-        let settings = &*form_learning::learn_forms_before_spilling(inputs, settings, progress)?;
+        let settled = form_learning::settle_forms(inputs, settings, directories, progress)?;
+        let settings = &settled.settings;
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
         let plan_with_forms = plan.with_forms();
         let session = DedupSession {
             settings,
             plan: &plan,
             plan_with_forms: &plan_with_forms,
+            removed_without_forms: settled.removed_without_forms,
             progress,
             clock: StageClock::new(),
         };
-        session.dedup_inputs(inputs, outputs, extras)
+        session.dedup_inputs(inputs, outputs, directories)
     })
 }
 
@@ -124,6 +127,8 @@ struct DedupSession<'a> {
     plan: &'a MatchPlan,
     /// The plan that compares forms. It is used only if the run learns them.
     plan_with_forms: &'a MatchPlan,
+    /// Documents that would be removed by their similarity alone, if the forms were learned before.
+    removed_without_forms: Option<Vec<DocId>>,
     progress: &'a dyn ProgressListener,
     clock: StageClock,
 }
@@ -133,10 +138,10 @@ impl<'a> DedupSession<'a> {
         mut self,
         paths: &RunInputs,
         outputs: &DedupOutputs,
-        extras: DedupExtras<'_>,
+        directories: RunDirectories<'_>,
     ) -> Result<DedupSummary> {
         let (settings, plan, progress) = (self.settings, self.plan, self.progress);
-        let mut run = OpenedDedup::open(paths, settings, plan, extras, outputs, progress)?;
+        let mut run = OpenedDedup::open(paths, settings, plan, directories, outputs, progress)?;
         let bad_rows = BadRowOutputs::create_output(run.outputs.rejected.as_ref())?;
         let reject = |inputs: &_, rows: &_| bad_rows.push_rows(inputs, rows);
         let storage = run.storage();
@@ -148,6 +153,7 @@ impl<'a> DedupSession<'a> {
         let index_matches = self.match_index(run.index.as_ref(), &mut sketched)?;
         progress.begin_stage(RunStage::Candidates, None);
         let mut linked = sketched.link(true)?;
+        linked.removed_without_forms = self.removed_without_forms.take();
         self.learn_and_apply_forms(&mut linked)?;
         let (decided, copied) = self.decide_and_copy(&linked, &run, &index_matches)?;
         let components = decided.components.as_deref();
@@ -175,7 +181,7 @@ impl<'a> DedupSession<'a> {
     where
         'a: 'r,
     {
-        if self.settings.learns_forms {
+        if self.settings.form_learning == FormLearning::Always {
             form_learning::learn_and_apply_forms(linked, self.plan_with_forms, self.progress)?;
             self.clock.end_stage("forms");
         }

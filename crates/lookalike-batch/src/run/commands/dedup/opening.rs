@@ -8,20 +8,12 @@ use crate::index::run_index::{RunIndex, RunIndexMemory, RunIndexSettings};
 use crate::run::commands::repeated_text::{self, RepeatedTextAction};
 use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::execution::memory_plan::{SpillSizes, plan_spilling};
+use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::RunStorage;
 use crate::run::execution::work_directory::{WorkDirectory, WorkSettings};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
-
-/// The work directory and the index that a dedup run may use beside its inputs.
-#[derive(Clone, Copy, Default)]
-pub(super) struct DedupExtras<'a> {
-    /// The directory of a run that can be interrupted.
-    pub(super) work: Option<&'a WorkSettings>,
-    /// The index whose documents come before all others.
-    pub(super) index: Option<&'a RunIndexSettings>,
-}
 
 /// An opened dedup run. Its outputs are checked, and nothing is written yet.
 pub(super) struct OpenedDedup {
@@ -37,23 +29,23 @@ impl OpenedDedup {
     /// Opens the inputs, the index and the directory of a run.
     ///
     /// # Errors
-    /// If something cannot be opened, or if settings, extras and outputs contradict each other.
+    /// If something cannot be opened, or if settings, directories and outputs contradict each other.
     pub(super) fn open(
         paths: &RunInputs,
         settings: &RunSettings,
         plan: &MatchPlan,
-        extras: DedupExtras<'_>,
+        directories: RunDirectories<'_>,
         outputs: &DedupOutputs,
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
         let needs_all = option_that_needs_all(settings, outputs);
-        let mut spill = plan_spilling(paths, settings, needs_all, extras.index.is_some())?;
+        let mut spill = plan_spilling(paths, settings, needs_all, directories.index.is_some())?;
         let opened = OpenInputs::new(paths, settings)?;
         check_outputs(&opened, outputs)?;
         if outputs.passages.is_some() {
             repeated_text::check_settings(settings)?;
         }
-        let index = match extras.index {
+        let index = match directories.index {
             Some(index) => {
                 check_index_options(settings, outputs)?;
                 progress.begin_stage(RunStage::Open, None);
@@ -61,7 +53,7 @@ impl OpenedDedup {
             }
             None => None,
         };
-        let work = match extras.work {
+        let work = match directories.work {
             Some(work) => Some(open_work(work, settings, &opened, spill.is_some())?),
             None => None,
         };

@@ -46,13 +46,6 @@ impl RunAudit {
         let Some(audit) = settings.audit else {
             return Ok(None);
         };
-        if plan.compares_forms() || settings.learns_forms {
-            return Err(Error::usage_error(format!(
-                "{} counts pairs by their similarity alone, and {} keeps filled forms apart: leave one of them out",
-                settings.spelling.spell_option("audit"),
-                settings.spelling.spell_option("forms"),
-            )));
-        }
         let sample = open_sample(plan, settings.spelling)?;
         Ok(Some(Self {
             settings: audit,

@@ -55,7 +55,7 @@ pub struct AuditReport {
     /// The sampled removals whose contents differ from the kept documents. Only for runs that remove documents, with texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contents: Option<AuditedContents>,
-    /// Edited copies of sampled documents, checked with the same match plan; `None` without texts.
+    /// Edited copies of sampled documents, checked with the same match plan but its forms; `None` without texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planted: Option<PlantedReport>,
     /// Approximate bytes of memory of the sample.
@@ -151,7 +151,7 @@ fn compare_removals(
     compare_contents(corpus, &pairs, groups)
 }
 
-/// Returns `true` if two documents match by the exact measure.
+/// Returns `true` if two documents match by the exact measure, and by their forms if the run compares them.
 fn matches_exactly(corpus: &RunCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
     if corpus.sketches.text_key(a) == corpus.sketches.text_key(b) {
         return Ok(true);
@@ -159,7 +159,19 @@ fn matches_exactly(corpus: &RunCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
     let (mut one, mut other) = (Vec::new(), Vec::new());
     corpus.append_features(a, &mut one)?;
     corpus.append_features(b, &mut other)?;
-    Ok(similarity(corpus.plan, &one, &other).is_some())
+    if similarity(corpus.plan, &one, &other).is_none() {
+        return Ok(false);
+    }
+    Ok(!do_forms_keep_apart(corpus, a, b)?)
+}
+
+/// Returns `true` if the run compares forms, and they keep two documents apart.
+fn do_forms_keep_apart(corpus: &RunCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
+    if !corpus.plan.compares_forms() {
+        return Ok(false);
+    }
+    let ((a, _), (b, _)) = (corpus.read_contents(a)?, corpus.read_contents(b)?);
+    Ok(a.name_difference(&b).is_some())
 }
 
 impl RunAudit {
@@ -217,7 +229,10 @@ impl RunAudit {
                 let counts = view.can_pair(document, other)
                     && !corpus.is_decided_pair(document, other)
                     && (kept.is_some() || is_listed_pair(corpus, document, other));
-                if !counts || !similar_enough(corpus, partner.similarity) {
+                if !counts
+                    || !similar_enough(corpus, partner.similarity)
+                    || do_forms_keep_apart(corpus, document, other)?
+                {
                     continue;
                 }
                 let left_together = kept.is_some_and(|kept| kept(document) && kept(other));
@@ -255,12 +270,10 @@ impl RunAudit {
             }
             texts.push((corpus.document_id(document)?.into_owned(), text));
         }
-        let copies = EditedCopies::plant_copies(
-            corpus.plan,
-            corpus.run_recipe(),
-            self.settings.seed,
-            &texts,
-        );
+        // An edit may change the value of a slot, so copies are found by their similarity alone.
+        let plan = corpus.plan.without_forms();
+        let recipe = corpus.run_recipe().clone().without_forms();
+        let copies = EditedCopies::plant_copies(&plan, &recipe, self.settings.seed, &texts);
         copies.report_recall().map(Some)
     }
 }

@@ -150,8 +150,8 @@ pub(super) fn step_file_name(kind: StepKind, number: usize) -> String {
     format!("{}-{number:06}.step", kind.name())
 }
 
-/// Returns `true` if a run could have made a file of this name: a step, or a temporary file of a step or
-/// manifest.
+/// Returns `true` if a run could have made a file of this name: a step, a table of forms, or a temporary file of these or
+/// of a manifest.
 pub(super) fn is_work_file(name: &str) -> bool {
     let plain = match name
         .strip_prefix('.')
@@ -166,7 +166,19 @@ pub(super) fn is_work_file(name: &str) -> bool {
         let is_number = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
         Some(is_number && StepKind::ALL.iter().any(|step| step.name() == kind))
     };
-    is_step() == Some(true) || is_hidden && plain == MANIFEST_FILE
+    is_step() == Some(true) || is_forms_file(plain) || is_hidden && plain == MANIFEST_FILE
+}
+
+/// Returns the name of the table of the forms that a run has learned.
+pub(super) fn forms_file_name(run: FileChecksum) -> String {
+    format!("forms-{:016x}.toml", run.0)
+}
+
+fn is_forms_file(name: &str) -> bool {
+    let number = name
+        .strip_prefix("forms-")
+        .and_then(|rest| rest.strip_suffix(".toml"));
+    number.is_some_and(|number| number.len() == 16 && u64::from_str_radix(number, 16).is_ok())
 }
 
 /// Returns `true` if `name` is one under which a file is complete but not in place yet: `.TARGET.HEX.tmp`.

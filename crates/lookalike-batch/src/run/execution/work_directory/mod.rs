@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/manifest               what is computed, from which inputs; the steps that are complete
 //! DIR/lock                   locked by the process that works on the run; holds its number
+//! DIR/forms-RUN.toml         the forms that the run has learned, if it has learned any
 //! DIR/against-000001.step    sketches of documents of `--against`
 //! DIR/documents-000001.step  sketches of documents of the inputs, some seconds of work each
 //! DIR/verdicts-000001.step   verdicts of documents, in their total order
@@ -35,6 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use lookalike::forms::FormTable;
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, parent_directory, sync_parent};
 use lookalike_options::keep_order::KeepOrder;
@@ -42,6 +44,7 @@ use lookalike_options::keep_order::KeepOrder;
 pub(in crate::run) use self::manifest::OutputEntry;
 pub use self::manifest::WorkStage;
 pub use self::status::{StageProgress, WorkStatus, read_work_status};
+use crate::run::execution::form_learning::learned_forms;
 use crate::run::execution::work_directory::manifest::{InputEntry, WorkManifest};
 use crate::run::execution::work_directory::step_file::NewStep;
 use crate::run::reading::open_inputs::OpenInputs;
@@ -141,21 +144,20 @@ impl WorkDirectory {
         opened: &OpenInputs,
         is_out_of_core: bool,
     ) -> Result<Self> {
-        let new = new_manifest(settings, opened, is_out_of_core)?;
-        Self::open_directory(&work.directory, work.resume, new)
+        let new = NewRun {
+            manifest: new_manifest(settings, opened, is_out_of_core)?,
+            forms: learned_forms(&settings.recipe),
+        };
+        create_directory(&work.directory)?;
+        let lock = lock_directory(&work.directory)?;
+        Self::open_locked(&work.directory, lock, work.resume, new)
     }
 
-    /// Opens a directory whose run, if it is begun now, has the manifest `new`. An unfinished run in it is continued if
-    /// `resume`.
-    fn open_directory(path: &Path, resume: bool, new: WorkManifest) -> Result<Self> {
-        create_directory(path)?;
-        Self::open_locked(path, lock_directory(path)?, resume, new)
-    }
-
-    fn open_locked(path: &Path, lock: File, resume: bool, new: WorkManifest) -> Result<Self> {
+    /// Opens a directory for the run `new`, if it is begun now. An unfinished run in it is continued if `resume`.
+    fn open_locked(path: &Path, lock: File, resume: bool, new: NewRun) -> Result<Self> {
         let manifest = match read_manifest(path)? {
             Some(there) if resume => {
-                if let Some(difference) = there.find_difference(&new) {
+                if let Some(difference) = there.find_difference(&new.manifest) {
                     return Err(Error::usage_error(format!(
                         "cannot resume the run in {}: {difference}; delete the directory, or name another one, \
                          to begin again",
@@ -165,16 +167,12 @@ impl WorkDirectory {
                 there
             }
             Some(there) if there.stage != WorkStage::Finished => {
-                return Err(Error::usage_error(format!(
-                    "{} holds an unfinished run: continue it with --resume, or delete the directory or name \
-                     another one to begin again",
-                    display_path(path)
-                )));
+                return Err(unfinished_error(path));
             }
-            Some(_) => new,
+            Some(_) => new.write_forms(path)?,
             None => {
                 refuse_foreign_files(path)?;
-                new
+                new.write_forms(path)?
             }
         };
         // The manifest comes first: it must not name a step that is removed.
@@ -310,6 +308,65 @@ impl WorkState {
     }
 }
 
+/// A run that may begin now.
+struct NewRun {
+    manifest: WorkManifest,
+    /// The forms that it has learned.
+    forms: Option<FormTable>,
+}
+
+impl NewRun {
+    /// Writes the table of its forms, before a manifest names the run. Returns its manifest.
+    fn write_forms(self, path: &Path) -> Result<WorkManifest> {
+        if let Some(forms) = self.forms {
+            let place = path.join(manifest::forms_file_name(self.manifest.run));
+            step_file::write_file(&place, &[forms.to_toml().as_bytes()])?;
+        }
+        Ok(self.manifest)
+    }
+}
+
+/// A run that a directory holds, and that is to be continued.
+pub(in crate::run) struct BegunRun {
+    /// Name of the directory.
+    pub(in crate::run) directory: String,
+    /// The forms that it has learned.
+    pub(in crate::run) forms: Option<FormTable>,
+}
+
+/// Returns the run in a directory that is to be continued; `None` if a run begins there.
+///
+/// # Errors
+/// If the directory holds an unfinished run that is not to be continued, or if a file of it is damaged.
+pub(in crate::run) fn find_begun_run(work: &WorkSettings) -> Result<Option<BegunRun>> {
+    let path = &work.directory;
+    let Some(manifest) = read_manifest(path)? else {
+        return Ok(None);
+    };
+    if !work.resume {
+        return match manifest.stage {
+            WorkStage::Finished => Ok(None),
+            _ => Err(unfinished_error(path)),
+        };
+    }
+    let directory = display_path(path);
+    let place = path.join(manifest::forms_file_name(manifest.run));
+    let forms = match fs::read_to_string(&place) {
+        Ok(text) => Some(FormTable::parse_table(&display_path(&place), &text)?),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
+        Err(cause) => return Err(Error::read_error("read", display_path(&place), cause)),
+    };
+    Ok(Some(BegunRun { directory, forms }))
+}
+
+fn unfinished_error(path: &Path) -> Error {
+    Error::usage_error(format!(
+        "{} holds an unfinished run: continue it with --resume, or delete the directory or name another one to begin \
+         again",
+        display_path(path)
+    ))
+}
+
 /// Returns the manifest of a run that begins now.
 fn new_manifest(
     settings: &RunSettings,
@@ -344,7 +401,7 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
     let RunSettings {
         recipe,
         matching,
-        learns_forms: _,
+        form_learning: _,
         read,
         keep,
         within,
@@ -516,7 +573,8 @@ fn refuse_foreign_files(path: &Path) -> Result<()> {
 /// Removes files that the manifest does not name: those of a step that was interrupted, and those of a finished
 /// run. The next run tries again to remove files that cannot be removed now.
 fn remove_unnamed_files(path: &Path, manifest: &WorkManifest) {
-    let named = manifest.step_names();
+    let mut named = manifest.step_names();
+    named.push(manifest::forms_file_name(manifest.run));
     let Ok(entries) = fs::read_dir(path) else {
         return;
     };
