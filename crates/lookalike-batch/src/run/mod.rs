@@ -60,8 +60,8 @@ pub use self::commands::segment::{
     SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment,
 };
 pub use self::commands::summary::{
-    ByRoute, DedupSummary, FormUse, LargeCluster, PairsSummary, RunSummary, SpilledRuns,
-    SuspicionKind, SuspiciousCluster,
+    ByRoute, DedupSummary, FormAdvice, FormUse, LargeCluster, PairsSummary, RunSummary,
+    SpilledRuns, SuspicionKind, SuspiciousCluster,
 };
 pub use self::commands::tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,

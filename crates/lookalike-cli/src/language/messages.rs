@@ -172,6 +172,12 @@ messages! {
     forms_of_run(forms: &str, documents: NounCount) "{forms}, of {documents}" "{forms} 个，属于 {documents}";
     to_keep_forms(option: &str)
         "  To keep filled forms that say different things, run again with {option}" "  要保留同一模板而内容不同的文档，请加 {option} 再运行";
+    to_extend_forms()
+        "  To keep filled forms that say different things, add their forms to the table: lookalike forms learn IN --extend TABLE"
+        "  要保留同一模板而内容不同的文档，请把它们的模板加进表里：lookalike forms learn IN --extend TABLE";
+    to_begin_library_with_forms()
+        "  A library keeps the forms that it was made with: to keep filled forms of other frames, begin a new one with a table of lookalike forms learn"
+        "  文档库沿用建立时的模板：要保留其他模板而内容不同的文档，请用 lookalike forms learn 写的表建一个新库";
     suspicious_clusters() "Suspicious clusters" "可疑的簇";
     and_more(number: impl Display) "and {number} more; --json lists them all" "另有 {number} 个；--json 全部列出";
     nothing_written() "nothing (--dry-run)" "无（--dry-run）";
@@ -432,8 +438,8 @@ messages! {
     sequence_similarity(value: impl Display) ", sequence similarity {value}" "，序列相似度 {value}";
     was_not_removed(id: &str, place: &str) "{id} was not removed ({place})." "{id} 未删除（{place}）。";
     nothing_removed_for_it()
-        "No document was removed as a duplicate of it either. If you expected a match, try a lower --threshold, or list similar pairs with lookalike pairs."
-        "也没有文档因与它重复而删除。如果您认为应当匹配，请降低 --threshold，或用 lookalike pairs 列出相似的文档对。";
+        "No document was removed as a duplicate of it either. If you expected a match, try a lower --threshold, or list similar pairs with lookalike pairs --apart, which also names those that forms, titles or numbers keep apart."
+        "也没有文档因与它重复而删除。如果您认为应当匹配，请降低 --threshold，或用 lookalike pairs --apart 列出相似的文档对，其中也有因模板、标题或数字而分开的。";
     kept_for_others(documents: &str, named: &str)
         "It was kept, and {documents} removed because of it: {named}\nTo see what they have in common, give the id of one of these."
         "它被保留，因它删除了 {documents}：{named}\n要查看共同之处，请给出其中一个 id。";
@@ -728,6 +734,8 @@ mod tests {
                 "--extracted",
                 "--forms",
                 "--audit",
+                "--extend",
+                "--apart",
             ];
             let names = [
                 "lookalike",
@@ -738,6 +746,8 @@ mod tests {
                 "subByDistance",
                 "dedup",
                 "learn",
+                "forms",
+                "TABLE",
                 "pairs",
                 "plant",
                 "source",

@@ -612,16 +612,49 @@ fn the_default_learns_where_it_can() {
     let of = |ran: Ran| -> Value { serde_json::from_slice(&ran.out).unwrap() };
     let (given, off) = (of(place.ok_as_given(line)), of(place.ok(line)));
     assert_eq!(given["removed"], off["removed"]);
-    // Standard input can be read only once, and a limit of memory must not decide about verdicts.
-    let read_once = "dedup - --memory 300M --dry-run";
-    let mut child = place.command_as_given(read_once);
-    let ran = child.stdin(std::fs::File::open(place.path("in.jsonl")).unwrap());
-    let ran = Ran::from(ran.output().unwrap());
-    assert!(
-        ran.code == Some(0) || ran.err.contains("--forms"),
-        "{}",
-        ran.err
+    // A limit of memory does not decide about verdicts, also where the input can be read only once.
+    for options in ["--memory 300M", "--library new.lib"] {
+        let line = format!("dedup - --removed removed.tsv {options}");
+        let mut child = place.command_as_given(&line);
+        child.stdin(std::fs::File::open(place.path("in.jsonl")).unwrap());
+        let ran = Ran::from(child.output().unwrap());
+        assert_eq!(ran.code, Some(0), "{line}: {}", ran.err);
+        assert_eq!(
+            first_column(&place, "removed.tsv"),
+            corpus.repeats,
+            "{line}"
+        );
+    }
+}
+
+/// A table and a library say what to do about forms that they do not have; a run with its own forms says nothing.
+#[test]
+fn missing_forms_are_named() {
+    let place = Place::new();
+    let corpus = FormCorpus::new();
+    corpus.write(&place);
+    place.write("none.toml", "lookalike_forms = 1");
+    place.write(
+        "other.jsonl",
+        corpus_jsonl(&[("other".to_owned(), PROSE.to_owned())]),
     );
+    place.ok_as_given("dedup other.jsonl --library seen.lib --removed removed.tsv");
+    let told = |options: &str| {
+        place
+            .ok_as_given(&format!("dedup in.jsonl --dry-run {options}"))
+            .err
+    };
+    for (options, advice) in [
+        ("--forms off", "run again with --forms learn"),
+        ("--forms none.toml", "--extend TABLE"),
+        ("--library seen.lib", "begin a new one with a table"),
+    ] {
+        let told = told(options);
+        assert!(told.contains("may be filled forms"), "{options}: {told}");
+        let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(advice), "{options}: {told}");
+    }
+    assert!(!told("").contains("may be filled forms"));
 }
 
 /// An audit counts by the forms of the run: what they keep apart is neither missed nor wrong.
@@ -847,6 +880,12 @@ fn limited_memory_changes_nothing() {
         place.ok(&line).text().to_owned()
     };
     assert_eq!(pairs("--memory 150MB"), pairs(""));
+    // The directory is made before forms are learned with temporary files in it.
+    assert_eq!(run("--forms learn --memory 150MB --work new"), expected);
+    place.refused(
+        "dedup in.jsonl -o none/out.jsonl --forms learn --work other",
+        &["none/out.jsonl"],
+    );
     place.refused(
         "pairs in.jsonl --threads 1 --forms learn --memory 150MB --apart",
         &["--apart", "--memory"],

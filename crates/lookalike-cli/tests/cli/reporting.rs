@@ -484,6 +484,22 @@ fn resumed_run_has_the_same_decisions() {
     assert!(!ids.contains("b"), "{ids:?}");
 }
 
+/// Decisions of a run that learns forms name its recipe without them, and apply to it in memory and with a directory.
+#[test]
+fn decisions_outlive_learned_forms() {
+    let place = Place::new();
+    place.write("d.jsonl", decide_boats(&place, &[("a", "b", "different")]));
+    let base = "dedup in.jsonl --removed removed.tsv --decisions d.jsonl --quiet";
+    for options in ["", "--work work"] {
+        place.ok_as_given(&format!("{base} {options} --report r.html"));
+        let removed = place.table("removed.tsv");
+        assert!(removed.iter().all(|row| row[0] != "b"), "{removed:?}");
+        let recipe = read_report(&place, "r.html")["plan"]["recipe_id"].clone();
+        let decided = place.read("d.jsonl");
+        assert!(decided.contains(recipe.as_str().unwrap()), "{recipe}");
+    }
+}
+
 #[test]
 fn pairs_and_evaluations_are_reported() {
     let place = Place::new();

@@ -1,14 +1,13 @@
 //! One input: its properties, and its bytes at any offset once they have been read.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use lookalike_documents::DocumentKind;
 
-use super::InputFormat;
 use super::byte_stream::ByteStream;
 use super::columnar::{PositionedFile, unreadable};
 use super::delimited::DelimitedColumns;
@@ -17,6 +16,7 @@ use super::expand::{
     compression_by_extension, is_stdin,
 };
 use super::line_reader::RowEnds;
+use super::{InputFormat, ReadOptions};
 use crate::error::{Error, Result, display_path};
 use crate::objects::{RangeCopy, StoredObject, is_same_object};
 use crate::spool::SpoolFile;
@@ -75,6 +75,8 @@ pub struct InputFile {
     ranges: Option<Arc<RangeCopy>>,
     /// The size in bytes, if the input is not a file.
     held_bytes: Option<u64>,
+    /// The content of standard input, if it was copied.
+    standard_input: Option<Arc<File>>,
     /// An open handle for reading in place.
     handle: OnceLock<File>,
     /// `true` if the handle is that of a temporary copy, made of Parquet or Arrow that was compressed or
@@ -95,12 +97,12 @@ pub struct InputFile {
 impl InputFile {
     /// Opens a regular file, to verify that it can be read and to see if it is compressed. `keep_open`
     /// keeps the handle. Parquet and Arrow are read at any place, so such an input that is not a plain file is
-    /// first copied to an unlinked temporary file in `scratch`; of such an object with ranges, those that are
+    /// first copied to an unlinked temporary file; of such an object with ranges, those that are
     /// read are kept in `ranges`.
     pub(super) fn new(
         found: FoundInput,
         keep_open: bool,
-        scratch: Option<&Path>,
+        options: &ReadOptions,
         ranges: &RangeSpool<'_>,
     ) -> Result<Self> {
         let name = display_path(&found.path);
@@ -135,7 +137,7 @@ impl InputFile {
             .transpose()?;
         let is_copy = has_columns && !in_place && ranges.is_none();
         if is_copy {
-            let copy = plain_copy(&name, &found.path, object.as_ref(), scratch)?;
+            let copy = plain_copy(&name, &found.path, object.as_ref(), options)?;
             handle.get_or_init(|| copy);
         }
         let is_extracted = found.document.as_ref().is_some_and(is_extracted_kind);
@@ -157,6 +159,7 @@ impl InputFile {
             held_bytes: object.as_ref().and_then(|object| object.byte_length()),
             object,
             ranges,
+            standard_input: options.standard_input.clone(),
             handle,
             is_copy,
             spooled_at: OnceLock::new(),
@@ -181,6 +184,7 @@ impl InputFile {
             object: None,
             ranges: None,
             held_bytes: Some(bytes),
+            standard_input: None,
             handle: OnceLock::new(),
             is_copy: false,
             spooled_at: OnceLock::new(),
@@ -331,8 +335,7 @@ impl InputFile {
 
     fn plain_stream(&self) -> Result<ByteStream> {
         if is_stdin(&self.path) {
-            let file = standard_input().map_err(|cause| Error::read_error("read", "-", cause))?;
-            return ByteStream::from_sniffed(&self.name, file, CompressionKind::None);
+            return open_standard_input(&self.name, self.standard_input.as_ref());
         }
         if let Some(object) = &self.object {
             let compression = compression_by_extension(&self.path);
@@ -464,16 +467,20 @@ fn plain_copy(
     name: &str,
     path: &Path,
     object: Option<&Arc<StoredObject>>,
-    scratch: Option<&Path>,
+    options: &ReadOptions,
 ) -> Result<File> {
     let mut stream = if let Some(object) = object {
         ByteStream::from_sniffed(name, object.open_stream(), compression_by_extension(path))?
     } else if is_stdin(path) {
-        let file = standard_input().map_err(|cause| Error::read_error("read", name, cause))?;
-        ByteStream::from_sniffed(name, file, CompressionKind::None)?
+        open_standard_input(name, options.standard_input.as_ref())?
     } else {
         ByteStream::from_sniffed(name, open_file(name, path)?, compression_by_extension(path))?
     };
+    copy_stream(&mut stream, options.scratch.as_deref())
+}
+
+/// Copies a stream to an unlinked temporary file in `scratch`.
+fn copy_stream(stream: &mut ByteStream, scratch: Option<&Path>) -> Result<File> {
     let directory = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
     let failed =
         |cause| Error::write_error("write a temporary file in", display_path(&directory), cause);
@@ -484,6 +491,43 @@ fn plain_copy(
             0 => return Ok(copy),
             length => copy.write_all(&room[..length]).map_err(failed)?,
         }
+    }
+}
+
+/// Copies standard input, decompressed, to an unlinked temporary file, so that it can be read several times; see
+/// [`ReadOptions::standard_input`]. The file is in `scratch`, or in the system's directory of temporary files.
+///
+/// # Errors
+/// If it cannot be read, or the file cannot be written.
+pub fn copy_standard_input(scratch: Option<&Path>) -> Result<Arc<File>> {
+    let mut stream = open_standard_input("-", None)?;
+    copy_stream(&mut stream, scratch).map(Arc::new)
+}
+
+/// Opens standard input, or its copy from the beginning.
+fn open_standard_input(name: &str, copy: Option<&Arc<File>>) -> Result<ByteStream> {
+    if let Some(copy) = copy {
+        let reader = CopyReader {
+            file: Arc::clone(copy),
+            at: 0,
+        };
+        return ByteStream::from_sniffed(name, reader, CompressionKind::None);
+    }
+    let file = standard_input().map_err(|cause| Error::read_error("read", name, cause))?;
+    ByteStream::from_sniffed(name, file, CompressionKind::None)
+}
+
+/// Reads a file that others read, too.
+struct CopyReader {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for CopyReader {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read_at(room, self.at)?;
+        self.at += length as u64;
+        Ok(length)
     }
 }
 

@@ -107,7 +107,10 @@ impl InputSet {
         let files = found
             .into_iter()
             .enumerate()
-            .map(|(index, found)| InputFile::new(found, index < OPEN_FILES, scratch, &ranges))
+            .map(|(index, found)| {
+                let keep_open = index < OPEN_FILES;
+                InputFile::new(found, keep_open, options, &ranges)
+            })
             .collect::<Result<Vec<_>>>()?;
         check_fields(&files, &options.fields)?;
         let bases = assign_bases(&files)?;

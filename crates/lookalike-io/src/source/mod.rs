@@ -81,12 +81,15 @@ mod utf8;
 mod whole_input;
 mod whole_rows;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lookalike_documents::PdfReader;
 use lookalike_documents::decoding::InvalidText;
 
 use crate::objects::ObjectUrl;
+use crate::source::expand::is_stdin;
 pub(crate) use arrow_file::ArrowFile;
 pub use block::{InputBlock, KnownBlock, ParseScratch};
 pub(crate) use column_json::{JsonRows, check_types};
@@ -97,7 +100,7 @@ pub use convert::{to_binary, to_large_strings};
 pub(crate) use expand::is_named_json;
 pub use expand::{CompressionKind, compression_by_extension, format_by_extension};
 pub use features::RowFeatures;
-pub use file::InputFile;
+pub use file::{InputFile, copy_standard_input};
 pub use format::{FormatDescriptor, FormatOption, InputFormat};
 pub use inputs::InputSet;
 pub(crate) use json::FieldProbe;
@@ -133,11 +136,20 @@ impl RowSource {
 
     /// Returns `true` if standard input or a pipe is among the inputs, which can be opened only once.
     pub fn is_read_once(&self) -> bool {
+        self.has_standard_input() || self.has_pipe()
+    }
+
+    /// Returns `true` if standard input is among the inputs.
+    pub fn has_standard_input(&self) -> bool {
+        matches!(self, Self::Paths(paths) if paths.iter().any(|path| is_stdin(path)))
+    }
+
+    /// Returns `true` if a pipe that has a name is among the inputs.
+    pub fn has_pipe(&self) -> bool {
         let is_pipe = |path: &PathBuf| {
-            path.as_os_str() == "-"
-                || path
-                    .metadata()
-                    .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+            let metadata = path.metadata();
+            !is_stdin(path)
+                && metadata.is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
         };
         matches!(self, Self::Paths(paths) if paths.iter().any(is_pipe))
     }
@@ -202,6 +214,8 @@ pub struct ReadOptions {
     /// be read again only from tables in memory and from uncompressed regular files that are neither
     /// Parquet, Arrow nor JSON lists.
     pub again: bool,
+    /// The content of standard input, if it was copied to be read several times; see [`copy_standard_input`].
+    pub standard_input: Option<Arc<File>>,
 }
 
 impl Default for ReadOptions {
@@ -219,6 +233,7 @@ impl Default for ReadOptions {
             block_bytes: BLOCK_BYTES,
             scratch: None,
             again: true,
+            standard_input: None,
         }
     }
 }

@@ -60,9 +60,9 @@ impl RunSummary {
 /// The result of a dedup run.
 #[derive(Debug, Clone, Serialize)]
 pub struct DedupSummary {
-    /// `true` if a run with the same settings could learn forms, as far as its recipe says.
+    /// How filled forms that were removed can be kept.
     #[serde(skip)]
-    pub can_learn_forms: bool,
+    pub form_advice: FormAdvice,
     /// Documents read, without those of `--against`.
     pub documents: u64,
     /// Documents of `--against`.
@@ -197,6 +197,19 @@ pub struct SuspiciousCluster {
     pub count: u64,
     /// A phrase that says what is suspicious.
     pub reason: String,
+}
+
+/// The way to keep filled forms that a run has removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormAdvice {
+    /// There is none: the recipe can have no forms.
+    None,
+    /// A run that learns forms.
+    Learn,
+    /// A table of forms with those of the inputs.
+    ExtendTable,
+    /// A new library, because a library keeps its forms.
+    NewLibrary,
 }
 
 /// The reason why a cluster or component is suspicious.

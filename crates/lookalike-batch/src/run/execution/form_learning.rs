@@ -10,7 +10,7 @@ use lookalike::plan::MatchPlan;
 use lookalike::similarity::Route;
 use lookalike::{DocId, Recipe};
 use lookalike_io::error::{Error, Result, display_path};
-use lookalike_io::source::ParseScratch;
+use lookalike_io::source::{ParseScratch, copy_standard_input};
 use rayon::prelude::*;
 
 use crate::index::index_recipe;
@@ -36,6 +36,8 @@ pub(in crate::run) struct SettledForms {
     pub(in crate::run) settings: RunSettings,
     /// Documents that would be removed by their similarity alone, if forms were learned here.
     pub(in crate::run) removed_without_forms: Option<Vec<DocId>>,
+    /// `true` if the forms are those of the inputs of the run.
+    pub(in crate::run) has_own_forms: bool,
 }
 
 impl SettledForms {
@@ -47,6 +49,7 @@ impl SettledForms {
         Self {
             settings,
             removed_without_forms: None,
+            has_own_forms: form_learning == FormLearning::Always,
         }
     }
 
@@ -88,10 +91,21 @@ pub(in crate::run) fn settle_forms(
         return use_begun_forms(settings, begun);
     }
     let is_kept = directories.work.is_some() || directories.index.is_some();
+    let has_standard_input =
+        paths.documents.has_standard_input() || paths.against.has_standard_input();
+    if directories.work.is_some() && has_standard_input {
+        // It is refused when the directory is opened.
+        return Ok(never());
+    }
     if !is_kept && plan_spilling(paths, settings, None, false)?.is_none() {
         return Ok(SettledForms::with_learning(settings, FormLearning::Always));
     }
-    learn_before(paths, settings, progress)
+    let mut settings = settings.clone();
+    if has_standard_input {
+        let copy = copy_standard_input(settings.temporary.as_deref())?;
+        settings.read.standard_input = Some(copy);
+    }
+    learn_before(paths, &settings, progress)
 }
 
 /// Returns `true` if a run may learn forms that does not demand them.
@@ -106,11 +120,11 @@ fn learn_before(
     settings: &RunSettings,
     progress: &dyn ProgressListener,
 ) -> Result<SettledForms> {
-    if paths.documents.is_read_once() || paths.against.is_read_once() {
+    if paths.documents.has_pipe() || paths.against.has_pipe() {
         let forms = settings.spelling.spell_option("forms");
         return Err(Error::usage_error(format!(
-            "this run reads its inputs twice, the first time to learn forms, and standard input and pipes can be read \
-             only once: give a file, or a table with {forms}, or the value off for {forms}"
+            "this run reads its inputs twice, the first time to learn forms, and a pipe with a name can be read only once: \
+             give a file or standard input, or a table with {forms}, or the value off for {forms}"
         )));
     }
     let opened = OpenInputs::new(paths, settings)?;
@@ -121,6 +135,7 @@ fn learn_before(
     let recipe = recipe.with_forms(LEARNED_FORMS, &learned.table)?;
     Ok(SettledForms {
         removed_without_forms: Some(learned.removed),
+        has_own_forms: true,
         ..SettledForms::with_recipe(settings, recipe)
     })
 }
@@ -147,7 +162,10 @@ fn use_begun_forms(settings: &RunSettings, begun: BegunRun) -> Result<SettledFor
     match begun.forms {
         Some(table) => {
             let recipe = settings.recipe.clone().with_forms(LEARNED_FORMS, &table)?;
-            Ok(SettledForms::with_recipe(settings, recipe))
+            Ok(SettledForms {
+                has_own_forms: true,
+                ..SettledForms::with_recipe(settings, recipe)
+            })
         }
         None if settings.form_learning == FormLearning::Always => Err(Error::usage_error(format!(
             "the run in {} was begun without forms, and cannot be continued with them: leave {} out, or name another \

@@ -26,8 +26,10 @@ pub(in crate::run) fn apply_decisions(
     if settings.decisions.is_empty() {
         return Ok(None);
     }
-    let recipe = settings.recipe.recipe_id().to_string();
-    let is_own = |decision: &&ContentDecision| decision.recipe == recipe;
+    // The keys of texts do not depend on forms, and those that a run learns depend on its documents.
+    let without_forms = settings.recipe.clone().without_forms();
+    let recipes = [&settings.recipe, &without_forms].map(|recipe| recipe.recipe_id().to_string());
+    let is_own = |decision: &&ContentDecision| recipes.contains(&decision.recipe);
     let decisions: Vec<&ContentDecision> = settings.decisions.iter().filter(is_own).collect();
     let mut summary = DecisionSummary {
         of_other_recipes: (settings.decisions.len() - decisions.len()) as u64,

@@ -114,6 +114,7 @@ impl<'a> SketchedRun<'a> {
             text_states: self.text_states,
             documents_of_forms: self.documents_of_forms,
             removed_without_forms: None,
+            has_own_forms: false,
         })
     }
 }
@@ -192,6 +193,8 @@ pub(in crate::run) struct LinkedRun<'a> {
     documents_of_forms: u64,
     /// Documents that would be removed by their similarity alone, if the run has learned forms itself.
     pub(in crate::run) removed_without_forms: Option<Vec<DocId>>,
+    /// `true` if the forms of the run are those of its own documents.
+    pub(in crate::run) has_own_forms: bool,
 }
 
 impl<'a> LinkedRun<'a> {

@@ -1,9 +1,13 @@
 //! The plan of a run as data: settings, and the probability of being found by similarity.
 
+use std::borrow::Cow;
+
+use lookalike::Recipe;
 use lookalike::plan::MatchPlan;
 use lookalike_options::keep_order::KeepOrder;
 use serde::Serialize;
 
+use crate::run::execution::form_learning::learned_forms;
 use crate::run::report::budgets::shorten_name;
 use crate::run::settings::RunSettings;
 
@@ -41,7 +45,9 @@ impl PlanData {
                 .separate_candidate_threshold()
                 .map(|threshold| threshold.get()),
             recipe: settings.recipe.name.clone(),
-            recipe_id: settings.recipe.recipe_id().to_string(),
+            recipe_id: recipe_of_decisions(&settings.recipe)
+                .recipe_id()
+                .to_string(),
             recipe_toml: settings.recipe.to_toml(),
             keep: match &settings.keep {
                 KeepOrder::First => "first".to_owned(),
@@ -71,4 +77,14 @@ fn find_curve(plan: &MatchPlan) -> Vec<f64> {
     let similarities = (0..=100).map(|at| f64::from(at) / 100.0);
     let rounded = similarities.map(|similarity| (recall(similarity) * 1e4).round() / 1e4);
     rounded.collect()
+}
+
+/// Returns the recipe that decisions name: that of the run without the forms that it has learned itself, which would be
+/// others if documents were added.
+fn recipe_of_decisions(recipe: &Recipe) -> Cow<'_, Recipe> {
+    if learned_forms(recipe).is_some() {
+        Cow::Owned(recipe.clone().without_forms())
+    } else {
+        Cow::Borrowed(recipe)
+    }
 }

@@ -1,6 +1,8 @@
 //! Summary of `dedup` for people.
 
-use lookalike_batch::run::{DedupSummary, RepeatedTextAction, SuspicionKind, SuspiciousCluster};
+use lookalike_batch::run::{
+    DedupSummary, FormAdvice, RepeatedTextAction, SuspicionKind, SuspiciousCluster,
+};
 
 use super::args::{DedupArgs, NamedOutput, explain_command};
 use crate::commands::shared::outputs::is_standard;
@@ -193,8 +195,13 @@ fn add_suspicions(text: &mut SummaryText, done: &DedupSummary, printer: &OutputP
         text.add_text(format_args!("  {}", messages::and_more(more)));
     }
     let is_form = |suspicion: &SuspiciousCluster| suspicion.kind == SuspicionKind::Form;
-    if done.can_learn_forms && done.suspicious.iter().any(is_form) {
-        text.add_text(messages::to_keep_forms("--forms learn"));
+    if done.suspicious.iter().any(is_form) {
+        match done.form_advice {
+            FormAdvice::None => {}
+            FormAdvice::Learn => text.add_text(messages::to_keep_forms("--forms learn")),
+            FormAdvice::ExtendTable => text.add_text(messages::to_extend_forms()),
+            FormAdvice::NewLibrary => text.add_text(messages::to_begin_library_with_forms()),
+        }
     }
 }
 
@@ -252,7 +259,7 @@ mod tests {
             |(part, whole, count)| std::iter::repeat_n(Similarity::from_ratio(part, whole), count);
         let histogram = similarities.into_iter().flat_map(repeated).collect();
         DedupSummary {
-            can_learn_forms: true,
+            form_advice: FormAdvice::Learn,
             documents: 1200,
             against: 7,
             library: None,
@@ -387,6 +394,7 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
                 left_together: Some(share(Some(0.0), 0.0, 0.05, 40)),
                 precision: share(Some(1.0), 0.93, 1.0, 50),
                 contents: Some(AuditedContents {
+                    by_forms: false,
                     different: share(Some(0.25), 0.1, 0.5, 20),
                     examples: vec![different("b", 4), different("c", 1)],
                 }),

@@ -17,7 +17,7 @@ use lookalike_io::sink::{
     OutputTarget, RowChange, StagedOutput, WriteOptions, commit_all, prepare_kept,
 };
 
-use self::opening::OpenedDedup;
+use self::opening::{OpenedDedup, check_before_learning};
 use self::summary::summarize_run;
 use self::verdicts::DocumentVerdicts;
 use self::verdicts_so_far::VerdictsSoFar;
@@ -105,8 +105,13 @@ fn run_in_directories(
     progress: &dyn ProgressListener,
 ) -> Result<DedupSummary> {
     crate::threads::run_in_pool(settings.threads, || {
+        let mut clock = StageClock::new();
+        check_before_learning(inputs, settings, directories, outputs)?;
         let settled = form_learning::settle_forms(inputs, settings, directories, progress)?;
         let settings = &settled.settings;
+        if settled.removed_without_forms.is_some() {
+            clock.end_stage("forms");
+        }
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
         let plan_with_forms = plan.with_forms();
         let session = DedupSession {
@@ -114,8 +119,9 @@ fn run_in_directories(
             plan: &plan,
             plan_with_forms: &plan_with_forms,
             removed_without_forms: settled.removed_without_forms,
+            has_own_forms: settled.has_own_forms,
             progress,
-            clock: StageClock::new(),
+            clock,
         };
         session.dedup_inputs(inputs, outputs, directories)
     })
@@ -129,6 +135,8 @@ struct DedupSession<'a> {
     plan_with_forms: &'a MatchPlan,
     /// Documents that would be removed by their similarity alone, if the forms were learned before.
     removed_without_forms: Option<Vec<DocId>>,
+    /// `true` if the forms of the run are those of its inputs.
+    has_own_forms: bool,
     progress: &'a dyn ProgressListener,
     clock: StageClock,
 }
@@ -154,6 +162,7 @@ impl<'a> DedupSession<'a> {
         progress.begin_stage(RunStage::Candidates, None);
         let mut linked = sketched.link(true)?;
         linked.removed_without_forms = self.removed_without_forms.take();
+        linked.has_own_forms = self.has_own_forms;
         self.learn_and_apply_forms(&mut linked)?;
         let (decided, copied) = self.decide_and_copy(&linked, &run, &index_matches)?;
         let components = decided.components.as_deref();
@@ -296,7 +305,7 @@ impl<'a> DedupSession<'a> {
                 verdicts.write_kept(opened, outputs, repeated, self.settings, self.progress)?
             }
         };
-        let mut summary = summarize_run(linked, verdicts, rejected)?;
+        let mut summary = summarize_run(linked, verdicts, rejected, run.index.is_some())?;
         summary.passages = repeated.map(|repeated| repeated.summary);
         summary.run.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages.clone();

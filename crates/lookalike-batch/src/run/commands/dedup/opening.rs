@@ -13,7 +13,7 @@ use crate::run::execution::run_stages::RunStorage;
 use crate::run::execution::work_directory::{WorkDirectory, WorkSettings};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::open_inputs::OpenInputs;
-use crate::run::settings::{RunInputs, RunSettings};
+use crate::run::settings::{FormLearning, RunInputs, RunSettings};
 
 /// An opened dedup run. Its outputs are checked, and nothing is written yet.
 pub(super) struct OpenedDedup {
@@ -80,6 +80,28 @@ impl OpenedDedup {
             spill: self.spill,
         }
     }
+}
+
+/// Checks what can be checked before forms are learned, which can take as long as the run.
+///
+/// # Errors
+/// If settings, directories and outputs contradict each other, or if an output is an input.
+pub(super) fn check_before_learning(
+    paths: &RunInputs,
+    settings: &RunSettings,
+    directories: RunDirectories<'_>,
+    outputs: &DedupOutputs,
+) -> Result<()> {
+    if settings.form_learning == FormLearning::Never || paths.documents.is_read_once() {
+        return Ok(());
+    }
+    let needs_all = option_that_needs_all(settings, outputs);
+    plan_spilling(paths, settings, needs_all, directories.index.is_some())?;
+    check_outputs(&OpenInputs::new(paths, settings)?, outputs)?;
+    if directories.index.is_some() {
+        check_index_options(settings, outputs)?;
+    }
+    Ok(())
 }
 
 /// Returns the first option for which all documents must be in memory.

@@ -6,7 +6,7 @@ use lookalike_io::error::Result;
 
 use super::verdicts::{DocumentVerdicts, VerdictCluster};
 use crate::run::commands::summary::{
-    ByRoute, DedupSummary, LargeCluster, RunSummary, SuspicionKind, SuspiciousCluster,
+    ByRoute, DedupSummary, FormAdvice, LargeCluster, RunSummary, SuspicionKind, SuspiciousCluster,
 };
 use crate::run::execution::form_learning::can_have_forms;
 use crate::run::execution::run_corpus::RunCorpus;
@@ -23,6 +23,7 @@ pub(super) fn summarize_run(
     run: &LinkedRun<'_>,
     verdicts: &DocumentVerdicts<'_>,
     rejected: u64,
+    has_library: bool,
 ) -> Result<DedupSummary> {
     let (corpus, outcome) = (&run.corpus, verdicts.outcome);
     let documents = corpus.documents.len() as u64;
@@ -30,7 +31,7 @@ pub(super) fn summarize_run(
     let clusters = verdicts.list_clusters();
     let plan = corpus.plan;
     Ok(DedupSummary {
-        can_learn_forms: can_have_forms(corpus.run_recipe()),
+        form_advice: advise_forms(corpus, has_library),
         documents,
         against: corpus.against.len() as u64,
         library: None,
@@ -45,7 +46,7 @@ pub(super) fn summarize_run(
         by_route: count_by_route(outcome),
         states: run.text_states(),
         largest: name_largest_clusters(corpus, &clusters)?,
-        suspicious: find_suspicious_clusters(corpus, &clusters, verdicts)?,
+        suspicious: find_suspicious_clusters(run, &clusters, verdicts)?,
         histogram: removal_similarities(outcome).collect(),
         forms: run.form_summary(Some(&|document| verdicts.is_kept(document))),
         audit: verdicts.audit_report(run)?,
@@ -78,13 +79,27 @@ fn name_largest_clusters(
     named.collect()
 }
 
+/// Returns how filled forms can be kept that the run has removed.
+fn advise_forms(corpus: &RunCorpus<'_>, has_library: bool) -> FormAdvice {
+    if !can_have_forms(corpus.run_recipe()) {
+        FormAdvice::None
+    } else if has_library {
+        FormAdvice::NewLibrary
+    } else if corpus.plan.compares_forms() {
+        FormAdvice::ExtendTable
+    } else {
+        FormAdvice::Learn
+    }
+}
+
 fn find_suspicious_clusters(
-    corpus: &RunCorpus<'_>,
+    run: &LinkedRun<'_>,
     clusters: &[VerdictCluster],
     verdicts: &DocumentVerdicts<'_>,
 ) -> Result<Vec<SuspiciousCluster>> {
+    let corpus = &run.corpus;
     let mut found = Vec::new();
-    for cluster in list_possible_forms(corpus, clusters) {
+    for cluster in list_possible_forms(run, clusters) {
         found.push(SuspiciousCluster {
             cluster: corpus.document_id(cluster.kept)?.into_owned(),
             kind: SuspicionKind::Form,
@@ -115,9 +130,9 @@ fn find_suspicious_clusters(
 }
 
 /// Returns the clusters with most removed documents that are similar and not equal, from [`MIN_FORM_DOCUMENTS`] on, if
-/// the run does not compare forms.
-fn list_possible_forms(corpus: &RunCorpus<'_>, clusters: &[VerdictCluster]) -> Vec<VerdictCluster> {
-    if corpus.plan.compares_forms() {
+/// the run has not learned the forms of its documents.
+fn list_possible_forms(run: &LinkedRun<'_>, clusters: &[VerdictCluster]) -> Vec<VerdictCluster> {
+    if run.has_own_forms {
         return Vec::new();
     }
     let is_large = |cluster: &&VerdictCluster| cluster.similar >= MIN_FORM_DOCUMENTS;

@@ -27,6 +27,9 @@ const AUDITED_FORMS: &str = "audited-forms.toml";
 /// The sampled removals that have another title, other numbers or other values of a form than the kept document.
 #[derive(Debug, Clone, Serialize)]
 pub struct AuditedContents {
+    /// `true` if the run compares forms itself.
+    #[serde(skip)]
+    pub by_forms: bool,
     /// The share of the sampled removals that say something else, of those whose text is not equal.
     pub different: EstimatedShare,
     /// Some of them: one for each kept document, first those of which most were removed.
@@ -148,6 +151,7 @@ fn report_groups(corpus: &RunCorpus<'_>, mut groups: Vec<RemovalGroup>) -> Resul
         });
     }
     Ok(AuditedContents {
+        by_forms: corpus.plan.compares_forms(),
         different: different.to_share(),
         examples,
     })

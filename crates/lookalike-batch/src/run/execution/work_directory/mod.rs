@@ -340,7 +340,10 @@ pub(in crate::run) struct BegunRun {
 /// If the directory holds an unfinished run that is not to be continued, or if a file of it is damaged.
 pub(in crate::run) fn find_begun_run(work: &WorkSettings) -> Result<Option<BegunRun>> {
     let path = &work.directory;
+    // Forms are learned with temporary files there.
+    create_directory(path)?;
     let Some(manifest) = read_manifest(path)? else {
+        refuse_foreign_files(path)?;
         return Ok(None);
     };
     if !work.resume {
