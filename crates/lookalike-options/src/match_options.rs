@@ -1,7 +1,7 @@
 //! Match options as a user gives them: as options of a command, fields of a request or arguments of a
 //! call.
 //!
-//! All three have the same choices and refuse the same contradictions. The measure is named `verify` in the
+//! Commands, requests and calls have the same choices and refuse the same contradictions. The measure is named `verify` in the
 //! command and in Python, and `measure` in requests.
 
 use lookalike::Threshold;
@@ -16,12 +16,12 @@ pub struct MatchOptions {
     pub method: Option<MatchMethod>,
     /// Smallest similarity of a match.
     pub threshold: Option<Threshold>,
-    /// Largest Hamming distance between the fingerprints of candidates; with blocks, one less than their
-    /// number.
+    /// Largest Hamming distance between the fingerprints of candidates; with [`CandidateRule::Blocks`] the number of blocks
+    /// minus one.
     pub distance: Option<u32>,
     /// The way to select candidates among fingerprints.
     pub candidates: Option<CandidateRule>,
-    /// Number of longest sentences that stand for a document.
+    /// How many of its longest sentences stand for a document.
     pub sentences: Option<usize>,
     /// The measure of similarity.
     pub measure: Option<SimilarityMeasure>,
@@ -50,7 +50,7 @@ pub fn choose_by_name<T: Copy>(
     })
 }
 
-/// Returns an error with a formatted message from the calling function: options contradict each other.
+/// Makes the calling function return a contradiction with a formatted message.
 macro_rules! refuse {
     ($($text:tt)*) => {
         return Err(OptionError::new(OptionErrorKind::Contradiction, format!($($text)*)))
@@ -160,23 +160,23 @@ impl MatchOptions {
         self.measure.unwrap_or_default()
     }
 
-    /// Refuses options that have no effect with this method.
+    /// Refuses options that have no effect with this method or contradict each other.
     fn check_options(&self, spelling: OptionSpelling) -> Result<(), OptionError> {
         let (method, measure) = (self.match_method(), self.similarity_measure());
         let name = |option| spelling.spell_option(option);
         let with = |option, value| spelling.spell_choice(option, value);
-        let (simhash, unchecked) = (
+        let (is_simhash, is_unverified) = (
             method.takes_distance(),
             measure == SimilarityMeasure::Sketch,
         );
-        if self.candidates.is_some() && !simhash {
+        if self.candidates.is_some() && !is_simhash {
             refuse!(
                 "{} is for fingerprints: add {}, or leave it out",
                 name("candidates"),
                 with("method", "simhash")
             );
         }
-        if self.candidates == Some(CandidateRule::Blocks) && unchecked {
+        if self.candidates == Some(CandidateRule::Blocks) && is_unverified {
             refuse!(
                 "{} selects fingerprints at any distance, and with {} all of them would match: \
                  give a measure, such as {}",
@@ -195,7 +195,7 @@ impl MatchOptions {
             );
         }
         if let Some(key) = method.equal_key()
-            && unchecked
+            && is_unverified
             && self.threshold.is_some()
         {
             refuse!(
@@ -208,7 +208,7 @@ impl MatchOptions {
             );
         }
         if let Some(distance) = self.distance
-            && !simhash
+            && !is_simhash
         {
             refuse!(
                 "{} is for fingerprints: add {}, or give a similarity with {}",
@@ -217,12 +217,12 @@ impl MatchOptions {
                 name("threshold")
             );
         }
-        let useless = [
+        let ineffective = [
             ("threshold", self.threshold.is_some()),
             ("measure", measure != SimilarityMeasure::default()),
         ];
-        for (option, given) in useless {
-            if method.finds_equal_texts_alone() && given {
+        for (option, is_set) in ineffective {
+            if method.finds_equal_texts_alone() && is_set {
                 refuse!(
                     "{} has no effect with {}, which finds only equal texts: leave one of them out",
                     name(option),
@@ -230,7 +230,7 @@ impl MatchOptions {
                 );
             }
         }
-        if simhash && unchecked && self.threshold.is_some() {
+        if is_simhash && is_unverified && self.threshold.is_some() {
             refuse!(
                 "{threshold} has no effect with {} {}, where only {} decides: leave {threshold} \
                  out",
@@ -244,8 +244,8 @@ impl MatchOptions {
     }
 }
 
-/// Returns `true` if a threshold decides: not where only equal texts match, nor where the distance of fingerprints or
-/// an equal key decides alone.
+/// Returns `true` if a threshold has an effect. It has none where only equal texts match, and none without verification
+/// where the distance of fingerprints or an equal key decides.
 pub fn has_threshold(method: MatchMethod, measure: SimilarityMeasure) -> bool {
     let is_verified = measure != SimilarityMeasure::Sketch;
     !method.finds_equal_texts_alone() && (is_verified || method.finds_shared_features())

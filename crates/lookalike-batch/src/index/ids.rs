@@ -12,7 +12,7 @@ use std::path::Path;
 use lookalike_io::error::Result;
 
 use crate::index::paged::{
-    FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array,
+    FileMagic, MIN_RECENT_PAGES, PagedFile, PagedWriter, damaged_file, to_array,
 };
 
 const IDS_MAGIC: FileMagic = *b"LAid";
@@ -122,7 +122,7 @@ impl StoredIds {
 
     /// Keeps only the pages that were read last from now on.
     pub(super) fn keep_recent_pages(&mut self) {
-        self.file.keep_recent_pages(FEWEST_PAGES);
+        self.file.keep_recent_pages(MIN_RECENT_PAGES);
     }
 
     /// Returns the file.

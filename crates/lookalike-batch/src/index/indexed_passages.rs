@@ -84,7 +84,7 @@ impl IndexedPassages {
         let all_bytes = files.iter().map(|file| file.byte_length()).sum();
         if all_bytes > bytes {
             for file in files {
-                file.keep_share(bytes, all_bytes);
+                file.keep_recent_within_share(bytes, all_bytes);
             }
         }
     }

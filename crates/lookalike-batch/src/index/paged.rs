@@ -1,15 +1,14 @@
 //! Files that are written once and read in pages, each of which is verified on its first use.
 //!
-//! A file can be opened without reading its data, because the footer holds a checksum of all page
-//! checksums. A page is read and verified when it is first needed, and then stays in memory, unless only the pages that
-//! were read last are kept.
+//! Opening a file reads the page checksums and the footer, which verifies them, and no data. A page is read and verified
+//! when it is first needed, and then stays in memory, unless only the pages that were read last are kept.
 //!
 //! | part | bytes |
 //! |---|---|
 //! | data | any number |
 //! | checksums | 8 per page of 64 KiB |
 //! | length of the data | 8 |
-//! | checksum of the checksums and the length | 8 |
+//! | seal: a checksum of the two parts before | 8 |
 //! | magic: 4 bytes for the type of content, 4 bytes for the version | 8 |
 
 use std::borrow::Cow;
@@ -36,8 +35,8 @@ const PAGED_FILE_VERSION: u32 = 1;
 /// Bytes collected before a write.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
-/// Fewest pages in memory if only those that were read last are kept, which suffice for files that are read in order.
-pub(super) const FEWEST_PAGES: usize = 4;
+/// Fewest pages in memory if only those that were read last are kept: enough for files that are read in order.
+pub(super) const MIN_RECENT_PAGES: usize = 4;
 
 /// The type of a file's content: the first four bytes of the magic.
 pub(super) type FileMagic = [u8; 4];
@@ -52,6 +51,7 @@ pub(super) struct PagedWriter {
     magic: FileMagic,
 }
 
+/// Writes to a file that does not have its name yet.
 struct PagedOutput(AtomicFile);
 
 impl Write for PagedOutput {
@@ -78,13 +78,13 @@ pub(super) struct PagedFile {
 enum PageCache {
     /// All that were read.
     All(Vec<OnceLock<Box<[u8]>>>),
-    /// The pages that were read last.
+    /// The pages that were read from the file last; a use does not count.
     Recent(Mutex<RecentPages>),
 }
 
 /// The pages of a file that were read last.
 struct RecentPages {
-    most: usize,
+    capacity: usize,
     pages: HashMap<usize, Arc<[u8]>>,
     /// Oldest first.
     order: VecDeque<usize>,
@@ -92,7 +92,7 @@ struct RecentPages {
 
 impl RecentPages {
     fn add_page(&mut self, index: usize, page: Arc<[u8]>) {
-        if self.order.len() == self.most
+        if self.order.len() == self.capacity
             && let Some(oldest) = self.order.pop_front()
         {
             self.pages.remove(&oldest);
@@ -206,10 +206,7 @@ impl PagedFile {
         let number = |at: usize| u64::from_le_bytes(to_array(&footer[at..at + 8]));
         let (length, seal) = (number(0), number(8));
         if footer[16..20] != magic {
-            return Err(damaged_file(
-                path,
-                "it does not end like a file of this kind",
-            ));
+            return Err(damaged_file(path, "it is a file of another kind"));
         }
         let version = u32::from_le_bytes(to_array(&footer[20..]));
         if version != PAGED_FILE_VERSION {
@@ -218,10 +215,10 @@ impl PagedFile {
             )));
         }
         let pages = length.div_ceil(PAGE_BYTES as u64);
-        let whole = pages
+        let expected_bytes = pages
             .checked_mul(8)
             .and_then(|table| table.checked_add(length)?.checked_add(FOOTER_BYTES as u64));
-        if whole != Some(bytes) {
+        if expected_bytes != Some(bytes) {
             return Err(damaged_file(
                 path,
                 &format!("it has {bytes} bytes, which does not match {length} bytes of data"),
@@ -249,17 +246,18 @@ impl PagedFile {
         })
     }
 
-    /// Keeps only the `most` pages that were read last from now on, at least [`FEWEST_PAGES`].
+    /// Keeps only the `most` pages that were read last from now on, at least [`MIN_RECENT_PAGES`].
     pub(super) fn keep_recent_pages(&mut self, most: usize) {
         self.pages = PageCache::Recent(Mutex::new(RecentPages {
-            most: most.max(FEWEST_PAGES),
+            capacity: most.max(MIN_RECENT_PAGES),
             pages: HashMap::new(),
             order: VecDeque::new(),
         }));
     }
 
-    /// Keeps as many pages from now on as fit into a share of `bytes`, which is divided among files of `all_bytes`.
-    pub(super) fn keep_share(&mut self, bytes: u64, all_bytes: u64) {
+    /// Keeps as many pages from now on as fit into the part of this file in `bytes`, a budget that files of `all_bytes` in
+    /// total share by their lengths.
+    pub(super) fn keep_recent_within_share(&mut self, bytes: u64, all_bytes: u64) {
         let share = u128::from(bytes) * u128::from(self.length) / u128::from(all_bytes.max(1));
         self.keep_recent_pages((share / PAGE_BYTES as u128) as usize);
     }
@@ -292,7 +290,7 @@ impl PagedFile {
         let offset = (start % PAGE_BYTES as u64) as usize;
         let length = (end - start) as usize;
         if first == last {
-            return Ok(match self.checked_page(first as usize)? {
+            return Ok(match self.verified_page(first as usize)? {
                 VerifiedPage::Kept(page) => Cow::Borrowed(&page[offset..offset + length]),
                 VerifiedPage::Recent(page) => Cow::Owned(page[offset..offset + length].to_vec()),
             });
@@ -300,14 +298,15 @@ impl PagedFile {
         let mut bytes = Vec::with_capacity(length);
         for page in first..=last {
             let from = if page == first { offset } else { 0 };
-            let page = self.checked_page(page as usize)?;
+            let page = self.verified_page(page as usize)?;
             let page = &page[from..];
             bytes.extend_from_slice(&page[..page.len().min(length - bytes.len())]);
         }
         Ok(Cow::Owned(bytes))
     }
 
-    fn checked_page(&self, index: usize) -> Result<VerifiedPage<'_>> {
+    /// Returns a page that was verified, from memory or from the file.
+    fn verified_page(&self, index: usize) -> Result<VerifiedPage<'_>> {
         let recent = match &self.pages {
             PageCache::All(pages) => {
                 if let Some(page) = pages[index].get() {
@@ -322,7 +321,7 @@ impl PagedFile {
         if let Some(page) = lock().pages.get(&index) {
             return Ok(VerifiedPage::Recent(Arc::clone(page)));
         }
-        // Other threads read other pages meanwhile, and the same page twice if they want it, too.
+        // The lock is not held while a page is read: two threads that want the same page both read it.
         let page: Arc<[u8]> = self.read_page(index)?.into();
         let mut recent = lock();
         if !recent.pages.contains_key(&index) {

@@ -25,7 +25,7 @@ use rayon::slice::ParallelSliceMut;
 
 use crate::index::build_space::BuildSpace;
 use crate::index::paged::{
-    FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array,
+    FileMagic, MIN_RECENT_PAGES, PagedFile, PagedWriter, damaged_file, to_array,
 };
 use crate::index::spill_buffer::{SpillBuffer, SpillSpace};
 use crate::sealed_manifest::FileChecksum;
@@ -277,7 +277,7 @@ impl PostingList {
 
     /// Keeps only the pages that were read last from now on.
     pub(super) fn keep_recent_pages(&mut self) {
-        self.file.keep_recent_pages(FEWEST_PAGES);
+        self.file.keep_recent_pages(MIN_RECENT_PAGES);
     }
 
     /// Returns the file.

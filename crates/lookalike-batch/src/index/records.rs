@@ -25,7 +25,7 @@ use crate::index::manifest::{
     MatchingEntry, POSTINGS_FILE, RECORDS_FILE, SIGNATURES_FILE, file_name,
 };
 use crate::index::paged::{
-    FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array,
+    FileMagic, MIN_RECENT_PAGES, PagedFile, PagedWriter, damaged_file, to_array,
 };
 use crate::index::postings::{PostingList, PostingSort, pack_posting, write_postings};
 use crate::index::spill_buffer::SpillBuffer;
@@ -205,9 +205,9 @@ impl DocumentRecords {
 
     /// Keeps only the pages that were read last from now on.
     pub(super) fn keep_recent_pages(&mut self) {
-        self.file.keep_recent_pages(FEWEST_PAGES);
+        self.file.keep_recent_pages(MIN_RECENT_PAGES);
         if let Some(signatures) = &mut self.signatures {
-            signatures.file.keep_recent_pages(FEWEST_PAGES);
+            signatures.file.keep_recent_pages(MIN_RECENT_PAGES);
         }
     }
 

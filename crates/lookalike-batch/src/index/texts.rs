@@ -15,7 +15,7 @@ use lookalike_io::error::{Error, Result};
 
 use crate::index::ids::{put_length, read_length_at};
 use crate::index::paged::{
-    FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array,
+    FileMagic, MIN_RECENT_PAGES, PagedFile, PagedWriter, damaged_file, to_array,
 };
 
 const TEXTS_MAGIC: FileMagic = *b"LAtx";
@@ -178,7 +178,7 @@ impl StoredTexts {
 
     /// Keeps only the pages that were read last from now on.
     pub(super) fn keep_recent_pages(&mut self) {
-        self.file.keep_recent_pages(FEWEST_PAGES);
+        self.file.keep_recent_pages(MIN_RECENT_PAGES);
     }
 
     /// Returns the file.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lookalike_io::source::{BadRow, InputSet};
 
-/// The stages of a run, in order.
+/// The stages of a run, in the order of their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunStage {
     /// Reading and sketching, measured in bytes of input.

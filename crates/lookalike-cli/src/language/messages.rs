@@ -176,7 +176,7 @@ messages! {
         "  To keep filled forms that say different things, add their forms to the table: lookalike forms learn IN --extend TABLE"
         "  要保留同一模板而内容不同的文档，请把它们的模板加进表里：lookalike forms learn IN --extend TABLE";
     to_begin_library_with_forms()
-        "  A library keeps the forms that it was made with: to keep filled forms of other frames, begin a new one with a table of lookalike forms learn"
+        "  A library keeps its forms. To keep filled forms that it does not know, begin a new one with a table that lookalike forms learn writes"
         "  文档库沿用建立时的模板：要保留其他模板而内容不同的文档，请用 lookalike forms learn 写的表建一个新库";
     suspicious_clusters() "Suspicious clusters" "可疑的簇";
     and_more(number: impl Display) "and {number} more; --json lists them all" "另有 {number} 个；--json 全部列出";

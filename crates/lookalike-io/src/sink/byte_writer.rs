@@ -1,4 +1,4 @@
-//! Outputs of plain bytes, and checks of an output before a run begins.
+//! Outputs that are written as a sequence of bytes, and checks of an output before a run begins.
 
 use super::atomic::check_upload;
 use super::kept_rows::is_directory;
@@ -37,12 +37,12 @@ impl ByteWriter {
         self.stream.write_bytes(bytes)
     }
 
-    /// Completes the output and puts it in place. Returns the number of bytes before compression.
+    /// Completes the output and puts it in place.
     ///
     /// # Errors
-    /// If a write, a sync or a rename fails.
-    pub fn finish_output(self) -> Result<WrittenOutput> {
-        self.prepare_output()?.commit_output()
+    /// If a write, a sync, a rename or an upload fails.
+    pub fn finish_output(self) -> Result<()> {
+        self.prepare_output()?.commit_output().map(drop)
     }
 
     /// Completes the output without putting it in place.
@@ -71,7 +71,7 @@ pub fn check_output(output: &OutputTarget, inputs: &InputSet) -> Result<()> {
     refuse_inputs(path, Some(inputs))?;
     refuse_extension(path, false)?;
     if let Some(url) = ObjectUrl::from_path(path) {
-        // Objects below a prefix are checked under the names that they will have.
+        // `check_kept` checks the objects below a prefix one by one.
         return if is_directory(path) {
             Ok(())
         } else {

@@ -509,7 +509,7 @@ fn open_standard_input(name: &str, copy: Option<&Arc<File>>) -> Result<ByteStrea
     if let Some(copy) = copy {
         let reader = CopyReader {
             file: Arc::clone(copy),
-            at: 0,
+            offset: 0,
         };
         return ByteStream::from_sniffed(name, reader, CompressionKind::None);
     }
@@ -517,16 +517,16 @@ fn open_standard_input(name: &str, copy: Option<&Arc<File>>) -> Result<ByteStrea
     ByteStream::from_sniffed(name, file, CompressionKind::None)
 }
 
-/// Reads a file that others read, too.
+/// Reads a shared file from an offset of its own.
 struct CopyReader {
     file: Arc<File>,
-    at: u64,
+    offset: u64,
 }
 
 impl Read for CopyReader {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let length = self.file.read_at(room, self.at)?;
-        self.at += length as u64;
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read_at(buffer, self.offset)?;
+        self.offset += length as u64;
         Ok(length)
     }
 }

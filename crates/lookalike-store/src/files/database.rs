@@ -1,4 +1,5 @@
-//! The database of a partition: redb on a file of the [disk](crate::disk::Disk), whose panics become errors.
+//! The database of a partition: redb on a file of the [disk](crate::disk::Disk). Panics of redb become
+//! errors.
 
 use std::io;
 use std::sync::Arc;
@@ -10,24 +11,27 @@ use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 
 /// Size of a database's page cache in bytes.
-pub(crate) const CACHE: usize = 1 << 20;
+pub(crate) const PAGE_CACHE_BYTES: usize = 1 << 20;
 
-pub(super) fn open_database(name: &str, file: &Arc<dyn DiskFile>) -> Result<GuardedDatabase> {
+pub(super) fn open_or_create_database(
+    name: &str,
+    file: &Arc<dyn DiskFile>,
+) -> Result<GuardedDatabase> {
     let backend = FileBackend(file.clone());
     guard_database(name, || {
         let database = Builder::new()
-            .set_cache_size(CACHE)
+            .set_cache_size(PAGE_CACHE_BYTES)
             .create_with_backend(backend)?;
         Ok(GuardedDatabase(Some(database)))
     })
 }
 
-/// A database that also closes under [`guard_database`].
+/// A database that is closed under [`guard_database`]. Every use of it needs the guard, too.
 #[derive(Debug)]
 pub(super) struct GuardedDatabase(Option<Database>);
 
 impl GuardedDatabase {
-    pub(super) fn open_pages(&self) -> Result<&Database, redb::Error> {
+    pub(super) fn database(&self) -> Result<&Database, redb::Error> {
         let closed = || redb::Error::Corrupted("it is closed".to_owned());
         self.0.as_ref().ok_or_else(closed)
     }
@@ -36,7 +40,7 @@ impl GuardedDatabase {
 impl Drop for GuardedDatabase {
     fn drop(&mut self) {
         let database = self.0.take();
-        // Every commit is on disk, so nothing can be lost here.
+        // A failure is ignored: every commit is on disk.
         let _ = guard_database("", || {
             drop(database);
             Ok(())
@@ -44,8 +48,8 @@ impl Drop for GuardedDatabase {
     }
 }
 
-/// Runs an operation on a database. redb can panic on a damaged file; the panic becomes an error, because the
-/// operation changes none of our own state.
+/// Runs an operation on a database. redb can panic on a damaged file, and the panic becomes an error. So `work` must not
+/// change state of ours, which a panic could leave half changed. `name` is that of the file, for messages.
 pub(super) fn guard_database<T>(
     name: &str,
     work: impl FnOnce() -> Result<T, redb::Error>,

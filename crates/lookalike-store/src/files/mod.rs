@@ -23,4 +23,4 @@ pub(crate) mod sketches;
 pub(crate) mod whole_file;
 pub(crate) mod window_history;
 
-pub(crate) use self::database::CACHE;
+pub(crate) use self::database::PAGE_CACHE_BYTES;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::{Durability, ReadOnlyTable, ReadableDatabase, TableDefinition};
 
-use super::database::{GuardedDatabase, guard_database, open_database};
+use super::database::{GuardedDatabase, guard_database, open_or_create_database};
 use super::file_names::FileNames;
 use super::partition_header::{COMPACTED, PartitionHeader, VERSION};
 use super::records::{self, FIRST_READ, StoredRecord};
@@ -64,9 +64,9 @@ impl PartitionFiles {
             .map_err(wrong)?;
         texts_file.sync().map_err(wrong)?;
         let rows_file = disk.create_file(&incomplete_name(&name)).map_err(wrong)?;
-        let database = open_database(&name, &rows_file)?;
+        let database = open_or_create_database(&name, &rows_file)?;
         guard_database(&name, || {
-            let mut transaction = database.open_pages()?.begin_write()?;
+            let mut transaction = database.database()?.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
             transaction.set_two_phase_commit(true);
             transaction.open_table(ROWS)?;
@@ -100,9 +100,9 @@ impl PartitionFiles {
         if empty.map_err(|error| Error::disk_error("cannot read", &name, &error))? {
             return Err(Error::damaged_file(&name, "it is empty"));
         }
-        let database = open_database(&name, &rows_file)?;
+        let database = open_or_create_database(&name, &rows_file)?;
         let about = guard_database(&name, || {
-            let transaction = database.open_pages()?.begin_read()?;
+            let transaction = database.database()?.begin_read()?;
             let table = transaction.open_table(ABOUT)?;
             let about = table.get(SELF)?;
             Ok(about.and_then(|about| PartitionHeader::decode_header(about.value())))
@@ -218,7 +218,7 @@ impl PartitionFiles {
     /// Makes rows durable, atomically.
     pub(crate) fn commit_rows(&self, rows: &EncodedRows, first: u64) -> Result<()> {
         guard_database(&self.rows_name(), || {
-            let mut transaction = self.database.open_pages()?.begin_write()?;
+            let mut transaction = self.database.database()?.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
             transaction.set_two_phase_commit(true);
             {
@@ -260,7 +260,7 @@ impl PartitionFiles {
     /// Reads the block that has a row, if there is one, with the number of its first row.
     fn find_block(&self, number: u64) -> Result<Option<(u64, Vec<u8>)>> {
         guard_database(&self.rows_name(), || {
-            let transaction = self.database.open_pages()?.begin_read()?;
+            let transaction = self.database.database()?.begin_read()?;
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
             let block = table.range(..=number)?.next_back().transpose()?;
             Ok(block.map(|(first, block)| (first.value(), block.value().to_vec())))
@@ -302,7 +302,7 @@ impl PartitionFiles {
 
     fn try_blocks(&self, from: u64, bytes: usize) -> Result<Vec<(u64, Vec<u8>)>> {
         guard_database(&self.rows_name(), || {
-            let transaction = self.database.open_pages()?.begin_read()?;
+            let transaction = self.database.database()?.begin_read()?;
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
             let (mut blocks, mut read) = (Vec::new(), 0);
             for block in table.range(from..)? {
@@ -334,7 +334,7 @@ impl PartitionFiles {
     ) -> Result<()> {
         let name = self.rows_name();
         let mut blocks = guard_database(&name, || {
-            let transaction = self.database.open_pages()?.begin_read()?;
+            let transaction = self.database.database()?.begin_read()?;
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
             Ok(table.range::<u64>(..)?)
         })?;

@@ -10,7 +10,7 @@ use super::partition_table::PartitionTable;
 use super::pending_queue::{PendingQueue, PendingWork};
 use crate::document::KnownDocument;
 use crate::error::{Error, Result};
-use crate::files::CACHE;
+use crate::files::PAGE_CACHE_BYTES;
 use crate::files::file_names::FileNames;
 use crate::files::partition::PartitionFiles;
 use crate::files::partition_header::PartitionHeader;
@@ -331,7 +331,7 @@ impl StoredRows {
 
     /// Returns an upper bound of the page caches of the databases, in bytes.
     pub(super) fn page_bytes(&self) -> u64 {
-        (self.on_disk.len() * CACHE) as u64
+        (self.on_disk.len() * PAGE_CACHE_BYTES) as u64
     }
 }
 

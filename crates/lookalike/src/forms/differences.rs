@@ -102,7 +102,9 @@ fn count_title_tokens(text: &str, tokens: &SpannedTokens) -> usize {
 
 /// Returns `true` if a part of a text stands within a tag of HTML, such as `<div class="page">`.
 fn is_tag(text: &str, part: Range<usize>) -> bool {
-    text[..part.start].trim_end().ends_with('<') && !text[part].contains(['<', '>'])
+    let before = text[..part.start].trim_end();
+    let before = before.trim_end_matches(['/', '!', '?', '-']);
+    before.ends_with('<') && !text[part].contains(['<', '>'])
 }
 
 fn marks_of_token(text: &str, place: Range<usize>) -> u64 {

@@ -42,7 +42,8 @@ const LEAST_GAP: usize = 2;
 /// Least number of tokens of the frame before and behind a slot of a long text.
 const LEAST_EDGE_FRAME: usize = 4;
 
-/// Least number of adjacent tokens that count for it: headers of other copies have the same frequent words by chance.
+/// Least number of adjacent tokens of the frame that count towards [`LEAST_EDGE_FRAME`]: headers of other copies share
+/// single frequent words.
 const LEAST_EDGE_RUN: usize = 3;
 
 /// Largest number of tokens of a value at an edge.

@@ -45,7 +45,7 @@ const UNSUMMED_HITS: usize = 1 << 15;
 const LONGEST_CODE_SCAN: u64 = 4096;
 
 /// Compared documents of a unit whose visibility is decided again. Tests have small units.
-const SETTLED_IN_UNIT: usize = if cfg!(test) { 2 } else { 1024 };
+const RECHECKED_IN_UNIT: usize = if cfg!(test) { 2 } else { 1024 };
 
 /// Steps of looking up a key, of reading an entry of a bucket, of collecting and sorting a hit, and of filtering
 /// a candidate. They are estimates for memory that is not in a cache.
@@ -124,14 +124,14 @@ impl StreamMatcher {
             .pending
             .extend(deferred.map(|deferred| deferred.into_pending()));
         if !is_current {
-            self.begin_reconsidering(precheck, document);
+            self.begin_recheck(precheck, document);
         }
         if precheck.has_equal_text {
             precheck.awaits_keys = false;
             return Ok(true);
         }
         precheck.awaits_keys = self.defers_keys(precheck, document, turn);
-        if precheck.awaits_keys || !self.settle_compared(precheck, turn) {
+        if precheck.awaits_keys || !self.recheck_compared(precheck, turn) {
             return Ok(false);
         }
         loop {
@@ -166,7 +166,7 @@ impl StreamMatcher {
     }
 
     /// Begins to decide again which compared documents are visible, after a change of the matcher or of the reach.
-    fn begin_reconsidering(&self, precheck: &mut PrecheckResult, document: &SketchedDocument) {
+    fn begin_recheck(&self, precheck: &mut PrecheckResult, document: &SketchedDocument) {
         precheck.changes = Some(self.changes);
         precheck.found = None;
         precheck.steps = 0;
@@ -184,20 +184,33 @@ impl StreamMatcher {
                 return;
             }
         }
-        precheck.unsettled.append(&mut precheck.compared);
+        // A recheck that a change interrupts is done at once the next time, so that changes cannot hold up a check for ever.
+        precheck.rechecks_at_once = !precheck.unchecked.is_empty();
+        if precheck.unchecked.is_empty() {
+            std::mem::swap(&mut precheck.unchecked, &mut precheck.compared);
+        } else {
+            precheck.unchecked.append(&mut precheck.compared);
+        }
         precheck.pending.append(&mut precheck.passed_over);
     }
 
     /// Decides again which compared documents are visible, in units. Returns `true` if this is decided for all.
-    fn settle_compared(&self, precheck: &mut PrecheckResult, turn: &mut SearchTurn) -> bool {
-        while !precheck.unsettled.is_empty() {
+    fn recheck_compared(&self, precheck: &mut PrecheckResult, turn: &mut SearchTurn) -> bool {
+        while !precheck.unchecked.is_empty() {
             if !turn.begin_unit() {
                 return false;
             }
-            let left = precheck.unsettled.len().saturating_sub(SETTLED_IN_UNIT);
-            let unit = precheck.unsettled.split_off(left);
-            turn.add_steps(unit.len() as u64 * STEPS_OF_CANDIDATE);
-            for mut candidate in unit {
+            let in_unit = if precheck.rechecks_at_once {
+                usize::MAX
+            } else {
+                RECHECKED_IN_UNIT
+            };
+            let left = precheck.unchecked.len().saturating_sub(in_unit);
+            let rechecked = (precheck.unchecked.len() - left) as u64;
+            turn.add_steps(rechecked * STEPS_OF_CANDIDATE);
+            while precheck.unchecked.len() > left
+                && let Some(mut candidate) = precheck.unchecked.pop()
+            {
                 if self.partitions.is_dead(candidate.number) {
                     continue;
                 }
@@ -205,6 +218,7 @@ impl StreamMatcher {
                 precheck.add_compared(candidate);
             }
         }
+        precheck.unchecked = Vec::new();
         true
     }
 

@@ -55,8 +55,10 @@ pub struct PrecheckResult {
     /// The candidate whose comparison ended the last turn.
     pub(super) deferred: Option<Box<DeferredCandidate>>,
     pub(super) compared: Vec<ComparedCandidate>,
-    /// Compared documents of which it is not decided yet, after a change, whether they are still visible.
-    pub(super) unsettled: Vec<ComparedCandidate>,
+    /// Compared documents of which it is not known yet, after a change, whether they are still visible.
+    pub(super) unchecked: Vec<ComparedCandidate>,
+    /// `true` if all of them are checked in one unit.
+    pub(super) rechecks_at_once: bool,
     /// Features, weights and sequences of the document, made for comparisons.
     pub(super) lists: Arc<ArrivingLists>,
     /// Candidates that were out of reach.
@@ -95,7 +97,7 @@ impl PrecheckResult {
     pub fn memory_bytes(&self) -> usize {
         let added = self.added.as_ref().map_or(0, DocumentKeys::memory_bytes);
         let candidates = size_of_val(&*self.pending) + size_of_val(&*self.passed_over);
-        let compared = size_of_val(&*self.compared) + size_of_val(&*self.unsettled);
+        let compared = size_of_val(&*self.compared) + size_of_val(&*self.unchecked);
         added + size_of_val(&*self.probed) + candidates + compared
     }
 
@@ -201,7 +203,8 @@ impl StreamMatcher {
             pending: Vec::new(),
             deferred: None,
             compared: Vec::new(),
-            unsettled: Vec::new(),
+            unchecked: Vec::new(),
+            rechecks_at_once: false,
             lists: Arc::default(),
             passed_over: Vec::new(),
             changes: None,

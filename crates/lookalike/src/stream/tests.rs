@@ -988,7 +988,7 @@ fn checks_in_turns_equal_whole_checks() {
         refresh.map(|refresh| StreamWindow::new(seconds(60), seconds(5), refresh).unwrap())
     });
     let (mut matches, mut unfinished, mut deferred, mut keys_set) = (0, 0, 0, 0);
-    let mut unsettled = 0;
+    let mut unchecked = 0;
     for (at, settings) in settings_of_all_measures().into_iter().enumerate() {
         for window in windows {
             let mut random = Random(100 + at as u64);
@@ -1050,7 +1050,7 @@ fn checks_in_turns_equal_whole_checks() {
                         let awaits_keys = search.awaits_keys() && random.below(4) > 0;
                         *extractor = awaits_keys.then(|| matcher.key_extractor());
                         unfinished += 1;
-                        unsettled += usize::from(!search.unsettled.is_empty());
+                        unchecked += usize::from(!search.unchecked.is_empty());
                         continue;
                     }
                     let whole = matcher.check_without(&document, &arrival, *without, kept);
@@ -1078,7 +1078,7 @@ fn checks_in_turns_equal_whole_checks() {
     assert!(matches > 2000 && unfinished > 500, "{matches} {unfinished}");
     assert!(deferred > 200, "{deferred}");
     assert!(keys_set > 50, "{keys_set}");
-    assert!(unsettled > 50, "{unsettled}");
+    assert!(unchecked > 50, "{unchecked}");
 }
 
 /// Documents whose keys are inserted in turns, before the documents themselves, get and cause the same verdicts. Keys of

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::execution::form_learning;
+use crate::run::execution::memory_plan::plan_spilling;
 use crate::run::progress::ProgressListener;
 use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
@@ -65,7 +66,8 @@ fn learn_and_write_table(
     }
     let bad_rows = BadRowOutputs::create_output(rejected)?;
     let reject = |inputs: &_, rows: &_| bad_rows.push_rows(inputs, rows);
-    let learned = form_learning::learn_from_inputs(paths, &opened, settings, &reject, progress);
+    let spill = plan_spilling(paths, settings, None, false)?;
+    let learned = form_learning::learn_from_inputs(&opened, settings, spill, &reject, progress);
     let learned = learned?;
     let table = match settings.recipe.form_table() {
         Some(table) => table.extend_with(&learned.table),

@@ -55,13 +55,13 @@ fn run_pairs(
 ) -> Result<PairsSummary> {
     let started = Instant::now();
     let directories = RunDirectories::default();
-    let settled = form_learning::settle_forms(paths, settings, directories, progress)?;
-    let settings = &settled.settings;
+    let needs_all = settings.audit.map(|_| "audit");
+    let needs_all = needs_all.or(outputs.apart.then_some("apart"));
+    let resolved = form_learning::resolve_forms(paths, settings, directories, needs_all, progress)?;
+    let settings = &resolved.settings;
     refuse_apart(paths, settings, outputs)?;
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
     let (plan_with_forms, plan_without_forms) = (plan.with_forms(), plan.without_forms());
-    let needs_all = settings.audit.map(|_| "audit");
-    let needs_all = needs_all.or(outputs.apart.then_some("apart"));
     let spill = plan_spilling(paths, settings, needs_all, false)?;
     let opened = OpenInputs::new(paths, settings)?;
     check_outputs(&opened, outputs)?;

@@ -10,7 +10,7 @@ use crate::run::report::ReportOutput;
 /// Outputs of a dedup run; all are optional.
 #[derive(Debug, Clone, Default)]
 pub struct DedupOutputs {
-    /// The kept rows, unchanged; or, with `annotate`, all rows with added fields.
+    /// The kept rows. `annotate` and `passages` change what is written.
     pub kept: Option<OutputTarget>,
     /// `true` to write all rows, with the fields `cluster`, `duplicate_of` and `similarity` added.
     pub annotate: bool,
@@ -25,11 +25,10 @@ pub struct DedupOutputs {
     pub components: bool,
     /// The rejected rows, byte for byte.
     pub rejected: Option<OutputTarget>,
-    /// Search for text of kept documents that stands in an earlier one, which is marked or left out. Its first
-    /// occurrence stays.
-    /// It cannot be combined with `annotate`.
+    /// Search for repeated text: what an earlier kept document has too is marked or left out, and the first occurrence
+    /// stays. It cannot be combined with `annotate`.
     pub passages: Option<RepeatedTextSettings>,
-    /// A table of that text: `id, first, start, end, first_start, first_end, length, source, row, first_source,
+    /// A table of the repeated text: `id, first, start, end, first_start, first_end, length, source, row, first_source,
     /// first_row, text`. Positions count characters from 0.
     pub cuts: Option<OutputTarget>,
     /// A report of the run as an HTML file.
@@ -39,26 +38,26 @@ pub struct DedupOutputs {
 impl DedupOutputs {
     /// Returns the outputs that are wanted, each with the name of its content.
     pub(super) fn named_outputs(&self) -> Vec<NamedOutput<'_>> {
-        let kept_as = match (&self.passages, self.annotate) {
+        let kept_name = match (&self.passages, self.annotate) {
             (Some(passages), _) => format!("kept, {passages:?}"),
             (None, true) => "annotated".to_owned(),
             (None, false) => "kept".to_owned(),
         };
-        let clusters_as = if self.components {
+        let clusters_name = if self.components {
             "clusters, components"
         } else {
             "clusters"
         };
         let report = self.report.as_ref().map(|report| &report.target);
-        let places = [
-            (&*kept_as, self.kept.as_ref()),
+        let targets = [
+            (&*kept_name, self.kept.as_ref()),
             ("removed", self.removed.as_ref()),
-            (clusters_as, self.clusters.as_ref()),
+            (clusters_name, self.clusters.as_ref()),
             ("rejected", self.rejected.as_ref()),
             ("cuts", self.cuts.as_ref()),
             ("report", report),
         ];
-        let named = places.into_iter().filter_map(|(name, target)| {
+        let named = targets.into_iter().filter_map(|(name, target)| {
             Some(NamedOutput {
                 name: name.to_owned(),
                 target: target?,
@@ -67,7 +66,7 @@ impl DedupOutputs {
         named.collect()
     }
 
-    /// Returns the outputs of a run that writes nothing and counts the same.
+    /// Returns no outputs, but the settings on which the counts of the summary depend.
     pub(super) fn without_files(&self) -> Self {
         Self {
             components: self.components,
@@ -84,11 +83,11 @@ pub struct PairsOutputs {
     /// forms. Rows count from 1 within their source.
     pub pairs: Option<OutputTarget>,
     /// Largest number of pairs that [`PairsSummary::sample`](crate::run::PairsSummary::sample) has of each band
-    /// of similarity, if it is wanted.
+    /// of similarity; `None` for no sample.
     pub sample: Option<usize>,
     /// The pairs of equal texts to list.
     pub copies: CopyPairs,
-    /// `true` to list pairs, too, that are similar enough and are kept apart by their form, title or numbers. The reason is
+    /// `true` to list also pairs that are similar enough and are kept apart by their form, title or numbers. The reason is
     /// in the column `apart`, which is empty for pairs that match.
     pub apart: bool,
     /// The rejected rows, byte for byte.

@@ -202,14 +202,14 @@ pub struct SuspiciousCluster {
 /// The way to keep filled forms that a run has removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormAdvice {
-    /// There is none: the recipe can have no forms.
-    None,
+    /// There is no way: the recipe can have no forms.
+    Impossible,
     /// A run that learns forms.
     Learn,
     /// A table of forms with those of the inputs.
     ExtendTable,
-    /// A new library, because a library keeps its forms.
-    NewLibrary,
+    /// A new index, because an index keeps its forms.
+    NewIndex,
 }
 
 /// The reason why a cluster or component is suspicious.

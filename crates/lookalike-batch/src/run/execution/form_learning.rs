@@ -6,7 +6,7 @@ use std::path::Path;
 use lookalike::dedup::DocumentSource;
 use lookalike::dedup::{self, DocumentRemoval};
 use lookalike::forms::{FormCorpus, FormLearner, FormTable};
-use lookalike::plan::MatchPlan;
+use lookalike::plan::{MatchMethod, MatchPlan};
 use lookalike::similarity::Route;
 use lookalike::{DocId, Recipe};
 use lookalike_io::error::{Error, Result, display_path};
@@ -15,12 +15,12 @@ use rayon::prelude::*;
 
 use crate::index::index_recipe;
 use crate::index::run_index::is_index;
-use crate::run::execution::memory_plan::plan_spilling;
+use crate::run::execution::memory_plan::{SpillSizes, plan_spilling};
 use crate::run::execution::person_decisions::apply_decisions;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
-use crate::run::execution::work_directory::{BegunRun, find_begun_run};
+use crate::run::execution::work_directory::{BegunRun, open_begun_run};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::corpus_reader::RejectRows;
 use crate::run::reading::open_inputs::OpenInputs;
@@ -29,18 +29,20 @@ use crate::run::settings::{FormLearning, RunInputs, RunSettings};
 /// Name of a table of forms that a run has learned itself, in its recipe.
 pub(in crate::run) const LEARNED_FORMS: &str = "learned-forms.toml";
 
-/// The settings of a run of which it is decided whether it learns forms.
-pub(in crate::run) struct SettledForms {
+/// The settings of a run, with the decision about its forms.
+pub(in crate::run) struct ResolvedForms {
     /// The settings. They say [`FormLearning::Always`] if the run in memory learns the forms itself, else
     /// [`FormLearning::Never`].
     pub(in crate::run) settings: RunSettings,
     /// Documents that would be removed by their similarity alone, if forms were learned here.
     pub(in crate::run) removed_without_forms: Option<Vec<DocId>>,
+    /// Number of documents of which forms were learned here.
+    pub(in crate::run) learned_documents: usize,
     /// `true` if the forms are those of the inputs of the run.
     pub(in crate::run) has_own_forms: bool,
 }
 
-impl SettledForms {
+impl ResolvedForms {
     fn with_learning(settings: &RunSettings, form_learning: FormLearning) -> Self {
         let settings = RunSettings {
             form_learning,
@@ -49,31 +51,33 @@ impl SettledForms {
         Self {
             settings,
             removed_without_forms: None,
+            learned_documents: 0,
             has_own_forms: form_learning == FormLearning::Always,
         }
     }
 
     fn with_recipe(settings: &RunSettings, recipe: Recipe) -> Self {
-        let mut settled = Self::with_learning(settings, FormLearning::Never);
-        settled.settings.recipe = recipe;
-        settled
+        let mut resolved = Self::with_learning(settings, FormLearning::Never);
+        resolved.settings.recipe = recipe;
+        resolved
     }
 }
 
 /// Decides whether a run learns forms. Runs out of core, runs that can be interrupted and runs that make an index learn
-/// them here, in a run of its own before: the settings that are returned then have the table in their recipe. A run beside an
-/// index that exists has the forms of the index.
+/// them here, in a pass of their own: the recipe that is returned then has the table. A run beside an index that exists has
+/// the forms of the index.
 ///
 /// # Errors
 /// As [`learn_from_inputs`]; if the settings demand forms where there can be none; and if inputs that are read twice can
 /// be read only once.
-pub(in crate::run) fn settle_forms(
+pub(in crate::run) fn resolve_forms(
     paths: &RunInputs,
     settings: &RunSettings,
     directories: RunDirectories<'_>,
+    needs_all: Option<&'static str>,
     progress: &dyn ProgressListener,
-) -> Result<SettledForms> {
-    let never = || SettledForms::with_learning(settings, FormLearning::Never);
+) -> Result<ResolvedForms> {
+    let never = || ResolvedForms::with_learning(settings, FormLearning::Never);
     if settings.form_learning == FormLearning::Never {
         return Ok(never());
     }
@@ -87,61 +91,69 @@ pub(in crate::run) fn settle_forms(
     } else if !may_learn(settings) {
         return Ok(never());
     }
-    if let Some(begun) = directories.work.map(find_begun_run).transpose()?.flatten() {
+    if let Some(begun) = directories.work.map(open_begun_run).transpose()?.flatten() {
         return use_begun_forms(settings, begun);
     }
-    let is_kept = directories.work.is_some() || directories.index.is_some();
+    let has_directory = directories.work.is_some() || directories.index.is_some();
     let has_standard_input =
         paths.documents.has_standard_input() || paths.against.has_standard_input();
     if directories.work.is_some() && has_standard_input {
         // It is refused when the directory is opened.
         return Ok(never());
     }
-    if !is_kept && plan_spilling(paths, settings, None, false)?.is_none() {
-        return Ok(SettledForms::with_learning(settings, FormLearning::Always));
+    if !has_directory && plan_spilling(paths, settings, needs_all, false)?.is_none() {
+        return Ok(ResolvedForms::with_learning(settings, FormLearning::Always));
     }
     let mut settings = settings.clone();
     if has_standard_input {
         let copy = copy_standard_input(settings.temporary.as_deref())?;
         settings.read.standard_input = Some(copy);
     }
-    learn_before(paths, &settings, progress)
+    learn_in_separate_pass(paths, &settings, needs_all, progress)
 }
 
 /// Returns `true` if a run may learn forms that does not demand them.
 fn may_learn(settings: &RunSettings) -> bool {
+    // Equal texts alone show no forms.
+    let compares_texts = settings.matching.method != MatchMethod::Exact;
     let has_texts = settings.read.fields.features.is_none();
-    has_texts && settings.recipe.forms.is_none() && can_have_forms(&settings.recipe)
+    compares_texts
+        && has_texts
+        && settings.recipe.forms.is_none()
+        && can_have_forms(&settings.recipe)
 }
 
 /// Learns forms in a run of its own.
-fn learn_before(
+fn learn_in_separate_pass(
     paths: &RunInputs,
     settings: &RunSettings,
+    needs_all: Option<&'static str>,
     progress: &dyn ProgressListener,
-) -> Result<SettledForms> {
+) -> Result<ResolvedForms> {
     if paths.documents.has_pipe() || paths.against.has_pipe() {
         let forms = settings.spelling.spell_option("forms");
         return Err(Error::usage_error(format!(
-            "this run reads its inputs twice, the first time to learn forms, and a pipe with a name can be read only once: \
+            "this run reads its inputs twice, the first time to learn forms, and a named pipe can be read only once: \
              give a file or standard input, or a table with {forms}, or the value off for {forms}"
         )));
     }
     let opened = OpenInputs::new(paths, settings)?;
     let ignore = |_: &_, _: &_| Ok(());
-    let progress = StageProgress(progress);
-    let learned = learn_from_inputs(paths, &opened, settings, &ignore, &progress)?;
+    let progress = StagesOnly(progress);
+    let spill = plan_spilling(paths, settings, needs_all, false)?;
+    let learned = learn_from_inputs(&opened, settings, spill, &ignore, &progress)?;
     let recipe = settings.recipe.clone();
     let recipe = recipe.with_forms(LEARNED_FORMS, &learned.table)?;
-    Ok(SettledForms {
+    Ok(ResolvedForms {
         removed_without_forms: Some(learned.removed),
+        learned_documents: learned.all_documents,
         has_own_forms: true,
-        ..SettledForms::with_recipe(settings, recipe)
+        ..ResolvedForms::with_recipe(settings, recipe)
     })
 }
 
 /// Returns the settings of a run beside an index. If the recipes differ by their forms alone, the run has that of the index.
-fn use_forms_of_index(settings: &RunSettings, index: &Path) -> Result<SettledForms> {
+fn use_forms_of_index(settings: &RunSettings, index: &Path) -> Result<ResolvedForms> {
     if settings.form_learning == FormLearning::Always {
         return Err(Error::usage_error(format!(
             "the library {} keeps the forms that it was made with: leave {} out, or begin a new library",
@@ -149,22 +161,22 @@ fn use_forms_of_index(settings: &RunSettings, index: &Path) -> Result<SettledFor
             settings.spelling.spell_option("forms")
         )));
     }
-    let of_index = index_recipe(index)?.filter(|recipe| {
+    let recipe_of_index = index_recipe(index)?.filter(|recipe| {
         let without = recipe.clone().without_forms();
         settings.recipe.forms.is_none() && without.recipe_id() == settings.recipe.recipe_id()
     });
-    let recipe = of_index.unwrap_or_else(|| settings.recipe.clone());
-    Ok(SettledForms::with_recipe(settings, recipe))
+    let recipe = recipe_of_index.unwrap_or_else(|| settings.recipe.clone());
+    Ok(ResolvedForms::with_recipe(settings, recipe))
 }
 
 /// Returns the settings of a run that is continued, with the forms that it has learned.
-fn use_begun_forms(settings: &RunSettings, begun: BegunRun) -> Result<SettledForms> {
+fn use_begun_forms(settings: &RunSettings, begun: BegunRun) -> Result<ResolvedForms> {
     match begun.forms {
         Some(table) => {
             let recipe = settings.recipe.clone().with_forms(LEARNED_FORMS, &table)?;
-            Ok(SettledForms {
+            Ok(ResolvedForms {
                 has_own_forms: true,
-                ..SettledForms::with_recipe(settings, recipe)
+                ..ResolvedForms::with_recipe(settings, recipe)
             })
         }
         None if settings.form_learning == FormLearning::Always => Err(Error::usage_error(format!(
@@ -173,7 +185,7 @@ fn use_begun_forms(settings: &RunSettings, begun: BegunRun) -> Result<SettledFor
             begun.directory,
             settings.spelling.spell_option("forms")
         ))),
-        None => Ok(SettledForms::with_learning(settings, FormLearning::Never)),
+        None => Ok(ResolvedForms::with_learning(settings, FormLearning::Never)),
     }
 }
 
@@ -183,11 +195,11 @@ pub(in crate::run) fn learned_forms(recipe: &Recipe) -> Option<FormTable> {
     recipe.form_table().filter(|_| is_learned)
 }
 
-/// Reports the stages of a run that learns forms, and nothing else, because the run behind it reads the same inputs and
-/// reports their bad rows.
-struct StageProgress<'a>(&'a dyn ProgressListener);
+/// Reports the stages of a run that learns forms, and nothing else, because the main run reads the same inputs and reports
+/// their bad rows.
+struct StagesOnly<'a>(&'a dyn ProgressListener);
 
-impl ProgressListener for StageProgress<'_> {
+impl ProgressListener for StagesOnly<'_> {
     fn begin_stage(&self, stage: RunStage, total: Option<u64>) {
         self.0.begin_stage(stage, total);
     }
@@ -212,32 +224,33 @@ pub(in crate::run) struct LearnedForms {
     pub(in crate::run) table: FormTable,
     /// Documents that would be removed by their similarity alone.
     removed: Vec<DocId>,
+    /// Number of documents with those of `--against`.
+    all_documents: usize,
     /// Number of documents of the inputs.
     pub(in crate::run) documents: u64,
     /// Bytes of the inputs, after decompression.
     pub(in crate::run) bytes: u64,
 }
 
-/// Learns forms from the documents that a dedup run with these settings would remove. `opened` are the inputs of
-/// `paths`.
+/// Learns forms from the documents that a dedup run with these settings would remove. `spill` says how the work is divided
+/// if it goes to temporary files.
 ///
 /// # Errors
 /// As those of reading and deciding, and the errors of `reject`.
 pub(in crate::run) fn learn_from_inputs(
-    paths: &RunInputs,
     opened: &OpenInputs,
     settings: &RunSettings,
+    spill: Option<SpillSizes>,
     reject: &RejectRows<'_>,
     progress: &dyn ProgressListener,
 ) -> Result<LearnedForms> {
     with_empty_table(&settings.recipe)?;
-    // The run behind is audited, and not this one.
+    // Only the main run is audited.
     let settings = &RunSettings {
         audit: None,
         ..settings.clone()
     };
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
-    let spill = plan_spilling(paths, settings, None, false)?;
     let storage = RunStorage { work: None, spill };
     let mut sketched = SketchedRun::read(opened, settings, &plan, storage, reject, progress)?;
     apply_decisions(&mut sketched.corpus, settings)?;
@@ -249,6 +262,7 @@ pub(in crate::run) fn learn_from_inputs(
     Ok(LearnedForms {
         table: learn_from_removals(&linked.corpus, &removals)?,
         removed: list_removed(&removals),
+        all_documents: linked.corpus.len(),
         documents: linked.corpus.documents.len() as u64,
         bytes: linked.corpus.documents.bytes,
     })

@@ -24,7 +24,7 @@ use crate::run::execution::disk_backend::DiskBackend;
 use crate::run::execution::memory_plan::{SpillSizes, shuffle_setup};
 use crate::run::execution::out_of_core::grouping::{DocumentGrouping, SpilledSummary};
 use crate::run::execution::out_of_core::resolving::{
-    RunDecisions, decide_groups, find_pairs_of_groups,
+    RunVerdicts, decide_groups, find_pairs_of_groups,
 };
 use crate::run::execution::out_of_core::spilled_reading::SpillFiles;
 use crate::run::execution::run_corpus::RunCorpus;
@@ -205,8 +205,8 @@ impl<'a> LinkedRun<'a> {
 
     /// Decides all documents, and finds the components of matching pairs if they are wanted. `index_matches` are those
     /// in an index; see [`dedup::follow_verdicts_beside_index`]. Verdicts that the directory of the run holds are not
-    /// decided again, and it takes the others. Calls `report` with the number of decided documents and, if documents
-    /// are decided in their order, with the new removals.
+    /// decided again, and it takes the others; a run out of core decides all. Calls `report` with the number of decided
+    /// documents and, if documents are decided in their order, with the new removals.
     ///
     /// # Errors
     /// If temporary files, inputs or the directory cannot be read or written.
@@ -216,7 +216,7 @@ impl<'a> LinkedRun<'a> {
         index_matches: &[DocumentRemoval],
         wants_components: bool,
         report: &(dyn Fn(usize, &[DocumentRemoval]) + Sync),
-    ) -> Result<RunDecisions> {
+    ) -> Result<RunVerdicts> {
         if let Some(grouping) = &self.grouping {
             let report = |decided: usize| report(decided, &[]);
             let corpus = &self.corpus;
@@ -232,7 +232,7 @@ impl<'a> LinkedRun<'a> {
         } else {
             None
         };
-        Ok(RunDecisions {
+        Ok(RunVerdicts {
             outcome,
             components,
         })

@@ -100,7 +100,7 @@ impl PairSampler {
         threshold: f64,
         rows: &CorpusRows<'_>,
     ) -> Result<Vec<SimilarityBand>> {
-        let first = histogram.first_bin(threshold);
+        let first = histogram.first_shown_bin(threshold);
         let mut parse = ParseScratch::default();
         let mut bands = Vec::new();
         for (bin, drawn) in self.drawn.into_iter().enumerate().skip(first) {

@@ -32,7 +32,7 @@ impl SimilarityHistogram {
         (similarity.get() * Self::INTERVAL_COUNT as f64) as usize
     }
 
-    /// Returns the least similarity of a bin, and the similarity above it; the last bin has only 1.
+    /// Returns the lower edge of a bin, and its upper edge, which is outside; `None` for the last bin, which has exactly 1.
     pub fn bin_edges(bin: usize) -> (f64, Option<f64>) {
         let edge = |bin: usize| bin as f64 / Self::INTERVAL_COUNT as f64;
         (
@@ -41,9 +41,9 @@ impl SimilarityHistogram {
         )
     }
 
-    /// Returns the bin of a threshold or, if that is lower, the first one with a count. A threshold on the lower
-    /// edge of a bin belongs to that bin.
-    pub fn first_bin(&self, threshold: f64) -> usize {
+    /// Returns the lower of two bins: that of a threshold, and the first one with a count. A threshold on the lower edge of a
+    /// bin belongs to that bin.
+    pub fn first_shown_bin(&self, threshold: f64) -> usize {
         let at_threshold = (threshold * Self::INTERVAL_COUNT as f64 + 1e-9) as usize;
         let first_used = self.counts.iter().position(|&count| count > 0);
         at_threshold.min(first_used.unwrap_or(at_threshold))

@@ -197,10 +197,10 @@ fn add_suspicions(text: &mut SummaryText, done: &DedupSummary, printer: &OutputP
     let is_form = |suspicion: &SuspiciousCluster| suspicion.kind == SuspicionKind::Form;
     if done.suspicious.iter().any(is_form) {
         match done.form_advice {
-            FormAdvice::None => {}
+            FormAdvice::Impossible => {}
             FormAdvice::Learn => text.add_text(messages::to_keep_forms("--forms learn")),
             FormAdvice::ExtendTable => text.add_text(messages::to_extend_forms()),
-            FormAdvice::NewLibrary => text.add_text(messages::to_begin_library_with_forms()),
+            FormAdvice::NewIndex => text.add_text(messages::to_begin_library_with_forms()),
         }
     }
 }
@@ -394,7 +394,7 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
                 left_together: Some(share(Some(0.0), 0.0, 0.05, 40)),
                 precision: share(Some(1.0), 0.93, 1.0, 50),
                 contents: Some(AuditedContents {
-                    by_forms: false,
+                    run_compares_forms: false,
                     different: share(Some(0.25), 0.1, 0.5, 20),
                     examples: vec![different("b", 4), different("c", 1)],
                 }),

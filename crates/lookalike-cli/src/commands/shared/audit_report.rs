@@ -81,7 +81,7 @@ impl SummaryText {
                 },
             );
         }
-        if !contents.examples.is_empty() && !contents.by_forms {
+        if !contents.examples.is_empty() && !contents.run_compares_forms {
             self.add_line("", messages::to_keep_contents());
         }
     }

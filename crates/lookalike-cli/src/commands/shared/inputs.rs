@@ -39,7 +39,7 @@ pub(crate) struct ReadingArgs {
     #[arg(long)]
     pub(crate) document_per_file: bool,
 
-    /// Field with the text; several are joined by a line feed; a.b reaches into b of a
+    /// Field with the text; several are joined by a line feed; a.b is the field b of the object a
     ///
     /// Default: `text`. Plain text needs none. With several fields, `dedup` and `pairs` refuse a field that
     /// no document has.
@@ -49,8 +49,8 @@ pub(crate) struct ReadingArgs {
     /// Field with the id of a document
     ///
     /// Default: `id` if the first row has it, else the row number, counted from 1 over all inputs. Bad rows
-    /// are counted; empty lines are not rows. Two ids are equal if their text is equal, where a number has
-    /// its shortest digits: 1, 1.0 and "1" are one id, "1.0" is another.
+    /// are counted; empty lines are not rows. Ids are compared as text, numbers
+    /// written with the fewest digits: 1, 1.0 and "1" are one id, "1.0" is another.
     #[arg(long, value_name = "FIELD", conflicts_with = "id_row")]
     pub(crate) id: Option<String>,
 
@@ -73,7 +73,7 @@ pub(crate) struct ReadingArgs {
     )]
     pub(crate) max_row: u32,
 
-    /// Directory for temporary files; compressed input, standard input, objects, Parquet and Arrow take up their size there.
+    /// Directory for temporary files; compressed input, standard input, objects, Parquet and Arrow are copied there.
     /// Default: the system's directory for temporary files
     #[arg(long, value_name = "DIR")]
     pub(crate) scratch: Option<PathBuf>,
@@ -139,7 +139,7 @@ pub(crate) fn read_options(reading: &ReadingArgs) -> Result<ReadOptions> {
     })
 }
 
-/// Returns how document files are read: PDF files by this program itself, in processes of their own.
+/// Returns how document files are read: each PDF file in a new process of this program.
 pub(crate) fn document_file_options() -> DocumentFileOptions {
     DocumentFileOptions {
         pdf: pdf_reader(PdfLimits::default()),
@@ -151,7 +151,7 @@ pub(crate) fn document_file_options() -> DocumentFileOptions {
 pub(crate) fn pdf_reader(limits: PdfLimits) -> Option<PdfReader> {
     use crate::commands::read_pdf;
 
-    // A program whose path is unknown cannot start itself; the message of that names the cause.
+    // A program whose path is unknown cannot start itself, and each PDF file is then a bad row.
     let program = std::env::current_exe().unwrap_or_default();
     Some(PdfReader::new(program, read_pdf::NAME, limits))
 }
@@ -184,7 +184,9 @@ fn parse_row_size(text: &str) -> Result<u32, String> {
     let bytes = parse_size(text)
         .ok()
         .and_then(|bytes| u32::try_from(bytes).ok());
-    bytes.ok_or_else(|| "give a size from 1 byte to 4 GiB, such as 500000, 100M or 1Gi".to_owned())
+    bytes.ok_or_else(|| {
+        "give a size from 1 byte to less than 4 GiB, such as 500000, 100M or 1Gi".to_owned()
+    })
 }
 
 /// Parses `--encoding`.

@@ -133,7 +133,7 @@ impl SummaryText {
         if counts.iter().all(|&count| count == 0) {
             return;
         }
-        let first = histogram.first_bin(threshold);
+        let first = histogram.first_shown_bin(threshold);
         let most = counts.iter().copied().max().unwrap_or(1);
         self.add_heading(printer, TextTone::Heading, heading);
         for (bin, &counted) in counts.iter().enumerate().skip(first) {

@@ -8,10 +8,10 @@ use crate::api::body::{BYTE_ORDER_MARK, body_too_large};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::limits::byte_budget::HeldBytes;
 
-/// Lines in a full portion.
+/// Lines from which on a portion is full.
 const PORTION_LINES: usize = 4096;
 
-/// Bytes in a full portion.
+/// Bytes from which on a portion is full.
 const PORTION_BYTES: usize = 4 << 20;
 
 /// Blank lines that a body may have. They are skipped without an answer, but cost time.
@@ -25,49 +25,50 @@ pub(super) struct PortionLine {
     pub(super) bytes: Option<Range<usize>>,
 }
 
-/// Lines that are processed together.
+/// Complete lines of a body, which are processed together, and the incomplete one behind them.
 pub(super) struct LinePortion {
     pub(super) bytes: Vec<u8>,
     pub(super) lines: Vec<PortionLine>,
     /// Start of the incomplete last line.
-    pub(super) begun: usize,
+    pub(super) line_start: usize,
     /// Number of the incomplete line.
     pub(super) number: u64,
     /// `true` if the rest of the incomplete line is skipped because it is too long.
     pub(super) too_long: bool,
-    longest: usize,
+    max_line_bytes: usize,
+    /// Budget of the bytes.
     pub(super) permits: Option<HeldBytes>,
     /// Blank lines of the body so far.
     blank_lines: u64,
 }
 
 impl LinePortion {
-    pub(super) fn new(longest: usize) -> Self {
+    pub(super) fn new(max_line_bytes: usize) -> Self {
         Self {
             bytes: Vec::new(),
             lines: Vec::new(),
-            begun: 0,
+            line_start: 0,
             number: 1,
             too_long: false,
-            longest,
+            max_line_bytes,
             permits: None,
             blank_lines: 0,
         }
     }
 
-    pub(super) fn is_full_portion(&self) -> bool {
-        self.lines.len() >= PORTION_LINES || self.begun >= PORTION_BYTES
+    pub(super) fn is_full(&self) -> bool {
+        self.lines.len() >= PORTION_LINES || self.line_start >= PORTION_BYTES
     }
 
-    /// Adds bytes up to the end of the line that fills the portion; returns the rest.
+    /// Adds bytes until the portion is full; returns the bytes that are left.
     pub(super) fn push_bytes(&mut self, mut piece: Bytes) -> Bytes {
-        while !piece.is_empty() && !self.is_full_portion() {
+        while !piece.is_empty() && !self.is_full() {
             let end = memchr::memchr(b'\n', &piece);
             let part = piece.split_to(end.map_or(piece.len(), |end| end + 1));
             if !self.too_long {
                 self.bytes
                     .extend_from_slice(&part[..end.unwrap_or(part.len())]);
-                self.check_length();
+                self.drop_if_too_long();
             }
             if end.is_some() {
                 self.end_current_line();
@@ -80,10 +81,10 @@ impl LinePortion {
     /// piece, because bytes that are dropped must not wait for budget.
     pub(super) fn count_kept(&mut self, piece: &[u8]) -> usize {
         let end = memchr::memchr(b'\n', piece).unwrap_or(piece.len());
-        if !self.too_long && self.bytes.len() - self.begun + end > self.longest {
-            self.bytes.truncate(self.begun);
+        if !self.too_long && self.bytes.len() - self.line_start + end > self.max_line_bytes {
+            self.bytes.truncate(self.line_start);
             self.too_long = true;
-            self.trim_kept();
+            self.release_unused_budget();
         }
         if self.too_long {
             piece.len() - end
@@ -105,16 +106,16 @@ impl LinePortion {
         Err(ApiProblem::new(ProblemCode::TooLarge, detail))
     }
 
-    fn check_length(&mut self) {
-        if self.bytes.len() - self.begun > self.longest {
-            self.bytes.truncate(self.begun);
+    fn drop_if_too_long(&mut self) {
+        if self.bytes.len() - self.line_start > self.max_line_bytes {
+            self.bytes.truncate(self.line_start);
             self.too_long = true;
         }
     }
 
-    /// Ends the current line. Ignores a blank line, and a byte order mark before the first one.
+    /// Ends the current line. A blank line is counted and dropped, and so is a byte order mark before the first one.
     pub(super) fn end_current_line(&mut self) {
-        let mut line = self.begun..self.bytes.len();
+        let mut line = self.line_start..self.bytes.len();
         if self.number == 1 && self.bytes[line.clone()].starts_with(BYTE_ORDER_MARK) {
             line.start += BYTE_ORDER_MARK.len();
         }
@@ -128,20 +129,20 @@ impl LinePortion {
         } else {
             self.blank_lines += 1;
         }
-        self.begun = self.bytes.len();
+        self.line_start = self.bytes.len();
         self.number += 1;
         self.too_long = false;
     }
 
     /// Takes the complete lines; the incomplete one stays.
-    pub(super) fn take_ended(&mut self) -> Self {
+    pub(super) fn take_complete_lines(&mut self) -> Self {
         let mut next = Self {
             number: self.number,
             too_long: self.too_long,
             blank_lines: self.blank_lines,
-            ..Self::new(self.longest)
+            ..Self::new(self.max_line_bytes)
         };
-        next.bytes.extend_from_slice(&self.bytes[self.begun..]);
+        next.bytes.extend_from_slice(&self.bytes[self.line_start..]);
         if !next.bytes.is_empty()
             && let Some(permits) = &mut self.permits
         {
@@ -151,18 +152,18 @@ impl LinePortion {
     }
 
     /// Releases the budget of bytes that are not kept: line ends, blank lines, and lines that are too long.
-    pub(super) fn trim_kept(&mut self) {
-        let held = self.permits.as_mut().and_then(|permits| {
-            let more = permits.byte_count().checked_sub(self.bytes.len())?;
-            Some(permits.split_bytes(more))
+    pub(super) fn release_unused_budget(&mut self) {
+        let released = self.permits.as_mut().and_then(|permits| {
+            let unused = permits.byte_count().checked_sub(self.bytes.len())?;
+            Some(permits.split_bytes(unused))
         });
-        drop(held);
+        drop(released);
     }
 
     pub(super) fn line_bytes(&self, line: &PortionLine) -> Result<&[u8], ApiProblem> {
         match &line.bytes {
             Some(bytes) => Ok(&self.bytes[bytes.clone()]),
-            None => Err(body_too_large("the line", self.longest as u64)),
+            None => Err(body_too_large("the line", self.max_line_bytes as u64)),
         }
     }
 }
@@ -203,17 +204,17 @@ mod tests {
             let mut rest = Bytes::copy_from_slice(&body[at..end]);
             while !rest.is_empty() {
                 rest = portion.push_bytes(rest);
-                if portion.is_full_portion() {
+                if portion.is_full() {
                     assert!(portion.lines.len() <= PORTION_LINES);
-                    lines.extend(lines_of(&portion.take_ended()));
+                    lines.extend(lines_of(&portion.take_complete_lines()));
                 }
             }
             at = end;
         }
-        if portion.bytes.len() > portion.begun || portion.too_long {
+        if portion.bytes.len() > portion.line_start || portion.too_long {
             portion.end_current_line();
         }
-        lines.extend(lines_of(&portion.take_ended()));
+        lines.extend(lines_of(&portion.take_complete_lines()));
         lines
     }
 
@@ -259,7 +260,7 @@ mod tests {
         let mut portion = LinePortion::new(PORTION_BYTES);
         let large = [vec![b'x'; PORTION_BYTES], b"\nrest".to_vec()].concat();
         let rest = portion.push_bytes(large.into());
-        assert!(portion.is_full_portion());
+        assert!(portion.is_full());
         assert_eq!(&rest[..], b"rest");
     }
 
@@ -269,10 +270,10 @@ mod tests {
         let mut portion = LinePortion::new(100);
         portion.permits = queue.try_take_bytes(ClientId::Key(0), 300);
         portion.push_bytes(Bytes::from_static(b"line\nbegun"));
-        let taken = portion.take_ended();
+        let taken = portion.take_complete_lines();
         assert_eq!(queue.free_bytes(), 700);
         drop(taken);
-        assert_eq!(queue.free_bytes(), 1000 - "begun".len());
+        assert_eq!(queue.free_bytes(), 1000 - "line_start".len());
         drop(portion);
         assert_eq!(queue.free_bytes(), 1000);
     }

@@ -67,7 +67,7 @@ impl LineSource {
         };
         let line = self.portion.number;
         // Lines that came before the failure are still answered.
-        let last = self.portion.take_ended();
+        let last = self.portion.take_complete_lines();
         // The incomplete line releases its budget here.
         let reader = self.into_reader();
         if !last.lines.is_empty() {
@@ -98,7 +98,7 @@ impl LineSource {
             };
             open.check_not_deleting()?;
             let Some(mut piece) = next.flatten() else {
-                if self.portion.bytes.len() > self.portion.begun || self.portion.too_long {
+                if self.portion.bytes.len() > self.portion.line_start || self.portion.too_long {
                     self.portion.end_current_line();
                 }
                 return Ok(());
@@ -109,9 +109,9 @@ impl LineSource {
             while !piece.is_empty() {
                 piece = self.portion.push_bytes(piece);
                 if piece.is_empty() {
-                    self.portion.trim_kept();
+                    self.portion.release_unused_budget();
                 }
-                if self.portion.is_full_portion() {
+                if self.portion.is_full() {
                     self.send_portion(portions).await?;
                 }
             }
@@ -126,7 +126,7 @@ impl LineSource {
             return Ok(());
         }
         let since = *self.unended_since.get_or_insert_with(Instant::now);
-        let bytes = self.portion.bytes.len() - self.portion.begun;
+        let bytes = self.portion.bytes.len() - self.portion.line_start;
         check_rate(since, self.patience, bytes)
     }
 
@@ -143,7 +143,7 @@ impl LineSource {
             biased;
             piece = self.reader.next_piece() => piece,
             permit = portions.reserve() => {
-                permit.map_err(|_| client_gone())?.send(self.portion.take_ended());
+                permit.map_err(|_| client_gone())?.send(self.portion.take_complete_lines());
                 self.reader.next_piece().await
             }
         }
@@ -181,7 +181,7 @@ impl LineSource {
         if self.portion.lines.is_empty() {
             return Ok(());
         }
-        let portion = self.portion.take_ended();
+        let portion = self.portion.take_complete_lines();
         // Time that the service takes does not count against the client.
         self.unended_since = None;
         self.reader.stop_waiting();

@@ -17,7 +17,7 @@ use lookalike_io::sink::{
     OutputTarget, RowChange, StagedOutput, WriteOptions, commit_all, prepare_kept,
 };
 
-use self::opening::{OpenedDedup, check_before_learning};
+use self::opening::{OpenedDedup, check_before_learning, option_that_needs_all};
 use self::summary::summarize_run;
 use self::verdicts::DocumentVerdicts;
 use self::verdicts_so_far::VerdictsSoFar;
@@ -28,7 +28,7 @@ use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::commands::summary::DedupSummary;
 use crate::run::execution::form_learning;
 use crate::run::execution::index_matches::{add_kept_documents, find_index_matches};
-use crate::run::execution::out_of_core::resolving::RunDecisions;
+use crate::run::execution::out_of_core::resolving::RunVerdicts;
 use crate::run::execution::person_decisions::apply_decisions;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, SketchedRun};
@@ -107,9 +107,11 @@ fn run_in_directories(
     crate::threads::run_in_pool(settings.threads, || {
         let mut clock = StageClock::new();
         check_before_learning(inputs, settings, directories, outputs)?;
-        let settled = form_learning::settle_forms(inputs, settings, directories, progress)?;
-        let settings = &settled.settings;
-        if settled.removed_without_forms.is_some() {
+        let needs_all = option_that_needs_all(settings, outputs);
+        let resolved =
+            form_learning::resolve_forms(inputs, settings, directories, needs_all, progress)?;
+        let settings = &resolved.settings;
+        if resolved.removed_without_forms.is_some() {
             clock.end_stage("forms");
         }
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
@@ -118,8 +120,9 @@ fn run_in_directories(
             settings,
             plan: &plan,
             plan_with_forms: &plan_with_forms,
-            removed_without_forms: settled.removed_without_forms,
-            has_own_forms: settled.has_own_forms,
+            removed_without_forms: resolved.removed_without_forms,
+            learned_documents: resolved.learned_documents,
+            has_own_forms: resolved.has_own_forms,
             progress,
             clock,
         };
@@ -135,6 +138,8 @@ struct DedupSession<'a> {
     plan_with_forms: &'a MatchPlan,
     /// Documents that would be removed by their similarity alone, if the forms were learned before.
     removed_without_forms: Option<Vec<DocId>>,
+    /// Number of documents of which forms were learned before.
+    learned_documents: usize,
     /// `true` if the forms of the run are those of its inputs.
     has_own_forms: bool,
     progress: &'a dyn ProgressListener,
@@ -161,10 +166,15 @@ impl<'a> DedupSession<'a> {
         let index_matches = self.match_index(run.index.as_ref(), &mut sketched)?;
         progress.begin_stage(RunStage::Candidates, None);
         let mut linked = sketched.link(true)?;
-        linked.removed_without_forms = self.removed_without_forms.take();
+        // Inputs that have changed since have other documents under these numbers.
+        let is_unchanged = linked.corpus.len() == self.learned_documents;
+        linked.removed_without_forms = self.removed_without_forms.take().filter(|_| is_unchanged);
         linked.has_own_forms = self.has_own_forms;
         self.learn_and_apply_forms(&mut linked)?;
         let (decided, copied) = self.decide_and_copy(&linked, &run, &index_matches)?;
+        if let Some(work) = &run.work {
+            work.finish_deciding()?;
+        }
         let components = decided.components.as_deref();
         let verdicts = DocumentVerdicts::new(&linked.corpus, &decided.outcome, components);
         let (mut summary, staged) =
@@ -218,7 +228,7 @@ impl<'a> DedupSession<'a> {
         linked: &LinkedRun<'_>,
         run: &OpenedDedup,
         index_matches: &[DocumentRemoval],
-    ) -> Result<(RunDecisions, Option<StagedOutput>)> {
+    ) -> Result<(RunVerdicts, Option<StagedOutput>)> {
         let (corpus, progress) = (&linked.corpus, self.progress);
         let verdicts_so_far = VerdictsSoFar::new(corpus);
         let is_writing = AtomicBool::new(false);

@@ -92,7 +92,8 @@ pub(super) fn check_before_learning(
     directories: RunDirectories<'_>,
     outputs: &DedupOutputs,
 ) -> Result<()> {
-    if settings.form_learning == FormLearning::Never || paths.documents.is_read_once() {
+    let is_read_once = paths.documents.is_read_once() || paths.against.is_read_once();
+    if settings.form_learning == FormLearning::Never || is_read_once {
         return Ok(());
     }
     let needs_all = option_that_needs_all(settings, outputs);
@@ -105,7 +106,10 @@ pub(super) fn check_before_learning(
 }
 
 /// Returns the first option for which all documents must be in memory.
-fn option_that_needs_all(settings: &RunSettings, outputs: &DedupOutputs) -> Option<&'static str> {
+pub(super) fn option_that_needs_all(
+    settings: &RunSettings,
+    outputs: &DedupOutputs,
+) -> Option<&'static str> {
     if settings.audit.is_some() {
         Some("audit")
     } else if outputs.passages.is_some() {

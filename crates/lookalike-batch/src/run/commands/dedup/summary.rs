@@ -23,7 +23,7 @@ pub(super) fn summarize_run(
     run: &LinkedRun<'_>,
     verdicts: &DocumentVerdicts<'_>,
     rejected: u64,
-    has_library: bool,
+    has_index: bool,
 ) -> Result<DedupSummary> {
     let (corpus, outcome) = (&run.corpus, verdicts.outcome);
     let documents = corpus.documents.len() as u64;
@@ -31,7 +31,7 @@ pub(super) fn summarize_run(
     let clusters = verdicts.list_clusters();
     let plan = corpus.plan;
     Ok(DedupSummary {
-        form_advice: advise_forms(corpus, has_library),
+        form_advice: advise_forms(corpus, has_index),
         documents,
         against: corpus.against.len() as u64,
         library: None,
@@ -80,11 +80,11 @@ fn name_largest_clusters(
 }
 
 /// Returns how filled forms can be kept that the run has removed.
-fn advise_forms(corpus: &RunCorpus<'_>, has_library: bool) -> FormAdvice {
+fn advise_forms(corpus: &RunCorpus<'_>, has_index: bool) -> FormAdvice {
     if !can_have_forms(corpus.run_recipe()) {
-        FormAdvice::None
-    } else if has_library {
-        FormAdvice::NewLibrary
+        FormAdvice::Impossible
+    } else if has_index {
+        FormAdvice::NewIndex
     } else if corpus.plan.compares_forms() {
         FormAdvice::ExtendTable
     } else {

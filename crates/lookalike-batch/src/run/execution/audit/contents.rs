@@ -29,7 +29,7 @@ const AUDITED_FORMS: &str = "audited-forms.toml";
 pub struct AuditedContents {
     /// `true` if the run compares forms itself.
     #[serde(skip)]
-    pub by_forms: bool,
+    pub run_compares_forms: bool,
     /// The share of the sampled removals that say something else, of those whose text is not equal.
     pub different: EstimatedShare,
     /// Some of them: one for each kept document, first those of which most were removed.
@@ -151,7 +151,7 @@ fn report_groups(corpus: &RunCorpus<'_>, mut groups: Vec<RemovalGroup>) -> Resul
         });
     }
     Ok(AuditedContents {
-        by_forms: corpus.plan.compares_forms(),
+        run_compares_forms: corpus.plan.compares_forms(),
         different: different.to_share(),
         examples,
     })

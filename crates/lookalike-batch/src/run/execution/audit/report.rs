@@ -55,7 +55,7 @@ pub struct AuditReport {
     /// The sampled removals whose contents differ from the kept documents. Only for runs that remove documents, with texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contents: Option<AuditedContents>,
-    /// Edited copies of sampled documents, checked with the same match plan but its forms; `None` without texts.
+    /// Edited copies of sampled documents, checked with the same match plan, without forms; `None` without texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planted: Option<PlantedReport>,
     /// Approximate bytes of memory of the sample.
@@ -162,11 +162,11 @@ fn matches_exactly(corpus: &RunCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
     if similarity(corpus.plan, &one, &other).is_none() {
         return Ok(false);
     }
-    Ok(!do_forms_keep_apart(corpus, a, b)?)
+    Ok(!have_other_contents(corpus, a, b)?)
 }
 
-/// Returns `true` if the run compares forms, and they keep two documents apart.
-fn do_forms_keep_apart(corpus: &RunCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
+/// Returns `true` if the run compares forms, and two similar documents differ in what forms, titles or numbers say.
+fn have_other_contents(corpus: &RunCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
     if !corpus.plan.compares_forms() {
         return Ok(false);
     }
@@ -231,7 +231,7 @@ impl RunAudit {
                     && (kept.is_some() || is_listed_pair(corpus, document, other));
                 if !counts
                     || !similar_enough(corpus, partner.similarity)
-                    || do_forms_keep_apart(corpus, document, other)?
+                    || have_other_contents(corpus, document, other)?
                 {
                     continue;
                 }

@@ -14,7 +14,7 @@ use crate::run::execution::run_corpus::RunCorpus;
 use crate::temporary::part_file::PartFile;
 
 /// The verdicts of all documents.
-pub(in crate::run) struct RunDecisions {
+pub(in crate::run) struct RunVerdicts {
     pub(in crate::run) outcome: DedupOutcome,
     /// The component of matching pairs of every document, if components are wanted.
     pub(in crate::run) components: Option<Vec<DocId>>,
@@ -31,8 +31,8 @@ pub(in crate::run) fn decide_groups(
     index_matches: &[DocumentRemoval],
     wants_components: bool,
     report: &(dyn Fn(usize) + Sync),
-) -> Result<RunDecisions> {
-    let mut deciding = GroupDecisions {
+) -> Result<RunVerdicts> {
+    let mut deciding = GroupVerdicts {
         corpus,
         index_matches,
         ranks: corpus.document_ranks(),
@@ -43,23 +43,23 @@ pub(in crate::run) fn decide_groups(
     };
     report(0);
     deciding.decide_documents(grouping.groups(), |_| true)?;
-    deciding.remove_index_matches(grouping);
+    deciding.remove_documents_matching_index(grouping);
     deciding.decide_repeats(grouping)?;
     report(corpus.len());
-    let GroupDecisions {
+    let GroupVerdicts {
         mut removals,
         components,
         ..
     } = deciding;
     corpus.sort_removals(&mut removals);
-    Ok(RunDecisions {
+    Ok(RunVerdicts {
         outcome: DedupOutcome { removals },
         components,
     })
 }
 
 /// The verdicts of the groups so far.
-struct GroupDecisions<'a> {
+struct GroupVerdicts<'a> {
     corpus: &'a RunCorpus<'a>,
     index_matches: &'a [DocumentRemoval],
     ranks: Option<Vec<u32>>,
@@ -69,7 +69,7 @@ struct GroupDecisions<'a> {
     report: &'a (dyn Fn(usize) + Sync),
 }
 
-impl GroupDecisions<'_> {
+impl GroupVerdicts<'_> {
     /// Decides groups, and keeps the verdicts of the documents that `is_wanted` accepts.
     fn decide_documents(
         &mut self,
@@ -107,7 +107,7 @@ impl GroupDecisions<'_> {
     }
 
     /// Removes the documents of the index's matches that are in no group.
-    fn remove_index_matches(&mut self, grouping: &DocumentGrouping) {
+    fn remove_documents_matching_index(&mut self, grouping: &DocumentGrouping) {
         let (groups, nodes) = (grouping.groups(), grouping.nodes());
         let alone = self.index_matches.iter().filter(|found| {
             let is_first = nodes.earlier_equal(self.corpus, found.document).is_none();

@@ -16,7 +16,8 @@
 //! Guarantees: the directory describes a state of the run at any moment, whenever the process is killed or the
 //! power fails. A resumed run repeats what was computed since the last complete step, and its outputs are the bytes
 //! that an uninterrupted run writes. It is refused if its inputs, its settings or the program have changed, or if
-//! a file of the directory is damaged; the message names the difference or the file.
+//! a file of the directory is damaged; the message names the difference or the file. A run out of core links and decides again,
+//! and forms are learned before the first step.
 //!
 //! Cost: a resumed run reads compressed inputs, JSON lists and Parquet again up to where it was, because rows are compared and
 //! copied later. It analyses only rows that no step has. It then builds the buckets of all documents but the removed ones.
@@ -334,13 +335,13 @@ pub(in crate::run) struct BegunRun {
     pub(in crate::run) forms: Option<FormTable>,
 }
 
-/// Returns the run in a directory that is to be continued; `None` if a run begins there.
+/// Returns the run in a directory that is to be continued; `None` if a run begins there. The directory is made if it does
+/// not exist, because forms are learned with temporary files in it.
 ///
 /// # Errors
 /// If the directory holds an unfinished run that is not to be continued, or if a file of it is damaged.
-pub(in crate::run) fn find_begun_run(work: &WorkSettings) -> Result<Option<BegunRun>> {
+pub(in crate::run) fn open_begun_run(work: &WorkSettings) -> Result<Option<BegunRun>> {
     let path = &work.directory;
-    // Forms are learned with temporary files there.
     create_directory(path)?;
     let Some(manifest) = read_manifest(path)? else {
         refuse_foreign_files(path)?;
