@@ -57,7 +57,14 @@ fn run_pairs(
     let directories = RunDirectories::default();
     let needs_all = settings.audit.map(|_| "audit");
     let needs_all = needs_all.or(outputs.apart.then_some("apart"));
-    let resolved = form_learning::resolve_forms(paths, settings, directories, needs_all, progress)?;
+    let resolved = form_learning::resolve_forms(
+        paths,
+        settings,
+        directories,
+        needs_all,
+        &|| Ok(()),
+        progress,
+    )?;
     let settings = &resolved.settings;
     refuse_apart(paths, settings, outputs)?;
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;

@@ -65,7 +65,8 @@ impl ResolvedForms {
 
 /// Decides whether a run learns forms. Runs out of core, runs that can be interrupted and runs that make an index learn
 /// them here, in a pass of their own: the recipe that is returned then has the table. A run beside an index that exists has
-/// the forms of the index.
+/// the forms of the index. Before a pass of its own, which can take as long as the run, `check_run` refuses what can be
+/// refused before.
 ///
 /// # Errors
 /// As [`learn_from_inputs`]; if the settings demand forms where there can be none; and if inputs that are read twice can
@@ -75,6 +76,7 @@ pub(in crate::run) fn resolve_forms(
     settings: &RunSettings,
     directories: RunDirectories<'_>,
     needs_all: Option<&'static str>,
+    check_run: &dyn Fn() -> Result<()>,
     progress: &dyn ProgressListener,
 ) -> Result<ResolvedForms> {
     let never = || ResolvedForms::with_learning(settings, FormLearning::Never);
@@ -104,6 +106,7 @@ pub(in crate::run) fn resolve_forms(
     if !has_directory && plan_spilling(paths, settings, needs_all, false)?.is_none() {
         return Ok(ResolvedForms::with_learning(settings, FormLearning::Always));
     }
+    check_run()?;
     let mut settings = settings.clone();
     if has_standard_input {
         let copy = copy_standard_input(settings.temporary.as_deref())?;

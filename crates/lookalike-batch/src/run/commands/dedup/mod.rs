@@ -106,10 +106,16 @@ fn run_in_directories(
 ) -> Result<DedupSummary> {
     crate::threads::run_in_pool(settings.threads, || {
         let mut clock = StageClock::new();
-        check_before_learning(inputs, settings, directories, outputs)?;
         let needs_all = option_that_needs_all(settings, outputs);
-        let resolved =
-            form_learning::resolve_forms(inputs, settings, directories, needs_all, progress)?;
+        let check = || check_before_learning(inputs, settings, directories, outputs);
+        let resolved = form_learning::resolve_forms(
+            inputs,
+            settings,
+            directories,
+            needs_all,
+            &check,
+            progress,
+        )?;
         let settings = &resolved.settings;
         if resolved.removed_without_forms.is_some() {
             clock.end_stage("forms");

@@ -13,7 +13,7 @@ use crate::run::execution::run_stages::RunStorage;
 use crate::run::execution::work_directory::{WorkDirectory, WorkSettings};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::open_inputs::OpenInputs;
-use crate::run::settings::{FormLearning, RunInputs, RunSettings};
+use crate::run::settings::{RunInputs, RunSettings};
 
 /// An opened dedup run. Its outputs are checked, and nothing is written yet.
 pub(super) struct OpenedDedup {
@@ -82,7 +82,7 @@ impl OpenedDedup {
     }
 }
 
-/// Checks what can be checked before forms are learned, which can take as long as the run.
+/// Checks what can be checked before forms are learned in a pass of their own.
 ///
 /// # Errors
 /// If settings, directories and outputs contradict each other, or if an output is an input.
@@ -92,8 +92,7 @@ pub(super) fn check_before_learning(
     directories: RunDirectories<'_>,
     outputs: &DedupOutputs,
 ) -> Result<()> {
-    let is_read_once = paths.documents.is_read_once() || paths.against.is_read_once();
-    if settings.form_learning == FormLearning::Never || is_read_once {
+    if paths.documents.is_read_once() || paths.against.is_read_once() {
         return Ok(());
     }
     let needs_all = option_that_needs_all(settings, outputs);
