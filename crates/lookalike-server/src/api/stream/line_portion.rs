@@ -273,7 +273,7 @@ mod tests {
         let taken = portion.take_complete_lines();
         assert_eq!(queue.free_bytes(), 700);
         drop(taken);
-        assert_eq!(queue.free_bytes(), 1000 - "line_start".len());
+        assert_eq!(queue.free_bytes(), 1000 - "begun".len());
         drop(portion);
         assert_eq!(queue.free_bytes(), 1000);
     }
