@@ -48,7 +48,7 @@ struct RevisionRow {
     of_two_pages: usize,
 }
 
-/// What a run takes without and with forms.
+/// Time and removals of a run without or with forms.
 #[derive(Serialize)]
 struct CostRow {
     corpus: String,

@@ -1078,7 +1078,7 @@ fn checks_in_turns_equal_whole_checks() {
     assert!(matches > 2000 && unfinished > 500, "{matches} {unfinished}");
     assert!(deferred > 200, "{deferred}");
     assert!(keys_set > 50, "{keys_set}");
-    assert!(unchecked > 20, "{unchecked}");
+    assert!(unchecked > 40, "{unchecked}");
 }
 
 /// Documents whose keys are inserted in turns, before the documents themselves, get and cause the same verdicts. Keys of
