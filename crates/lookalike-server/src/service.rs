@@ -91,12 +91,16 @@ impl ServiceState {
             waiting_budget: ByteBudget::new(config.limits.queue),
             answer_budget: ByteBudget::new(config.limits.queue),
             rate: RequestRate::new(config.limits.rate),
-            turns: AnswerTurns::new(LONG_ANSWERS),
-            text_turns: AnswerTurns::new(TEXT_REQUESTS),
+            turns: start_turns(LONG_ANSWERS)?,
+            text_turns: start_turns(TEXT_REQUESTS)?,
             at_once: Semaphore::new(Handle::current().metrics().num_workers() - 1),
             config,
         })
     }
+}
+
+fn start_turns(count: usize) -> Result<Arc<AnswerTurns>> {
+    AnswerTurns::new(count).map_err(with_context("cannot start the threads for long answers"))
 }
 
 /// Serves until a signal asks the process to stop. The calling process creates files that only their owner can

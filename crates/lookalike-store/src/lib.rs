@@ -90,7 +90,7 @@ mod writer;
 
 pub use collection::{
     AdmittedDocuments, ClusterPage, ClusterSelection, Collection, CollectionOptions,
-    CollectionStats, DocumentPage, DocumentSelection, KeptDocuments, OpenDocument,
+    CollectionStats, DocumentLookup, DocumentPage, DocumentSelection, KeptDocuments,
     VerificationLimits, WallClock,
 };
 pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use lookalike::stream::DocumentSlot;
 use lookalike::text::AnalysisScratch;
 use lookalike_store::{
-    ClusterPreference, ClusterSelection, DocumentCluster, Error, PreferredDocument,
+    ClusterPreference, ClusterSelection, DocumentCluster, DocumentLookup, Error, PreferredDocument,
 };
 use serde::Serialize;
 use tokio::sync::Semaphore;
@@ -199,24 +199,23 @@ const SHORT_ANSWER_BYTES: usize = 64 << 10;
 /// Returns a stored document. One with a long text is a long answer.
 pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
-    let (opened, open) = with_document(api_request, |open, id| {
-        let Some(opened) = open.collection.open_document(id)? else {
-            return Ok(None);
-        };
-        if opened.text_bytes() > SHORT_ANSWER_BYTES {
-            // It is opened again at its turn, because an open one can be a copy of the text.
-            return Ok(Some(Err(id.to_owned())));
-        }
-        let stored = opened.into_stored()?;
-        let document = DocumentJson::new(&stored, open.fingerprint_bits());
-        let response = responses::json_response(StatusCode::OK, &document);
-        Ok(Some(Ok(response)))
+    let id = api_request.path_part("id");
+    let (short_answer, open) = with_document(api_request, |open, id| {
+        let found = open
+            .collection
+            .find_short_document(id, SHORT_ANSWER_BYTES)?;
+        Ok(found.map(|found| match found {
+            DocumentLookup::Long => None,
+            DocumentLookup::Short(stored) => {
+                let document = DocumentJson::new(&stored, open.fingerprint_bits());
+                Some(responses::json_response(StatusCode::OK, &document))
+            }
+        }))
     })
     .await?;
-    let id = match opened {
-        Ok(response) => return Ok(response),
-        Err(id) => id,
-    };
+    if let Some(response) = short_answer {
+        return Ok(response);
+    }
     responses::long_answer(service, client, move |text| {
         let stored = open.collection.find_document(&id);
         let stored = stored.map_err(|error| open.to_problem(error))?;

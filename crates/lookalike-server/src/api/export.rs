@@ -156,14 +156,14 @@ impl ExportSink {
     ) -> Result<(DocumentExport, bool), BrokenExport> {
         let PortionPermit { own, held, turn } = self.wait_for_permit().await?;
         let open = Arc::clone(&self.open);
-        // The turn is kept until the bytes are counted, even if the client disconnects.
-        let made = in_background(move || {
+        let made = turn.run_work(move || {
             let mut lines = Vec::new();
             let goes_on = export.append_lines(&open.collection, &mut lines);
             let goes_on = goes_on.map_err(|error| open.to_problem(error));
-            (goes_on.map(|goes_on| (export, goes_on)), lines, turn)
+            (goes_on.map(|goes_on| (export, goes_on)), lines)
         });
-        let (made, lines, _turn) = made.await;
+        // The turn is kept until the bytes are counted.
+        let ((made, lines), _turn) = made.await;
         let made = made?;
         if !lines.is_empty() {
             let held = self.fit_budget(held, lines.len()).await?;

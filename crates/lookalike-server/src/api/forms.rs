@@ -15,7 +15,8 @@ use lookalike::passages::PassageBudget;
 use lookalike::similarity::Route;
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike_store::{
-    ClusterSelection, CollectionContent, DocumentCluster, DocumentContent, StoredVerdict,
+    ClusterSelection, CollectionContent, DocumentCluster, DocumentContent, DocumentLookup,
+    StoredVerdict,
 };
 use serde::Serialize;
 
@@ -290,19 +291,21 @@ impl FormCorpus for StoredDocuments<'_> {
             return Ok(None);
         }
         let failed = |error| LearningFailure(self.open.to_problem(error));
-        let opened = self
-            .open
-            .collection
-            .open_document(&self.groups[group][member]);
-        let opened = opened.map_err(failed)?;
-        let Some(opened) = opened else {
-            return Ok(None);
+        let id = &self.groups[group][member];
+        let collection = &self.open.collection;
+        let found = collection.find_short_document(id, LONGEST_LEARNED_TEXT);
+        let text = match found.map_err(failed)? {
+            None => return Ok(None),
+            Some(DocumentLookup::Long) => {
+                self.has_long_texts.store(true, Ordering::Relaxed);
+                return Ok(None);
+            }
+            Some(DocumentLookup::Short(stored)) => match stored.content {
+                DocumentContent::Text(text) => text,
+                DocumentContent::Fingerprint(_) => return Ok(None),
+            },
         };
-        if opened.text_bytes() > LONGEST_LEARNED_TEXT {
-            self.has_long_texts.store(true, Ordering::Relaxed);
-            return Ok(None);
-        }
-        let bytes = opened.text_bytes();
+        let bytes = text.len();
         if let Err(error) = self.budget.take_steps(STEPS_OF_BYTE * bytes as u64) {
             if self.budget.is_cancelled() {
                 return Err(LearningFailure(passage_problem(error)));
@@ -312,10 +315,7 @@ impl FormCorpus for StoredDocuments<'_> {
             return Ok(None);
         }
         self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(match opened.into_stored().map_err(failed)?.content {
-            DocumentContent::Text(text) => Some(text),
-            DocumentContent::Fingerprint(_) => None,
-        })
+        Ok(Some(text))
     }
 
     fn append_features(

@@ -51,16 +51,15 @@ pub(crate) async fn long_answer(
 ) -> ApiResult {
     let turn = service.turns.take(client).await;
     let mut text = AnswerText::new_waiting(&service, client);
-    // The turn is kept until the answer is made, even if the client disconnects.
     let release_memory = service.config.release_memory;
-    let (made, text, _turn) = in_background(move || {
+    let working = turn.run_work(move || {
         let made = work(&mut text);
         if text.byte_count() >= MUCH_MEMORY {
             release_memory();
         }
-        (made, text, turn)
-    })
-    .await;
+        (made, text)
+    });
+    let ((made, text), _turn) = working.await;
     made?;
     Ok(with_json_type(text.into_body()))
 }

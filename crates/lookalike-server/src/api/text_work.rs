@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::api::answer_text::{AnswerText, budget_problem};
 use crate::api::problem::ApiProblem;
-use crate::api::responses::{MUCH_MEMORY, in_background, with_json_type};
+use crate::api::responses::{MUCH_MEMORY, with_json_type};
 use crate::api::router::ApiResult;
 use crate::api::stream::client_gone;
 use crate::limits::answer_turns::{AnswerTurn, AnswerTurns};
@@ -134,17 +134,17 @@ pub(crate) async fn answer_with_work(
         memory,
         room,
     };
-    // The turn and the memory are kept until the work ends, even if the client disconnects.
-    let (made, text, _turn) = in_background(move || {
+    // The memory is kept until the work ends, even if the client disconnects.
+    let working = turn.run_work(move || {
         let mut text = allowance.new_part();
         let made = work(&mut allowance, &mut text);
         drop(allowance);
         if first_bytes.max(text.byte_count()) >= MUCH_MEMORY {
             release_memory();
         }
-        (made, text, turn)
-    })
-    .await;
+        (made, text)
+    });
+    let ((made, text), _turn) = working.await;
     made?;
     Ok(with_json_type(text.into_body()))
 }
@@ -184,7 +184,7 @@ mod tests {
         let budget = ByteBudget::new(1000);
         let other = budget.try_take_bytes(ClientId::Key(2), 900);
         // Each client has one turn.
-        let turns = AnswerTurns::new(2);
+        let turns = AnswerTurns::new(2).unwrap();
         let memory = RequestBudget::new(Arc::clone(&budget), CLIENT);
         let begin = |bytes| {
             let patience = Duration::from_secs(1000);

@@ -3,16 +3,26 @@
 //! One client has at most all turns but one, so that another one finds a turn free however many such answers the first
 //! asks for. A turn that ends goes to the client that has the fewest, and among equals to
 //! whoever has waited longest.
+//!
+//! The work of a turn runs on one of as many threads as there are turns. An answer is freed by the thread that sends it,
+//! but its memory stays with the thread that allocated it. So answers that were made on any of many threads would leave
+//! free memory in each of them.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use crate::limits::byte_budget::ClientId;
 
 /// Turns of all clients.
-pub(crate) struct AnswerTurns(Mutex<TurnQueue>);
+pub(crate) struct AnswerTurns {
+    queue: Mutex<TurnQueue>,
+    /// Runs the work of the turns; `Some` until this is dropped.
+    threads: Option<Runtime>,
+}
 
 struct TurnQueue {
     /// Answers that are made at a time.
@@ -35,12 +45,21 @@ pub(crate) struct AnswerTurn {
 
 impl AnswerTurns {
     /// Creates turns for so many answers at a time, from 2.
-    pub(crate) fn new(turns: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(TurnQueue {
-            turns,
-            held: HashMap::new(),
-            waiting: VecDeque::new(),
-        })))
+    ///
+    /// # Errors
+    /// If the system refuses a runtime.
+    pub(crate) fn new(turns: usize) -> io::Result<Arc<Self>> {
+        let threads = Builder::new_current_thread()
+            .max_blocking_threads(turns)
+            .build()?;
+        Ok(Arc::new(Self {
+            queue: Mutex::new(TurnQueue {
+                turns,
+                held: HashMap::new(),
+                waiting: VecDeque::new(),
+            }),
+            threads: Some(threads),
+        }))
     }
 
     /// Waits for a turn of the client.
@@ -80,7 +99,33 @@ impl AnswerTurns {
 
     fn queue(&self) -> MutexGuard<'_, TurnQueue> {
         // A panic ends the process, so no change is left half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for AnswerTurns {
+    fn drop(&mut self) {
+        // This can be dropped by a thread that must not wait for others.
+        if let Some(threads) = self.threads.take() {
+            threads.shutdown_background();
+        }
+    }
+}
+
+impl AnswerTurn {
+    /// Runs `work` on a thread that may block. The turn is kept until the work ends, even if the client disconnects, and
+    /// is returned with its result.
+    pub(crate) async fn run_work<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> (T, Self) {
+        let turns = Arc::clone(&self.turns);
+        let threads = turns
+            .threads
+            .as_ref()
+            .expect("they are there until the drop");
+        let done = threads.spawn_blocking(move || (work(), self)).await;
+        done.expect("a panic ends the process")
     }
 }
 
@@ -125,6 +170,7 @@ impl Drop for AnswerTurn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
     use std::pin::Pin;
     use std::task::{Context, Poll, Waker};
 
@@ -148,7 +194,7 @@ mod tests {
 
     #[test]
     fn one_client_cannot_hold_every_turn() {
-        let turns = AnswerTurns::new(3);
+        let turns = AnswerTurns::new(3).unwrap();
         let mut first: Vec<_> = (0..4).map(|_| ask(&turns, 1)).collect();
         let had = first.iter().filter(|(_, turn)| turn.is_some()).count();
         assert_eq!(had, 2);
@@ -168,7 +214,7 @@ mod tests {
 
     #[test]
     fn disconnected_client_takes_no_turn() {
-        let turns = AnswerTurns::new(3);
+        let turns = AnswerTurns::new(3).unwrap();
         let held: Vec<_> = [1, 1, 2].map(|client| ask(&turns, client)).into();
         assert!(held.iter().all(|(_, turn)| turn.is_some()));
         let (gone, _) = ask(&turns, 3);
@@ -181,5 +227,29 @@ mod tests {
         drop(given_but_gone);
         assert!(turns.queue().held.is_empty());
         assert!(turns.queue().waiting.is_empty());
+    }
+
+    /// Work runs on as many threads as there are turns, however many requests come.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn work_runs_on_as_many_threads_as_turns() {
+        const TURNS: usize = 3;
+        let turns = AnswerTurns::new(TURNS).unwrap();
+        let answers = (0..60).map(|number| {
+            let turns = Arc::clone(&turns);
+            tokio::spawn(async move {
+                let turn = turns.take(ClientId::Key(number)).await;
+                let ((thread, answer), turn) = turn
+                    .run_work(move || (std::thread::current().id(), number))
+                    .await;
+                drop(turn);
+                assert_eq!(answer, number);
+                thread
+            })
+        });
+        let mut threads = HashSet::new();
+        for answer in answers.collect::<Vec<_>>() {
+            threads.insert(answer.await.unwrap());
+        }
+        assert!(threads.len() <= TURNS && !threads.is_empty());
     }
 }

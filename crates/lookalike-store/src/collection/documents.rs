@@ -93,19 +93,38 @@ impl Collection {
     /// # Errors
     /// If a file is damaged.
     pub fn find_document(&self, id: &str) -> Result<Option<StoredDocument>> {
-        let opened = self.open_document(id)?;
+        let opened = {
+            let state = self.read_state()?;
+            let known = self.find_in_window(&state, id)?;
+            known
+                .map(|known| open_document(&state, known))
+                .transpose()?
+        };
         opened.map(OpenDocument::into_stored).transpose()
     }
 
-    /// Opens the document with the given id, if there is one, as [`find_document`](Self::find_document) finds it. A long
-    /// text is not read yet.
+    /// Finds a document as [`find_document`](Self::find_document) does, unless its text has more than `most_text_bytes`
+    /// bytes. Nothing of a longer text is read or copied, so that a look at a document costs as little memory as its
+    /// limit says.
     ///
     /// # Errors
     /// If a file is damaged.
-    pub fn open_document(&self, id: &str) -> Result<Option<OpenDocument>> {
-        let state = self.read_state()?;
-        let known = self.find_in_window(&state, id)?;
-        known.map(|known| open_document(&state, known)).transpose()
+    pub fn find_short_document(
+        &self,
+        id: &str,
+        most_text_bytes: usize,
+    ) -> Result<Option<DocumentLookup>> {
+        let opened = {
+            let state = self.read_state()?;
+            let Some(known) = self.find_in_window(&state, id)? else {
+                return Ok(None);
+            };
+            if state.stored_text_bytes(&known)? > most_text_bytes {
+                return Ok(Some(DocumentLookup::Long));
+            }
+            open_document(&state, known)?
+        };
+        Ok(Some(DocumentLookup::Short(opened.into_stored()?)))
     }
 
     /// Deletes the document with the given id, so that it matches nothing any more. Answers that named it
@@ -163,8 +182,17 @@ impl Collection {
     }
 }
 
+/// A stored document with a text up to a limit, or the fact that the text is longer.
+#[derive(Clone, Debug)]
+pub enum DocumentLookup {
+    /// A document whose text is within the limit.
+    Short(StoredDocument),
+    /// The text of the document is longer.
+    Long,
+}
+
 /// A stored document, whose text may be unread.
-pub struct OpenDocument {
+pub(crate) struct OpenDocument {
     answer: InsertAnswer,
     content: OpenContent,
     meta: Option<String>,
@@ -196,7 +224,7 @@ impl OpenContent {
 
 impl OpenDocument {
     /// Returns the length of its text, in bytes; 0 if it has a fingerprint in place of a text.
-    pub fn text_bytes(&self) -> usize {
+    pub(crate) fn text_bytes(&self) -> usize {
         self.content.text_bytes()
     }
 
@@ -204,7 +232,7 @@ impl OpenDocument {
     ///
     /// # Errors
     /// If a file is damaged.
-    pub fn into_stored(self) -> Result<StoredDocument> {
+    pub(crate) fn into_stored(self) -> Result<StoredDocument> {
         Ok(StoredDocument {
             answer: self.answer,
             content: self.content.into_content()?,

@@ -35,7 +35,7 @@ use lookalike::text::AnalysisScratch;
 use parking_lot::{RwLock, RwLockReadGuard};
 
 pub use self::clusters::{ClusterPage, ClusterSelection};
-pub use self::documents::OpenDocument;
+pub use self::documents::DocumentLookup;
 pub(crate) use self::documents::open_document;
 pub use self::insertion::AdmittedDocuments;
 pub use self::kept_documents::KeptDocuments;

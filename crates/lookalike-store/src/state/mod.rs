@@ -183,6 +183,15 @@ impl CollectionState {
         self.rows.open_text(known)
     }
 
+    /// Returns the length of the text of a document in bytes, as its record states it; 0 for a bare fingerprint. The
+    /// record is neither read nor copied.
+    pub(crate) fn stored_text_bytes(&self, known: &KnownDocument) -> Result<usize> {
+        match known.document.fingerprint {
+            Some(_) => Ok(0),
+            None => self.rows.stored_text_bytes(known),
+        }
+    }
+
     /// Returns the slot of a document, if it is a kept one.
     pub(crate) fn document_slot(&self, known: &KnownDocument) -> Option<DocumentSlot> {
         self.rows.document_slot(known)

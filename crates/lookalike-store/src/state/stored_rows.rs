@@ -304,6 +304,21 @@ impl StoredRows {
         }
     }
 
+    /// Returns the length of the text of a document in bytes, as its record states it.
+    pub(super) fn stored_text_bytes(&self, known: &KnownDocument) -> Result<usize> {
+        let partition = self.partitions.find_by_row(known.number);
+        let partition = partition.map_or(0, |partition| partition.number());
+        let place = known.document.place.at;
+        match self.pending.find_record_bytes(partition, place) {
+            Some(record) => {
+                let damaged =
+                    || self.damaged_texts(partition, format!("the text at place {place}"));
+                text_length(record?).ok_or_else(damaged)
+            }
+            None => self.partition_files(partition)?.text_length(place),
+        }
+    }
+
     /// Opens the text of a document.
     pub(super) fn open_text(&self, known: &KnownDocument) -> Result<OpenText> {
         /// Length of the longest text, in bytes, that is read at once.

@@ -8,8 +8,8 @@ use lookalike::Threshold;
 use lookalike::plan::{self, SimilarityMeasure};
 use lookalike::stream::StreamWindow;
 use lookalike_store::{
-    Collection, CollectionOptions, CollectionSettings, DocumentContent, ErrorKind, OnConflict,
-    StoredVerdict, VerificationLimits,
+    Collection, CollectionOptions, CollectionSettings, DocumentContent, DocumentLookup, ErrorKind,
+    OnConflict, StoredVerdict, VerificationLimits,
 };
 
 use crate::disk::Simulated;
@@ -217,5 +217,35 @@ fn work_without_a_lock_changes_no_answer_and_no_byte() {
                 assert!(same, "{name} in turns of {turn_steps}");
             }
         }
+    }
+}
+
+/// A text at the limit of a look-up is returned. Of a longer one nothing is read.
+#[test]
+fn look_up_reads_no_text_beyond_its_limit() {
+    let (hand, disk) = (Hand::default(), Simulated::new());
+    let settings = refreshing(SimilarityMeasure::Jaccard);
+    let options = options(&hand, TURN_STEPS);
+    let collection = Collection::create_empty(Arc::new(disk.clone()), &settings, options.clone());
+    let collection = collection.unwrap();
+    let text = random_text(30_000, 1);
+    hand.set(1000 * S);
+    let documents = prepare(&collection, vec![document("a", &text, None)]);
+    collection.insert_documents(&documents).remove(0).unwrap();
+    let reopened = Collection::open_existing(Arc::new(disk.copy()), options).unwrap();
+    for collection in [Arc::new(collection), Arc::new(reopened)] {
+        let reads = LongReads::observe(&disk, &collection);
+        let look_up = |most_bytes| collection.find_short_document("a", most_bytes).unwrap();
+        for most_bytes in [0, text.len() - 1] {
+            assert!(matches!(look_up(most_bytes), Some(DocumentLookup::Long)));
+            assert_eq!(reads.take(), 0);
+        }
+        for most_bytes in [text.len(), text.len() + 1] {
+            let Some(DocumentLookup::Short(found)) = look_up(most_bytes) else {
+                panic!("{most_bytes} bytes are enough");
+            };
+            assert_eq!(found.content, DocumentContent::Text(text.clone()));
+        }
+        assert!(collection.find_short_document("b", 0).unwrap().is_none());
     }
 }
