@@ -3,16 +3,19 @@ import { useWording } from "./basics";
 import type { MessageKey } from "../language/catalog";
 import type { Mark } from "./review-keys";
 
-export function MarkButtons({ mark, onMark }: { mark: Mark | undefined; onMark: (mark: Mark | null) => void }) {
+/** What a mark is about: a pair of texts, or a form. */
+type Subject = "pair" | "form";
+
+export function MarkButtons({ mark, onMark, about = "pair" }: { mark: Mark | undefined; onMark: (mark: Mark | null) => void; about?: Subject }) {
   const say = useWording();
   return (
-    <div class="marks" role="group" aria-label={say.text("pair.question")}>
-      <strong>{say.text("pair.question")}</strong>
+    <div class="marks" role="group" aria-label={say.text(`${about}.question`)}>
+      <strong>{say.text(`${about}.question`)}</strong>
       <button type="button" class="button same" aria-pressed={mark === "same"} onClick={() => onMark("same")}>
-        ✓ {say.text("pair.same")}<span class="wide">{say.text("pair.sameMeans")}</span> <kbd>y</kbd>
+        ✓ {say.text(`${about}.same`)}<span class="wide">{say.text(`${about}.sameMeans`)}</span> <kbd>y</kbd>
       </button>
       <button type="button" class="button different" aria-pressed={mark === "different"} onClick={() => onMark("different")}>
-        ✗ {say.text("pair.different")}<span class="wide">{say.text("pair.differentMeans")}</span> <kbd>n</kbd>
+        ✗ {say.text(`${about}.different`)}<span class="wide">{say.text(`${about}.differentMeans`)}</span> <kbd>n</kbd>
       </button>
       {mark && (
         <button type="button" class="button" onClick={() => onMark(null)}>
@@ -23,10 +26,10 @@ export function MarkButtons({ mark, onMark }: { mark: Mark | undefined; onMark: 
   );
 }
 
-export function MarkLabel({ mark }: { mark: Mark | undefined }) {
+export function MarkLabel({ mark, about = "pair" }: { mark: Mark | undefined; about?: Subject }) {
   const say = useWording();
   if (!mark) return <span />;
-  const key: MessageKey = mark === "same" ? "pair.markedSame" : "pair.markedDifferent";
+  const key: MessageKey = mark === "same" ? `${about}.markedSame` : `${about}.markedDifferent`;
   return (
     <span class={`mark ${mark}`}>
       {mark === "same" ? "✓" : "✗"} <span class="hidden">{say.text(key)}</span>

@@ -20,7 +20,9 @@ export interface Decision {
   b_key: string;
   a_id: string;
   b_id: string;
-  similarity: number;
+  similarity?: number;
+  /** The form of both texts, if the decision is about all its documents. */
+  form?: { name: string; frame: string[] };
 }
 
 /** Returns decisions as JSON Lines. */

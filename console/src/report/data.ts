@@ -20,6 +20,28 @@ export interface Removals {
   text: number[];
 }
 
+/** Forms: those of the run, and after them the possible ones among its removals. */
+export interface Forms {
+  total: number;
+  name: string[];
+  possible: boolean[];
+  documents: number[];
+  removed: (number | null)[];
+  frame: string[][];
+  /** Texts of two documents, for decisions, or −1. */
+  a: number[];
+  b: number[];
+}
+
+export interface FormDocuments {
+  form: number[];
+  id: string[];
+  source: number[];
+  row: number[];
+  removed: boolean[];
+  values: string[][];
+}
+
 export interface Share {
   share: number | null;
   low: number;
@@ -54,7 +76,7 @@ export interface Summary {
   largest?: { cluster: string; documents: number; least_similarity: number }[];
   suspicious?: { cluster: string; kind: string; count: number; reason: string }[];
   audit?: Audit;
-  decisions?: { same: number; different: number; without_pair: number; of_other_recipes: number };
+  decisions?: { same: number; different: number; without_pair: number; of_other_recipes: number; forms?: number; forms_not_applied?: number };
   stages?: [string, number][];
 }
 
@@ -100,7 +122,12 @@ export interface DedupData {
   equal_after_normalization: { read: number; differing: number; rows: number[] };
   texts: { text: string[]; characters: number[]; content: string[]; key: string[] };
   differences: { removal: number[]; runs: number[][] };
+  forms: Forms;
+  form_documents: FormDocuments;
 }
+
+const noForms: Forms = { total: 0, name: [], possible: [], documents: [], removed: [], frame: [], a: [], b: [] };
+const noFormDocuments: FormDocuments = { form: [], id: [], source: [], row: [], removed: [], values: [] };
 
 /** The data with the look-ups that the pages need. */
 export class Report {
@@ -109,8 +136,12 @@ export class Report {
   /** Removals by cluster: those of cluster c are `members.slice(starts[c], starts[c + 1])`. */
   private readonly starts: Uint32Array;
   private readonly members: Uint32Array;
+  private readonly formDocuments: readonly number[][];
+  readonly data: DedupData;
 
-  constructor(readonly data: DedupData) {
+  constructor(data: DedupData) {
+    // Files of earlier versions have no forms.
+    this.data = data = { ...data, forms: data.forms ?? noForms, form_documents: data.form_documents ?? noFormDocuments };
     const { removals, clusters, differences } = data;
     this.runs = new Map(differences.removal.map((row, at) => [row, differences.runs[at]!]));
     this.starts = new Uint32Array(clusters.id.length + 1);
@@ -121,6 +152,21 @@ export class Report {
     removals.cluster.forEach((cluster, row) => {
       this.members[next[cluster]!++] = row;
     });
+    const ofForms: number[][] = data.forms.name.map(() => []);
+    data.form_documents.form.forEach((form, row) => ofForms[form]!.push(row));
+    this.formDocuments = ofForms;
+  }
+
+  /** Returns the rows of the listed documents of a form. */
+  documentsOfForm(form: number): readonly number[] {
+    return this.formDocuments[form] ?? [];
+  }
+
+  /** Returns `true` if a decision can name a form: the file has the texts of two of its documents. */
+  canMarkForm(form: number): boolean {
+    const { a, b, name } = this.data.forms;
+    const { content } = this.data.texts;
+    return form < name.length && a[form]! >= 0 && b[form]! >= 0 && content[a[form]!] !== content[b[form]!];
   }
 
   /** Returns the listed removals of a cluster, the least similar first. */

@@ -7,48 +7,75 @@ import type { Report } from "./data";
 /** Marks by removal. */
 export type Marks = ReadonlyMap<number, Mark>;
 
-/** Returns the name under which the browser keeps the marks of a report. */
-const storageKey = (report: Report) => `lookalike-marks ${report.data.created} ${report.data.plan.recipe_id} ${report.data.summary.documents}`;
+/** Returns the name under which the browser keeps marks of a report. */
+const storageKey = (report: Report, kind: string) =>
+  `lookalike-${kind} ${report.data.created} ${report.data.plan.recipe_id} ${report.data.summary.documents}`;
 
-/** Returns the marks that the browser kept of this report. Pages from disk may have no storage. */
-function storedMarks(report: Report): Marks {
+/** Returns the marks that the browser kept. Pages from disk may have no storage. */
+function storedMarks(key: string, canMark: (row: number) => boolean): Marks {
   try {
-    const stored = JSON.parse(localStorage.getItem(storageKey(report)) ?? "[]") as [number, Mark][];
-    const isValid = ([removal, mark]: [number, Mark]) => canMark(report, removal) && (mark === "same" || mark === "different");
-    return new Map(stored.filter(isValid));
+    const stored = JSON.parse(localStorage.getItem(key) ?? "[]") as [number, Mark][];
+    return new Map(stored.filter(([row, mark]) => canMark(row) && (mark === "same" || mark === "different")));
   } catch {
     return new Map();
   }
 }
 
-export function useMarks(report: Report) {
-  const [marks, setMarks] = useState<Marks>(() => storedMarks(report));
+/** Marks of rows that the browser keeps under a key. */
+function useStoredMarks(key: string, canMark: (row: number) => boolean) {
+  const [marks, setMarks] = useState<Marks>(() => storedMarks(key, canMark));
   const stored = useRef(marks);
   // The effect runs before the page is drawn, so every mark on the screen is stored. Opening a report stores nothing.
   useLayoutEffect(() => {
     if (stored.current === marks) return;
     stored.current = marks;
     try {
-      localStorage.setItem(storageKey(report), JSON.stringify([...marks]));
+      localStorage.setItem(key, JSON.stringify([...marks]));
     } catch {
       // Without storage the marks last as long as the page.
     }
   }, [marks]);
-  const setMark = (removal: number, mark: Mark | null) => {
-    if (canMark(report, removal)) setMarks((known) => withMark(known, removal, mark));
+  const setMark = (row: number, mark: Mark | null) => {
+    if (canMark(row)) setMarks((known) => withMark(known, row, mark));
   };
   return { marks, setMark, clearMarks: () => setMarks(new Map()) };
+}
+
+/** Marks of the removals and of the forms of a report. */
+export function useMarks(report: Report) {
+  const removals = useStoredMarks(storageKey(report, "marks"), (removal) => canMark(report, removal));
+  const forms = useStoredMarks(storageKey(report, "form-marks"), (form) => report.canMarkForm(form));
+  return {
+    marks: removals.marks,
+    setMark: removals.setMark,
+    formMarks: forms.marks,
+    setFormMark: forms.setMark,
+    clearMarks: () => {
+      removals.clearMarks();
+      forms.clearMarks();
+    },
+  };
 }
 
 /** Returns `true` if a decision can name both texts: they are in the file, and they differ. */
 export const canMark = (report: Report, removal: number): boolean =>
   report.textsOf(removal) !== null && !report.isIdentical(removal);
 
-/** Returns the decisions as JSON Lines, in the order of the removals. */
-export function writeDecisions(report: Report, marks: Marks): string {
+/** Returns the decisions as JSON Lines: about pairs in the order of the removals, and then about forms. */
+export function writeDecisions(report: Report, marks: Marks, formMarks: Marks): string {
+  const aboutForms = decisionsOnForms(report, formMarks);
+  // Where a pair is marked otherwise than the form of both, the mark of the form counts.
+  const pairOf = ({ a, b }: Decision) => [a, b].sort().join(" ");
+  const labels = new Map(aboutForms.map((decision) => [pairOf(decision), decision.label]));
+  const aboutPairs = decisionsOnPairs(report, marks).filter((decision) => (labels.get(pairOf(decision)) ?? decision.label) === decision.label);
+  return writeDecisionLines([...aboutPairs, ...aboutForms]);
+}
+
+const inOrder = (marks: Marks) => [...marks].sort(([a], [b]) => a - b);
+
+function decisionsOnPairs(report: Report, marks: Marks): Decision[] {
   const { removals, clusters, texts, plan } = report.data;
-  const rows = [...marks].sort(([a], [b]) => a - b);
-  const decisions = rows.flatMap(([removal, label]): Decision[] => {
+  return inOrder(marks).flatMap(([removal, label]): Decision[] => {
     const pair = report.textsOf(removal);
     if (!pair) return [];
     const cluster = removals.cluster[removal]!;
@@ -65,5 +92,33 @@ export function writeDecisions(report: Report, marks: Marks): string {
     };
     return [decision];
   });
-  return writeDecisionLines(decisions);
+}
+
+/** Returns decisions about forms. Each is also about two documents of the form. */
+function decisionsOnForms(report: Report, marks: Marks): Decision[] {
+  const { forms, form_documents: documents, texts, plan } = report.data;
+  return inOrder(marks).map(([form, label]): Decision => {
+    const [a, b] = [forms.a[form]!, forms.b[form]!];
+    const [first, other] = exampleDocuments(report, form);
+    return {
+      a: texts.content[a]!,
+      b: texts.content[b]!,
+      label,
+      recipe: plan.recipe_id,
+      a_key: texts.key[a]!,
+      b_key: texts.key[b]!,
+      a_id: documents.id[first]!,
+      b_id: documents.id[other]!,
+      form: { name: forms.name[form]!, frame: forms.frame[form]! },
+    };
+  });
+}
+
+/** Returns the rows of the two documents whose texts stand for a form: the first, and the first with other values. */
+function exampleDocuments(report: Report, form: number): [number, number] {
+  const { values } = report.data.form_documents;
+  const rows = report.documentsOfForm(form);
+  const valuesOf = (row: number) => JSON.stringify(values[row]);
+  const first = rows[0]!;
+  return [first, rows.find((row) => valuesOf(row) !== valuesOf(first)) ?? first];
 }

@@ -6,13 +6,14 @@ import { useWording } from "../components/basics";
 import { decisionFile, saveFile } from "../components/save-file";
 import type { MessageKey } from "../language/catalog";
 import { Clusters } from "./clusters";
+import { Forms } from "./forms";
 import type { Report } from "./data";
 import { useMarks, writeDecisions } from "./marks";
 import { Overview } from "./overview";
 import { Review, type Shown } from "./review";
 import { Run } from "./run";
 
-const allSections = ["overview", "review", "clusters", "run"] as const;
+const allSections = ["overview", "review", "forms", "clusters", "run"] as const;
 type Section = (typeof allSections)[number];
 
 /** A section, and what it shows. */
@@ -25,24 +26,26 @@ export function ReportPage({ report, onLanguage }: { report: Report; onLanguage:
   const say = useWording();
   const { data } = report;
   const [view, setView] = useState<View>({ section: "overview" });
-  const { marks, setMark, clearMarks } = useMarks(report);
+  const { marks, setMark, formMarks, setFormMark, clearMarks } = useMarks(report);
+  const markCount = marks.size + formMarks.size;
   const footer = useFooter(data.created, data.program);
   const open = (next: View) => {
     setView(next);
     window.scrollTo(0, 0);
   };
   const clear = () => {
-    if (confirm(say.text("marks.clearAsk", { n: marks.size }))) clearMarks();
+    if (confirm(say.text("marks.clearAsk", { n: markCount }))) clearMarks();
   };
-  const sections = allSections.filter((section) => section !== "clusters" || data.kind === "dedup");
-  const notice = marks.size > 0 && (
+  const isShown = (section: Section) => (section === "clusters" ? data.kind === "dedup" : section !== "forms" || data.forms.name.length > 0);
+  const sections = allSections.filter(isShown);
+  const notice = markCount > 0 && (
     <div class="card line" role="region" aria-label={say.text("marks.save")}>
-      <strong>{say.text("marks.count", { n: marks.size })}</strong>
+      <strong>{say.text("marks.count", { n: markCount })}</strong>
       <button
         type="button"
         class="button strong"
         title={say.text("marks.saveTitle")}
-        onClick={() => saveFile(decisionFile, writeDecisions(report, marks))}
+        onClick={() => saveFile(decisionFile, writeDecisions(report, marks, formMarks))}
       >
         {say.text("marks.save")}
       </button>
@@ -71,6 +74,7 @@ export function ReportPage({ report, onLanguage }: { report: Report; onLanguage:
           onMark={setMark}
         />
       )}
+      {view.section === "forms" && <Forms report={report} marks={formMarks} onMark={setFormMark} />}
       {view.section === "clusters" && <Clusters report={report} marks={marks} onMark={setMark} />}
       {view.section === "run" && <Run report={report} />}
     </Shell>

@@ -107,25 +107,57 @@ test("marks made by key are saved, and the next run obeys", { skip }, async () =
   assert.ok(overruled.every((id) => !removed().has(id)), `${overruled} ${[...removed()]}`);
 });
 
+test("forms are shown, and a mark is about all documents of one", { skip }, async () => {
+  const removed = () => place.read("forms-removed.tsv").trim().split("\n").slice(1).map((line) => line.split("\t")[0]);
+  const dedup = (...more) => place.run("dedup", "forms.jsonl", "--removed", "forms-removed.tsv", "--report", "forms.html", ...more);
+  const rows = readFileSync(new URL("../../../examples/forms.jsonl", import.meta.url), "utf8");
+  place.write("forms.jsonl", rows);
+  dedup();
+  const before = removed();
+  for (const locale of ["en-GB", "zh-CN"]) {
+    const page = await openPage(browser, place.url("forms.html"), { locale });
+    await show(page, "forms");
+    await checkLooks(page, "forms", locale);
+    await page.context().close();
+  }
+  const page = await openPage(browser, place.url("forms.html"));
+  await show(page, "forms");
+  await page.fill(".search", "text:euros");
+  assert.equal(await page.locator(".entry").count(), 1);
+  assert.match(await page.textContent(".frame"), /euros\. Made by hand.*\[1\]/s);
+  const table = page.locator(".wide-table table tbody tr");
+  assert.equal(await table.count(), 13);
+  assert.match(await table.nth(0).textContent(), /shop-1/);
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("y");
+  await page.waitForSelector("text=1 mark");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("text=Save decisions")]);
+  place.write("forms-decisions.jsonl", readFileSync(await download.path(), "utf8"));
+  dedup("--decisions", "forms-decisions.jsonl");
+  const offers = removed().filter((id) => id.startsWith("shop"));
+  assert.ok(before.filter((id) => id.startsWith("shop")).length === 1 && offers.length > 10, `${offers}`);
+  assert.deepEqual(removed().filter((id) => !id.startsWith("shop")), before.filter((id) => !id.startsWith("shop")));
+});
+
 test("two keys at once mark two pairs", { skip }, async () => {
   const page = await open();
   await show(page, "review");
   await page.evaluate(() => {
     for (const key of ["y", "y"]) document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
   });
-  await page.waitForSelector("text=2 pairs marked");
+  await page.waitForSelector("text=2 marks");
 });
 
 test("marks stay when the page is opened again", { skip }, async () => {
   const page = await open();
   await show(page, "review");
   await page.keyboard.press("y");
-  await page.waitForSelector("text=1 pair marked");
+  await page.waitForSelector("text=1 mark");
   await page.reload();
-  await page.waitForSelector("text=1 pair marked");
+  await page.waitForSelector("text=1 mark");
   page.on("dialog", (dialog) => dialog.accept());
   await page.click("text=Remove all marks");
-  await page.waitForSelector("text=1 pair marked", { state: "detached" });
+  await page.waitForSelector("text=1 mark", { state: "detached" });
 });
 
 test("the language and the colours can be chosen", { skip }, async () => {

@@ -14,6 +14,9 @@
 //! | `recipe` | identity of the recipe of the run that the decision is about |
 //! | `a_key`, `b_key` | key of the text after normalisation by that recipe, 32 hexadecimal digits |
 //!
+//! A line may have `form` too, with the `name` and the `frame` of a form that both texts fill. Then the label is about all
+//! documents of the form: they are copies (`same`), or the frame is a form (`different`).
+//!
 //! Other fields are for people. The key finds the documents of a text without reading every text again; the
 //! content decides whether a document is meant, so texts that differ only before normalisation can be told apart.
 
@@ -21,6 +24,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use lookalike::dedup::PairDecision;
+use lookalike::forms::Form;
 use lookalike_comparison::content_hash::ContentHash;
 use lookalike_io::error::{Error, Result, display_path};
 use serde::{Deserialize, Serialize};
@@ -45,6 +49,8 @@ pub struct ContentDecision {
     pub decision: PairDecision,
     /// Identity of the recipe.
     pub recipe: String,
+    /// The form of both texts, if the decision is about all its documents.
+    pub form: Option<Form>,
 }
 
 /// Counts of the decisions that a run was given.
@@ -59,6 +65,26 @@ pub struct DecisionSummary {
     pub without_pair: u64,
     /// Decisions made under another recipe, which are not applied.
     pub of_other_recipes: u64,
+    /// Decisions about all documents of a form. They count as decisions about a pair of texts, too.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub forms: u64,
+    /// Decisions about a form that were applied to the pair of texts alone, because the run learned no forms.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub forms_not_applied: u64,
+}
+
+impl DecisionSummary {
+    /// Returns the counts of a run that has learned its forms itself, or has not.
+    pub(crate) fn with_forms(self, has_own_forms: bool) -> Self {
+        Self {
+            forms_not_applied: if has_own_forms { 0 } else { self.forms },
+            ..self
+        }
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A line of the file.
@@ -70,6 +96,14 @@ struct DecisionLine {
     recipe: String,
     a_key: String,
     b_key: String,
+    form: Option<FormLine>,
+}
+
+/// A form in a line.
+#[derive(Deserialize)]
+struct FormLine {
+    name: String,
+    frame: Vec<String>,
 }
 
 impl DecisionLine {
@@ -96,16 +130,20 @@ impl DecisionLine {
             "different" => PairDecision::Different,
             other => return Err(format!("`label` is '{other}', not same or different")),
         };
+        let form = self.form.as_ref().map(|FormLine { name, frame }| {
+            Form::from_frame(name.clone(), frame.clone()).map_err(|error| error.to_string())
+        });
         Ok(ContentDecision {
             a,
             b,
             decision,
             recipe: self.recipe.clone(),
+            form: form.transpose()?,
         })
     }
 }
 
-/// Reads files of decisions. A repeated decision counts once.
+/// Reads files of decisions. A repeated decision about a pair alone counts once.
 ///
 /// # Errors
 /// If a file cannot be read, if a line is not a decision, or if two lines decide one pair in both ways.
@@ -152,7 +190,11 @@ impl DecisionReader {
                     self.decided.insert(pair, (one.decision, place));
                     self.decisions.push(one);
                 }
-                Some((decision, _)) if *decision == one.decision => {}
+                Some((decision, _)) if *decision == one.decision => {
+                    if one.form.is_some() {
+                        self.decisions.push(one);
+                    }
+                }
                 Some((_, first)) => {
                     return Err(refuse(format!(
                         "these two texts are decided as {}, but {first} decides the opposite: \
@@ -213,6 +255,24 @@ mod tests {
         assert_eq!(decisions, [PairDecision::Same, PairDecision::Different]);
         assert_eq!(found[0].a.content, ContentHash::from_text("x"));
         assert_eq!((found[0].a.text_key, found[0].b.text_key), (1, 2));
+    }
+
+    #[test]
+    fn decision_about_a_form_has_its_frame() {
+        let pair = line("x", "y", "different");
+        let with_form = |form: &str| pair.replace("\"a_id\"", &format!("\"form\":{form},\"a_id\""));
+        let text = pair.clone() + &with_form(r#"{"name":"offer","frame":["Today:","euros"]}"#);
+        let found = read(&text).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].form, None);
+        let form = found[1].form.as_ref().unwrap();
+        assert_eq!((&*form.name, form.slot_count()), ("offer", 1));
+        let refused = read(&with_form(r#"{"name":"offer","frame":["Today:"]}"#));
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains(":1: the frame of 'offer' has no slot"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -144,6 +144,9 @@ messages! {
     decisions() "decisions" "人工判定";
     decisions_made(same: &str, different: &str) "{same} the same, {different} different" "相同 {same} 对，不同 {different} 对";
     decisions_without_pair() "met no pair of documents" "没有对应的文档对";
+    decisions_about_forms() "of these about all documents of a form" "其中针对一种模板的全部文档";
+    decisions_without_forms()
+        "of these applied to two texts alone, because the run learned no forms" "其中只用于两篇文本：本次运行没有学习模板";
     decisions_of_other_recipes() "of another recipe: not applied" "属于其他配方：未采用";
     report() "report" "报告";
     passages() "passages" "段落";

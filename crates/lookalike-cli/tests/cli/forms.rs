@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::recipes::{Part, upload};
+use crate::reporting::read_report;
 use crate::service::Service;
 use crate::serving::{evidence, removed};
 use crate::support::{Numbers, Place, Ran, corpus_jsonl, read_parquet, rows};
@@ -889,5 +890,131 @@ fn limited_memory_changes_nothing() {
     place.refused(
         "pairs in.jsonl --threads 1 --forms learn --memory 150MB --apart",
         &["--apart", "--memory"],
+    );
+}
+
+/// Returns a line of a file of decisions about a form of a report, as the page writes it.
+fn decide_form(report: &Value, form: usize, label: &str) -> String {
+    let (forms, texts) = (&report["forms"], &report["texts"]);
+    let [a, b] = ["a", "b"].map(|side| forms[side][form].as_u64().expect("a text") as usize);
+    let line = json!({
+        "a": texts["content"][a], "b": texts["content"][b], "label": label,
+        "recipe": report["plan"]["recipe_id"], "a_key": texts["key"][a], "b_key": texts["key"][b],
+        "form": { "name": forms["name"][form], "frame": forms["frame"][form] },
+    });
+    format!("{line}\n")
+}
+
+/// A report lists the forms with the values of their documents, and a decision about one changes the verdicts of all its
+/// documents.
+#[test]
+fn report_lists_forms_and_decisions_are_about_all_their_documents() {
+    let place = Place::new();
+    let corpus = FormCorpus::new();
+    corpus.write(&place);
+    place.ok("forms learn in.jsonl -o forms.toml");
+    place.ok("forms check forms.toml in.jsonl -o slots.tsv");
+    let slots = place.table("slots.tsv");
+    let line = "dedup in.jsonl --removed removed.tsv --report r.html";
+    for options in ["", "--forms forms.toml", "--memory 300M"] {
+        place.ok_as_given(&format!("{line} {options}"));
+        let report = read_report(&place, "r.html");
+        let (forms, documents) = (&report["forms"], &report["form_documents"]);
+        assert_eq!(forms["total"], 4, "{options}");
+        let possible = forms["possible"].as_array().unwrap().iter();
+        assert_eq!(
+            possible
+                .filter(|possible| **possible == json!(false))
+                .count(),
+            4
+        );
+        assert_eq!(forms["documents"][0], 48, "{options}");
+        assert_eq!(forms["removed"][0], 8, "{options}");
+        let listed = documents["form"].as_array().unwrap().iter().enumerate();
+        let of_first: Vec<usize> = listed
+            .filter(|(_, form)| **form == 0)
+            .map(|(at, _)| at)
+            .collect();
+        assert_eq!(of_first.len(), 40);
+        for &at in &of_first {
+            let id = documents["id"][at].as_str().unwrap();
+            let values = slots
+                .iter()
+                .filter(|slot| slot[0] == id)
+                .map(|slot| slot[3].clone());
+            assert_eq!(
+                json!(values.collect::<Vec<_>>()),
+                documents["values"][at],
+                "{id}"
+            );
+            assert_eq!(
+                json!(id.starts_with("repeat")),
+                documents["removed"][at],
+                "{id}"
+            );
+        }
+    }
+    place.ok_as_given(line);
+    let report = read_report(&place, "r.html");
+    place.write("d.jsonl", decide_form(&report, 0, "same"));
+    let options = "--decisions d.jsonl";
+    let done = place.ok_as_given(&format!("{line} {options} --json"));
+    let done: Value = serde_json::from_slice(&done.out).unwrap();
+    assert_eq!(done["decisions"]["forms"], 1);
+    assert_eq!(done["forms"]["forms"], 3);
+    // Of the documents of the form one is left, and all others are as before.
+    assert_eq!(done["removed"], corpus.repeats.len() + 39);
+    let summary = read_report(&place, "r.html");
+    assert_eq!(summary["summary"]["decisions"]["forms"], 1);
+    // Without learning, the decision is about its two texts alone.
+    let off = place.ok_as_given(&format!("{line} {options} --forms off --json"));
+    let off: Value = serde_json::from_slice(&off.out).unwrap();
+    assert_eq!(off["decisions"]["forms_not_applied"], 1);
+    let said = place.ok_as_given(&format!("dedup in.jsonl --dry-run {options} --forms off"));
+    assert!(
+        said.err.contains("1 of these applied to two texts alone"),
+        "{}",
+        said.err
+    );
+}
+
+/// Fewer documents than a form is learned of are a possible form, and a person can say that they are one.
+#[test]
+fn possible_forms_become_forms_by_a_decision() {
+    let place = Place::new();
+    let mut numbers = Numbers::new(11);
+    let [before, between, after] = [20, 15, 18].map(|words| numbers.text(words));
+    let offer = |name: &str, price: u32| format!("{before} {name} {between} {price} {after}");
+    let names = ["walnut", "maple", "cedar", "birch"];
+    let mut documents: Vec<(String, String)> = (0..4)
+        .map(|at| (format!("offer{at}"), offer(names[at], 20 + at as u32)))
+        .collect();
+    documents.push(("again".to_owned(), format!("Again: {}", offer("cedar", 22))));
+    place.write("in.jsonl", corpus_jsonl(&documents));
+    let line = "dedup in.jsonl --removed removed.tsv --report r.html";
+    place.ok_as_given(line);
+    assert_eq!(
+        first_column(&place, "removed.tsv"),
+        ["offer1", "offer2", "offer3", "again"]
+    );
+    let report = read_report(&place, "r.html");
+    assert_eq!(report["forms"]["total"], 0);
+    assert_eq!(report["forms"]["possible"], json!([true]));
+    assert_eq!(report["forms"]["frame"][0].as_array().unwrap().len(), 3);
+    assert_eq!(report["forms"]["documents"], json!([5]));
+    place.write("d.jsonl", decide_form(&report, 0, "different"));
+    place.ok_as_given(&format!("{line} --decisions d.jsonl"));
+    assert_eq!(first_column(&place, "removed.tsv"), ["again"]);
+    let report = read_report(&place, "r.html");
+    assert_eq!(report["forms"]["possible"], json!([false]));
+    // The labels of a report are still labels of pairs.
+    place.refused(
+        "eval d.jsonl --corpus in.jsonl",
+        &["none of the 1 labelled pairs is similar"],
+    );
+    place.write("d.jsonl", "{\"form\":{\"name\":\"f\",\"frame\":[\"x\"]}}\n");
+    place.refused(
+        "dedup in.jsonl --dry-run --decisions d.jsonl",
+        &["d.jsonl:1"],
     );
 }

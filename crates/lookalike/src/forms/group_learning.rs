@@ -2,9 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::learning::{
-    COMPARED_HASHES, FormLearner, LEAST_TEXTS, MOST_SAMPLED_TEXTS, join_similar,
-};
+use super::learning::{COMPARED_HASHES, FormLearner, MOST_SAMPLED_TEXTS, join_similar};
 use super::table::{Form, FormTable};
 use crate::error::Error;
 
@@ -54,7 +52,7 @@ impl FormLearner {
         corpus: &C,
         groups: &[Vec<C::Document>],
     ) -> Result<FormTable, C::Error> {
-        let mut forms = self.learn_of_groups(corpus, groups)?;
+        let mut forms = self.learn_each_group(corpus, groups)?;
         let with_forms = groups.iter().zip(&forms);
         let without_form = with_forms.filter(|(_, form)| form.is_none());
         let without_form: Vec<&[C::Document]> = without_form
@@ -62,11 +60,16 @@ impl FormLearner {
             .filter(|group| !group.is_empty())
             .collect();
         let joined = join_similar_groups(corpus, &without_form)?;
-        forms.extend(self.learn_of_groups(corpus, &joined)?);
+        forms.extend(self.learn_each_group(corpus, &joined)?);
         Ok(self.make_table(forms.into_iter().flatten().collect()))
     }
 
-    fn learn_of_groups<C: FormCorpus>(
+    /// Learns the form of each group of similar documents, if it has one. A group has the document with which the others
+    /// match first.
+    ///
+    /// # Errors
+    /// As [`learn_table`](Self::learn_table).
+    pub fn learn_each_group<C: FormCorpus>(
         &self,
         corpus: &C,
         groups: &[Vec<C::Document>],
@@ -74,7 +77,7 @@ impl FormLearner {
         let groups = groups.par_iter();
         groups
             .map_init(C::Scratch::default, |scratch, group| {
-                if group.len() < LEAST_TEXTS {
+                if group.len() < self.least_texts() {
                     return Ok(None);
                 }
                 self.learn_of_group(corpus, group, scratch)

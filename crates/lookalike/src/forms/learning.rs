@@ -29,6 +29,31 @@ pub const MOST_SAMPLED_TEXTS: usize = 48;
 /// Least number of different values of a slot.
 const LEAST_VALUES: usize = 3;
 
+/// What a group must show to have a form.
+#[derive(Clone, Copy, Debug)]
+struct LearningLimits {
+    /// Least number of different texts.
+    least_texts: usize,
+    /// Least number of different values of a slot.
+    least_values: usize,
+    /// `true` if no value of a slot has the majority, and at least half of the texts have values of their own.
+    needs_own_values: bool,
+}
+
+/// Limits that copies of an article do not reach.
+const SURE_LIMITS: LearningLimits = LearningLimits {
+    least_texts: LEAST_TEXTS,
+    least_values: LEAST_VALUES,
+    needs_own_values: true,
+};
+
+/// Limits that copies of an article reach, too: a person decides.
+const POSSIBLE_LIMITS: LearningLimits = LearningLimits {
+    least_texts: 3,
+    least_values: 2,
+    needs_own_values: false,
+};
+
 /// Least length of the first and the last equal run, between which the slots are, in texts of at least [`LONG_TEXT`]
 /// tokens. It is 1 in shorter texts.
 const LEAST_CONTEXT: usize = 2;
@@ -68,6 +93,7 @@ const NAME_DOMAIN: u64 = 0x666f_726d_5f6e_616d;
 pub struct FormLearner {
     tokenizer: SpanTokenizer,
     recipe: Recipe,
+    limits: LearningLimits,
 }
 
 /// A text of a group with its tokens.
@@ -88,7 +114,22 @@ impl FormLearner {
         Self {
             tokenizer: SpanTokenizer::new(recipe),
             recipe: recipe.clone(),
+            limits: SURE_LIMITS,
         }
+    }
+
+    /// Creates a learner of possible forms, which a person is asked about: three texts and two values of a slot are
+    /// enough, whatever their majority. Copies of an article can have such a form.
+    pub fn of_possible_forms(recipe: &Recipe) -> Self {
+        Self {
+            limits: POSSIBLE_LIMITS,
+            ..Self::new(recipe)
+        }
+    }
+
+    /// Returns the least number of documents of a group that can have a form.
+    pub(super) fn least_texts(&self) -> usize {
+        self.limits.least_texts
     }
 
     /// Returns the form of a group of similar texts, if it has one. Of more than [`MOST_SAMPLED_TEXTS`] `texts`
@@ -105,10 +146,10 @@ impl FormLearner {
                 sampled.push(text);
             }
         }
-        if sampled.len() < LEAST_TEXTS {
+        if sampled.len() < self.limits.least_texts {
             return Ok(None);
         }
-        let group = AlignedGroup::align_texts(&sampled);
+        let group = AlignedGroup::align_texts(&sampled, self.limits);
         let slots = group.find_slots();
         if slots.is_empty() {
             return Ok(None);
@@ -125,24 +166,53 @@ impl FormLearner {
     /// Builds a table, the form of most documents first. A form whose frame matches an earlier form is dropped.
     pub fn make_table(&self, mut forms: Vec<Form>) -> FormTable {
         forms.sort_by(|a, b| (b.documents, &a.name).cmp(&(a.documents, &b.name)));
+        self.drop_repeated_frames(forms)
+    }
+
+    /// Returns a table as a person has decided: the `added` forms come first, and forms whose frame matches a `struck` one
+    /// or an added one are left out.
+    pub fn correct_table(
+        &self,
+        table: FormTable,
+        added: Vec<Form>,
+        struck: Vec<Form>,
+    ) -> FormTable {
+        if added.is_empty() && struck.is_empty() {
+            return table;
+        }
+        let struck = self.index_forms(&FormTable::from_forms(struck));
+        let forms = table.forms().iter();
+        let learned =
+            forms.filter(|form| struck.find_first_form(&self.tokenize_frame(form)).is_none());
+        self.drop_repeated_frames(added.iter().chain(learned).cloned().collect())
+    }
+
+    /// Returns the table of some forms without those whose frame matches an earlier one, or that have its name.
+    fn drop_repeated_frames(&self, mut forms: Vec<Form>) -> FormTable {
         let mut names = HashSet::new();
         forms.retain(|form| names.insert(form.name.clone()));
-        let mut kept: Vec<Form> = Vec::new();
         let all = FormTable::from_forms(forms);
-        let index = FormIndex::new(&self.recipe, &all, |part, into| {
+        let index = self.index_forms(&all);
+        let is_first = |&(at, form): &(usize, &Form)| {
+            let first = index.find_first_form(&self.tokenize_frame(form));
+            first.is_none_or(|first| first >= at)
+        };
+        let kept = all.forms().iter().enumerate().filter(is_first);
+        FormTable::from_forms(kept.map(|(_, form)| form.clone()).collect())
+    }
+
+    fn index_forms(&self, table: &FormTable) -> FormIndex {
+        FormIndex::new(&self.recipe, table, |part, into| {
             self.append_tokens(part, into)
-        });
-        for (at, form) in all.forms().iter().enumerate() {
-            let mut tokens = Vec::new();
-            for part in &form.frame {
-                self.append_tokens(part, &mut tokens);
-            }
-            let best = index.find_first_form(&tokens);
-            if best.is_none_or(|best| best >= at) {
-                kept.push(form.clone());
-            }
+        })
+    }
+
+    fn tokenize_frame(&self, form: &Form) -> Vec<u64> {
+        let mut tokens = Vec::new();
+        for part in &form.frame {
+            self.append_tokens(part, &mut tokens);
         }
-        FormTable::from_forms(kept)
+        tokens
     }
 
     fn append_tokens(&self, text: &str, into: &mut Vec<u64>) {
@@ -194,6 +264,7 @@ struct AlignedGroup<'g, 't> {
     runs: Vec<Vec<EqualRun>>,
     /// Least length of the first and the last equal run.
     context: usize,
+    limits: LearningLimits,
 }
 
 /// A slot of the base with the values of all texts.
@@ -205,7 +276,7 @@ struct GroupSlot {
 }
 
 impl<'g, 't> AlignedGroup<'g, 't> {
-    fn align_texts(texts: &'g [GroupText<'t>]) -> Self {
+    fn align_texts(texts: &'g [GroupText<'t>], limits: LearningLimits) -> Self {
         let base = &texts[0];
         let context = if base.tokens.len() >= LONG_TEXT {
             LEAST_CONTEXT
@@ -218,6 +289,7 @@ impl<'g, 't> AlignedGroup<'g, 't> {
             texts,
             runs: texts[1..].iter().map(align).collect(),
             context,
+            limits,
         }
     }
 
@@ -231,7 +303,8 @@ impl<'g, 't> AlignedGroup<'g, 't> {
         }
         let in_slots: usize = slots.iter().map(|slot| slot.place.len()).sum();
         let is_mostly_frame = in_slots as f64 <= MOST_SLOT_SHARE * self.base.tokens.len() as f64;
-        if is_mostly_frame && self.are_values_distinct(&slots) {
+        let has_own_values = !self.limits.needs_own_values || self.are_values_distinct(&slots);
+        if is_mostly_frame && has_own_values {
             slots
         } else {
             Vec::new()
@@ -342,8 +415,8 @@ impl<'g, 't> AlignedGroup<'g, 't> {
         hash::hash_sequence(NAME_DOMAIN, &tokens[value.clone()]) as u64
     }
 
-    /// Returns `true` if at least half of the texts have a value, at least [`LEAST_VALUES`] values differ, and none has a
-    /// majority.
+    /// Returns `true` if at least half of the texts have a value, enough values differ, and none has a majority that the
+    /// limits forbid.
     fn has_own_values(&self, slot: &GroupSlot) -> bool {
         let mut counts: HashMap<u64, usize> = HashMap::new();
         let mut all = 0;
@@ -354,7 +427,10 @@ impl<'g, 't> AlignedGroup<'g, 't> {
             }
         }
         let most = counts.values().max().copied().unwrap_or(0);
-        2 * all >= self.texts.len() && counts.len() >= LEAST_VALUES && 2 * most <= all
+        let has_majority = 2 * most > all;
+        2 * all >= self.texts.len()
+            && counts.len() >= self.limits.least_values
+            && !(self.limits.needs_own_values && has_majority)
     }
 
     /// Returns `true` if at least half of the texts have values of their own in all slots together.

@@ -40,6 +40,22 @@ pub struct Form {
 }
 
 impl Form {
+    /// Creates a form that a person adds: it was learned of no documents and has no examples.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if the frame has fewer than two parts, no words, or an empty part
+    /// in its middle.
+    pub fn from_frame(name: String, frame: Vec<String>) -> Result<Self> {
+        let form = Self {
+            name,
+            documents: 0,
+            frame,
+            values: Vec::new(),
+        };
+        check_frame(&form).map_err(Error::recipe_error)?;
+        Ok(form)
+    }
+
     /// Returns the number of slots.
     pub fn slot_count(&self) -> usize {
         self.frame.len() - 1

@@ -80,7 +80,7 @@ fn run_pairs(
     progress.begin_stage(RunStage::Candidates, None);
     let mut linked = sketched.link(false)?;
     if settings.form_learning == FormLearning::Always {
-        form_learning::learn_and_apply_forms(&mut linked, &plan_with_forms, progress)?;
+        form_learning::learn_and_apply_forms(&mut linked, settings, &plan_with_forms, progress)?;
     }
     let forms = linked.form_summary(None);
     if outputs.apart {
@@ -126,6 +126,7 @@ fn run_pairs(
             kind: "pairs",
             corpus: &linked.corpus,
             removals: &removals,
+            removed_without_forms: linked.removed_without_forms.as_deref().unwrap_or_default(),
             settings,
             plan: &plan,
             bad_rows: &bad_rows,

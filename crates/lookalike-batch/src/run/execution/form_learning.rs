@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use crate::index::index_recipe;
 use crate::index::run_index::is_index;
 use crate::run::execution::memory_plan::{SpillSizes, plan_spilling};
-use crate::run::execution::person_decisions::apply_decisions;
+use crate::run::execution::person_decisions::{apply_decisions, correct_forms};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
@@ -263,7 +263,7 @@ pub(in crate::run) fn learn_from_inputs(
     let removals = linked.decide_documents(None, &[], false, &report)?;
     let removals = removals.outcome.removals;
     Ok(LearnedForms {
-        table: learn_from_removals(&linked.corpus, &removals)?,
+        table: learn_from_removals(&linked.corpus, &removals, settings)?,
         removed: list_removed(&removals),
         all_documents: linked.corpus.len(),
         documents: linked.corpus.documents.len() as u64,
@@ -277,12 +277,13 @@ pub(in crate::run) fn learn_from_inputs(
 /// If inputs cannot be read again, or if the recipe has the scheme of another tool.
 pub(in crate::run) fn learn_and_apply_forms<'a>(
     linked: &mut LinkedRun<'a>,
+    settings: &RunSettings,
     plan: &'a MatchPlan,
     progress: &dyn ProgressListener,
 ) -> Result<()> {
     let report = report_decided(linked, progress);
     let found = dedup::find_verdicts_and_candidates(&linked.corpus.match_corpus(), &report)?;
-    let table = learn_from_removals(&linked.corpus, &found.outcome.removals)?;
+    let table = learn_from_removals(&linked.corpus, &found.outcome.removals, settings)?;
     drop(report);
     linked.removed_without_forms = Some(list_removed(&found.outcome.removals));
     linked.corpus.use_forms(&table, plan, found.has_candidates)
@@ -306,11 +307,17 @@ fn list_removed(removals: &[DocumentRemoval]) -> Vec<DocId> {
     removals.iter().map(|removal| removal.document).collect()
 }
 
-/// Learns from each kept document with those that are removed because of it. The table depends on the documents and their
-/// order, and not on the number of threads or the memory.
-fn learn_from_removals(corpus: &RunCorpus<'_>, removals: &[DocumentRemoval]) -> Result<FormTable> {
+/// Learns from each kept document with those that are removed because of it, and corrects the table by the decisions of a
+/// person. The table depends on these, the documents and their order, and not on the number of threads or the memory.
+fn learn_from_removals(
+    corpus: &RunCorpus<'_>,
+    removals: &[DocumentRemoval],
+    settings: &RunSettings,
+) -> Result<FormTable> {
     let groups = groups_without_form(corpus, group_removals(removals))?;
-    FormLearner::new(corpus.run_recipe()).learn_table(corpus, &groups)
+    let learner = FormLearner::new(corpus.run_recipe());
+    let table = learner.learn_table(corpus, &groups)?;
+    Ok(correct_forms(&learner, table, settings))
 }
 
 impl FormCorpus for RunCorpus<'_> {
@@ -333,7 +340,7 @@ impl FormCorpus for RunCorpus<'_> {
 }
 
 /// Returns each kept document with those that are removed because of it and have another text, the kept one first.
-fn group_removals(removals: &[DocumentRemoval]) -> Vec<Vec<DocId>> {
+pub(in crate::run) fn group_removals(removals: &[DocumentRemoval]) -> Vec<Vec<DocId>> {
     let mut groups: BTreeMap<DocId, Vec<DocId>> = BTreeMap::new();
     for removal in removals {
         if !matches!(removal.kept.route, Route::Exact | Route::Decision) {
@@ -346,7 +353,10 @@ fn group_removals(removals: &[DocumentRemoval]) -> Vec<Vec<DocId>> {
 }
 
 /// Leaves out groups whose kept document is of a form of the recipe: the others repeat it.
-fn groups_without_form(corpus: &RunCorpus<'_>, groups: Vec<Vec<DocId>>) -> Result<Vec<Vec<DocId>>> {
+pub(in crate::run) fn groups_without_form(
+    corpus: &RunCorpus<'_>,
+    groups: Vec<Vec<DocId>>,
+) -> Result<Vec<Vec<DocId>>> {
     if corpus.form_count() == 0 {
         return Ok(groups);
     }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use lookalike::DocId;
 use lookalike::dedup::{PairDecision, PairDecisions};
+use lookalike::forms::{FormLearner, FormTable};
 use lookalike::text::TextState;
 use lookalike_comparison::content_hash::ContentHash;
 use lookalike_io::error::{Error, Result};
@@ -49,6 +50,7 @@ pub(in crate::run) fn apply_decisions(
             PairDecision::Same => summary.same += 1,
             PairDecision::Different => summary.different += 1,
         }
+        summary.forms += u64::from(one.form.is_some());
         let class_of = |content| Some((*classes.get(content)?, documents.get(content)?));
         let both = class_of(&one.a.content).zip(class_of(&one.b.content));
         let Some(((a, members_of_a), (b, members_of_b))) = both else {
@@ -62,6 +64,27 @@ pub(in crate::run) fn apply_decisions(
     }
     corpus.set_decisions(pairs);
     Ok(Some(summary))
+}
+
+/// Returns a table as the decisions about its forms correct it.
+pub(in crate::run) fn correct_forms(
+    learner: &FormLearner,
+    table: FormTable,
+    settings: &RunSettings,
+) -> FormTable {
+    let recipe = settings.recipe.clone().without_forms();
+    let recipe = recipe.recipe_id().to_string();
+    let (mut added, mut struck) = (Vec::new(), Vec::new());
+    for one in &settings.decisions {
+        let Some(form) = one.form.clone().filter(|_| one.recipe == recipe) else {
+            continue;
+        };
+        match one.decision {
+            PairDecision::Same => struck.push(form),
+            PairDecision::Different => added.push(form),
+        }
+    }
+    learner.correct_table(table, added, struck)
 }
 
 /// Returns the documents of each decided content.

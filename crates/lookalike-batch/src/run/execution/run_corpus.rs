@@ -204,6 +204,11 @@ impl<'a> RunCorpus<'a> {
         Ok(form)
     }
 
+    /// Returns `true` if the forms of all documents that can match another one are in memory.
+    pub(in crate::run) fn knows_forms(&self) -> bool {
+        self.has_sketches && self.plan.compares_forms()
+    }
+
     /// Returns the number of forms in the table of the run.
     pub(in crate::run) fn form_count(&self) -> u64 {
         self.analyzer.form_count() as u64

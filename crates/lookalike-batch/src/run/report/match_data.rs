@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+use lookalike::DocId;
 use lookalike::dedup::DocumentRemoval;
 use lookalike::plan::MatchPlan;
 use lookalike::similarity::Route;
@@ -26,6 +27,7 @@ use crate::run::report::budgets::{
     EQUAL_TEXTS_READ, EQUAL_TEXTS_SHOWN, NEAREST_REMOVALS, PAIRS_OF_BAND, SHOWN_CLUSTERS,
     SHOWN_MEMBERS, shorten_name,
 };
+use crate::run::report::form_rows::{FormColumns, FormDocumentColumns, FormSource};
 use crate::run::report::plan_data::PlanData;
 use crate::run::report::removal_rows::{
     ClusterColumns, CountedCluster, ListedRows, RemovalColumns, SourceNames, count_clusters,
@@ -42,6 +44,8 @@ pub(in crate::run) struct MatchReportInputs<'a> {
     pub(in crate::run) kind: &'static str,
     pub(in crate::run) corpus: &'a RunCorpus<'a>,
     pub(in crate::run) removals: &'a [DocumentRemoval],
+    /// Documents that would be removed by their similarity alone, if the run has learned forms itself.
+    pub(in crate::run) removed_without_forms: &'a [DocId],
     pub(in crate::run) settings: &'a RunSettings,
     pub(in crate::run) plan: &'a MatchPlan,
     pub(in crate::run) bad_rows: &'a BadRowTally,
@@ -74,6 +78,8 @@ struct MatchReport {
     equal_after_normalization: EqualAfterNormalization,
     texts: TextColumns,
     differences: DifferenceColumns,
+    forms: FormColumns,
+    form_documents: FormDocumentColumns,
 }
 
 /// An input file.
@@ -132,6 +138,12 @@ impl MatchReportInputs<'_> {
             cluster_row,
         } = listed;
         let row_of = |at: usize| removal_numbers.binary_search(&at).ok();
+        let forms = FormSource {
+            corpus: self.corpus,
+            removals: self.removals,
+            removed_without_forms: self.removed_without_forms,
+        };
+        let forms = forms.collect_forms(self.kind == "dedup", &mut texts, &mut sources)?;
         let mut differences = DifferenceColumns::default();
         for &at in &chosen {
             let removal = &self.removals[at];
@@ -176,6 +188,8 @@ impl MatchReportInputs<'_> {
             removals,
             texts: texts.into_columns(),
             differences,
+            forms: forms.forms,
+            form_documents: forms.documents,
         })
     }
 

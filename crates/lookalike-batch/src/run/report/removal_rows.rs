@@ -55,7 +55,7 @@ pub(super) struct SourceNames {
 }
 
 impl SourceNames {
-    fn number_source(&mut self, name: &str) -> usize {
+    pub(super) fn number_source(&mut self, name: &str) -> usize {
         let name = shorten_name(name);
         if let Some(&number) = self.numbers.get(&name) {
             return number;

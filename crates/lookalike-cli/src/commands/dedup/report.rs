@@ -110,6 +110,11 @@ fn add_decisions(text: &mut SummaryText, done: &DedupSummary) {
         messages::decisions_made(&same, &different),
     );
     let others = [
+        (decisions.forms, messages::decisions_about_forms()),
+        (
+            decisions.forms_not_applied,
+            messages::decisions_without_forms(),
+        ),
         (decisions.without_pair, messages::decisions_without_pair()),
         (
             decisions.of_other_recipes,

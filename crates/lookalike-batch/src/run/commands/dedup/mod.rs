@@ -21,6 +21,7 @@ use self::opening::{OpenedDedup, check_before_learning, option_that_needs_all};
 use self::summary::summarize_run;
 use self::verdicts::DocumentVerdicts;
 use self::verdicts_so_far::VerdictsSoFar;
+use crate::decisions::DecisionSummary;
 use crate::index::run_index::{RunIndex, RunIndexSettings};
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::commands::repeated_text::RepeatedText;
@@ -129,6 +130,7 @@ fn run_in_directories(
             removed_without_forms: resolved.removed_without_forms,
             learned_documents: resolved.learned_documents,
             has_own_forms: resolved.has_own_forms,
+            decisions: None,
             progress,
             clock,
         };
@@ -148,6 +150,8 @@ struct DedupSession<'a> {
     learned_documents: usize,
     /// `true` if the forms of the run are those of its inputs.
     has_own_forms: bool,
+    /// Decisions of a person, once they are applied.
+    decisions: Option<DecisionSummary>,
     progress: &'a dyn ProgressListener,
     clock: StageClock,
 }
@@ -167,7 +171,7 @@ impl<'a> DedupSession<'a> {
         let sketched = SketchedRun::read(&run.opened, settings, plan, storage, &reject, progress);
         let mut sketched = sketched?;
         sketched.corpus.report_repeated_ids(settings, progress)?;
-        let decisions = apply_decisions(&mut sketched.corpus, settings)?;
+        self.decisions = apply_decisions(&mut sketched.corpus, settings)?;
         self.clock.end_stage("read");
         let index_matches = self.match_index(run.index.as_ref(), &mut sketched)?;
         progress.begin_stage(RunStage::Candidates, None);
@@ -185,7 +189,6 @@ impl<'a> DedupSession<'a> {
         let verdicts = DocumentVerdicts::new(&linked.corpus, &decided.outcome, components);
         let (mut summary, staged) =
             self.stage_outputs(&linked, &verdicts, &run, bad_rows, copied)?;
-        summary.decisions = decisions;
         if let Some(index) = &mut run.index {
             let is_kept = |document| verdicts.is_kept(document);
             add_kept_documents(&linked.corpus, index, settings, is_kept, progress)?;
@@ -207,7 +210,8 @@ impl<'a> DedupSession<'a> {
         'a: 'r,
     {
         if self.settings.form_learning == FormLearning::Always {
-            form_learning::learn_and_apply_forms(linked, self.plan_with_forms, self.progress)?;
+            let plan = self.plan_with_forms;
+            form_learning::learn_and_apply_forms(linked, self.settings, plan, self.progress)?;
             self.clock.end_stage("forms");
         }
         Ok(())
@@ -322,6 +326,8 @@ impl<'a> DedupSession<'a> {
             }
         };
         let mut summary = summarize_run(linked, verdicts, rejected, run.index.is_some())?;
+        let decisions = self.decisions;
+        summary.decisions = decisions.map(|decisions| decisions.with_forms(linked.has_own_forms));
         summary.passages = repeated.map(|repeated| repeated.summary);
         summary.run.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages.clone();
@@ -330,6 +336,7 @@ impl<'a> DedupSession<'a> {
                 kind: "dedup",
                 corpus: &linked.corpus,
                 removals: &verdicts.outcome.removals,
+                removed_without_forms: linked.removed_without_forms.as_deref().unwrap_or_default(),
                 settings: self.settings,
                 plan: self.plan,
                 bad_rows: &bad_rows,
