@@ -364,6 +364,8 @@ messages! {
     planted() "planted" "植入";
     planted_copies(copies: NounCount, documents: NounCount, mark: &str)
         "{copies} of {documents}, with ids that end in {mark} and a number" "{documents}的 {copies}，id 以 {mark} 和数字结尾";
+    planted_forms(filled: NounCount, repeats: NounCount)
+        "{filled} with the frame of another one and other values, and {repeats} that repeat one of these" "{filled}沿用别篇的框架而值不同，{repeats}重复其中一篇";
     natural() "natural" "原有";
     natural_pairs(pairs: NounCount)
         "{pairs} of documents that were similar before planting" "植入前已相似的文档：{pairs}";

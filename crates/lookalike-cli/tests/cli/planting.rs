@@ -370,3 +370,79 @@ fn labels_out_of_range_are_reported() {
         ran.text()
     );
 }
+
+/// Filled forms share the frame of their document and have other values, and a table of forms tells them from their
+/// repeats, which a threshold cannot.
+#[test]
+fn planted_forms_are_told_from_their_repeats() {
+    let place = Place::new();
+    let mut numbers = Numbers::new(7);
+    let corpus: Vec<_> = (0..60)
+        .map(|at| (format!("d{at}"), numbers.text(80)))
+        .collect();
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    let line = "plant in.jsonl -o out.jsonl --labels labels.tsv --documents 20 --copies 0 --combined 0 --forms 10";
+    let done = place.summary(line);
+    assert_eq!(done["filled_forms"], 120, "{done}");
+    let repeats = done["form_repeats"].as_u64().unwrap();
+    assert!((20..=30).contains(&repeats), "{done}");
+    assert_eq!(done["copies"], 0);
+    let planted = texts(&place, "out.jsonl");
+    let of: HashMap<_, _> = planted
+        .iter()
+        .map(|(id, text)| (&id[..], &text[..]))
+        .collect();
+    let distinct: HashSet<_> = planted.iter().map(|(_, text)| text).collect();
+    assert_eq!(distinct.len(), planted.len());
+    let mut kinds: HashMap<String, u64> = HashMap::new();
+    for label in rows(&place.read("labels.tsv")) {
+        let (a, b) = (of[&label[0][..]], of[&label[1][..]]);
+        if label[3] == "filled-form" {
+            assert_eq!(label[2], "0");
+            let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+            let (a, b) = (words(a), words(b));
+            assert_eq!(a.len(), b.len());
+            let differing = a.iter().zip(&b).filter(|(a, b)| a != b).count();
+            assert!((1..=6).contains(&differing), "{differing}");
+            assert_eq!((&a[..6], &a[74..]), (&b[..6], &b[74..]));
+        } else if label[3] == "form-repeat" {
+            assert_eq!(label[2], "1");
+            assert!(b.contains(a), "{a} {b}");
+        }
+        *kinds.entry(label[3].clone()).or_default() += 1;
+    }
+    assert_eq!(kinds["filled-form"], 120);
+    assert_eq!(kinds["form-repeat"], repeats);
+    // The same seed gives the same files, whatever the number of threads.
+    let first = (place.read("out.jsonl"), place.read("labels.tsv"));
+    place.ok(&format!("{line} --threads 1"));
+    assert_eq!((place.read("out.jsonl"), place.read("labels.tsv")), first);
+
+    place.ok("forms learn out.jsonl -o forms.toml");
+    let at_default = |options: &str| {
+        let figures = place.summary(&format!(
+            "eval labels.tsv --corpus out.jsonl --kind kind {options}"
+        ));
+        let points = figures["settings"][0]["points"].as_array().unwrap().clone();
+        let point = points.into_iter().find(|point| point["cut"] == 0.75);
+        let counts = point.unwrap()["method"]["counts"].clone();
+        ["true_positives", "false_positives"].map(|count| counts[count].as_u64().unwrap())
+    };
+    let [found, wrong] = at_default("--forms off");
+    let [found_with, wrong_with] = at_default("--forms forms.toml");
+    assert!(wrong > 90 && wrong_with <= 2, "{wrong} {wrong_with}");
+    assert!(
+        found_with + 1 >= found && found >= repeats,
+        "{found} {found_with}"
+    );
+    place.refused(
+        "eval labels.tsv --corpus out.jsonl --forms learn",
+        &["forms learn"],
+    );
+    let tuned = place.ok("tune labels.tsv --corpus out.jsonl --forms forms.toml -o tuned.toml");
+    assert!(
+        place.read("tuned.toml").contains("forms = \"forms.toml\""),
+        "{}",
+        tuned.err
+    );
+}

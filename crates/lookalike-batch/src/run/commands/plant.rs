@@ -5,7 +5,7 @@
 //! The outputs depend only on inputs and settings, not on the number of threads. Memory is that of a
 //! run, plus the copies of a few hundred documents.
 
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -48,6 +48,10 @@ pub struct PlantSettings {
     pub copies: usize,
     /// Number of copies with two edits per drawn document, and also of copies with three.
     pub combined: usize,
+    /// Number of drawn documents of which filled forms are made.
+    pub forms: usize,
+    /// Number of filled forms of each.
+    pub filled: usize,
     /// The edits to choose from, at least one.
     pub edits: Vec<PlantedEdit>,
     /// Largest number of natural pairs, of hard negatives, and of sampled negatives. If there are more, a
@@ -83,6 +87,10 @@ pub struct PlantSummary {
     pub sampled: u64,
     /// Edited copies written.
     pub copies: u64,
+    /// Filled forms written, which share the frame of a document and have other values.
+    pub filled_forms: u64,
+    /// Repeats of these, under a header or before a footer.
+    pub form_repeats: u64,
     /// Labelled pairs of documents that were already similar.
     pub natural: u64,
     /// Labelled pairs a little below the threshold.
@@ -114,7 +122,7 @@ pub struct PlantSummary {
 /// The similarity between copies with one kind of edit and their originals.
 #[derive(Debug, Clone, Serialize)]
 pub struct EditEffect {
-    /// Name of the kind, or `two-edits`, `three-edits`.
+    /// Name of the kind, or `two-edits`, `three-edits`, `filled-form`, `form-repeat`.
     pub kind: &'static str,
     /// The changed share of the text, if the kind has strengths.
     pub strength: Option<f64>,
@@ -150,6 +158,9 @@ const DOCUMENTS_AT_ONCE: usize = 256;
 /// Largest number of documents with which drawn ones are compared to sample negatives, so that the time
 /// for it is bounded.
 const MAX_COMPARED_DOCUMENTS: usize = 20_000;
+
+/// Of so many filled forms of a document one is repeated.
+const FILLED_FORMS_PER_REPEAT: usize = 4;
 
 /// Largest number of attempts to draw several edits that all apply to a document.
 const MAX_DRAW_ATTEMPTS: usize = 8;
@@ -202,6 +213,8 @@ fn plant_corpus(
         documents: corpus.documents.len() as u64,
         sampled: field.drawn.len() as u64,
         copies: planted.copies,
+        filled_forms: planted.filled_forms,
+        form_repeats: planted.form_repeats,
         natural: planted.natural,
         near_misses: planted.near_misses,
         siblings: planted.siblings,
@@ -271,6 +284,8 @@ struct PlantContext<'a> {
     planter: EditPlanter,
     /// The drawn documents in reading order.
     drawn: Vec<DocId>,
+    /// Those of which filled forms are made.
+    form_documents: HashSet<DocId>,
     /// Documents with which these are compared to sample negatives: drawn ones and others.
     compared: Vec<DocId>,
     mark: String,
@@ -371,6 +386,8 @@ impl NaturalPairs {
 /// The amount of output.
 struct PlantedCorpus {
     copies: u64,
+    filled_forms: u64,
+    form_repeats: u64,
     natural: u64,
     near_misses: u64,
     siblings: u64,
@@ -378,10 +395,14 @@ struct PlantedCorpus {
     effects: Vec<EditEffect>,
 }
 
-/// An edited copy of a document.
+/// A text that is made of a document, or of another copy of it.
 struct EditedCopy {
+    group: EditGroup,
     edits: Vec<PlantedEdit>,
+    /// Number of the copy of which this is made, from 1; `None` if it is made of the document.
+    origin: Option<usize>,
     text: String,
+    /// Similarity to its origin.
     similarity: f64,
 }
 
@@ -424,6 +445,7 @@ impl<'a> PlantContext<'a> {
             analyzer: TextAnalyzer::new(&settings.recipe),
             planter: empty,
             drawn: Vec::new(),
+            form_documents: HashSet::new(),
             compared: Vec::new(),
             mark: COPY_MARK.to_string().repeat(mark + 1),
         };
@@ -439,6 +461,7 @@ impl<'a> PlantContext<'a> {
         );
         let drawn = ranked.iter().take(settings.documents);
         field.drawn = drawn.map(|&(_, document)| document).collect();
+        field.form_documents = field.drawn.iter().copied().take(settings.forms).collect();
         field.drawn.sort_unstable();
         let most = MAX_COMPARED_DOCUMENTS.max(field.drawn.len());
         field.compared = ranked
@@ -587,15 +610,17 @@ impl<'a> PlantContext<'a> {
         let mut labels = LabelTable::create_table(outputs, self.inputs)?;
         self.write_originals(&mut corpus, progress)?;
         let mut effects = EditEffects::default();
-        let mut copies = 0;
+        let mut counts = BTreeMap::<EditGroup, u64>::new();
         for documents in self.drawn.chunks(DOCUMENTS_AT_ONCE) {
             for planted in self.plant_documents(documents)? {
                 let id = self.corpus.document_id(planted.document)?;
+                let copy_id = |number: usize| format!("{id}{}{number}", self.mark);
                 for (number, copy) in (1..).zip(&planted.copies) {
-                    let copied = format!("{id}{}{number}", self.mark);
+                    let copied = copy_id(number);
                     corpus.push_row(&[TableCell::Text(&copied), TableCell::Text(&copy.text)])?;
-                    labels.push_planted(&id, &copied, copy)?;
-                    copies += 1;
+                    let origin = copy.origin.map(copy_id);
+                    labels.push_planted(origin.as_deref().unwrap_or(&id), &copied, copy)?;
+                    *counts.entry(copy.group).or_default() += 1;
                 }
                 effects.accept_document(&planted);
             }
@@ -606,8 +631,13 @@ impl<'a> PlantContext<'a> {
         }
         labels.table.finish_table()?;
         corpus.finish_table()?;
+        let count = |group| counts.get(&group).copied().unwrap_or(0);
+        let (filled_forms, form_repeats) =
+            (count(EditGroup::FilledForm), count(EditGroup::FormRepeat));
         Ok(PlantedCorpus {
-            copies,
+            copies: counts.values().sum::<u64>() - filled_forms - form_repeats,
+            filled_forms,
+            form_repeats,
             natural: natural.duplicates.len() as u64,
             near_misses: natural.near_misses.len() as u64,
             siblings: natural.count(NaturalKind::Sibling),
@@ -654,7 +684,9 @@ impl<'a> PlantContext<'a> {
         let mut keep = |edits: &[PlantedEdit]| {
             let edited = self.planter.plant_edits(&id, text, edits)?;
             planted.copies.push(EditedCopy {
+                group: EditGroup::from_edits(edits),
                 edits: edits.to_vec(),
+                origin: None,
                 similarity: original.similarity(&ComparedText::new(&self.analyzer, &edited)),
                 text: edited,
             });
@@ -680,7 +712,51 @@ impl<'a> PlantContext<'a> {
                 });
             }
         }
+        if self.form_documents.contains(&document) {
+            self.plant_forms(&id, text, &original, &mut planted.copies);
+        }
         Ok(planted)
+    }
+
+    /// Adds texts that share the frame of a document and have other values, and repeats of some of them.
+    fn plant_forms(
+        &self,
+        id: &str,
+        text: &str,
+        original: &ComparedText,
+        copies: &mut Vec<EditedCopy>,
+    ) {
+        let filled_forms = self.planter.fill_form(id, text, self.settings.filled);
+        for (at, filled) in filled_forms.into_iter().enumerate() {
+            let compared = ComparedText::new(&self.analyzer, &filled);
+            copies.push(EditedCopy {
+                group: EditGroup::FilledForm,
+                edits: Vec::new(),
+                origin: None,
+                similarity: original.similarity(&compared),
+                text: filled,
+            });
+            if at % FILLED_FORMS_PER_REPEAT != 0 {
+                continue;
+            }
+            let origin = copies.len();
+            let filled = &copies[origin - 1].text;
+            let name = format!("{id} form {at}");
+            let repeat = if at / FILLED_FORMS_PER_REPEAT % 2 == 0 {
+                self.planter.add_header(&name, filled)
+            } else {
+                self.planter.add_footer(&name, filled)
+            };
+            if let Some(repeat) = repeat {
+                copies.push(EditedCopy {
+                    group: EditGroup::FormRepeat,
+                    edits: Vec::new(),
+                    origin: Some(origin),
+                    similarity: compared.similarity(&ComparedText::new(&self.analyzer, &repeat)),
+                    text: repeat,
+                });
+            }
+        }
     }
 }
 
@@ -746,17 +822,22 @@ impl LabelTable {
     }
 
     fn push_planted(&mut self, id: &str, copied: &str, copy: &EditedCopy) -> Result<()> {
-        let group = EditGroup::from_edits(&copy.edits);
+        let group = copy.group;
         let edits: Vec<_> = copy.edits.iter().map(PlantedEdit::to_string).collect();
+        let edits = edits.join("+");
         self.table.push_row(&[
             TableCell::Text(id),
             TableCell::Text(copied),
-            TableCell::Integer(1),
+            TableCell::Integer(u64::from(group != EditGroup::FilledForm)),
             TableCell::Text(group.group_name()),
             group
                 .edit_strength()
                 .map_or(TableCell::Null, TableCell::Number),
-            TableCell::Text(&edits.join("+")),
+            if edits.is_empty() {
+                TableCell::Null
+            } else {
+                TableCell::Text(&edits)
+            },
             TableCell::Number(copy.similarity),
         ])
     }
@@ -780,6 +861,10 @@ enum EditGroup {
     One(PlantedEdit),
     Two,
     Three,
+    /// The frame of a document with other values.
+    FilledForm,
+    /// A filled form under a header or before a footer.
+    FormRepeat,
 }
 
 impl EditGroup {
@@ -796,13 +881,15 @@ impl EditGroup {
             Self::One(edit) => edit.edit_kind().name(),
             Self::Two => "two-edits",
             Self::Three => "three-edits",
+            Self::FilledForm => "filled-form",
+            Self::FormRepeat => "form-repeat",
         }
     }
 
     fn edit_strength(self) -> Option<f64> {
         match self {
             Self::One(edit) => edit.edit_strength(),
-            Self::Two | Self::Three => None,
+            Self::Two | Self::Three | Self::FilledForm | Self::FormRepeat => None,
         }
     }
 }
@@ -823,10 +910,7 @@ struct CopySimilarities {
 impl EditEffects {
     fn accept_document(&mut self, planted: &PlantedDocument) {
         for copy in &planted.copies {
-            let copies = self
-                .groups
-                .entry(EditGroup::from_edits(&copy.edits))
-                .or_default();
+            let copies = self.groups.entry(copy.group).or_default();
             copies.similarities.push((planted.length, copy.similarity));
         }
         for &edit in &planted.idle {

@@ -7,10 +7,11 @@ use clap::Args;
 use crate::commands::shared::fingerprints::NotationArg;
 use crate::commands::shared::inputs::{ReadingArgs, without_features};
 use crate::commands::shared::matching::MatchRuleArgs;
+use crate::commands::shared::recipes::FormTableArgs;
 use crate::commands::shared::running::parse_threads;
 
 /// Options about texts, which neither fingerprints nor hashes of features have.
-const TEXT_OPTIONS: [&str; 23] = [
+const TEXT_OPTIONS: [&str; 24] = [
     "literal",
     "html",
     "top",
@@ -21,6 +22,7 @@ const TEXT_OPTIONS: [&str; 23] = [
     "sentences",
     "recipe",
     "set",
+    "forms",
     "verify",
     "unit",
     "format",
@@ -118,6 +120,9 @@ pub(crate) struct CompareArgs {
 
     #[command(flatten)]
     pub(crate) rule: MatchRuleArgs,
+
+    #[command(flatten)]
+    pub(crate) forms: FormTableArgs,
 
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,

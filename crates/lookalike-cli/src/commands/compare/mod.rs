@@ -42,6 +42,7 @@ pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
         return fingerprints::compare_weighted_hashes(args);
     }
     let (recipe, chosen, _) = recipe_and_plan(&args.rule, &args.reading)?;
+    let recipe = args.forms.apply_to(recipe)?;
     let options = read_options(&args.reading)?;
     if options.fields.features.is_some() {
         bail!("compare shows texts, and --features has no texts: leave it out");

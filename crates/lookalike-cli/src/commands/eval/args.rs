@@ -23,7 +23,7 @@ use crate::commands::shared::matching::{
     unit_parser,
 };
 use crate::commands::shared::outputs::{check_separate_outputs, is_standard, output_target};
-use crate::commands::shared::recipes::{RecipeChangeArgs, load_recipe};
+use crate::commands::shared::recipes::{FormTableArgs, RecipeChangeArgs, load_recipe};
 use crate::commands::shared::running::{parse_limit, parse_threads, thread_count};
 
 /// Measure precision and recall on labelled texts, at every threshold
@@ -72,7 +72,7 @@ pub(crate) struct EvalArgs {
         value_name = "PREDICTED",
         conflicts_with_all = [
             "a", "b", "label", "kind", "positive", "negative", "contradictory", "corpus", "groups", "group", "texts",
-            "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set",
+            "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set", "forms",
             "csv", "svg", "report", "text", "features", "id_row", "document_per_file"
         ],
         help_heading = "Clusters"
@@ -97,7 +97,7 @@ pub(crate) struct EvalArgs {
         value_name = "TRUE",
         conflicts_with_all = [
             "a", "b", "label", "kind", "positive", "negative", "contradictory", "corpus", "groups", "group", "texts",
-            "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set",
+            "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set", "forms",
             "csv", "svg", "report", "text", "features", "id", "id_row", "document_per_file", "clusters"
         ],
         help_heading = "Passages"
@@ -205,6 +205,9 @@ pub(crate) struct EvaluatedMethodArgs {
 
     #[command(flatten)]
     pub(crate) changes: RecipeChangeArgs,
+
+    #[command(flatten)]
+    pub(crate) forms: FormTableArgs,
 }
 
 /// Settings of an evaluation.
@@ -359,7 +362,7 @@ fn evaluated_setting(
     };
     Ok(EvaluatedSetting {
         matching: asked.to_settings(OptionSpelling::Options)?,
-        recipe: load_recipe(recipe, &ways.changes)?,
+        recipe: ways.forms.apply_to(load_recipe(recipe, &ways.changes)?)?,
     })
 }
 

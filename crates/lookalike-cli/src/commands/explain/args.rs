@@ -7,7 +7,7 @@ use lookalike::plan::{EditUnit, SENTENCES, SimilarityMeasure};
 
 use crate::commands::shared::inputs::ReadingArgs;
 use crate::commands::shared::matching::{measure_parser, unit_help, unit_long_help, unit_parser};
-use crate::commands::shared::recipes::RecipeChangeArgs;
+use crate::commands::shared::recipes::{FormTableArgs, RecipeChangeArgs};
 use crate::commands::shared::running::{parse_limit, parse_threads};
 
 /// Explain why a document was removed
@@ -50,9 +50,8 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) changes: RecipeChangeArgs,
 
-    /// Table of forms of the dedup run, as `lookalike forms learn` writes it. Shows the slots of two filled forms of one frame
-    #[arg(long, value_name = "FILE", help_heading = "Matching")]
-    pub(crate) forms: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) forms: FormTableArgs,
 
     /// Measure of the dedup run
     ///

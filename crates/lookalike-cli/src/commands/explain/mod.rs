@@ -19,7 +19,6 @@ use lookalike_comparison::text_diff::diff_passages;
 use lookalike_io::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,
 };
-use lookalike_options::forms_choice::FormsChoice;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
@@ -69,13 +68,7 @@ pub(crate) fn run_explain(args: &ExplainArgs) -> Result<CommandOutcome> {
 /// Returns the recipe of the dedup run, with its table of forms.
 fn explained_recipe(args: &ExplainArgs) -> Result<Recipe> {
     let recipe = load_recipe(&args.recipe, &args.changes)?;
-    let recipe = match &args.forms {
-        None => recipe,
-        Some(file) if file.as_os_str() == "learn" => bail!(
-            "this command learns no forms: write a table with `lookalike forms learn`, and name it with --forms"
-        ),
-        Some(file) => FormsChoice::Table(file.clone()).apply_to(recipe)?,
-    };
+    let recipe = args.forms.apply_to(recipe)?;
     if recipe.forms.is_some() {
         check_has_text(&args.reading, "a comparison of forms")?;
     }

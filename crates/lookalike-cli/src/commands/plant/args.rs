@@ -29,7 +29,8 @@ use crate::commands::shared::running::{RunningArgs, parse_limit, thread_count};
 Examples:
   lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv
   lookalike plant posts/ --text title,body -o planted.parquet --labels labels.csv --documents 200
-  lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv --edits typos,delete-words:5%")]
+  lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv --edits typos,delete-words:5%
+  lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv --forms 100")]
 pub(crate) struct PlantArgs {
     /// Inputs: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required = true)]
@@ -78,6 +79,15 @@ pub(crate) struct PlantingArgs {
     /// Number of copies with two edits for each sampled document, and the number with three
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) combined: usize,
+
+    /// Number of sampled documents of which filled forms are made, too: texts with other values at one to six places,
+    /// labelled as different, and repeats of some of them, labelled as the same
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) forms: usize,
+
+    /// Number of filled forms of each of these documents; one in four is repeated, under a header or before a footer
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = parse_limit)]
+    pub(crate) filled: usize,
 
     /// Edits to choose from: kinds (typos) or kinds with a strength (typos:2%), separated by commas
     ///
@@ -164,6 +174,8 @@ impl PlantRun {
                 documents: planting.documents,
                 copies: planting.copies,
                 combined: planting.combined,
+                forms: planting.forms,
+                filled: planting.filled,
                 edits,
                 pairs: planting.pairs,
                 seed: planting.seed,

@@ -20,6 +20,11 @@ pub(super) fn describe_planted(done: &PlantSummary, args: &PlantArgs) -> String 
         &messages::planted(),
         messages::planted_copies(copies, sampled, &done.mark),
     );
+    if done.filled_forms > 0 {
+        let repeats = NounCount(done.form_repeats, CountedNoun::Document);
+        let filled = NounCount(done.filled_forms, CountedNoun::Document);
+        text.add_line(&messages::forms(), messages::planted_forms(filled, repeats));
+    }
     let natural = messages::natural_pairs(pairs(done.natural));
     text.add_line(&messages::natural(), natural);
     let near = messages::near_pairs(pairs(done.near_misses));

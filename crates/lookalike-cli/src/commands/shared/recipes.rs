@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::Recipe;
 use lookalike_batch::recipes;
+use lookalike_options::forms_choice::FormsChoice;
 use lookalike_options::match_options::OptionSpelling;
 
 /// Fields of the recipe that are other than it says.
@@ -14,6 +15,30 @@ pub(crate) struct RecipeChangeArgs {
     /// directory. May be repeated
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Recipe")]
     pub(crate) set: Vec<String>,
+}
+
+/// The forms of a command that learns none.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FormTableArgs {
+    /// Table of forms, as `lookalike forms learn` writes it; off for none. Two filled forms of one frame then match only if
+    /// their slots agree, as in `dedup --forms FILE`
+    ///
+    /// Default: the forms of the recipe. Without any, texts are compared by similarity alone, as in `dedup --forms off`.
+    #[arg(long, value_name = "off|FILE", help_heading = "Matching")]
+    pub(crate) forms: Option<String>,
+}
+
+impl FormTableArgs {
+    /// Returns the recipe with the forms of the table, or without forms.
+    pub(crate) fn apply_to(&self, recipe: Recipe) -> Result<Recipe> {
+        match self.forms.as_deref().map(FormsChoice::from) {
+            None => Ok(recipe),
+            Some(FormsChoice::Learn) => bail!(
+                "this command learns no forms: write a table with `lookalike forms learn`, and name it with --forms"
+            ),
+            Some(choice) => Ok(choice.apply_to(recipe)?),
+        }
+    }
 }
 
 /// Loads a recipe by its name or file, with the changes of `--set`.

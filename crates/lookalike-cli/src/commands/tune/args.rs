@@ -16,7 +16,7 @@ use crate::commands::shared::labels::{
 };
 use crate::commands::shared::matching::parse_threshold;
 use crate::commands::shared::outputs::{check_separate_outputs, output_target};
-use crate::commands::shared::recipes::RecipeChangeArgs;
+use crate::commands::shared::recipes::{FormTableArgs, RecipeChangeArgs};
 use crate::commands::shared::running::{parse_threads, thread_count};
 
 /// Find the best settings for labelled texts, as a recipe
@@ -89,6 +89,9 @@ pub(crate) struct TuneArgs {
     pub(crate) changes: RecipeChangeArgs,
 
     #[command(flatten)]
+    pub(crate) forms: FormTableArgs,
+
+    #[command(flatten)]
     pub(crate) resampling: ResamplingArgs,
 
     /// Print one JSON object with all settings instead of text
@@ -147,11 +150,11 @@ impl TuneRun {
         Ok(Self {
             inputs,
             settings: TuneSettings {
-                recipe: load_recipe_from_here(
+                recipe: args.forms.apply_to(load_recipe_from_here(
                     &args.recipe,
                     &args.changes.set,
                     OptionSpelling::Options,
-                )?,
+                )?)?,
                 lowest,
                 options: TuneOptions {
                     goal: args.goal,

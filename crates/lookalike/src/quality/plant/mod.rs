@@ -3,7 +3,8 @@
 //! What a near-duplicate is in practice, people decide; what a method does to edits of known kind
 //! and strength can be measured on any corpus. An [`PlantedEdit`] changes a text as reposting, copying and
 //! converting do, [`EditPlanter::plant_edits`] applies one or several, and whoever calls compares the result
-//! with the original under his recipe. [`NegativeSampler`] finds pairs of the same corpus that are no
+//! with the original under his recipe. [`EditPlanter::fill_form`] makes texts that share a frame and say different
+//! things. [`NegativeSampler`] finds pairs of the same corpus that are no
 //! near-duplicates, so that what a method finds wrongly can be measured too.
 //!
 //! # What is guaranteed
@@ -24,6 +25,7 @@
 //! Cost: some tens of nanoseconds a byte of text.
 
 mod edits;
+mod filled_forms;
 mod negatives;
 pub(crate) mod random;
 mod stock;
