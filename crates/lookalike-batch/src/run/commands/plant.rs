@@ -742,7 +742,7 @@ impl<'a> PlantContext<'a> {
             let origin = copies.len();
             let filled = &copies[origin - 1].text;
             let name = format!("{id} form {at}");
-            let repeat = if at / FILLED_FORMS_PER_REPEAT % 2 == 0 {
+            let repeat = if (at / FILLED_FORMS_PER_REPEAT).is_multiple_of(2) {
                 self.planter.add_header(&name, filled)
             } else {
                 self.planter.add_footer(&name, filled)
