@@ -37,7 +37,7 @@ impl AttackKind {
 }
 
 /// All attacks, after what the clients meet without one.
-pub(super) const ATTACK_KINDS: [AttackKind; 19] = [
+pub(super) const ATTACK_KINDS: [AttackKind; 20] = [
     AttackKind {
         name: "none",
         threads: 0,
@@ -170,6 +170,13 @@ pub(super) const ATTACK_KINDS: [AttackKind; 19] = [
         settings: usual_settings,
         honest_texts: short_texts,
         attack: leave_documents_unread,
+    },
+    AttackKind {
+        name: "short documents that are not read",
+        threads: 1,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: leave_short_documents_unread,
     },
 ];
 
@@ -601,9 +608,20 @@ fn send_objects(target: &Target<'_>, _: usize) -> Result<()> {
 
 /// Inserts a long document, asks for it over many connections, and reads none of the answers.
 fn leave_documents_unread(target: &Target<'_>, _: usize) -> Result<()> {
+    let text = "word ".repeat(target.size.long_text / 5) + "of nobody";
+    leave_unread(target, &text, 1)
+}
+
+/// Asks for a document without reading it, several times over each connection. Its characters are escaped in the answer, which
+/// is six times as long.
+fn leave_short_documents_unread(target: &Target<'_>, _: usize) -> Result<()> {
+    const TEXT_BYTES: usize = 60_000;
+    leave_unread(target, &"\u{1}".repeat(TEXT_BYTES), 4)
+}
+
+/// Inserts a text, and asks for it `times` over each of many connections without reading an answer.
+fn leave_unread(target: &Target<'_>, text: &str, times: usize) -> Result<()> {
     let path = format!("{COLLECTION_PATH}/documents");
-    let mut text = "word ".repeat(target.size.long_text / 5);
-    text.push_str("of nobody");
     let body = json!({ "id": "unread", "text": text }).to_string();
     let kind = headers(WRITE_KEY, "application/json");
     target
@@ -621,7 +639,7 @@ fn leave_documents_unread(target: &Target<'_>, _: usize) -> Result<()> {
             std::thread::sleep(RECONNECT_PAUSE);
             continue;
         };
-        let _ = connection.send(head.as_bytes());
+        let _ = connection.send(head.repeat(times).as_bytes());
         target.count_attempt();
         open.push_back(connection);
         if open.len() > target.size.dripping {

@@ -108,3 +108,10 @@ pub(crate) fn release_memory_of_thread() {
     // SAFETY: the allocator only returns pages of this thread that contain no allocation.
     unsafe { mi_collect(true) }
 }
+
+/// Returns memory to the system that has been free for as long as [`give_back_later`] says. The allocator does so by itself
+/// only while it is used.
+pub(crate) fn release_unused_memory() {
+    // SAFETY: the allocator only returns pages that contain no allocation.
+    unsafe { mi_collect(false) }
+}

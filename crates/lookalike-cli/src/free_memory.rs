@@ -14,6 +14,8 @@ pub struct FreeMemoryHooks {
     pub release_now: fn(),
     /// Returns free memory of the calling thread to the system.
     pub release_of_thread: fn(),
+    /// Returns memory to the system that the whole process has not used for some seconds.
+    pub release_unused: fn(),
 }
 
 static HOOKS: OnceLock<FreeMemoryHooks> = OnceLock::new();
@@ -34,6 +36,13 @@ pub(crate) fn keep_for_later() {
 pub(crate) fn release_now() {
     if let Some(hooks) = HOOKS.get() {
         (hooks.release_now)();
+    }
+}
+
+/// Returns memory to the system that the whole process has not used for some seconds.
+pub(crate) fn release_unused() {
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.release_unused)();
     }
 }
 

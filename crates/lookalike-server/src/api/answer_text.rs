@@ -16,10 +16,10 @@ use tokio::time::timeout;
 
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::stream::queue_full;
+use crate::limits::answer_turns::{AnswerTurn, AnswerTurns};
 use crate::limits::byte_budget::ClientId;
 use crate::limits::request_budget::{BudgetRefusal, RequestBudget, RequestBytes};
 use crate::limits::response_budget::{HeldAnswer, whole_answer_body};
-use crate::service::ServiceState;
 
 /// Bytes of the first part of an answer; each further one has twice as many, up to [`LARGEST_PART`].
 const SMALLEST_PART: usize = 4 << 10;
@@ -32,6 +32,8 @@ pub(crate) struct AnswerText {
     budget: RequestBudget,
     /// How long a part waits for budget, and the runtime in which it waits. Without it a part that finds none fails.
     patience: Option<(Handle, Duration)>,
+    /// Budget that was taken before, for the next parts.
+    room: Option<RequestBytes>,
     parts: Vec<HeldAnswer>,
     /// The part that is being written, and its budget.
     open: Option<(Vec<u8>, RequestBytes)>,
@@ -42,16 +44,24 @@ pub(crate) struct AnswerText {
 }
 
 impl AnswerText {
-    /// Creates an answer whose parts wait for budget, as long as a client may be silent. It is written on a thread that
-    /// may block.
-    pub(crate) fn new_waiting(service: &ServiceState, client: ClientId) -> Self {
-        let patience = service.config.limits.body_timeout;
+    /// Creates an answer that has budget already. Parts beyond it wait for more up to `patience`. It is written on a thread
+    /// that may block.
+    pub(crate) fn new_waiting(
+        budget: RequestBudget,
+        room: RequestBytes,
+        patience: Duration,
+    ) -> Self {
         Self {
             patience: Some((Handle::current(), patience)),
-            ..Self::new(RequestBudget::new(
-                Arc::clone(&service.answer_budget),
-                client,
-            ))
+            ..Self::new(budget).with_room(room)
+        }
+    }
+
+    /// Returns the answer with budget that was taken before, for its first parts.
+    pub(crate) fn with_room(self, room: RequestBytes) -> Self {
+        Self {
+            room: Some(room),
+            ..self
         }
     }
 
@@ -60,6 +70,7 @@ impl AnswerText {
         Self {
             budget,
             patience: None,
+            room: None,
             parts: Vec::new(),
             open: None,
             length: 0,
@@ -113,9 +124,15 @@ impl AnswerText {
         self.length
     }
 
+    /// Ends the answer: returns the budget that it does not need.
+    pub(crate) fn close_answer(&mut self) {
+        self.close_part();
+        self.room = None;
+    }
+
     /// Returns the answer as the body of a response.
     pub(crate) fn into_body(mut self) -> Body {
-        self.close_part();
+        self.close_answer();
         whole_answer_body(self.parts)
     }
 
@@ -146,6 +163,13 @@ impl AnswerText {
         self.close_part();
         let wanted = self.length.clamp(SMALLEST_PART, LARGEST_PART);
         let wanted = wanted.min(self.budget.total_bytes());
+        if let Some(room) = &mut self.room {
+            if room.byte_count() >= wanted {
+                self.open = Some((Vec::with_capacity(wanted), room.split_bytes(wanted)));
+                return Ok(());
+            }
+            self.room = None;
+        }
         let held = match &self.patience {
             // An answer that alone exceeds the share of a client could wait for ever. A page has limits of its own.
             Some(_) if self.length + wanted > self.budget.client_share() => {
@@ -162,6 +186,30 @@ impl AnswerText {
         self.open = Some((Vec::with_capacity(wanted), held));
         Ok(())
     }
+}
+
+/// Returns the largest memory of a request, in bytes: three eighths of the budget, so that two requests and their
+/// answers have room.
+pub(crate) fn largest_memory(total_bytes: usize) -> usize {
+    total_bytes / 8 * 3
+}
+
+/// Waits for memory, up to `patience`, and then for a turn. A request that waits for memory has no turn, because the turn
+/// would be idle meanwhile.
+///
+/// # Errors
+/// [`ProblemCode::Busy`] if there is no memory in time, and [`ProblemCode::TooCostly`] if there never is.
+pub(crate) async fn wait_for_turn(
+    memory: &RequestBudget,
+    bytes: usize,
+    patience: Duration,
+    turns: &Arc<AnswerTurns>,
+    client: ClientId,
+) -> Result<(RequestBytes, AnswerTurn), ApiProblem> {
+    let room = timeout(patience, memory.take_bytes(bytes)).await;
+    let room = room.unwrap_or(Err(BudgetRefusal::InUse));
+    let room = room.map_err(|refusal| budget_problem(refusal, memory))?;
+    Ok((room, turns.take(client).await))
 }
 
 /// Returns the problem of a request whose texts, work and answer get no more memory.
@@ -229,6 +277,28 @@ mod tests {
         assert_eq!(whole.byte_count(), 1_000_003);
         drop(whole.into_body());
         assert_eq!(budget.free_bytes(), budget.total_bytes());
+    }
+
+    /// An answer uses the budget that it has before it takes more, and gives back what it does not need.
+    #[test]
+    fn text_uses_its_room_first() {
+        let budget = ByteBudget::new(10 << 20);
+        let request = request_budget(&budget);
+        let room = request.try_take_bytes(1 << 20).unwrap();
+        let mut text = AnswerText::new(request).with_room(room);
+        let held = || budget.total_bytes() - budget.free_bytes();
+        text.write_bytes(&[b'x'; 300 << 10]).unwrap();
+        assert_eq!(held(), 1 << 20);
+        text.close_answer();
+        assert_eq!(held(), 300 << 10);
+        drop(text);
+        let room = request_budget(&budget).try_take_bytes(10 << 10).unwrap();
+        let mut text = AnswerText::new(request_budget(&budget)).with_room(room);
+        text.write_bytes(&[b'x'; 100 << 10]).unwrap();
+        text.close_answer();
+        assert_eq!(held(), 100 << 10);
+        drop(text);
+        assert_eq!(held(), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::access::AccessScope;
-use crate::api::responses::{self, in_background};
+use crate::api::responses::{self, in_background, look_up};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::collections::check_name;
 use crate::collections::open_collection::OpenCollection;
@@ -121,7 +121,7 @@ pub(crate) async fn delete_collection(api_request: ApiRequest) -> ApiResult {
 /// Returns the statistics of a collection.
 pub(crate) async fn collection_stats(api_request: ApiRequest) -> ApiResult {
     let open = api_request.find_open_collection()?;
-    in_background(move || {
+    look_up(move || {
         let stats = open
             .collection
             .collect_stats()

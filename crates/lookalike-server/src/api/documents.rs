@@ -9,7 +9,7 @@ use bytes::Bytes;
 use lookalike::stream::DocumentSlot;
 use lookalike::text::AnalysisScratch;
 use lookalike_store::{
-    ClusterPreference, ClusterSelection, DocumentCluster, DocumentLookup, Error, PreferredDocument,
+    ClusterPreference, ClusterSelection, DocumentCluster, DocumentLookup, PreferredDocument,
 };
 use serde::Serialize;
 use tokio::sync::Semaphore;
@@ -17,7 +17,10 @@ use tokio::task::block_in_place;
 
 use crate::api::listing::parse_filter;
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
-use crate::api::responses::{self, BodyKind, QueryParameters, in_background, in_background_while};
+use crate::api::responses::{
+    self, BodyKind, FIRST_ANSWER_BYTES, QueryParameters, in_background, in_background_while,
+    look_up,
+};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::{DocumentStream, StreamTask, check_room};
 use crate::collections::open_collection::{AnswerResult, OpenCollection, RefusedDocument};
@@ -25,6 +28,7 @@ use crate::json::documents::DocumentJson;
 use crate::json::preference::ClusterPreferenceRule;
 use crate::json::verdicts::{ClusterJson, MatchesJson, VerdictJson};
 use crate::limits::byte_budget::HeldBytes;
+use crate::limits::request_budget::RequestBudget;
 use crate::service::ServiceState;
 
 /// Longest queried document, in bytes, that is compared on the request thread, because waking another thread would
@@ -193,30 +197,35 @@ fn waits_to_be_asked(headers: &HeaderMap) -> bool {
     expected.is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// Length of the longest text, in bytes, that an answer has without a turn and a budget.
-const SHORT_ANSWER_BYTES: usize = 64 << 10;
+/// Length of the longest text, in bytes, that is answered without a turn.
+const SHORT_ANSWER_BYTES: usize = 16 << 10;
 
 /// Returns a stored document. One with a long text is a long answer.
 pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
+    let open = api_request.find_open_collection()?;
     let id = api_request.path_part("id");
-    let (short_answer, open) = with_document(api_request, |open, id| {
-        let found = open
+    let budget = RequestBudget::new(Arc::clone(&service.answer_budget), client);
+    let (collection, wanted) = (Arc::clone(&open), id.clone());
+    let found = look_up(move || {
+        let found = collection
             .collection
-            .find_short_document(id, SHORT_ANSWER_BYTES)?;
-        Ok(found.map(|found| match found {
-            DocumentLookup::Long => None,
+            .find_short_document(&wanted, SHORT_ANSWER_BYTES);
+        let found = found.map_err(|error| collection.to_problem(error))?;
+        match found.ok_or_else(|| no_document(&wanted))? {
+            DocumentLookup::Long { text_bytes } => Ok(Err(text_bytes)),
             DocumentLookup::Short(stored) => {
-                let document = DocumentJson::new(&stored, open.fingerprint_bits());
-                Some(responses::json_response(StatusCode::OK, &document))
+                let document = DocumentJson::new(&stored, collection.fingerprint_bits());
+                responses::counted_answer(budget, &document).map(Ok)
             }
-        }))
-    })
-    .await?;
-    if let Some(response) = short_answer {
-        return Ok(response);
-    }
-    responses::long_answer(service, client, move |text| {
+        }
+    });
+    let text_bytes = match found.await? {
+        Ok(response) => return Ok(response),
+        Err(text_bytes) => text_bytes,
+    };
+    let first_bytes = FIRST_ANSWER_BYTES.saturating_add(text_bytes);
+    responses::long_answer(service, client, first_bytes, move |text| {
         let stored = open.collection.find_document(&id);
         let stored = stored.map_err(|error| open.to_problem(error))?;
         let stored = stored.ok_or_else(|| no_document(&id))?;
@@ -227,25 +236,15 @@ pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
 
 /// Deletes a document.
 pub(crate) async fn delete_document(api_request: ApiRequest) -> ApiResult {
-    let (response, _) = with_document(api_request, |open, id| {
-        let was_there = open.collection.delete_document(id)?;
-        Ok(was_there.then(responses::empty_response))
-    })
-    .await?;
-    Ok(response)
-}
-
-/// Returns the result of `work` on the document that a request is about, and its collection. The result is `None` if
-/// there is no such document.
-async fn with_document<T: Send + 'static>(
-    api_request: ApiRequest,
-    work: impl FnOnce(&OpenCollection, &str) -> Result<Option<T>, Error> + Send + 'static,
-) -> Result<(T, Arc<OpenCollection>), ApiProblem> {
     let open = api_request.find_open_collection()?;
     let id = api_request.path_part("id");
     in_background(move || {
-        let found = work(&open, &id).map_err(|error| open.to_problem(error))?;
-        Ok((found.ok_or_else(|| no_document(&id))?, open))
+        let was_there = open.collection.delete_document(&id);
+        if was_there.map_err(|error| open.to_problem(error))? {
+            Ok(responses::empty_response())
+        } else {
+            Err(no_document(&id))
+        }
     })
     .await
 }
@@ -303,7 +302,8 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
         );
         return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
     }
-    responses::long_answer(api_request.service, api_request.client, move |text| {
+    let (service, client) = (api_request.service, api_request.client);
+    responses::long_answer(service, client, FIRST_ANSWER_BYTES, move |text| {
         let after = after.map(|place| place.0);
         let selection = ClusterSelection {
             count,
@@ -390,6 +390,7 @@ pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
     responses::long_answer(
         api_request.service,
         api_request.client,
+        FIRST_ANSWER_BYTES,
         move |text| match open
             .collection
             .find_cluster(&id, after, members)

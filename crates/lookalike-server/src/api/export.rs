@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::access::request_access::RequestAccess;
 use crate::api::problem::{ApiProblem, ProblemCode};
-use crate::api::responses::in_background;
+use crate::api::responses::look_up;
 use crate::api::router::{ApiRequest, ApiResult, TimedRequest, UnfinishedBody};
 use crate::api::stream::{client_gone, queue_full};
 use crate::collections::open_collection::OpenCollection;
@@ -45,7 +45,7 @@ pub(crate) async fn export_documents(api_request: ApiRequest) -> ApiResult {
         access: api_request.access.clone(),
         patience: api_request.service.config.limits.body_timeout,
     };
-    let begun = in_background(move || {
+    let begun = look_up(move || {
         DocumentExport::begin(&open.collection).map_err(|error| open.to_problem(error))
     });
     // The first portion comes before the answer, so that a damaged collection is answered with a problem.

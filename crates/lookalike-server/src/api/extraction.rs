@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, header};
 use lookalike_documents::{DocumentKind, ExtractOptions, estimate_memory, extract_text_while};
 use serde::Serialize;
 
+use crate::api::answer_text::largest_memory;
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::responses::{self, QueryParameters};
 use crate::api::router::{ApiRequest, ApiResult};
@@ -48,7 +49,7 @@ pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
     check_memory(
         &name,
         needed,
-        text_work::largest_memory(service.answer_budget.total_bytes()),
+        largest_memory(service.answer_budget.total_bytes()),
     )?;
     text_work::answer_with_work(&service, client, needed, move |allowance, answer| {
         let text = read_text(&name, kind, &body, &options, allowance)?;

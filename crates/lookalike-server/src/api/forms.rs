@@ -296,7 +296,7 @@ impl FormCorpus for StoredDocuments<'_> {
         let found = collection.find_short_document(id, LONGEST_LEARNED_TEXT);
         let text = match found.map_err(failed)? {
             None => return Ok(None),
-            Some(DocumentLookup::Long) => {
+            Some(DocumentLookup::Long { .. }) => {
                 self.has_long_texts.store(true, Ordering::Relaxed);
                 return Ok(None);
             }

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
 use lookalike_store::{DocumentPage, DocumentSelection, InsertAnswer, StoredVerdict};
 use serde::Serialize;
 
-use crate::api::answer_text::AnswerText;
+use crate::api::answer_text::{AnswerText, wait_for_turn};
 use crate::api::problem::{ApiProblem, ProblemCode, ProblemJson};
-use crate::api::responses::{self, QueryParameters, in_background};
+use crate::api::responses::{self, FIRST_ANSWER_BYTES, QueryParameters};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::collections::open_collection::OpenCollection;
 use crate::json::documents::{DocumentJson, read_ids};
 use crate::json::meta_filter::MetaFilter;
 use crate::limits::byte_budget::HeldBytes;
+use crate::limits::request_budget::RequestBudget;
 
 /// Documents on a page: default and maximum.
 pub(crate) const DOCUMENTS_ON_PAGE: (usize, usize) = (100, 1000);
@@ -128,7 +128,8 @@ pub(crate) async fn list_documents(api_request: ApiRequest) -> ApiResult {
     let known = ["after", "limit", "text", "verdict", "meta.FIELD"];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let asked = PageQuery::parse_parameters(&parameters)?;
-    responses::long_answer(api_request.service, api_request.client, move |text| {
+    let (service, client) = (api_request.service, api_request.client);
+    responses::long_answer(service, client, FIRST_ANSWER_BYTES, move |text| {
         let page = asked.read_page(&open)?;
         let bits = open.fingerprint_bits();
         let documents = page.documents.iter();
@@ -157,7 +158,7 @@ pub(crate) async fn get_documents(api_request: ApiRequest) -> ApiResult {
     let (ids, room) = read_id_body(api_request).await?;
     // A body that arrives slowly must not keep the collection from being deleted.
     let open = service.collections.find_open_collection(&named)?;
-    responses::long_answer(service, client, move |text| {
+    responses::long_answer(service, client, FIRST_ANSWER_BYTES, move |text| {
         let written = write_documents(&open, &ids, text);
         drop(room);
         written
@@ -209,22 +210,47 @@ struct DeletionJson<'a> {
     problem: Option<ProblemJson<'a>>,
 }
 
-/// Deletes documents by their ids, and answers once all deletions are on disk.
+/// Deletes documents by their ids, and answers once all deletions are on disk. There is budget for the answer before
+/// anything is deleted, so that no deletion goes without its answer.
 pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
     drop(api_request.find_open_collection()?);
-    let service = Arc::clone(&api_request.service);
+    let (service, client) = (Arc::clone(&api_request.service), api_request.client);
     let named = api_request.target_collection();
-    let (ids, room) = read_id_body(api_request).await?;
+    let (ids, body_room) = read_id_body(api_request).await?;
     let open = service.collections.find_open_collection(&named)?;
-    in_background(move || {
-        let answer = delete_all(&open, &ids);
-        drop(room);
-        answer
-    })
-    .await
+    let memory = RequestBudget::new(Arc::clone(&service.answer_budget), client);
+    let patience = service.config.limits.body_timeout;
+    let bytes = deletion_answer_bytes(&ids);
+    let begun = wait_for_turn(&memory, bytes, patience, &service.turns, client);
+    let (room, turn) = begun.await?;
+    let release_memory = service.config.release_memory;
+    let working = turn.run_work(move || {
+        let mut text = AnswerText::new(memory).with_room(room);
+        let deleted = delete_all(&open, &ids, &mut text);
+        text.close_answer();
+        drop((ids, body_room));
+        release_memory();
+        deleted.map(|()| text)
+    });
+    let (text, _turn) = working.await;
+    Ok(responses::text_response(text?))
 }
 
-fn delete_all(open: &OpenCollection, ids: &[String]) -> ApiResult {
+/// Returns an upper bound of the length of the answer to a deletion, if no document is damaged, beside the rest of its last part.
+fn deletion_answer_bytes(ids: &[String]) -> usize {
+    /// Bytes of a result beside the id, and of the list around all.
+    const BYTES_PER_RESULT: usize = 32;
+    let escaped = ids
+        .iter()
+        .map(|id| responses::json_text(id).len() + BYTES_PER_RESULT);
+    FIRST_ANSWER_BYTES + escaped.sum::<usize>()
+}
+
+fn delete_all(
+    open: &OpenCollection,
+    ids: &[String],
+    text: &mut AnswerText,
+) -> Result<(), ApiProblem> {
     let names: Vec<_> = ids.iter().map(String::as_str).collect();
     let deleted = open.collection.delete_documents(&names);
     let deleted = deleted.map_err(|error| open.to_problem(error))?;
@@ -237,8 +263,7 @@ fn delete_all(open: &OpenCollection, ids: &[String]) -> ApiResult {
         deleted: answer.as_ref().ok().copied(),
         problem: answer.as_ref().err().map(ApiProblem::to_json),
     });
-    let body = DeletionListJson {
+    text.write_json(&DeletionListJson {
         results: results.collect(),
-    };
-    Ok(responses::json_response(StatusCode::OK, &body))
+    })
 }

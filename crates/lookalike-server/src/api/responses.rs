@@ -1,19 +1,23 @@
 //! JSON responses, and the request bodies and parameters that calls have in common.
 
+use std::num::NonZero;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
-use crate::api::answer_text::AnswerText;
+use crate::api::answer_text::{AnswerText, largest_memory, wait_for_turn};
 use crate::api::body::{BYTE_ORDER_MARK, BodyReader};
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::queue_full;
 use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
+use crate::limits::request_budget::RequestBudget;
 use crate::service::ServiceState;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use bytes::{Buf, Bytes};
 use serde::Serialize;
+use tokio::runtime::{Builder, Runtime};
 
 /// Returns a JSON response.
 pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Response<Body> {
@@ -38,22 +42,35 @@ pub(crate) fn with_json_type(body: Body) -> Response<Body> {
 /// would keep its own.
 pub(crate) const MUCH_MEMORY: usize = 1 << 20;
 
+/// Bytes for which a long answer of unknown length takes budget before it is made.
+pub(crate) const FIRST_ANSWER_BYTES: usize = 64 << 10;
+
+/// How long the parts of a long answer beyond its first bytes wait for budget. Others wait for its turn meanwhile.
+const TURN_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Returns a JSON response about stored documents that may take long to compute or be long itself. Few of them are
 /// computed at a time, fewer for one client, and their bytes count towards a budget from the first one on, until the
-/// client has taken them.
+/// client has taken them. `first_bytes` is the memory that the work needs at once; of more than a request may hold, it gets as
+/// much as that.
 ///
 /// # Errors
 /// Any error of `work`, or [`ProblemCode::Busy`] if there is no budget for the answer in time.
 pub(crate) async fn long_answer(
     service: Arc<ServiceState>,
     client: ClientId,
+    first_bytes: usize,
     work: impl FnOnce(&mut AnswerText) -> Result<(), ApiProblem> + Send + 'static,
 ) -> ApiResult {
-    let turn = service.turns.take(client).await;
-    let mut text = AnswerText::new_waiting(&service, client);
+    let memory = RequestBudget::new(Arc::clone(&service.answer_budget), client);
+    let first_bytes = first_bytes.min(largest_memory(memory.total_bytes()));
+    let patience = service.config.limits.body_timeout;
+    let begun = wait_for_turn(&memory, first_bytes, patience, &service.turns, client);
+    let (room, turn) = begun.await?;
+    let mut text = AnswerText::new_waiting(memory, room, TURN_PATIENCE.min(patience));
     let release_memory = service.config.release_memory;
     let working = turn.run_work(move || {
         let made = work(&mut text);
+        text.close_answer();
         if text.byte_count() >= MUCH_MEMORY {
             release_memory();
         }
@@ -61,7 +78,27 @@ pub(crate) async fn long_answer(
     });
     let ((made, text), _turn) = working.await;
     made?;
-    Ok(with_json_type(text.into_body()))
+    Ok(text_response(text))
+}
+
+/// Returns a JSON response with a text that counts towards a budget.
+pub(crate) fn text_response(text: AnswerText) -> Response<Body> {
+    let length = HeaderValue::from(text.byte_count());
+    let mut response = with_json_type(text.into_body());
+    response
+        .headers_mut()
+        .insert(header::CONTENT_LENGTH, length);
+    response
+}
+
+/// Returns a JSON response with a value whose bytes count towards a budget until the client has taken them.
+///
+/// # Errors
+/// [`ProblemCode::Busy`] or [`ProblemCode::TooCostly`] if there is no budget.
+pub(crate) fn counted_answer(budget: RequestBudget, value: &impl Serialize) -> ApiResult {
+    let mut text = AnswerText::new(budget);
+    text.write_json(value)?;
+    Ok(text_response(text))
 }
 
 /// Returns a response without a body.
@@ -69,6 +106,24 @@ pub(crate) fn empty_response() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     response
+}
+
+/// Threads for look-ups of all services of the process. They are few, because an allocator keeps free memory for each thread.
+static LOOK_UP_THREADS: LazyLock<Runtime> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = Builder::new_current_thread()
+        .max_blocking_threads(cores.max(LEAST_LOOK_UP_THREADS))
+        .build();
+    threads.expect("a runtime without timers and sockets has nothing that can fail")
+});
+
+const LEAST_LOOK_UP_THREADS: usize = 4;
+
+/// Runs a look-up on one of a few threads. It may wait for a lock or the disk for some milliseconds, and for nothing else, because
+/// other look-ups wait behind it.
+pub(crate) async fn look_up<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let done = LOOK_UP_THREADS.spawn_blocking(work).await;
+    done.expect("a panic ends the process")
 }
 
 /// Runs `work` on a thread that may block.

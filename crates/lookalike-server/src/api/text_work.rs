@@ -6,19 +6,16 @@
 //! two requests wait for each other.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lookalike::passages::PassageBudget;
-use tokio::time::timeout;
 
-use crate::api::answer_text::{AnswerText, budget_problem};
+use crate::api::answer_text::{AnswerText, budget_problem, largest_memory, wait_for_turn};
 use crate::api::problem::ApiProblem;
 use crate::api::responses::{MUCH_MEMORY, with_json_type};
 use crate::api::router::ApiResult;
 use crate::api::stream::client_gone;
-use crate::limits::answer_turns::{AnswerTurn, AnswerTurns};
 use crate::limits::byte_budget::ClientId;
-use crate::limits::request_budget::{BudgetRefusal, RequestBudget, RequestBytes};
+use crate::limits::request_budget::{RequestBudget, RequestBytes};
 use crate::service::ServiceState;
 
 /// Limits of steps and memory for one request with texts.
@@ -79,12 +76,6 @@ impl TextAllowance {
     }
 }
 
-/// Returns the largest memory of a request, in bytes: three eighths of the budget, so that two requests and their
-/// answers have room.
-pub(crate) fn largest_memory(total_bytes: usize) -> usize {
-    total_bytes / 8 * 3
-}
-
 /// Cancels work when the request ends before it, because its client has disconnected.
 struct CancelOnDrop(Arc<PassageBudget>);
 
@@ -92,21 +83,6 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }
-}
-
-/// Waits for memory, up to `patience`, and then for a turn. A request that waits for memory has no turn, because the turn
-/// would be idle meanwhile.
-async fn wait_for_turn(
-    memory: &RequestBudget,
-    bytes: usize,
-    patience: Duration,
-    turns: &Arc<AnswerTurns>,
-    client: ClientId,
-) -> Result<(RequestBytes, AnswerTurn), ApiProblem> {
-    let room = timeout(patience, memory.take_bytes(bytes)).await;
-    let room = room.unwrap_or(Err(BudgetRefusal::InUse));
-    let room = room.map_err(|refusal| budget_problem(refusal, memory))?;
-    Ok((room, turns.take(client).await))
 }
 
 /// Answers a request with texts. `first_bytes` is the memory that it needs at once; of more than a request may hold, it gets
@@ -173,8 +149,10 @@ impl TextAllowance {
 #[cfg(test)]
 mod tests {
     use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
 
     use super::*;
+    use crate::limits::answer_turns::AnswerTurns;
     use crate::limits::byte_budget::ByteBudget;
 
     /// A request that waits for memory leaves the turn to one that has it.

@@ -29,6 +29,7 @@ fn run_maintenance(service: &Weak<ServiceState>) {
         let Some(service) = service.upgrade() else {
             return;
         };
+        (service.config.release_unused_memory)();
         let names = service.collections.open_names();
         refused_collections.retain_subjects(&names);
         for name in names {

@@ -119,8 +119,9 @@ impl Collection {
             let Some(known) = self.find_in_window(&state, id)? else {
                 return Ok(None);
             };
-            if state.stored_text_bytes(&known)? > most_text_bytes {
-                return Ok(Some(DocumentLookup::Long));
+            let text_bytes = state.stored_text_bytes(&known)?;
+            if text_bytes > most_text_bytes {
+                return Ok(Some(DocumentLookup::Long { text_bytes }));
             }
             open_document(&state, known)?
         };
@@ -188,7 +189,10 @@ pub enum DocumentLookup {
     /// A document whose text is within the limit.
     Short(StoredDocument),
     /// The text of the document is longer.
-    Long,
+    Long {
+        /// Its length in bytes, as the record states it.
+        text_bytes: usize,
+    },
 }
 
 /// A stored document, whose text may be unread.

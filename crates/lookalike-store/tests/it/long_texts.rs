@@ -237,7 +237,10 @@ fn look_up_reads_no_text_beyond_its_limit() {
         let reads = LongReads::observe(&disk, &collection);
         let look_up = |most_bytes| collection.find_short_document("a", most_bytes).unwrap();
         for most_bytes in [0, text.len() - 1] {
-            assert!(matches!(look_up(most_bytes), Some(DocumentLookup::Long)));
+            let Some(DocumentLookup::Long { text_bytes }) = look_up(most_bytes) else {
+                panic!("{most_bytes} bytes are too few");
+            };
+            assert_eq!(text_bytes, text.len());
             assert_eq!(reads.take(), 0);
         }
         for most_bytes in [text.len(), text.len() + 1] {

@@ -98,6 +98,7 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
         serves_console: !args.no_console.unwrap_or(false),
         pdf: pdf_reader(PDF_LIMITS),
         release_memory: free_memory::release_of_thread,
+        release_unused_memory: free_memory::release_unused,
         find_document_passages,
         trusted_proxies: args
             .trusted_proxy
