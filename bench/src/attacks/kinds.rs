@@ -615,7 +615,7 @@ fn leave_documents_unread(target: &Target<'_>, _: usize) -> Result<()> {
 /// Asks for a document without reading it, several times over each connection. Its characters are escaped in the answer, which
 /// is six times as long.
 fn leave_short_documents_unread(target: &Target<'_>, _: usize) -> Result<()> {
-    const TEXT_BYTES: usize = 60_000;
+    const TEXT_BYTES: usize = 16_000;
     leave_unread(target, &"\u{1}".repeat(TEXT_BYTES), 4)
 }
 

@@ -3,7 +3,7 @@ import { useWording } from "./basics";
 import type { MessageKey } from "../language/catalog";
 import type { Mark } from "./review-keys";
 
-/** What a mark is about: a pair of texts, or a form. */
+/** The subject of a mark: a pair of texts, or a form. */
 type Subject = "pair" | "form";
 
 export function MarkButtons({ mark, onMark, about = "pair" }: { mark: Mark | undefined; onMark: (mark: Mark | null) => void; about?: Subject }) {

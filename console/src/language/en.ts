@@ -139,7 +139,7 @@ export const en = {
   "forms.values": "Values of the slots",
   "forms.document": "document",
   "forms.verdict": "verdict",
-  "forms.searchHelp": "Words are looked for in frames, values, ids and names. Also: cluster:>10 (documents of the form), id:…, text:…",
+  "forms.searchHelp": "Words are looked for in frames, values, ids and names. Also: cluster:>10 (documents of the form), id:…, text:…, source:…, marked:yes",
   "form.question": "What are these documents?",
   "form.same": "Copies",
   "form.sameMeans": ": compare them by similarity",

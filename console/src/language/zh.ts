@@ -141,7 +141,7 @@ export const zh: Catalog = {
   "forms.values": "各空位的值",
   "forms.document": "文档",
   "forms.verdict": "结论",
-  "forms.searchHelp": "在框架、值、id 和名称中查找词语。还可以写：cluster:>10（模板的文档数）、id:…、text:…",
+  "forms.searchHelp": "在框架、值、id 和名称中查找词语。还可以写：cluster:>10（模板的文档数）、id:…、text:…、source:…、marked:yes",
   "form.question": "这些文档是什么？",
   "form.same": "副本",
   "form.sameMeans": "：只按相似度比较",

@@ -28,9 +28,15 @@ export interface Forms {
   documents: number[];
   removed: (number | null)[];
   frame: string[][];
-  /** Texts of two documents, for decisions, or −1. */
-  a: number[];
-  b: number[];
+  /** Two documents with different values, by which a decision names the form; null if there are none. */
+  examples: ([ExampleText, ExampleText] | null)[];
+}
+
+/** A text as a decision names it. */
+export interface ExampleText {
+  id: string;
+  content: string;
+  key: string;
 }
 
 export interface FormDocuments {
@@ -126,7 +132,7 @@ export interface DedupData {
   form_documents: FormDocuments;
 }
 
-const noForms: Forms = { total: 0, name: [], possible: [], documents: [], removed: [], frame: [], a: [], b: [] };
+const noForms: Forms = { total: 0, name: [], possible: [], documents: [], removed: [], frame: [], examples: [] };
 const noFormDocuments: FormDocuments = { form: [], id: [], source: [], row: [], removed: [], values: [] };
 
 /** The data with the look-ups that the pages need. */
@@ -162,11 +168,9 @@ export class Report {
     return this.formDocuments[form] ?? [];
   }
 
-  /** Returns `true` if a decision can name a form: the file has the texts of two of its documents. */
+  /** Returns `true` if a decision can name a form: two of its documents differ. */
   canMarkForm(form: number): boolean {
-    const { a, b, name } = this.data.forms;
-    const { content } = this.data.texts;
-    return form < name.length && a[form]! >= 0 && b[form]! >= 0 && content[a[form]!] !== content[b[form]!];
+    return (this.data.forms.examples[form] ?? null) !== null;
   }
 
   /** Returns the listed removals of a cluster, the least similar first. */

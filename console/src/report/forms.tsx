@@ -11,8 +11,13 @@ import { fold, type Query } from "./query";
 type Order = "largest" | "smallest" | "input";
 
 /** Returns the rows of forms that a query finds: in their names, frames, and the ids and values of their documents. */
-export function findForms(report: Report, query: Query): number[] {
-  const { forms, form_documents: documents } = report.data;
+export function findForms(report: Report, query: Query, marks: Marks): number[] {
+  const { forms, form_documents: documents, sources } = report.data;
+  const hasMark = (form: number, wanted: string) => {
+    const mark = marks.get(form);
+    return wanted === "yes" ? mark !== undefined : wanted === "no" ? mark === undefined : mark === wanted;
+  };
+  const sourcesOf = (form: number) => fold(report.documentsOfForm(form).map((row) => sources[documents.source[row]!] ?? "").join("\n"));
   const textOf = (form: number) => {
     const values = report.documentsOfForm(form).flatMap((row) => documents.values[row]!);
     return fold([...forms.frame[form]!, ...values].join("\n"));
@@ -23,6 +28,8 @@ export function findForms(report: Report, query: Query): number[] {
     .filter(
       (form) =>
         query.cluster.every((test) => test(forms.documents[form]!)) &&
+        query.marked.every((wanted) => hasMark(form, wanted)) &&
+        query.source.every((part) => sourcesOf(form).includes(part)) &&
         query.id.every((part) => namesOf(form).includes(part)) &&
         query.text.every((part) => textOf(form).includes(part)) &&
         query.words.every((part) => namesOf(form).includes(part) || textOf(form).includes(part)),
@@ -43,7 +50,7 @@ export function Forms({ report, marks, onMark }: FormsProps) {
     inputs: [report],
     subject: report,
     find: (query, order) => {
-      const found = query ? findForms(report, query) : forms.name.map((_, at) => at);
+      const found = query ? findForms(report, query, query.marked.length > 0 ? marks : new Map()) : forms.name.map((_, at) => at);
       const sign = order === "largest" ? -1 : order === "smallest" ? 1 : 0;
       return found.sort((a, b) => sign * (forms.documents[a]! - forms.documents[b]!) || a - b);
     },

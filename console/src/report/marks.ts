@@ -4,7 +4,7 @@ import { withMark, type Mark } from "../components/review-keys";
 import { writeDecisionLines, type Decision } from "../components/save-file";
 import type { Report } from "./data";
 
-/** Marks by removal. */
+/** Marks by row of a list. */
 export type Marks = ReadonlyMap<number, Mark>;
 
 /** Returns the name under which the browser keeps marks of a report. */
@@ -64,10 +64,10 @@ export const canMark = (report: Report, removal: number): boolean =>
 /** Returns the decisions as JSON Lines: about pairs in the order of the removals, and then about forms. */
 export function writeDecisions(report: Report, marks: Marks, formMarks: Marks): string {
   const aboutForms = decisionsOnForms(report, formMarks);
-  // Where a pair is marked otherwise than the form of both, the mark of the form counts.
+  // The mark of a form counts for the pair that names it, too.
   const pairOf = ({ a, b }: Decision) => [a, b].sort().join(" ");
-  const labels = new Map(aboutForms.map((decision) => [pairOf(decision), decision.label]));
-  const aboutPairs = decisionsOnPairs(report, marks).filter((decision) => (labels.get(pairOf(decision)) ?? decision.label) === decision.label);
+  const decided = new Set(aboutForms.map(pairOf));
+  const aboutPairs = decisionsOnPairs(report, marks).filter((decision) => !decided.has(pairOf(decision)));
   return writeDecisionLines([...aboutPairs, ...aboutForms]);
 }
 
@@ -96,29 +96,22 @@ function decisionsOnPairs(report: Report, marks: Marks): Decision[] {
 
 /** Returns decisions about forms. Each is also about two documents of the form. */
 function decisionsOnForms(report: Report, marks: Marks): Decision[] {
-  const { forms, form_documents: documents, texts, plan } = report.data;
-  return inOrder(marks).map(([form, label]): Decision => {
-    const [a, b] = [forms.a[form]!, forms.b[form]!];
-    const [first, other] = exampleDocuments(report, form);
-    return {
-      a: texts.content[a]!,
-      b: texts.content[b]!,
+  const { forms, plan } = report.data;
+  return inOrder(marks).flatMap(([form, label]): Decision[] => {
+    const examples = forms.examples[form];
+    if (!examples) return [];
+    const [a, b] = examples;
+    const decision = {
+      a: a.content,
+      b: b.content,
       label,
       recipe: plan.recipe_id,
-      a_key: texts.key[a]!,
-      b_key: texts.key[b]!,
-      a_id: documents.id[first]!,
-      b_id: documents.id[other]!,
+      a_key: a.key,
+      b_key: b.key,
+      a_id: a.id,
+      b_id: b.id,
       form: { name: forms.name[form]!, frame: forms.frame[form]! },
     };
+    return [decision];
   });
-}
-
-/** Returns the rows of the two documents whose texts stand for a form: the first, and the first with other values. */
-function exampleDocuments(report: Report, form: number): [number, number] {
-  const { values } = report.data.form_documents;
-  const rows = report.documentsOfForm(form);
-  const valuesOf = (row: number) => JSON.stringify(values[row]);
-  const first = rows[0]!;
-  return [first, rows.find((row) => valuesOf(row) !== valuesOf(first)) ?? first];
 }

@@ -21,6 +21,8 @@
 //! content decides whether a document is meant, so texts that differ only before normalisation can be told apart.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
 use lookalike::dedup::PairDecision;
@@ -143,7 +145,7 @@ impl DecisionLine {
     }
 }
 
-/// Reads files of decisions. A repeated decision about a pair alone counts once.
+/// Reads files of decisions. A repeated decision counts once.
 ///
 /// # Errors
 /// If a file cannot be read, if a line is not a decision, or if two lines decide one pair in both ways.
@@ -157,8 +159,39 @@ pub fn read_decisions(paths: &[PathBuf]) -> Result<Vec<ContentDecision>> {
 #[derive(Default)]
 struct DecisionReader {
     decisions: Vec<ContentDecision>,
-    /// Decision on each pair of contents under a recipe, and the place of its line.
-    decided: HashMap<(ContentHash, ContentHash, String), (PairDecision, String)>,
+    /// Pairs of contents under a recipe.
+    decided_pairs: DecidedSubjects<(ContentHash, ContentHash, String)>,
+    /// Frames under a recipe.
+    decided_forms: DecidedSubjects<(Vec<String>, String)>,
+}
+
+/// Decisions by their subjects, with the places of their lines.
+struct DecidedSubjects<S>(HashMap<S, (PairDecision, String)>);
+
+impl<S> Default for DecidedSubjects<S> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<S: Eq + Hash> DecidedSubjects<S> {
+    /// Notes a decision. Returns `true` if it is the first one on its subject, and the place of an earlier one as an error if that
+    /// decides the opposite.
+    fn note_decision(
+        &mut self,
+        subject: S,
+        decision: PairDecision,
+        place: &str,
+    ) -> std::result::Result<bool, String> {
+        match self.0.entry(subject) {
+            Entry::Vacant(entry) => {
+                entry.insert((decision, place.to_owned()));
+                Ok(true)
+            }
+            Entry::Occupied(entry) if entry.get().0 == decision => Ok(false),
+            Entry::Occupied(entry) => Err(entry.get().1.clone()),
+        }
+    }
 }
 
 impl DecisionReader {
@@ -185,23 +218,25 @@ impl DecisionReader {
             let one = line.to_decision().map_err(refuse)?;
             let (a, b) = (one.a.content, one.b.content);
             let pair = (a.min(b), a.max(b), one.recipe.clone());
-            match self.decided.get(&pair) {
-                None => {
-                    self.decided.insert(pair, (one.decision, place));
-                    self.decisions.push(one);
-                }
-                Some((decision, _)) if *decision == one.decision => {
-                    if one.form.is_some() {
-                        self.decisions.push(one);
-                    }
-                }
-                Some((_, first)) => {
-                    return Err(refuse(format!(
-                        "these two texts are decided as {}, but {first} decides the opposite: \
-                     remove one of the two lines",
-                        line.label
-                    )));
-                }
+            let opposite = |what: &str, first: String| {
+                refuse(format!(
+                    "{what} decided as {}, but {first} decides the opposite: remove one of the two lines",
+                    line.label
+                ))
+            };
+            let is_new_pair = self
+                .decided_pairs
+                .note_decision(pair, one.decision, &place)
+                .map_err(|first| opposite("these two texts are", first))?;
+            let form = one.form.as_ref();
+            let is_new_form = form.map(|form| {
+                let frame = (form.frame.clone(), one.recipe.clone());
+                self.decided_forms
+                    .note_decision(frame, one.decision, &place)
+                    .map_err(|first| opposite("this form is", first))
+            });
+            if is_new_pair || is_new_form.transpose()?.unwrap_or(false) {
+                self.decisions.push(one);
             }
         }
         Ok(())
@@ -267,6 +302,20 @@ mod tests {
         assert_eq!(found[0].form, None);
         let form = found[1].form.as_ref().unwrap();
         assert_eq!((&*form.name, form.slot_count()), ("offer", 1));
+        let form = r#"{"name":"offer","frame":["Today:","euros"]}"#;
+        assert_eq!(read(&(text.clone() + &with_form(form))).unwrap().len(), 2);
+        // Another pair of the form says the opposite.
+        let opposite = with_form(form)
+            .replace(
+                &ContentHash::from_text("y").to_string(),
+                &ContentHash::from_text("z").to_string(),
+            )
+            .replace("different", "same");
+        let refused = read(&(text + &opposite)).unwrap_err().to_string();
+        assert!(
+            refused.contains(":3: this form is decided as same, but "),
+            "{refused}"
+        );
         let refused = read(&with_form(r#"{"name":"offer","frame":["Today:"]}"#));
         let refused = refused.unwrap_err().to_string();
         assert!(

@@ -37,7 +37,8 @@ pub struct ServiceConfig {
     pub pdf: Option<PdfReader>,
     /// Returns free memory of the calling thread to the system, after work that takes much of it.
     pub release_memory: fn(),
-    /// Returns memory to the system that the process has not used for some seconds. It is called every second.
+    /// Returns memory to the system that the process has not used for some seconds. It is called before each
+    /// round of maintenance, at most once a second.
     pub release_unused_memory: fn(),
     /// Search for passages among the documents of a request.
     pub find_document_passages: FindDocumentPassages,

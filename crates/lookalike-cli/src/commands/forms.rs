@@ -25,7 +25,7 @@ use crate::output::{OutputPrinter, escape_control, format_count};
 ///
 /// A form is a frame with slots, at which most documents have a value of their own: offers that differ in name and
 /// price, weather reports, minutes. With a table of forms (`dedup --forms TABLE`), two documents of one form match only if
-/// their slots agree: at most one slot in five may differ, and none of fewer than five.
+/// their slots agree: at most one slot in five may differ, seven at most, and none of fewer than five.
 #[derive(Debug, Args)]
 pub(crate) struct FormsArgs {
     #[command(subcommand)]

@@ -421,6 +421,9 @@ messages! {
     now() "now" "当前";
     both_texts_marked()
         "Both texts: [-only in the kept text-] {{+only in the removed text+}}" "两篇文本：[-只在保留的文本中-] {{+只在删除的文本中+}}";
+    record_of_decision()
+        "a person has decided that both are the same (--decisions), so the recorded similarity is 1"
+        "人工判定两篇相同（--decisions），所以记录的相似度是 1";
     record_fits(measure: &str)
         "the recorded similarity is that of the present texts ({measure})" "记录的相似度与当前文本相符（{measure}）";
     record_differs()

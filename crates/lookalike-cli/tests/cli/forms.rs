@@ -895,11 +895,11 @@ fn limited_memory_changes_nothing() {
 
 /// Returns a line of a file of decisions about a form of a report, as the page writes it.
 fn decide_form(report: &Value, form: usize, label: &str) -> String {
-    let (forms, texts) = (&report["forms"], &report["texts"]);
-    let [a, b] = ["a", "b"].map(|side| forms[side][form].as_u64().expect("a text") as usize);
+    let forms = &report["forms"];
+    let [a, b] = [0, 1].map(|side| &forms["examples"][form][side]);
     let line = json!({
-        "a": texts["content"][a], "b": texts["content"][b], "label": label,
-        "recipe": report["plan"]["recipe_id"], "a_key": texts["key"][a], "b_key": texts["key"][b],
+        "a": a["content"], "b": b["content"], "label": label, "recipe": report["plan"]["recipe_id"],
+        "a_key": a["key"], "b_key": b["key"],
         "form": { "name": forms["name"][form], "frame": forms["frame"][form] },
     });
     format!("{line}\n")
@@ -964,8 +964,11 @@ fn report_lists_forms_and_decisions_are_about_all_their_documents() {
     assert_eq!(done["forms"]["forms"], 3);
     // Of the documents of the form one is left, and all others are as before.
     assert_eq!(done["removed"], corpus.repeats.len() + 39);
-    let summary = read_report(&place, "r.html");
-    assert_eq!(summary["summary"]["decisions"]["forms"], 1);
+    let decided = read_report(&place, "r.html");
+    assert_eq!(decided["summary"]["decisions"]["forms"], 1);
+    // What a person has decided to be copies is no possible form any more.
+    let frames = decided["forms"]["frame"].as_array().unwrap();
+    assert!(!frames.contains(&report["forms"]["frame"][0]), "{frames:?}");
     // Without learning, the decision is about its two texts alone.
     let off = place.ok_as_given(&format!("{line} {options} --forms off --json"));
     let off: Value = serde_json::from_slice(&off.out).unwrap();

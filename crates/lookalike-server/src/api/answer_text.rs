@@ -163,12 +163,10 @@ impl AnswerText {
         self.close_part();
         let wanted = self.length.clamp(SMALLEST_PART, LARGEST_PART);
         let wanted = wanted.min(self.budget.total_bytes());
-        if let Some(room) = &mut self.room {
-            if room.byte_count() >= wanted {
-                self.open = Some((Vec::with_capacity(wanted), room.split_bytes(wanted)));
-                return Ok(());
-            }
-            self.room = None;
+        if let Some(room) = self.room.as_mut().filter(|room| room.byte_count() > 0) {
+            let wanted = wanted.min(room.byte_count());
+            self.open = Some((Vec::with_capacity(wanted), room.split_bytes(wanted)));
+            return Ok(());
         }
         let held = match &self.patience {
             // An answer that alone exceeds the share of a client could wait for ever. A page has limits of its own.
@@ -292,6 +290,13 @@ mod tests {
         text.close_answer();
         assert_eq!(held(), 300 << 10);
         drop(text);
+        // All of the room is used before more is taken, even if a part is smaller than usual.
+        let room = request_budget(&budget).try_take_bytes(150 << 10).unwrap();
+        let others = budget.try_take_bytes(ClientId::Key(2), (10 << 20) - (150 << 10));
+        assert!(others.is_some());
+        let mut text = AnswerText::new(request_budget(&budget)).with_room(room);
+        text.write_bytes(&[b'x'; 150 << 10]).unwrap();
+        drop((text, others));
         let room = request_budget(&budget).try_take_bytes(10 << 10).unwrap();
         let mut text = AnswerText::new(request_budget(&budget)).with_room(room);
         text.write_bytes(&[b'x'; 100 << 10]).unwrap();

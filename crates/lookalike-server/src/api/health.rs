@@ -29,7 +29,7 @@ pub(crate) async fn report_live(_: ApiRequest) -> ApiResult {
 pub(crate) async fn report_ready(api_request: ApiRequest) -> ApiResult {
     let service = api_request.service;
     // The state of a collection includes the free space, for which the disk is asked.
-    responses::look_up(move || {
+    responses::in_background(move || {
         Ok(readiness_response(
             &service.collections.list_states(),
             api_request.caller.may_read(AccessScope::Service),
@@ -83,7 +83,7 @@ pub(crate) async fn report_metrics(api_request: ApiRequest) -> ApiResult {
     let only = parameters.find_map(|parameter| parameter.strip_prefix("collection="));
     let only = only.map(|name| api_request.service.collections.resolve_name(name));
     let service = api_request.service;
-    responses::look_up(move || {
+    responses::in_background(move || {
         let collections = service.collections.list_states();
         if let Some(name) = &only
             && !collections.iter().any(|(known, _)| known == name)

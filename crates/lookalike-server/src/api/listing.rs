@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::api::answer_text::{AnswerText, wait_for_turn};
 use crate::api::problem::{ApiProblem, ProblemCode, ProblemJson};
-use crate::api::responses::{self, FIRST_ANSWER_BYTES, QueryParameters};
+use crate::api::responses::{self, FIRST_ANSWER_BYTES, MUCH_MEMORY, QueryParameters};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::collections::open_collection::OpenCollection;
 use crate::json::documents::{DocumentJson, read_ids};
@@ -229,14 +229,17 @@ pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
         let deleted = delete_all(&open, &ids, &mut text);
         text.close_answer();
         drop((ids, body_room));
-        release_memory();
+        if text.byte_count() >= MUCH_MEMORY {
+            release_memory();
+        }
         deleted.map(|()| text)
     });
     let (text, _turn) = working.await;
     Ok(responses::text_response(text?))
 }
 
-/// Returns an upper bound of the length of the answer to a deletion, if no document is damaged, beside the rest of its last part.
+/// Returns an upper bound of the length of the answer to a deletion. Damaged documents, whose problems are longer, are left
+/// out.
 fn deletion_answer_bytes(ids: &[String]) -> usize {
     /// Bytes of a result beside the id, and of the list around all.
     const BYTES_PER_RESULT: usize = 32;

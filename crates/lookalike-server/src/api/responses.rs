@@ -38,8 +38,7 @@ pub(crate) fn with_json_type(body: Body) -> Response<Body> {
     response
 }
 
-/// Bytes from which the memory of finished work is returned to the system. The threads of such work are many, and each
-/// would keep its own.
+/// Bytes of finished work from which its thread returns free memory to the system, because the thread may then be idle.
 pub(crate) const MUCH_MEMORY: usize = 1 << 20;
 
 /// Bytes for which a long answer of unknown length takes budget before it is made.

@@ -4,9 +4,8 @@
 //! asks for. A turn that ends goes to the client that has the fewest, and among equals to
 //! whoever has waited longest.
 //!
-//! The work of a turn runs on one of as many threads as there are turns. An answer is freed by the thread that sends it,
-//! but its memory stays with the thread that allocated it. So answers that were made on any of many threads would leave
-//! free memory in each of them.
+//! Work runs on as many threads as there are turns, because the allocator keeps freed memory for the thread that allocated
+//! it.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -123,7 +122,7 @@ impl AnswerTurn {
         let threads = turns
             .threads
             .as_ref()
-            .expect("they are there until the drop");
+            .expect("the threads end only in `drop`");
         let done = threads.spawn_blocking(move || (work(), self)).await;
         done.expect("a panic ends the process")
     }

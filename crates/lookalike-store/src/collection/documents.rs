@@ -104,8 +104,7 @@ impl Collection {
     }
 
     /// Finds a document as [`find_document`](Self::find_document) does, unless its text has more than `most_text_bytes`
-    /// bytes. Nothing of a longer text is read or copied, so that a look at a document costs as little memory as its
-    /// limit says.
+    /// bytes. A longer text is neither read nor copied.
     ///
     /// # Errors
     /// If a file is damaged.

@@ -29,26 +29,27 @@ pub const MOST_SAMPLED_TEXTS: usize = 48;
 /// Least number of different values of a slot.
 const LEAST_VALUES: usize = 3;
 
-/// What a group must show to have a form.
+/// Conditions under which a group has a form.
 #[derive(Clone, Copy, Debug)]
 struct LearningLimits {
     /// Least number of different texts.
     least_texts: usize,
     /// Least number of different values of a slot.
     least_values: usize,
-    /// `true` if no value of a slot has the majority, and at least half of the texts have values of their own.
+    /// `true` to reject a slot in which one value has the majority, and a group in which fewer than half of the texts have
+    /// distinct values.
     needs_own_values: bool,
 }
 
 /// Limits that copies of an article do not reach.
-const SURE_LIMITS: LearningLimits = LearningLimits {
+const LEARNED_FORM_LIMITS: LearningLimits = LearningLimits {
     least_texts: LEAST_TEXTS,
     least_values: LEAST_VALUES,
     needs_own_values: true,
 };
 
-/// Limits that copies of an article reach, too: a person decides.
-const POSSIBLE_LIMITS: LearningLimits = LearningLimits {
+/// Limits that copies of an article reach, too, so that a person decides.
+const POSSIBLE_FORM_LIMITS: LearningLimits = LearningLimits {
     least_texts: 3,
     least_values: 2,
     needs_own_values: false,
@@ -114,15 +115,15 @@ impl FormLearner {
         Self {
             tokenizer: SpanTokenizer::new(recipe),
             recipe: recipe.clone(),
-            limits: SURE_LIMITS,
+            limits: LEARNED_FORM_LIMITS,
         }
     }
 
     /// Creates a learner of possible forms, which a person is asked about: three texts and two values of a slot are
     /// enough, whatever their majority. Copies of an article can have such a form.
-    pub fn of_possible_forms(recipe: &Recipe) -> Self {
+    pub fn for_possible_forms(recipe: &Recipe) -> Self {
         Self {
-            limits: POSSIBLE_LIMITS,
+            limits: POSSIBLE_FORM_LIMITS,
             ..Self::new(recipe)
         }
     }
@@ -169,21 +170,19 @@ impl FormLearner {
         self.drop_repeated_frames(forms)
     }
 
-    /// Returns a table as a person has decided: the `added` forms come first, and forms whose frame matches a `struck` one
-    /// or an added one are left out.
-    pub fn correct_table(
-        &self,
-        table: FormTable,
-        added: Vec<Form>,
-        struck: Vec<Form>,
-    ) -> FormTable {
-        if added.is_empty() && struck.is_empty() {
+    /// Returns a table as a person has decided: the `added` forms come first, and forms whose frame matches a `rejected` one
+    /// or an added one are left out. A frame matches a rejected one if it has four fifths of its tokens, and few others.
+    pub fn correct_table(&self, table: FormTable, added: &[Form], rejected: &[Form]) -> FormTable {
+        if added.is_empty() && rejected.is_empty() {
             return table;
         }
-        let struck = self.index_forms(&FormTable::from_forms(struck));
-        let forms = table.forms().iter();
-        let learned =
-            forms.filter(|form| struck.find_first_form(&self.tokenize_frame(form)).is_none());
+        let index = self.index_forms(&FormTable::from_forms(rejected.to_vec()));
+        let is_rejected = |form: &Form| {
+            let tokens = self.tokenize_frame(form);
+            let found = index.find_first_form(&tokens);
+            found.is_some_and(|at| 4 * tokens.len() <= 5 * self.tokenize_frame(&rejected[at]).len())
+        };
+        let learned = table.forms().iter().filter(|form| !is_rejected(form));
         self.drop_repeated_frames(added.iter().chain(learned).cloned().collect())
     }
 
@@ -303,8 +302,8 @@ impl<'g, 't> AlignedGroup<'g, 't> {
         }
         let in_slots: usize = slots.iter().map(|slot| slot.place.len()).sum();
         let is_mostly_frame = in_slots as f64 <= MOST_SLOT_SHARE * self.base.tokens.len() as f64;
-        let has_own_values = !self.limits.needs_own_values || self.are_values_distinct(&slots);
-        if is_mostly_frame && has_own_values {
+        let is_distinct_enough = !self.limits.needs_own_values || self.are_values_distinct(&slots);
+        if is_mostly_frame && is_distinct_enough {
             slots
         } else {
             Vec::new()

@@ -43,8 +43,8 @@ impl Form {
     /// Creates a form that a person adds: it was learned of no documents and has no examples.
     ///
     /// # Errors
-    /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if the frame has fewer than two parts, no words, or an empty part
-    /// in its middle.
+    /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if the name is blank, or if the frame has fewer than two parts, no
+    /// words, or an empty part in its middle.
     pub fn from_frame(name: String, frame: Vec<String>) -> Result<Self> {
         let form = Self {
             name,
@@ -52,7 +52,7 @@ impl Form {
             frame,
             values: Vec::new(),
         };
-        check_frame(&form).map_err(Error::recipe_error)?;
+        check_forms(std::slice::from_ref(&form)).map_err(Error::recipe_error)?;
         Ok(form)
     }
 

@@ -48,10 +48,10 @@ pub struct PlantSettings {
     pub copies: usize,
     /// Number of copies with two edits per drawn document, and also of copies with three.
     pub combined: usize,
-    /// Number of drawn documents of which filled forms are made.
-    pub forms: usize,
-    /// Number of filled forms of each.
-    pub filled: usize,
+    /// Number of drawn documents of which filled forms are made; at most that of the drawn documents.
+    pub form_documents: usize,
+    /// Number of filled forms of each of these.
+    pub filled_forms: usize,
     /// The edits to choose from, at least one.
     pub edits: Vec<PlantedEdit>,
     /// Largest number of natural pairs, of hard negatives, and of sampled negatives. If there are more, a
@@ -159,7 +159,7 @@ const DOCUMENTS_AT_ONCE: usize = 256;
 /// for it is bounded.
 const MAX_COMPARED_DOCUMENTS: usize = 20_000;
 
-/// Of so many filled forms of a document one is repeated.
+/// Number of filled forms of a document for each repeat of one.
 const FILLED_FORMS_PER_REPEAT: usize = 4;
 
 /// Largest number of attempts to draw several edits that all apply to a document.
@@ -237,6 +237,12 @@ fn check_settings(settings: &PlantSettings, outputs: &PlantOutputs) -> Result<()
             "hard negatives from {} would be above the threshold {}: give a lower similarity",
             settings.near.get(),
             settings.threshold.get()
+        )));
+    }
+    if settings.form_documents > settings.documents {
+        return Err(Error::usage_error(format!(
+            "filled forms are made of {} documents, but {} are drawn: draw more documents",
+            settings.form_documents, settings.documents
         )));
     }
     let OutputTarget::Path(path) = &outputs.corpus else {
@@ -461,7 +467,12 @@ impl<'a> PlantContext<'a> {
         );
         let drawn = ranked.iter().take(settings.documents);
         field.drawn = drawn.map(|&(_, document)| document).collect();
-        field.form_documents = field.drawn.iter().copied().take(settings.forms).collect();
+        field.form_documents = field
+            .drawn
+            .iter()
+            .copied()
+            .take(settings.form_documents)
+            .collect();
         field.drawn.sort_unstable();
         let most = MAX_COMPARED_DOCUMENTS.max(field.drawn.len());
         field.compared = ranked
@@ -726,9 +737,14 @@ impl<'a> PlantContext<'a> {
         original: &ComparedText,
         copies: &mut Vec<EditedCopy>,
     ) {
-        let filled_forms = self.planter.fill_form(id, text, self.settings.filled);
+        let filled_forms = self.planter.fill_form(id, text, self.settings.filled_forms);
+        let mut known = HashSet::from([original.key]);
         for (at, filled) in filled_forms.into_iter().enumerate() {
             let compared = ComparedText::new(&self.analyzer, &filled);
+            // Words that are equal after normalisation are no other values.
+            if !known.insert(compared.key) {
+                continue;
+            }
             copies.push(EditedCopy {
                 group: EditGroup::FilledForm,
                 edits: Vec::new(),

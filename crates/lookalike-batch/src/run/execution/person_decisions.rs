@@ -45,12 +45,17 @@ pub(in crate::run) fn apply_decisions(
             .iter()
             .for_each(|&member| pairs.set_class(member, class));
     }
+    let mut counted = HashSet::new();
     for one in decisions {
+        summary.forms += u64::from(one.form.is_some());
+        let (a, b) = (one.a.content, one.b.content);
+        if !counted.insert((a.min(b), a.max(b))) {
+            continue;
+        }
         match one.decision {
             PairDecision::Same => summary.same += 1,
             PairDecision::Different => summary.different += 1,
         }
-        summary.forms += u64::from(one.form.is_some());
         let class_of = |content| Some((*classes.get(content)?, documents.get(content)?));
         let both = class_of(&one.a.content).zip(class_of(&one.b.content));
         let Some(((a, members_of_a), (b, members_of_b))) = both else {
@@ -74,17 +79,17 @@ pub(in crate::run) fn correct_forms(
 ) -> FormTable {
     let recipe = settings.recipe.clone().without_forms();
     let recipe = recipe.recipe_id().to_string();
-    let (mut added, mut struck) = (Vec::new(), Vec::new());
+    let (mut added, mut rejected) = (Vec::new(), Vec::new());
     for one in &settings.decisions {
         let Some(form) = one.form.clone().filter(|_| one.recipe == recipe) else {
             continue;
         };
         match one.decision {
-            PairDecision::Same => struck.push(form),
+            PairDecision::Same => rejected.push(form),
             PairDecision::Different => added.push(form),
         }
     }
-    learner.correct_table(table, added, struck)
+    learner.correct_table(table, &added, &rejected)
 }
 
 /// Returns the documents of each decided content.

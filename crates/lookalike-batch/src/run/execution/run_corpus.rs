@@ -205,8 +205,14 @@ impl<'a> RunCorpus<'a> {
     }
 
     /// Returns `true` if the forms of all documents that can match another one are in memory.
-    pub(in crate::run) fn knows_forms(&self) -> bool {
+    pub(in crate::run) fn holds_forms(&self) -> bool {
         self.has_sketches && self.plan.compares_forms()
+    }
+
+    /// Returns the name of the form of a document, if the form is in memory.
+    pub(in crate::run) fn held_form_name(&self, document: DocId) -> Option<&str> {
+        let form = self.sketches.form_id(document)?;
+        self.analyzer.form_name(form)
     }
 
     /// Returns the number of forms in the table of the run.

@@ -5,7 +5,7 @@
 //! | texts and their differences | 6 MB |
 //! | rows of clusters | 6 MB |
 //! | rows of removed documents | 6 MB |
-//! | forms with the values of their documents | 2 MB |
+//! | forms with the values of their documents | 0.8 MB |
 //! | everything else: counts, names, the plan, bad rows | less than 1 MB |
 //! | the page itself | 0.2 MB |
 //!
@@ -34,18 +34,25 @@ pub(super) const EQUAL_TEXTS_SHOWN: usize = 60;
 /// Pairs with texts from each twentieth of the similarity.
 pub(super) const PAIRS_OF_BAND: usize = 25;
 
-/// Bytes of forms with their documents, as JSON.
-pub(super) const FORM_BYTES: usize = 2_000_000;
+/// Bytes of the forms of the run with their documents, as JSON.
+pub(super) const FORM_BYTES: usize = 500_000;
 
-/// Forms that are listed, and groups of removals in which possible forms are looked for.
+/// Bytes of the possible forms with their documents, as JSON.
+pub(super) const POSSIBLE_FORM_BYTES: usize = 300_000;
+
+/// Forms of the run that are listed.
 pub(super) const LISTED_FORMS: usize = 300;
-pub(super) const POSSIBLE_FORMS: usize = 60;
 
-/// Documents of a form whose values are listed, and characters of a value.
-pub(super) const LISTED_FORM_DOCUMENTS: usize = 40;
+/// Groups of removals in which possible forms are looked for.
+pub(super) const POSSIBLE_FORM_GROUPS: usize = 60;
+
+/// Documents of a form whose values are listed.
+pub(super) const LISTED_DOCUMENTS_PER_FORM: usize = 40;
+
+/// Characters of a value that are shown.
 pub(super) const VALUE_CHARACTERS: usize = 200;
 
-/// Documents that are read again to find their forms, if the run does not hold the forms of all.
+/// Documents that are read again to find their forms, if their forms are not in memory.
 pub(super) const FORM_DOCUMENTS_READ: usize = 20_000;
 
 /// Characters of a text that are shown.

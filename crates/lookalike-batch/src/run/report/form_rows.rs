@@ -1,27 +1,29 @@
 //! The forms in a report: those of the run, and possible ones among its removals, with documents and their values.
 //!
-//! A *possible* form is that of removals which are similar to one kept document and differ at places inside it. Copies of
-//! an article can have such places, too, so a person decides.
+//! A *possible* form is learned from removals that are similar to one kept document and differ at the same places inside it.
+//! Copies of an article can look so, so a person decides.
 
 use std::collections::{HashMap, HashSet};
 
 use lookalike::compare::FilledForm;
-use lookalike::dedup::DocumentRemoval;
+use lookalike::dedup::{DocumentRemoval, PairDecision};
 use lookalike::forms::{Form, FormLearner, FormTable};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{DocId, Recipe};
+use lookalike_comparison::content_hash::ContentHash;
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
+use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::run::execution::form_learning::{can_have_forms, group_removals, groups_without_form};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::report::budgets::{
-    FORM_BYTES, FORM_DOCUMENTS_READ, LISTED_FORM_DOCUMENTS, LISTED_FORMS, POSSIBLE_FORMS,
-    VALUE_CHARACTERS, count_json_bytes, shorten_name,
+    FORM_BYTES, FORM_DOCUMENTS_READ, LISTED_DOCUMENTS_PER_FORM, LISTED_FORMS, POSSIBLE_FORM_BYTES,
+    POSSIBLE_FORM_GROUPS, VALUE_CHARACTERS, count_json_bytes, shorten_name,
 };
 use crate::run::report::removal_rows::{SourceNames, draw_number};
-use crate::run::report::shown_texts::ShownTexts;
+use crate::run::settings::RunSettings;
 
 /// Name of the table of possible forms, in a recipe that no other run sees.
 const POSSIBLE_TABLE: &str = "possible-forms.toml";
@@ -34,15 +36,24 @@ pub(super) struct FormColumns {
     name: Vec<String>,
     /// `true` if the run did not compare by the form.
     possible: Vec<bool>,
-    /// Documents of the form; of a form that the run did not look up in all documents, those of which it was learned.
+    /// Documents of the form that were found. A run out of core looks at some of the similar documents alone.
     documents: Vec<u64>,
-    /// Removed documents among them, if they are known.
+    /// Removed documents among them; `None` in a report of pairs.
     removed: Vec<Option<u64>>,
     /// The parts of the frame.
     frame: Vec<Vec<String>>,
-    /// Numbers of the texts of two documents, for decisions; −1 if they are not shown.
-    a: Vec<i64>,
-    b: Vec<i64>,
+    /// Two documents with different values, by which a decision names the form; `None` if there are none.
+    examples: Vec<Option<[ExampleText; 2]>>,
+}
+
+/// A text as a decision names it.
+#[derive(Debug, Clone, Serialize)]
+struct ExampleText {
+    id: String,
+    /// Hash of the text.
+    content: String,
+    /// Key of the text after normalisation.
+    key: String,
 }
 
 /// Documents of the listed forms, as columns.
@@ -58,55 +69,78 @@ pub(super) struct FormDocumentColumns {
     values: Vec<Vec<String>>,
 }
 
-/// A form with documents that may fill it, in input order.
-struct FormCandidate {
-    form: Form,
-    documents: Vec<DocId>,
-    document_count: u64,
-    removed_count: Option<u64>,
+/// The forms of a report with their documents.
+#[derive(Debug, Default)]
+pub(super) struct ListedForms {
+    pub(super) forms: FormColumns,
+    pub(super) documents: FormDocumentColumns,
 }
 
-/// The origin of the forms of a report.
-pub(super) struct FormSource<'a, 'c> {
+/// A form with the documents that may fill it.
+struct FormCandidate {
+    form: Form,
+    documents: FormTally,
+}
+
+/// Documents of a form.
+#[derive(Default)]
+struct FormTally {
+    count: u64,
+    removed: u64,
+    /// The first documents, in input order.
+    first: Vec<DocId>,
+}
+
+impl FormTally {
+    fn count_document(&mut self, document: DocId, is_removed: bool) {
+        self.count += 1;
+        self.removed += u64::from(is_removed);
+        if self.first.len() < LISTED_DOCUMENTS_PER_FORM {
+            self.first.push(document);
+        }
+    }
+}
+
+/// Collects the forms of a report.
+pub(super) struct FormCollector<'a, 'c> {
     pub(super) corpus: &'a RunCorpus<'c>,
+    pub(super) settings: &'a RunSettings,
     pub(super) removals: &'a [DocumentRemoval],
     /// Documents that would be removed by their similarity alone, if the run has learned forms itself.
     pub(super) removed_without_forms: &'a [DocId],
+    /// `true` if the run removes documents, and `false` if it lists pairs.
+    pub(super) removes_documents: bool,
 }
 
-impl<'c> FormSource<'_, 'c> {
-    /// Collects the forms of a report. `wants_possible` adds possible forms. The texts of two documents of each form are
-    /// shown, as far as their budget allows.
+impl FormCollector<'_, '_> {
+    /// Collects the forms of the run, and possible ones if it removes documents.
     ///
     /// # Errors
     /// If a document cannot be read again.
-    pub(super) fn collect_forms(
-        &self,
-        wants_possible: bool,
-        texts: &mut ShownTexts<'c>,
-        sources: &mut SourceNames,
-    ) -> Result<ListedForms> {
+    pub(super) fn collect_forms(&self, sources: &mut SourceNames) -> Result<ListedForms> {
         let recipe = self.corpus.run_recipe();
         let removed = self.removals.iter().map(|removal| removal.document);
         let mut lister = FormLister {
             corpus: self.corpus,
-            removed: removed.collect(),
-            texts,
+            removed: removed.filter(|_| self.removes_documents).collect(),
+            removes_documents: self.removes_documents,
             sources,
             listed: ListedForms::default(),
-            bytes: 0,
         };
         if let Some(table) = recipe.form_table() {
             lister.listed.forms.total = table.forms().len();
             let forms = self.forms_of_run(&table, &lister.removed)?;
-            lister.push_forms(recipe, &table, &forms, false)?;
+            lister.list_forms(recipe, &table, &forms, FORM_BYTES)?;
         }
-        if wants_possible && can_have_forms(recipe) {
+        if self.removes_documents && can_have_forms(recipe) {
             let forms = self.possible_forms()?;
             let table = FormTable::from_forms(forms.iter().map(|one| one.form.clone()).collect());
             let recipe = recipe.clone().without_forms();
             let recipe = recipe.with_forms(POSSIBLE_TABLE, &table)?;
-            lister.push_forms(&recipe, &table, &forms, true)?;
+            let start = lister.listed.forms.name.len();
+            lister.list_forms(&recipe, &table, &forms, POSSIBLE_FORM_BYTES)?;
+            let forms = &mut lister.listed.forms;
+            forms.possible[start..].fill(true);
         }
         Ok(lister.listed)
     }
@@ -117,39 +151,32 @@ impl<'c> FormSource<'_, 'c> {
         table: &FormTable,
         removed: &HashSet<DocId>,
     ) -> Result<Vec<FormCandidate>> {
-        let knows_all = self.corpus.knows_forms();
-        let mut of_forms: HashMap<String, Vec<DocId>> = HashMap::new();
-        for document in self.documents_to_look_up(knows_all) {
-            if let Some(name) = self.corpus.find_form_name(document)? {
-                of_forms.entry(name.to_owned()).or_default().push(document);
-            }
+        let mut documents_by_form: HashMap<&str, FormTally> = HashMap::new();
+        for (document, name) in self.look_up_forms()? {
+            let tally = documents_by_form.entry(name).or_default();
+            tally.count_document(document, removed.contains(&document));
         }
         let forms = table.forms().iter().filter_map(|form| {
-            let documents = of_forms.remove(&form.name)?;
-            let is_removed = |document: &&DocId| removed.contains(document);
             Some(FormCandidate {
                 form: form.clone(),
-                document_count: if knows_all {
-                    documents.len() as u64
-                } else {
-                    form.documents
-                },
-                removed_count: knows_all
-                    .then(|| documents.iter().filter(is_removed).count() as u64),
-                documents,
+                documents: documents_by_form.remove(&*form.name)?,
             })
         });
         let mut forms: Vec<FormCandidate> = forms.collect();
-        forms.sort_by_key(|one| std::cmp::Reverse(one.document_count));
+        forms.sort_by_key(|one| std::cmp::Reverse(one.documents.count));
         forms.truncate(LISTED_FORMS);
         Ok(forms)
     }
 
-    /// Returns the documents whose forms are looked up, in input order: all if that costs no reading, else some of those
-    /// that are similar to another one.
-    fn documents_to_look_up(&self, knows_all: bool) -> Vec<DocId> {
-        if knows_all {
-            return (0..self.corpus.len() as u32).map(DocId).collect();
+    /// Returns documents with the names of their forms, in input order: all whose forms are in memory, or else some of those that
+    /// are similar to another one, which are read again.
+    fn look_up_forms(&self) -> Result<Vec<(DocId, &str)>> {
+        let corpus = self.corpus;
+        if corpus.holds_forms() {
+            let documents = (0..corpus.len() as u32).map(DocId);
+            let with_form =
+                documents.filter_map(|document| Some((document, corpus.held_form_name(document)?)));
+            return Ok(with_form.collect());
         }
         let matched = self.removals.iter();
         let matched = matched.flat_map(|removal| [removal.document, removal.kept.with]);
@@ -160,76 +187,99 @@ impl<'c> FormSource<'_, 'c> {
         similar.sort_unstable_by_key(|&document| (draw_number(document), document));
         similar.truncate(FORM_DOCUMENTS_READ);
         similar.sort_unstable();
-        similar
+        let found = similar.par_iter().map(|&document| {
+            let name = corpus.find_form_name(document)?;
+            Ok(name.map(|name| (document, name)))
+        });
+        let found = found.collect::<Result<Vec<Option<(DocId, &str)>>>>()?;
+        Ok(found.into_iter().flatten().collect())
     }
 
-    /// Returns possible forms of the largest groups of removals, the largest first.
+    /// Returns possible forms of the largest groups of removals, the largest first. Those that a person has decided to be copies
+    /// are left out.
     fn possible_forms(&self) -> Result<Vec<FormCandidate>> {
         let mut groups = group_removals(self.removals);
         groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
-        groups.truncate(POSSIBLE_FORMS);
-        let groups = groups_without_form(self.corpus, groups)?;
-        let learner = FormLearner::of_possible_forms(self.corpus.run_recipe());
+        groups.truncate(4 * POSSIBLE_FORM_GROUPS);
+        let mut groups = groups_without_form(self.corpus, groups)?;
+        groups.truncate(POSSIBLE_FORM_GROUPS);
+        let learner = FormLearner::for_possible_forms(self.corpus.run_recipe());
         let forms = learner.learn_each_group(self.corpus, &groups)?;
-        let mut names = HashSet::new();
-        let forms = forms.into_iter().zip(groups);
-        let forms = forms.filter_map(|(form, mut documents)| {
-            let form = form.filter(|form| names.insert(form.name.clone()))?;
-            let document_count = documents.len() as u64;
-            documents.sort_unstable();
+        let mut clusters = self.list_clusters(&groups);
+        let decisions = self.settings.decisions.iter();
+        let copies = decisions.filter(|one| one.decision == PairDecision::Same);
+        let copies = copies.filter_map(|one| Some(one.form.as_ref()?.frame.clone()));
+        let mut known: HashSet<Vec<String>> = copies.collect();
+        let forms = forms.into_iter().zip(&groups);
+        let forms = forms.filter_map(|(form, group)| {
             Some(FormCandidate {
-                form,
-                document_count,
-                removed_count: Some(document_count - 1),
-                documents,
+                form: form.filter(|form| known.insert(form.frame.clone()))?,
+                documents: clusters.remove(&group[0])?,
             })
         });
         Ok(forms.collect())
     }
-}
 
-/// The forms of a report with their documents.
-#[derive(Debug, Default)]
-pub(super) struct ListedForms {
-    pub(super) forms: FormColumns,
-    pub(super) documents: FormDocumentColumns,
+    /// Returns the whole clusters of the groups, with the documents whose texts equal the kept one.
+    fn list_clusters(&self, groups: &[Vec<DocId>]) -> HashMap<DocId, FormTally> {
+        let mut members: HashMap<DocId, Vec<DocId>> = groups
+            .iter()
+            .map(|group| (group[0], vec![group[0]]))
+            .collect();
+        for removal in self.removals {
+            if let Some(members) = members.get_mut(&removal.kept.with) {
+                members.push(removal.document);
+            }
+        }
+        let tally = |(kept, mut members): (DocId, Vec<DocId>)| {
+            members.sort_unstable();
+            let mut tally = FormTally::default();
+            for member in members {
+                tally.count_document(member, member != kept);
+            }
+            (kept, tally)
+        };
+        members.into_iter().map(tally).collect()
+    }
 }
 
 /// Lists forms within a budget of bytes.
 struct FormLister<'a, 'c> {
     corpus: &'a RunCorpus<'c>,
     removed: HashSet<DocId>,
-    texts: &'a mut ShownTexts<'c>,
+    removes_documents: bool,
     sources: &'a mut SourceNames,
     listed: ListedForms,
-    bytes: usize,
 }
 
-/// The values of a document that is listed with its form.
+/// A document that is listed with its form.
 struct FilledDocument {
     document: DocId,
+    id: String,
     values: Vec<String>,
+    example: ExampleText,
 }
 
 impl FormLister<'_, '_> {
-    /// Lists forms of a table, and some documents of each. `recipe` has the table.
-    fn push_forms(
+    /// Lists forms of a table, and some documents of each. A form for which the rest of the `budget` in bytes is too small is left
+    /// out. `recipe` has the table.
+    fn list_forms(
         &mut self,
         recipe: &Recipe,
         table: &FormTable,
         forms: &[FormCandidate],
-        is_possible: bool,
+        mut budget: usize,
     ) -> Result<()> {
         let analyzer = TextAnalyzer::new(recipe);
         for candidate in forms {
-            if self.bytes > FORM_BYTES {
-                break;
-            }
             let filled = self.read_documents(&analyzer, table, candidate)?;
-            // A possible form whose documents are not recognised by it would have no effect.
-            if !is_possible || filled.len() > 1 {
-                self.push_form(candidate, is_possible, &filled)?;
+            let bytes = count_form_bytes(&candidate.form, &filled);
+            // A form that none of its documents is recognised by would have no effect.
+            if filled.len() < 2 || bytes > budget {
+                continue;
             }
+            budget -= bytes;
+            self.push_form(candidate, &filled);
         }
         Ok(())
     }
@@ -243,90 +293,82 @@ impl FormLister<'_, '_> {
     ) -> Result<Vec<FilledDocument>> {
         let (mut parse, mut scratch) = (ParseScratch::default(), AnalysisScratch::default());
         let mut filled_documents = Vec::new();
-        for &document in candidate.documents.iter().take(LISTED_FORM_DOCUMENTS) {
+        for &document in &candidate.documents.first {
             let Some(text) = self.corpus.reread_text(document, &mut parse)? else {
                 continue;
             };
             let filled = FilledForm::find_form(analyzer, &text, &mut scratch);
             let is_of_form =
                 |filled: &FilledForm| table.forms()[filled.form_position()] == candidate.form;
-            if let Some(filled) = filled.filter(is_of_form) {
-                filled_documents.push(FilledDocument {
-                    document,
-                    values: filled.values().map(shorten_value).collect(),
-                });
-            }
+            let Some(filled) = filled.filter(is_of_form) else {
+                continue;
+            };
+            let id = shorten_name(&self.corpus.document_id(document)?);
+            filled_documents.push(FilledDocument {
+                document,
+                values: filled.values().map(shorten_value).collect(),
+                example: ExampleText {
+                    id: id.clone(),
+                    content: ContentHash::from_text(&text).to_string(),
+                    key: format!("{:032x}", self.corpus.key_of_text(&text)),
+                },
+                id,
+            });
         }
         Ok(filled_documents)
     }
 
-    fn push_form(
-        &mut self,
-        candidate: &FormCandidate,
-        is_possible: bool,
-        filled: &[FilledDocument],
-    ) -> Result<()> {
-        let examples = self.show_examples(filled)?;
-        let form = self
-            .listed
-            .forms
-            .push_form(candidate, is_possible, examples);
-        let frame = candidate.form.frame.iter();
-        self.bytes += frame.map(|part| count_json_bytes(part)).sum::<usize>() + 80;
-        for FilledDocument { document, values } in filled {
-            let id = shorten_name(&self.corpus.document_id(*document)?);
-            let (source, row) = self.corpus.source_and_row(*document);
-            let texts = std::iter::once(&id).chain(values);
-            self.bytes += texts.map(|text| count_json_bytes(text)).sum::<usize>() + 30;
-            let documents = &mut self.listed.documents;
-            documents.form.push(form);
-            documents.id.push(id);
-            documents.source.push(self.sources.number_source(source));
-            documents.row.push(row);
-            documents.removed.push(self.removed.contains(document));
-            documents.values.push(values.clone());
-        }
-        Ok(())
-    }
-
-    /// Shows the texts of two documents with different values, and returns their numbers.
-    fn show_examples(&mut self, filled: &[FilledDocument]) -> Result<Option<(usize, usize)>> {
-        let Some((first, others)) = filled.split_first() else {
-            return Ok(None);
-        };
-        let Some(other) = others.iter().find(|other| other.values != first.values) else {
-            return Ok(None);
-        };
-        if self
-            .texts
-            .show_pair(first.document, other.document)?
-            .is_none()
+    fn push_form(&mut self, candidate: &FormCandidate, filled: &[FilledDocument]) {
+        let forms = &mut self.listed.forms;
+        let row = forms.name.len();
+        let documents = &candidate.documents;
+        forms.name.push(candidate.form.name.clone());
+        forms.possible.push(false);
+        forms.documents.push(documents.count);
+        forms
+            .removed
+            .push(self.removes_documents.then_some(documents.removed));
+        forms.frame.push(candidate.form.frame.clone());
+        forms.examples.push(choose_examples(filled));
+        let columns = &mut self.listed.documents;
+        for FilledDocument {
+            document,
+            id,
+            values,
+            ..
+        } in filled
         {
-            return Ok(None);
+            let (source, row_of_source) = self.corpus.source_and_row(*document);
+            columns.form.push(row);
+            columns.id.push(id.clone());
+            columns.source.push(self.sources.number_source(source));
+            columns.row.push(row_of_source);
+            columns.removed.push(self.removed.contains(document));
+            columns.values.push(values.clone());
         }
-        let number = |document| self.texts.number_of(document);
-        Ok(number(first.document).zip(number(other.document)))
     }
 }
 
-impl FormColumns {
-    /// Adds a form, and returns its row.
-    fn push_form(
-        &mut self,
-        candidate: &FormCandidate,
-        is_possible: bool,
-        examples: Option<(usize, usize)>,
-    ) -> usize {
-        let number = |text: Option<usize>| text.map_or(-1, |number| number as i64);
-        self.name.push(candidate.form.name.clone());
-        self.possible.push(is_possible);
-        self.documents.push(candidate.document_count);
-        self.removed.push(candidate.removed_count);
-        self.frame.push(candidate.form.frame.clone());
-        self.a.push(number(examples.map(|(a, _)| a)));
-        self.b.push(number(examples.map(|(_, b)| b)));
-        self.name.len() - 1
-    }
+/// Returns two documents whose texts differ after normalisation, with other values if there are some.
+fn choose_examples(filled: &[FilledDocument]) -> Option<[ExampleText; 2]> {
+    let (first, others) = filled.split_first()?;
+    let other_texts = || {
+        let others = others.iter();
+        others.filter(|other| other.example.key != first.example.key)
+    };
+    let with_values = other_texts().find(|other| other.values != first.values);
+    let other = with_values.or_else(|| other_texts().next())?;
+    Some([first.example.clone(), other.example.clone()])
+}
+
+/// Returns about how many bytes a form and its documents take in the JSON of a page.
+fn count_form_bytes(form: &Form, filled: &[FilledDocument]) -> usize {
+    let frame = form.frame.iter().map(|part| count_json_bytes(part));
+    let documents = filled.iter().map(|filled| {
+        let texts = std::iter::once(&filled.id).chain(&filled.values);
+        30 + texts.map(|text| count_json_bytes(text)).sum::<usize>()
+    });
+    500 + frame.sum::<usize>() + documents.sum::<usize>()
 }
 
 /// Returns the value, or its beginning and an ellipsis.

@@ -27,7 +27,7 @@ use crate::run::report::budgets::{
     EQUAL_TEXTS_READ, EQUAL_TEXTS_SHOWN, NEAREST_REMOVALS, PAIRS_OF_BAND, SHOWN_CLUSTERS,
     SHOWN_MEMBERS, shorten_name,
 };
-use crate::run::report::form_rows::{FormColumns, FormDocumentColumns, FormSource};
+use crate::run::report::form_rows::{FormCollector, FormColumns, FormDocumentColumns};
 use crate::run::report::plan_data::PlanData;
 use crate::run::report::removal_rows::{
     ClusterColumns, CountedCluster, ListedRows, RemovalColumns, SourceNames, count_clusters,
@@ -138,12 +138,14 @@ impl MatchReportInputs<'_> {
             cluster_row,
         } = listed;
         let row_of = |at: usize| removal_numbers.binary_search(&at).ok();
-        let forms = FormSource {
+        let forms = FormCollector {
             corpus: self.corpus,
+            settings: self.settings,
             removals: self.removals,
             removed_without_forms: self.removed_without_forms,
+            removes_documents: self.kind == "dedup",
         };
-        let forms = forms.collect_forms(self.kind == "dedup", &mut texts, &mut sources)?;
+        let forms = forms.collect_forms(&mut sources)?;
         let mut differences = DifferenceColumns::default();
         for &at in &chosen {
             let removal = &self.removals[at];

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Result, bail};
 use lookalike::compare::{FormComparison, FormDifference};
 use lookalike::plan::{ComparedInputs, EditUnit, EqualKeySketch, MatchMethod, SimilarityMeasure};
-use lookalike::similarity::SequenceMeasure;
+use lookalike::similarity::{Route, SequenceMeasure};
 use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe, Threshold, similarity};
@@ -426,6 +426,7 @@ impl<'a> ExplainedRemoval<'a> {
     fn describe_record(&self) -> String {
         match self.now.fitting_measure(self.removal) {
             Some(measure) => messages::record_fits(&measure),
+            None if self.removal.method == Route::Decision.name() => messages::record_of_decision(),
             None => messages::record_differs(),
         }
     }

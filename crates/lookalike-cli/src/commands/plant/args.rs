@@ -59,6 +59,9 @@ pub(crate) struct PlantArgs {
     pub(crate) running: RunningArgs,
 }
 
+/// Default of the number of filled forms of a document.
+const FILLED_FORMS: usize = 12;
+
 /// Options for the planted edits and the labelled pairs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Planting")]
@@ -85,9 +88,12 @@ pub(crate) struct PlantingArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) forms: usize,
 
-    /// Number of filled forms of each of these documents; one in four is repeated, under a header or before a footer
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = parse_limit)]
-    pub(crate) filled: usize,
+    /// Number of filled forms of each of these documents; one in four is repeated, under a header or before a footer; for
+    /// --forms
+    ///
+    /// Default: 12.
+    #[arg(long, value_name = "N", value_parser = parse_limit, requires = "forms")]
+    pub(crate) filled: Option<usize>,
 
     /// Edits to choose from: kinds (typos) or kinds with a strength (typos:2%), separated by commas
     ///
@@ -174,8 +180,8 @@ impl PlantRun {
                 documents: planting.documents,
                 copies: planting.copies,
                 combined: planting.combined,
-                forms: planting.forms,
-                filled: planting.filled,
+                form_documents: planting.forms,
+                filled_forms: planting.filled.unwrap_or(FILLED_FORMS),
                 edits,
                 pairs: planting.pairs,
                 seed: planting.seed,

@@ -63,7 +63,7 @@ pub(crate) struct MatchingArgs {
     ///
     /// A form is a frame that many different documents share, with slots at which most have a value of their own, such
     /// as offers that differ in name and price. Two documents of one form match only if their slots agree: at most one slot
-    /// in five may differ, and none of fewer than five. Documents of different forms do not match. `learn` learns the forms
+    /// in five may differ, seven at most, and none of fewer than five. Documents of different forms do not match. `learn` learns the forms
     /// of the inputs first; `off` compares by similarity alone. Texts with other titles or other numbers are kept apart, too.
     ///
     /// A run with --work keeps the forms in its directory, and a new --library with its documents; later runs use them.

@@ -16,15 +16,15 @@ const UNITS_PER_SLOT: usize = 10;
 /// Words and characters before the first slot and behind the last, which belong to the frame.
 const EDGE_UNITS: usize = 6;
 
-/// Words or characters of a header that is no passage of the corpus.
+/// Words or characters of a made-up header, if the corpus has no passages.
 const HEADER_WORDS: usize = 5;
 
 /// Number of attempts to make a text that differs from those before.
 const FILLING_ATTEMPTS: usize = 4;
 
 impl EditPlanter {
-    /// Returns up to `count` texts that fill a form of the document: one to six places inside the text, among them numbers
-    /// if there are some, have other values in each. A number becomes another number of as many digits, and a word or a
+    /// Returns up to `count` texts that fill a form of the document. Each text has other values than the document at the same one
+    /// to six places. Numbers are preferred as places. A number becomes another number of as many digits, and a word or a
     /// character those of other documents. Returns none if the text is too short for a slot.
     ///
     /// ```
@@ -100,11 +100,11 @@ fn choose_slots<'u>(
         return Vec::new();
     }
     let count = 1 + random.next_below(most);
-    let stretch = inner / count;
-    // A slot lies in the first half of its stretch, so that the frame follows it.
+    let section = inner / count;
+    // A slot lies in the first half of its section, so that the frame follows it.
     let slots = (0..count).map(|slot| {
-        let start = EDGE_UNITS + slot * stretch;
-        let places = &units[start..start + stretch.div_ceil(2)];
+        let start = EDGE_UNITS + slot * section;
+        let places = &units[start..start + section.div_ceil(2)];
         let number = places.iter().find(|unit| is_number(unit, text));
         number.or_else(|| random.choose_one(places))
     });
@@ -144,16 +144,23 @@ fn push_value(
     into: &mut String,
 ) -> Option<()> {
     if old.bytes().all(|byte| byte.is_ascii_digit()) {
-        let digits = (0..old.len()).map(|at| {
-            let first = usize::from(at == 0);
-            char::from(b'0' + (first + random.next_below(10 - first)) as u8)
-        });
-        into.extend(digits);
+        let mut attempts = (0..FILLING_ATTEMPTS).map(|_| draw_number(old.len(), random));
+        into.push_str(&attempts.find(|number| number != old)?);
     } else if slot.is_word {
         into.push_str(stock.choose_word(old, random)?);
     } else {
-        let two = [(); 2].map(|()| stock.choose_character(old, random));
-        into.extend(two.into_iter().flatten());
+        for _ in 0..2 {
+            into.push(stock.choose_character(old, random)?);
+        }
     }
     Some(())
+}
+
+/// Returns a random number of so many digits; the first one is not 0.
+fn draw_number(digits: usize, random: &mut SplitMix64) -> String {
+    let digits = (0..digits).map(|at| {
+        let least = usize::from(at == 0);
+        char::from(b'0' + (least + random.next_below(10 - least)) as u8)
+    });
+    digits.collect()
 }
