@@ -235,7 +235,8 @@ impl DecisionReader {
                     .note_decision(frame, one.decision, &place)
                     .map_err(|first| opposite("this form is", first))
             });
-            if is_new_pair || is_new_form.transpose()?.unwrap_or(false) {
+            let is_new_form = is_new_form.transpose()?.unwrap_or(false);
+            if is_new_pair || is_new_form {
                 self.decisions.push(one);
             }
         }

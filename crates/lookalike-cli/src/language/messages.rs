@@ -744,6 +744,7 @@ mod tests {
                 "--audit",
                 "--extend",
                 "--apart",
+                "--decisions",
             ];
             let names = [
                 "lookalike",
