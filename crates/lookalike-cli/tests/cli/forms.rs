@@ -966,7 +966,7 @@ fn report_lists_forms_and_decisions_are_about_all_their_documents() {
     assert_eq!(done["removed"], corpus.repeats.len() + 39);
     let decided = read_report(&place, "r.html");
     assert_eq!(decided["summary"]["decisions"]["forms"], 1);
-    // What a person has decided to be copies is no possible form any more.
+    // A frame that a person has decided to be that of copies is not listed as a possible form.
     let frames = decided["forms"]["frame"].as_array().unwrap();
     assert!(!frames.contains(&report["forms"]["frame"][0]), "{frames:?}");
     // Without learning, the decision is about its two texts alone.

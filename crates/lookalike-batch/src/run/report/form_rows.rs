@@ -274,7 +274,7 @@ impl FormLister<'_, '_> {
         for candidate in forms {
             let filled = self.read_documents(&analyzer, table, candidate)?;
             let bytes = count_form_bytes(&candidate.form, &filled);
-            // A form that none of its documents is recognised by would have no effect.
+            // A form that fewer than two of its documents match would have no effect.
             if filled.len() < 2 || bytes > budget {
                 continue;
             }
