@@ -135,6 +135,7 @@ export const en = {
   "forms.possibleMeans": "These documents were removed because they are similar. They differ at places inside a common frame, so they may be filled forms that say different things.",
   "forms.documents": { one: "{n} document", other: "{n} documents" },
   "forms.removed": { one: "{n} removed", other: "{n} removed" },
+  "forms.sample": "{listed} of {total} forms are listed: those of most documents, as far as they fit into the file.",
   "forms.frame": "Frame, with the slots by number",
   "forms.values": "Values of the slots",
   "forms.document": "document",

@@ -137,6 +137,7 @@ export const zh: Catalog = {
   "forms.possibleMeans": "这些文档因相似而被删除。它们的差别在共同框架之内，所以可能是同一模板填成的，说的是不同的事。",
   "forms.documents": "{n} 篇文档",
   "forms.removed": "删除 {n} 篇",
+  "forms.sample": "共 {total} 种模板，列出 {listed} 种：文档最多、文件放得下的。",
   "forms.frame": "框架，空位用编号表示",
   "forms.values": "各空位的值",
   "forms.document": "文档",

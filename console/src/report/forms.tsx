@@ -45,6 +45,7 @@ interface FormsProps {
 export function Forms({ report, marks, onMark }: FormsProps) {
   const say = useWording();
   const { forms } = report.data;
+  const listed = forms.possible.filter((possible) => !possible).length;
   const { controls, rows, row: form } = useListState<number, Order>({
     orders: ["largest", "smallest", "input"],
     inputs: [report],
@@ -59,6 +60,7 @@ export function Forms({ report, marks, onMark }: FormsProps) {
   return (
     <div class="split">
       <div class="side">
+        {listed < forms.total && <p class="note">{say.text("forms.sample", { listed, total: forms.total })}</p>}
         <SearchedList
           id="forms"
           label={say.text("section.forms")}
