@@ -3,7 +3,7 @@
 //! A form has a frame of 30 to 400 tokens and slots for 1 to 30 % of its text: names, numbers, dates, codes, categories and
 //! words. One filled form in ten is repeated: verbatim, with a header, or with two edited words outside the slots. Copies
 //! of an article have cut ends, headers, footers and edited words. A filled form is lost if neither it nor a repeat of
-//! it is kept.
+//! it is kept. Titles have frames of 6 to 28 tokens, and slots also at their edges.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -20,6 +20,7 @@ use crate::{dedup, machine};
 #[derive(Serialize)]
 struct FormSizeRow {
     language: &'static str,
+    corpus: &'static str,
     forms: &'static str,
     documents_of_form: usize,
     filled_forms: usize,
@@ -31,6 +32,7 @@ struct FormSizeRow {
 #[derive(Serialize)]
 struct FormCorpusRow {
     language: &'static str,
+    corpus: &'static str,
     forms: &'static str,
     documents: usize,
     #[serde(serialize_with = "machine::rounded")]
@@ -70,8 +72,18 @@ impl FormLanguage {
     }
 }
 
-/// The sizes of a corpus.
+/// The sizes of a corpus. Numbers of documents are those of different texts.
 struct FormSizes {
+    /// What the tables call a corpus of these sizes.
+    corpus: &'static str,
+    /// Tokens of frames.
+    frame_tokens: &'static [usize],
+    /// Least number of tokens of a frame before the first slot and behind the last one.
+    edge_tokens: usize,
+    /// Largest number of slots.
+    most_slots: usize,
+    /// Tokens of articles.
+    article_tokens: &'static [usize],
     /// Number of forms for each number of documents.
     forms: Vec<(usize, usize)>,
     /// Number of articles for each number of copies.
@@ -83,6 +95,11 @@ struct FormSizes {
 impl FormSizes {
     fn full() -> Self {
         Self {
+            corpus: "alone",
+            frame_tokens: &TEXT_TOKENS,
+            edge_tokens: 3,
+            most_slots: 24,
+            article_tokens: &ARTICLE_TOKENS,
             forms: vec![
                 (8, 60),
                 (12, 60),
@@ -112,20 +129,55 @@ impl FormSizes {
     /// are some twenty times as many as those of the smaller forms.
     fn mixed() -> Self {
         Self {
+            corpus: "among others",
+            frame_tokens: &TEXT_TOKENS,
+            edge_tokens: 3,
+            most_slots: 24,
+            article_tokens: &ARTICLE_TOKENS,
             forms: vec![(8, 20), (12, 20), (20, 10), (60, 6)],
             articles: vec![(2, 60), (6, 30), (20, 10)],
             others: 100_000,
         }
     }
 
+    /// Titles, such as those of draws and of closing prices. Their slots are also at their edges.
+    fn titles() -> Self {
+        Self {
+            corpus: "titles",
+            frame_tokens: &[6, 8, 10, 14, 20, 28],
+            edge_tokens: 0,
+            most_slots: 3,
+            article_tokens: &[10, 14, 20, 28],
+            forms: vec![
+                (8, 120),
+                (12, 120),
+                (20, 80),
+                (60, 48),
+                (150, 24),
+                (1000, 4),
+            ],
+            articles: vec![(2, 300), (3, 200), (6, 150), (10, 100), (20, 60), (50, 20)],
+            others: 0,
+        }
+    }
+
     fn short() -> Self {
         Self {
+            corpus: "short",
+            frame_tokens: &TEXT_TOKENS,
+            edge_tokens: 3,
+            most_slots: 24,
+            article_tokens: &ARTICLE_TOKENS,
             forms: vec![(12, 6), (40, 2)],
             articles: vec![(2, 6), (10, 4)],
             others: 20,
         }
     }
 }
+
+const TEXT_TOKENS: [usize; 6] = [30, 60, 100, 150, 250, 400];
+
+const ARTICLE_TOKENS: [usize; 4] = [80, 150, 300, 600];
 
 /// The kind of the values of a slot.
 #[derive(Clone, Copy)]
@@ -317,10 +369,10 @@ impl FormCorpus {
             contents: 0,
         };
         for &(documents, forms) in &sizes.forms {
-            (0..forms).for_each(|_| corpus.add_form(documents));
+            (0..forms).for_each(|_| corpus.add_form(documents, sizes));
         }
         for &(copies, articles) in &sizes.articles {
-            (0..articles).for_each(|_| corpus.add_article(copies));
+            (0..articles).for_each(|_| corpus.add_article(copies, sizes));
         }
         for _ in 0..sizes.others {
             let length = corpus.writer.choose(&[30, 60, 120, 250]);
@@ -347,11 +399,11 @@ impl FormCorpus {
         });
     }
 
-    fn choose_slots(&mut self, frame: usize) -> Vec<ValueKind> {
+    fn choose_slots(&mut self, frame: usize, most: usize) -> Vec<ValueKind> {
         let share = self.writer.choose(&[1, 3, 5, 8, 12, 20, 30]);
         let mut slots = Vec::new();
         let mut tokens = 0;
-        while tokens == 0 || (100 * tokens < share * frame && slots.len() < 24) {
+        while tokens == 0 || (100 * tokens < share * frame && slots.len() < most) {
             let kind = self.writer.choose(&VALUE_KINDS);
             tokens += kind.tokens(self.writer.language);
             slots.push(kind);
@@ -365,14 +417,20 @@ impl FormCorpus {
         slots
     }
 
-    fn add_form(&mut self, documents_of_form: usize) {
+    fn add_form(&mut self, documents_of_form: usize, sizes: &FormSizes) {
         let kind = DocumentKind::FilledForm { documents_of_form };
-        let length = self.writer.choose(&[30, 60, 100, 150, 250, 400]);
+        let length = self.writer.choose(sizes.frame_tokens);
         let frame = self.writer.text(length);
-        let slots = self.choose_slots(length);
+        let slots = self.choose_slots(length, sizes.most_slots);
+        let edge = sizes.edge_tokens;
         let mut places: Vec<usize> = slots
             .iter()
-            .map(|_| 3 + self.writer.random.next_below(length - 6))
+            .map(|_| {
+                edge + self
+                    .writer
+                    .random
+                    .next_below(length - 2 * edge + usize::from(edge == 0))
+            })
             .collect();
         places.sort_unstable();
         let mut seen = HashSet::new();
@@ -411,8 +469,8 @@ impl FormCorpus {
         }
     }
 
-    fn add_article(&mut self, copies: usize) {
-        let length = self.writer.choose(&[80, 150, 300, 600]);
+    fn add_article(&mut self, copies: usize, sizes: &FormSizes) {
+        let length = self.writer.choose(sizes.article_tokens);
         let article = self.writer.text(length);
         for copy in 0..copies {
             let mut text = article.clone();
@@ -596,6 +654,7 @@ fn measure(
         for (&documents_of_form, &(filled, lost)) in &counts.by_size {
             size_rows.push(FormSizeRow {
                 language: language.name(),
+                corpus: sizes.corpus,
                 forms,
                 documents_of_form,
                 filled_forms: filled,
@@ -608,6 +667,7 @@ fn measure(
         }
         corpus_rows.push(FormCorpusRow {
             language: language.name(),
+            corpus: sizes.corpus,
             forms,
             documents,
             lost_percent: percent(all.1, all.0),
@@ -620,10 +680,10 @@ fn measure(
     Ok((size_rows, corpus_rows))
 }
 
-/// Measures both languages, alone and mixed into other text.
+/// Measures both languages: texts alone and mixed into other text, and titles.
 pub fn run() -> Result<()> {
     let (mut size_rows, mut corpus_rows) = (Vec::new(), Vec::new());
-    for sizes in [FormSizes::full(), FormSizes::mixed()] {
+    for sizes in [FormSizes::full(), FormSizes::mixed(), FormSizes::titles()] {
         for language in [FormLanguage::English, FormLanguage::Chinese] {
             let (sizes, corpora) = measure(language, &sizes, 11)?;
             size_rows.extend(sizes);

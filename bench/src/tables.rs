@@ -80,8 +80,8 @@ fn table(name: &str) -> Result<String> {
         "dedup" => rows("dedup", &DEDUP_COLUMNS, |_| true),
         "dedup default" => rows("dedup", &DEDUP_COLUMNS, |row| row["threshold"] == 0.75),
         "forms" => rows("forms", &FORMS_COLUMNS, |_| true),
-        "forms alone" => rows("forms", &FORMS_COLUMNS, |row| {
-            row["documents"].as_u64() < Some(100_000)
+        "forms alone" => rows("forms", &FORMS_ALONE_COLUMNS, |row| {
+            row["corpus"] == "alone"
         }),
         "forms labelled" => rows("forms_labelled", &FORMS_LABELLED_COLUMNS, |_| true),
         "forms revisions" => rows("forms_revisions", &FORMS_REVISIONS_COLUMNS, |_| true),
@@ -292,8 +292,24 @@ const AUDIT_COLUMNS: Columns<10> = [
     ("more", "share", 2),
 ];
 
-const FORMS_COLUMNS: Columns<8> = [
+const FORMS_ALONE_COLUMNS: Columns<8> = [
     ("language", "language", 0),
+    ("`--forms`", "forms", 0),
+    ("documents", "documents", 0),
+    ("filled forms lost, %", "lost_percent", 2),
+    (
+        "the same, from twelve of a form on",
+        "lost_percent_from_twelve",
+        2,
+    ),
+    ("repeats removed", "repeats_removed", 3),
+    ("copies of articles removed", "copies_removed", 3),
+    ("articles taken for forms, %", "articles_apart_percent", 2),
+];
+
+const FORMS_COLUMNS: Columns<9> = [
+    ("language", "language", 0),
+    ("corpus", "corpus", 0),
     ("`--forms`", "forms", 0),
     ("documents", "documents", 0),
     ("filled forms lost, %", "lost_percent", 2),
@@ -340,8 +356,9 @@ const FORMS_JUDGED_COLUMNS: Columns<5> = [
     ("what differs", "reason", 0),
 ];
 
-const FORM_SIZES_COLUMNS: Columns<4> = [
+const FORM_SIZES_COLUMNS: Columns<5> = [
     ("language", "language", 0),
+    ("corpus", "corpus", 0),
     ("documents of a form", "documents_of_form", 0),
     ("filled forms", "filled_forms", 0),
     ("lost, %", "lost_percent", 2),

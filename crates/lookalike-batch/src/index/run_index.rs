@@ -424,6 +424,25 @@ pub(crate) fn is_index(path: &Path) -> Result<bool> {
     Ok(directory::directory_kind(path)? == DirectoryKind::Index)
 }
 
+/// Checks that an index that does not exist can be made at a place.
+///
+/// # Errors
+/// If the place is a URL or has something else, or if the plan finds no pairs in an index.
+pub(crate) fn check_new_index(path: &Path, run: &RunSettings) -> Result<()> {
+    directory::refuse_url(path)?;
+    if directory::directory_kind(path)? == DirectoryKind::Strange {
+        return Err(strange_directory_error(path));
+    }
+    check_method(&MatchPlan::new(&run.recipe, run.matching)?, run, path)
+}
+
+fn strange_directory_error(path: &Path) -> Error {
+    Error::usage_error(format!(
+        "--library: {} exists and is not an index: give a new name, or the directory that `lookalike index build` made",
+        display_path(path)
+    ))
+}
+
 /// Locks the index if the run adds to it. Also returns its manifest, or that of a new index; `None` if there is an
 /// index that the run does not change.
 fn lock_manifest(
@@ -433,11 +452,7 @@ fn lock_manifest(
 ) -> Result<(RunIndexLock, Option<IndexManifest>)> {
     let path = &settings.path;
     match directory::directory_kind(path)? {
-        DirectoryKind::Strange => Err(Error::usage_error(format!(
-            "--library: {} exists and is not an index: give a new name, or the directory that `lookalike index \
-             build` made",
-            display_path(path)
-        ))),
+        DirectoryKind::Strange => Err(strange_directory_error(path)),
         DirectoryKind::Index if settings.adds_kept => {
             let lock = directory::lock_index(path)?;
             let manifest = directory::read_manifest(path)?;

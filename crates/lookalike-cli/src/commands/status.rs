@@ -101,6 +101,11 @@ fn describe_stage(status: &WorkStatus, directory: &Path) -> String {
         WorkStage::Write => messages::writing(),
         WorkStage::Finished => return messages::run_finished(directory.display()),
     };
+    let stage = if status.learns_forms {
+        messages::stage_of_learning(&stage)
+    } else {
+        stage
+    };
     match status.process {
         Some(process) => messages::stage_of_process(&stage, process),
         None => messages::stage_without_process(&stage),

@@ -394,6 +394,7 @@ messages! {
     time_ago(time: &str) "{time} ago" "{time}前";
     minutes_and_seconds(minutes: u64, seconds: u64) "{minutes} min {seconds} s" "{minutes} 分 {seconds} 秒";
     run_finished(directory: impl Display) "finished; {directory} may be deleted" "已结束；可删除 {directory}";
+    stage_of_learning(stage: &str) "learning forms: {stage}" "正在学习模板：{stage}";
     stage_of_process(stage: &str, process: impl Display) "{stage}, by process {process}" "{stage}，进程 {process}";
     stage_without_process(stage: &str)
         "{stage}; no process works on it: continue with --resume" "{stage}；没有进程在运行：用 --resume 继续";

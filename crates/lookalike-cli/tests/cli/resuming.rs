@@ -126,7 +126,7 @@ fn kill_and_resume(kills: usize, documents: usize) {
                 child.wait().unwrap();
                 killed += 1;
                 let status = place.run("status work --verify --json");
-                let has_begun = place.has("work/manifest");
+                let has_begun = place.has("work/manifest") || place.has("work/forms/manifest");
                 assert_eq!(
                     status.code,
                     Some(if has_begun { 0 } else { 2 }),
@@ -264,6 +264,56 @@ fn finished_runs_are_not_repeated() {
     // Without --resume, a finished run makes room for a new one.
     place.ok("dedup in.jsonl -o out.jsonl --work work --threshold 0.9");
     assert!(place.bytes("out.jsonl") != whole);
+}
+
+/// The pass that learns forms is a run of its own inside the directory, with the files of a run without forms.
+#[test]
+fn a_run_that_was_killed_while_it_learned_forms_goes_on() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&Numbers::new(16).corpus(400)));
+    place.ok("dedup in.jsonl -o expected.jsonl --removed expected.tsv");
+    place.ok("dedup in.jsonl --dry-run --forms off --work learned");
+    fs::create_dir(place.path("work")).unwrap();
+    fs::rename(place.path("learned"), place.path("work/forms")).unwrap();
+    let status: Value = serde_json::from_slice(&place.ok("status work --json").out).unwrap();
+    assert_eq!(
+        (&status["learns_forms"], &status["documents"]),
+        (&json!(true), &json!(400))
+    );
+    assert!(place.ok("status work").text().contains("learning forms: "));
+    let line = "dedup in.jsonl -o out.jsonl --removed out.tsv --work work";
+    place.refused(line, &["work holds an unfinished run", "--resume"]);
+    let resume = format!("{line} --resume");
+    place.refused(
+        &format!("{resume} --threshold 0.9"),
+        &["work/forms", "threshold"],
+    );
+    let step = "work/forms/documents-000001.step";
+    let whole = place.bytes(step);
+    place.write(step, &whole[..whole.len() - 1]);
+    place.refused(&resume, &[step, "where the manifest says"]);
+    place.write(step, &whole);
+    place.ok(&resume);
+    assert!(place.bytes("out.jsonl") == place.bytes("expected.jsonl"));
+    assert!(place.bytes("out.tsv") == place.bytes("expected.tsv"));
+    assert!(place.has("work/manifest") && !place.has("work/forms"));
+    let status: Value = serde_json::from_slice(&place.ok("status work --json").out).unwrap();
+    assert_eq!(status["learns_forms"], json!(false));
+}
+
+/// A process that learns forms has the directory for itself.
+#[test]
+fn a_directory_in_which_forms_are_learned_is_locked() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&Numbers::new(17).corpus(20)));
+    fs::create_dir(place.path("work")).unwrap();
+    let lock = File::create(place.path("work/lock")).unwrap();
+    lock.lock().unwrap();
+    place.refused(
+        "dedup in.jsonl -o out.jsonl --work work",
+        &["another process works on the run in work"],
+    );
+    assert!(!place.has("work/forms"));
 }
 
 #[test]

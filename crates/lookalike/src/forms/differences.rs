@@ -18,7 +18,7 @@
 //! Cost: some nanoseconds per token, and an alignment (some 50 ns per token) if words of the titles or numbers differ.
 //! Only the first [`MOST_COMPARED_BYTES`] of a text are compared.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use super::alignment::{EqualRun, align_tokens};
@@ -120,7 +120,7 @@ fn marks_of_token(text: &str, place: Range<usize>) -> u64 {
     let begins_with_prefix = spelling
         .chars()
         .take(2)
-        .filter(|it| it.is_uppercase())
+        .filter(|character| character.is_uppercase())
         .count()
         == 2
         && spelling.chars().any(char::is_lowercase);
@@ -358,7 +358,8 @@ struct AlignedTexts<'t> {
 }
 
 impl AlignedTexts<'_> {
-    /// Returns `true` if one of the words of the first title is replaced by one of the second after the titles, too.
+    /// Returns `true` if one of the words of the first title is replaced by one of the second after the titles, too. Words
+    /// that both texts have at more places than it is replaced do not count: they are words of the language, such as `of`.
     fn does_replacement_recur(&self, difference: &TitleDifference) -> bool {
         let is_after_titles = |place: &&ChangedPlace| {
             let tokens = place.tokens.iter().zip(self.texts);
@@ -366,22 +367,35 @@ impl AlignedTexts<'_> {
                 .into_iter()
                 .all(|(tokens, text)| tokens.start >= text.title_tokens)
         };
-        let mut character_places = 0;
+        let mut replaced: BTreeMap<[u64; 2], usize> = BTreeMap::new();
         for place in self.inner.iter().filter(is_after_titles) {
             let recurring = [0, 1].map(|text| {
                 let here = &self.texts[text].values[place.tokens[text].clone()];
                 let words = difference.words[text].iter().copied();
-                words
-                    .filter(|word| here.contains(word))
-                    .max()
-                    .unwrap_or_default()
+                words.filter(|word| here.contains(word)).max()
             });
-            if recurring.iter().all(|&word| word > LARGEST_CHARACTER) {
-                return true;
+            if let [Some(a), Some(b)] = recurring {
+                *replaced.entry([a, b]).or_default() += 1;
             }
-            character_places += usize::from(recurring.iter().all(|&word| word > 0));
         }
-        character_places >= LEAST_CHARACTER_PLACES
+        replaced.retain(|words, places| {
+            let mut common = words.iter().map(|&word| self.count_common(word));
+            common.all(|count| count <= *places)
+        });
+        let is_word = |words: &[u64; 2]| words.iter().all(|&word| word > LARGEST_CHARACTER);
+        replaced.keys().any(is_word) || replaced.values().sum::<usize>() >= LEAST_CHARACTER_PLACES
+    }
+
+    /// Returns at how many places of the common part after the titles both texts have a word.
+    fn count_common(&self, word: u64) -> usize {
+        let [a, b] = self.texts;
+        let runs = self.runs.iter().map(|run| {
+            let titles = a.title_tokens.saturating_sub(run.a);
+            let titles = titles.max(b.title_tokens.saturating_sub(run.b));
+            &a.values[run.a + titles.min(run.length)..run.a + run.length]
+        });
+        let tokens = runs.flatten();
+        tokens.filter(|&&token| token == word).count()
     }
 
     /// Returns `true` if a text has one of some codes after its title at a place inside the common part where the other
@@ -506,6 +520,25 @@ mod tests {
         };
         assert_eq!(difference(&page("甲", "丙"), &page("乙", "丙")), None);
         assert!(difference(&page("甲", "甲"), &page("乙", "乙")).is_some());
+    }
+
+    #[test]
+    fn a_recurring_word_of_the_language_is_no_difference() {
+        let article = |headline: &str, bread: &str| {
+            format!("{headline}\n{PAGE} They ate {bread} bread at noon. {PAGE}")
+        };
+        let nurses = article("Nurses like the roof of the hall", "of");
+        let guards = article("Guards paint a ship today", "a");
+        assert_eq!(difference(&nurses, &guards), None);
+        // A word that is replaced at as many places as both texts have it is what the texts are about.
+        let page = |what: &str, places: usize| {
+            let known = format!("The words of {what} are known. ").repeat(places);
+            format!("Files for {what}\n{PAGE} {known} Portuguese is known too. {PAGE}")
+        };
+        assert!(difference(&page("Bulgarian", 1), &page("Portuguese", 1)).is_some());
+        let listed = |text: String| text.replace("too.", "too, and so is Portuguese.");
+        let [a, b] = [page("Bulgarian", 1), page("Portuguese", 1)].map(listed);
+        assert_eq!(difference(&a, &b), None);
     }
 
     #[test]

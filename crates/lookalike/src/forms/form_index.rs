@@ -19,7 +19,7 @@ use crate::recipe::Recipe;
 use crate::text::{SpanTokenizer, SpannedTokens};
 
 /// Least share of the tokens of a frame that a text of the form has.
-const LEAST_FRAME_SHARE: f64 = 0.8;
+pub(super) const LEAST_FRAME_SHARE: f64 = 0.8;
 
 /// Least share of the tokens of a text that belong to the frame.
 const LEAST_TEXT_SHARE: f64 = 0.4;

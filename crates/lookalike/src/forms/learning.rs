@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use super::alignment::{EqualRun, align_tokens};
-use super::form_index::FormIndex;
+use super::form_index::{FormIndex, LEAST_FRAME_SHARE};
 use super::table::{Form, FormTable};
 use crate::candidates::UnionFind;
 use crate::error::Result;
@@ -463,8 +463,14 @@ impl<'g, 't> AlignedGroup<'g, 't> {
             .collect()
     }
 
+    /// Returns the form, if enough texts have its frame: in a group of joined groups, others may share a sentence of it.
+    /// Its number of documents is that of the texts with the frame, or a share of `documents` if the texts are a sample.
     fn make_form(&self, slots: &[GroupSlot], documents: u64) -> Option<Form> {
         let is_frame = self.frame_tokens();
+        let with_frame = self.count_texts_with_frame(&is_frame, slots);
+        if with_frame < self.limits.least_texts {
+            return None;
+        }
         let starts = std::iter::once(0).chain(slots.iter().map(|slot| slot.place.end));
         let length = self.base.tokens.len();
         let ends = slots.iter().map(|slot| slot.place.start).chain([length]);
@@ -484,10 +490,26 @@ impl<'g, 't> AlignedGroup<'g, 't> {
         let name = hash::hash_bytes(NAME_DOMAIN, frame.join("\0").as_bytes()) as u32;
         Some(Form {
             name: format!("f{name:08x}"),
-            documents,
+            documents: documents * with_frame as u64 / self.texts.len() as u64,
             frame,
             values: slots.iter().map(|slot| self.list_examples(slot)).collect(),
         })
+    }
+
+    /// Returns the number of texts that have so much of the frame that they are documents of the form.
+    fn count_texts_with_frame(&self, is_frame: &[bool], slots: &[GroupSlot]) -> usize {
+        let mut is_frame = is_frame.to_vec();
+        for slot in slots {
+            is_frame[slot.place.clone()].fill(false);
+        }
+        let count = |tokens: &[bool]| tokens.iter().filter(|&&is_frame| is_frame).count();
+        let least = LEAST_FRAME_SHARE * count(&is_frame) as f64;
+        let has_frame = |runs: &&Vec<EqualRun>| {
+            let runs = runs.iter();
+            let shared = runs.map(|run| count(&is_frame[run.a..run.a + run.length]));
+            shared.sum::<usize>() as f64 >= least
+        };
+        1 + self.runs.iter().filter(has_frame).count()
     }
 
     fn list_examples(&self, slot: &GroupSlot) -> Vec<String> {

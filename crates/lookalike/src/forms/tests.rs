@@ -210,6 +210,19 @@ fn copies_of_an_article_have_no_form() {
     assert!(learn(&versions).is_none());
 }
 
+/// In a group of joined groups some texts may only share a sentence with the frame.
+#[test]
+fn a_form_needs_texts_with_its_whole_frame() {
+    let offers: Vec<String> = (0..LEAST_TEXTS as u32)
+        .map(|at| offer(&number_word(at as usize), 100 + at))
+        .collect();
+    let others = (0..3).map(|at| format!("{} {}. It is late.", OFFER[2], number_word(at + 50)));
+    let others: Vec<String> = others.collect();
+    assert!(learn(&[&offers[..LEAST_TEXTS - 1], &others].concat()).is_none());
+    let form = learn(&[&offers[..], &others].concat()).unwrap();
+    assert_eq!(form.documents, LEAST_TEXTS as u64);
+}
+
 #[test]
 fn form_of_several_groups_is_one_form() {
     let learner = FormLearner::new(&Recipe::default());

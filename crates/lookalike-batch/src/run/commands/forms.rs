@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::execution::form_learning;
 use crate::run::execution::memory_plan::plan_spilling;
+use crate::run::execution::run_stages::RunStorage;
 use crate::run::progress::ProgressListener;
 use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
@@ -66,8 +67,11 @@ fn learn_and_write_table(
     }
     let bad_rows = BadRowOutputs::create_output(rejected)?;
     let reject = |inputs: &_, rows: &_| bad_rows.push_rows(inputs, rows);
-    let spill = plan_spilling(paths, settings, None, false)?;
-    let learned = form_learning::learn_from_inputs(&opened, settings, spill, &reject, progress);
+    let storage = RunStorage {
+        work: None,
+        spill: plan_spilling(paths, settings, None, false)?,
+    };
+    let learned = form_learning::learn_from_inputs(&opened, settings, storage, &reject, progress);
     let learned = learned?;
     let table = match settings.recipe.form_table() {
         Some(table) => table.extend_with(&learned.table),

@@ -57,14 +57,9 @@ fn run_pairs(
     let directories = RunDirectories::default();
     let needs_all = settings.audit.map(|_| "audit");
     let needs_all = needs_all.or(outputs.apart.then_some("apart"));
-    let resolved = form_learning::resolve_forms(
-        paths,
-        settings,
-        directories,
-        needs_all,
-        &|| Ok(()),
-        progress,
-    )?;
+    let check = || check_before_learning(paths, settings, outputs);
+    let resolved =
+        form_learning::resolve_forms(paths, settings, directories, needs_all, &check, progress)?;
     let settings = &resolved.settings;
     refuse_apart(paths, settings, outputs)?;
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
@@ -139,6 +134,22 @@ fn run_pairs(
     commit_all(outputs.chain(report.transpose()?))?;
     summary.run.seconds = started.elapsed().as_secs_f64();
     Ok(summary)
+}
+
+/// Checks what can be checked before forms are learned in a pass of their own.
+///
+/// # Errors
+/// If an output is an input, or if the output of `apart` needs all documents in memory.
+fn check_before_learning(
+    paths: &RunInputs,
+    settings: &RunSettings,
+    outputs: &PairsOutputs,
+) -> Result<()> {
+    if paths.documents.is_read_once() || paths.against.is_read_once() {
+        return Ok(());
+    }
+    refuse_apart(paths, settings, outputs)?;
+    check_outputs(&OpenInputs::new(paths, settings)?, outputs)
 }
 
 /// Refuses to list what forms keep apart if there are no forms, or if the run is out of core.

@@ -15,12 +15,12 @@ use rayon::prelude::*;
 
 use crate::index::index_recipe;
 use crate::index::run_index::is_index;
-use crate::run::execution::memory_plan::{SpillSizes, plan_spilling};
+use crate::run::execution::memory_plan::plan_spilling;
 use crate::run::execution::person_decisions::{apply_decisions, correct_forms};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
-use crate::run::execution::work_directory::{BegunRun, open_begun_run};
+use crate::run::execution::work_directory::{BegunRun, LockedDirectory, WorkDirectory};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::corpus_reader::RejectRows;
 use crate::run::reading::open_inputs::OpenInputs;
@@ -93,7 +93,8 @@ pub(in crate::run) fn resolve_forms(
     } else if !may_learn(settings) {
         return Ok(never());
     }
-    if let Some(begun) = directories.work.map(open_begun_run).transpose()?.flatten() {
+    let begun = directories.work.map(LockedDirectory::begun_run);
+    if let Some(begun) = begun.transpose()?.flatten() {
         return use_begun_forms(settings, begun);
     }
     let has_directory = directories.work.is_some() || directories.index.is_some();
@@ -112,7 +113,7 @@ pub(in crate::run) fn resolve_forms(
         let copy = copy_standard_input(settings.temporary.as_deref())?;
         settings.read.standard_input = Some(copy);
     }
-    learn_in_separate_pass(paths, &settings, needs_all, progress)
+    learn_in_separate_pass(paths, &settings, directories.work, needs_all, progress)
 }
 
 /// Returns `true` if a run may learn forms that does not demand them.
@@ -126,10 +127,11 @@ fn may_learn(settings: &RunSettings) -> bool {
         && can_have_forms(&settings.recipe)
 }
 
-/// Learns forms in a run of its own.
+/// Learns forms in a run of its own, which can be continued if the directory `work` is given.
 fn learn_in_separate_pass(
     paths: &RunInputs,
     settings: &RunSettings,
+    work: Option<&LockedDirectory>,
     needs_all: Option<&'static str>,
     progress: &dyn ProgressListener,
 ) -> Result<ResolvedForms> {
@@ -144,7 +146,16 @@ fn learn_in_separate_pass(
     let ignore = |_: &_, _: &_| Ok(());
     let progress = StagesOnly(progress);
     let spill = plan_spilling(paths, settings, needs_all, false)?;
-    let learned = learn_from_inputs(&opened, settings, spill, &ignore, &progress)?;
+    let work = work.map(|work| {
+        let directory = work.learning_directory()?;
+        WorkDirectory::open_run(&directory, settings, &opened, spill.is_some())
+    });
+    let work = work.transpose()?;
+    let storage = RunStorage {
+        work: work.as_ref(),
+        spill,
+    };
+    let learned = learn_from_inputs(&opened, settings, storage, &ignore, &progress)?;
     let recipe = settings.recipe.clone();
     let recipe = recipe.with_forms(LEARNED_FORMS, &learned.table)?;
     Ok(ResolvedForms {
@@ -235,15 +246,14 @@ pub(in crate::run) struct LearnedForms {
     pub(in crate::run) bytes: u64,
 }
 
-/// Learns forms from the documents that a dedup run with these settings would remove. `spill` says how the work is divided
-/// if it goes to temporary files.
+/// Learns forms from the documents that a dedup run with these settings would remove.
 ///
 /// # Errors
 /// As those of reading and deciding, and the errors of `reject`.
 pub(in crate::run) fn learn_from_inputs(
     opened: &OpenInputs,
     settings: &RunSettings,
-    spill: Option<SpillSizes>,
+    storage: RunStorage<'_>,
     reject: &RejectRows<'_>,
     progress: &dyn ProgressListener,
 ) -> Result<LearnedForms> {
@@ -254,13 +264,12 @@ pub(in crate::run) fn learn_from_inputs(
         ..settings.clone()
     };
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
-    let storage = RunStorage { work: None, spill };
     let mut sketched = SketchedRun::read(opened, settings, &plan, storage, reject, progress)?;
     apply_decisions(&mut sketched.corpus, settings)?;
     progress.begin_stage(RunStage::Candidates, None);
     let linked = sketched.link(true)?;
     let report = report_decided(&linked, progress);
-    let removals = linked.decide_documents(None, &[], false, &report)?;
+    let removals = linked.decide_documents(storage.work, &[], false, &report)?;
     let removals = removals.outcome.removals;
     Ok(LearnedForms {
         table: learn_from_removals(&linked.corpus, &removals, settings)?,

@@ -28,6 +28,9 @@ use crate::run::settings::RunSettings;
 /// Name of the table of possible forms, in a recipe that no other run sees.
 const POSSIBLE_TABLE: &str = "possible-forms.toml";
 
+/// Least number of documents of a listed form. A form that fewer of its documents match would have no effect.
+const LEAST_LISTED_DOCUMENTS: usize = 2;
+
 /// Forms as columns: those of the run, the one of most documents first, and then the possible ones.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct FormColumns {
@@ -261,8 +264,8 @@ struct FilledDocument {
 }
 
 impl FormLister<'_, '_> {
-    /// Lists forms of a table, and some documents of each. A form for which the rest of the `budget` in bytes is too small is left
-    /// out. `recipe` has the table.
+    /// Lists forms of a table, and some documents of each. Each form has an equal share of what is left of the `budget` in bytes;
+    /// one of which two documents take more than all of it is left out. `recipe` has the table.
     fn list_forms(
         &mut self,
         recipe: &Recipe,
@@ -271,11 +274,16 @@ impl FormLister<'_, '_> {
         mut budget: usize,
     ) -> Result<()> {
         let analyzer = TextAnalyzer::new(recipe);
-        for candidate in forms {
-            let filled = self.read_documents(&analyzer, table, candidate)?;
+        for (at, candidate) in forms.iter().enumerate() {
+            let mut filled = self.read_documents(&analyzer, table, candidate)?;
+            let share = budget / (forms.len() - at);
+            while filled.len() > LEAST_LISTED_DOCUMENTS
+                && count_form_bytes(&candidate.form, &filled) > share
+            {
+                filled.pop();
+            }
             let bytes = count_form_bytes(&candidate.form, &filled);
-            // A form that fewer than two of its documents match would have no effect.
-            if filled.len() < 2 || bytes > budget {
+            if filled.len() < LEAST_LISTED_DOCUMENTS || bytes > budget {
                 continue;
             }
             budget -= bytes;

@@ -12,7 +12,7 @@ use std::time::Instant;
 use lookalike::DocId;
 use lookalike::dedup::DocumentRemoval;
 use lookalike::plan::MatchPlan;
-use lookalike_io::error::Result;
+use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::{
     OutputTarget, RowChange, StagedOutput, WriteOptions, commit_all, prepare_kept,
 };
@@ -33,7 +33,7 @@ use crate::run::execution::out_of_core::resolving::RunVerdicts;
 use crate::run::execution::person_decisions::apply_decisions;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, SketchedRun};
-use crate::run::execution::work_directory::WorkSettings;
+use crate::run::execution::work_directory::{LockedDirectory, WorkSettings};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::report::match_data::{MatchReportInputs, write_match_report};
 use crate::run::report::summary_to_json;
@@ -72,8 +72,15 @@ pub fn run_resumable_dedup(
     work: &WorkSettings,
     progress: &dyn ProgressListener,
 ) -> Result<DedupSummary> {
+    if settings.audit.is_some() {
+        return Err(Error::usage_error(
+            "--audit compares texts while they are read, which a resumed run does not do again: leave out \
+             --audit or --work",
+        ));
+    }
+    let work = LockedDirectory::lock_directory(work)?;
     let directories = RunDirectories {
-        work: Some(work),
+        work: Some(&work),
         index: None,
     };
     run_in_directories(inputs, settings, outputs, directories, progress)

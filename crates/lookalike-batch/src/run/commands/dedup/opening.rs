@@ -4,13 +4,13 @@ use lookalike::plan::MatchPlan;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::{check_kept, check_output, check_table};
 
-use crate::index::run_index::{RunIndex, RunIndexMemory, RunIndexSettings};
+use crate::index::run_index::{RunIndex, RunIndexMemory, RunIndexSettings, check_new_index};
 use crate::run::commands::repeated_text::{self, RepeatedTextAction};
 use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::execution::memory_plan::{SpillSizes, plan_spilling};
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::RunStorage;
-use crate::run::execution::work_directory::{WorkDirectory, WorkSettings};
+use crate::run::execution::work_directory::WorkDirectory;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
@@ -54,7 +54,15 @@ impl OpenedDedup {
             None => None,
         };
         let work = match directories.work {
-            Some(work) => Some(open_work(work, settings, &opened, spill.is_some())?),
+            Some(work) => {
+                let is_out_of_core = spill.is_some();
+                Some(WorkDirectory::open_run(
+                    work,
+                    settings,
+                    &opened,
+                    is_out_of_core,
+                )?)
+            }
             None => None,
         };
         let mut outputs = outputs.clone();
@@ -92,16 +100,16 @@ pub(super) fn check_before_learning(
     directories: RunDirectories<'_>,
     outputs: &DedupOutputs,
 ) -> Result<()> {
+    if let Some(index) = directories.index {
+        check_index_options(settings, outputs)?;
+        check_new_index(&index.path, settings)?;
+    }
     if paths.documents.is_read_once() || paths.against.is_read_once() {
         return Ok(());
     }
     let needs_all = option_that_needs_all(settings, outputs);
     plan_spilling(paths, settings, needs_all, directories.index.is_some())?;
-    check_outputs(&OpenInputs::new(paths, settings)?, outputs)?;
-    if directories.index.is_some() {
-        check_index_options(settings, outputs)?;
-    }
-    Ok(())
+    check_outputs(&OpenInputs::new(paths, settings)?, outputs)
 }
 
 /// Returns the first option for which all documents must be in memory.
@@ -146,21 +154,6 @@ fn open_index(
         index.check_output(output.target)?;
     }
     Ok(index)
-}
-
-fn open_work(
-    work: &WorkSettings,
-    settings: &RunSettings,
-    opened: &OpenInputs,
-    is_out_of_core: bool,
-) -> Result<WorkDirectory> {
-    if settings.audit.is_some() {
-        return Err(Error::usage_error(
-            "--audit compares texts while they are read, which a resumed run does not do again: leave out \
-             --audit or --work",
-        ));
-    }
-    WorkDirectory::open_run(work, settings, opened, is_out_of_core)
 }
 
 fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {

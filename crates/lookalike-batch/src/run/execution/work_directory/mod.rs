@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/manifest               what is computed, from which inputs; the steps that are complete
 //! DIR/lock                   locked by the process that works on the run; holds its number
+//! DIR/forms/                 files as these, of the pass in which the run learns its forms; removed after it
 //! DIR/forms-RUN.toml         the forms that the run has learned, if it has learned any
 //! DIR/against-000001.step    sketches of documents of `--against`
 //! DIR/documents-000001.step  sketches of documents of the inputs, some seconds of work each
@@ -17,20 +18,20 @@
 //! power fails. A resumed run repeats what was computed since the last complete step, and its outputs are the bytes
 //! that an uninterrupted run writes. It is refused if its inputs, its settings or the program have changed, or if
 //! a file of the directory is damaged; the message names the difference or the file. A run out of core links and decides again,
-//! and forms are learned before the first step.
+//! and the forms are learned again from the steps of their pass.
 //!
 //! Cost: a resumed run reads compressed inputs, JSON lists and Parquet again up to where it was, because rows are compared and
 //! copied later. It analyses only rows that no step has. It then builds the buckets of all documents but the removed ones.
 //! Outputs are one step, which is repeated.
 
+mod locking;
 pub(in crate::run) mod manifest;
 pub(in crate::run) mod reading;
 mod status;
 mod step_file;
 pub(in crate::run) mod verdicts;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,9 +40,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lookalike::forms::FormTable;
 use lookalike_io::error::{Error, Result, display_path};
-use lookalike_io::sink::{OutputTarget, parent_directory, sync_parent};
+use lookalike_io::sink::{OutputTarget, parent_directory};
 use lookalike_options::keep_order::KeepOrder;
 
+pub use self::locking::WorkSettings;
+pub(in crate::run) use self::locking::{BegunRun, LockedDirectory};
+use self::locking::{LEARNING_DIRECTORY, read_manifest};
 pub(in crate::run) use self::manifest::OutputEntry;
 pub use self::manifest::WorkStage;
 pub use self::status::{StageProgress, WorkStatus, read_work_status};
@@ -51,25 +55,6 @@ use crate::run::execution::work_directory::step_file::NewStep;
 use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::RunSettings;
 use crate::sealed_manifest::FileChecksum;
-
-/// The file that the process of a run locks. It holds the number of the process.
-const LOCK_FILE: &str = "lock";
-
-/// Attempts to lock, because `status` holds the lock for a moment.
-const LOCK_ATTEMPTS: usize = 20;
-
-/// Time between two attempts.
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
-
-/// The directory of an interruptible run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkSettings {
-    /// The directory. It is created if it does not exist.
-    pub directory: PathBuf,
-    /// `true` to continue the run in the directory, or to begin one if there is none. Otherwise a directory with
-    /// an unfinished run is refused.
-    pub resume: bool,
-}
 
 /// An output of a run, with the name of its content, for example `kept`.
 pub(in crate::run) struct NamedOutput<'a> {
@@ -90,7 +75,7 @@ struct WorkState {
     path: PathBuf,
     manifest: Mutex<WorkManifest>,
     /// Held as long as a thread still writes a step.
-    _lock: File,
+    _lock: Arc<File>,
 }
 
 /// Decides when a step ends.
@@ -132,32 +117,24 @@ fn seconds_since_1970() -> u64 {
 }
 
 impl WorkDirectory {
-    /// Opens a directory to begin a run, or to resume the one in it.
+    /// Begins a run in a directory, or continues the one in it.
     ///
     /// # Errors
-    /// - If the directory holds an unfinished run that is not to be resumed.
-    /// - If it holds a run with other inputs or settings, a run of another version, or anything else.
-    /// - If another process works on it.
+    /// - If the directory holds a run with other inputs or settings, or a run of another version.
     /// - If an input cannot be read again, or if the directory cannot be written.
     pub(in crate::run) fn open_run(
-        work: &WorkSettings,
+        directory: &LockedDirectory,
         settings: &RunSettings,
         opened: &OpenInputs,
         is_out_of_core: bool,
     ) -> Result<Self> {
+        let path = &directory.path;
         let new = NewRun {
             manifest: new_manifest(settings, opened, is_out_of_core)?,
             forms: learned_forms(&settings.recipe),
         };
-        create_directory(&work.directory)?;
-        let lock = lock_directory(&work.directory)?;
-        Self::open_locked(&work.directory, lock, work.resume, new)
-    }
-
-    /// Opens a directory for the run `new`, if it is begun now. An unfinished run in it is continued if `resume`.
-    fn open_locked(path: &Path, lock: File, resume: bool, new: NewRun) -> Result<Self> {
-        let manifest = match read_manifest(path)? {
-            Some(there) if resume => {
+        let manifest = match read_manifest(path)?.filter(|_| directory.resume) {
+            Some(there) => {
                 if let Some(difference) = there.find_difference(&new.manifest) {
                     return Err(Error::usage_error(format!(
                         "cannot resume the run in {}: {difference}; delete the directory, or name another one, \
@@ -167,23 +144,16 @@ impl WorkDirectory {
                 }
                 there
             }
-            Some(there) if there.stage != WorkStage::Finished => {
-                return Err(unfinished_error(path));
-            }
-            Some(_) => new.write_forms(path)?,
-            None => {
-                refuse_foreign_files(path)?;
-                new.write_forms(path)?
-            }
+            None => new.write_forms(path)?,
         };
         // The manifest comes first: it must not name a step that is removed.
         write_manifest(path, &manifest)?;
         remove_unnamed_files(path, &manifest);
         Ok(Self {
             state: Arc::new(WorkState {
-                path: path.to_owned(),
+                path: path.clone(),
                 manifest: Mutex::new(manifest.clone()),
-                _lock: lock,
+                _lock: Arc::clone(&directory.lock),
             }),
             before: manifest,
             clock: Mutex::new(StepClock::new()),
@@ -327,50 +297,6 @@ impl NewRun {
     }
 }
 
-/// A run that a directory holds, and that is to be continued.
-pub(in crate::run) struct BegunRun {
-    /// Name of the directory.
-    pub(in crate::run) directory: String,
-    /// The forms that it has learned.
-    pub(in crate::run) forms: Option<FormTable>,
-}
-
-/// Returns the run in a directory that is to be continued; `None` if a run begins there. The directory is made if it does
-/// not exist, because forms are learned with temporary files in it.
-///
-/// # Errors
-/// If the directory holds an unfinished run that is not to be continued, or if a file of it is damaged.
-pub(in crate::run) fn open_begun_run(work: &WorkSettings) -> Result<Option<BegunRun>> {
-    let path = &work.directory;
-    create_directory(path)?;
-    let Some(manifest) = read_manifest(path)? else {
-        refuse_foreign_files(path)?;
-        return Ok(None);
-    };
-    if !work.resume {
-        return match manifest.stage {
-            WorkStage::Finished => Ok(None),
-            _ => Err(unfinished_error(path)),
-        };
-    }
-    let directory = display_path(path);
-    let place = path.join(manifest::forms_file_name(manifest.run));
-    let forms = match fs::read_to_string(&place) {
-        Ok(text) => Some(FormTable::parse_table(&display_path(&place), &text)?),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
-        Err(cause) => return Err(Error::read_error("read", display_path(&place), cause)),
-    };
-    Ok(Some(BegunRun { directory, forms }))
-}
-
-fn unfinished_error(path: &Path) -> Error {
-    Error::usage_error(format!(
-        "{} holds an unfinished run: continue it with --resume, or delete the directory or name another one to begin \
-         again",
-        display_path(path)
-    ))
-}
-
 /// Returns the manifest of a run that begins now.
 fn new_manifest(
     settings: &RunSettings,
@@ -494,88 +420,13 @@ fn list_outputs(outputs: &[NamedOutput<'_>]) -> Option<Vec<OutputEntry>> {
     outputs.iter().map(entry).collect()
 }
 
-fn create_directory(path: &Path) -> Result<()> {
-    let failed = |cause| Error::write_error("create", display_path(path), cause);
-    match fs::create_dir(path) {
-        Ok(()) => {}
-        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {
-            return Ok(());
-        }
-        Err(cause) => return Err(failed(cause)),
-    }
-    sync_parent(path).map_err(failed)
-}
-
-/// Acquires the exclusive right to work on a run. It ends with the file or the process.
-fn lock_directory(path: &Path) -> Result<File> {
-    try_lock_directory(path)?.ok_or_else(|| {
-        Error::usage_error(format!(
-            "another process works on the run in {}: wait until it ends",
-            display_path(path)
-        ))
-    })
-}
-
-/// Acquires the exclusive right to work on a run; `None` if another process has it.
-fn try_lock_directory(path: &Path) -> Result<Option<File>> {
-    let place = path.join(LOCK_FILE);
-    let failed = |cause| Error::write_error("lock", display_path(&place), cause);
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&place)
-        .map_err(failed)?;
-    for attempt in 1.. {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(TryLockError::Error(cause)) => return Err(failed(cause)),
-            Err(TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => {
-                std::thread::sleep(LOCK_PAUSE);
-            }
-            Err(TryLockError::WouldBlock) => return Ok(None),
-        }
-    }
-    file.set_len(0)
-        .and_then(|()| write!(file, "{}", std::process::id()))
-        .map_err(failed)?;
-    Ok(Some(file))
-}
-
-/// Reads the manifest of a directory, if it has one.
-fn read_manifest(path: &Path) -> Result<Option<WorkManifest>> {
-    let place = path.join(manifest::MANIFEST_FILE);
-    match fs::read(&place) {
-        Ok(bytes) => WorkManifest::parse_manifest(&bytes, &place).map(Some),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(cause) => Err(Error::read_error("read", display_path(&place), cause)),
-    }
-}
-
 fn write_manifest(path: &Path, manifest: &WorkManifest) -> Result<()> {
     let place = path.join(manifest::MANIFEST_FILE);
     step_file::write_file(&place, &[manifest.to_text().as_bytes()])
 }
 
-/// Refuses a directory that holds something else than the files of a run.
-fn refuse_foreign_files(path: &Path) -> Result<()> {
-    let failed = |cause| Error::read_error("read", display_path(path), cause);
-    for entry in fs::read_dir(path).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        let name = name.to_string_lossy();
-        if name != LOCK_FILE && !manifest::is_work_file(&name) {
-            return Err(Error::usage_error(format!(
-                "{} holds {name}, which is no part of a run: give a new or empty directory",
-                display_path(path)
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Removes files that the manifest does not name: those of a step that was interrupted, and those of a finished
-/// run. The next run tries again to remove files that cannot be removed now.
+/// Removes files that the manifest does not name: those of a step that was interrupted, of a finished run, and of the
+/// pass that learned the forms. The next run tries again to remove files that cannot be removed now.
 fn remove_unnamed_files(path: &Path, manifest: &WorkManifest) {
     let mut named = manifest.step_names();
     named.push(manifest::forms_file_name(manifest.run));
@@ -584,7 +435,9 @@ fn remove_unnamed_files(path: &Path, manifest: &WorkManifest) {
     };
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if manifest::is_work_file(&name) && !named.contains(&name) {
+        if name == LEARNING_DIRECTORY {
+            let _ = fs::remove_dir_all(entry.path());
+        } else if manifest::is_work_file(&name) && !named.contains(&name) {
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -6,15 +6,18 @@ use std::path::Path;
 use lookalike_io::error::{Error, Result, display_path};
 use serde::Serialize;
 
+use crate::run::execution::work_directory::locking::{
+    LEARNING_DIRECTORY, LOCK_FILE, read_manifest,
+};
 use crate::run::execution::work_directory::manifest::{StepKind, WorkManifest, WorkStage};
 use crate::run::execution::work_directory::step_file::read_step;
-use crate::run::execution::work_directory::{
-    LOCK_FILE, manifest, read_manifest, seconds_since_1970,
-};
+use crate::run::execution::work_directory::{manifest, seconds_since_1970};
 
 /// The state of an interruptible run.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkStatus {
+    /// `true` if the run learns its forms, in a pass of its own before all others. All else is then about this pass.
+    pub learns_forms: bool,
     /// The stage that the run is in.
     pub stage: WorkStage,
     /// The number of the process that works on the run; `None` if none does.
@@ -63,14 +66,19 @@ impl StageProgress {
 /// # Errors
 /// If the directory holds no run, or its manifest is damaged.
 pub fn read_work_status(path: &Path, verifies: bool) -> Result<WorkStatus> {
-    let manifest = read_manifest(path)?.ok_or_else(|| {
-        Error::input_error(format!(
-            "{} holds no run: it has no {}; `lookalike dedup --work` makes one",
-            display_path(path),
-            manifest::MANIFEST_FILE
-        ))
-    })?;
     let process = find_process(path)?;
+    let learning_path = path.join(LEARNING_DIRECTORY);
+    let (path, manifest) = match (read_manifest(path)?, read_manifest(&learning_path)?) {
+        (Some(manifest), _) => (path, manifest),
+        (None, Some(manifest)) => (&*learning_path, manifest),
+        (None, None) => {
+            return Err(Error::input_error(format!(
+                "{} holds no run: it has no {}; `lookalike dedup --work` makes one",
+                display_path(path),
+                manifest::MANIFEST_FILE
+            )));
+        }
+    };
     let inputs = manifest.against.iter().chain(&manifest.inputs);
     let total_bytes = inputs.map(|input| input.bytes).sum();
     let sum = |kinds: &[StepKind], of: &dyn Fn(&manifest::StepEntry) -> u64| -> u64 {
@@ -85,6 +93,7 @@ pub fn read_work_status(path: &Path, verifies: bool) -> Result<WorkStatus> {
     };
     let now = seconds_since_1970();
     Ok(WorkStatus {
+        learns_forms: path == learning_path,
         stage: manifest.stage,
         process,
         read: StageProgress {

@@ -1,0 +1,201 @@
+//! The directory of an interruptible run, locked by the process that works on it, and the run that it holds.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lookalike::forms::FormTable;
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::sync_parent;
+
+use crate::run::execution::work_directory::manifest::{self, WorkManifest, WorkStage};
+
+/// The file that the process of a run locks. It holds the number of the process.
+pub(super) const LOCK_FILE: &str = "lock";
+
+/// The directory of a run that learns the forms of the run.
+pub(super) const LEARNING_DIRECTORY: &str = "forms";
+
+/// Attempts to lock, because `status` holds the lock for a moment.
+const LOCK_ATTEMPTS: usize = 20;
+
+/// Time between two attempts.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// The directory of an interruptible run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkSettings {
+    /// The directory. It is created if it does not exist.
+    pub directory: PathBuf,
+    /// `true` to continue the run in the directory, or to begin one if there is none. Otherwise a directory with
+    /// an unfinished run is refused.
+    pub resume: bool,
+}
+
+/// The directory of an interruptible run. No other process changes it until this value is dropped.
+pub(in crate::run) struct LockedDirectory {
+    pub(super) path: PathBuf,
+    pub(super) resume: bool,
+    pub(super) lock: Arc<File>,
+}
+
+/// A run that a directory holds, and that is to be continued.
+pub(in crate::run) struct BegunRun {
+    /// Name of the directory.
+    pub(in crate::run) directory: String,
+    /// The forms that it has learned.
+    pub(in crate::run) forms: Option<FormTable>,
+}
+
+impl LockedDirectory {
+    /// Locks a directory, and creates it if it does not exist.
+    ///
+    /// # Errors
+    /// - If another process works on it.
+    /// - If it holds something else than a run.
+    /// - If it holds an unfinished run that is not to be continued, or a run whose manifest is damaged.
+    pub(in crate::run) fn lock_directory(work: &WorkSettings) -> Result<Self> {
+        let path = work.directory.clone();
+        create_directory(&path)?;
+        if read_manifest(&path)?.is_none() {
+            refuse_foreign_files(&path)?;
+        }
+        let lock = try_lock_directory(&path)?.ok_or_else(|| {
+            Error::usage_error(format!(
+                "another process works on the run in {}: wait until it ends",
+                display_path(&path)
+            ))
+        })?;
+        let locked = Self {
+            path,
+            resume: work.resume,
+            lock: Arc::new(lock),
+        };
+        if !work.resume && locked.has_unfinished_run()? {
+            return Err(Error::usage_error(format!(
+                "{} holds an unfinished run: continue it with --resume, or delete the directory or name another one \
+                 to begin again",
+                display_path(&locked.path)
+            )));
+        }
+        Ok(locked)
+    }
+
+    fn has_unfinished_run(&self) -> Result<bool> {
+        Ok(match read_manifest(&self.path)? {
+            Some(manifest) => manifest.stage != WorkStage::Finished,
+            None => read_manifest(&self.learning_path())?.is_some(),
+        })
+    }
+
+    /// Returns the run that is to be continued; `None` if a run begins, or if it still learns its forms.
+    ///
+    /// # Errors
+    /// If a file of the directory is damaged.
+    pub(in crate::run) fn begun_run(&self) -> Result<Option<BegunRun>> {
+        let Some(manifest) = read_manifest(&self.path)?.filter(|_| self.resume) else {
+            return Ok(None);
+        };
+        let place = self.path.join(manifest::forms_file_name(manifest.run));
+        let forms = match fs::read_to_string(&place) {
+            Ok(text) => Some(FormTable::parse_table(&display_path(&place), &text)?),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
+            Err(cause) => return Err(Error::read_error("read", display_path(&place), cause)),
+        };
+        let directory = display_path(&self.path);
+        Ok(Some(BegunRun { directory, forms }))
+    }
+
+    /// Returns the directory of the run that learns the forms. It is locked with this one. A finished run that this
+    /// directory holds is forgotten.
+    ///
+    /// # Errors
+    /// If a directory or a manifest cannot be written.
+    pub(in crate::run) fn learning_directory(&self) -> Result<Self> {
+        let manifest = self.path.join(manifest::MANIFEST_FILE);
+        if let Err(cause) = fs::remove_file(&manifest)
+            && cause.kind() != io::ErrorKind::NotFound
+        {
+            return Err(Error::write_error("remove", display_path(&manifest), cause));
+        }
+        let path = self.learning_path();
+        create_directory(&path)?;
+        Ok(Self {
+            path,
+            resume: self.resume,
+            lock: Arc::clone(&self.lock),
+        })
+    }
+
+    fn learning_path(&self) -> PathBuf {
+        self.path.join(LEARNING_DIRECTORY)
+    }
+}
+
+fn create_directory(path: &Path) -> Result<()> {
+    let failed = |cause| Error::write_error("create", display_path(path), cause);
+    match fs::create_dir(path) {
+        Ok(()) => {}
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {
+            return Ok(());
+        }
+        Err(cause) => return Err(failed(cause)),
+    }
+    sync_parent(path).map_err(failed)
+}
+
+/// Acquires the exclusive right to work on a run; `None` if another process has it.
+fn try_lock_directory(path: &Path) -> Result<Option<File>> {
+    let place = path.join(LOCK_FILE);
+    let failed = |cause| Error::write_error("lock", display_path(&place), cause);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&place)
+        .map_err(failed)?;
+    for attempt in 1.. {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::Error(cause)) => return Err(failed(cause)),
+            Err(TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => {
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        }
+    }
+    file.set_len(0)
+        .and_then(|()| write!(file, "{}", std::process::id()))
+        .map_err(failed)?;
+    Ok(Some(file))
+}
+
+/// Reads the manifest of a directory, if it has one.
+pub(super) fn read_manifest(path: &Path) -> Result<Option<WorkManifest>> {
+    let place = path.join(manifest::MANIFEST_FILE);
+    match fs::read(&place) {
+        Ok(bytes) => WorkManifest::parse_manifest(&bytes, &place).map(Some),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(Error::read_error("read", display_path(&place), cause)),
+    }
+}
+
+/// Refuses a directory that holds something else than the files of a run.
+fn refuse_foreign_files(path: &Path) -> Result<()> {
+    let failed = |cause| Error::read_error("read", display_path(path), cause);
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let name = name.to_string_lossy();
+        let is_own = name == LOCK_FILE || name == LEARNING_DIRECTORY;
+        if !is_own && !manifest::is_work_file(&name) {
+            return Err(Error::usage_error(format!(
+                "{} holds {name}, which is no part of a run: give a new or empty directory",
+                display_path(path)
+            )));
+        }
+    }
+    Ok(())
+}
