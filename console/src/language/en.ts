@@ -77,6 +77,7 @@ export const en = {
   "decisions.counts": "{same} pairs decided as the same, {different} as different.",
   "decisions.without": { one: "{n} decision met no pair of documents.", other: "{n} decisions met no pair of documents." },
   "decisions.forms": { one: "{n} of them is about all documents of a form.", other: "{n} of them are about all documents of a form." },
+  "decisions.formsWithoutDocuments": { one: "{n} decision makes a form that no two similar documents have: mark it again.", other: "{n} decisions make forms that no two similar documents have: mark them again." },
   "decisions.formsNotApplied": { one: "{n} decision on a form was applied to its two texts alone, because the run learned no forms.", other: "{n} decisions on forms were applied to their two texts alone, because the run learned no forms." },
   "decisions.other": { one: "{n} decision of another recipe was not applied.", other: "{n} decisions of another recipe were not applied." },
 

@@ -79,6 +79,7 @@ export const zh: Catalog = {
   "decisions.counts": "判定为相同的 {same} 对，判定为不同的 {different} 对。",
   "decisions.without": "有 {n} 条判定没有遇到对应的文档对。",
   "decisions.forms": "其中 {n} 条针对一种模板的全部文档。",
+  "decisions.formsWithoutDocuments": "有 {n} 条判定指定的模板没有相似的文档在用：请重新标记。",
   "decisions.formsNotApplied": "有 {n} 条针对模板的判定只用于其中的两篇文本，因为本次运行没有学习模板。",
   "decisions.other": "有 {n} 条判定属于其他配方，未应用。",
 

@@ -82,7 +82,7 @@ export interface Summary {
   largest?: { cluster: string; documents: number; least_similarity: number }[];
   suspicious?: { cluster: string; kind: string; count: number; reason: string }[];
   audit?: Audit;
-  decisions?: { same: number; different: number; without_pair: number; of_other_recipes: number; forms?: number; forms_not_applied?: number };
+  decisions?: { same: number; different: number; without_pair: number; of_other_recipes: number; forms?: number; forms_not_applied?: number; forms_without_documents?: number };
   stages?: [string, number][];
 }
 

@@ -130,6 +130,7 @@ function Doubtful({ report, onOpen }: { report: Report; onOpen: (view: View) => 
           {decisions.without_pair > 0 && <p>{say.text("decisions.without", { n: decisions.without_pair })}</p>}
           {(decisions.forms ?? 0) > 0 && <p>{say.text("decisions.forms", { n: decisions.forms ?? 0 })}</p>}
           {(decisions.forms_not_applied ?? 0) > 0 && <p>{say.text("decisions.formsNotApplied", { n: decisions.forms_not_applied ?? 0 })}</p>}
+          {(decisions.forms_without_documents ?? 0) > 0 && <p>{say.text("decisions.formsWithoutDocuments", { n: decisions.forms_without_documents ?? 0 })}</p>}
           {decisions.of_other_recipes > 0 && <p>{say.text("decisions.other", { n: decisions.of_other_recipes })}</p>}
         </div>
       )}

@@ -73,16 +73,10 @@ pub struct DecisionSummary {
     /// Decisions about a form that were applied to the pair of texts alone, because the run learned no forms.
     #[serde(skip_serializing_if = "is_zero")]
     pub forms_not_applied: u64,
-}
-
-impl DecisionSummary {
-    /// Returns the counts of a run that has learned its forms itself, or has not.
-    pub(crate) fn with_forms(self, has_own_forms: bool) -> Self {
-        Self {
-            forms_not_applied: if has_own_forms { 0 } else { self.forms },
-            ..self
-        }
-    }
+    /// Decisions that make a form which no document has that resembles another one, for example because the texts have
+    /// changed. A run out of core does not count them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub forms_without_documents: u64,
 }
 
 fn is_zero(count: &u64) -> bool {

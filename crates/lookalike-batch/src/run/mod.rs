@@ -73,6 +73,7 @@ pub use self::execution::audit::{
     SampleDraw, check_shuffle_audit,
 };
 pub use self::execution::out_of_core::{MemoryPlan, SpilledSummary};
+pub use self::execution::run_directories::PlannedDirectories;
 pub use self::execution::work_directory::{
     StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status,
 };

@@ -147,6 +147,9 @@ messages! {
     decisions_about_forms() "of these about all documents of a form" "其中针对一种模板的全部文档";
     decisions_without_forms()
         "of these applied to two texts alone, because the run learned no forms" "其中只用于两篇文本：本次运行没有学习模板";
+    decisions_on_absent_forms()
+        "of these make a form that no two similar documents have: mark them again in a new report"
+        "其中指定的模板没有相似的文档在用：请在新的报告里重新标记";
     decisions_of_other_recipes() "of another recipe: not applied" "属于其他配方：未采用";
     report() "report" "报告";
     passages() "passages" "段落";
@@ -301,6 +304,10 @@ messages! {
     estimate_kind() "estimate " "估计，";
     biased_kind() "biased estimate " "有偏估计，";
     they_match(why: &str) "They match: {why}." "匹配：{why}。";
+    compared_without_forms()
+        "Forms were not compared: dedup learns them from its corpus, and two texts that fill one form with other values do \
+         not match; give a table of forms with --forms."
+        "没有按模板比较：dedup 从语料中学习模板，同一模板填了不同的值就不匹配；用 --forms 给出模板表。";
     they_do_not_match(why: &str) "They do not match: {why}." "不匹配：{why}。";
 
     // Summaries of other runs.
@@ -517,6 +524,7 @@ messages! {
         "用 {threads}读取并比较全部文档对约 {time}，不含写出";
     time_to_decide(time: &str, threads: NounCount)
         "about {time} to read and decide with {threads}, without writing" "用 {threads}读取并判定约 {time}，不含写出";
+    time_to_learn(time: &str) "{time} of these to learn forms" "其中 {time}用于学习模板";
     bad() "bad" "坏行";
     unusable_of_sample(rows: NounCount)
         "{rows} of the sample cannot be used: a run reports each with its reason" "样本中有 {rows}不能用：运行时会逐一说明原因";

@@ -1010,6 +1010,20 @@ fn possible_forms_become_forms_by_a_decision() {
     assert_eq!(first_column(&place, "removed.tsv"), ["again"]);
     let report = read_report(&place, "r.html");
     assert_eq!(report["forms"]["possible"], json!([false]));
+    // The texts have changed, so the form that a person has made is in none of them.
+    let others: Vec<(String, String)> = (0..4)
+        .map(|at| (format!("other{at}"), numbers.text(40)))
+        .collect();
+    place.write("others.jsonl", corpus_jsonl(&others));
+    let summary = place.summary("dedup others.jsonl --dry-run --decisions d.jsonl");
+    assert_eq!(summary["decisions"]["forms_without_documents"], 1);
+    let said = place.ok("dedup others.jsonl --dry-run --decisions d.jsonl");
+    assert!(
+        said.err
+            .contains("1 of these make a form that no two similar"),
+        "{}",
+        said.err
+    );
     // The labels of a report are still labels of pairs.
     place.refused(
         "eval d.jsonl --corpus in.jsonl",

@@ -7,7 +7,6 @@
 //! of pairs by its square; if documents are compared only with kept ones, by the power that the sample
 //! shows. All counts are the same at any number of threads, and times are measured.
 
-use crate::run::reading::row_sampling::RowSampling;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -18,10 +17,13 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, InputSet};
 use serde::Serialize;
 
+use crate::run::execution::form_learning::FormLearningPass;
 use crate::run::execution::run_corpus::RunCorpus;
+use crate::run::execution::run_directories::PlannedDirectories;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::corpus_reader::read_inputs;
 use crate::run::reading::open_inputs::OpenInputs;
+use crate::run::reading::row_sampling::RowSampling;
 use crate::run::settings::{RunInputs, RunSettings};
 
 /// The expected comparisons, memory and time of a run.
@@ -42,8 +44,11 @@ pub struct RunForecast {
     pub compared: Vec<ForecastPairs>,
     /// Bytes of memory at the end of reading, without buffers and the memory for finding candidates.
     pub memory_bytes: u64,
-    /// Seconds of reading, finding candidates and verifying, without writing.
+    /// Seconds of reading, learning forms, finding candidates and verifying, without writing.
     pub seconds: f64,
+    /// Seconds of these for learning forms: all documents are decided once more, and read once more in a pass of its own.
+    /// `None` if the run learns none. Texts of removed documents, which are read again, are not counted.
+    pub learning_seconds: Option<f64>,
     /// Number of threads that the forecast assumes.
     pub threads: usize,
 }
@@ -84,7 +89,8 @@ impl ForecastPairs {
 const FINDING_BEYOND_CACHES: f64 = 1.8;
 
 /// Predicts a run from a sample of its rows. It reads at most 1 GiB of the inputs. Bad rows are counted
-/// and otherwise ignored.
+/// and otherwise ignored. A run with `directories` learns forms in a pass of its own, and beside an index that exists it learns
+/// none.
 ///
 /// # Errors
 /// If an input cannot be read, or is standard input, because the run could not read it again.
@@ -92,10 +98,12 @@ pub fn forecast_run(
     paths: &RunInputs,
     settings: &RunSettings,
     followed: SurveyKind,
+    directories: PlannedDirectories<'_>,
     progress: &dyn ProgressListener,
 ) -> Result<RunForecast> {
     crate::threads::run_in_pool(settings.threads, || {
-        sample_and_forecast(paths, settings, followed, progress)
+        let learning = FormLearningPass::of_run(paths, settings, directories)?;
+        sample_and_forecast(paths, settings, followed, learning, progress)
     })
 }
 
@@ -103,6 +111,7 @@ fn sample_and_forecast(
     paths: &RunInputs,
     settings: &RunSettings,
     followed: SurveyKind,
+    learning: Option<FormLearningPass>,
     progress: &dyn ProgressListener,
 ) -> Result<RunForecast> {
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
@@ -126,6 +135,7 @@ fn sample_and_forecast(
     Ok(ForecastScale {
         sampling: &sampling,
         threads: settings.threads,
+        learning,
     }
     .scale_forecast(&corpus, &survey, reading_seconds, matching_seconds))
 }
@@ -134,6 +144,7 @@ fn sample_and_forecast(
 struct ForecastScale<'a> {
     sampling: &'a RowSampling,
     threads: usize,
+    learning: Option<FormLearningPass>,
 }
 
 impl ForecastScale<'_> {
@@ -157,6 +168,12 @@ impl ForecastScale<'_> {
         let comparing = of_threads(survey.comparing);
         let finding = (matching_seconds - of_threads(survey.spent)).max(0.0);
         let by_route = survey.by_route.iter();
+        let reading = self.scale_reading(reading_seconds);
+        let deciding = FINDING_BEYOND_CACHES * finding * of_documents + comparing * of_pairs;
+        let learning_seconds = self.learning.map(|learning| match learning {
+            FormLearningPass::InMemory => deciding,
+            FormLearningPass::Separate => reading + deciding,
+        });
         RunForecast {
             sampled: corpus.len() as u64,
             bad_rows: bad,
@@ -167,9 +184,8 @@ impl ForecastScale<'_> {
                 .map(|&(route, counts)| ForecastPairs::new(route, counts, of_pairs))
                 .collect(),
             memory_bytes: (corpus.memory_bytes() as f64 * of_documents) as u64,
-            seconds: self.scale_reading(reading_seconds)
-                + FINDING_BEYOND_CACHES * finding * of_documents
-                + comparing * of_pairs,
+            seconds: reading + deciding + learning_seconds.unwrap_or(0.0),
+            learning_seconds,
             threads: self.threads,
         }
     }

@@ -18,7 +18,7 @@ use crate::index::run_index::is_index;
 use crate::run::execution::memory_plan::plan_spilling;
 use crate::run::execution::person_decisions::{apply_decisions, correct_forms};
 use crate::run::execution::run_corpus::RunCorpus;
-use crate::run::execution::run_directories::RunDirectories;
+use crate::run::execution::run_directories::{PlannedDirectories, RunDirectories};
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
 use crate::run::execution::work_directory::{BegunRun, LockedDirectory, WorkDirectory};
 use crate::run::progress::{ProgressListener, RunStage};
@@ -29,44 +29,49 @@ use crate::run::settings::{FormLearning, RunInputs, RunSettings};
 /// Name of a table of forms that a run has learned itself, in its recipe.
 pub(in crate::run) const LEARNED_FORMS: &str = "learned-forms.toml";
 
-/// The settings of a run, with the decision about its forms.
+/// The settings of a run whose forms are known, or are learned by it in memory.
 pub(in crate::run) struct ResolvedForms {
     /// The settings. They say [`FormLearning::Always`] if the run in memory learns the forms itself, else
     /// [`FormLearning::Never`].
     pub(in crate::run) settings: RunSettings,
-    /// Documents that would be removed by their similarity alone, if forms were learned here.
-    pub(in crate::run) removed_without_forms: Option<Vec<DocId>>,
-    /// Number of documents of which forms were learned here.
-    pub(in crate::run) learned_documents: usize,
+    /// Documents that would be removed by their similarity alone, if forms were learned in a pass of their own.
+    pub(in crate::run) removed_without_forms: Option<RemovedWithoutForms>,
     /// `true` if the forms are those of the inputs of the run.
     pub(in crate::run) has_own_forms: bool,
 }
 
-impl ResolvedForms {
-    fn with_learning(settings: &RunSettings, form_learning: FormLearning) -> Self {
-        let settings = RunSettings {
-            form_learning,
-            ..settings.clone()
-        };
-        Self {
-            settings,
-            removed_without_forms: None,
-            learned_documents: 0,
-            has_own_forms: form_learning == FormLearning::Always,
-        }
-    }
+/// Documents that would be removed by their similarity alone.
+pub(in crate::run) struct RemovedWithoutForms {
+    removed: Vec<DocId>,
+    /// Number of documents of the pass that found them.
+    documents: usize,
+}
 
-    fn with_recipe(settings: &RunSettings, recipe: Recipe) -> Self {
-        let mut resolved = Self::with_learning(settings, FormLearning::Never);
-        resolved.settings.recipe = recipe;
-        resolved
+impl RemovedWithoutForms {
+    /// Returns the documents for a run of so many documents. Inputs that have changed since the pass have other documents
+    /// under these numbers.
+    pub(in crate::run) fn in_run_of(self, documents: usize) -> Option<Vec<DocId>> {
+        (self.documents == documents).then_some(self.removed)
     }
 }
 
-/// Decides whether a run learns forms. Runs out of core, runs that can be interrupted and runs that make an index learn
-/// them here, in a pass of their own: the recipe that is returned then has the table. A run beside an index that exists has
-/// the forms of the index. Before a pass of its own, which can take as long as the run, `check_run` refuses what can be
-/// refused before.
+/// The origin of the forms of a run.
+enum FormOrigin {
+    /// The recipe has them, or the run compares by none.
+    Recipe,
+    /// The index beside the run has them.
+    Index(Recipe),
+    /// The run has learned them before it was interrupted.
+    BegunRun(FormTable),
+    /// The run learns them in memory.
+    MemoryPass,
+    /// The run learns them in a pass of its own before.
+    SeparatePass,
+}
+
+/// Decides whether a run learns forms, and learns them if it needs a pass of its own for this: out of core, if it can be
+/// interrupted, or if it makes an index. The recipe that is returned then has the table. Before such a pass, which can take as
+/// long as the run, `check_run` refuses what can be refused before.
 ///
 /// # Errors
 /// As [`learn_from_inputs`]; if the settings demand forms where there can be none; and if inputs that are read twice can
@@ -79,9 +84,67 @@ pub(in crate::run) fn resolve_forms(
     check_run: &dyn Fn() -> Result<()>,
     progress: &dyn ProgressListener,
 ) -> Result<ResolvedForms> {
-    let never = || ResolvedForms::with_learning(settings, FormLearning::Never);
+    let origin = find_origin(paths, settings, directories, needs_all)?;
+    let mut resolved = ResolvedForms {
+        settings: RunSettings {
+            form_learning: FormLearning::Never,
+            ..settings.clone()
+        },
+        removed_without_forms: None,
+        has_own_forms: true,
+    };
+    match origin {
+        FormOrigin::Recipe => resolved.has_own_forms = false,
+        FormOrigin::Index(recipe) => {
+            resolved.settings.recipe = recipe;
+            resolved.has_own_forms = false;
+        }
+        FormOrigin::BegunRun(table) => resolved.add_forms(&table)?,
+        FormOrigin::MemoryPass => resolved.settings.form_learning = FormLearning::Always,
+        FormOrigin::SeparatePass => {
+            check_run()?;
+            resolved.copy_standard_input(paths)?;
+            let work = directories.work;
+            let learned =
+                learn_in_separate_pass(paths, &resolved.settings, work, needs_all, progress)?;
+            resolved.add_forms(&learned.table)?;
+            resolved.removed_without_forms = Some(learned.removed_without_forms);
+        }
+    }
+    Ok(resolved)
+}
+
+impl ResolvedForms {
+    fn add_forms(&mut self, table: &FormTable) -> Result<()> {
+        let recipe = self.settings.recipe.clone();
+        self.settings.recipe = recipe.with_forms(LEARNED_FORMS, table)?;
+        Ok(())
+    }
+
+    /// Copies standard input to a temporary file, so that it can be read twice.
+    fn copy_standard_input(&mut self, paths: &RunInputs) -> Result<()> {
+        if has_standard_input(paths) {
+            let copy = copy_standard_input(self.settings.temporary.as_deref())?;
+            self.settings.read.standard_input = Some(copy);
+        }
+        Ok(())
+    }
+}
+
+fn has_standard_input(paths: &RunInputs) -> bool {
+    paths.documents.has_standard_input() || paths.against.has_standard_input()
+}
+
+/// Returns the origin of a run's forms. A run beside an index that exists has the forms of the index, and a run that is
+/// continued those with which it was begun.
+fn find_origin(
+    paths: &RunInputs,
+    settings: &RunSettings,
+    directories: RunDirectories<'_>,
+    needs_all: Option<&'static str>,
+) -> Result<FormOrigin> {
     if settings.form_learning == FormLearning::Never {
-        return Ok(never());
+        return Ok(FormOrigin::Recipe);
     }
     if let Some(index) = directories.index
         && is_index(&index.path)?
@@ -91,29 +154,60 @@ pub(in crate::run) fn resolve_forms(
     if settings.form_learning == FormLearning::Always {
         with_empty_table(&settings.recipe)?;
     } else if !may_learn(settings) {
-        return Ok(never());
+        return Ok(FormOrigin::Recipe);
     }
-    let begun = directories.work.map(LockedDirectory::begun_run);
-    if let Some(begun) = begun.transpose()?.flatten() {
-        return use_begun_forms(settings, begun);
+    if let Some(work) = directories.work {
+        if let Some(begun) = work.begun_run()? {
+            return use_begun_forms(settings, begun);
+        }
+        if has_standard_input(paths) {
+            // It is refused when the directory is opened.
+            return Ok(FormOrigin::Recipe);
+        }
     }
     let has_directory = directories.work.is_some() || directories.index.is_some();
-    let has_standard_input =
-        paths.documents.has_standard_input() || paths.against.has_standard_input();
-    if directories.work.is_some() && has_standard_input {
-        // It is refused when the directory is opened.
-        return Ok(never());
+    if has_directory || plan_spilling(paths, settings, needs_all, false)?.is_some() {
+        Ok(FormOrigin::SeparatePass)
+    } else {
+        Ok(FormOrigin::MemoryPass)
     }
-    if !has_directory && plan_spilling(paths, settings, needs_all, false)?.is_none() {
-        return Ok(ResolvedForms::with_learning(settings, FormLearning::Always));
+}
+
+/// The way in which a run learns forms.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::run) enum FormLearningPass {
+    /// From the documents in memory, between two decisions.
+    InMemory,
+    /// In a pass of its own before.
+    Separate,
+}
+
+impl FormLearningPass {
+    /// Returns the way in which a new run will learn forms; `None` if it learns none.
+    ///
+    /// # Errors
+    /// If the run would not fit into its memory.
+    pub(in crate::run) fn of_run(
+        paths: &RunInputs,
+        settings: &RunSettings,
+        directories: PlannedDirectories<'_>,
+    ) -> Result<Option<Self>> {
+        let learns = match settings.form_learning {
+            FormLearning::Never => false,
+            FormLearning::Always => true,
+            FormLearning::WherePossible => may_learn(settings),
+        };
+        if !learns || directories.index.map_or(Ok(false), is_index)? {
+            return Ok(None);
+        }
+        let has_directory = directories.has_work || directories.index.is_some();
+        let is_separate = has_directory || plan_spilling(paths, settings, None, false)?.is_some();
+        Ok(Some(if is_separate {
+            Self::Separate
+        } else {
+            Self::InMemory
+        }))
     }
-    check_run()?;
-    let mut settings = settings.clone();
-    if has_standard_input {
-        let copy = copy_standard_input(settings.temporary.as_deref())?;
-        settings.read.standard_input = Some(copy);
-    }
-    learn_in_separate_pass(paths, &settings, directories.work, needs_all, progress)
 }
 
 /// Returns `true` if a run may learn forms that does not demand them.
@@ -134,7 +228,7 @@ fn learn_in_separate_pass(
     work: Option<&LockedDirectory>,
     needs_all: Option<&'static str>,
     progress: &dyn ProgressListener,
-) -> Result<ResolvedForms> {
+) -> Result<LearnedForms> {
     if paths.documents.has_pipe() || paths.against.has_pipe() {
         let forms = settings.spelling.spell_option("forms");
         return Err(Error::usage_error(format!(
@@ -155,19 +249,11 @@ fn learn_in_separate_pass(
         work: work.as_ref(),
         spill,
     };
-    let learned = learn_from_inputs(&opened, settings, storage, &ignore, &progress)?;
-    let recipe = settings.recipe.clone();
-    let recipe = recipe.with_forms(LEARNED_FORMS, &learned.table)?;
-    Ok(ResolvedForms {
-        removed_without_forms: Some(learned.removed),
-        learned_documents: learned.all_documents,
-        has_own_forms: true,
-        ..ResolvedForms::with_recipe(settings, recipe)
-    })
+    learn_from_inputs(&opened, settings, storage, &ignore, &progress)
 }
 
-/// Returns the settings of a run beside an index. If the recipes differ by their forms alone, the run has that of the index.
-fn use_forms_of_index(settings: &RunSettings, index: &Path) -> Result<ResolvedForms> {
+/// Returns the recipe of an index if the one of the run differs from it by the forms alone, and else that of the run.
+fn use_forms_of_index(settings: &RunSettings, index: &Path) -> Result<FormOrigin> {
     if settings.form_learning == FormLearning::Always {
         return Err(Error::usage_error(format!(
             "the library {} keeps the forms that it was made with: leave {} out, or begin a new library",
@@ -179,27 +265,20 @@ fn use_forms_of_index(settings: &RunSettings, index: &Path) -> Result<ResolvedFo
         let without = recipe.clone().without_forms();
         settings.recipe.forms.is_none() && without.recipe_id() == settings.recipe.recipe_id()
     });
-    let recipe = recipe_of_index.unwrap_or_else(|| settings.recipe.clone());
-    Ok(ResolvedForms::with_recipe(settings, recipe))
+    Ok(recipe_of_index.map_or(FormOrigin::Recipe, FormOrigin::Index))
 }
 
-/// Returns the settings of a run that is continued, with the forms that it has learned.
-fn use_begun_forms(settings: &RunSettings, begun: BegunRun) -> Result<ResolvedForms> {
+/// Returns the forms of a run that is continued, if it was begun with forms.
+fn use_begun_forms(settings: &RunSettings, begun: BegunRun) -> Result<FormOrigin> {
     match begun.forms {
-        Some(table) => {
-            let recipe = settings.recipe.clone().with_forms(LEARNED_FORMS, &table)?;
-            Ok(ResolvedForms {
-                has_own_forms: true,
-                ..ResolvedForms::with_recipe(settings, recipe)
-            })
-        }
+        Some(table) => Ok(FormOrigin::BegunRun(table)),
         None if settings.form_learning == FormLearning::Always => Err(Error::usage_error(format!(
             "the run in {} was begun without forms, and cannot be continued with them: leave {} out, or name another \
              directory",
             begun.directory,
             settings.spelling.spell_option("forms")
         ))),
-        None => Ok(ResolvedForms::with_learning(settings, FormLearning::Never)),
+        None => Ok(FormOrigin::Recipe),
     }
 }
 
@@ -236,10 +315,7 @@ fn with_empty_table(recipe: &Recipe) -> lookalike::Result<Recipe> {
 /// The forms of inputs.
 pub(in crate::run) struct LearnedForms {
     pub(in crate::run) table: FormTable,
-    /// Documents that would be removed by their similarity alone.
-    removed: Vec<DocId>,
-    /// Number of documents with those of `--against`.
-    all_documents: usize,
+    removed_without_forms: RemovedWithoutForms,
     /// Number of documents of the inputs.
     pub(in crate::run) documents: u64,
     /// Bytes of the inputs, after decompression.
@@ -273,8 +349,10 @@ pub(in crate::run) fn learn_from_inputs(
     let removals = removals.outcome.removals;
     Ok(LearnedForms {
         table: learn_from_removals(&linked.corpus, &removals, settings)?,
-        removed: list_removed(&removals),
-        all_documents: linked.corpus.len(),
+        removed_without_forms: RemovedWithoutForms {
+            removed: list_removed(&removals),
+            documents: linked.corpus.len(),
+        },
         documents: linked.corpus.documents.len() as u64,
         bytes: linked.corpus.documents.bytes,
     })

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use lookalike::DocId;
 use lookalike::dedup::{PairDecision, PairDecisions};
-use lookalike::forms::{FormLearner, FormTable};
+use lookalike::forms::{Form, FormLearner, FormTable};
 use lookalike::text::TextState;
 use lookalike_comparison::content_hash::ContentHash;
 use lookalike_io::error::{Error, Result};
@@ -77,19 +77,53 @@ pub(in crate::run) fn correct_forms(
     table: FormTable,
     settings: &RunSettings,
 ) -> FormTable {
+    let decided = |decision| list_decided_forms(settings, decision).cloned().collect();
+    let (added, rejected): (Vec<Form>, Vec<Form>) = (
+        decided(PairDecision::Different),
+        decided(PairDecision::Same),
+    );
+    learner.correct_table(table, &added, &rejected)
+}
+
+/// Returns the forms of the decisions that a run with these settings applies.
+fn list_decided_forms(
+    settings: &RunSettings,
+    decision: PairDecision,
+) -> impl Iterator<Item = &Form> {
     let recipe = settings.recipe.clone().without_forms();
     let recipe = recipe.recipe_id().to_string();
-    let (mut added, mut rejected) = (Vec::new(), Vec::new());
-    for one in &settings.decisions {
-        let Some(form) = one.form.clone().filter(|_| one.recipe == recipe) else {
-            continue;
+    let decisions = settings.decisions.iter();
+    decisions
+        .filter(move |one| one.decision == decision && one.recipe == recipe)
+        .filter_map(|one| one.form.as_ref())
+}
+
+/// Counts the decisions about forms that had no effect on a run. `has_own_forms` says that it learned its forms itself.
+pub(in crate::run) fn count_ineffective_forms(
+    summary: DecisionSummary,
+    corpus: &RunCorpus<'_>,
+    settings: &RunSettings,
+    has_own_forms: bool,
+) -> DecisionSummary {
+    if !has_own_forms {
+        return DecisionSummary {
+            forms_not_applied: summary.forms,
+            ..summary
         };
-        match one.decision {
-            PairDecision::Same => rejected.push(form),
-            PairDecision::Different => added.push(form),
-        }
     }
-    learner.correct_table(table, &added, &rejected)
+    if !corpus.holds_forms() {
+        return summary;
+    }
+    let documents = (0..corpus.len() as u32).map(DocId);
+    let names: HashSet<&str> = documents
+        .filter_map(|document| corpus.held_form_name(document))
+        .collect();
+    let added = list_decided_forms(settings, PairDecision::Different);
+    let without_documents = added.filter(|form| !names.contains(&*form.name));
+    DecisionSummary {
+        forms_without_documents: without_documents.count() as u64,
+        ..summary
+    }
 }
 
 /// Returns the documents of each decided content.

@@ -31,7 +31,8 @@ const POSSIBLE_TABLE: &str = "possible-forms.toml";
 /// Least number of documents of a listed form. A form that fewer of its documents match would have no effect.
 const LEAST_LISTED_DOCUMENTS: usize = 2;
 
-/// Forms as columns: those of the run, the one of most documents first, and then the possible ones.
+/// Forms as columns: those of the run, the one of most documents first, and then the possible ones, the one whose values
+/// differ most first.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct FormColumns {
     /// Forms in the table of the run, listed or not.
@@ -133,7 +134,8 @@ impl FormCollector<'_, '_> {
         if let Some(table) = recipe.form_table() {
             lister.listed.forms.total = table.forms().len();
             let forms = self.forms_of_run(&table, &lister.removed)?;
-            lister.list_forms(recipe, &table, &forms, FORM_BYTES)?;
+            let forms = lister.read_forms(recipe, &table, &forms)?;
+            lister.list_forms(&forms, FORM_BYTES);
         }
         if self.removes_documents && can_have_forms(recipe) {
             let forms = self.possible_forms()?;
@@ -141,9 +143,10 @@ impl FormCollector<'_, '_> {
             let recipe = recipe.clone().without_forms();
             let recipe = recipe.with_forms(POSSIBLE_TABLE, &table)?;
             let start = lister.listed.forms.name.len();
-            lister.list_forms(&recipe, &table, &forms, POSSIBLE_FORM_BYTES)?;
-            let forms = &mut lister.listed.forms;
-            forms.possible[start..].fill(true);
+            let mut forms = lister.read_forms(&recipe, &table, &forms)?;
+            forms.sort_by_cached_key(|form| std::cmp::Reverse(form.distinct_permille()));
+            lister.list_forms(&forms, POSSIBLE_FORM_BYTES);
+            lister.listed.forms.possible[start..].fill(true);
         }
         Ok(lister.listed)
     }
@@ -198,7 +201,7 @@ impl FormCollector<'_, '_> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Returns possible forms of the largest groups of removals, the largest first. Those that a person has decided to be copies
+    /// Returns possible forms of the largest groups of removals, the largest group first. Those that a person has decided to be copies
     /// are left out.
     fn possible_forms(&self) -> Result<Vec<FormCandidate>> {
         let mut groups = group_removals(self.removals);
@@ -263,33 +266,69 @@ struct FilledDocument {
     example: ExampleText,
 }
 
+/// A form with the documents that are read of it.
+struct FormWithDocuments<'f> {
+    candidate: &'f FormCandidate,
+    documents: Vec<FilledDocument>,
+}
+
+impl FormWithDocuments<'_> {
+    /// Returns about how many bytes the form and its first documents take in the JSON of a page.
+    fn count_bytes(&self, documents: usize) -> usize {
+        let frame = self.candidate.form.frame.iter();
+        let frame = frame.map(|part| count_json_bytes(part));
+        let documents = self.documents[..documents].iter().map(|filled| {
+            let texts = std::iter::once(&filled.id).chain(&filled.values);
+            30 + texts.map(|text| count_json_bytes(text)).sum::<usize>()
+        });
+        500 + frame.sum::<usize>() + documents.sum::<usize>()
+    }
+
+    /// Returns how many in a thousand documents have values that no other one has. Copies of a text have few.
+    fn distinct_permille(&self) -> usize {
+        let mut counts: HashMap<&[String], usize> = HashMap::new();
+        for filled in &self.documents {
+            *counts.entry(&filled.values).or_default() += 1;
+        }
+        let single = counts.values().filter(|&&count| count == 1).count();
+        1000 * single / self.documents.len().max(1)
+    }
+}
+
 impl FormLister<'_, '_> {
-    /// Lists forms of a table, and some documents of each. Each form has an equal share of what is left of the `budget` in bytes;
-    /// one of which two documents take more than all of it is left out. `recipe` has the table.
-    fn list_forms(
-        &mut self,
+    /// Reads the first documents of each form of a table, which `recipe` has.
+    fn read_forms<'f>(
+        &self,
         recipe: &Recipe,
         table: &FormTable,
-        forms: &[FormCandidate],
-        mut budget: usize,
-    ) -> Result<()> {
+        forms: &'f [FormCandidate],
+    ) -> Result<Vec<FormWithDocuments<'f>>> {
         let analyzer = TextAnalyzer::new(recipe);
-        for (at, candidate) in forms.iter().enumerate() {
-            let mut filled = self.read_documents(&analyzer, table, candidate)?;
+        let forms = forms.iter().map(|candidate| {
+            Ok(FormWithDocuments {
+                candidate,
+                documents: self.read_documents(&analyzer, table, candidate)?,
+            })
+        });
+        forms.collect()
+    }
+
+    /// Lists forms, and some documents of each. Each form has an equal share of what is left of the `budget` in bytes; one of
+    /// which two documents take more than all of it is left out.
+    fn list_forms(&mut self, forms: &[FormWithDocuments<'_>], mut budget: usize) {
+        for (at, form) in forms.iter().enumerate() {
             let share = budget / (forms.len() - at);
-            while filled.len() > LEAST_LISTED_DOCUMENTS
-                && count_form_bytes(&candidate.form, &filled) > share
-            {
-                filled.pop();
+            let mut listed = form.documents.len();
+            while listed > LEAST_LISTED_DOCUMENTS && form.count_bytes(listed) > share {
+                listed -= 1;
             }
-            let bytes = count_form_bytes(&candidate.form, &filled);
-            if filled.len() < LEAST_LISTED_DOCUMENTS || bytes > budget {
+            let bytes = form.count_bytes(listed);
+            if listed < LEAST_LISTED_DOCUMENTS || bytes > budget {
                 continue;
             }
             budget -= bytes;
-            self.push_form(candidate, &filled);
+            self.push_form(form.candidate, &form.documents[..listed]);
         }
-        Ok(())
     }
 
     /// Reads the values of the first documents of a form.
@@ -367,16 +406,6 @@ fn choose_examples(filled: &[FilledDocument]) -> Option<[ExampleText; 2]> {
     let with_values = other_texts().find(|other| other.values != first.values);
     let other = with_values.or_else(|| other_texts().next())?;
     Some([first.example.clone(), other.example.clone()])
-}
-
-/// Returns about how many bytes a form and its documents take in the JSON of a page.
-fn count_form_bytes(form: &Form, filled: &[FilledDocument]) -> usize {
-    let frame = form.frame.iter().map(|part| count_json_bytes(part));
-    let documents = filled.iter().map(|filled| {
-        let texts = std::iter::once(&filled.id).chain(&filled.values);
-        30 + texts.map(|text| count_json_bytes(text)).sum::<usize>()
-    });
-    500 + frame.sum::<usize>() + documents.sum::<usize>()
 }
 
 /// Returns the value, or its beginning and an ellipsis.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use lookalike::Similarity;
 use lookalike::compare::{AnalysisSteps, FigureKind};
 use lookalike::passages::PassageKind;
 use lookalike::text::TextState;
@@ -317,6 +318,13 @@ impl TextReport<'_> {
             Some(_) => messages::they_match(&why),
             None => messages::they_do_not_match(&why),
         });
+        let is_by_similarity = verdict
+            .matched
+            .is_some_and(|(_, similarity)| similarity < Similarity::ONE);
+        if is_by_similarity && self.case.recipe.forms.is_none() {
+            self.text.push_str(&messages::compared_without_forms());
+            self.text.push('\n');
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod report;
 
 use anyhow::Result;
 use lookalike::dedup::SurveyKind;
-use lookalike_batch::run;
+use lookalike_batch::run::{self, PlannedDirectories};
 
 pub(crate) use self::args::DedupArgs;
 use self::args::DedupRun;
@@ -21,7 +21,10 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
             args: &args.run,
             against: &args.against,
             keep: &args.keep,
-            has_library: args.library.is_some(),
+            directories: PlannedDirectories {
+                index: args.library.as_deref(),
+                has_work: args.work.is_some(),
+            },
             purpose: SurveyKind::Verdicts,
         };
         return explain_plan(planned, &OutputPrinter::new(running.quiet));

@@ -115,6 +115,10 @@ fn add_decisions(text: &mut SummaryText, done: &DedupSummary) {
             decisions.forms_not_applied,
             messages::decisions_without_forms(),
         ),
+        (
+            decisions.forms_without_documents,
+            messages::decisions_on_absent_forms(),
+        ),
         (decisions.without_pair, messages::decisions_without_pair()),
         (
             decisions.of_other_recipes,

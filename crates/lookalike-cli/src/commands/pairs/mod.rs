@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::dedup::{CopyPairs, SurveyKind};
 use lookalike_batch::run::report::ReportOutput;
-use lookalike_batch::run::{self, PairsOutputs, PairsSummary};
+use lookalike_batch::run::{self, PairsOutputs, PairsSummary, PlannedDirectories};
 use lookalike_options::keep_order::KeepOrder;
 
 use crate::CommandOutcome;
@@ -155,7 +155,7 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
             args: &args.run,
             against: &args.against,
             keep: &KeepOrder::First,
-            has_library: false,
+            directories: PlannedDirectories::default(),
             purpose: SurveyKind::Pairs,
         };
         return explain_plan(planned, &OutputPrinter::new(running.quiet));

@@ -12,7 +12,7 @@ use lookalike::plan::{
     BandPlan, BottomKPlan, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, MethodSketch,
     SimilarityMeasure,
 };
-use lookalike_batch::run::{self, MemoryPlan, RunForecast, RunSettings};
+use lookalike_batch::run::{self, MemoryPlan, PlannedDirectories, RunForecast, RunSettings};
 use lookalike_options::keep_order::KeepOrder;
 use serde_json::{Value, json};
 
@@ -49,8 +49,7 @@ pub(crate) struct PlannedRun<'a> {
     pub(crate) args: &'a MatchingRunArgs,
     pub(crate) against: &'a [PathBuf],
     pub(crate) keep: &'a KeepOrder,
-    /// `true` if the run decides beside a library.
-    pub(crate) has_library: bool,
+    pub(crate) directories: PlannedDirectories<'a>,
     /// Purpose for which the run compares documents.
     pub(crate) purpose: SurveyKind,
 }
@@ -93,7 +92,8 @@ fn forecast_run(planned: PlannedRun<'_>, printer: OutputPrinter) -> Result<Optio
     };
     let inputs = planned.args.run_inputs(planned.against);
     let forecast = ProgressReporter::watch_run(printer, false, "", |reporter| {
-        run::forecast_run(&inputs, &settings, planned.purpose, reporter)
+        let directories = planned.directories;
+        run::forecast_run(&inputs, &settings, planned.purpose, directories, reporter)
     })?;
     Ok(Some(forecast))
 }
@@ -109,7 +109,7 @@ fn plan_memory(planned: PlannedRun<'_>) -> Result<Option<MemoryPlan>> {
         &inputs,
         &settings,
         limit,
-        planned.has_library,
+        planned.directories.index.is_some(),
     )?))
 }
 
@@ -176,6 +176,10 @@ fn forecast_in_words(
         SurveyKind::Verdicts => messages::time_to_decide(&seconds, threads),
     };
     line(&messages::time(), &time);
+    if let Some(seconds) = forecast.learning_seconds {
+        let seconds = messages::seconds(format_args!("{seconds:.1}"));
+        line("", &messages::time_to_learn(&seconds));
+    }
     if forecast.bad_rows > 0 {
         let bad = NounCount(forecast.bad_rows, CountedNoun::Row);
         line(&messages::bad(), &messages::unusable_of_sample(bad));

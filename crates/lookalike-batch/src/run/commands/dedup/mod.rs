@@ -27,10 +27,10 @@ use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::commands::repeated_text::RepeatedText;
 use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::commands::summary::DedupSummary;
-use crate::run::execution::form_learning;
+use crate::run::execution::form_learning::{self, RemovedWithoutForms};
 use crate::run::execution::index_matches::{add_kept_documents, find_index_matches};
 use crate::run::execution::out_of_core::resolving::RunVerdicts;
-use crate::run::execution::person_decisions::apply_decisions;
+use crate::run::execution::person_decisions::{apply_decisions, count_ineffective_forms};
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, SketchedRun};
 use crate::run::execution::work_directory::{LockedDirectory, WorkSettings};
@@ -124,10 +124,10 @@ fn run_in_directories(
             &check,
             progress,
         )?;
-        let settings = &resolved.settings;
         if resolved.removed_without_forms.is_some() {
             clock.end_stage("forms");
         }
+        let settings = &resolved.settings;
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
         let plan_with_forms = plan.with_forms();
         let session = DedupSession {
@@ -135,7 +135,6 @@ fn run_in_directories(
             plan: &plan,
             plan_with_forms: &plan_with_forms,
             removed_without_forms: resolved.removed_without_forms,
-            learned_documents: resolved.learned_documents,
             has_own_forms: resolved.has_own_forms,
             decisions: None,
             progress,
@@ -152,9 +151,7 @@ struct DedupSession<'a> {
     /// The plan that compares forms. It is used only if the run learns them.
     plan_with_forms: &'a MatchPlan,
     /// Documents that would be removed by their similarity alone, if the forms were learned before.
-    removed_without_forms: Option<Vec<DocId>>,
-    /// Number of documents of which forms were learned before.
-    learned_documents: usize,
+    removed_without_forms: Option<RemovedWithoutForms>,
     /// `true` if the forms of the run are those of its inputs.
     has_own_forms: bool,
     /// Decisions of a person, once they are applied.
@@ -183,9 +180,9 @@ impl<'a> DedupSession<'a> {
         let index_matches = self.match_index(run.index.as_ref(), &mut sketched)?;
         progress.begin_stage(RunStage::Candidates, None);
         let mut linked = sketched.link(true)?;
-        // Inputs that have changed since have other documents under these numbers.
-        let is_unchanged = linked.corpus.len() == self.learned_documents;
-        linked.removed_without_forms = self.removed_without_forms.take().filter(|_| is_unchanged);
+        let removed_before = self.removed_without_forms.take();
+        linked.removed_without_forms =
+            removed_before.and_then(|removed| removed.in_run_of(linked.corpus.len()));
         linked.has_own_forms = self.has_own_forms;
         self.learn_and_apply_forms(&mut linked)?;
         let (decided, copied) = self.decide_and_copy(&linked, &run, &index_matches)?;
@@ -334,7 +331,10 @@ impl<'a> DedupSession<'a> {
         };
         let mut summary = summarize_run(linked, verdicts, rejected, run.index.is_some())?;
         let decisions = self.decisions;
-        summary.decisions = decisions.map(|decisions| decisions.with_forms(linked.has_own_forms));
+        summary.decisions = decisions.map(|decisions| {
+            let has_own_forms = linked.has_own_forms;
+            count_ineffective_forms(decisions, &linked.corpus, self.settings, has_own_forms)
+        });
         summary.passages = repeated.map(|repeated| repeated.summary);
         summary.run.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages.clone();
