@@ -307,7 +307,7 @@ messages! {
     compared_without_forms()
         "Forms were not compared: dedup learns them from its corpus, and two texts that fill one form with other values do \
          not match; give a table of forms with --forms."
-        "没有按模板比较：dedup 从语料中学习模板，同一模板填了不同的值就不匹配；用 --forms 给出模板表。";
+        "没有按模板比较：去重时会从语料中学习模板，同一模板填了不同的值就不匹配；用 --forms 给出模板表。";
     they_do_not_match(why: &str) "They do not match: {why}." "不匹配：{why}。";
 
     // Summaries of other runs.

@@ -123,16 +123,12 @@ impl ResolvedForms {
 
     /// Copies standard input to a temporary file, so that it can be read twice.
     fn copy_standard_input(&mut self, paths: &RunInputs) -> Result<()> {
-        if has_standard_input(paths) {
+        if paths.documents.has_standard_input() || paths.against.has_standard_input() {
             let copy = copy_standard_input(self.settings.temporary.as_deref())?;
             self.settings.read.standard_input = Some(copy);
         }
         Ok(())
     }
-}
-
-fn has_standard_input(paths: &RunInputs) -> bool {
-    paths.documents.has_standard_input() || paths.against.has_standard_input()
 }
 
 /// Returns the origin of a run's forms. A run beside an index that exists has the forms of the index, and a run that is
@@ -156,14 +152,9 @@ fn find_origin(
     } else if !may_learn(settings) {
         return Ok(FormOrigin::Recipe);
     }
-    if let Some(work) = directories.work {
-        if let Some(begun) = work.begun_run()? {
-            return use_begun_forms(settings, begun);
-        }
-        if has_standard_input(paths) {
-            // It is refused when the directory is opened.
-            return Ok(FormOrigin::Recipe);
-        }
+    let begun = directories.work.map(LockedDirectory::begun_run);
+    if let Some(begun) = begun.transpose()?.flatten() {
+        return use_begun_forms(settings, begun);
     }
     let has_directory = directories.work.is_some() || directories.index.is_some();
     if has_directory || plan_spilling(paths, settings, needs_all, false)?.is_some() {

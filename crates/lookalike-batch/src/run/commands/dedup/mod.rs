@@ -78,7 +78,7 @@ pub fn run_resumable_dedup(
              --audit or --work",
         ));
     }
-    let work = LockedDirectory::lock_directory(work)?;
+    let work = LockedDirectory::lock_directory(work, inputs)?;
     let directories = RunDirectories {
         work: Some(&work),
         index: None,

@@ -11,6 +11,7 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::sync_parent;
 
 use crate::run::execution::work_directory::manifest::{self, WorkManifest, WorkStage};
+use crate::run::settings::RunInputs;
 
 /// The file that the process of a run locks. It holds the number of the process.
 pub(super) const LOCK_FILE: &str = "lock";
@@ -50,13 +51,17 @@ pub(in crate::run) struct BegunRun {
 }
 
 impl LockedDirectory {
-    /// Locks a directory, and creates it if it does not exist.
+    /// Locks a directory for a run over `inputs`, and creates it if it does not exist.
     ///
     /// # Errors
+    /// - If an input is standard input.
     /// - If another process works on it.
     /// - If it holds something else than a run.
     /// - If it holds an unfinished run that is not to be continued, or a run whose manifest is damaged.
-    pub(in crate::run) fn lock_directory(work: &WorkSettings) -> Result<Self> {
+    pub(in crate::run) fn lock_directory(work: &WorkSettings, inputs: &RunInputs) -> Result<Self> {
+        if inputs.documents.has_standard_input() || inputs.against.has_standard_input() {
+            return Err(manifest::read_once_error("standard input"));
+        }
         let path = work.directory.clone();
         create_directory(&path)?;
         if read_manifest(&path)?.is_none() {

@@ -145,6 +145,14 @@ pub(super) struct StepEntry {
     pub(super) checksum: FileChecksum,
 }
 
+/// Returns the error for an input that can be read only once.
+pub(super) fn read_once_error(name: &str) -> Error {
+    Error::usage_error(format!(
+        "{name} cannot be read again after an interruption, because it is not a regular file: copy it to a file and \
+         give that, or leave out --work"
+    ))
+}
+
 /// Returns the name of the file of a step. Steps of a kind are numbered from 1.
 pub(super) fn step_file_name(kind: StepKind, number: usize) -> String {
     format!("{}-{number:06}.step", kind.name())
@@ -212,11 +220,7 @@ impl InputEntry {
             let known = file.size_on_disk().zip(file.modification_time());
             let (bytes, changed) = known.ok_or_else(|| {
                 let name = file.display_name();
-                let name = if name == "-" { "standard input" } else { name };
-                Error::usage_error(format!(
-                    "{name} cannot be read again after an interruption, because it is not a regular file: \
-                     copy it to a file and give that, or leave out --work"
-                ))
+                read_once_error(if name == "-" { "standard input" } else { name })
             })?;
             Ok(Self {
                 name: file.display_name().to_owned(),
