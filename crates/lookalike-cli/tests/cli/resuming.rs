@@ -271,7 +271,7 @@ fn finished_runs_are_not_repeated() {
 fn a_run_that_was_killed_while_it_learned_forms_goes_on() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&Numbers::new(16).corpus(400)));
-    place.ok("dedup in.jsonl -o expected.jsonl --removed expected.tsv");
+    place.ok("dedup in.jsonl -o expected.jsonl --removed expected.tsv --forms learn");
     place.ok("dedup in.jsonl --dry-run --forms off --work work");
     change_manifest(&place, |manifest| manifest["stage"] = json!("write"));
     fs::rename(place.path("work"), place.path("learned")).unwrap();
@@ -283,7 +283,7 @@ fn a_run_that_was_killed_while_it_learned_forms_goes_on() {
         (&json!(true), &json!(400))
     );
     assert!(place.ok("status work").text().contains("learning forms: "));
-    let line = "dedup in.jsonl -o out.jsonl --removed out.tsv --work work";
+    let line = "dedup in.jsonl -o out.jsonl --removed out.tsv --forms learn --work work";
     place.refused(line, &["work holds an unfinished run", "--resume"]);
     let resume = format!("{line} --resume");
     place.refused(
@@ -312,7 +312,7 @@ fn a_directory_in_which_forms_are_learned_is_locked() {
     let lock = File::create(place.path("work/lock")).unwrap();
     lock.lock().unwrap();
     place.refused(
-        "dedup in.jsonl -o out.jsonl --work work",
+        "dedup in.jsonl -o out.jsonl --forms learn --work work",
         &["another process works on the run in work"],
     );
     assert!(!place.has("work/forms"));
