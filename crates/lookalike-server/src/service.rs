@@ -17,7 +17,7 @@ use crate::collections::{ServedCollections, maintenance};
 use crate::config::ServiceConfig;
 use crate::connections;
 use crate::error::{Result, with_context};
-use crate::limits::answer_turns::AnswerTurns;
+use crate::limits::answer_permits::AnswerPermits;
 use crate::limits::byte_budget::ByteBudget;
 use crate::limits::request_rate::RequestRate;
 use crate::metrics::ServiceMetrics;
@@ -49,11 +49,11 @@ pub(crate) struct ServiceState {
     pub(crate) answer_budget: Arc<ByteBudget>,
     /// Limit of requests per second for each client.
     pub(crate) rate: RequestRate,
-    /// Turns for long answers about stored documents.
-    pub(crate) turns: Arc<AnswerTurns>,
-    /// Turns for work on texts that clients send: searches for passages, comparisons, document files. They are apart,
+    /// Permits for long answers about stored documents.
+    pub(crate) answer_permits: Arc<AnswerPermits>,
+    /// Permits for work on texts that clients send: searches for passages, comparisons, document files. They are apart,
     /// so that no such work keeps a list or an export waiting.
-    pub(crate) text_turns: Arc<AnswerTurns>,
+    pub(crate) text_permits: Arc<AnswerPermits>,
     /// Permits for short look-ups that block a request thread. There is one fewer than request threads, so
     /// that one thread always stays responsive.
     pub(crate) at_once: Semaphore,
@@ -91,16 +91,16 @@ impl ServiceState {
             waiting_budget: ByteBudget::new(config.limits.queue),
             answer_budget: ByteBudget::new(config.limits.queue),
             rate: RequestRate::new(config.limits.rate),
-            turns: start_turns(LONG_ANSWERS)?,
-            text_turns: start_turns(TEXT_REQUESTS)?,
+            answer_permits: start_permits(LONG_ANSWERS)?,
+            text_permits: start_permits(TEXT_REQUESTS)?,
             at_once: Semaphore::new(Handle::current().metrics().num_workers() - 1),
             config,
         })
     }
 }
 
-fn start_turns(count: usize) -> Result<Arc<AnswerTurns>> {
-    AnswerTurns::new(count).map_err(with_context("cannot start the threads for long answers"))
+fn start_permits(count: usize) -> Result<Arc<AnswerPermits>> {
+    AnswerPermits::new(count).map_err(with_context("cannot start the threads for long answers"))
 }
 
 /// Serves until a signal asks the process to stop. The calling process creates files that only their owner can

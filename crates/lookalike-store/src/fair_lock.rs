@@ -24,13 +24,13 @@ impl<T> FairLock<T> {
         }
     }
 
-    /// Waits for a turn to read. Returns `None` if a thread has panicked while it changed the value.
+    /// Waits for the lock to read. Returns `None` if a thread has panicked while it changed the value.
     pub(crate) fn read(&self) -> Option<RwLockReadGuard<'_, T>> {
         let guard = self.lock.read();
         (!self.is_poisoned.load(Ordering::Relaxed)).then_some(guard)
     }
 
-    /// Waits for a turn to change the value. Returns `None` if a thread has panicked while it changed it.
+    /// Waits for the lock to change the value. Returns `None` if a thread has panicked while it changed it.
     pub(crate) fn write(&self) -> Option<WriteGuard<'_, T>> {
         let guard = WriteGuard {
             guard: self.lock.write(),
@@ -99,7 +99,7 @@ mod tests {
     /// A thread that holds the lock for long and takes it again at once lets another one in every time.
     #[test]
     fn returning_thread_lets_others_in() {
-        let (lock, turns) = (FairLock::new(()), AtomicUsize::new(0));
+        let (lock, acquisitions) = (FairLock::new(()), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
                 for _ in 0..5 {
@@ -108,10 +108,13 @@ mod tests {
             });
             while !waits.is_finished() {
                 let _guard = lock.write();
-                turns.fetch_add(1, Ordering::Relaxed);
+                acquisitions.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
         });
-        assert!(turns.load(Ordering::Relaxed) < 50, "{turns:?}");
+        assert!(
+            acquisitions.load(Ordering::Relaxed) < 50,
+            "{acquisitions:?}"
+        );
     }
 }

@@ -51,26 +51,26 @@ impl GroupCommit {
         last: u64,
         write: impl Fn() -> Result<u64, String>,
     ) -> Result<(), String> {
-        while self.wait_for_turn(|progress| progress.durable >= last)? {
+        while self.claim_writing(|progress| progress.durable >= last)? {
             // The next look at the progress reports a failure.
-            let _ = self.write_in_turn(&write);
+            let _ = self.write_claimed(&write);
         }
         Ok(())
     }
 
     /// Waits until nobody writes, and then writes, whether anything waits or not. `write` returns the number
     /// of the last row on disk, or the reason why nothing is written any more.
-    pub(crate) fn take_turn(
+    pub(crate) fn write_alone(
         &self,
         write: impl FnOnce() -> Result<u64, String>,
     ) -> Result<(), String> {
-        self.wait_for_turn(|_| false)?;
-        self.write_in_turn(write)
+        self.claim_writing(|_| false)?;
+        self.write_claimed(write)
     }
 
-    /// Waits for the write turn of this thread and returns `true`, or returns `false` as soon as `is_done`
-    /// holds.
-    fn wait_for_turn(&self, is_done: impl Fn(&CommitProgress) -> bool) -> Result<bool, String> {
+    /// Waits until nobody writes, claims writing for this thread, and returns `true`. Returns `false` as soon as
+    /// `is_done` holds.
+    fn claim_writing(&self, is_done: impl Fn(&CommitProgress) -> bool) -> Result<bool, String> {
         let mut progress = self.lock_progress();
         loop {
             if is_done(&progress) {
@@ -90,13 +90,13 @@ impl GroupCommit {
         }
     }
 
-    fn write_in_turn(&self, write: impl FnOnce() -> Result<u64, String>) -> Result<(), String> {
-        let mut turn = WriteTurn {
+    fn write_claimed(&self, write: impl FnOnce() -> Result<u64, String>) -> Result<(), String> {
+        let mut claim = WriteClaim {
             group: self,
             written: Err("a thread has panicked".to_owned()),
         };
-        turn.written = write();
-        turn.written.clone().map(drop)
+        claim.written = write();
+        claim.written.clone().map(drop)
     }
 
     fn lock_progress(&self) -> MutexGuard<'_, CommitProgress> {
@@ -105,13 +105,13 @@ impl GroupCommit {
     }
 }
 
-/// A write turn. It ends on drop, even if the write panics.
-struct WriteTurn<'a> {
+/// The claim of the only thread that writes. It ends on drop, even if the write panics.
+struct WriteClaim<'a> {
     group: &'a GroupCommit,
     written: Result<u64, String>,
 }
 
-impl Drop for WriteTurn<'_> {
+impl Drop for WriteClaim<'_> {
     fn drop(&mut self) {
         let mut progress = self.group.lock_progress();
         progress.writing = false;

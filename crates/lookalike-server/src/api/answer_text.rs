@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::stream::queue_full;
-use crate::limits::answer_turns::{AnswerTurn, AnswerTurns};
+use crate::limits::answer_permits::{AnswerPermit, AnswerPermits};
 use crate::limits::byte_budget::ClientId;
 use crate::limits::request_budget::{BudgetRefusal, RequestBudget, RequestBytes};
 use crate::limits::response_budget::{HeldAnswer, whole_answer_body};
@@ -192,22 +192,22 @@ pub(crate) fn largest_memory(total_bytes: usize) -> usize {
     total_bytes / 8 * 3
 }
 
-/// Waits for memory, up to `patience`, and then for a turn. A request that waits for memory has no turn, because the turn
+/// Waits for memory, up to `patience`, and then for a permit. A request that waits for memory has no permit, because the permit
 /// would be idle meanwhile.
 ///
 /// # Errors
 /// [`ProblemCode::Busy`] if there is no memory in time, and [`ProblemCode::TooCostly`] if there never is.
-pub(crate) async fn wait_for_turn(
+pub(crate) async fn wait_for_permit(
     memory: &RequestBudget,
     bytes: usize,
     patience: Duration,
-    turns: &Arc<AnswerTurns>,
+    permits: &Arc<AnswerPermits>,
     client: ClientId,
-) -> Result<(RequestBytes, AnswerTurn), ApiProblem> {
+) -> Result<(RequestBytes, AnswerPermit), ApiProblem> {
     let room = timeout(patience, memory.take_bytes(bytes)).await;
     let room = room.unwrap_or(Err(BudgetRefusal::InUse));
     let room = room.map_err(|refusal| budget_problem(refusal, memory))?;
-    Ok((room, turns.take(client).await))
+    Ok((room, permits.acquire_permit(client).await))
 }
 
 /// Returns the problem of a request whose texts, work and answer get no more memory.

@@ -66,7 +66,7 @@ pub(crate) struct BodyReader {
     over: bool,
     /// Bytes received, before decompression.
     received: u64,
-    /// Bytes since other requests had their turn.
+    /// Bytes since the task last yielded to other requests.
     unyielded: usize,
     begun: Instant,
     patience: Duration,

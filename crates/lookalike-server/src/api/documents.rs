@@ -197,7 +197,7 @@ fn waits_to_be_asked(headers: &HeaderMap) -> bool {
     expected.is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// Length of the longest text, in bytes, that is answered without a turn.
+/// Length of the longest text, in bytes, that is answered without a permit.
 const SHORT_ANSWER_BYTES: usize = 16 << 10;
 
 /// Returns a stored document. One with a long text is a long answer.

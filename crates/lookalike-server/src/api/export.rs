@@ -1,6 +1,6 @@
 //! Exports: all documents of a collection, one per line, while it is used.
 //!
-//! A portion of lines is made under one short lock, with a turn for long answers, once there is budget for it; then
+//! A portion of lines is made under one short lock, with a permit for long answers, once there is budget for it; then
 //! the export waits, without a thread or a lock, until the client has taken earlier portions. An export that fails
 //! ends without the end mark of the chunked encoding, so that no client takes it for a complete one.
 
@@ -20,7 +20,7 @@ use crate::api::responses::look_up;
 use crate::api::router::{ApiRequest, ApiResult, TimedRequest, UnfinishedBody};
 use crate::api::stream::{client_gone, queue_full};
 use crate::collections::open_collection::OpenCollection;
-use crate::limits::answer_turns::{AnswerTurn, AnswerTurns};
+use crate::limits::answer_permits::{AnswerPermit, AnswerPermits};
 use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
 use crate::limits::response_budget::{AnswerStream, HeldAnswer};
 
@@ -40,7 +40,7 @@ pub(crate) async fn export_documents(api_request: ApiRequest) -> ApiResult {
         sender,
         room: ByteBudget::new(UNREAD_BYTES),
         held: Arc::clone(&api_request.service.answer_budget),
-        turns: Arc::clone(&api_request.service.turns),
+        permits: Arc::clone(&api_request.service.answer_permits),
         client: api_request.client,
         access: api_request.access.clone(),
         patience: api_request.service.config.limits.body_timeout,
@@ -131,17 +131,17 @@ struct ExportSink {
     /// Budget for untaken lines of this export; `held` is that of the whole service.
     room: Arc<ByteBudget>,
     held: Arc<ByteBudget>,
-    turns: Arc<AnswerTurns>,
+    permits: Arc<AnswerPermits>,
     client: ClientId,
     access: RequestAccess,
     patience: Duration,
 }
 
-/// Permission to make a portion: its budgets, and the turn.
+/// Permission to make a portion: its budgets, and the permit.
 struct PortionPermit {
     own: HeldBytes,
     held: HeldBytes,
-    turn: AnswerTurn,
+    permit: AnswerPermit,
 }
 
 impl ExportSink {
@@ -154,16 +154,16 @@ impl ExportSink {
         &self,
         mut export: DocumentExport,
     ) -> Result<(DocumentExport, bool), BrokenExport> {
-        let PortionPermit { own, held, turn } = self.wait_for_permit().await?;
+        let PortionPermit { own, held, permit } = self.wait_for_permit().await?;
         let open = Arc::clone(&self.open);
-        let made = turn.run_work(move || {
+        let made = permit.run_work(move || {
             let mut lines = Vec::new();
             let goes_on = export.append_lines(&open.collection, &mut lines);
             let goes_on = goes_on.map_err(|error| open.to_problem(error));
             (goes_on.map(|goes_on| (export, goes_on)), lines)
         });
-        // The turn is kept until the bytes are counted.
-        let ((made, lines), _turn) = made.await;
+        // The permit is kept until the bytes are counted.
+        let ((made, lines), _permit) = made.await;
         let made = made?;
         if !lines.is_empty() {
             let held = self.fit_budget(held, lines.len()).await?;
@@ -180,7 +180,7 @@ impl ExportSink {
             PortionPermit {
                 own: self.room.take_bytes(self.client, PORTION_BYTES).await,
                 held: self.held.take_bytes(self.client, bytes).await,
-                turn: self.turns.take(self.client).await,
+                permit: self.permits.acquire_permit(self.client).await,
             }
         };
         tokio::select! {

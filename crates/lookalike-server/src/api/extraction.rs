@@ -2,7 +2,7 @@
 //! Nothing is stored.
 //!
 //! The file, its text, and what a `.docx` file expands to, have at most the size of a document (`--max-document`). A
-//! PDF file is read in a process with limits of time and memory. The call waits for a turn, as all work on texts, so
+//! PDF file is read in a process with limits of time and memory. The call waits for a permit, as all work on texts, so
 //! that one client cannot start many such processes, and for the memory that reading the file takes.
 
 use std::path::Path;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lookalike_store::{DocumentPage, DocumentSelection, InsertAnswer, StoredVerdict};
 use serde::Serialize;
 
-use crate::api::answer_text::{AnswerText, wait_for_turn};
+use crate::api::answer_text::{AnswerText, wait_for_permit};
 use crate::api::problem::{ApiProblem, ProblemCode, ProblemJson};
 use crate::api::responses::{self, FIRST_ANSWER_BYTES, MUCH_MEMORY, QueryParameters};
 use crate::api::router::{ApiRequest, ApiResult};
@@ -221,10 +221,10 @@ pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
     let memory = RequestBudget::new(Arc::clone(&service.answer_budget), client);
     let patience = service.config.limits.body_timeout;
     let bytes = deletion_answer_bytes(&ids);
-    let begun = wait_for_turn(&memory, bytes, patience, &service.turns, client);
-    let (room, turn) = begun.await?;
+    let begun = wait_for_permit(&memory, bytes, patience, &service.answer_permits, client);
+    let (room, permit) = begun.await?;
     let release_memory = service.config.release_memory;
-    let working = turn.run_work(move || {
+    let working = permit.run_work(move || {
         let mut text = AnswerText::new(memory).with_room(room);
         let deleted = delete_all(&open, &ids, &mut text);
         text.close_answer();
@@ -234,7 +234,7 @@ pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
         }
         deleted.map(|()| text)
     });
-    let (text, _turn) = working.await;
+    let (text, _permit) = working.await;
     Ok(responses::text_response(text?))
 }
 

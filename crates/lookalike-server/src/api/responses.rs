@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use crate::api::answer_text::{AnswerText, largest_memory, wait_for_turn};
+use crate::api::answer_text::{AnswerText, largest_memory, wait_for_permit};
 use crate::api::body::{BYTE_ORDER_MARK, BodyReader};
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::router::{ApiRequest, ApiResult};
@@ -44,12 +44,12 @@ pub(crate) const MUCH_MEMORY: usize = 1 << 20;
 /// Bytes for which a long answer of unknown length takes budget before it is made.
 pub(crate) const FIRST_ANSWER_BYTES: usize = 64 << 10;
 
-/// How long the parts of a long answer beyond its first bytes wait for budget. Others wait for its turn meanwhile.
+/// How long the parts of a long answer beyond its first bytes wait for budget. Others wait for its permit meanwhile.
 const TURN_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns a JSON response about stored documents that may take long to compute or be long itself. Few of them are
 /// computed at a time, fewer for one client, and their bytes count towards a budget from the first one on, until the
-/// client has taken them. Budget for `first_bytes` of the answer is taken before the turn, or as much as a request may hold if
+/// client has taken them. Budget for `first_bytes` of the answer is taken before the permit, or as much as a request may hold if
 /// that is less.
 ///
 /// # Errors
@@ -63,11 +63,17 @@ pub(crate) async fn long_answer(
     let memory = RequestBudget::new(Arc::clone(&service.answer_budget), client);
     let first_bytes = first_bytes.min(largest_memory(memory.total_bytes()));
     let patience = service.config.limits.body_timeout;
-    let begun = wait_for_turn(&memory, first_bytes, patience, &service.turns, client);
-    let (room, turn) = begun.await?;
+    let begun = wait_for_permit(
+        &memory,
+        first_bytes,
+        patience,
+        &service.answer_permits,
+        client,
+    );
+    let (room, permit) = begun.await?;
     let mut text = AnswerText::new_waiting(memory, room, TURN_PATIENCE.min(patience));
     let release_memory = service.config.release_memory;
-    let working = turn.run_work(move || {
+    let working = permit.run_work(move || {
         let made = work(&mut text);
         text.close_answer();
         if text.byte_count() >= MUCH_MEMORY {
@@ -75,7 +81,7 @@ pub(crate) async fn long_answer(
         }
         (made, text)
     });
-    let ((made, text), _turn) = working.await;
+    let ((made, text), _permit) = working.await;
     made?;
     Ok(text_response(text))
 }

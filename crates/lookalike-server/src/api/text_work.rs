@@ -1,15 +1,15 @@
 //! Work on texts that clients send: what it may use, and how it ends.
 //!
-//! Such a request waits for memory, which counts towards the budget for untaken answers, then for a turn. It takes a
+//! Such a request waits for memory, which counts towards the budget for untaken answers, then for a permit. It takes a
 //! limited number of steps ([`passage_steps`](crate::config::ClientLimits::passage_steps)) and ends soon after its client
-//! has disconnected. A request never waits for memory while it has a turn or other memory, so that no turn is idle and no
+//! has disconnected. A request never waits for memory while it has a permit or other memory, so that no permit is idle and no
 //! two requests wait for each other.
 
 use std::sync::Arc;
 
 use lookalike::passages::PassageBudget;
 
-use crate::api::answer_text::{AnswerText, budget_problem, largest_memory, wait_for_turn};
+use crate::api::answer_text::{AnswerText, budget_problem, largest_memory, wait_for_permit};
 use crate::api::problem::ApiProblem;
 use crate::api::responses::{MUCH_MEMORY, with_json_type};
 use crate::api::router::ApiResult;
@@ -99,9 +99,9 @@ pub(crate) async fn answer_with_work(
     let limits = &service.config.limits;
     let memory = RequestBudget::new(Arc::clone(&service.answer_budget), client);
     let first_bytes = first_bytes.min(largest_memory(memory.total_bytes()));
-    let turns = &service.text_turns;
-    let begun = wait_for_turn(&memory, first_bytes, limits.body_timeout, turns, client);
-    let (room, turn) = begun.await?;
+    let permits = &service.text_permits;
+    let begun = wait_for_permit(&memory, first_bytes, limits.body_timeout, permits, client);
+    let (room, permit) = begun.await?;
     let budget = Arc::new(PassageBudget::new(limits.passage_steps, first_bytes));
     let release_memory = service.config.release_memory;
     let _cancel = CancelOnDrop(Arc::clone(&budget));
@@ -111,7 +111,7 @@ pub(crate) async fn answer_with_work(
         room,
     };
     // The memory is kept until the work ends, even if the client disconnects.
-    let working = turn.run_work(move || {
+    let working = permit.run_work(move || {
         let mut text = allowance.new_part();
         let made = work(&mut allowance, &mut text);
         drop(allowance);
@@ -120,7 +120,7 @@ pub(crate) async fn answer_with_work(
         }
         (made, text)
     });
-    let ((made, text), _turn) = working.await;
+    let ((made, text), _permit) = working.await;
     made?;
     Ok(with_json_type(text.into_body()))
 }
@@ -152,21 +152,21 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::limits::answer_turns::AnswerTurns;
+    use crate::limits::answer_permits::AnswerPermits;
     use crate::limits::byte_budget::ByteBudget;
 
-    /// A request that waits for memory leaves the turn to one that has it.
+    /// A request that waits for memory leaves the permit to one that has it.
     #[test]
-    fn request_that_waits_for_memory_has_no_turn() {
+    fn request_that_waits_for_memory_has_no_permit() {
         const CLIENT: ClientId = ClientId::Key(1);
         let budget = ByteBudget::new(1000);
         let other = budget.try_take_bytes(ClientId::Key(2), 900);
-        // Each client has one turn.
-        let turns = AnswerTurns::new(2).unwrap();
+        // Each client has one permit.
+        let permits = AnswerPermits::new(2).unwrap();
         let memory = RequestBudget::new(Arc::clone(&budget), CLIENT);
         let begin = |bytes| {
             let patience = Duration::from_secs(1000);
-            Box::pin(wait_for_turn(&memory, bytes, patience, &turns, CLIENT))
+            Box::pin(wait_for_permit(&memory, bytes, patience, &permits, CLIENT))
         };
         let mut context = Context::from_waker(Waker::noop());
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -177,7 +177,7 @@ mod tests {
         let (mut large, mut small) = (begin(200), begin(10));
         assert!(large.as_mut().poll(&mut context).is_pending());
         let Poll::Ready(Ok(begun)) = small.as_mut().poll(&mut context) else {
-            panic!("the turn is idle");
+            panic!("the permit is idle");
         };
         drop(other);
         assert!(large.as_mut().poll(&mut context).is_pending());

@@ -1,8 +1,8 @@
-//! A queue in which clients take turns, so that one that brings much does not delay the others.
+//! A queue that serves clients in rotation, so that one that brings much does not delay the others.
 //!
-//! Items are taken for a turn, and those that the turn did not reach are put back. A client that was served goes
-//! behind all others, whether its item was finished or will take further turns. So a client waits for at most as
-//! many turns as there are clients before it, and nothing that others push or put back makes them more.
+//! Items are taken as a batch, and those that the batch did not reach are put back. A client that was served goes
+//! behind all others, whether its item was finished or needs further batches. So a client waits for at most as
+//! many batches as there are clients before it, and nothing that others push or put back makes them more.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -13,22 +13,22 @@ use crate::limits::byte_budget::ClientId;
 /// in rotation, one of each.
 pub(crate) struct FairQueue<T> {
     items: HashMap<ClientId, VecDeque<T>>,
-    /// Clients with items, in the order of their turns.
-    turns: VecDeque<ClientId>,
+    /// Clients with items, in the order in which they are served.
+    client_order: VecDeque<ClientId>,
 }
 
 impl<T> Default for FairQueue<T> {
     fn default() -> Self {
         Self {
             items: HashMap::new(),
-            turns: VecDeque::new(),
+            client_order: VecDeque::new(),
         }
     }
 }
 
 impl<T> FairQueue<T> {
     pub(crate) fn is_empty(&self) -> bool {
-        self.turns.is_empty()
+        self.client_order.is_empty()
     }
 
     /// Appends an item behind those of the same client.
@@ -37,7 +37,7 @@ impl<T> FairQueue<T> {
             Entry::Occupied(mut items) => items.get_mut().push_back(item),
             Entry::Vacant(entry) => {
                 entry.insert(VecDeque::from([item]));
-                self.turns.push_back(client);
+                self.client_order.push_back(client);
             }
         }
     }
@@ -48,12 +48,12 @@ impl<T> FairQueue<T> {
     pub(crate) fn put_back(&mut self, items: Vec<(ClientId, T)>, served: &[ClientId]) {
         let served_clients: HashSet<ClientId> = served.iter().copied().collect();
         let mut placed = HashSet::new();
-        let mut turns = VecDeque::new();
+        let mut client_order = VecDeque::new();
         let in_batch = items.iter().map(|&(client, _)| client);
-        let waiting = in_batch.chain(self.turns.iter().copied());
+        let waiting = in_batch.chain(self.client_order.iter().copied());
         for client in waiting.filter(|client| !served_clients.contains(client)) {
             if placed.insert(client) {
-                turns.push_back(client);
+                client_order.push_back(client);
             }
         }
         for (client, item) in items.into_iter().rev() {
@@ -61,10 +61,10 @@ impl<T> FairQueue<T> {
         }
         for &client in served {
             if self.items.contains_key(&client) && placed.insert(client) {
-                turns.push_back(client);
+                client_order.push_back(client);
             }
         }
-        self.turns = turns;
+        self.client_order = client_order;
     }
 
     /// Removes up to `most` items, and no more once those that are removed weigh `most_weight`.
@@ -77,7 +77,7 @@ impl<T> FairQueue<T> {
         let (mut taken, mut taken_weight) = (Vec::new(), 0);
         while taken.len() < most
             && taken_weight < most_weight
-            && let Some(client) = self.turns.pop_front()
+            && let Some(client) = self.client_order.pop_front()
         {
             let Entry::Occupied(mut items) = self.items.entry(client) else {
                 continue;
@@ -89,7 +89,7 @@ impl<T> FairQueue<T> {
             if items.get().is_empty() {
                 drop(items.remove())
             } else {
-                self.turns.push_back(client)
+                self.client_order.push_back(client)
             }
         }
         taken
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_take_turns_and_keep_their_order() {
+    fn clients_are_served_in_rotation_and_keep_their_order() {
         let mut queue = FairQueue::default();
         for item in ["a1", "a2", "a3", "a4"] {
             queue.push(client(1), item);
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(take(1), ["a"]);
     }
 
-    /// A client whose item takes many turns, and that pushes another item during each, does not keep others
+    /// A client whose item takes many batches, and that pushes another item during each, does not keep others
     /// from theirs.
     #[test]
     fn served_client_goes_behind_the_others() {
@@ -163,9 +163,9 @@ mod tests {
         Push {
             client: u64,
         },
-        /// Takes up to `most` items, of which the turn finishes `finished`; then it may work in vain on the next
+        /// Takes up to `most` items, of which the batch finishes `finished`; then it may work in vain on the next
         /// one. Some clients push meanwhile.
-        Turn {
+        Batch {
             most: usize,
             finished: usize,
             pushed: Vec<u64>,
@@ -178,7 +178,7 @@ mod tests {
         let pushed = prop::collection::vec(0..CLIENTS, 0..4);
         let step = prop_oneof![
             (0..CLIENTS).prop_map(|client| QueueStep::Push { client }),
-            (1..12usize, 0..4usize, pushed).prop_map(|(most, finished, pushed)| QueueStep::Turn {
+            (1..12usize, 0..4usize, pushed).prop_map(|(most, finished, pushed)| QueueStep::Batch {
                 most,
                 finished,
                 pushed
@@ -189,12 +189,12 @@ mod tests {
 
     proptest! {
         /// Whatever is pushed, taken and put back: nothing is lost, the items of a client keep their order, and
-        /// no client waits for more turns than there are clients.
+        /// no client waits for more batches than there are clients.
         #[test]
-        fn client_waits_for_as_many_turns_as_there_are_clients(steps in queue_steps()) {
+        fn client_waits_for_as_many_batches_as_there_are_clients(steps in queue_steps()) {
             let mut queue = FairQueue::default();
             let mut waiting: HashMap<u64, VecDeque<usize>> = HashMap::new();
-            let mut turns_waited: HashMap<u64, u64> = HashMap::new();
+            let mut batches_waited: HashMap<u64, u64> = HashMap::new();
             let mut next = 0;
             let mut push = |queue: &mut FairQueue<usize>, waiting: &mut HashMap<u64, VecDeque<usize>>, number: u64| {
                 queue.push(client(number), next);
@@ -207,7 +207,7 @@ mod tests {
                         push(&mut queue, &mut waiting, client);
                         continue;
                     }
-                    QueueStep::Turn { most, finished, pushed } => (most, finished, pushed),
+                    QueueStep::Batch { most, finished, pushed } => (most, finished, pushed),
                 };
                 let mut taken = take(&mut queue, most);
                 let rest = taken.split_off(finished.min(taken.len()));
@@ -223,10 +223,10 @@ mod tests {
                 queue.put_back(rest, &served);
                 for number in 0..CLIENTS {
                     let is_waiting = waiting.get(&number).is_some_and(|items| !items.is_empty());
-                    let waited = turns_waited.entry(number).or_default();
+                    let waited = batches_waited.entry(number).or_default();
                     let is_served = served.contains(&client(number));
                     *waited = if is_waiting && !is_served { *waited + 1 } else { 0 };
-                    prop_assert!(*waited <= CLIENTS, "client {number} waits for {waited} turns");
+                    prop_assert!(*waited <= CLIENTS, "client {number} waits for {waited} batches");
                 }
             }
             let left: usize = waiting.values().map(VecDeque::len).sum();

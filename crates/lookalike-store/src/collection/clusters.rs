@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use lookalike::stream::{DocumentSlot, Timestamp};
 
 use super::Collection;
-use super::listing::{PAGE_BYTES, PAGE_TURNS, ROW_STEPS, STEP_BYTES, TURN_STEPS};
+use super::listing::{LOCKS_PER_PAGE, PAGE_BYTES, ROW_STEPS, STEP_BYTES, STEPS_PER_LOCK};
 use super::member_walk::{MemberWalk, WalkEnd};
 use crate::document::{DocumentCluster, InsertAnswer, KnownDocument, shorten_id};
 use crate::error::{Error, Result};
@@ -97,7 +97,7 @@ impl Collection {
         };
         let mut goes_on = true;
         while goes_on && !search.is_full() {
-            goes_on = search.search_turn(self)?;
+            goes_on = search.search_under_lock(self)?;
         }
         Ok(ClusterPage {
             clusters: search.clusters,
@@ -134,15 +134,19 @@ impl ClusterBuilder {
         })
     }
 
-    /// Reads members under a lock, until `turn_steps` are used up. Returns `None` if more may follow.
-    fn read_turn(&mut self, state: &CollectionState, turn_steps: u64) -> Result<Option<WalkEnd>> {
+    /// Reads members under a lock, until `most_steps` are used up. Returns `None` if more may follow.
+    fn read_under_lock(
+        &mut self,
+        state: &CollectionState,
+        most_steps: u64,
+    ) -> Result<Option<WalkEnd>> {
         let (walk, members) = (&mut self.walk, &mut self.members);
-        walk.visit_turn(state, turn_steps, &mut |row, member| {
+        walk.visit_under_lock(state, most_steps, &mut |row, member| {
             members.offer_member(row, member)
         })
     }
 
-    /// Reads members in turns of the lock.
+    /// Reads all further members, and releases the lock every few milliseconds.
     fn read_rest(&mut self, collection: &Collection) -> Result<WalkEnd> {
         let (walk, members) = (&mut self.walk, &mut self.members);
         walk.visit_members(collection, &mut |row, member| {
@@ -200,15 +204,15 @@ impl MemberPage {
     }
 }
 
-/// Work of a page of clusters, in steps of [`TURN_STEPS`].
-const PAGE_STEPS: u64 = PAGE_TURNS as u64 * TURN_STEPS;
+/// Work of a page of clusters, in steps of [`STEPS_PER_LOCK`].
+const PAGE_STEPS: u64 = LOCKS_PER_PAGE as u64 * STEPS_PER_LOCK;
 
 /// A page of clusters that is being filled.
 struct ClusterSearch<'a> {
     selection: &'a ClusterSelection<'a>,
     /// Place of the last kept document that was examined.
     examined: Option<DocumentSlot>,
-    /// Work so far, in steps of [`TURN_STEPS`].
+    /// Work so far, in steps of [`STEPS_PER_LOCK`].
     steps: u64,
     /// Bytes of the clusters.
     bytes: usize,
@@ -221,15 +225,15 @@ impl ClusterSearch<'_> {
         has_all || self.bytes >= PAGE_BYTES || self.steps >= PAGE_STEPS
     }
 
-    /// Examines the next kept documents, under one lock until the turn is over or the page is full. Returns `false` at
+    /// Examines the next kept documents, under one lock until its steps are used up or the page is full. Returns `false` at
     /// the end of the collection.
-    fn search_turn(&mut self, collection: &Collection) -> Result<bool> {
+    fn search_under_lock(&mut self, collection: &Collection) -> Result<bool> {
         let state = collection.read_state()?;
         let now = (collection.options.clock)();
-        let end_of_turn = self.steps + TURN_STEPS;
+        let end_steps = self.steps + STEPS_PER_LOCK;
         let mut unfinished = None;
         for slot in state.slots_after(self.examined) {
-            if self.is_full() || self.steps >= end_of_turn {
+            if self.is_full() || self.steps >= end_steps {
                 return Ok(true);
             }
             self.examined = Some(slot);
@@ -237,8 +241,8 @@ impl ClusterSearch<'_> {
             let Some(mut cluster) = self.find_accepted(&state, slot, now)? else {
                 continue;
             };
-            let left = end_of_turn.saturating_sub(self.steps);
-            let Some(end) = cluster.read_turn(&state, left)? else {
+            let left = end_steps.saturating_sub(self.steps);
+            let Some(end) = cluster.read_under_lock(&state, left)? else {
                 unfinished = Some(cluster);
                 break;
             };

@@ -12,7 +12,7 @@ use crate::files::rows::RowVerdict;
 use crate::state::{CollectionState, OpenText, PrecheckedDocument};
 
 /// Documents that are deleted under one lock.
-const DELETIONS_IN_A_TURN: usize = 16;
+const DELETIONS_PER_LOCK: usize = 16;
 
 impl Collection {
     /// Answers a document as [`insert_documents`](Self::insert_documents) would, but does not insert it.
@@ -35,8 +35,8 @@ impl Collection {
         document: &PendingInsert,
         may_go_on: &dyn Fn() -> bool,
     ) -> Result<InsertAnswer> {
-        self.search_by_turns(document, false, may_go_on, |state, now, search, turn| {
-            state.answer_query(document, now, search, turn)
+        self.search_by_turns(document, false, may_go_on, |state, now, check, turn| {
+            state.answer_query(document, now, check, turn)
         })
     }
 
@@ -54,17 +54,17 @@ impl Collection {
         ) -> Result<Option<T>>,
     ) -> Result<T> {
         let now = (self.options.clock)();
-        let mut search = self.read_state()?.begin_query(document, now, lists_all);
+        let mut check = self.read_state()?.begin_query(document, now, lists_all);
         loop {
             if !may_go_on() {
                 return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
             }
             let mut turn = self.options.verification.begin_turn();
-            let answered = answer(&*self.read_state()?, now, &mut search, &mut turn)?;
+            let answered = answer(&*self.read_state()?, now, &mut check, &mut turn)?;
             if let Some(answer) = answered {
                 return Ok(answer);
             }
-            search.do_unlocked_work(document);
+            check.do_unlocked_work(document);
         }
     }
 
@@ -82,8 +82,8 @@ impl Collection {
         limit: usize,
         may_go_on: &dyn Fn() -> bool,
     ) -> Result<(InsertAnswer, Vec<DuplicateEvidence>)> {
-        self.search_by_turns(document, true, may_go_on, |state, now, search, turn| {
-            state.answer_with_matches(document, now, limit, search, turn)
+        self.search_by_turns(document, true, may_go_on, |state, now, check, turn| {
+            state.answer_with_matches(document, now, limit, check, turn)
         })
     }
 
@@ -147,8 +147,8 @@ impl Collection {
         let bytes = DELETION_ROW_BYTES.saturating_mul(ids.len() as u64);
         self.check_running().and_then(|()| self.check_room(bytes))?;
         let (mut answers, mut last) = (Vec::with_capacity(ids.len()), 0);
-        for portion in ids.chunks(DELETIONS_IN_A_TURN) {
-            // The lock is released between two portions, so that others get a turn.
+        for portion in ids.chunks(DELETIONS_PER_LOCK) {
+            // The lock is released between two portions, so that others get it.
             let mut state = self.write_state()?;
             let deleted = portion.iter().map(|id| self.delete_in(&mut state, id));
             answers.extend(deleted);

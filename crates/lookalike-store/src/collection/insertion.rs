@@ -29,11 +29,11 @@ impl AdmittedDocuments {
     }
 }
 
-/// Treatment of work without the lock: it is done in the call that meets it, or left to a later one.
+/// When the work without the lock is done that a check needs: in this call, or in a later one.
 #[derive(Clone, Copy, PartialEq)]
-enum UnlockedWork {
-    Done,
-    Left,
+enum UnlockedWorkPolicy {
+    DoAtOnce,
+    LeaveForLater,
 }
 
 /// Number of times that a document is overtaken by others before they wait for it; see
@@ -62,7 +62,12 @@ impl Collection {
     /// the disk even if nobody waits for it.
     pub fn admit_documents(&self, documents: &[PendingInsert]) -> AdmittedDocuments {
         let mut checks: Vec<PendingCheck> = documents.iter().map(|_| None).collect();
-        self.admit_turns(documents, &mut checks, usize::MAX, UnlockedWork::Done)
+        self.admit_turns(
+            documents,
+            &mut checks,
+            usize::MAX,
+            UnlockedWorkPolicy::DoAtOnce,
+        )
     }
 
     /// As [`admit_documents`](Self::admit_documents), for as many of the first documents as make a
@@ -70,23 +75,23 @@ impl Collection {
     /// none if the first one takes more than a turn. The others keep the work that was done for them, so that a
     /// later turn goes on with it.
     pub fn admit_turn(&self, documents: &mut [PendingInsert]) -> AdmittedDocuments {
-        self.admit_turn_with(documents, UnlockedWork::Done)
+        self.admit_turn_with(documents, UnlockedWorkPolicy::DoAtOnce)
     }
 
     /// As [`admit_turn`](Self::admit_turn), but ends before a document that
     /// [has work without the lock](PendingInsert::has_unlocked_work), and leaves that work to a later call of `admit_turn`.
     pub fn admit_short_turn(&self, documents: &mut [PendingInsert]) -> AdmittedDocuments {
-        self.admit_turn_with(documents, UnlockedWork::Left)
+        self.admit_turn_with(documents, UnlockedWorkPolicy::LeaveForLater)
     }
 
     fn admit_turn_with(
         &self,
         documents: &mut [PendingInsert],
-        unlocked_work: UnlockedWork,
+        policy: UnlockedWorkPolicy,
     ) -> AdmittedDocuments {
         let taken = documents.iter_mut().map(|document| document.check.take());
         let mut checks: Vec<PendingCheck> = taken.collect();
-        let admitted = self.admit_turns(documents, &mut checks, 1, unlocked_work);
+        let admitted = self.admit_turns(documents, &mut checks, 1, policy);
         for (document, check) in documents.iter_mut().zip(checks) {
             document.check = check;
         }
@@ -99,7 +104,7 @@ impl Collection {
         documents: &[PendingInsert],
         checks: &mut [PendingCheck],
         turns: usize,
-        unlocked_work: UnlockedWork,
+        policy: UnlockedWorkPolicy,
     ) -> AdmittedDocuments {
         let refused = |error: Error| AdmittedDocuments {
             answers: vec![Err(error); documents.len()],
@@ -118,13 +123,7 @@ impl Collection {
         let mut turns_left = turns;
         let checks = checks.chunks_mut(PORTION_LENGTH);
         for (portion, checks) in documents.chunks(PORTION_LENGTH).zip(checks) {
-            match self.admit_portion(
-                portion,
-                checks,
-                &mut admitted,
-                &mut turns_left,
-                unlocked_work,
-            ) {
+            match self.admit_portion(portion, checks, &mut admitted, &mut turns_left, policy) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => return refused(error),
@@ -189,7 +188,7 @@ impl Collection {
         checks: &mut [PendingCheck],
         admitted: &mut AdmittedDocuments,
         turns_left: &mut usize,
-        unlocked_work: UnlockedWork,
+        policy: UnlockedWorkPolicy,
     ) -> Result<bool> {
         let now = (self.options.clock)();
         let turn_steps = self.options.verification.turn_steps;
@@ -205,22 +204,29 @@ impl Collection {
             let length = if others_wait.is_some() { 1 } else { rest.len() };
             let (documents, their_checks) = (&rest[..length], &mut checks[..length]);
             let state = self.read_state()?;
-            let checked = state.precheck(documents, their_checks, now, turn_steps);
+            let checked_count = state.precheck(documents, their_checks, now, turn_steps);
             drop(state);
-            let has_work = checked == 0 && has_unlocked_work(&checks[0]);
-            if has_work && unlocked_work == UnlockedWork::Left {
+            let has_work = checked_count == 0 && has_unlocked_work(&checks[0]);
+            if has_work && policy == UnlockedWorkPolicy::LeaveForLater {
                 return Ok(false);
             }
-            let count = if checked == 0 {
+            let count = if checked_count == 0 {
                 if has_work && !is_overtaken(&checks[0]) {
                     others_wait = None;
                 }
                 do_unlocked_work(&rest[0], &mut checks[0]);
                 0
             } else {
-                let (is_alone, their_checks) = (others_wait.is_some(), &mut checks[..checked]);
+                let (is_alone, their_checks) =
+                    (others_wait.is_some(), &mut checks[..checked_count]);
                 let _waits = (!is_alone).then(|| self.inserting.read());
-                self.admit_checked(&rest[..checked], their_checks, is_alone, now, admitted)?
+                self.admit_checked(
+                    &rest[..checked_count],
+                    their_checks,
+                    is_alone,
+                    now,
+                    admitted,
+                )?
             };
             (rest, checks) = (&rest[count..], &mut checks[count..]);
             if count > 0 {
@@ -228,7 +234,7 @@ impl Collection {
             }
             // A document whose insertion turns out to take more than a turn goes on at once.
             let goes_on = others_wait.is_some()
-                || count == 0 && checked > 0 && checks.first().is_some_and(makes_others_wait);
+                || count == 0 && checked_count > 0 && checks.first().is_some_and(makes_others_wait);
             if !rest.is_empty() && !goes_on {
                 *turns_left -= 1;
                 if *turns_left == 0 {
@@ -515,15 +521,18 @@ mod tests {
         let mut checks = vec![None; documents.len()];
         let now = (collection.options.clock)();
         let state = collection.read_state().unwrap();
-        let checked = state.precheck(&documents, &mut checks, now, u64::MAX);
-        assert!((1..documents.len()).contains(&checked), "{checked}");
+        let checked_count = state.precheck(&documents, &mut checks, now, u64::MAX);
+        assert!(
+            (1..documents.len()).contains(&checked_count),
+            "{checked_count}"
+        );
         let begun = checks.iter().filter(|check| check.is_some()).count();
         // The candidates of one document are too many for another, but threads begin at the same time.
         let threads = std::thread::available_parallelism().unwrap().get();
         assert!(begun <= threads, "{begun}");
         // However much is kept, the first one is checked.
-        checks.rotate_left(checked);
-        let rest = &documents[checked..];
+        checks.rotate_left(checked_count);
+        let rest = &documents[checked_count..];
         let more = state.precheck(rest, &mut checks[..rest.len()], now, u64::MAX);
         assert!(more >= 1, "{more}");
         drop(state);
@@ -556,11 +565,11 @@ mod tests {
             assert_eq!(at_once.1.len(), limit.min(MATCHES));
             let state = collection.read_state().unwrap();
             let now = (collection.options.clock)();
-            let mut search = state.begin_query(&whole, now, true);
+            let mut check = state.begin_query(&whole, now, true);
             let (mut turns, mut listed) = (0, None);
             while listed.is_none() {
                 let mut turn = SearchTurn::new(1);
-                let answer = state.answer_with_matches(&whole, now, limit, &mut search, &mut turn);
+                let answer = state.answer_with_matches(&whole, now, limit, &mut check, &mut turn);
                 listed = answer.unwrap();
                 turns += 1;
             }
@@ -603,9 +612,9 @@ mod tests {
             let turn = &mut SearchTurn::unlimited();
             let answer = state.answer_query(&part, now, &mut query, turn).unwrap();
             assert_eq!(answer.unwrap().verdict, StoredVerdict::Kept, "turn {turns}");
-            let checked = state.precheck(&documents, &mut checks, now, TURN);
+            let checked_count = state.precheck(&documents, &mut checks, now, TURN);
             drop(state);
-            if checked == 0 {
+            if checked_count == 0 {
                 do_unlocked_work(&documents[0], &mut checks[0]);
                 continue;
             }

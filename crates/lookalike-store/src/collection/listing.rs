@@ -13,9 +13,9 @@ use crate::document::{InsertAnswer, KnownDocument, ListedDocument};
 use crate::error::Result;
 use crate::state::CollectionState;
 
-/// Work under one lock, before writers get a turn, in steps: a few milliseconds. A step is a number without a live
+/// Work under one lock, before writers get it, in steps: a few milliseconds. A step is a number without a live
 /// document.
-pub(super) const TURN_STEPS: u64 = 1 << 16;
+pub(super) const STEPS_PER_LOCK: u64 = 1 << 16;
 
 /// Steps of reading a row.
 pub(super) const ROW_STEPS: u64 = 256;
@@ -23,8 +23,8 @@ pub(super) const ROW_STEPS: u64 = 256;
 /// Bytes of metadata and texts that take one step.
 pub(super) const STEP_BYTES: u64 = 4;
 
-/// Turns for one page: it examines at most 16,384 documents, or 4 million numbers without one.
-pub(super) const PAGE_TURNS: usize = 64;
+/// Number of locks for one page: it examines at most 16,384 documents, or 4 million numbers without one.
+pub(super) const LOCKS_PER_PAGE: usize = 64;
 
 /// Bytes of ids, metadata and texts after which a page ends.
 pub(super) const PAGE_BYTES: usize = 16 << 20;
@@ -70,8 +70,8 @@ impl Collection {
             documents: Vec::new(),
             bytes: 0,
         };
-        for _ in 0..PAGE_TURNS {
-            let goes_on = walk.visit_turn(self, &mut |state, known| {
+        for _ in 0..LOCKS_PER_PAGE {
+            let goes_on = walk.visit_under_lock(self, &mut |state, known| {
                 builder.offer_document(state, known)
             })?;
             if !goes_on || builder.is_full() {
@@ -160,7 +160,7 @@ impl PageBuilder<'_> {
     }
 }
 
-/// A walk through the live documents in the order of their sequence numbers, turn by turn. Between two turns
+/// A walk through the live documents in the order of their sequence numbers. Between two locks
 /// documents may be inserted, moved and deleted, and partitions may be compacted and expire.
 #[derive(Debug)]
 pub(crate) struct DocumentWalk {
@@ -180,8 +180,8 @@ impl DocumentWalk {
         Self { after, last }
     }
 
-    /// Visits the next documents under one lock, until the turn is over. Returns `false` at the end of the walk.
-    pub(crate) fn visit_turn(
+    /// Visits the next documents under one lock, until its steps are used up. Returns `false` at the end of the walk.
+    pub(crate) fn visit_under_lock(
         &mut self,
         collection: &Collection,
         visit: &mut VisitDocument<'_>,
@@ -192,7 +192,7 @@ impl DocumentWalk {
             if seq > self.last {
                 break;
             }
-            if steps >= TURN_STEPS {
+            if steps >= STEPS_PER_LOCK {
                 return Ok(true);
             }
             self.after = seq;

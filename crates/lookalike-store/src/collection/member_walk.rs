@@ -7,14 +7,14 @@ use std::ops::ControlFlow;
 use lookalike::stream::Timestamp;
 
 use super::Collection;
-use super::listing::{ROW_STEPS, STEP_BYTES, TURN_STEPS};
+use super::listing::{ROW_STEPS, STEP_BYTES, STEPS_PER_LOCK};
 use crate::document::KnownDocument;
 use crate::error::Result;
 use crate::files::rows::{PartitionRow, RowVerdict};
 use crate::state::CollectionState;
 
-/// A walk through the members of a cluster, the newest first, turn by turn. Between two turns members may be added,
-/// deleted and erased, and the kept document may be moved or deleted.
+/// A walk through the members of a cluster, the newest first. It releases the lock every few milliseconds. Meanwhile
+/// members may be added, deleted and erased, and the kept document may be moved or deleted.
 pub(super) struct MemberWalk {
     /// Sequence number of the kept document.
     kept: u64,
@@ -27,7 +27,7 @@ pub(super) struct MemberWalk {
     skipped: usize,
     /// Row that was erased when the walk came to it, or 0.
     erased: u64,
-    /// Work so far, in steps of [`TURN_STEPS`].
+    /// Work so far, in steps of [`STEPS_PER_LOCK`].
     steps: u64,
 }
 
@@ -97,12 +97,12 @@ impl MemberWalk {
         Ok(true)
     }
 
-    /// Returns the work so far, in steps of [`TURN_STEPS`].
+    /// Returns the work so far, in steps of [`STEPS_PER_LOCK`].
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Visits members until the visitor breaks. The lock is released between two turns.
+    /// Visits members until the visitor breaks. The lock is released every few milliseconds.
     pub(super) fn visit_members(
         &mut self,
         collection: &Collection,
@@ -110,21 +110,21 @@ impl MemberWalk {
     ) -> Result<WalkEnd> {
         loop {
             let state = collection.read_state()?;
-            if let Some(end) = self.visit_turn(&state, TURN_STEPS, visit)? {
+            if let Some(end) = self.visit_under_lock(&state, STEPS_PER_LOCK, visit)? {
                 return Ok(end);
             }
         }
     }
 
-    /// Visits the next members, until `turn_steps` are used up. Returns `None` if more may follow.
-    pub(super) fn visit_turn(
+    /// Visits the next members, until `most_steps` are used up. Returns `None` if more may follow.
+    pub(super) fn visit_under_lock(
         &mut self,
         state: &CollectionState,
-        turn_steps: u64,
+        most_steps: u64,
         visit: &mut VisitMember<'_>,
     ) -> Result<Option<WalkEnd>> {
-        let end_of_turn = self.steps + turn_steps;
-        while self.steps < end_of_turn {
+        let end_steps = self.steps + most_steps;
+        while self.steps < end_steps {
             let Some(row) = self.next else {
                 self.next = self.newest_member(state)?;
                 if self.next.is_none() {
@@ -138,7 +138,7 @@ impl MemberWalk {
                 return Ok(Some(WalkEnd::Complete));
             }
             let Some((previous, member)) = self.read_member(state, row)? else {
-                // It was erased since the last turn. The list is read again, and those that were visited are passed over.
+                // It was erased while the lock was released. The list is read again, and those that were visited are passed over.
                 (self.next, self.erased) = (None, row);
                 continue;
             };
@@ -250,39 +250,41 @@ mod tests {
         MemberWalk::begin(&state, &kept, Timestamp(0)).unwrap()
     }
 
-    /// Walks in turns of two rows, and calls `meanwhile` before the turn with that number. Returns the ids of the
+    /// Visits two rows under each lock, and calls `meanwhile` before the lock with that number. Returns the ids of the
     /// members and the end.
     fn walk(
         collection: &Collection,
-        at_turn: usize,
+        at_lock: usize,
         meanwhile: impl FnOnce(),
     ) -> (Vec<u64>, WalkEnd) {
         let mut walk = begin(collection);
         let mut ids = Vec::new();
-        let (mut meanwhile, mut turns) = (Some(meanwhile), 0);
+        let (mut meanwhile, mut locks) = (Some(meanwhile), 0);
         loop {
-            if turns == at_turn
+            if locks == at_lock
                 && let Some(meanwhile) = meanwhile.take()
             {
                 meanwhile();
             }
-            turns += 1;
+            locks += 1;
             let mut visit = |_, member: Option<KnownDocument>| {
                 ids.extend(member.map(|member| member.document.id.parse::<u64>().unwrap()));
                 ControlFlow::Continue(())
             };
             let state = collection.read_state().unwrap();
-            let end = walk.visit_turn(&state, 2 * ROW_STEPS, &mut visit).unwrap();
+            let end = walk
+                .visit_under_lock(&state, 2 * ROW_STEPS, &mut visit)
+                .unwrap();
             if let Some(end) = end {
                 return (ids, end);
             }
         }
     }
 
-    /// Whatever is inserted, deleted and erased between two turns, each member that stays is visited once.
+    /// Whatever is inserted, deleted and erased between two locks, each member that stays is visited once.
     #[test]
     fn members_that_stay_are_visited_once() {
-        for at_turn in 0..MEMBERS as usize {
+        for at_lock in 0..MEMBERS as usize {
             for deleted in [
                 vec![],
                 vec![3],
@@ -292,7 +294,7 @@ mod tests {
             ] {
                 let folder = tempfile::tempdir().unwrap();
                 let collection = collection(&folder);
-                let (ids, end) = walk(&collection, at_turn, || {
+                let (ids, end) = walk(&collection, at_lock, || {
                     insert(&collection, MEMBERS + 1);
                     for id in &deleted {
                         assert!(collection.delete_document(&id.to_string()).unwrap());
@@ -306,7 +308,7 @@ mod tests {
                 let visited: Vec<u64> = visited
                     .filter(|id| *id <= MEMBERS && !deleted.contains(id))
                     .collect();
-                assert_eq!(visited, staying.collect::<Vec<u64>>(), "turn {at_turn}");
+                assert_eq!(visited, staying.collect::<Vec<u64>>(), "lock {at_lock}");
             }
         }
     }
@@ -325,7 +327,7 @@ mod tests {
             }
             collection.compact_all(&mut || true).unwrap();
         };
-        // Two members are visited in a turn.
+        // Two members are visited under a lock.
         let (ids, end) = walk(&collection, 40, delete_rest);
         assert_eq!(end, WalkEnd::PlaceLost);
         assert_eq!(ids, (MEMBERS + 1..=100).rev().collect::<Vec<u64>>());

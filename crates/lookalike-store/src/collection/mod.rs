@@ -13,7 +13,7 @@
 //!
 //! # Locks
 //!
-//! They are taken in this order: settings, maintenance, the turn of the [group commit](crate::group_commit), inserting,
+//! They are taken in this order: settings, maintenance, writing in the [group commit](crate::group_commit), inserting,
 //! writer, state, manifest.
 
 mod clusters;

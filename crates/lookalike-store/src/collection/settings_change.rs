@@ -1,6 +1,6 @@
 //! Changes of the settings of an open collection.
 //!
-//! A change is made in a write turn: everything that was admitted before is written first, then the manifest
+//! A change is made while no other thread writes: everything that was admitted before is written first, then the manifest
 //! is replaced, and then the state gets the new settings. Every row is so written under known settings, and a
 //! loss of power leaves the former settings or the new ones.
 
@@ -48,31 +48,31 @@ impl Collection {
             window.is_some_and(|window| window.follows_wall_clock())
         };
         if !follows_wall_clock(&before) {
-            return self.change_in_turn(&settings);
+            return self.write_settings(&settings);
         }
         // Documents that left the window before their partition are gone in memory alone. They are erased from the
         // disk first, because they would be within a wider window when the collection is opened again.
         let mut leftovers = self.lock_maintenance();
         self.compact_due(&mut leftovers, &mut || true)?;
-        self.change_in_turn(&settings)
+        self.write_settings(&settings)
     }
 
-    fn change_in_turn(&self, settings: &CollectionSettings) -> Result<Arc<CollectionSettings>> {
+    fn write_settings(&self, settings: &CollectionSettings) -> Result<Arc<CollectionSettings>> {
         let mut refused = None;
-        let turn = || {
+        let write_settings = || {
             let changed = self.write_and_change(settings);
             let outcome = changed.map_err(|error| error.to_string())?;
             refused = outcome.refused;
             Ok(outcome.durable)
         };
-        let turned = self.group.take_turn(turn);
-        turned.map_err(|why| stopped_error(&why))?;
+        let written = self.group.write_alone(write_settings);
+        written.map_err(|why| stopped_error(&why))?;
         if let Some(error) = refused {
             return Err(error);
         }
         // The files of partitions that have left the window are removed.
         let write = || self.write_pending().map_err(|error| error.to_string());
-        let removed = self.group.take_turn(write);
+        let removed = self.group.write_alone(write);
         removed.map_err(|why| stopped_error(&why))?;
         Ok(self.collection_settings())
     }

@@ -11,7 +11,7 @@
 //! 3. They are read again (`partition_copy.rs`). Live rows and their records are written to new files and
 //!    synced; of dead rows only their number remains and, rarely, what other rows need of them. Rows that
 //!    arrived after the first step are copied as they are, in rounds, until few are left.
-//! 4. In a write turn, in which documents wait for the disk as for any commit, the rest is copied and synced,
+//! 4. While no other thread writes, so that documents wait as for any commit, the rest is copied and synced,
 //!    the list of partitions names the new files, and these replace the old ones in memory. Readers wait for
 //!    that last change alone, which exchanges two lists.
 //! 5. The old files are removed.
@@ -155,7 +155,7 @@ impl Collection {
             }
         }
         let mut replaced = Ok(None);
-        let turn = || {
+        let write = || {
             let durable = self.group.current_progress().durable;
             replaced = self.replace_partition(copy);
             match &replaced {
@@ -165,7 +165,7 @@ impl Collection {
         };
         let turned = self
             .group
-            .take_turn(turn)
+            .write_alone(write)
             .map_err(|why| stopped_error(&why));
         // The old lists and pages are freed here, where no other thread waits.
         let before = replaced?;

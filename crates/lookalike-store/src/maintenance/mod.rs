@@ -113,7 +113,7 @@ impl Collection {
         let expired = self.write_state()?.expire_partitions(now)?;
         let write = || self.write_pending().map_err(|error| error.to_string());
         self.group
-            .take_turn(write)
+            .write_alone(write)
             .map_err(|why| stopped_error(&why))?;
         Ok(expired)
     }

@@ -14,7 +14,7 @@ use crate::files::window_history::WindowHistory;
 use crate::state::CompactionStart;
 
 /// Clusters that are looked up under one lock, while writers wait.
-const CLUSTERS_IN_A_TURN: usize = 4096;
+const CLUSTERS_PER_LOCK: usize = 4096;
 
 /// The last row in a partition that is a duplicate of one kept document.
 #[derive(Clone, Copy)]
@@ -134,7 +134,7 @@ impl Collection {
     /// Drops the clusters whose representative is gone, because nobody asks for its duplicates.
     fn drop_gone_clusters(&self, survey: &mut RowSurvey) -> Result<()> {
         let tails: Vec<_> = survey.tails.drain().collect();
-        for portion in tails.chunks(CLUSTERS_IN_A_TURN) {
+        for portion in tails.chunks(CLUSTERS_PER_LOCK) {
             let state = self.read_state()?;
             let of_live = portion
                 .iter()

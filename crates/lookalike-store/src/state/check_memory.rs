@@ -11,7 +11,7 @@ pub(super) struct CheckMemory(Arc<AtomicUsize>);
 const MOST_BYTES: usize = if cfg!(test) { 4 << 10 } else { 32 << 20 };
 
 impl CheckMemory {
-    /// Returns `true` if a document may be checked ahead of its turn.
+    /// Returns `true` if a document may be checked before it is admitted.
     pub(super) fn has_room(&self) -> bool {
         self.0.load(Ordering::Relaxed) <= MOST_BYTES
     }

@@ -55,15 +55,15 @@ impl CollectionState {
     pub(crate) fn insert_ahead(
         &mut self,
         document: &PendingInsert,
-        prechecked: &mut PrecheckedDocument,
+        check: &mut PrecheckedDocument,
         turn: &mut SearchTurn,
     ) -> bool {
-        if let Some(moving) = &mut prechecked.moving {
+        if let Some(moving) = &mut check.moving {
             return self
                 .matcher
                 .insert_ahead(&moving.sketched, &mut moving.keys, turn);
         }
-        match prechecked.precheck.insertion_keys_mut() {
+        match check.precheck.insertion_keys_mut() {
             Some(keys) => self.matcher.insert_ahead(&document.sketched, keys, turn),
             None => true,
         }

@@ -1,8 +1,8 @@
-//! Concurrent callers, in every order of their turns.
+//! Concurrent callers, in every order of their steps.
 //!
 //! A caller looks ahead under the shared lock and admits under the exclusive one; another caller deletes.
-//! Callers share nothing but the lock, so the orders of turns are all that threads can produce. Every order
-//! must end as if each document were checked and admitted in one turn.
+//! Callers share nothing but the lock, so the orders of steps are all that threads can produce. Every order
+//! must end as if each document were checked and admitted in one step.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ enum ConcurrentCaller {
 }
 
 impl ConcurrentCaller {
-    fn turn_count(&self) -> usize {
+    fn step_count(&self) -> usize {
         match self {
             Self::Insert(..) => 2,
             Self::Delete(_) => 1,
@@ -44,10 +44,10 @@ struct CallerOutcome {
     rows: Vec<PartitionRow>,
 }
 
-/// Returns all orders of turns, each as a list of callers.
+/// Returns all orders of steps, each as a list of callers.
 fn all_orders(callers: &[ConcurrentCaller]) -> Vec<Vec<usize>> {
     fn extend(left: &mut [usize], order: &mut Vec<usize>, orders: &mut Vec<Vec<usize>>) {
-        if left.iter().all(|&turns| turns == 0) {
+        if left.iter().all(|&steps| steps == 0) {
             orders.push(order.clone());
         }
         for caller in 0..left.len() {
@@ -60,13 +60,13 @@ fn all_orders(callers: &[ConcurrentCaller]) -> Vec<Vec<usize>> {
             }
         }
     }
-    let mut left: Vec<usize> = callers.iter().map(ConcurrentCaller::turn_count).collect();
+    let mut left: Vec<usize> = callers.iter().map(ConcurrentCaller::step_count).collect();
     let mut orders = Vec::new();
     extend(&mut left, &mut Vec::new(), &mut orders);
     orders
 }
 
-/// Checks all documents before their turn.
+/// Checks all documents before they are admitted.
 pub(super) fn check(
     state: &CollectionState,
     documents: &[PendingInsert],
@@ -78,7 +78,7 @@ pub(super) fn check(
     checks.into_iter().flatten().collect()
 }
 
-/// Runs the callers in an order. With `at_once`, each looks ahead only in its last turn.
+/// Runs the callers in an order. With `at_once`, each looks ahead only in its last step.
 fn run_order(
     mut state: CollectionState,
     callers: &[ConcurrentCaller],
@@ -87,8 +87,8 @@ fn run_order(
 ) -> CallerOutcome {
     let mut precheck: Vec<_> = callers.iter().map(|_| None).collect();
     let mut answers: Vec<Vec<_>> = callers.iter().map(|_| Vec::new()).collect();
-    for (turn, &caller) in order.iter().enumerate() {
-        let is_last = !order[turn + 1..].contains(&caller);
+    for (step, &caller) in order.iter().enumerate() {
+        let is_last = !order[step + 1..].contains(&caller);
         match &callers[caller] {
             ConcurrentCaller::Insert(documents, now) => {
                 if at_once == is_last {
@@ -214,7 +214,7 @@ pub(super) fn prepare_text(
 }
 
 #[test]
-fn interleaved_turns_equal_whole_calls() {
+fn interleaved_steps_equal_whole_calls() {
     let joined = plan::MatchSettings {
         method: MatchMethod::Join,
         threshold: Threshold::new(0.6).unwrap(),
@@ -247,26 +247,26 @@ fn interleaved_turns_equal_whole_calls() {
         for (seed, callers) in [(0, 4), (1, 3), (2, 3), (3, 3), (4, 3)] {
             let seed = 101 * kind as u64 + seed;
             let case = InterleavingCase::new(settings, seed, callers);
-            let mut in_turn: HashMap<Vec<usize>, CallerOutcome> = HashMap::new();
+            let mut uninterrupted: HashMap<Vec<usize>, CallerOutcome> = HashMap::new();
             let whole_calls = |callers: &Vec<usize>| {
                 run_order(case.initial_state(), &case.callers, callers, true)
             };
             for order in all_orders(&case.callers) {
                 let apart = run_order(case.initial_state(), &case.callers, &order, false);
-                let [first, last] = [first_turns(&order), last_turns(&order)];
+                let [first, last] = [first_steps(&order), last_steps(&order)];
                 for callers in [&first, &last] {
-                    if !in_turn.contains_key(callers) {
-                        in_turn.insert(callers.clone(), whole_calls(callers));
+                    if !uninterrupted.contains_key(callers) {
+                        uninterrupted.insert(callers.clone(), whole_calls(callers));
                     }
                 }
-                let whole = &in_turn[&last];
+                let whole = &uninterrupted[&last];
                 assert_eq!(
                     apart, *whole,
                     "settings {kind}, seed {seed}, order {order:?}"
                 );
                 runs += 1;
                 // The state at their look-ahead would have given another answer.
-                overtaken += usize::from(in_turn[&first].answers != whole.answers);
+                overtaken += usize::from(uninterrupted[&first].answers != whole.answers);
             }
         }
     }
@@ -274,8 +274,8 @@ fn interleaved_turns_equal_whole_calls() {
     assert!(overtaken > runs / 10, "{overtaken}");
 }
 
-/// Returns the callers in the order of their first turns.
-fn first_turns(order: &[usize]) -> Vec<usize> {
+/// Returns the callers in the order of their first steps.
+fn first_steps(order: &[usize]) -> Vec<usize> {
     let mut callers: Vec<usize> = Vec::new();
     for &caller in order {
         if !callers.contains(&caller) {
@@ -285,10 +285,10 @@ fn first_turns(order: &[usize]) -> Vec<usize> {
     callers
 }
 
-/// Returns the callers in the order of their last turns.
-fn last_turns(order: &[usize]) -> Vec<usize> {
+/// Returns the callers in the order of their last steps.
+fn last_steps(order: &[usize]) -> Vec<usize> {
     let backwards: Vec<usize> = order.iter().rev().copied().collect();
-    let mut callers = first_turns(&backwards);
+    let mut callers = first_steps(&backwards);
     callers.reverse();
     callers
 }

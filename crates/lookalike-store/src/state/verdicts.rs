@@ -30,7 +30,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::parallel_map;
 use crate::settings::OnConflict;
 
-/// A document that was checked before its turn, and the verdict of that check.
+/// A document that was checked before it is admitted, and the verdict of that check.
 #[derive(Clone, Debug)]
 pub(crate) struct PrecheckedDocument {
     pub(super) precheck: PrecheckResult,
@@ -223,12 +223,12 @@ impl CollectionState {
             let precheck = self.matcher.begin_precheck(arrival);
             PrecheckedDocument::new(precheck, &self.check_memory)
         };
-        let checked = check.get_or_insert_with(begin);
+        let check = check.get_or_insert_with(begin);
         turn.add_steps(STEPS_OF_CHECK);
-        match self.continue_unrefused(checked, document, arrival, turn) {
+        match self.continue_unrefused(check, document, arrival, turn) {
             Ok(is_complete) => is_complete,
             Err(error) => {
-                checked.refusal = Some(error);
+                check.refusal = Some(error);
                 true
             }
         }
@@ -236,7 +236,7 @@ impl CollectionState {
 
     fn continue_unrefused(
         &self,
-        checked: &mut PrecheckedDocument,
+        check: &mut PrecheckedDocument,
         document: &PendingInsert,
         arrival: &ArrivalTime,
         turn: &mut SearchTurn,
@@ -245,10 +245,10 @@ impl CollectionState {
         if known.is_some() {
             turn.add_steps(READS_OF_SAME_ID * STEPS_OF_ROW);
         }
-        if !self.compare_content(known.as_ref(), checked, document, arrival, turn)? {
+        if !self.compare_content(known.as_ref(), check, document, arrival, turn)? {
             return Ok(false);
         }
-        if let (Some(known), Some(content)) = (&known, &checked.content)
+        if let (Some(known), Some(content)) = (&known, &check.content)
             && content.row == known.number
             && matches!(content.is_same, Ok(true))
             && !self.has_passed(known, arrival)
@@ -259,60 +259,60 @@ impl CollectionState {
         let replaced = known
             .filter(|_| self.settings.on_conflict == OnConflict::Replace)
             .and_then(|known| self.document_slot(&known));
-        self.continue_checked(checked, document, arrival, replaced, turn)
+        self.continue_checked(check, document, arrival, replaced, turn)
     }
 
     /// Continues a check, and makes its verdict once it is complete.
     pub(super) fn continue_checked(
         &self,
-        checked: &mut PrecheckedDocument,
+        check: &mut PrecheckedDocument,
         document: &PendingInsert,
         arrival: &ArrivalTime,
         replaced: Option<DocumentSlot>,
         turn: &mut SearchTurn,
     ) -> Result<bool> {
-        if !self.continue_search(checked, document, arrival, replaced, turn)? {
+        if !self.continue_search(check, document, arrival, replaced, turn)? {
             return Ok(false);
         }
-        let found = checked.precheck.found_match();
-        if found != checked.verdict_of {
-            checked.verdict = self.make_verdict(found)?;
-            checked.verdict_of = found;
+        let found = check.precheck.found_match();
+        if found != check.verdict_of {
+            check.verdict = self.make_verdict(found)?;
+            check.verdict_of = found;
         }
-        self.prepare_move(checked, document, arrival, turn)
+        self.prepare_move(check, document, arrival, turn)
     }
 
     /// Continues the search for matches. Returns `true` if it is complete.
     fn continue_search(
         &self,
-        checked: &mut PrecheckedDocument,
+        check: &mut PrecheckedDocument,
         document: &PendingInsert,
         arrival: &ArrivalTime,
         without: Option<DocumentSlot>,
         turn: &mut SearchTurn,
     ) -> Result<bool> {
-        if let Some(refusal) = &checked.refusal {
+        if let Some(refusal) = &check.refusal {
             return Err(refusal.clone());
         }
         let is_complete = self.matcher.continue_precheck(
-            &mut checked.precheck,
+            &mut check.precheck,
             &document.sketched,
             arrival,
             without,
             &self.rows,
             turn,
         )?;
-        if let Some(slot) = checked.precheck.deferred_slot() {
+        if let Some(slot) = check.precheck.deferred_slot() {
             let record = self.rows.open_kept_record(slot)?;
             turn.add_steps(record.copied_bytes() as u64 / BYTES_OF_STEP);
             let verifier = self.matcher.candidate_verifier().clone();
             let task = RecordTask::CompareCandidate(verifier);
             let work = UnlockedWork::ReadRecord(RecordWork { record, task });
-            checked.unlocked = Some(Box::new(work));
+            check.unlocked = Some(Box::new(work));
         }
-        if checked.precheck.awaits_keys() {
+        if check.precheck.awaits_keys() {
             let work = UnlockedWork::MakeKeys(self.matcher.key_extractor());
-            checked.unlocked = Some(Box::new(work));
+            check.unlocked = Some(Box::new(work));
         }
         Ok(is_complete)
     }
@@ -321,21 +321,21 @@ impl CollectionState {
     /// waits until the lock is released.
     fn prepare_move(
         &self,
-        checked: &mut PrecheckedDocument,
+        check: &mut PrecheckedDocument,
         document: &PendingInsert,
         arrival: &ArrivalTime,
         turn: &mut SearchTurn,
     ) -> Result<bool> {
-        let found = checked.precheck.found_match();
+        let found = check.precheck.found_match();
         let found = found.filter(|found| self.must_move(found, document, arrival));
         let slot = found.map(|found| found.slot);
         // Keys of an earlier order of features would be made again under the exclusive lock.
-        let moving = checked.moving.as_ref();
+        let moving = check.moving.as_ref();
         let prepared = moving.filter(|moving| self.matcher.are_keys_current(&moving.keys));
         if slot == prepared.map(|moving| moving.slot) {
             return Ok(true);
         }
-        checked.moving = None;
+        check.moving = None;
         let Some(found) = found else {
             return Ok(true);
         };
@@ -346,18 +346,14 @@ impl CollectionState {
             record: self.rows.open_kept_record(found.slot)?,
             task: RecordTask::PrepareMove(Box::new(preparation)),
         };
-        checked.do_or_defer(work, document, turn)
+        check.do_or_defer(work, document, turn)
     }
 
     /// Prefetches the memory that a document will need when it is inserted.
-    pub(crate) fn prefetch_document(
-        &self,
-        document: &PendingInsert,
-        prechecked: &PrecheckedDocument,
-    ) {
+    pub(crate) fn prefetch_document(&self, document: &PendingInsert, check: &PrecheckedDocument) {
         self.index.prefetch_id(document.id_hash);
         self.matcher
-            .prefetch_checked(&document.sketched, &prechecked.precheck);
+            .prefetch_checked(&document.sketched, &check.precheck);
     }
 
     /// Makes the match of a document its verdict.
@@ -398,22 +394,22 @@ impl CollectionState {
         &self,
         document: &PendingInsert,
         now: Timestamp,
-        search: &mut PrecheckedDocument,
+        check: &mut PrecheckedDocument,
         turn: &mut SearchTurn,
     ) -> Result<Option<InsertAnswer>> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
         let arrival = self.matcher.resolve_arrival(document.time, now);
-        if !self.compare_content(known.as_ref(), search, document, &arrival, turn)? {
+        if !self.compare_content(known.as_ref(), check, document, &arrival, turn)? {
             return Ok(None);
         }
-        if let Some(first) = self.first_answer(document, known.as_ref(), &arrival, search)? {
+        if let Some(first) = self.first_answer(document, known.as_ref(), &arrival, check)? {
             return Ok(Some(first));
         }
         let own = known.as_ref().and_then(|known| self.document_slot(known));
-        if !self.continue_search(search, document, &arrival, own, turn)? {
+        if !self.continue_search(check, document, &arrival, own, turn)? {
             return Ok(None);
         }
-        self.answer_with(search.precheck.found_match(), document, &arrival)
+        self.answer_with(check.precheck.found_match(), document, &arrival)
             .map(Some)
     }
 
@@ -424,27 +420,27 @@ impl CollectionState {
         document: &PendingInsert,
         now: Timestamp,
         limit: usize,
-        search: &mut PrecheckedDocument,
+        check: &mut PrecheckedDocument,
         turn: &mut SearchTurn,
     ) -> Result<Option<(InsertAnswer, Vec<DuplicateEvidence>)>> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
         let own = known.as_ref().and_then(|known| self.document_slot(known));
         let arrival = self.matcher.resolve_arrival(document.time, now);
-        if !self.compare_content(known.as_ref(), search, document, &arrival, turn)? {
+        if !self.compare_content(known.as_ref(), check, document, &arrival, turn)? {
             return Ok(None);
         }
-        let first = self.first_answer(document, known.as_ref(), &arrival, search)?;
-        if !self.continue_search(search, document, &arrival, own, turn)? {
+        let first = self.first_answer(document, known.as_ref(), &arrival, check)?;
+        if !self.continue_search(check, document, &arrival, own, turn)? {
             return Ok(None);
         }
         let answer = match first {
             Some(first) => first,
-            None => self.answer_with(search.precheck.found_match(), document, &arrival)?,
+            None => self.answer_with(check.precheck.found_match(), document, &arrival)?,
         };
-        let found = search.precheck.list_matches(limit);
-        turn.add_steps(search.precheck.compared_count() as u64);
+        let found = check.precheck.list_matches(limit);
+        turn.add_steps(check.precheck.compared_count() as u64);
         for kept in &found {
-            let Entry::Vacant(entry) = search.listed_ids.entry(kept.order) else {
+            let Entry::Vacant(entry) = check.listed_ids.entry(kept.order) else {
                 continue;
             };
             entry.insert(self.kept_id(kept)?);
@@ -453,7 +449,7 @@ impl CollectionState {
                 return Ok(None);
             }
         }
-        let ids = &search.listed_ids;
+        let ids = &check.listed_ids;
         let matches = found.iter().filter_map(|kept| {
             let of = ids.get(&kept.order)?;
             Some(evidence_by(kept, of.clone()))
@@ -519,7 +515,7 @@ impl CollectionState {
     pub(super) fn compare_content(
         &self,
         known: Option<&KnownDocument>,
-        checked: &mut PrecheckedDocument,
+        check: &mut PrecheckedDocument,
         document: &PendingInsert,
         arrival: &ArrivalTime,
         turn: &mut SearchTurn,
@@ -528,7 +524,7 @@ impl CollectionState {
             return Ok(true);
         };
         let row = known.number;
-        if checked.content.as_ref().is_some_and(|it| it.row == row) {
+        if check.content.as_ref().is_some_and(|it| it.row == row) {
             return Ok(true);
         }
         let stored = &known.document;
@@ -536,14 +532,14 @@ impl CollectionState {
             == (document.content, &document.meta, document.fingerprint);
         if !may_be_same || stored.fingerprint.is_some() {
             let is_same = Ok(may_be_same);
-            checked.content = Some(ContentComparison { row, is_same });
+            check.content = Some(ContentComparison { row, is_same });
             return Ok(true);
         }
         let work = RecordWork {
             record: self.rows.open_record(known)?,
             task: RecordTask::CompareContent { row },
         };
-        checked.do_or_defer(work, document, turn)
+        check.do_or_defer(work, document, turn)
     }
 
     /// Returns the answer to a document that is not inserted, by its best match.

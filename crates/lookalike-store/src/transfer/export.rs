@@ -30,7 +30,7 @@ pub fn export_documents(collection: &Collection, out: &mut dyn Write) -> Result<
 /// `similarity`. If windows are refreshed, the time of a document may be that of its last duplicate.
 ///
 /// It has the documents that exist when it begins. Of these, documents that are deleted or replaced or expire
-/// before their turn are left out. It holds no lock between two portions.
+/// before they are reached are left out. It holds no lock between two portions.
 #[derive(Debug)]
 pub struct DocumentExport {
     walk: DocumentWalk,
@@ -57,12 +57,14 @@ impl DocumentExport {
     /// If a file is damaged.
     pub fn append_lines(&mut self, collection: &Collection, lines: &mut Vec<u8>) -> Result<bool> {
         let mut portion = Vec::new();
-        let goes_on = self.walk.visit_turn(collection, &mut |state, known| {
-            let opened = open_document(state, known)?;
-            let bytes = opened.text_bytes();
-            portion.push(opened);
-            Ok(ControlFlow::Continue(bytes))
-        })?;
+        let goes_on = self
+            .walk
+            .visit_under_lock(collection, &mut |state, known| {
+                let opened = open_document(state, known)?;
+                let bytes = opened.text_bytes();
+                portion.push(opened);
+                Ok(ControlFlow::Continue(bytes))
+            })?;
         // Long texts are read, and all are converted to JSON, without the lock.
         self.count += portion.len() as u64;
         for opened in portion {

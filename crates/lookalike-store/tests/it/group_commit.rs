@@ -62,22 +62,22 @@ impl Shared {
     }
 }
 
-/// A thread that takes a turn writes alone, even if no row waits.
+/// A thread that calls `write_alone` writes alone, even if no row waits.
 #[test]
-fn turn_is_exclusive() {
+fn write_alone_is_exclusive() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
         let shared = Shared::new(u64::MAX);
         let other = shared.clone();
         let other = loom::thread::spawn(move || other.insert());
-        let taken = shared.group.take_turn(|| shared.write());
+        let taken = shared.group.write_alone(|| shared.write());
         assert!(taken.is_ok() && other.join().unwrap().is_ok());
         assert!(shared.writes.load(Ordering::SeqCst) >= 1);
     });
     let failing = || {
         let shared = Shared::new(0);
-        assert!(shared.group.take_turn(|| shared.write()).is_err());
+        assert!(shared.group.write_alone(|| shared.write()).is_err());
         assert!(shared.insert().is_err());
     };
     loom::model(failing);

@@ -1,5 +1,5 @@
 //! Prechecks: most of a check is done on any thread while others insert, and only what has changed in
-//! between is checked when the document's turn comes.
+//! between is checked when the document is admitted.
 //!
 //! A check is a search that can stop after any candidate and go on later, so that a caller that holds a
 //! lock can let others have it. It remembers which kept documents it has compared. Texts do not change, so

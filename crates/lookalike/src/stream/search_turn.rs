@@ -1,4 +1,4 @@
-//! The work that a search may do before others have their turn.
+//! A turn: the work that a search may do under one lock, before others get the lock.
 
 /// Counts the work of searches up to the end of a turn, in steps of 64 cells of an edit distance, two to four
 /// nanoseconds each.

@@ -33,7 +33,7 @@ use crate::free_memory;
 use crate::output::{OutputPrinter, with_context};
 
 /// Limits for reading one PDF file of a client. They are shorter than those of a run over files, because the file
-/// occupies a turn that other clients wait for.
+/// occupies a permit that other clients wait for.
 const PDF_LIMITS: PdfLimits = PdfLimits {
     memory_bytes: 2 << 30,
     cpu_seconds: 20,

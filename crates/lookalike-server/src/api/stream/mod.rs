@@ -229,7 +229,7 @@ async fn prepare_portions(
                     let answers = if open.similarity_measure().sequence_measure().is_some() {
                         each_in_order(&portion, answer)
                     } else {
-                        map_in_turns(&portion, answer)
+                        map_in_batches(&portion, answer)
                     };
                     answers.iter().for_each(|answer| open.count_query(answer));
                     PortionState::Answered(answers)
@@ -251,8 +251,8 @@ fn map_lines<T: Send>(
     map_some_lines(portion, &portion.lines, &work)
 }
 
-/// Lines of a turn for each thread, at most.
-const MOST_LINES_OF_THREAD: usize = 64;
+/// Largest number of lines in a batch for each thread.
+const MOST_LINES_PER_THREAD: usize = 64;
 
 fn map_some_lines<T: Send>(
     portion: &LinePortion,
@@ -267,24 +267,24 @@ fn map_some_lines<T: Send>(
         .collect()
 }
 
-/// Processes every line, on all threads, and gives the documents of others a turn on them after a few lines: the more,
-/// the less a line takes, but never more than a thread has in [`MOST_LINES_OF_THREAD`].
-fn map_in_turns<T: Send>(
+/// Processes every line, on all threads, in batches of a few lines. Documents of others can use the threads between two
+/// batches. A batch takes about 5 ms, and has at most [`MOST_LINES_PER_THREAD`] lines for each thread.
+fn map_in_batches<T: Send>(
     portion: &LinePortion,
     work: impl Fn(&[u8], &mut AnalysisScratch) -> Result<T, RefusedDocument> + Sync,
 ) -> Vec<Result<T, RefusedDocument>> {
-    const TURN: Duration = Duration::from_millis(5);
+    const BATCH_TIME: Duration = Duration::from_millis(5);
     let threads = rayon::current_num_threads();
-    let (mut rest, mut turn_lines) = (&portion.lines[..], threads);
+    let (mut rest, mut batch_lines) = (&portion.lines[..], threads);
     let mut done = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
-        let (lines, later) = rest.split_at(turn_lines.min(rest.len()));
+        let (lines, later) = rest.split_at(batch_lines.min(rest.len()));
         let begun = Instant::now();
         done.extend(map_some_lines(portion, lines, &work));
-        turn_lines = if begun.elapsed() < TURN {
-            (2 * turn_lines).min(MOST_LINES_OF_THREAD * threads)
+        batch_lines = if begun.elapsed() < BATCH_TIME {
+            (2 * batch_lines).min(MOST_LINES_PER_THREAD * threads)
         } else {
-            (turn_lines / 2).max(threads)
+            (batch_lines / 2).max(threads)
         };
         rest = later;
     }
@@ -303,8 +303,8 @@ fn each_in_order<T>(
         .collect()
 }
 
-/// Admits the documents of portions. Before each turn it checks that the request may go on: the body is not read any
-/// further by then, but the documents of a portion can wait for their turns, and take many.
+/// Admits the documents of portions. Before each turn it checks that the request may go on, because the body is not read
+/// any further by then, and the documents of a portion can take many turns.
 async fn admit_portions(
     open: &Arc<OpenCollection>,
     mut access: RequestAccess,
@@ -499,7 +499,7 @@ mod tests {
 
     /// Every line of a portion is answered once and in its order, whether lines take little or much.
     #[test]
-    fn portion_in_turns_is_answered_as_a_whole() {
+    fn portion_in_batches_is_answered_as_a_whole() {
         for (lines, cost) in [
             (0, Duration::ZERO),
             (3000, Duration::ZERO),
@@ -509,7 +509,7 @@ mod tests {
             for at in 0..lines {
                 portion.push_bytes(format!("{at}\n").into());
             }
-            let answers = map_in_turns(&portion, |sent, _| {
+            let answers = map_in_batches(&portion, |sent, _| {
                 std::thread::sleep(cost);
                 Ok(String::from_utf8(sent.to_vec()).unwrap())
             });

@@ -1,4 +1,4 @@
-//! A lock for one writer and many readers that take turns.
+//! A lock for one writer and many readers, in alternation.
 //!
 //! Both hold it for tens of microseconds, which is less than it takes to put a thread to sleep and
 //! to wake it. A thread that finds the lock taken therefore spins for some time before it sleeps. A
