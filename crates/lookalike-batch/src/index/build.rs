@@ -10,8 +10,7 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, check_output};
 use lookalike_io::source::{IdField, InputSet};
 
-use crate::index::build_space::ExpectedRows;
-use crate::index::build_space::{BuildSpace, smallest_limit};
+use crate::index::build_space::BuildSpace;
 use crate::index::directory::{DirectoryKind, NewDirectory};
 use crate::index::ids::{IdsWriter, StoredIds};
 use crate::index::manifest::{IndexManifest, SegmentEntry, TableEntry, file_name};
@@ -33,6 +32,7 @@ use crate::index::{
     AddSummary, BuildSettings, IndexEntries, IndexReadOptions, by_width, directory, grams, ids,
     inspect,
 };
+use crate::memory::build_plan::{ExpectedRows, smallest_limit};
 use crate::run::progress::{ProgressListener, RepeatedIds, RunStage};
 use crate::run::reading::ordered_pipeline::blocks_in_order;
 use crate::run::reading::rejected_rows::{OpenedRows, RejectedRows};

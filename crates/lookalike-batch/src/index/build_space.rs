@@ -1,19 +1,6 @@
-//! The memory that building an index may take.
-//!
-//! ```text
-//! process and threads    a constant, and a constant per thread: program, blocks of rows, buffers of files
-//! ids                    a constant for each row that has one, because repeated ids are found in memory
-//! kept                   fingerprints, grams and columns of the index, the rest of which is in temporary files
-//! slice                  fingerprints distributed by bucket, as many as fit at a time
-//! sorting                as much as a slice, for fingerprints of which very many share a bucket; later for postings, and
-//!                        before for a segment that is merged
-//! ```
+//! The places where a build keeps its data: memory as far as its [shares](BuildShares) go, then temporary files.
 //!
 //! All rows go to one segment whatever the limit is, so the files of the index do not depend on it.
-//!
-//! Without a limit everything is kept. Beyond the constants, memory is then that of the fingerprints, of a slice of
-//! 2 GiB, and of the columns that cannot be written at once. These columns take at most 10 bytes per fingerprint of
-//! 64 bits in common plans.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,36 +11,7 @@ use lookalike_io::error::{Error, Result};
 
 use crate::index::postings::{MAX_SORTED_POSTINGS, PostingSort};
 use crate::index::spill_buffer::{FingerprintSpool, SpillBuffer, SpillSpace};
-use crate::memory::{MemoryBudget, with_reserve};
-
-/// Bytes that a thread takes for reading and sorting bare fingerprints, and for reading and recording documents.
-const THREAD_BYTES: u64 = 32 << 20;
-const DOCUMENT_THREAD_BYTES: u64 = 64 << 20;
-
-/// Bytes of memory of a row with an id in a new index, of a row with an id that is added to an index, and of a row
-/// without a fingerprint. Ids that are added are compared with the ids of the index.
-const ID_BYTES: u64 = 40;
-const ADDED_ID_BYTES: u64 = 80;
-const UNFINGERPRINTED_BYTES: u64 = 80;
-
-/// Smallest number of bytes for what is kept, a slice and sorting together.
-const MIN_WORKING_BYTES: u64 = 128 << 20;
-
-/// Largest slice, and the slice of a build without a limit. More would save few passes over the fingerprints.
-const MAX_SLICE_BYTES: u64 = 2 << 30;
-
-/// The rows that a build expects.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ExpectedRows {
-    /// Number of rows, if it is known before they are read.
-    pub(super) documents: Option<f64>,
-    /// `true` if the rows have ids.
-    pub(super) have_ids: bool,
-    /// `true` if the rows are documents, `false` if they are bare fingerprints.
-    pub(super) are_documents: bool,
-    /// `true` if the index has other rows.
-    pub(super) are_added: bool,
-}
+use crate::memory::build_plan::{BuildShares, ExpectedRows, UNFINGERPRINTED_BYTES};
 
 /// The places where a build keeps fingerprints and columns, and the bytes that it sorts at once.
 #[derive(Debug)]
@@ -71,16 +29,7 @@ pub(super) struct BuildSpace {
 impl Default for BuildSpace {
     /// A space without a limit.
     fn default() -> Self {
-        Self {
-            sorting: BuildMemory {
-                slice_bytes: MAX_SLICE_BYTES as usize,
-                most_bytes: None,
-            },
-            kept: None,
-            limit: 0,
-            id_bytes: ADDED_ID_BYTES,
-            resident: AtomicU64::new(0),
-        }
+        Self::from_shares(BuildShares::unlimited(), Path::new(""))
     }
 }
 
@@ -98,35 +47,23 @@ impl BuildSpace {
         let Some(limit) = limit else {
             return Ok(Self::default());
         };
-        check_limit(limit, threads, rows)?;
-        // The allocator keeps a part of the memory that was freed.
-        let resident = resident_bytes(rows);
-        let work = (limit - budget_of_build(threads, rows).fixed_bytes() - resident) / 16 * 15;
-        // Rows of unknown number may have ids.
-        let for_ids = match rows.documents {
-            Some(_) => 0,
-            None => work / 4,
-        };
-        Ok(Self {
-            limit,
-            id_bytes: bytes_of_id(rows),
-            resident: AtomicU64::new(resident + for_ids),
-            ..Self::with_working_set(work, work / 2 - for_ids, directory)
-        })
+        let shares = BuildShares::from_limit(limit, threads, rows)?;
+        Ok(Self::from_shares(shares, directory))
     }
 
     /// Divides `work` bytes, of which `kept` are for kept columns. Ids are not bounded.
     pub(super) fn with_working_set(work: u64, kept: u64, directory: &Path) -> Self {
-        let sorting = work / 2;
+        Self::from_shares(BuildShares::from_working_bytes(work, kept), directory)
+    }
+
+    fn from_shares(shares: BuildShares, directory: &Path) -> Self {
+        let space = |bytes| Arc::new(SpillSpace::new(bytes, directory.to_path_buf()));
         Self {
-            limit: work,
-            id_bytes: ID_BYTES,
-            resident: AtomicU64::new(u64::MAX),
-            sorting: BuildMemory {
-                slice_bytes: (sorting / 2).min(MAX_SLICE_BYTES) as usize,
-                most_bytes: Some(sorting as usize),
-            },
-            kept: Some(Arc::new(SpillSpace::new(kept, directory.to_path_buf()))),
+            sorting: shares.sorting,
+            kept: shares.kept_bytes.map(space),
+            limit: shares.limit_bytes,
+            id_bytes: shares.id_bytes,
+            resident: AtomicU64::new(shares.resident_bytes),
         }
     }
 
@@ -223,64 +160,10 @@ impl BuildSpace {
     }
 }
 
-fn budget_of_build(threads: usize, rows: &ExpectedRows) -> MemoryBudget {
-    MemoryBudget {
-        threads,
-        thread_bytes: if rows.are_documents {
-            DOCUMENT_THREAD_BYTES
-        } else {
-            THREAD_BYTES
-        },
-        decoding_bytes: 0,
-        least_working_bytes: MIN_WORKING_BYTES,
-    }
-}
-
-fn bytes_of_id(rows: &ExpectedRows) -> u64 {
-    if rows.are_added {
-        ADDED_ID_BYTES
-    } else {
-        ID_BYTES
-    }
-}
-
-/// Returns the bytes that stay in memory for ids.
-pub(super) fn resident_bytes(rows: &ExpectedRows) -> u64 {
-    match (rows.documents, rows.have_ids) {
-        (Some(documents), true) => with_reserve(documents) * bytes_of_id(rows),
-        _ => 0,
-    }
-}
-
-/// Returns the smallest limit of a build.
-pub(super) fn smallest_limit(threads: usize, rows: &ExpectedRows) -> u64 {
-    budget_of_build(threads, rows).smallest_limit(resident_bytes(rows))
-}
-
-/// Refuses a limit that no build keeps.
-fn check_limit(limit: u64, threads: usize, rows: &ExpectedRows) -> Result<()> {
-    let smallest = smallest_limit(threads, rows);
-    if limit >= smallest {
-        return Ok(());
-    }
-    let of_rows = match (rows.documents, rows.have_ids) {
-        (Some(documents), true) => format!(" of {} rows with ids", documents.round()),
-        _ => String::new(),
-    };
-    let threads = match threads {
-        1 => "1 thread".to_owned(),
-        _ => format!("{threads} threads"),
-    };
-    Err(Error::usage_error(format!(
-        "--memory {limit} is not enough: building an index{of_rows} on {threads} takes at least {smallest} bytes: give \
-         --memory {}Mi or more",
-        smallest.div_ceil(1 << 20)
-    )))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::build_plan::smallest_limit;
 
     fn rows(documents: Option<f64>, have_ids: bool) -> ExpectedRows {
         ExpectedRows {

@@ -40,7 +40,6 @@
 //! An index has no notion of time; time windows are a feature of the service.
 
 mod build;
-mod build_plan;
 mod build_space;
 mod compact;
 mod containment;
@@ -59,6 +58,7 @@ mod records;
 mod remove;
 mod repeated_ids;
 mod row_lots;
+mod row_measures;
 mod row_numbers;
 mod rows;
 pub(crate) mod run_index;
@@ -77,8 +77,8 @@ use serde::Serialize;
 
 use crate::memory::MemoryLimit;
 
+pub use crate::memory::build_plan::BuildPlan;
 pub use build::{add_to_index, build_index};
-pub use build_plan::BuildPlan;
 pub use compact::{CompactSummary, compact_index};
 pub use export::{ExportedFingerprints, export_fingerprints};
 pub use inspect::{

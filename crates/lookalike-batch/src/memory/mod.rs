@@ -1,7 +1,23 @@
-//! The memory of a run: its limit, and the budget that a limit leaves.
+//! The memory of a run: its limit, the budget that the limit leaves, and the shares by which a run divides it.
+//!
+//! | module | has |
+//! |---|---|
+//! | `limit` | the limit that a user or the machine sets |
+//! | `budget` | what a limit leaves beside the process, its threads and the rows; the reserve of estimates |
+//! | [`run_plan`] | runs that compare documents: `dedup`, `pairs` |
+//! | [`passage_plan`] | runs that search for copied passages |
+//! | [`frequency_plan`] | runs that learn document frequencies |
+//! | [`build_plan`] | building an index |
+//!
+//! A *plan* estimates a run before it begins. A *share* is the part of the budget that one purpose has, for example
+//! sorting. Nothing here reads inputs: the modules of each run measure its first rows.
 
 mod budget;
+pub(crate) mod build_plan;
+pub(crate) mod frequency_plan;
 mod limit;
+pub(crate) mod passage_plan;
+pub(crate) mod run_plan;
 
 pub(crate) use self::budget::{BYTES_BESIDE_ROW, MemoryBudget, RowBudget, with_reserve};
 pub use self::limit::MemoryLimit;

@@ -37,7 +37,7 @@ pub use self::commands::forms_check::{
     CheckedForm, FormCheckSettings, FormCheckSummary, check_forms,
 };
 pub use self::commands::head::{HeadField, HeadRow, HeadSettings, InputHead, read_head};
-pub use self::commands::idf::{IdfPlan, IdfSettings, IdfSummary, write_frequencies};
+pub use self::commands::idf::{IdfSettings, IdfSummary, write_frequencies};
 pub use self::commands::labelled::{
     ContradictoryLabels, GradeThresholds, GroupTexts, LabelledInputs, LabelledRows, PairFields,
     ReadLabels, read_labelled,
@@ -45,7 +45,7 @@ pub use self::commands::labelled::{
 pub use self::commands::pairs::find_pairs;
 pub use self::commands::passages::{
     BoilerplateExample, BoilerplateSummary, CopiedPair, DescribedPassage, OffsetUnit,
-    PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs, PassagePlan, PassageRunLimits,
+    PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs, PassageRunLimits,
     PassageRunSettings, PassagesSummary, TextDocument, TextPassages, evaluate_passages,
     find_passages, find_passages_of_texts,
 };
@@ -60,8 +60,8 @@ pub use self::commands::segment::{
     SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment,
 };
 pub use self::commands::summary::{
-    ByRoute, DedupSummary, FormAdvice, FormUse, LargeCluster, PairsSummary, RunSummary,
-    SpilledRuns, SuspicionKind, SuspiciousCluster,
+    ByRoute, DedupSummary, FormAdvice, LargeCluster, PairsSummary, RunSummary, SpilledRuns,
+    SuspicionKind, SuspiciousCluster,
 };
 pub use self::commands::tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,
@@ -72,8 +72,9 @@ pub use self::execution::audit::{
     DifferentRemoval, EstimatedShare, PartnerFinding, PlantedReport, RemovedSample, RemovedTexts,
     SampleDraw, check_shuffle_audit,
 };
-pub use self::execution::out_of_core::{MemoryPlan, SpilledSummary};
+pub use self::execution::out_of_core::SpilledSummary;
 pub use self::execution::run_directories::PlannedDirectories;
+pub use self::execution::run_stages::FormUse;
 pub use self::execution::work_directory::{
     StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status,
 };
@@ -83,4 +84,7 @@ pub use self::report::band_sample::{SampledDocument, SampledPair, SimilarityBand
 pub use self::report::similarity_histogram::SimilarityHistogram;
 pub use self::settings::{AuditSettings, FormLearning, RunInputs, RunSettings, RunWindow};
 pub use crate::memory::MemoryLimit;
+pub use crate::memory::frequency_plan::IdfPlan;
+pub use crate::memory::passage_plan::PassagePlan;
+pub use crate::memory::run_plan::MemoryPlan;
 pub use crate::threads::{run_in_caller, run_in_pool};

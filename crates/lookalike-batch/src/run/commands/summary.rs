@@ -11,6 +11,7 @@ use crate::run::commands::repeated_text::RepeatedTextSummary;
 use crate::run::execution::audit::report::AuditReport;
 use crate::run::execution::out_of_core::grouping::SpilledSummary;
 use crate::run::execution::run_corpus::RunCorpus;
+use crate::run::execution::run_stages::FormUse;
 use crate::run::reading::documents::{MixedValues, TextStateCounts};
 use crate::run::report::band_sample::SimilarityBand;
 use crate::run::report::similarity_histogram::SimilarityHistogram;
@@ -120,20 +121,6 @@ pub struct DedupSummary {
     pub spilled: Option<SpilledSummary>,
     /// Seconds of each stage.
     pub stages: Vec<(&'static str, f64)>,
-}
-
-/// The part that forms took in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct FormUse {
-    /// Forms in the table.
-    pub forms: u64,
-    /// Documents of a form. A run that learns forms in memory looks for the forms of those alone that may match another
-    /// document.
-    pub documents: u64,
-    /// Kept documents that would be removed by their similarity alone: they say something else. `None` if the run did not
-    /// learn the forms itself, so that it has not decided without them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept_apart: Option<u64>,
 }
 
 /// How much of a run went to temporary files of sorted runs.

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use crate::index::index_recipe;
 use crate::index::run_index::is_index;
-use crate::run::execution::memory_plan::plan_spilling;
+use crate::run::execution::document_measures::plan_spilling;
 use crate::run::execution::person_decisions::{apply_decisions, correct_forms};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_directories::{PlannedDirectories, RunDirectories};

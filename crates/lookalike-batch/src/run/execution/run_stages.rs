@@ -15,13 +15,14 @@ use lookalike::dedup::{self, CopyPairs, DedupOutcome, DocumentRemoval, MatchCorp
 use lookalike::plan::MatchPlan;
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches};
 use lookalike_io::error::Result;
+use serde::Serialize;
 
-use crate::run::commands::summary::FormUse;
+use crate::memory::run_plan::RunShares;
 use crate::run::execution::audit::RunAudit;
 use crate::run::execution::audit::reading::AuditBackend;
 use crate::run::execution::audit::report::{AuditReport, ReportedPairs};
 use crate::run::execution::disk_backend::DiskBackend;
-use crate::run::execution::memory_plan::{SpillSizes, shuffle_setup};
+use crate::run::execution::document_measures::shuffle_setup;
 use crate::run::execution::out_of_core::grouping::{DocumentGrouping, SpilledSummary};
 use crate::run::execution::out_of_core::resolving::{
     RunVerdicts, decide_groups, find_pairs_of_groups,
@@ -42,8 +43,8 @@ use crate::run::settings::RunSettings;
 pub(in crate::run) struct RunStorage<'a> {
     /// The directory of the run, if it can be interrupted.
     pub(in crate::run) work: Option<&'a WorkDirectory>,
-    /// How the work is divided if sketches and keys go to temporary files.
-    pub(in crate::run) spill: Option<SpillSizes>,
+    /// The shares of the memory, if sketches and keys go to temporary files.
+    pub(in crate::run) spill: Option<RunShares>,
 }
 
 /// A run whose documents are read and sketched.
@@ -134,11 +135,11 @@ fn open_audit(
 }
 
 fn open_spilled(settings: &RunSettings, storage: RunStorage<'_>) -> Result<Option<SpillFiles>> {
-    let Some(sizes) = storage.spill else {
+    let Some(shares) = storage.spill else {
         return Ok(None);
     };
     let directory = settings.temporary.clone();
-    SpillFiles::begin_reading(shuffle_setup(settings)?, sizes, directory).map(Some)
+    SpillFiles::begin_reading(shuffle_setup(settings)?, shares, directory).map(Some)
 }
 
 /// Returns the backend of a reading. An audited run keeps everything in memory, because other settings refuse an audit.
@@ -303,6 +304,20 @@ impl<'a> LinkedRun<'a> {
         let report = |audit: &RunAudit| audit.report_run(&self.corpus, reported, kept);
         audit.map(report).transpose()
     }
+}
+
+/// The part that forms took in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct FormUse {
+    /// Forms in the table.
+    pub forms: u64,
+    /// Documents of a form. A run that learns forms in memory looks for the forms of those alone that may match another
+    /// document.
+    pub documents: u64,
+    /// Kept documents that would be removed by their similarity alone: they say something else. `None` if the run did not
+    /// learn the forms itself, so that it has not decided without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_apart: Option<u64>,
 }
 
 /// Decides the documents that have no verdict in the directory of the run, and stores the new verdicts there.

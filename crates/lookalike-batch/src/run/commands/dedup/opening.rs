@@ -5,9 +5,10 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::{check_kept, check_output, check_table};
 
 use crate::index::run_index::{RunIndex, RunIndexMemory, RunIndexSettings, check_new_index};
+use crate::memory::run_plan::RunShares;
 use crate::run::commands::repeated_text::{self, RepeatedTextAction};
 use crate::run::commands::run_outputs::DedupOutputs;
-use crate::run::execution::memory_plan::{SpillSizes, plan_spilling};
+use crate::run::execution::document_measures::plan_spilling;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::RunStorage;
 use crate::run::execution::work_directory::WorkDirectory;
@@ -20,7 +21,7 @@ pub(super) struct OpenedDedup {
     pub(super) opened: OpenInputs,
     pub(super) index: Option<RunIndex>,
     pub(super) work: Option<WorkDirectory>,
-    spill: Option<SpillSizes>,
+    spill: Option<RunShares>,
     /// The outputs that are still to be written.
     pub(super) outputs: DedupOutputs,
 }
@@ -134,7 +135,7 @@ fn open_index(
     settings: &RunSettings,
     plan: &MatchPlan,
     outputs: &DedupOutputs,
-    spill: &mut Option<SpillSizes>,
+    spill: &mut Option<RunShares>,
 ) -> Result<RunIndex> {
     let directory = || {
         settings
@@ -142,13 +143,13 @@ fn open_index(
             .clone()
             .unwrap_or_else(std::env::temp_dir)
     };
-    let memory = spill.map(|sizes| RunIndexMemory {
-        bytes: sizes.index_bytes(),
+    let memory = spill.map(|shares| RunIndexMemory {
+        bytes: shares.index_bytes(),
         directory: directory(),
     });
     let index = RunIndex::open(index, settings, plan, memory)?;
-    if let Some(sizes) = spill {
-        *sizes = sizes.beside_index(index.row_bytes(settings.threads))?;
+    if let Some(shares) = spill {
+        *shares = shares.beside_index(index.row_bytes(settings.threads))?;
     }
     for output in outputs.named_outputs() {
         index.check_output(output.target)?;

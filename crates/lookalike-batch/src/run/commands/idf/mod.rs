@@ -3,9 +3,9 @@
 //! All threads read the inputs once; the counts do not depend on the number of threads, nor on the memory: what does
 //! not fit into it goes to temporary files (see `spilled_terms`). `docs/format.md` describes the table, which is a text.
 
-mod memory_plan;
 mod settings;
 mod spilled_terms;
+mod term_measures;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -28,14 +28,13 @@ use lookalike_io::source::{
 use rayon::prelude::*;
 use serde::Serialize;
 
-pub use memory_plan::IdfPlan;
 pub use settings::IdfSettings;
 
+use crate::memory::frequency_plan::FrequencyShares;
 use crate::run::commands::summary::SpilledRuns;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::ordered_pipeline::blocks_in_order;
 use crate::run::reading::rejected_rows::{OpenedRows, PartRows};
-use memory_plan::IdfMemory;
 use spilled_terms::{SpilledRows, TermSpill};
 
 /// Number of terms whose lines are formatted at a time.
@@ -103,7 +102,7 @@ fn run_idf(
 ) -> Result<IdfSummary> {
     let started = Instant::now();
     refuse_other_formats(output)?;
-    let memory = IdfMemory::new(settings.memory, settings.threads)?;
+    let memory = FrequencyShares::new(settings.memory, settings.threads)?;
     let frequencies = DocumentFrequencies::with_table_bytes(&settings.recipe, memory.table_bytes());
     let spill = TermSpill::new(&frequencies, memory, settings.read.scratch.clone());
     let (earlier, before) = if memory.keeps_tables(&settings.merge)? {

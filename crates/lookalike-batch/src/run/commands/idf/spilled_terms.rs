@@ -20,7 +20,7 @@ use lookalike::text::weight::repeated_term_error;
 use lookalike_io::error::{Error, Result, display_path};
 use rayon::prelude::*;
 
-use crate::run::commands::idf::memory_plan::IdfMemory;
+use crate::memory::frequency_plan::FrequencyShares;
 use crate::run::commands::idf::settings::IdfSettings;
 use crate::run::commands::summary::SpilledRuns;
 use crate::temporary::sorted_runs::{RunCollector, SortedRuns};
@@ -37,7 +37,7 @@ const MAX_TERM_COUNT: u64 = u32::MAX as u64;
 /// Counts and spellings that do not fit into the memory.
 pub(super) struct TermSpill<'a> {
     frequencies: &'a DocumentFrequencies,
-    memory: IdfMemory,
+    memory: FrequencyShares,
     counts: SortedRuns,
     /// The terms of tables of earlier runs, and later those of this one.
     by_term: SortedRuns,
@@ -48,7 +48,7 @@ pub(super) struct TermSpill<'a> {
 /// All rows of a table in their order, in temporary files.
 pub(super) struct SpilledRows {
     by_count: SortedRuns,
-    memory: IdfMemory,
+    memory: FrequencyShares,
     pub(super) rows: u64,
     pub(super) spilled: SpilledRuns,
 }
@@ -58,7 +58,7 @@ impl<'a> TermSpill<'a> {
     /// directory of the system.
     pub(super) fn new(
         frequencies: &'a DocumentFrequencies,
-        memory: IdfMemory,
+        memory: FrequencyShares,
         directory: Option<PathBuf>,
     ) -> Self {
         Self {

@@ -16,10 +16,10 @@ use lookalike_io::sink::ExtractedTextWriter;
 use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch};
 
 use crate::index::indexed_passages::{IndexedPassages, IndexedSource};
+use crate::memory::passage_plan::PassageShares;
 use crate::run::commands::passages::cache::DocumentCache;
 use crate::run::commands::passages::gram_file::{CollectedGrams, GramCollector, IndexedGrams};
 use crate::run::commands::passages::gram_index::{DiskGrams, GramIndex, RareTerms};
-use crate::run::commands::passages::memory_plan::PassageMemory;
 use crate::run::commands::passages::settings::PassageRunSettings;
 use crate::run::commands::summary::SpilledRuns;
 use crate::run::progress::{ProgressListener, RepeatedIds, RunStage};
@@ -48,7 +48,7 @@ pub(super) struct PassageCorpus<'a> {
     pub(super) repeated_ids: Option<RepeatedIds>,
     /// Document files that have no text or cannot be read.
     pub(super) unreadable_files: u64,
-    pub(super) memory: PassageMemory,
+    pub(super) memory: PassageShares,
     window: f64,
     /// Texts that were read again, by the number of the source.
     texts: Mutex<DocumentCache<Arc<RereadText>>>,
@@ -61,7 +61,7 @@ impl<'a> PassageCorpus<'a> {
         settings: &PassageRunSettings,
         disk: Option<IndexedPassages>,
         reading: &RunSettings,
-        memory: PassageMemory,
+        memory: PassageShares,
         reject: &RejectRows<'_>,
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
@@ -302,7 +302,7 @@ struct PassageReader<'a> {
     reading: &'a RunSettings,
     tokenizer: Arc<SpanTokenizer>,
     reject: &'a RejectRows<'a>,
-    memory: PassageMemory,
+    memory: PassageShares,
     /// Bad document files so far.
     unreadable_files: AtomicU64,
 }
@@ -453,7 +453,7 @@ impl BlockPart {
 }
 
 impl CorpusKeys {
-    fn new(memory: PassageMemory, settings: &PassageRunSettings) -> Self {
+    fn new(memory: PassageShares, settings: &PassageRunSettings) -> Self {
         let finds_reworded = settings.passages.finds_reworded();
         let kinds = 1 + u64::from(finds_reworded);
         let collector = || GramCollector::new(memory, kinds, settings.read.scratch.clone());
@@ -494,7 +494,7 @@ impl CorpusKeys {
     /// Builds the indexes, in memory or in temporary files.
     fn build_indexes(
         self,
-        memory: PassageMemory,
+        memory: PassageShares,
         max_documents: Option<u32>,
         are_searched: bool,
     ) -> Result<(GramIndex, Option<RareTerms>)> {

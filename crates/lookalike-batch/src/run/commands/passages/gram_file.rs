@@ -19,7 +19,7 @@ use lookalike::passages::BoilerplateGram;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::spool::SpoolFile;
 
-use crate::run::commands::passages::memory_plan::PassageMemory;
+use crate::memory::passage_plan::PassageShares;
 use crate::run::reading::repeated_ids::BitTable;
 use crate::temporary::sorted_runs::SortedRuns;
 
@@ -63,7 +63,7 @@ pub(super) struct IndexedGrams {
 impl GramCollector {
     /// Creates a collector of one of `kinds` kinds of grams. Temporary files are in `directory`, or in the directory of
     /// the system.
-    pub(super) fn new(memory: PassageMemory, kinds: u64, directory: Option<PathBuf>) -> Self {
+    pub(super) fn new(memory: PassageShares, kinds: u64, directory: Option<PathBuf>) -> Self {
         Self {
             grams: Vec::new(),
             runs: SortedRuns::with_parts(directory, 1),
@@ -122,7 +122,7 @@ impl GramCollector {
     /// If the temporary files cannot be read or written.
     pub(super) fn finish(
         mut self,
-        memory: PassageMemory,
+        memory: PassageShares,
         indexed: IndexedGrams,
     ) -> Result<CollectedGrams> {
         if !self.is_spilled() && memory.fits(self.grams.len(), indexed.kinds) {
@@ -151,7 +151,7 @@ impl GramFile {
     fn merge_grams(
         runs: &SortedRuns,
         grams: u64,
-        memory: PassageMemory,
+        memory: PassageShares,
         indexed: IndexedGrams,
     ) -> Result<Self> {
         // Hashes of one document only are no more than half of all where they are left out.

@@ -20,7 +20,7 @@ mod corpus;
 mod evaluation;
 mod gram_file;
 mod gram_index;
-mod memory_plan;
+mod gram_measures;
 mod report_data;
 mod search;
 pub(crate) mod settings;
@@ -41,7 +41,6 @@ use lookalike_io::sink::{
 use lookalike_io::source::ParseScratch;
 
 pub use evaluation::{PassageEvaluation, PassageFiles, evaluate_passages};
-pub use memory_plan::PassagePlan;
 pub use settings::{
     BoilerplateExample, BoilerplateSummary, CopiedPair, DescribedPassage, OffsetUnit, PassageOrder,
     PassageOutputs, PassageRunLimits, PassageRunSettings, PassagesSummary,
@@ -49,13 +48,13 @@ pub use settings::{
 pub use texts::{TextDocument, TextPassages, find_passages_of_texts};
 
 use crate::index::indexed_passages::IndexedPassages;
+use crate::memory::passage_plan::PassageShares;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::rejected_rows::RejectedRows;
 use crate::run::report::{summary_to_json, write_report_file};
 use crate::run::settings::RunInputs;
 use corpus::PassageCorpus;
-use memory_plan::PassageMemory;
 use report_data::PassageReport;
 use search::{DocumentFindings, DocumentSearcher, PassageRow};
 
@@ -115,7 +114,7 @@ fn run_passages(
     let disk = settings.index.as_deref().map(IndexedPassages::open_index);
     let mut disk = disk.transpose()?;
     let settings = &settings.with_index(disk.as_ref())?;
-    let memory = PassageMemory::for_run(paths, settings)?;
+    let memory = PassageShares::for_run(paths, settings)?;
     if let Some(disk) = &mut disk {
         disk.keep_within(memory.index_bytes());
     }

@@ -5,7 +5,7 @@ use lookalike::text::TextAnalysis;
 use lookalike::{DocId, DocumentSketcher, DocumentSketches};
 use lookalike_io::error::{Error, Result};
 
-use crate::run::execution::memory_plan::SpillSizes;
+use crate::memory::run_plan::RunShares;
 use crate::run::execution::out_of_core::linking::LinkedNodes;
 use crate::run::execution::out_of_core::spilled_reading::SpillFiles;
 use crate::run::execution::run_corpus::RunCorpus;
@@ -45,7 +45,7 @@ impl ComponentGroups {
             .filter(|&document| takes_document(document));
         let component = |document| nodes.component_of(corpus, document);
         let (group_of, sizes) = GroupAssignment {
-            sizes: &reading.sizes,
+            shares: &reading.shares,
             per_document,
             component: &component,
         }
@@ -55,9 +55,9 @@ impl ComponentGroups {
             sketches: PartFile::create_file(
                 reading.directory.as_deref(),
                 sizes.len() as u32,
-                reading.sizes.buffered_bytes,
+                reading.shares.buffered_bytes,
             )?,
-            feature_budget: reading.sizes.held_features,
+            feature_budget: reading.shares.held_features,
             group_of,
             sizes,
             sketcher,
@@ -167,7 +167,7 @@ const ASSIGNED_MARK: u32 = 1 << 31;
 const NO_GROUP: u32 = ASSIGNED_MARK - 1;
 
 struct GroupAssignment<'a> {
-    sizes: &'a SpillSizes,
+    shares: &'a RunShares,
     per_document: u64,
     component: &'a dyn Fn(DocId) -> u32,
 }
@@ -187,8 +187,8 @@ impl GroupAssignment<'_> {
             let count = &mut members[(self.component)(document) as usize];
             *count = (*count + 1).min(ASSIGNED_MARK - 1);
         }
-        let target_documents = (self.sizes.group_bytes / self.per_document).max(1);
-        let most = (self.sizes.largest_group_bytes / self.per_document).min(u64::from(NO_GROUP));
+        let target_documents = (self.shares.group_bytes / self.per_document).max(1);
+        let most = (self.shares.largest_group_bytes / self.per_document).min(u64::from(NO_GROUP));
         let mut of_groups: Vec<u32> = Vec::new();
         let mut group_of = vec![UNMATCHED_GROUP; documents];
         for document in grouped {
@@ -196,7 +196,7 @@ impl GroupAssignment<'_> {
             if *member & ASSIGNED_MARK == 0 {
                 let count = *member;
                 if u64::from(count) > most {
-                    return Err(self.sizes.refuse_component(count, self.per_document));
+                    return Err(self.shares.refuse_component(count, self.per_document));
                 }
                 *member = ASSIGNED_MARK | NO_GROUP;
                 if count > 1 {

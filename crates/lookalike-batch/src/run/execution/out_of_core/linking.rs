@@ -119,7 +119,7 @@ impl<'a> Linking<'a> {
         PartFile::create_file(
             reading.directory.as_deref(),
             parts,
-            reading.sizes.buffered_bytes,
+            reading.shares.buffered_bytes,
         )
     }
 
@@ -180,7 +180,7 @@ impl<'a> Linking<'a> {
             let share = divided_bytes as f64 / read_bytes.max(1) as f64;
             bytes += share * blocks.part_bytes(kind) as f64;
         }
-        let parts = (bytes / self.reading.sizes.part_bytes as f64).ceil() as u64;
+        let parts = (bytes / self.reading.shares.part_bytes as f64).ceil() as u64;
         let fewest = rayon::current_num_threads() as u64;
         Ok(parts.clamp(fewest, MOST_PARTS.max(fewest)) as u32)
     }

@@ -16,7 +16,7 @@
 //! its documents. So the results are those of a run in memory, byte for byte, whatever the limit is.
 //!
 //! The place, the number and the id of its row, and 32 bytes, stay in memory for every document.
-//! [`MemoryPlan`] says before the run how much that is, and refuses a limit in which it does not fit.
+//! [`MemoryPlan`](crate::memory::run_plan::MemoryPlan) says before the run how much that is, and refuses a limit in which it does not fit.
 
 mod component_groups;
 pub(crate) mod grouping;
@@ -27,7 +27,6 @@ pub(in crate::run) mod spilled_reading;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use self::grouping::SpilledSummary;
-pub use crate::run::execution::memory_plan::MemoryPlan;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -12,7 +12,7 @@ use lookalike::shuffle::{
 use lookalike::{DocId, DocumentSketches};
 use lookalike_io::error::Result;
 
-use crate::run::execution::memory_plan::SpillSizes;
+use crate::memory::run_plan::RunShares;
 use crate::run::execution::out_of_core::lock;
 use crate::run::reading::documents::TextStateCounts;
 use crate::temporary::part_file::PartFile;
@@ -36,7 +36,7 @@ pub(in crate::run) struct ScatteredBlock {
 /// Temporary files of the sketches, keys, features and names of texts that were read so far.
 pub(in crate::run) struct SpillFiles {
     pub(super) setup: Arc<ShuffleSetup>,
-    pub(super) sizes: SpillSizes,
+    pub(super) shares: RunShares,
     pub(super) directory: Option<PathBuf>,
     pub(super) keys: LocalKeys,
     /// Keys and features, as the scatterers made them.
@@ -60,25 +60,25 @@ impl SpillFiles {
     /// If temporary files cannot be created.
     pub(in crate::run) fn begin_reading(
         setup: Arc<ShuffleSetup>,
-        sizes: SpillSizes,
+        shares: RunShares,
         directory: Option<PathBuf>,
     ) -> Result<Self> {
         let keys = LocalKeys::new(
             setup.clone(),
-            sizes.documents,
-            sizes.keys,
-            sizes.filter_bytes,
+            shares.documents,
+            shares.keys,
+            shares.filter_bytes,
         );
         Ok(Self {
             keys,
             blocks: PartFile::with_single_blocks(directory.as_deref(), 2)?,
-            texts: PartFile::create_file(directory.as_deref(), TEXT_PARTS, sizes.buffered_bytes)?,
+            texts: PartFile::create_file(directory.as_deref(), TEXT_PARTS, shares.buffered_bytes)?,
             sketches: PartFile::with_single_blocks(directory.as_deref(), 1)?,
             states: Mutex::default(),
             documents_of_forms: AtomicU64::new(0),
             released: 0,
             setup,
-            sizes,
+            shares,
             directory,
         })
     }
@@ -169,14 +169,14 @@ impl SpillFiles {
     /// Refuses rows that take more memory than the limit leaves for them.
     ///
     /// # Errors
-    /// As [`SpillSizes::check_rows`].
+    /// As [`RunShares::check_rows`].
     pub(in crate::run) fn check_rows(&self, documents: usize, bytes: u64) -> Result<()> {
-        self.sizes.check_rows(documents, bytes)
+        self.shares.check_rows(documents, bytes)
     }
 
-    /// Adjusts the sizes to the rows, once all are read.
+    /// Adjusts the shares to the rows, once all are read.
     pub(in crate::run) fn note_rows(&mut self, documents: usize, bytes: u64) {
-        self.sizes = self.sizes.beside_rows(documents, bytes);
+        self.shares = self.shares.beside_rows(documents, bytes);
     }
 
     /// Counts the text states of documents to decide about, and those of a form.

@@ -1,0 +1,165 @@
+//! Measures of the documents of a run, from the first blocks of its inputs, by which its memory is planned.
+
+use lookalike::plan::MatchPlan;
+use lookalike::shuffle::{DocumentOrder, LocalKeys, LocalScatterer, MatchBounds, ShuffleSetup};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::{Cpu, DocId, DocumentSketcher};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{InputRow, ParseScratch};
+
+use crate::memory::MemoryLimit;
+use crate::memory::run_plan::{DocumentBytes, MemoryPlan, PlanFrame, RunShares};
+use crate::run::reading::corpus_reader::FEATURES_IN_MEMORY;
+use crate::run::reading::documents::ReadDocuments;
+use crate::run::reading::open_inputs::OpenInputs;
+use crate::run::reading::row_analysis::analyze_row;
+use crate::run::settings::{RunInputs, RunSettings};
+
+/// Number of documents of the first blocks that are measured, and most blocks.
+const MEASURED_DOCUMENTS: usize = 4096;
+const MEASURED_BLOCKS: usize = 8;
+
+impl MemoryPlan {
+    /// Plans a run over inputs, beside an index if `has_index`. It reads the first block of the inputs, from a source of
+    /// its own.
+    ///
+    /// # Errors
+    /// If the inputs cannot be read, or the limit is too small for any run over them; the message says which limit
+    /// would do.
+    pub fn plan_run(
+        paths: &RunInputs,
+        settings: &RunSettings,
+        limit: MemoryLimit,
+        has_index: bool,
+    ) -> Result<Self> {
+        let mut frame = PlanFrame::new(limit, settings.threads, has_index);
+        let of_unknown_size = || Self::from_measures(None, DocumentBytes::default(), frame);
+        let sources = [&paths.documents, &paths.against];
+        let are_read_once = sources.iter().any(|source| source.is_read_once());
+        // Measuring reads the first block of an object once more.
+        let are_remote = sources.iter().any(|source| source.has_objects());
+        if are_read_once || are_remote && !frame.limit.is_set {
+            return of_unknown_size();
+        }
+        let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
+        let opened = OpenInputs::new(paths, settings)?;
+        let documents = match opened.size_on_disk() {
+            Some(_) => opened.expected_rows()?,
+            None => None,
+        };
+        let Some(documents) = documents else {
+            return of_unknown_size();
+        };
+        let of_document = measure_documents(&opened, settings, &plan)?;
+        frame.budget.decoding_bytes = opened.decoding_bytes()?;
+        Self::from_measures(Some(documents), of_document, frame)
+    }
+}
+
+/// Returns the shares of the memory of a run, if its limit makes it go out of core. `needs_all` names an option for which
+/// all documents must be in memory. `has_index` says whether the run decides beside an index.
+///
+/// # Errors
+/// As [`MemoryPlan::plan_run`], and if there is such an option and the limit was set by a user.
+pub(in crate::run) fn plan_spilling(
+    paths: &RunInputs,
+    settings: &RunSettings,
+    needs_all: Option<&str>,
+    has_index: bool,
+) -> Result<Option<RunShares>> {
+    let Some(limit) = settings.memory else {
+        return Ok(None);
+    };
+    if needs_all.is_some() && !limit.is_set {
+        return Ok(None);
+    }
+    let shares = MemoryPlan::plan_run(paths, settings, limit, has_index)?.run_shares();
+    match (needs_all, shares) {
+        (Some(option), Some(shares)) => {
+            let spelling = &settings.spelling;
+            Err(Error::usage_error(format!(
+                "{} needs all documents in memory, which takes more than {} MB: leave it out, or raise {}",
+                spelling.spell_option(option),
+                shares.rows.limit_bytes / 1_000_000,
+                spelling.spell_option("memory")
+            )))
+        }
+        _ => Ok(shares),
+    }
+}
+
+/// Returns the setup of the engine's shuffle for a run.
+///
+/// # Errors
+/// If there is no match plan for the settings.
+pub(in crate::run) fn shuffle_setup(
+    settings: &RunSettings,
+) -> Result<std::sync::Arc<ShuffleSetup>> {
+    let bounds = MatchBounds {
+        within: settings.within.is_some(),
+        ..MatchBounds::default()
+    };
+    let setup = ShuffleSetup::new(
+        &settings.recipe,
+        settings.matching,
+        DocumentOrder::Smallest,
+        bounds,
+    );
+    Ok(setup?)
+}
+
+/// Returns the bytes of a document, from the first blocks of the inputs.
+fn measure_documents(
+    opened: &OpenInputs,
+    settings: &RunSettings,
+    plan: &MatchPlan,
+) -> Result<DocumentBytes> {
+    let sketcher = DocumentSketcher::new(&settings.recipe, plan, Cpu::detect_best());
+    let analyzer = TextAnalyzer::new(&settings.recipe).with_extras(sketcher.required_extras());
+    let setup = shuffle_setup(settings)?;
+    let mut scatterer = LocalScatterer::new(setup.clone());
+    let mut documents = ReadDocuments::with_sketches(sketcher.new_sketches(FEATURES_IN_MEMORY));
+    let mut scratch = AnalysisScratch::default();
+    for _ in 0..MEASURED_BLOCKS {
+        let Some(block) = opened
+            .inputs
+            .next_block()?
+            .filter(|_| documents.len() < MEASURED_DOCUMENTS)
+        else {
+            break;
+        };
+        let mut measure_row = |row: &InputRow<'_>| {
+            if documents.len() == MEASURED_DOCUMENTS
+                || documents.push_row(row, &opened.extra).is_err()
+            {
+                return;
+            }
+            let analysis = analyze_row(&analyzer, row, &mut scratch);
+            sketcher.add_document(&analysis, &mut documents.sketches);
+            let number = documents.len() as u32 - 1;
+            let part = documents.parts.last().copied().unwrap_or(0);
+            let sketches = &documents.sketches;
+            scatterer.add_document(number, part, sketches, DocId(number), &analysis);
+        };
+        opened
+            .inputs
+            .parse_block(&block, &mut ParseScratch::default(), &mut |row| {
+                if let Ok(row) = row {
+                    measure_row(&row);
+                }
+                Ok(())
+            })?;
+    }
+    let keys = LocalKeys::new(setup, documents.len(), 0, 0);
+    let blocks = scatterer.take_blocks(&keys);
+    let of_keys: usize = blocks.iter().map(|block| block.block.len()).sum();
+    let count = documents.len().max(1) as f64;
+    let values = documents.value_bytes() + documents.text_value_bytes();
+    let row = documents.memory_bytes() + values;
+    let sketches = documents.sketches.memory_bytes() + documents.sketches.list_bytes();
+    Ok(DocumentBytes {
+        row: row as f64 / count,
+        sketches: sketches as f64 / count,
+        keys: of_keys as f64 / count,
+    })
+}
