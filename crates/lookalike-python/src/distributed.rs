@@ -19,7 +19,7 @@ use lookalike::shuffle::{
     BlockGatherer as Gathering, ComponentDocument, ComponentMembers, ComponentResolver as Settling,
     DocumentCollector as Collecting, DocumentOrder, DocumentRole, DocumentScatterer as Scattering,
     FeatureOrder, MatchBounds, RepeatedText, ResolvedPair, ShuffleBlock, ShuffleBlockKind,
-    ShuffleDocument, ShuffleRemoval, ShuffleSetup, TextName, TextNode, partition_block,
+    ShuffleDocument, ShuffleRemoval, ShuffleSetup, TextName, TextNode, divide_block,
 };
 use lookalike_io::source::{first_malformed, to_binary, to_large_strings};
 use lookalike_options::keep_order::{KeepOrder, parse_keep};
@@ -392,7 +392,7 @@ impl Features {
         for (kind, block) in kinds.iter().zip(&block_column(&batch.0)?) {
             let Some(block) = block else { continue };
             let parcels = py.detach(|| match kind {
-                Some(PART) => partition_block(setup, block, parts),
+                Some(PART) => divide_block(setup, block, parts),
                 Some(FEATURES) => self.order.rarest_keys(setup, block, parts),
                 _ => Ok(Vec::new()),
             });
@@ -451,7 +451,7 @@ impl Gather {
         for id in &found.repeated_ids {
             blocks.push_block(BlockRowKind::RepeatedId, 0, id.as_bytes());
         }
-        for id in &found.repeated_given_ids {
+        for id in &found.repeated_known_ids {
             blocks.push_block(BlockRowKind::RepeatedGivenId, 0, id.as_bytes());
         }
         for nodes in found.dense_nodes.chunks(A_ROW) {
@@ -578,7 +578,7 @@ struct NamedTextRows {
     positions: BinaryBuilder,
     ids: StringBuilder,
     given: BooleanBuilder,
-    of_parts: Int64Builder,
+    partitions: Int64Builder,
     texts: StringBuilder,
 }
 
@@ -593,7 +593,7 @@ impl NamedTextRows {
             .append_value(collect.document_position(document));
         self.ids.append_value(document.id);
         self.given.append_value(document.given);
-        self.of_parts.append_value(document.part as i64);
+        self.partitions.append_value(document.partition as i64);
         self.texts.append_value(document.text);
     }
 
@@ -604,7 +604,7 @@ impl NamedTextRows {
             ("position", Arc::new(self.positions.finish())),
             ("id", Arc::new(self.ids.finish())),
             ("given", Arc::new(self.given.finish())),
-            ("of_part", Arc::new(self.of_parts.finish())),
+            ("of_part", Arc::new(self.partitions.finish())),
             ("text", Arc::new(self.texts.finish())),
         ])
     }
@@ -617,7 +617,7 @@ struct CollectedRows {
     ranks: Int32Builder,
     names: BinaryBuilder,
     positions: BinaryBuilder,
-    of_parts: Int64Builder,
+    partitions: Int64Builder,
     repeated: BooleanBuilder,
     texts: StringBuilder,
     kept: StringBuilder,
@@ -629,7 +629,12 @@ const DECIDED: i32 = 2;
 
 impl CollectedRows {
     fn push_document(&mut self, document: &ShuffleDocument<'_>, role: &DocumentRole) {
-        let ShuffleDocument { id, text, part, .. } = *document;
+        let ShuffleDocument {
+            id,
+            text,
+            partition,
+            ..
+        } = *document;
         match role {
             DocumentRole::Alone => {}
             DocumentRole::Repeats(kept) => {
@@ -640,7 +645,7 @@ impl CollectedRows {
                 self.ranks.append_value(DECIDED);
                 self.names.append_null();
                 self.positions.append_value(id);
-                self.of_parts.append_value(0);
+                self.partitions.append_value(0);
                 self.repeated.append_value(true);
                 self.texts.append_null();
                 self.kept.append_value(kept);
@@ -656,7 +661,7 @@ impl CollectedRows {
                 self.ranks.append_value(if *first { FIRST } else { REPEAT });
                 self.names.append_value(name.0.to_le_bytes());
                 self.positions.append_value(position);
-                self.of_parts.append_value(part as i64);
+                self.partitions.append_value(partition as i64);
                 self.repeated.append_value(*repeated);
                 self.texts.append_option(first.then_some(text));
                 self.kept.append_null();
@@ -670,7 +675,7 @@ impl CollectedRows {
             ("rank", Arc::new(self.ranks.finish())),
             ("name", Arc::new(self.names.finish())),
             ("position", Arc::new(self.positions.finish())),
-            ("of_part", Arc::new(self.of_parts.finish())),
+            ("of_part", Arc::new(self.partitions.finish())),
             ("repeated", Arc::new(self.repeated.finish())),
             ("text", Arc::new(self.texts.finish())),
             ("kept", Arc::new(self.kept.finish())),
@@ -712,7 +717,7 @@ impl Settle {
         let batch = &batch.0;
         let components: &Int64Array = typed_column(batch, "component")?;
         let ranks: &Int32Array = typed_column(batch, "rank")?;
-        let parts: &Int64Array = typed_column(batch, "of_part")?;
+        let partitions: &Int64Array = typed_column(batch, "of_part")?;
         let repeated: &BooleanArray = typed_column(batch, "repeated")?;
         let (names, positions) = (
             binary_column(batch, "name")?,
@@ -737,7 +742,7 @@ impl Settle {
                         component: components.value(row) as u64,
                         name: TextName(u128::from_le_bytes(name)),
                         position: positions.value(row),
-                        part: parts.value(row) as u64,
+                        partition: partitions.value(row) as u64,
                         text: texts.is_valid(row).then(|| texts.value(row)),
                         repeated: repeated.value(row),
                     })?;

@@ -106,7 +106,7 @@ struct SampleRows {
     numbers: Int64Builder,
     ids: StringBuilder,
     given: BooleanBuilder,
-    of_parts: Int64Builder,
+    partitions: Int64Builder,
     positions: BinaryBuilder,
     texts: StringBuilder,
 }
@@ -116,7 +116,7 @@ impl SampleRows {
         self.numbers.append_option(number.map(signed_number));
         self.ids.append_value(&document.id);
         self.given.append_value(document.given);
-        self.of_parts.append_value(document.part as i64);
+        self.partitions.append_value(document.partition as i64);
         self.positions.append_value(&document.position);
         self.texts.append_value(&document.text);
     }
@@ -126,7 +126,7 @@ impl SampleRows {
             ("number", Arc::new(self.numbers.finish()) as ArrayRef),
             ("id", Arc::new(self.ids.finish())),
             ("given", Arc::new(self.given.finish())),
-            ("of_part", Arc::new(self.of_parts.finish())),
+            ("of_part", Arc::new(self.partitions.finish())),
             ("position", Arc::new(self.positions.finish())),
             ("text", Arc::new(self.texts.finish())),
         ])
@@ -142,7 +142,7 @@ fn named_strings(batch: &RecordBatch, name: &str) -> PyResult<ArrayRef> {
 fn sampled_documents(batch: &RecordBatch) -> PyResult<Vec<SampledDocument>> {
     let numbers: &Int64Array = typed_column(batch, "number")?;
     let given: &BooleanArray = typed_column(batch, "given")?;
-    let parts: &Int64Array = typed_column(batch, "of_part")?;
+    let partitions: &Int64Array = typed_column(batch, "of_part")?;
     let positions = binary_column(batch, "position")?;
     let (ids, texts) = (named_strings(batch, "id")?, named_strings(batch, "text")?);
     let (ids, texts) = (ids.as_string::<i64>(), texts.as_string::<i64>());
@@ -150,7 +150,7 @@ fn sampled_documents(batch: &RecordBatch) -> PyResult<Vec<SampledDocument>> {
         number: number_from_signed(numbers.value(row)),
         id: ids.value(row).to_owned(),
         given: given.value(row),
-        part: parts.value(row) as u64,
+        partition: partitions.value(row) as u64,
         position: positions.value(row).to_vec(),
         text: texts.value(row).to_owned(),
     };

@@ -6,7 +6,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use lookalike::shuffle::{MatchBounds, OrderValue, ShuffleDocument, pack_features};
-use lookalike_batch::run::part_value;
+use lookalike_batch::run::partition_value;
 use lookalike_io::source::{
     FieldValue, IdField, InputRow, InputSet, MemoryTable, ParseScratch, ReadOptions, RowSource,
     WantedFields, to_large_strings,
@@ -24,7 +24,7 @@ pub(crate) struct DocumentReader {
     options: ReadOptions,
     longest: bool,
     value: Option<usize>,
-    part: Option<usize>,
+    partition: Option<usize>,
     given: Option<usize>,
 }
 
@@ -42,7 +42,7 @@ impl DocumentReader {
             "value",
             matches!(keep, KeepOrder::Max(_) | KeepOrder::Min(_)),
         );
-        let part = wanted("part", bounds.within);
+        let partition = wanted("part", bounds.within);
         let given = wanted("given", bounds.against);
         let fields = WantedFields {
             id: IdField::Named("id".to_owned()),
@@ -57,7 +57,7 @@ impl DocumentReader {
             },
             longest: *keep == KeepOrder::Longest,
             value,
-            part,
+            partition,
             given,
         }
     }
@@ -113,7 +113,9 @@ impl DocumentReader {
             id: row.id.unwrap_or_default(),
             value,
             text: packed.as_deref().unwrap_or(row.text),
-            part: self.part.map_or(0, |at| part_value(row.extra[at])),
+            partition: self
+                .partition
+                .map_or(0, |at| partition_value(row.extra[at])),
             given: extra(self.given) == FieldValue::Bool(true),
         })
     }

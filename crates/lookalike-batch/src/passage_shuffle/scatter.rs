@@ -66,7 +66,7 @@ impl GramScatterer {
     /// If the text has 4 GiB or more.
     pub fn add_document(&mut self, document: &ShuffleDocument<'_>) -> lookalike::Result<()> {
         let setup = &self.setup;
-        let is_known = setup.bounds.against && document.given;
+        let is_known = setup.bounds.against && document.is_known;
         let key = DocumentKey::from_id(document.id, is_known);
         setup
             .tokenizer
@@ -74,7 +74,7 @@ impl GramScatterer {
         self.winnower
             .select_grams(self.tokens.values(), &mut self.selected);
         let partition = if setup.bounds.within {
-            document.part
+            document.partition
         } else {
             0
         };

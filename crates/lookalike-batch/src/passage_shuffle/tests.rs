@@ -28,15 +28,15 @@ impl Random {
 struct TestDocument {
     id: String,
     text: String,
-    part: u64,
-    given: bool,
+    partition: u64,
+    is_known: bool,
 }
 
 impl TestDocument {
     fn as_document(&self) -> ShuffleDocument<'_> {
         ShuffleDocument {
-            part: self.part,
-            given: self.given,
+            partition: self.partition,
+            is_known: self.is_known,
             ..ShuffleDocument::new(&self.id, OrderValue::Missing, &self.text)
         }
     }
@@ -74,8 +74,8 @@ fn make_documents(count: usize, random: &mut Random) -> Vec<TestDocument> {
         documents.push(TestDocument {
             id: format!("{:x}", number * 7919 % 1009),
             text,
-            part: random.below(2) as u64,
-            given: random.below(3) == 0,
+            partition: random.below(2) as u64,
+            is_known: random.below(3) == 0,
         });
     }
     documents
@@ -181,7 +181,7 @@ fn compare_members(
     for member in members {
         let is_member = |document: &&TestDocument| {
             document.id == member.id
-                && (document.given && setup.bounds.against) == member.key.is_known()
+                && (document.is_known && setup.bounds.against) == member.key.is_known()
         };
         let document = documents.iter().find(is_member).unwrap();
         texts.extend(member.groups.iter().map(|&group| GroupText {
@@ -209,7 +209,7 @@ fn run_alone(
     max_documents: Option<u32>,
 ) -> Findings {
     let bounds = setup.bounds;
-    let is_known = |document: &TestDocument| bounds.against && document.given;
+    let is_known = |document: &TestDocument| bounds.against && document.is_known;
     let (mut winnower, mut tokens) = (Winnower::new(setup.passages), SpannedTokens::default());
     let mut select = |document: &TestDocument| {
         let mut selected: Vec<SelectedGram> = Vec::new();
@@ -243,7 +243,9 @@ fn run_alone(
             .iter()
             .map(|candidate| &documents[candidate.document as usize]);
         let sources = sources.filter(|source| is_known(source) || source.id < document.id);
-        for source in sources.filter(|source| !bounds.within || source.part == document.part) {
+        for source in
+            sources.filter(|source| !bounds.within || source.partition == document.partition)
+        {
             let texts = [&*source.text, &*document.text];
             let shared = SharedPassages::find_all(&Recipe::default(), texts, setup.passages);
             let rows = shared.unwrap().passages;
@@ -305,12 +307,12 @@ fn many_machines_find_what_one_finds() {
     );
 }
 
-fn named(id: &str, text: &str, given: bool) -> TestDocument {
+fn named(id: &str, text: &str, is_known: bool) -> TestDocument {
     TestDocument {
         id: id.to_owned(),
         text: text.to_owned(),
-        part: 0,
-        given,
+        partition: 0,
+        is_known,
     }
 }
 
@@ -388,7 +390,7 @@ fn repeated_ids_are_found_and_known_ones_may_be_those_of_the_data() {
     };
     let setup = make_setup(bounds, OffsetUnit::Characters);
     let mut scatterer = GramScatterer::new(setup);
-    for (id, given) in [
+    for (id, is_known) in [
         ("a", false),
         ("a", true),
         ("b", false),
@@ -396,7 +398,7 @@ fn repeated_ids_are_found_and_known_ones_may_be_those_of_the_data() {
         ("c", true),
     ] {
         scatterer
-            .add_document(&named(id, BOILERPLATE_NOTICE, given).as_document())
+            .add_document(&named(id, BOILERPLATE_NOTICE, is_known).as_document())
             .unwrap();
     }
     scatterer

@@ -79,7 +79,7 @@ pub use self::execution::work_directory::{
     StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status,
 };
 pub use self::progress::{ProgressListener, RepeatedIds, RunStage, SilentProgress};
-pub use self::reading::documents::{MixedValues, TextStateCounts, part_value};
+pub use self::reading::documents::{MixedValues, TextStateCounts, partition_value};
 pub use self::report::band_sample::{SampledDocument, SampledPair, SimilarityBand};
 pub use self::report::similarity_histogram::SimilarityHistogram;
 pub use self::settings::{AuditSettings, FormLearning, RunInputs, RunSettings, RunWindow};

@@ -3,8 +3,8 @@
 //!
 //! Documents of one template are candidates of each other whatever the bucket keys are, and comparing
 //! their features one by one takes long. A bucket is *dense* if its members have many candidates in it.
-//! A *dense set* ([`DenseBucket`]) consists of all documents that dense buckets connect, and
-//! [`BucketSlot`] is a document's place in it.
+//! A *dense set* ([`DenseSet`]) consists of all documents that dense buckets connect, and
+//! [`DenseSlot`] is a document's place in it.
 //!
 //! Each feature leads to one bit of the bitmap, and the bit is the parity of the features that lead to
 //! it. In every bit in which two documents differ, one of them has a feature that the other lacks
@@ -39,32 +39,32 @@ pub(crate) type FeaturesOf<'a> =
 
 /// All dense sets of a run.
 #[derive(Debug)]
-pub(crate) struct DenseBuckets {
-    dense_buckets: Vec<DenseBucket>,
+pub(crate) struct DenseSets {
+    dense_sets: Vec<DenseSet>,
     /// Jaccard index that all matching pairs reach.
     threshold: Threshold,
     /// Largest number of bits of a bitmap.
     most: usize,
     /// Place of every document; empty if there are no dense sets.
-    bucket_slots: Vec<BucketSlot>,
+    slots: Vec<DenseSlot>,
 }
 
 /// The place of a document in a dense set. Positions follow the order of the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BucketSlot {
-    pub(crate) dense_bucket: u32,
+pub(crate) struct DenseSlot {
+    pub(crate) dense_set: u32,
     pub(crate) at: u32,
 }
 
 /// The place of a document that is in no dense set.
-const NOWHERE: BucketSlot = BucketSlot {
-    dense_bucket: u32::MAX,
+const NOWHERE: DenseSlot = DenseSlot {
+    dense_set: u32::MAX,
     at: 0,
 };
 
 /// A dense set.
 #[derive(Debug)]
-struct DenseBucket {
+struct DenseSet {
     /// Documents, ascending.
     members: Vec<DocumentRank>,
     /// Number of candidates that members have had in dense buckets.
@@ -103,10 +103,10 @@ const SAMPLE: usize = 64;
 /// Features that are counted in the sample: some 24 MB.
 const MOST_SAMPLED: usize = 1 << 20;
 
-impl DenseBuckets {
+impl DenseSets {
     /// Finds the dense sets among `documents` documents. A bucket is dense if its members have more
     /// than `most` candidates in it.
-    pub(crate) fn find_dense_buckets(
+    pub(crate) fn find_dense_sets(
         buckets: &mut CandidateBuckets,
         documents: usize,
         most: usize,
@@ -117,18 +117,18 @@ impl DenseBuckets {
             ..Self::default()
         };
         if buckets.find_dense(most) {
-            let (bucket_slots, members) = assign_slots(buckets, documents);
-            let seated: usize = members.iter().map(Vec::len).sum();
-            formed.most = (8 * ROOM / seated.max(1)).max(MOST_BITS);
-            formed.dense_buckets = members.into_iter().map(DenseBucket::from_members).collect();
-            formed.bucket_slots = bucket_slots;
+            let (slots, members) = assign_slots(buckets, documents);
+            let placed: usize = members.iter().map(Vec::len).sum();
+            formed.most = (8 * ROOM / placed.max(1)).max(MOST_BITS);
+            formed.dense_sets = members.into_iter().map(DenseSet::from_members).collect();
+            formed.slots = slots;
         }
         formed
     }
 
     /// Counts candidates that a member of a dense set has in dense buckets.
-    pub(crate) fn count_encounters(&self, dense_bucket: u32, members: usize) {
-        let met = &self.dense_buckets[dense_bucket as usize].met;
+    pub(crate) fn count_encounters(&self, dense_set: u32, members: usize) {
+        let met = &self.dense_sets[dense_set as usize].met;
         met.fetch_add(members as u64, Ordering::Relaxed);
     }
 
@@ -138,8 +138,8 @@ impl DenseBuckets {
         let (Some(a), Some(b)) = (self.slot_of(a), self.slot_of(b)) else {
             return;
         };
-        if a.dense_bucket == b.dense_bucket && !self.has_bitmaps(a.dense_bucket) {
-            let compared = &self.dense_buckets[a.dense_bucket as usize].compared;
+        if a.dense_set == b.dense_set && !self.has_bitmaps(a.dense_set) {
+            let compared = &self.dense_sets[a.dense_set as usize].compared;
             compared.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -152,8 +152,8 @@ impl DenseBuckets {
                 .reachable_buckets(group)
                 .map(|bucket| buckets.bucket_members(bucket).len())
                 .sum();
-            if let Some(bucket_slot) = self.slot_of(members[0]) {
-                self.count_encounters(bucket_slot.dense_bucket, members.len() * met / 2);
+            if let Some(slot) = self.slot_of(members[0]) {
+                self.count_encounters(slot.dense_set, members.len() * met / 2);
             }
         }
     }
@@ -166,59 +166,59 @@ impl DenseBuckets {
         price: usize,
         features: &FeaturesOf<'_>,
     ) -> Result<()> {
-        for dense_bucket in &mut self.dense_buckets {
-            if dense_bucket.bitmaps.is_none() && dense_bucket.is_worth_bitmaps(price, features)? {
+        for dense_set in &mut self.dense_sets {
+            if dense_set.bitmaps.is_none() && dense_set.is_worth_bitmaps(price, features)? {
                 let bitmaps = FeatureBitmaps::from_members(
-                    &dense_bucket.members,
+                    &dense_set.members,
                     self.most,
                     self.threshold,
                     features,
                 )?;
-                dense_bucket.bitmaps = Some(bitmaps);
+                dense_set.bitmaps = Some(bitmaps);
             }
         }
         Ok(())
     }
 
-    fn bucket_bitmaps(&self, dense_bucket: u32) -> Option<&FeatureBitmaps> {
-        self.dense_buckets[dense_bucket as usize].bitmaps.as_ref()
+    fn set_bitmaps(&self, dense_set: u32) -> Option<&FeatureBitmaps> {
+        self.dense_sets[dense_set as usize].bitmaps.as_ref()
     }
 
     /// Returns `true` if a dense set has bitmaps.
     #[inline]
-    pub(crate) fn has_bitmaps(&self, dense_bucket: u32) -> bool {
-        self.bucket_bitmaps(dense_bucket).is_some()
+    pub(crate) fn has_bitmaps(&self, dense_set: u32) -> bool {
+        self.set_bitmaps(dense_set).is_some()
     }
 
     /// Gives every document the place of the first document with the same text.
     pub(crate) fn share_slots(&mut self, first: impl Fn(DocumentRank) -> DocumentRank) {
-        for rank in 0..self.bucket_slots.len() {
-            self.bucket_slots[rank] = self.bucket_slots[first(rank as DocumentRank) as usize];
+        for rank in 0..self.slots.len() {
+            self.slots[rank] = self.slots[first(rank as DocumentRank) as usize];
         }
     }
 
     /// Returns the number of dense sets.
-    pub(crate) fn bucket_count(&self) -> usize {
-        self.dense_buckets.len()
+    pub(crate) fn set_count(&self) -> usize {
+        self.dense_sets.len()
     }
 
     /// Returns the place of a document.
     #[inline]
-    pub(crate) fn slot_of(&self, rank: DocumentRank) -> Option<BucketSlot> {
-        let bucket_slot = *self.bucket_slots.get(rank as usize)?;
-        (bucket_slot != NOWHERE).then_some(bucket_slot)
+    pub(crate) fn slot_of(&self, rank: DocumentRank) -> Option<DenseSlot> {
+        let slot = *self.slots.get(rank as usize)?;
+        (slot != NOWHERE).then_some(slot)
     }
 
     /// Returns the documents of a dense set, by position.
-    pub(crate) fn bucket_members(&self, dense_bucket: u32) -> &[DocumentRank] {
-        &self.dense_buckets[dense_bucket as usize].members
+    pub(crate) fn set_members(&self, dense_set: u32) -> &[DocumentRank] {
+        &self.dense_sets[dense_set as usize].members
     }
 
     /// Returns the number of positions of a dense set that are scanned at a time, for several documents
     /// one after another, while their bitmaps are in the cache.
-    pub(crate) fn tile_size(&self, dense_bucket: u32) -> usize {
+    pub(crate) fn tile_size(&self, dense_set: u32) -> usize {
         let length = self
-            .bucket_bitmaps(dense_bucket)
+            .set_bitmaps(dense_set)
             .map_or(1, |bitmaps| bitmaps.length);
         (TILE / length).max(LINE)
     }
@@ -226,10 +226,10 @@ impl DenseBuckets {
     /// Prefetches the first cache lines of a bitmap.
     #[inline]
     pub(crate) fn prefetch_bitmap(&self, rank: DocumentRank) {
-        let Some(BucketSlot { dense_bucket, at }) = self.slot_of(rank) else {
+        let Some(DenseSlot { dense_set, at }) = self.slot_of(rank) else {
             return;
         };
-        if let Some(bitmaps) = self.bucket_bitmaps(dense_bucket) {
+        if let Some(bitmaps) = self.set_bitmaps(dense_set) {
             prefetch(&bitmaps.slack[at as usize]);
             let lines = bitmaps.bitmap_at(at).iter().step_by(LINE);
             lines.take(2).for_each(prefetch);
@@ -242,10 +242,10 @@ impl DenseBuckets {
         let (Some(a), Some(b)) = (self.slot_of(a), self.slot_of(b)) else {
             return false;
         };
-        if a.dense_bucket != b.dense_bucket || a.at == b.at {
+        if a.dense_set != b.dense_set || a.at == b.at {
             return false;
         }
-        let Some(bitmaps) = self.bucket_bitmaps(a.dense_bucket) else {
+        let Some(bitmaps) = self.set_bitmaps(a.dense_set) else {
             return false;
         };
         let (a, b) = (a.at, b.at);
@@ -258,18 +258,18 @@ impl DenseBuckets {
     /// these are all of them.
     pub(crate) fn scan_members(
         &self,
-        bucket_slot: BucketSlot,
+        slot: DenseSlot,
         others: &[u32],
         mut visit: impl FnMut(DocumentRank),
     ) {
-        let members = self.bucket_members(bucket_slot.dense_bucket);
-        match self.bucket_bitmaps(bucket_slot.dense_bucket) {
+        let members = self.set_members(slot.dense_set);
+        match self.set_bitmaps(slot.dense_set) {
             None => others
                 .iter()
                 .for_each(|&other| visit(members[other as usize])),
             Some(bitmaps) => Cpu::detect_best().run(BitmapScan {
                 bitmaps,
-                at: bucket_slot.at,
+                at: slot.at,
                 others,
                 visit: |other: u32| visit(members[other as usize]),
             }),
@@ -277,14 +277,14 @@ impl DenseBuckets {
     }
 }
 
-impl Default for DenseBuckets {
+impl Default for DenseSets {
     /// Returns no dense sets.
     fn default() -> Self {
         Self {
-            dense_buckets: Vec::new(),
+            dense_sets: Vec::new(),
             threshold: Threshold::DEFAULT,
             most: MOST_BITS,
-            bucket_slots: Vec::new(),
+            slots: Vec::new(),
         }
     }
 }
@@ -296,43 +296,43 @@ const TILE: usize = 1 << 15;
 fn assign_slots(
     buckets: &CandidateBuckets,
     documents: usize,
-) -> (Vec<BucketSlot>, Vec<Vec<DocumentRank>>) {
+) -> (Vec<DenseSlot>, Vec<Vec<DocumentRank>>) {
     let mut union = UnionFind::with_members(documents);
-    let mut in_crowd = vec![false; buckets.bucket_count()];
+    let mut is_connected = vec![false; buckets.bucket_count()];
     for group in buckets.dense_buckets() {
         let first = buckets.bucket_members(group)[0];
         for met in buckets.reachable_buckets(group) {
-            in_crowd[met as usize] = true;
+            is_connected[met as usize] = true;
             union.union_sets(first, buckets.bucket_members(met)[0]);
         }
     }
-    let mut bucket_slots = vec![NOWHERE; documents];
-    for group in (0..buckets.bucket_count() as u32).filter(|&group| in_crowd[group as usize]) {
+    let mut slots = vec![NOWHERE; documents];
+    for group in (0..buckets.bucket_count() as u32).filter(|&group| is_connected[group as usize]) {
         for &member in buckets.bucket_members(group) {
             union.union_sets(member, buckets.bucket_members(group)[0]);
-            bucket_slots[member as usize].dense_bucket = 0;
+            slots[member as usize].dense_set = 0;
         }
     }
     let mut members: Vec<Vec<DocumentRank>> = Vec::new();
-    let mut crowd_of = HashMap::new();
-    for (rank, bucket_slot) in bucket_slots.iter_mut().enumerate() {
-        if *bucket_slot != NOWHERE {
+    let mut set_of_root = HashMap::new();
+    for (rank, slot) in slots.iter_mut().enumerate() {
+        if *slot != NOWHERE {
             let root = union.find_root(rank as DocumentRank);
-            let dense_bucket = *crowd_of.entry(root).or_insert_with(|| {
+            let dense_set = *set_of_root.entry(root).or_insert_with(|| {
                 members.push(Vec::new());
                 members.len() - 1
             });
-            *bucket_slot = BucketSlot {
-                dense_bucket: dense_bucket as u32,
-                at: members[dense_bucket].len() as u32,
+            *slot = DenseSlot {
+                dense_set: dense_set as u32,
+                at: members[dense_set].len() as u32,
             };
-            members[dense_bucket].push(rank as DocumentRank);
+            members[dense_set].push(rank as DocumentRank);
         }
     }
-    (bucket_slots, members)
+    (slots, members)
 }
 
-impl DenseBucket {
+impl DenseSet {
     fn from_members(members: Vec<DocumentRank>) -> Self {
         Self {
             members,
@@ -608,27 +608,26 @@ mod tests {
     }
 
     /// Returns one dense set of all documents.
-    fn crowd_of(sets: &[Vec<u64>], threshold: Threshold) -> DenseBuckets {
+    fn one_dense_set(sets: &[Vec<u64>], threshold: Threshold) -> DenseSets {
         let mut builder = CandidateBucketsBuilder::new(sets.len());
         builder.push_bucket(0..sets.len() as DocumentRank);
-        crowds(&mut builder.build_buckets().unwrap(), sets, 1, threshold)
+        dense_sets_of(&mut builder.build_buckets().unwrap(), sets, 1, threshold)
     }
 
-    fn crowds(
+    fn dense_sets_of(
         buckets: &mut CandidateBuckets,
         sets: &[Vec<u64>],
         most: usize,
         threshold: Threshold,
-    ) -> DenseBuckets {
-        let mut dense_buckets =
-            DenseBuckets::find_dense_buckets(buckets, sets.len(), most, threshold);
+    ) -> DenseSets {
+        let mut dense_sets = DenseSets::find_dense_sets(buckets, sets.len(), most, threshold);
         let features: &FeaturesOf<'_> = &|rank, _, visit| {
             visit(&sets[rank as usize]);
             Ok(())
         };
-        dense_buckets.count_all_encounters(buckets);
-        dense_buckets.build_due_bitmaps(0, features).unwrap();
-        dense_buckets
+        dense_sets.count_all_encounters(buckets);
+        dense_sets.build_due_bitmaps(0, features).unwrap();
+        dense_sets
     }
 
     fn reaches(a: &[u64], b: &[u64], threshold: Threshold) -> bool {
@@ -639,14 +638,14 @@ mod tests {
     /// Returns how many pairs are below the threshold, and how many of these are ruled out. No other
     /// pair may be ruled out.
     fn ruled_out(sets: &[Vec<u64>], threshold: Threshold) -> (usize, usize) {
-        let dense_buckets = crowd_of(sets, threshold);
+        let dense_sets = one_dense_set(sets, threshold);
         let (mut below, mut out) = (0, 0);
         for a in 0..sets.len() {
             for b in 0..sets.len() {
-                let is_out = dense_buckets.rules_out_pair(a as DocumentRank, b as DocumentRank);
+                let is_out = dense_sets.rules_out_pair(a as DocumentRank, b as DocumentRank);
                 assert_eq!(
                     is_out,
-                    dense_buckets.rules_out_pair(b as DocumentRank, a as DocumentRank)
+                    dense_sets.rules_out_pair(b as DocumentRank, a as DocumentRank)
                 );
                 if a == b || reaches(&sets[a], &sets[b], threshold) {
                     assert!(!is_out, "{} {}", sets[a].len(), sets[b].len());
@@ -705,7 +704,7 @@ mod tests {
         for common in [20, 50, 100, 200, 400, 1100] {
             let mut sets = siblings(300, common, common / 17 + 1);
             sets.extend(siblings(60, common, common / 9 + 1));
-            let dense_buckets = crowd_of(&sets, threshold);
+            let dense_sets = one_dense_set(&sets, threshold);
             let mut left = 0;
             for rank in 0..sets.len() as DocumentRank {
                 let others: Vec<u32> = (0..sets.len() as u32)
@@ -713,13 +712,13 @@ mod tests {
                     .collect();
                 let expected = others.iter().copied();
                 let expected: Vec<u32> = expected
-                    .filter(|&it| !dense_buckets.rules_out_pair(rank, it))
+                    .filter(|&it| !dense_sets.rules_out_pair(rank, it))
                     .collect();
                 for cpu in Cpu::detect_all() {
                     let mut found = Vec::new();
                     cpu.run(BitmapScan {
-                        bitmaps: dense_buckets.bucket_bitmaps(0).unwrap(),
-                        at: dense_buckets.slot_of(rank).unwrap().at,
+                        bitmaps: dense_sets.set_bitmaps(0).unwrap(),
+                        at: dense_sets.slot_of(rank).unwrap().at,
                         others: &others,
                         visit: |other| found.push(other),
                     });
@@ -752,26 +751,26 @@ mod tests {
         builder.connect_buckets(one, dense);
         builder.connect_buckets(other, one);
         let threshold = Threshold::new(0.8).unwrap();
-        let dense_buckets = crowds(&mut builder.build_buckets().unwrap(), &sets, 3, threshold);
-        let members: Vec<&[DocumentRank]> = (0..dense_buckets.bucket_count())
-            .map(|bucket| dense_buckets.bucket_members(bucket as u32))
+        let dense_sets = dense_sets_of(&mut builder.build_buckets().unwrap(), &sets, 3, threshold);
+        let members: Vec<&[DocumentRank]> = (0..dense_sets.set_count())
+            .map(|set| dense_sets.set_members(set as u32))
             .collect();
         assert_eq!(members, [&[0, 2, 4, 5, 7, 9, 10][..], &[1, 3, 6, 8, 11]]);
         assert_eq!(
-            dense_buckets.slot_of(9),
-            Some(BucketSlot {
-                dense_bucket: 0,
+            dense_sets.slot_of(9),
+            Some(DenseSlot {
+                dense_set: 0,
                 at: 5
             })
         );
         assert_eq!(
-            dense_buckets.slot_of(11),
-            Some(BucketSlot {
-                dense_bucket: 1,
+            dense_sets.slot_of(11),
+            Some(DenseSlot {
+                dense_set: 1,
                 at: 4
             })
         );
-        assert!(!dense_buckets.rules_out_pair(0, 1) && !dense_buckets.rules_out_pair(2, 11));
+        assert!(!dense_sets.rules_out_pair(0, 1) && !dense_sets.rules_out_pair(2, 11));
     }
 
     #[test]
@@ -780,13 +779,14 @@ mod tests {
         let mut builder = CandidateBucketsBuilder::new(4);
         builder.push_bucket(0..3);
         let threshold = Threshold::new(0.9).unwrap();
-        let mut dense_buckets = crowds(&mut builder.build_buckets().unwrap(), &sets, 2, threshold);
+        let mut dense_sets =
+            dense_sets_of(&mut builder.build_buckets().unwrap(), &sets, 2, threshold);
         assert!(
-            dense_buckets.rules_out_pair(0, 1)
-                && dense_buckets.slot_of(3).is_none()
-                && !dense_buckets.rules_out_pair(1, 3)
+            dense_sets.rules_out_pair(0, 1)
+                && dense_sets.slot_of(3).is_none()
+                && !dense_sets.rules_out_pair(1, 3)
         );
-        dense_buckets.share_slots(|rank| rank % 3);
-        assert!(dense_buckets.rules_out_pair(1, 3) && !dense_buckets.rules_out_pair(0, 3));
+        dense_sets.share_slots(|rank| rank % 3);
+        assert!(dense_sets.rules_out_pair(1, 3) && !dense_sets.rules_out_pair(0, 3));
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct BatchSizes {
     /// scanning the buckets of the rarest features.
     pub(crate) refining: f64,
     /// A bucket is dense if its members have more candidates in it than this.
-    pub(crate) dense_bucket: usize,
+    pub(crate) dense_above: usize,
     /// Features that can be compared in the time in which one feature is placed in a bitmap. Bitmaps
     /// are made once scanning buckets has cost as much as making them.
     pub(crate) price: usize,
@@ -63,7 +63,7 @@ impl Default for BatchSizes {
             key_cost: Some(3.0),
             crowded: 512,
             refining: 1.0,
-            dense_bucket: 64,
+            dense_above: 64,
             price: 16,
             scanned: 1,
             first_block: 32,

@@ -155,7 +155,7 @@ fn connect_matching(
                 .into_iter()
                 .for_each(|other| union.union_sets(rank, other));
         }
-        finder.learn_dense_buckets()?;
+        finder.build_due_bitmaps()?;
         start = block.end as usize;
         length = (2 * length).min(batch_sizes.block);
     }

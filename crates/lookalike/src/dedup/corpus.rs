@@ -84,7 +84,8 @@ impl<'a> MatchCorpus<'a> {
 
     fn within_reach(&self, a: DocId, b: DocId) -> bool {
         let (a, b) = (a.index(), b.index());
-        self.partitions.is_none_or(|parts| parts[a] == parts[b])
+        self.partitions
+            .is_none_or(|partitions| partitions[a] == partitions[b])
             && self
                 .window
                 .is_none_or(|TimeWindow { times, width }| (times[a] - times[b]).abs() <= width)
@@ -104,7 +105,7 @@ impl<'a> MatchCorpus<'a> {
     /// Returns the partition of a document, or 0 if there are no partitions.
     pub(crate) fn partition_of(&self, rank: DocumentRank) -> u64 {
         self.partitions
-            .map_or(0, |parts| parts[self.document_at(rank).index()])
+            .map_or(0, |partitions| partitions[self.document_at(rank).index()])
     }
 
     /// Calls `visit` with the keys that stand for a key of a document: only documents of the same partition share them,
@@ -126,7 +127,7 @@ impl<'a> MatchCorpus<'a> {
     pub(crate) fn partitioned_key(&self, key: u64, rank: DocumentRank) -> u64 {
         match self.partitions {
             None => key,
-            Some(parts) => mix_bits(key ^ parts[self.document_at(rank).index()]),
+            Some(partitions) => mix_bits(key ^ partitions[self.document_at(rank).index()]),
         }
     }
 }

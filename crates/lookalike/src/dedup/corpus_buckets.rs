@@ -59,7 +59,7 @@ pub(crate) fn build_buckets(
         RareKeys::new(corpus, verifier, &joined)?.add_buckets(&mut builder)?;
     }
     let mut buckets = builder.build_buckets()?;
-    verifier.find_dense_buckets(&mut buckets, |rank| nodes.first_equal(rank));
+    verifier.find_dense_sets(&mut buckets, |rank| nodes.first_equal(rank));
     Ok(buckets)
 }
 
@@ -91,7 +91,9 @@ pub(crate) fn equal_texts(
         let document = corpus.document_at(rank);
         (
             corpus.sketches.text_key(document),
-            corpus.partitions.map(|parts| parts[document.index()]),
+            corpus
+                .partitions
+                .map(|partitions| partitions[document.index()]),
         )
     };
     for equal in ranked_keys.chunk_by(|a, b| a.key == b.key) {
@@ -326,8 +328,8 @@ impl OfValues {
         } else {
             (many, few)
         };
-        for &(part, bucket) in few {
-            if let Ok(at) = many.binary_search_by_key(&part, |&(part, _)| part) {
+        for &(partition, bucket) in few {
+            if let Ok(at) = many.binary_search_by_key(&partition, |&(partition, _)| partition) {
                 builder.connect_buckets(bucket, many[at].1);
             }
         }

@@ -25,7 +25,7 @@ use super::corpus_buckets;
 use super::pair_decisions::DecidedPartners;
 use super::pair_verifier::PairVerifier;
 use super::seen_candidates::{SeenCandidates, count_dense_members, ranks_before, visit_candidates};
-use crate::candidates::bitmap_filter::BucketSlot;
+use crate::candidates::bitmap_filter::DenseSlot;
 use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
 use crate::error::Result;
 use crate::similarity::{DocumentMatch, Route};
@@ -164,7 +164,7 @@ pub(crate) struct Deduplicator<'a> {
     known_matches: &'a [DocumentRemoval],
     kept: Vec<bool>,
     /// Positions of the kept documents in every dense set, ascending.
-    kept_slots: Vec<Vec<u32>>,
+    kept_positions: Vec<Vec<u32>>,
     removals: Vec<DocumentRemoval>,
 }
 
@@ -192,14 +192,14 @@ struct LookUp<'w> {
     rank: DocumentRank,
     finding: PendingVerdict,
     /// Kept documents that are scanned instead of dense buckets, if that is less work.
-    scanned: Option<ScannedBucket<'w>>,
+    scanned: Option<ScannedSet<'w>>,
 }
 
 /// Kept documents of a dense set that are scanned by their bitmaps.
-struct ScannedBucket<'w> {
-    bucket_slot: BucketSlot,
+struct ScannedSet<'w> {
+    slot: DenseSlot,
     /// Positions of these documents.
-    bucket_slots: &'w [u32],
+    positions: &'w [u32],
     /// The documents that the bitmap filter does not rule out.
     left: Vec<DocumentRank>,
 }
@@ -241,7 +241,7 @@ impl<'a> Deduplicator<'a> {
             reach: WindowReach::from_corpus(corpus),
             known_matches: &[],
             kept: vec![false; corpus.len()],
-            kept_slots: vec![Vec::new(); verifier.dense_buckets.bucket_count()],
+            kept_positions: vec![Vec::new(); verifier.dense_sets.set_count()],
             verifier,
             removals: Vec::new(),
         })
@@ -273,7 +273,7 @@ impl<'a> Deduplicator<'a> {
     }
 
     fn decide_block(&mut self, block: std::ops::Range<DocumentRank>) -> Result<()> {
-        self.verifier.learn_dense_buckets()?;
+        self.verifier.build_due_bitmaps()?;
         let mut findings = self.find_kept_matches(block.clone())?;
         self.find_inner(&mut findings, block.start);
         self.make_features(&findings, block.start)?;
@@ -299,12 +299,12 @@ impl<'a> Deduplicator<'a> {
             return;
         };
         let may_be_kept = |other: DocumentRank| undecided[(other - start) as usize];
-        let mut bucket_slots: HashMap<u32, Vec<u32>> = HashMap::new();
+        let mut positions: HashMap<u32, Vec<u32>> = HashMap::new();
         for rank in
             (start..start + findings.len() as DocumentRank).filter(|&rank| may_be_kept(rank))
         {
-            if let Some(BucketSlot { dense_bucket, at }) = self.own_slot(rank) {
-                bucket_slots.entry(dense_bucket).or_default().push(at);
+            if let Some(DenseSlot { dense_set, at }) = self.own_slot(rank) {
+                positions.entry(dense_set).or_default().push(at);
             }
         }
         let find = |seen: &mut SeenCandidates,
@@ -329,19 +329,15 @@ impl<'a> Deduplicator<'a> {
                     }
                 };
                 let met = || count_dense_members(&self.buckets, first, ahead);
-                let bucket_slots = |dense_bucket| {
-                    bucket_slots
-                        .get(&dense_bucket)
-                        .map_or(&[][..], |bucket_slots| {
-                            self.slots_before(dense_bucket, bucket_slots, below)
-                        })
+                let positions = |dense_set| {
+                    positions.get(&dense_set).map_or(&[][..], |positions| {
+                        self.positions_before(dense_set, positions, below)
+                    })
                 };
-                let scans = self.bucket_to_scan(first, met, bucket_slots);
+                let scans = self.set_to_scan(first, met, positions);
                 visit_candidates(&self.buckets, first, scans.is_some(), ahead, &mut add);
-                if let Some((bucket_slot, others)) = scans {
-                    self.verifier
-                        .dense_buckets
-                        .scan_members(bucket_slot, others, add);
+                if let Some((slot, others)) = scans {
+                    self.verifier.dense_sets.scan_members(slot, others, add);
                 }
                 self.count_encounters(first, seen);
             }
@@ -398,7 +394,7 @@ impl<'a> Deduplicator<'a> {
                 let mut begun: Vec<_> = ranks
                     .map(|rank| self.begin_look_up(rank, block.start))
                     .collect();
-                self.scan_dense_buckets(&mut begun);
+                self.scan_dense_sets(&mut begun);
                 begun
                     .into_iter()
                     .map(|look_up| self.finish_look_up(look_up, seen))
@@ -442,19 +438,19 @@ impl<'a> Deduplicator<'a> {
             finding.below = if self.is_known(first) { first } else { 0 };
         }
         let below = finding.below;
-        if self.verifier.dense_buckets.slot_of(first).is_some() {
+        if self.verifier.dense_sets.slot_of(first).is_some() {
             let met = || {
                 count_dense_members(&self.buckets, first, |group| {
                     self.kept_members_in(group, rank, below)
                 })
             };
-            let bucket_slots = |dense_bucket| {
-                self.slots_before(dense_bucket, &self.kept_slots[dense_bucket as usize], below)
+            let positions = |dense_set| {
+                self.positions_before(dense_set, &self.kept_positions[dense_set as usize], below)
             };
-            let scans = self.bucket_to_scan(first, met, bucket_slots);
-            look_up.scanned = scans.map(|(bucket_slot, bucket_slots)| ScannedBucket {
-                bucket_slot,
-                bucket_slots,
+            let scans = self.set_to_scan(first, met, positions);
+            look_up.scanned = scans.map(|(slot, positions)| ScannedSet {
+                slot,
+                positions,
                 left: Vec::new(),
             });
         }
@@ -473,36 +469,34 @@ impl<'a> Deduplicator<'a> {
     }
 
     /// Scans the dense sets that documents need, one cache-sized tile after another.
-    fn scan_dense_buckets(&self, begun: &mut [LookUp<'_>]) {
-        let mut scanned: Vec<&mut ScannedBucket<'_>> = begun
+    fn scan_dense_sets(&self, begun: &mut [LookUp<'_>]) {
+        let mut scanned: Vec<&mut ScannedSet<'_>> = begun
             .iter_mut()
             .filter_map(|look_up| look_up.scanned.as_mut())
             .collect();
-        scanned.sort_by_key(|scan| scan.bucket_slot.dense_bucket);
-        for scanned in
-            scanned.chunk_by_mut(|a, b| a.bucket_slot.dense_bucket == b.bucket_slot.dense_bucket)
-        {
+        scanned.sort_by_key(|scan| scan.slot.dense_set);
+        for scanned in scanned.chunk_by_mut(|a, b| a.slot.dense_set == b.slot.dense_set) {
             let tile = self
                 .verifier
-                .dense_buckets
-                .tile_size(scanned[0].bucket_slot.dense_bucket);
+                .dense_sets
+                .tile_size(scanned[0].slot.dense_set);
             let longest = scanned
                 .iter()
-                .map(|look_up| look_up.bucket_slots.len())
+                .map(|look_up| look_up.positions.len())
                 .max()
                 .unwrap_or(0);
             for start in (0..longest).step_by(tile) {
-                for ScannedBucket {
-                    bucket_slot,
-                    bucket_slots,
+                for ScannedSet {
+                    slot,
+                    positions,
                     left,
                 } in scanned.iter_mut()
                 {
-                    let end = bucket_slots.len().min(start + tile);
-                    let bucket_slots = bucket_slots.get(start..end).unwrap_or_default();
+                    let end = positions.len().min(start + tile);
+                    let positions = positions.get(start..end).unwrap_or_default();
                     self.verifier
-                        .dense_buckets
-                        .scan_members(*bucket_slot, bucket_slots, |other| left.push(other));
+                        .dense_sets
+                        .scan_members(*slot, positions, |other| left.push(other));
                 }
             }
         }
@@ -552,51 +546,50 @@ impl<'a> Deduplicator<'a> {
 
     /// Returns a document's place in a dense set and the positions to scan there, if scanning is less
     /// work than visiting the `met` members of its dense buckets.
-    fn bucket_to_scan<'s>(
+    fn set_to_scan<'s>(
         &self,
         first: DocumentRank,
         met: impl FnOnce() -> usize,
-        bucket_slots: impl Fn(u32) -> &'s [u32],
-    ) -> Option<(BucketSlot, &'s [u32])> {
-        let dense_buckets = &self.verifier.dense_buckets;
-        let bucket_slot = dense_buckets
+        positions: impl Fn(u32) -> &'s [u32],
+    ) -> Option<(DenseSlot, &'s [u32])> {
+        let dense_sets = &self.verifier.dense_sets;
+        let slot = dense_sets
             .slot_of(first)
-            .filter(|slot| dense_buckets.has_bitmaps(slot.dense_bucket))?;
-        let bucket_slots = bucket_slots(bucket_slot.dense_bucket);
+            .filter(|slot| dense_sets.has_bitmaps(slot.dense_set))?;
+        let positions = positions(slot.dense_set);
         self.verifier
-            .should_scan(met(), bucket_slots.len())
-            .then_some((bucket_slot, bucket_slots))
+            .should_scan(met(), positions.len())
+            .then_some((slot, positions))
     }
 
     /// Counts the candidates of a document, as long as its dense set has no bitmaps. The counts decide
     /// when bitmaps pay off.
     fn count_encounters(&self, first: DocumentRank, seen: &SeenCandidates) {
-        let dense_buckets = &self.verifier.dense_buckets;
-        let bucket_slot = dense_buckets
+        let dense_sets = &self.verifier.dense_sets;
+        let slot = dense_sets
             .slot_of(first)
-            .filter(|slot| !dense_buckets.has_bitmaps(slot.dense_bucket));
-        if let Some(bucket_slot) = bucket_slot {
-            dense_buckets.count_encounters(bucket_slot.dense_bucket, seen.candidates().len());
+            .filter(|slot| !dense_sets.has_bitmaps(slot.dense_set));
+        if let Some(slot) = slot {
+            dense_sets.count_encounters(slot.dense_set, seen.candidates().len());
         }
     }
 
     /// Returns those of ascending positions whose documents come before `below`.
-    fn slots_before<'s>(
+    fn positions_before<'s>(
         &self,
-        dense_bucket: u32,
-        bucket_slots: &'s [u32],
+        dense_set: u32,
+        positions: &'s [u32],
         below: DocumentRank,
     ) -> &'s [u32] {
-        let members = self.verifier.dense_buckets.bucket_members(dense_bucket);
-        &bucket_slots
-            [..bucket_slots.partition_point(|&bucket_slot| members[bucket_slot as usize] < below)]
+        let members = self.verifier.dense_sets.set_members(dense_set);
+        &positions[..positions.partition_point(|&at| members[at as usize] < below)]
     }
 
     /// Returns the place of a document in a dense set, unless an earlier document with an equal text
     /// has it.
-    fn own_slot(&self, rank: DocumentRank) -> Option<BucketSlot> {
-        let bucket_slot = self.verifier.dense_buckets.slot_of(rank);
-        bucket_slot.filter(|_| self.nodes.is_first(rank))
+    fn own_slot(&self, rank: DocumentRank) -> Option<DenseSlot> {
+        let slot = self.verifier.dense_sets.slot_of(rank);
+        slot.filter(|_| self.nodes.is_first(rank))
     }
 
     /// Prefetches the buckets of documents that are looked up soon, because they are scattered in
@@ -658,8 +651,8 @@ impl<'a> Deduplicator<'a> {
         }
         let kept = finding.best.is_none();
         self.kept[rank as usize] = kept;
-        if let Some(bucket_slot) = self.own_slot(rank).filter(|_| kept) {
-            self.kept_slots[bucket_slot.dense_bucket as usize].push(bucket_slot.at);
+        if let Some(slot) = self.own_slot(rank).filter(|_| kept) {
+            self.kept_positions[slot.dense_set as usize].push(slot.at);
         }
         if self.nodes.is_first(rank) {
             self.buckets.pass_document(rank, kept);

@@ -5,7 +5,7 @@ use super::corpus::MatchCorpus;
 use super::document_cache::BatchInputs;
 use super::pair_decisions::PairDecision;
 use super::survey::ComparisonTally;
-use crate::candidates::bitmap_filter::{DenseBuckets, FeaturesOf};
+use crate::candidates::bitmap_filter::{DenseSets, FeaturesOf};
 use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
 use crate::candidates::{ContainmentFilter, PrefixHits};
 use crate::error::{Error, ErrorKind, Result};
@@ -20,7 +20,7 @@ pub(crate) struct PairVerifier<'a> {
     pub(crate) batch_sizes: BatchSizes,
     pub(crate) inputs: BatchInputs<'a>,
     /// Bitmap filter of the dense sets.
-    pub(crate) dense_buckets: DenseBuckets,
+    pub(crate) dense_sets: DenseSets,
     /// Filter of candidates by shared prefix features, if the plan joins by containment.
     containment: Option<ContainmentFilter>,
     /// Counter of comparisons, if a survey wants them counted.
@@ -39,7 +39,7 @@ impl<'a> PairVerifier<'a> {
                 corpus.plan,
                 batch_sizes.remembered,
             ),
-            dense_buckets: DenseBuckets::default(),
+            dense_sets: DenseSets::default(),
             containment: ContainmentFilter::for_plan(corpus.plan),
             tally: None,
         }
@@ -81,7 +81,7 @@ impl<'a> PairVerifier<'a> {
                 }
             }
         }
-        if self.dense_buckets.rules_out_pair(a, b) {
+        if self.dense_sets.rules_out_pair(a, b) {
             return None;
         }
         let (a, b) = (self.corpus.document_at(a), self.corpus.document_at(b));
@@ -109,40 +109,39 @@ impl<'a> PairVerifier<'a> {
     }
 
     /// Finds the dense sets among the buckets. `first` returns the first document with the same text.
-    pub(crate) fn find_dense_buckets(
+    pub(crate) fn find_dense_sets(
         &mut self,
         buckets: &mut CandidateBuckets,
         first: impl Fn(DocumentRank) -> DocumentRank,
     ) {
         if let Some(threshold) = self.corpus.plan.guaranteed_jaccard() {
-            let (documents, most) = (self.corpus.len(), self.batch_sizes.dense_bucket);
-            self.dense_buckets =
-                DenseBuckets::find_dense_buckets(buckets, documents, most, threshold);
-            self.dense_buckets.share_slots(first);
+            let (documents, most) = (self.corpus.len(), self.batch_sizes.dense_above);
+            self.dense_sets = DenseSets::find_dense_sets(buckets, documents, most, threshold);
+            self.dense_sets.share_slots(first);
         }
     }
 
     /// Makes the bitmaps of those dense sets for which they now pay off.
-    pub(crate) fn learn_dense_buckets(&mut self) -> Result<()> {
-        let mut dense_buckets = std::mem::take(&mut self.dense_buckets);
+    pub(crate) fn build_due_bitmaps(&mut self) -> Result<()> {
+        let mut dense_sets = std::mem::take(&mut self.dense_sets);
         let features: &FeaturesOf<'_> =
             &|rank, buffer, visit| self.features_once(rank, buffer, visit);
-        dense_buckets.build_due_bitmaps(self.batch_sizes.price, features)?;
-        self.dense_buckets = dense_buckets;
+        dense_sets.build_due_bitmaps(self.batch_sizes.price, features)?;
+        self.dense_sets = dense_sets;
         Ok(())
     }
 
     /// Makes the bitmaps of the dense sets for a search that looks at every pair.
     pub(crate) fn build_all_bitmaps(&mut self, buckets: &CandidateBuckets) -> Result<()> {
-        self.dense_buckets.count_all_encounters(buckets);
-        self.learn_dense_buckets()
+        self.dense_sets.count_all_encounters(buckets);
+        self.build_due_bitmaps()
     }
 
-    /// Returns `true` if scanning `dense_bucket` documents of a dense set by bitmaps is less work than
+    /// Returns `true` if scanning `scanned` documents of a dense set by bitmaps is less work than
     /// visiting `met` members of its buckets.
     #[inline]
-    pub(crate) fn should_scan(&self, met: usize, dense_bucket: usize) -> bool {
-        met > 0 && dense_bucket <= met.saturating_mul(self.batch_sizes.scanned)
+    pub(crate) fn should_scan(&self, met: usize, scanned: usize) -> bool {
+        met > 0 && scanned <= met.saturating_mul(self.batch_sizes.scanned)
     }
 
     /// Calls `visit` with the features of a document without caching them.
@@ -159,7 +158,7 @@ impl<'a> PairVerifier<'a> {
     /// Prefetches the prefilter data and the bitmap of a document.
     #[inline]
     pub(crate) fn prefetch_summary(&self, rank: DocumentRank) {
-        self.dense_buckets.prefetch_bitmap(rank);
+        self.dense_sets.prefetch_bitmap(rank);
         self.corpus
             .sketches
             .prefetch_summary(self.corpus.document_at(rank));
@@ -198,7 +197,7 @@ impl<'a> PairVerifier<'a> {
         b: DocumentRank,
         route: Route,
     ) -> Result<Option<Similarity>> {
-        self.dense_buckets.count_comparison(a, b);
+        self.dense_sets.count_comparison(a, b);
         let Some(tally) = self.tally else {
             return self.compare_pair(a, b, route, &mut StepBudget::unlimited());
         };
@@ -208,7 +207,7 @@ impl<'a> PairVerifier<'a> {
 
     /// Counts a candidate pair without comparing it.
     pub(crate) fn count_candidate(&self, a: DocumentRank, b: DocumentRank, route: Route) {
-        self.dense_buckets.count_comparison(a, b);
+        self.dense_sets.count_comparison(a, b);
         if let Some(tally) = self.tally {
             tally.count_candidate(route);
         }

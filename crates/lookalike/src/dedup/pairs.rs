@@ -103,7 +103,7 @@ pub(crate) fn find_pairs_with_sizes<E: From<Error>>(
             })
             .collect::<Result<_>>()?;
         found.into_iter().flatten().try_for_each(&mut visit)?;
-        finder.learn_dense_buckets()?;
+        finder.build_due_bitmaps()?;
         progress(start);
     }
     Ok(finder.count_copies())
@@ -171,7 +171,7 @@ pub(crate) struct PairFinder<'a> {
     buckets: CandidateBuckets,
     reach: WindowReach<'a>,
     /// The numbers from 0 up to the size of the largest dense set: the positions in any dense set.
-    bucket_slots: Vec<u32>,
+    positions: Vec<u32>,
 }
 
 impl<'a> PairFinder<'a> {
@@ -182,12 +182,8 @@ impl<'a> PairFinder<'a> {
     ) -> Result<Self> {
         let buckets = corpus_buckets::build_buckets(corpus, &mut verifier, &nodes)?;
         verifier.build_all_bitmaps(&buckets)?;
-        let sizes = (0..verifier.dense_buckets.bucket_count()).map(|dense_bucket| {
-            verifier
-                .dense_buckets
-                .bucket_members(dense_bucket as u32)
-                .len()
-        });
+        let sizes = (0..verifier.dense_sets.set_count())
+            .map(|dense_set| verifier.dense_sets.set_members(dense_set as u32).len());
         Ok(Self {
             corpus,
             partners: DecidedPartners::new(corpus, &nodes),
@@ -195,14 +191,14 @@ impl<'a> PairFinder<'a> {
             chains: CopyChains::Unused,
             buckets,
             reach: WindowReach::from_corpus(corpus),
-            bucket_slots: (0..sizes.max().unwrap_or(0) as u32).collect(),
+            positions: (0..sizes.max().unwrap_or(0) as u32).collect(),
             verifier,
         })
     }
 
     /// Makes the bitmaps that pay off after the comparisons so far.
-    pub(crate) fn learn_dense_buckets(&mut self) -> Result<()> {
-        self.verifier.learn_dense_buckets()
+    pub(crate) fn build_due_bitmaps(&mut self) -> Result<()> {
+        self.verifier.build_due_bitmaps()
     }
 
     /// Returns the number of documents that may be the earlier one of a pair. They come first in the
@@ -398,36 +394,24 @@ impl<'a> PairFinder<'a> {
         rank: DocumentRank,
         seen: &mut SeenCandidates,
         members: impl Fn(u32) -> &'m [DocumentRank],
-        bucket_slots: impl Fn(&[DocumentRank]) -> std::ops::Range<usize>,
+        range_of: impl Fn(&[DocumentRank]) -> std::ops::Range<usize>,
     ) {
         seen.begin_look_up();
         if self.verifier.joins_by_containment() {
             return seen.add_containments(&self.verifier, &self.buckets, rank, members);
         }
         let met = || count_dense_members(&self.buckets, rank, &members);
-        let scans = self
-            .verifier
-            .dense_buckets
-            .slot_of(rank)
-            .and_then(|bucket_slot| {
-                let can_scan = self
-                    .verifier
-                    .dense_buckets
-                    .has_bitmaps(bucket_slot.dense_bucket);
-                let others = &self.bucket_slots[bucket_slots(
-                    self.verifier
-                        .dense_buckets
-                        .bucket_members(bucket_slot.dense_bucket),
-                )];
-                let scans = can_scan && self.verifier.should_scan(met(), others.len());
-                scans.then_some((bucket_slot, others))
-            });
+        let scans = self.verifier.dense_sets.slot_of(rank).and_then(|slot| {
+            let can_scan = self.verifier.dense_sets.has_bitmaps(slot.dense_set);
+            let others =
+                &self.positions[range_of(self.verifier.dense_sets.set_members(slot.dense_set))];
+            let scans = can_scan && self.verifier.should_scan(met(), others.len());
+            scans.then_some((slot, others))
+        });
         let mut add = |other| seen.add_candidate(&self.verifier, other);
         visit_candidates(&self.buckets, rank, scans.is_some(), members, &mut add);
-        if let Some((bucket_slot, others)) = scans {
-            self.verifier
-                .dense_buckets
-                .scan_members(bucket_slot, others, add);
+        if let Some((slot, others)) = scans {
+            self.verifier.dense_sets.scan_members(slot, others, add);
         }
     }
 

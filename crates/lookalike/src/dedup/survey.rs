@@ -180,7 +180,7 @@ fn survey_pairs(
             .into_iter()
             .flatten()
             .for_each(|pair| drawn.take(pair));
-        finder.learn_dense_buckets()?;
+        finder.build_due_bitmaps()?;
     }
     let drawn = drawn.candidates.into_sorted_vec();
     for few in drawn.chunks(AT_ONCE) {

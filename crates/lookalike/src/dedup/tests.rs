@@ -170,7 +170,7 @@ struct Run {
     /// The decisions of the model on pairs, with the smaller index first; it asks for each several times.
     decided: Mutex<HashMap<(usize, usize), RelatedPair>>,
     order: Option<Vec<DocId>>,
-    parts: Option<Vec<u64>>,
+    partitions: Option<Vec<u64>>,
     window: Option<(Vec<f64>, f64)>,
     given: usize,
     decisions: Option<PairDecisions>,
@@ -233,7 +233,7 @@ impl Run {
             documents: Vec::new(),
             decided: Mutex::default(),
             order: None,
-            parts: None,
+            partitions: None,
             window: None,
             given: 0,
             decisions: None,
@@ -318,11 +318,15 @@ impl Run {
 
     // The model.
 
-    /// Returns `true` if the part and the window let two documents match.
+    /// Returns `true` if the partition and the window let two documents match.
     fn may_meet(&self, a: usize, b: usize) -> bool {
-        let of_one_part = self.parts.as_ref().is_none_or(|parts| parts[a] == parts[b]);
+        let of_one_partition = self
+            .partitions
+            .as_ref()
+            .is_none_or(|partitions| partitions[a] == partitions[b]);
         let window = self.window.as_ref();
-        of_one_part && window.is_none_or(|(times, width)| (times[a] - times[b]).abs() <= *width)
+        of_one_partition
+            && window.is_none_or(|(times, width)| (times[a] - times[b]).abs() <= *width)
     }
 
     /// Returns the similarity and the route of two documents if they match.
@@ -630,7 +634,7 @@ impl Run {
             sketches,
             texts: self,
             order: self.order.as_deref(),
-            partitions: self.parts.as_deref(),
+            partitions: self.partitions.as_deref(),
             window: self.window.as_ref().map(|(times, width)| TimeWindow {
                 times,
                 width: *width,
@@ -881,7 +885,7 @@ const TINY: BatchSizes = BatchSizes {
     neighbours: 0,
     remembered: 0,
     refining: 0.0,
-    dense_bucket: 1,
+    dense_above: 1,
     price: 0,
     together: 2,
     scanned: usize::MAX,
@@ -902,7 +906,7 @@ const SMALL: BatchSizes = BatchSizes {
     neighbours: 1,
     remembered: 900,
     refining: 1.0,
-    dense_bucket: 6,
+    dense_above: 6,
     price: 1,
     together: 3,
     scanned: 0,
@@ -1042,7 +1046,7 @@ fn random_run(random: &mut Random, settings: MatchSettings, count: usize) -> Run
         run.order = Some(order);
     }
     if random.chance(25) {
-        run.parts = Some((0..count).map(|_| random.next() % 2).collect());
+        run.partitions = Some((0..count).map(|_| random.next() % 2).collect());
     }
     if random.chance(30) {
         let times: Vec<f64> = (0..count).map(|_| random.below(60) as f64 / 2.0).collect();
@@ -1417,14 +1421,14 @@ fn containment_finds_every_pair() {
             };
             far += pairs.iter().filter(is_far).count();
             let mut random = Random(seed);
-            run.parts = Some((0..count).map(|_| random.next() % 2).collect());
+            run.partitions = Some((0..count).map(|_| random.next() % 2).collect());
             run.given = 40;
             run.check_all("containment with partitions and known documents");
             let times = (0..count).map(|_| random.below(60) as f64).collect();
             run.window = Some((times, 20.0));
             run.given = 0;
             run.check_all("containment with partitions and a window");
-            run.parts = None;
+            run.partitions = None;
             run.order = Some((0..count).rev().map(|at| DocId(at as u32)).collect());
             run.check_all("containment with a window and an order");
         }

@@ -95,7 +95,7 @@ const PROBING: u32 = 1 << 31;
 pub(super) struct ShuffleFeatures {
     pub(super) nodes: Vec<TextNode>,
     /// Partitions of the documents; empty if documents match across partitions.
-    pub(super) parts: Vec<u64>,
+    pub(super) partitions: Vec<u64>,
     pub(super) prefilters: PrefilterColumn,
     pub(super) ends: Vec<u32>,
     pub(super) features: Vec<u64>,
@@ -196,7 +196,7 @@ impl ShuffleFeatures {
     pub(super) fn new(setup: &ShuffleSetup, layout: PrefilterLayout) -> Self {
         Self {
             nodes: Vec::new(),
-            parts: Vec::new(),
+            partitions: Vec::new(),
             prefilters: PrefilterColumn::new(layout, setup),
             ends: Vec::new(),
             features: Vec::new(),
@@ -208,8 +208,8 @@ impl ShuffleFeatures {
         put_length(self.nodes.len(), &mut into);
         put_length(self.features.len(), &mut into);
         put_nodes(&self.nodes, &mut into);
-        let parts = self.parts.iter();
-        parts.for_each(|part| into.extend(part.to_le_bytes()));
+        let partitions = self.partitions.iter();
+        partitions.for_each(|partition| into.extend(partition.to_le_bytes()));
         self.prefilters.encode_column(&mut into);
         self.ends
             .iter()
@@ -327,8 +327,8 @@ fn read_features(setup: &ShuffleSetup, reader: &mut ByteReader<'_>) -> Option<Sh
     let (documents, count) = (read_length(reader)?, read_length(reader)?);
     let mut features = ShuffleFeatures::new(setup, layout);
     features.nodes = reader.read_list(documents, |bytes| TextNode(u64::from_le_bytes(bytes)))?;
-    let parted = if setup.bounds.within { documents } else { 0 };
-    features.parts = reader.read_list(parted, u64::from_le_bytes)?;
+    let partitioned = if setup.bounds.within { documents } else { 0 };
+    features.partitions = reader.read_list(partitioned, u64::from_le_bytes)?;
     features.prefilters.decode_column(reader, documents)?;
     features.ends = reader.read_list(documents, u32::from_le_bytes)?;
     features.features = reader.read_list(count, u64::from_le_bytes)?;

@@ -66,7 +66,7 @@ impl DocumentCollector {
         }
         let position = self.document_position(document);
         let is_first = first.is_none_or(|first| first == position);
-        if document.given && !is_first {
+        if document.is_known && !is_first {
             // It is kept, and documents that match it name the first document with its text.
             return Ok(DocumentRole::Alone);
         }
@@ -90,7 +90,7 @@ impl DocumentCollector {
         let analysis = self.setup.analyze_text(document.text, &mut self.scratch);
         self.sketches.reset_to_name(&analysis, &self.setup.plan);
         self.setup
-            .text_name(&self.sketches, DocId(0), document.part)
+            .text_name(&self.sketches, DocId(0), document.partition)
     }
 
     /// Returns the position of a document.

@@ -11,7 +11,7 @@ use crate::text::{AnalysisScratch, TextAnalysis};
 pub struct MatchBounds {
     /// `true` if documents match only within a partition.
     pub within: bool,
-    /// `true` if some documents are given as known. These come before all others and are always kept.
+    /// `true` if some documents are known (`--against`). These come before all others and are always kept.
     pub against: bool,
     /// `true` if texts are [packed](pack_features) features that the caller has made.
     pub features: bool,
@@ -20,27 +20,27 @@ pub struct MatchBounds {
 /// A document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShuffleDocument<'a> {
-    /// Id, unique among the documents that are given as known, and among those that are not.
+    /// Id, unique among the known documents, and among the others.
     pub id: &'a str,
     /// Value by which the document is ordered. It is ignored by an order of ids.
     pub value: OrderValue<'a>,
     /// Text, or packed features.
     pub text: &'a str,
     /// Partition, if documents match only within one.
-    pub part: u64,
-    /// `true` if the document is given as known.
-    pub given: bool,
+    pub partition: u64,
+    /// `true` if the document is known.
+    pub is_known: bool,
 }
 
 impl<'a> ShuffleDocument<'a> {
-    /// Returns a document without a partition that is not given as known.
+    /// Returns a document that has no partition and is not known.
     pub fn new(id: &'a str, value: OrderValue<'a>, text: &'a str) -> Self {
         Self {
             id,
             value,
             text,
-            part: 0,
-            given: false,
+            partition: 0,
+            is_known: false,
         }
     }
 }
@@ -57,7 +57,7 @@ impl ShuffleSetup {
     /// Returns the position of a document in the total order, as bytes that compare in that order.
     pub(super) fn document_position(&self, document: &ShuffleDocument<'_>) -> Vec<u8> {
         let mut position = Vec::with_capacity(document.id.len() + 12);
-        if self.bounds.against && document.given {
+        if self.bounds.against && document.is_known {
             position.push(GIVEN);
             position.extend_from_slice(document.id.as_bytes());
             return position;
@@ -73,7 +73,7 @@ impl ShuffleSetup {
     /// Returns the id of a document. In a run with known documents it has a mark, because a known and
     /// another document may have the same id.
     pub(super) fn mark_known_id<'d>(&self, document: &ShuffleDocument<'d>) -> Cow<'d, str> {
-        match (self.bounds.against, document.given) {
+        match (self.bounds.against, document.is_known) {
             (false, _) => Cow::Borrowed(document.id),
             (true, true) => Cow::Owned(format!("{GIVEN_ID}{}", document.id)),
             (true, false) => Cow::Owned(format!("{JUDGED_ID}{}", document.id)),
@@ -89,7 +89,7 @@ impl ShuffleSetup {
         rest(GIVEN_ID).map_or_else(|| (rest(JUDGED_ID).unwrap_or(id), false), |id| (id, true))
     }
 
-    /// Returns `true` if a position is that of a document given as known.
+    /// Returns `true` if a position is that of a known document.
     pub(super) fn is_known(&self, position: &[u8]) -> bool {
         self.bounds.against && position.first() == Some(&GIVEN)
     }

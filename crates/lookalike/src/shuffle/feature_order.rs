@@ -1,8 +1,8 @@
 //! The frequencies of features over all portions, and the keys of the rarest features.
 
 use super::ShuffleSetup;
+use super::block_division::{refuse_no_parts, send_by_part};
 use super::blocks::{self, DenseKeyAction, ShuffleContent, ShuffleFeatures, ShuffleKeys};
-use super::partitioning::{refuse_no_parts, send_by_part};
 use super::scatter::{ShuffleBlock, ShuffleBlockKind};
 use crate::candidates::{FeatureCounters, PrefixLengths, RarestFeatures};
 use crate::error::{Error, Result};
@@ -97,9 +97,9 @@ impl FeatureOrder {
             let prefixes = PrefixLengths::with_one_hit(set.len().max(1), bound);
             rarest.select(set, &self.frequencies, prefixes, 1, 0);
             keys.clear();
-            let part = features.parts.get(document).copied().unwrap_or(0);
-            let parted = |(key, side)| (setup.partitioned_key(key, part), side);
-            keys.extend(rarest.bucket_keys().map(parted));
+            let partition = features.partitions.get(document).copied().unwrap_or(0);
+            let of_partition = |(key, side)| (setup.partitioned_key(key, partition), side);
+            keys.extend(rarest.bucket_keys().map(of_partition));
             send_by_part(&mut keys, &mut to, |to, keys| {
                 to.push_document(
                     features.nodes[document],

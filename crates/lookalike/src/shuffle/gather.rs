@@ -21,8 +21,8 @@ pub struct GatheredLinks {
     pub repeats: Vec<RepeatedText>,
     /// Ids that several documents have.
     pub repeated_ids: Vec<String>,
-    /// Ids that several documents given as known have.
-    pub repeated_given_ids: Vec<String>,
+    /// Ids that several known documents have.
+    pub repeated_known_ids: Vec<String>,
     /// Nodes of dense buckets, which need keys of their rarest features; see
     /// [`DocumentScatterer::for_dense_nodes`](super::DocumentScatterer::for_dense_nodes).
     pub dense_nodes: Vec<TextNode>,
@@ -106,9 +106,9 @@ impl BlockGatherer {
             ShuffleContent::Ids(ids) => {
                 for id in ids {
                     if let Some(marked) = self.ids.replace(id) {
-                        let (id, given) = self.setup.unmarked_id(&marked);
-                        let repeated = if given {
-                            &mut self.found.repeated_given_ids
+                        let (id, is_known) = self.setup.unmarked_id(&marked);
+                        let repeated = if is_known {
+                            &mut self.found.repeated_known_ids
                         } else {
                             &mut self.found.repeated_ids
                         };
@@ -170,7 +170,7 @@ impl BlockGatherer {
         self.found.repeats.sort_unstable();
         for ids in [
             &mut self.found.repeated_ids,
-            &mut self.found.repeated_given_ids,
+            &mut self.found.repeated_known_ids,
         ] {
             ids.sort_unstable();
             ids.dedup();

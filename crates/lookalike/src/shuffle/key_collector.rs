@@ -17,7 +17,7 @@ use crate::types::DocId;
 pub(super) struct SketchedDocument<'a> {
     pub(super) node: TextNode,
     /// Partition, if documents match only within one.
-    pub(super) part: u64,
+    pub(super) partition: u64,
     pub(super) sketches: &'a DocumentSketches,
     /// Number of the document in `sketches`.
     pub(super) at: DocId,
@@ -100,7 +100,7 @@ impl KeyCollector {
             return;
         }
         keys.iter_mut()
-            .for_each(|key| *key = setup.partitioned_key(*key, document.part));
+            .for_each(|key| *key = setup.partitioned_key(*key, document.partition));
         let to = &mut self.keys;
         to.nodes.push(document.node);
         to.prefilters.push_document(sketches, at, &[]);
@@ -122,8 +122,10 @@ impl KeyCollector {
             None => document.analysis.append_features(&mut features.features),
         }
         features.nodes.push(document.node);
-        let is_parted = self.setup.bounds.within;
-        features.parts.extend(is_parted.then_some(document.part));
+        let has_partitions = self.setup.bounds.within;
+        features
+            .partitions
+            .extend(has_partitions.then_some(document.partition));
         let added = &features.features[start..];
         features.prefilters.push_document(sketches, at, added);
         self.bytes += 8 * added.len() + 84;

@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use super::block_division::{refuse_no_parts, send_by_part};
 use super::blocks::{self, DenseKeyAction, ShuffleContent, ShuffleFeatures, ShuffleKeys};
 use super::feature_order::features_of;
 use super::key_collector::{FeatureKind, KeyCollector, SketchedDocument};
-use super::partitioning::{refuse_no_parts, send_by_part};
 use super::prefilter::PrefilterLayout;
 use super::scatter::{ShuffleBlock, ShuffleBlockKind};
 use super::{ShuffleSetup, TextName, TextNode, part_of_hash};
@@ -62,19 +62,19 @@ impl LocalScatterer {
     pub fn add_document(
         &mut self,
         number: u32,
-        part: u64,
+        partition: u64,
         sketches: &DocumentSketches,
         at: DocId,
         analysis: &TextAnalysis<'_>,
     ) {
-        let Some(name) = self.setup.text_name(sketches, at, part) else {
+        let Some(name) = self.setup.text_name(sketches, at, partition) else {
             return;
         };
         self.texts.push_name(name, number);
         if self.seen.insert(name) {
             self.collector.add_keys(&SketchedDocument {
                 node: TextNode(number.into()),
-                part,
+                partition,
                 sketches,
                 at,
                 analysis,
@@ -86,7 +86,7 @@ impl LocalScatterer {
     pub fn add_dense_document(
         &mut self,
         number: u32,
-        part: u64,
+        partition: u64,
         sketches: &DocumentSketches,
         at: DocId,
         analysis: &TextAnalysis<'_>,
@@ -94,7 +94,7 @@ impl LocalScatterer {
         if sketches.text_state(at) == TextState::Fingerprintable {
             let document = SketchedDocument {
                 node: TextNode(number.into()),
-                part,
+                partition,
                 sketches,
                 at,
                 analysis,
@@ -360,9 +360,9 @@ impl LocalKeys {
                 ),
                 None => keys.extend(rarest.bucket_keys()),
             }
-            let part = features.parts.get(document).copied().unwrap_or(0);
+            let partition = features.partitions.get(document).copied().unwrap_or(0);
             keys.iter_mut()
-                .for_each(|(key, _)| *key = self.setup.partitioned_key(*key, part));
+                .for_each(|(key, _)| *key = self.setup.partitioned_key(*key, partition));
             to.add_document(&mut keys, |to, keys_of_part| {
                 let node = features.nodes[document];
                 to.push_document(node, &features.prefilters, document, keys_of_part);

@@ -35,6 +35,7 @@
 //! sends 140 bytes to each part, and 12 for each feature that others have too. Texts of documents with a link are sent
 //! once. One thread resolves a component. It holds the texts, unless they exceed its memory and go to a [`TextSpill`].
 
+mod block_division;
 mod blocks;
 mod collect;
 mod component_texts;
@@ -44,7 +45,6 @@ mod gather;
 mod key_collector;
 mod local;
 mod members;
-mod partitioning;
 mod position;
 mod prefilter;
 mod resolve;
@@ -63,6 +63,7 @@ use crate::sketch::{DocumentSketcher, DocumentSketches};
 use crate::text::{TextAnalyzer, TextState};
 use crate::types::DocId;
 
+pub use block_division::divide_block;
 pub use collect::{DocumentCollector, DocumentRole};
 pub use component_texts::{CreateTextSpill, TextSpill};
 pub use document::{MatchBounds, ShuffleDocument, pack_features};
@@ -70,7 +71,6 @@ pub use feature_order::FeatureOrder;
 pub use gather::{BlockGatherer, GatheredLinks, RepeatedText};
 pub use local::{EqualTexts, FeatureBlocks, LocalKeys, LocalLinks, LocalScatterer};
 pub use members::ComponentMembers;
-pub use partitioning::partition_block;
 pub use position::{DocumentOrder, OrderValue};
 pub use resolve::{ComponentDocument, ComponentResolver, ResolvedPair, ShuffleRemoval};
 pub use sample_audit::{
@@ -138,7 +138,7 @@ impl ShuffleSetup {
         &self,
         sketches: &DocumentSketches,
         document: DocId,
-        part: u64,
+        partition: u64,
     ) -> Option<TextName> {
         if sketches.text_state(document) == TextState::Empty {
             return None;
@@ -147,18 +147,18 @@ impl ShuffleSetup {
         // their sentences, because punctuation decides where sentences end and is not in the tokens.
         let equal_key = sketches.equal_key(document).unwrap_or(0);
         let name = sketches.text_key(document) ^ u128::from(equal_key);
-        let of_part = if self.bounds.within {
-            mix_bits(part)
+        let of_partition = if self.bounds.within {
+            mix_bits(partition)
         } else {
             0
         };
-        Some(TextName(name ^ (u128::from(of_part) << 64)))
+        Some(TextName(name ^ (u128::from(of_partition) << 64)))
     }
 
     /// Returns a key that only documents of the same partition share.
-    fn partitioned_key(&self, key: u64, part: u64) -> u64 {
+    fn partitioned_key(&self, key: u64, partition: u64) -> u64 {
         if self.bounds.within {
-            mix_bits(key ^ part)
+            mix_bits(key ^ partition)
         } else {
             key
         }

@@ -24,7 +24,7 @@ pub struct ComponentDocument<'a> {
     /// Position of the document.
     pub position: &'a [u8],
     /// Partition, if documents match only within one.
-    pub part: u64,
+    pub partition: u64,
     /// Text, for the first document that has it.
     pub text: Option<&'a str>,
     /// `true` if other documents have this text.
@@ -122,7 +122,7 @@ impl PendingDocuments {
 struct ResolvedDocument {
     name: TextName,
     position: Vec<u8>,
-    part: u64,
+    partition: u64,
     text: std::ops::Range<u64>,
     repeated: bool,
 }
@@ -162,7 +162,7 @@ impl ComponentResolver {
     }
 
     /// Returns a step that finds matching pairs instead. Of equal texts, only the first document is
-    /// listed. If some documents are given as known, each pair has one of these and one of the data, and the first of
+    /// listed. If some documents are known, each pair has one of these and one of the data, and the first of
     /// both kinds is listed.
     pub fn for_pairs(setup: Arc<ShuffleSetup>) -> Self {
         Self {
@@ -221,7 +221,7 @@ impl ComponentResolver {
         self.held.documents.push(ResolvedDocument {
             name: document.name,
             position: document.position.to_vec(),
-            part: document.part,
+            partition: document.partition,
             text,
             repeated: document.repeated,
         });
@@ -369,9 +369,9 @@ struct ComponentWalk<'s> {
     texts: ComponentTexts,
     sketches: DocumentSketches,
     /// Partitions of the documents, if documents match only within one.
-    parts: Option<Vec<u64>>,
-    /// Number of documents at the start that are given as known.
-    given: usize,
+    partitions: Option<Vec<u64>>,
+    /// Number of documents at the start that are known.
+    known: usize,
     scratch: Mutex<Vec<AnalysisScratch>>,
 }
 
@@ -393,12 +393,12 @@ impl<'s> ComponentWalk<'s> {
                 setup.sketcher.add_document(&analysis, &mut sketches);
             })?;
         }
-        let parts = documents.iter().map(|document| document.part);
-        let is_given = |document: &ResolvedDocument| setup.is_known(&document.position);
+        let partitions = documents.iter().map(|document| document.partition);
+        let is_known = |document: &ResolvedDocument| setup.is_known(&document.position);
         Ok(Self {
             setup,
-            parts: setup.bounds.within.then(|| parts.collect()),
-            given: documents.partition_point(is_given),
+            partitions: setup.bounds.within.then(|| partitions.collect()),
+            known: documents.partition_point(is_known),
             documents,
             texts,
             sketches,
@@ -408,8 +408,8 @@ impl<'s> ComponentWalk<'s> {
 
     fn match_corpus(&self) -> MatchCorpus<'_> {
         MatchCorpus {
-            partitions: self.parts.as_deref(),
-            known_prefix: self.given,
+            partitions: self.partitions.as_deref(),
+            known_prefix: self.known,
             ..MatchCorpus::new(&self.setup.plan, &self.sketches, self)
         }
     }
@@ -421,7 +421,7 @@ impl<'s> ComponentWalk<'s> {
 
     fn find_pairs(&self, into: &mut Vec<ResolvedPair>) -> Result<()> {
         // Without a known document, pairs of the data would be listed.
-        if self.setup.bounds.against && self.given == 0 {
+        if self.setup.bounds.against && self.known == 0 {
             return Ok(());
         }
         let visit = |pair: MatchingPair| {
@@ -477,19 +477,19 @@ impl<'s> ComponentWalk<'s> {
             verdicts.insert(self.documents[document.index()].name, verdict);
         }
         let mut order: Vec<DocId> = of(false, false).collect();
-        let given = order.len();
+        let known = order.len();
         order.extend(of(true, true));
-        // A given document is always kept, so an earlier given document may be as similar to its
+        // A known document is always kept, so an earlier known document may be as similar to its
         // repeats.
-        let is_known = |document: &DocId| document.index() < self.given;
+        let is_known = |document: &DocId| document.index() < self.known;
         order.extend(of(false, true).filter(is_known));
-        if order.len() == given {
+        if order.len() == known {
             return Ok(());
         }
         let mut matches: HashMap<DocId, Vec<TextMatch>> = HashMap::new();
         let corpus = MatchCorpus {
             order: Some(&order),
-            known_prefix: given,
+            known_prefix: known,
             decisions: None,
             ..self.match_corpus()
         };

@@ -43,10 +43,10 @@ pub struct SampledDocument {
     pub number: u64,
     /// Id of the document.
     pub id: String,
-    /// `true` if the document is given as known.
-    pub given: bool,
+    /// `true` if the document is known.
+    pub is_known: bool,
     /// Partition, if documents match only within one.
-    pub part: u64,
+    pub partition: u64,
     /// Position of the document in the total order.
     pub position: Vec<u8>,
     /// Text, or packed features.
@@ -72,8 +72,8 @@ impl DocumentSampler {
         SampledDocument {
             number,
             id: document.id.to_owned(),
-            given: document.given,
-            part: document.part,
+            is_known: document.is_known,
+            partition: document.partition,
             position: self.setup.document_position(document),
             text: document.text.to_owned(),
         }
@@ -89,8 +89,8 @@ pub struct SampledPartner {
     pub number: u64,
     /// Id of the similar document.
     pub id: String,
-    /// `true` if the similar document is given as known.
-    pub given: bool,
+    /// `true` if the similar document is known.
+    pub is_known: bool,
     /// `true` if the match plan makes the two documents candidates.
     pub found: bool,
 }
@@ -113,8 +113,8 @@ pub struct SampleAudit {
 struct RankedDocument {
     /// Index in the sample as it was given.
     index: u32,
-    given: bool,
-    part: u64,
+    is_known: bool,
+    partition: u64,
     position: Vec<u8>,
     features: Box<[u64]>,
     /// Similar documents by number and marked id, at most [`PARTNERS`].
@@ -192,8 +192,8 @@ impl SampleAudit {
         self.sample.add_document(row, DrawnDocument::new(&analysis));
         self.documents.push(RankedDocument {
             index,
-            given: document.given,
-            part: document.part,
+            is_known: document.is_known,
+            partition: document.partition,
             position: document.position.clone(),
             features: features.into(),
             partners: BTreeMap::new(),
@@ -201,7 +201,7 @@ impl SampleAudit {
     }
 
     /// Compares a document with all sampled ones before it. Texts that are equal after normalisation do not
-    /// count, nor do pairs of documents that are both given as known or of different partitions.
+    /// count, nor do pairs of documents that are both known or of different partitions.
     ///
     /// # Errors
     /// Fails if packed features are damaged.
@@ -245,7 +245,7 @@ impl SampleAudit {
                 sampled: sampled.index,
                 number,
                 id: document.id.to_owned(),
-                given: document.given,
+                is_known: document.is_known,
                 found,
             };
             sampled.add_partner(marked.clone().into_owned(), partner);
@@ -344,8 +344,8 @@ impl PartnerSearch<'_, '_> {
 
     fn can_pair(&self, sampled: &RankedDocument) -> bool {
         let bounds = self.setup.bounds;
-        let both_given = bounds.against && sampled.given && self.document.given;
-        !both_given && (!bounds.within || sampled.part == self.document.part)
+        let both_known = bounds.against && sampled.is_known && self.document.is_known;
+        !both_known && (!bounds.within || sampled.partition == self.document.partition)
     }
 }
 

@@ -113,12 +113,12 @@ impl DocumentScatterer {
         self.setup
             .sketcher
             .add_document(analysis, &mut self.sketches);
-        let part = document.part;
+        let partition = document.partition;
         let at = DocId(self.sketches.len() as u32 - 1);
-        let name = self.setup.text_name(&self.sketches, at, part);
+        let name = self.setup.text_name(&self.sketches, at, partition);
         let sketched = |name: TextName| SketchedDocument {
             node: name.text_node(),
-            part,
+            partition,
             sketches: &self.sketches,
             at,
             analysis,

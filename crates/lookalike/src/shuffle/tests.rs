@@ -33,8 +33,8 @@ struct Held {
     id: String,
     value: f64,
     text: String,
-    part: u64,
-    given: bool,
+    partition: u64,
+    is_known: bool,
 }
 
 impl Held {
@@ -43,8 +43,8 @@ impl Held {
             id,
             value,
             text,
-            part: 0,
-            given: false,
+            partition: 0,
+            is_known: false,
         }
     }
 
@@ -55,8 +55,8 @@ impl Held {
             OrderValue::Number(self.value)
         };
         ShuffleDocument {
-            part: self.part,
-            given: self.given,
+            partition: self.partition,
+            is_known: self.is_known,
             ..ShuffleDocument::new(&self.id, value, &self.text)
         }
     }
@@ -200,9 +200,8 @@ fn find_members(
             }
         }
     }
-    let sent = |shuffle_block: ShuffleBlock| {
-        partition_block(setup, &shuffle_block.block, cut.parts).unwrap()
-    };
+    let sent =
+        |shuffle_block: ShuffleBlock| divide_block(setup, &shuffle_block.block, cut.parts).unwrap();
     let mut parts: Vec<ShuffleBlock> = parts.into_iter().flat_map(sent).collect();
     parts.extend(keys_of_features(setup, &features, cut.parts));
     let mut gathered = gather(setup, &parts, cut);
@@ -296,7 +295,7 @@ fn settle(
                 component: *component,
                 name: *name,
                 position,
-                part: document.part,
+                partition: document.partition,
                 text: (!repeats).then_some(document.text.as_str()),
                 repeated: *repeated,
             };
@@ -344,8 +343,8 @@ fn alone(setup: &ShuffleSetup, documents: &[Held]) -> Found {
                 std::cmp::Ordering::Equal
             })
         };
-        if a.given || b.given {
-            return b.given.cmp(&a.given).then(by_id);
+        if a.is_known || b.is_known {
+            return b.is_known.cmp(&a.is_known).then(by_id);
         }
         match setup.first {
             DocumentOrder::Smallest => by_id,
@@ -361,11 +360,17 @@ fn alone(setup: &ShuffleSetup, documents: &[Held]) -> Found {
         let analysis = setup.analyze_text(&document.text, &mut scratch);
         setup.sketcher.add_document(&analysis, &mut sketches);
     }
-    let parts: Vec<u64> = documents.iter().map(|document| document.part).collect();
+    let partitions: Vec<u64> = documents
+        .iter()
+        .map(|document| document.partition)
+        .collect();
     let texts = Plain(setup, &documents);
     let corpus = MatchCorpus {
-        partitions: setup.bounds.within.then_some(&parts),
-        known_prefix: documents.iter().filter(|document| document.given).count(),
+        partitions: setup.bounds.within.then_some(&partitions),
+        known_prefix: documents
+            .iter()
+            .filter(|document| document.is_known)
+            .count(),
         ..MatchCorpus::new(&setup.plan, &sketches, &texts)
     };
     let id = |document: DocId| documents[document.index()].id.clone();
@@ -577,7 +582,7 @@ fn component_beyond_the_limit_is_refused() {
                 component,
                 name: TextName(at),
                 position: format!("id{at}").as_bytes(),
-                part: 0,
+                partition: 0,
                 text: Some(&text),
                 repeated: false,
             })
@@ -653,7 +658,7 @@ fn spilled_component_beyond_the_limit_is_refused() {
                 component: 1,
                 name: TextName(at),
                 position: format!("id{at}").as_bytes(),
-                part: 0,
+                partition: 0,
                 text: Some("a text"),
                 repeated: false,
             })
@@ -692,8 +697,8 @@ fn partitions_and_known_documents_equal_a_batch() {
         for (within, against) in [(true, false), (false, true), (true, true)] {
             let mut documents = corpus(&mut random, 250, [12, 90][at % 2]);
             for document in &mut documents {
-                document.part = random.below(3) as u64;
-                document.given = against && random.below(3) == 0;
+                document.partition = random.below(3) as u64;
+                document.is_known = against && random.below(3) == 0;
             }
             let bounds = MatchBounds {
                 within,
@@ -716,7 +721,7 @@ fn partitions_and_known_documents_equal_a_batch() {
             let of_known = |kept: &str| {
                 documents
                     .iter()
-                    .any(|document| document.given && document.id == kept)
+                    .any(|document| document.is_known && document.id == kept)
             };
             let kept = expected.removed.values();
             repeats_of_known += kept.filter(|(kept, _, _)| of_known(kept)).count();
@@ -739,8 +744,8 @@ fn containments_equal_those_of_one_machine() {
             let documents: Vec<Held> = texts
                 .into_iter()
                 .map(|(id, text)| Held {
-                    part: random.below(2) as u64,
-                    given: against && random.below(3) == 0,
+                    partition: random.below(2) as u64,
+                    is_known: against && random.below(3) == 0,
                     ..Held::new(id, 1.0 + random.below(9) as f64, text)
                 })
                 .collect();
@@ -852,13 +857,13 @@ fn damaged_blocks_are_refused_without_panic() {
             if gather.add_block(&block).is_ok() {
                 gather.finish_gathering(2);
             }
-            drop(partition_block(&setup, &block, 3));
+            drop(divide_block(&setup, &block, 3));
         }
     }
     assert!(ComponentMembers::decode_members(&[1; 17]).is_err());
     assert!(FeatureOrder::decode_order(&[0; 12]).is_err());
-    assert!(partition_block(&setup, &[3, 0, 0, 0, 0], 0).is_err());
-    assert!(partition_block(&setup, &[3, 0, 0, 0, 0], 1).is_ok());
+    assert!(divide_block(&setup, &[3, 0, 0, 0, 0], 0).is_err());
+    assert!(divide_block(&setup, &[3, 0, 0, 0, 0], 1).is_ok());
 }
 
 /// Blocks of features in memory.
@@ -908,11 +913,11 @@ fn local_components(
             let analysis = setup.analyze_text(&documents[number].text, &mut scratch);
             setup.sketcher.add_document(&analysis, &mut sketches);
             let at = DocId(sketches.len() as u32 - 1);
-            let (part, number) = (documents[number].part, number as u32);
+            let (partition, number) = (documents[number].partition, number as u32);
             if is_dense {
-                scatterer.add_dense_document(number, part, &sketches, at, &analysis)
+                scatterer.add_dense_document(number, partition, &sketches, at, &analysis)
             } else {
-                scatterer.add_document(number, part, &sketches, at, &analysis)
+                scatterer.add_document(number, partition, &sketches, at, &analysis)
             }
         }
         let blocks = scatterer.take_blocks(keys);

@@ -130,7 +130,7 @@ impl RepeatedText {
         let rows: &CorpusRows<'_> = corpus;
         let search = RepeatSearch {
             rows,
-            parts: corpus.parts(),
+            partitions: corpus.partitions(),
             kept,
             settings: settings.passages,
             tokenizer: SpanTokenizer::new(&run.recipe),
@@ -205,7 +205,7 @@ impl RepeatedText {
 
 struct RepeatSearch<'a> {
     rows: &'a CorpusRows<'a>,
-    parts: &'a [u64],
+    partitions: &'a [u64],
     /// Ascending.
     kept: &'a [DocId],
     settings: PassageSettings,
@@ -268,12 +268,12 @@ impl RepeatSearch<'_> {
     fn read_runs(&self, document: DocId, scratch: &mut SearchScratch) -> Result<String> {
         let text = self.read_text(document, &mut scratch.parse)?;
         self.tokenizer.tokenize_text(&text, &mut scratch.tokens)?;
-        let part = self.part_of(document);
+        let partition = self.partition_of(document);
         let mut runs = scratch
             .runs
             .take()
             .unwrap_or_else(|| RunList::new(self.settings));
-        runs.fill_runs(scratch.tokens.values(), part);
+        runs.fill_runs(scratch.tokens.values(), partition);
         scratch.runs = Some(runs);
         Ok(text)
     }
@@ -289,13 +289,13 @@ impl RepeatSearch<'_> {
     }
 
     /// Returns the value of `--within` of a document, as a hash.
-    fn part_of(&self, document: DocId) -> u64 {
-        self.parts.get(document.index()).copied().unwrap_or(0)
+    fn partition_of(&self, document: DocId) -> u64 {
+        self.partitions.get(document.index()).copied().unwrap_or(0)
     }
 
     /// Chooses the cuts of the documents to write.
     fn choose_all_cuts(&self, repeated: &RepeatedRuns) -> Result<CutList> {
-        let known = self.rows.reference_count();
+        let known = self.rows.known_count();
         let with_repeats = self
             .kept
             .par_iter()
@@ -353,7 +353,7 @@ impl RepeatSearch<'_> {
             for (at, piece) in cut.pieces.iter().enumerate() {
                 let source = self.read_source(DocId(piece.document), &mut scratch.parse)?;
                 let is_equal = copied.is_equal(piece, &source)
-                    && self.part_of(document) == self.part_of(DocId(piece.document));
+                    && self.partition_of(document) == self.partition_of(DocId(piece.document));
                 pieces.extend(is_equal.then(|| copied.describe_piece(cut, at, &source)));
             }
             if pieces.len() == cut.pieces.len() {

@@ -130,16 +130,16 @@ fn measure_documents(
         };
         let mut measure_row = |row: &InputRow<'_>| {
             if documents.len() == MEASURED_DOCUMENTS
-                || documents.push_row(row, &opened.extra).is_err()
+                || documents.push_row(row, &opened.document_fields).is_err()
             {
                 return;
             }
             let analysis = analyze_row(&analyzer, row, &mut scratch);
             sketcher.add_document(&analysis, &mut documents.sketches);
             let number = documents.len() as u32 - 1;
-            let part = documents.parts.last().copied().unwrap_or(0);
+            let partition = documents.partitions.last().copied().unwrap_or(0);
             let sketches = &documents.sketches;
-            scatterer.add_document(number, part, sketches, DocId(number), &analysis);
+            scatterer.add_document(number, partition, sketches, DocId(number), &analysis);
         };
         opened
             .inputs

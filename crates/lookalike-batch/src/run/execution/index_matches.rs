@@ -58,13 +58,13 @@ fn find_hits(
     index: &RunIndex,
     progress: &dyn ProgressListener,
 ) -> Result<Vec<(DocId, IndexHit)>> {
-    let judged = corpus.reference_count() as u32..corpus.len() as u32;
-    progress.begin_stage(RunStage::Library, Some(judged.len() as u64));
+    let decided = corpus.known_count() as u32..corpus.len() as u32;
+    progress.begin_stage(RunStage::Library, Some(decided.len() as u64));
     let done = AtomicU64::new(0);
     let mut hits = Vec::new();
-    for first in judged.clone().step_by(DOCUMENTS_AT_ONCE) {
+    for first in decided.clone().step_by(DOCUMENTS_AT_ONCE) {
         let documents = first
-            ..judged
+            ..decided
                 .end
                 .min(first.saturating_add(DOCUMENTS_AT_ONCE as u32));
         let found: Vec<Option<(DocId, IndexHit)>> = documents
@@ -98,7 +98,7 @@ pub(in crate::run) fn add_kept_documents(
     if !index.adds_rows() {
         return Ok(());
     }
-    let known = corpus.reference_count();
+    let known = corpus.known_count();
     let documents = &corpus.documents;
     let kept: Vec<(RowPlace, u64)> = (0..documents.len())
         .filter(|&at| is_kept(DocId((known + at) as u32)))

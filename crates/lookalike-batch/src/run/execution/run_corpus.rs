@@ -39,7 +39,7 @@ pub(in crate::run) struct RunCorpus<'a> {
     temporary: Option<PathBuf>,
     order: Option<Vec<DocId>>,
     times: Vec<f64>,
-    parts: Vec<u64>,
+    partitions: Vec<u64>,
     width: Option<f64>,
     repeated_ids: Option<RepeatedIds>,
     decisions: Option<PairDecisions>,
@@ -83,15 +83,15 @@ impl<'a> RunCorpus<'a> {
         } = inputs;
         let mut times = std::mem::take(&mut against.times);
         times.append(&mut documents.times);
-        let mut parts = std::mem::take(&mut against.parts);
-        parts.append(&mut documents.parts);
+        let mut partitions = std::mem::take(&mut against.partitions);
+        partitions.append(&mut documents.partitions);
         Self {
             has_sketches,
             looked_up: None,
             temporary: settings.temporary.clone(),
             order: documents.total_order(&settings.keep, against.len()),
             times,
-            parts,
+            partitions,
             width: settings.window.as_ref().map(|window| window.seconds),
             repeated_ids,
             sketches,
@@ -239,8 +239,8 @@ impl<'a> RunCorpus<'a> {
     }
 
     /// Returns the hash of each document's value of `--within`; empty if documents are not divided.
-    pub(in crate::run) fn parts(&self) -> &[u64] {
-        &self.parts
+    pub(in crate::run) fn partitions(&self) -> &[u64] {
+        &self.partitions
     }
 
     /// Returns `true` if documents of equal texts match the same others.
@@ -286,14 +286,14 @@ impl<'a> RunCorpus<'a> {
     }
 
     /// Returns the value of `--within` of a document, as a hash; 0 if documents are not divided.
-    pub(in crate::run) fn part_of(&self, document: DocId) -> u64 {
-        self.parts.get(document.index()).copied().unwrap_or(0)
+    pub(in crate::run) fn partition_of(&self, document: DocId) -> u64 {
+        self.partitions.get(document.index()).copied().unwrap_or(0)
     }
 
     /// Puts documents of an index before all others. Their sketches are those of an empty text, which matches nothing,
     /// because the index has been searched. The run has no time window and no partitions.
     pub(in crate::run) fn put_indexed_first(&mut self, source: String, rows: Vec<IndexedDocument>) {
-        debug_assert!(self.times.is_empty() && self.parts.is_empty());
+        debug_assert!(self.times.is_empty() && self.partitions.is_empty());
         if self.has_sketches {
             let sketcher =
                 DocumentSketcher::new(self.analyzer.recipe(), self.plan, Cpu::detect_best());
@@ -399,12 +399,12 @@ impl<'a> RunCorpus<'a> {
             sketches: &self.sketches,
             texts: self,
             order: self.order.as_deref(),
-            partitions: (!self.parts.is_empty()).then_some(&self.parts),
+            partitions: (!self.partitions.is_empty()).then_some(&self.partitions),
             window: self.width.map(|width| dedup::TimeWindow {
                 times: &self.times,
                 width,
             }),
-            known_prefix: self.reference_count(),
+            known_prefix: self.known_count(),
             decisions: self.decisions.as_ref(),
         }
     }
@@ -417,11 +417,11 @@ impl<'a> RunCorpus<'a> {
     /// Returns the document that was read from a row of the inputs.
     pub(in crate::run) fn document_of_row(&self, number: u64) -> Option<DocId> {
         let index = self.documents.index_of_row(number)?;
-        Some(DocId((self.reference_count() + index) as u32))
+        Some(DocId((self.known_count() + index) as u32))
     }
 
     /// Returns the document that was read from a row of `--against`.
-    pub(in crate::run) fn reference_of_row(&self, number: u64) -> Option<DocId> {
+    pub(in crate::run) fn against_document(&self, number: u64) -> Option<DocId> {
         self.against
             .index_of_row(number)
             .map(|index| DocId((self.indexed.rows.len() + index) as u32))

@@ -278,7 +278,7 @@ impl<'a> LinkedRun<'a> {
         if !corpus.plan.compares_forms() {
             return None;
         }
-        let documents = (corpus.reference_count()..corpus.len()).map(|at| DocId(at as u32));
+        let documents = (corpus.known_count()..corpus.len()).map(|at| DocId(at as u32));
         let has_form = |document: &DocId| corpus.sketches.form_id(*document).is_some();
         let in_memory = documents.filter(has_form).count() as u64;
         let removed = self.removed_without_forms.as_ref();

@@ -68,18 +68,18 @@ pub(in crate::run) fn read_inputs(
     let mut repeated_ids = None;
     if let Some(inputs) = &opened.against {
         let sink = backend.open_sink(InputRole::Known, 0);
-        against = reader.read_set(inputs, &opened.reference_fields, against, &*sink)?;
+        against = reader.read_set(inputs, &opened.against_fields, against, &*sink)?;
         if reader.reads_all_rows {
             repeated_ids = find_repeats(inputs, &against)?;
         }
     }
-    let sink = backend.open_sink(InputRole::Judged, against.last_number());
+    let sink = backend.open_sink(InputRole::Decided, against.last_number());
     let base = ReadDocuments::with_sketches(std::mem::take(&mut against.sketches));
-    let mut documents = reader.read_set(&opened.inputs, &opened.extra, base, &*sink)?;
+    let mut documents = reader.read_set(&opened.inputs, &opened.document_fields, base, &*sink)?;
     if reader.reads_all_rows {
         let repeated = find_repeats(&opened.inputs, &documents)?;
         repeated_ids = RepeatedIds::add_counts(repeated, repeated_ids);
-        documents.check_fields(&opened.inputs, &opened.extra, settings)?;
+        documents.check_fields(&opened.inputs, &opened.document_fields, settings)?;
         opened.inputs.refuse_absent_fields()?;
     }
     Ok(SketchedInputs {

@@ -42,13 +42,13 @@ impl CorpusRows<'_> {
 
     /// Returns the number of documents that are known before the run: matching documents of the index, and documents
     /// of `--against`.
-    pub(in crate::run) fn reference_count(&self) -> usize {
+    pub(in crate::run) fn known_count(&self) -> usize {
         self.indexed.rows.len() + self.against.len()
     }
 
     /// Returns the number of all documents, including the known ones.
     pub(in crate::run) fn len(&self) -> usize {
-        self.reference_count() + self.documents.len()
+        self.known_count() + self.documents.len()
     }
 
     /// Returns all documents but those of the index.
@@ -60,7 +60,7 @@ impl CorpusRows<'_> {
     /// first. Documents of the index have none.
     pub(in crate::run) fn node_of(&self, document: DocId) -> u32 {
         let (_, documents, index) = self.locate_document(document);
-        let first = if document.index() < self.reference_count() {
+        let first = if document.index() < self.known_count() {
             0
         } else {
             self.against.last_number()
@@ -78,7 +78,7 @@ impl CorpusRows<'_> {
         let number = u64::from(node) + 1;
         let index = match number.checked_sub(self.against.last_number()) {
             None | Some(0) => self.indexed.rows.len() + self.against.index_of_row(number)?,
-            Some(number) => self.reference_count() + self.documents.index_of_row(number)?,
+            Some(number) => self.known_count() + self.documents.index_of_row(number)?,
         };
         Some(DocId(index as u32))
     }
@@ -112,7 +112,7 @@ impl CorpusRows<'_> {
         document: DocId,
     ) -> (&InputSet, &ReadDocuments, usize) {
         match (
-            document.index().checked_sub(self.reference_count()),
+            document.index().checked_sub(self.known_count()),
             &self.opened.against,
         ) {
             (None, Some(against)) => {

@@ -28,7 +28,7 @@ pub(in crate::run) struct ReadDocuments {
     /// Times in seconds, with `--window`.
     pub(in crate::run) times: Vec<f64>,
     /// Hashes of the values of `--within`.
-    pub(in crate::run) parts: Vec<u64>,
+    pub(in crate::run) partitions: Vec<u64>,
     pub(in crate::run) sketches: DocumentSketches,
     /// For each of [`ExtraFields::names`]: `true` if some row had the field.
     had: Vec<bool>,
@@ -45,7 +45,7 @@ pub(in crate::run) struct ExtraFields {
     rank_is_id: bool,
     longest: bool,
     time: Option<usize>,
-    part: Option<usize>,
+    partition: Option<usize>,
     /// The text fields, if there are several. Each must occur in at least one row.
     texts: Range<usize>,
     /// The names, as [`WantedFields::extra`](lookalike_io::source::WantedFields) expects them.
@@ -63,7 +63,7 @@ impl ExtraFields {
     }
 
     /// Returns the fields for the documents of `--against`, whose order does not matter.
-    pub(in crate::run) fn for_references(settings: &RunSettings) -> Self {
+    pub(in crate::run) fn for_against(settings: &RunSettings) -> Self {
         Self::with_rank(settings, None, false)
     }
 
@@ -84,7 +84,7 @@ impl ExtraFields {
         let rank_is_id = rank.is_some_and(|field| field == id);
         let rank = add_field(rank);
         let time = add_field(settings.window.as_ref().map(|window| &window.field));
-        let part = add_field(settings.within.as_ref());
+        let partition = add_field(settings.within.as_ref());
         let text = &settings.read.fields.text;
         let texts = names.len()..names.len() + if text.len() > 1 { text.len() } else { 0 };
         names.extend(text[..texts.len()].iter().cloned());
@@ -93,7 +93,7 @@ impl ExtraFields {
             rank_is_id,
             longest,
             time,
-            part,
+            partition,
             texts,
             names,
         }
@@ -116,7 +116,7 @@ impl ReadDocuments {
     pub(in crate::run) fn memory_bytes(&self) -> u64 {
         let fixed =
             self.places.len() * size_of::<RowPlace>() + self.numbers.len() * size_of::<u32>();
-        (fixed + 8 * (self.times.len() + self.parts.len()) + self.ids.memory_bytes()) as u64
+        (fixed + 8 * (self.times.len() + self.partitions.len()) + self.ids.memory_bytes()) as u64
     }
 
     /// Returns the bytes of memory of the values of `--keep` and of the order that follows from them, apart from
@@ -198,8 +198,8 @@ impl ReadDocuments {
             let length = row.text.chars().count();
             self.keep_values.push(RankValue::Integer(length as i64));
         }
-        if let Some(at) = extra.part {
-            self.parts.push(part_value(row.extra[at]));
+        if let Some(at) = extra.partition {
+            self.partitions.push(partition_value(row.extra[at]));
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl ReadDocuments {
         reserve.extend_column(&mut self.numbers);
         reserve.extend_column(&mut self.keep_values);
         reserve.extend_column(&mut self.times);
-        reserve.extend_column(&mut self.parts);
+        reserve.extend_column(&mut self.partitions);
         self.ids.reserve_ids(reserve);
         // The sketches are also those of the known documents.
         let known = self.sketches.len().saturating_sub(self.len());
@@ -227,7 +227,7 @@ impl ReadDocuments {
         self.ids.append_ids(&other.ids);
         self.keep_values.append(&mut other.keep_values);
         self.times.append(&mut other.times);
-        self.parts.append(&mut other.parts);
+        self.partitions.append(&mut other.partitions);
         self.sketches.append_sketches(&other.sketches);
         self.had.resize(self.had.len().max(other.had.len()), false);
         for (had, other) in self.had.iter_mut().zip(&other.had) {
@@ -283,21 +283,19 @@ impl ReadDocuments {
     }
 
     /// Returns all documents of a run in their total order, or `None` if that is the reading order. The
-    /// `reference_count` documents of `--against` and of an index, which have the first numbers, always come first.
+    /// `known_count` documents of `--against` and of an index, which have the first numbers, always come first.
     pub(in crate::run) fn total_order(
         &self,
         keep: &KeepOrder,
-        reference_count: usize,
+        known_count: usize,
     ) -> Option<Vec<DocId>> {
-        let mut order: Vec<_> = (0..(reference_count + self.len()) as u32)
-            .map(DocId)
-            .collect();
-        let rest = &mut order[reference_count..];
+        let mut order: Vec<_> = (0..(known_count + self.len()) as u32).map(DocId).collect();
+        let rest = &mut order[known_count..];
         let by_value = |descending: bool| {
             move |a: &DocId, b: &DocId| {
                 let (a, b) = (
-                    &self.keep_values[a.index() - reference_count],
-                    &self.keep_values[b.index() - reference_count],
+                    &self.keep_values[a.index() - known_count],
+                    &self.keep_values[b.index() - known_count],
                 );
                 a.compare_preferred(b, descending)
             }
@@ -316,7 +314,7 @@ impl ReadDocuments {
 /// compared as text, as ids are: a number by its shortest digits, so that `1`, `1.0` and the string `1`
 /// are equal, and a Boolean by its word. Missing values and null are equal to each other and to nothing
 /// else.
-pub fn part_value(value: FieldValue<'_>) -> u64 {
+pub fn partition_value(value: FieldValue<'_>) -> u64 {
     let tagged = match value {
         FieldValue::Missing | FieldValue::Null => return 0,
         FieldValue::Number { literal, .. } => shortest_digits(literal),

@@ -1,4 +1,4 @@
-//! The inputs of a run, opened: the documents to decide about, and the reference documents of `--against`.
+//! The inputs of a run, opened: the documents to decide about, and the known documents of `--against`.
 
 use lookalike_io::error::Result;
 use lookalike_io::source::{InputSet, ReadOptions};
@@ -11,8 +11,8 @@ pub(in crate::run) struct OpenInputs {
     pub(in crate::run) against: Option<InputSet>,
     pub(in crate::run) inputs: InputSet,
     /// The extra fields that are read from the rows of each.
-    pub(in crate::run) reference_fields: ExtraFields,
-    pub(in crate::run) extra: ExtraFields,
+    pub(in crate::run) against_fields: ExtraFields,
+    pub(in crate::run) document_fields: ExtraFields,
 }
 
 impl OpenInputs {
@@ -22,21 +22,21 @@ impl OpenInputs {
             options.fields.extra = extra.names.clone();
             options
         };
-        let reference_fields = ExtraFields::for_references(settings);
+        let against_fields = ExtraFields::for_against(settings);
         let against = if paths.against.is_empty() {
             None
         } else {
             Some(InputSet::open_source(
                 &paths.against,
-                &options(&reference_fields),
+                &options(&against_fields),
             )?)
         };
-        let extra = ExtraFields::new(settings);
+        let document_fields = ExtraFields::new(settings);
         Ok(Self {
             against,
-            inputs: InputSet::open_source(&paths.documents, &options(&extra))?,
-            reference_fields,
-            extra,
+            inputs: InputSet::open_source(&paths.documents, &options(&document_fields))?,
+            against_fields,
+            document_fields,
         })
     }
 

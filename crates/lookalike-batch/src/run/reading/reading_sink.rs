@@ -25,7 +25,7 @@ pub(in crate::run) enum InputRole {
     /// Known documents (`--against`), which are read first.
     Known,
     /// The documents that the run decides about.
-    Judged,
+    Decided,
 }
 
 /// Where the documents of a run go while they are read.

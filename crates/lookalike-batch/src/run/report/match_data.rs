@@ -87,7 +87,8 @@ struct MatchReport {
 struct InputData {
     name: String,
     bytes: Option<u64>,
-    reference: bool,
+    #[serde(rename = "reference")]
+    is_against: bool,
 }
 
 /// Removals whose texts are equal after normalisation only.
@@ -319,10 +320,10 @@ impl MatchReportInputs<'_> {
         let named = all
             .clone()
             .take(NAMED_INPUTS)
-            .map(|(file, reference)| InputData {
+            .map(|(file, is_against)| InputData {
                 name: shorten_name(file.display_name()),
                 bytes: file.size_on_disk(),
-                reference,
+                is_against,
             });
         (named.collect(), all.count())
     }

@@ -22,7 +22,7 @@ pub(super) fn describe_dedup(
     printer: &OutputPrinter,
 ) -> String {
     let mut text = SummaryText::from_speed(done.documents, done.run.bytes, done.run.seconds);
-    add_references(&mut text, done);
+    add_against(&mut text, done);
     text.add_line(&messages::kept(), format_count(done.kept));
     add_removed(&mut text, done);
     add_decisions(&mut text, done);
@@ -48,7 +48,7 @@ pub(super) fn describe_dedup(
     text.into_text()
 }
 
-fn add_references(text: &mut SummaryText, done: &DedupSummary) {
+fn add_against(text: &mut SummaryText, done: &DedupSummary) {
     if done.against > 0 {
         let documents = NounCount(done.against, CountedNoun::Document);
         text.add_line(&messages::reference(), documents);

@@ -101,7 +101,7 @@ fn scan_all_pairs(
     let mut partners = Vec::new();
     for (index, sampled) in (0..).zip(sample) {
         let is_sampled =
-            |it: &Analysed<'_>| (&it.held.id, it.held.given) == (&sampled.id, sampled.given);
+            |it: &Analysed<'_>| (&it.held.id, it.held.is_known) == (&sampled.id, sampled.is_known);
         let at = analysed.iter().position(is_sampled).unwrap();
         for (other, later) in analysed.iter().enumerate().skip(at + 1) {
             if !is_partner(setup, &analysed[at], later) {
@@ -112,7 +112,7 @@ fn scan_all_pairs(
                 sampled: index,
                 number: value_hash(marked.as_bytes()),
                 id: later.held.id.clone(),
-                given: later.held.given,
+                is_known: later.held.is_known,
                 found: listed.contains(&(at as u32, other as u32)),
             });
         }
@@ -121,10 +121,10 @@ fn scan_all_pairs(
 }
 
 fn is_partner(setup: &ShuffleSetup, sampled: &Analysed<'_>, later: &Analysed<'_>) -> bool {
-    let both_given = setup.bounds.against && sampled.held.given && later.held.given;
-    let apart = setup.bounds.within && sampled.held.part != later.held.part;
+    let both_known = setup.bounds.against && sampled.held.is_known && later.held.is_known;
+    let apart = setup.bounds.within && sampled.held.partition != later.held.partition;
     let without = sampled.features.is_empty() || later.features.is_empty();
-    if both_given || apart || without || sampled.key == later.key {
+    if both_known || apart || without || sampled.key == later.key {
         return false;
     }
     let plan = setup.match_plan();
@@ -208,8 +208,8 @@ fn portions_change_no_partner_and_all_are_found_by_a_scan() {
         for (within, against) in bounds {
             let mut documents = corpus(&mut random, 300, [12, 90, 250][at % 3]);
             for document in &mut documents {
-                document.part = random.below(2) as u64;
-                document.given = against && random.below(3) == 0;
+                document.partition = random.below(2) as u64;
+                document.is_known = against && random.below(3) == 0;
             }
             let bounds = MatchBounds {
                 within,

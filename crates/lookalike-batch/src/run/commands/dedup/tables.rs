@@ -72,7 +72,7 @@ impl DocumentVerdicts<'_> {
             return Ok(None);
         };
         progress.begin_stage(RunStage::Write, Some(self.corpus.documents.len() as u64));
-        let document = |index: usize| DocId((self.corpus.reference_count() + index) as u32);
+        let document = |index: usize| DocId((self.corpus.known_count() + index) as u32);
         let annotation = |index: usize| self.annotation(document(index));
         let annotations = AddedFields {
             fields: &ANNOTATED_FIELDS,
@@ -276,7 +276,7 @@ impl OutputRows for VerdictRows<'_> {
     }
 
     fn is_kept(&self, index: usize) -> bool {
-        let document = DocId((self.verdicts.corpus.reference_count() + index) as u32);
+        let document = DocId((self.verdicts.corpus.known_count() + index) as u32);
         self.all || self.verdicts.is_kept(document)
     }
 }

@@ -67,7 +67,7 @@ impl<'a> DocumentVerdicts<'a> {
 
     /// Returns the documents of the inputs, without the known ones, in reading order.
     pub(super) fn judged_documents(&self) -> impl Iterator<Item = DocId> + '_ {
-        (self.corpus.reference_count()..self.corpus.len()).map(|at| DocId(at as u32))
+        (self.corpus.known_count()..self.corpus.len()).map(|at| DocId(at as u32))
     }
 
     /// Returns the clusters by size, largest first, then in reading order.

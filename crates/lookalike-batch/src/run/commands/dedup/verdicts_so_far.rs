@@ -71,7 +71,7 @@ impl OutputRows for VerdictsSoFar<'_> {
     }
 
     fn is_kept(&self, index: usize) -> bool {
-        let document = self.corpus.reference_count() + index;
+        let document = self.corpus.known_count() + index;
         let undecided = || self.decided.load(Ordering::Acquire) <= document;
         if undecided() {
             let mut growth_lock = self

@@ -79,7 +79,7 @@ impl<'a> PassageCorpus<'a> {
         if let Some(inputs) = &opened.against {
             reader.read_inputs(
                 inputs,
-                &opened.reference_fields,
+                &opened.against_fields,
                 &mut against,
                 Some(&mut keys),
                 progress,
@@ -89,9 +89,15 @@ impl<'a> PassageCorpus<'a> {
         let mut documents = ReadDocuments::default();
         let is_indexed = opened.against.is_none() && disk.is_none();
         let own = is_indexed.then_some(&mut keys);
-        reader.read_inputs(&opened.inputs, &opened.extra, &mut documents, own, progress)?;
+        reader.read_inputs(
+            &opened.inputs,
+            &opened.document_fields,
+            &mut documents,
+            own,
+            progress,
+        )?;
         let repeated = find_repeats(&opened.inputs, &documents)?;
-        documents.check_fields(&opened.inputs, &opened.extra, reading)?;
+        documents.check_fields(&opened.inputs, &opened.document_fields, reading)?;
         opened.inputs.refuse_absent_fields()?;
         progress.begin_stage(RunStage::Index, None);
         let sources = match (&disk, &opened.against) {
@@ -150,13 +156,13 @@ impl<'a> PassageCorpus<'a> {
 
     /// Returns the documents that are searched for passages.
     pub(super) fn searched_documents(&self) -> std::ops::Range<u32> {
-        self.rows.reference_count() as u32..self.rows.len() as u32
+        self.rows.known_count() as u32..self.rows.len() as u32
     }
 
     /// Returns the number of possible sources besides the documents that are searched.
     pub(super) fn count_others(&self) -> usize {
         match &self.index {
-            GramIndex::Memory(_) | GramIndex::File(_) => self.rows.reference_count(),
+            GramIndex::Memory(_) | GramIndex::File(_) => self.rows.known_count(),
             GramIndex::Disk(disk) => disk.passages.count_sources(),
         }
     }
@@ -173,10 +179,10 @@ impl<'a> PassageCorpus<'a> {
         if matches!(self.index, GramIndex::Disk(_)) {
             return true;
         }
-        let part = |document| self.value_of(document, |documents| &documents.parts);
+        let partition = |document| self.value_of(document, |documents| &documents.partitions);
         let time = |document| self.value_of(document, |documents| &documents.times);
         let precedes = match (time(source), time(document)) {
-            _ if self.rows.opened.against.is_some() => source.index() < self.rows.reference_count(),
+            _ if self.rows.opened.against.is_some() => source.index() < self.rows.known_count(),
             (Some(of_source), Some(of_document)) => of_source
                 .total_cmp(&of_document)
                 .then(source.cmp(&document))
@@ -187,7 +193,7 @@ impl<'a> PassageCorpus<'a> {
             (Some(a), Some(b)) => (a - b).abs() <= self.window,
             _ => true,
         };
-        precedes && is_near && part(source) == part(document)
+        precedes && is_near && partition(source) == partition(document)
     }
 
     fn value_of<T: Copy>(

@@ -62,11 +62,16 @@ fn measure_inputs(
         return Ok(None);
     }
     let against = match &opened.against {
-        Some(inputs) => measure_rows(inputs, &opened.reference_fields, settings, true)?,
+        Some(inputs) => measure_rows(inputs, &opened.against_fields, settings, true)?,
         None => Some(MeasuredRows::default()),
     };
     let are_sources = opened.against.is_none() && settings.index.is_none();
-    let own = measure_rows(&opened.inputs, &opened.extra, settings, are_sources)?;
+    let own = measure_rows(
+        &opened.inputs,
+        &opened.document_fields,
+        settings,
+        are_sources,
+    )?;
     Ok(against.zip(own).map(|(against, own)| [against, own]))
 }
 

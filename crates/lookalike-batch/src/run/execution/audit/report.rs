@@ -299,14 +299,14 @@ fn similar_enough(corpus: &RunCorpus<'_>, similarity: Similarity) -> bool {
 /// Returns `true` if a pairs run lists a pair of these documents. With `--against`, one of the two must
 /// be from there.
 fn is_listed_pair(corpus: &RunCorpus<'_>, a: DocId, b: DocId) -> bool {
-    let is_reference = |document: DocId| document.index() < corpus.reference_count();
-    corpus.reference_count() == 0 || is_reference(a) != is_reference(b)
+    let is_known = |document: DocId| document.index() < corpus.known_count();
+    corpus.known_count() == 0 || is_known(a) != is_known(b)
 }
 
 /// Returns the document of a row, or `None` if the row was not used.
 fn document_of(corpus: &RunCorpus<'_>, row: u64) -> Option<DocId> {
     match row.checked_sub(FIRST_ROW_OF_INPUTS) {
         Some(number) => corpus.document_of_row(number),
-        None => corpus.reference_of_row(row),
+        None => corpus.against_document(row),
     }
 }

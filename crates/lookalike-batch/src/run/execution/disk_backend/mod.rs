@@ -34,7 +34,7 @@ impl ReadingBackend for DiskBackend<'_> {
     fn open_sink(&self, role: InputRole, rows_before: u64) -> Box<dyn ReadingSink + '_> {
         let (kind, is_judged) = match role {
             InputRole::Known => (StepKind::Against, false),
-            InputRole::Judged => (StepKind::Documents, true),
+            InputRole::Decided => (StepKind::Documents, true),
         };
         Box::new(DiskSink {
             sketcher: &self.sketcher,
@@ -218,9 +218,9 @@ impl SinkWorker for DiskWorker<'_> {
             .add_document(analysis, &mut documents.sketches);
         if let (Some(spill), Some(scatterer)) = (self.sink.spill, &mut self.scatterer) {
             let node = spill.node_of_row(row.number)?;
-            let within = documents.parts.last().copied().unwrap_or(0);
+            let partition = documents.partitions.last().copied().unwrap_or(0);
             let last = DocId(documents.sketches.len() as u32 - 1);
-            scatterer.add_document(node, within, &documents.sketches, last, analysis);
+            scatterer.add_document(node, partition, &documents.sketches, last, analysis);
         }
         Ok(())
     }

@@ -329,7 +329,7 @@ impl<'a> GroupCorpus<'a> {
     }
 
     /// Number of documents of an index and of `--against`.
-    pub(in crate::run) fn reference_count(&self) -> usize {
+    pub(in crate::run) fn known_count(&self) -> usize {
         self.known
     }
 

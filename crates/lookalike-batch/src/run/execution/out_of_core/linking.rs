@@ -260,12 +260,12 @@ impl<'a> Linking<'a> {
             let document = self.corpus.document_of_node(node).ok_or_else(|| {
                 Error::input_error(format!("no document has the number {node} of a link"))
             })?;
-            let part = self.corpus.part_of(document);
+            let partition = self.corpus.partition_of(document);
             self.corpus
                 .analyze_again(document, &mut buffers, |analysis| {
                     sketcher.add_document(analysis, &mut sketches);
                     let at = DocId(sketches.len() as u32 - 1);
-                    scatterer.add_dense_document(node, part, &sketches, at, analysis);
+                    scatterer.add_dense_document(node, partition, &sketches, at, analysis);
                 })?;
         }
         for block in scatterer.take_blocks(keys) {

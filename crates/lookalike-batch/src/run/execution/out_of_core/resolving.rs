@@ -128,7 +128,7 @@ impl GroupVerdicts<'_> {
         self.removals.reserve_exact(nodes.repeat_count());
         let mut is_open = vec![false; nodes.len()];
         let mut opened = false;
-        for document in (corpus.reference_count()..corpus.len()).map(|at| DocId(at as u32)) {
+        for document in (corpus.known_count()..corpus.len()).map(|at| DocId(at as u32)) {
             let Some(earliest) = nodes.earlier_equal(corpus, document) else {
                 continue;
             };
@@ -204,7 +204,7 @@ pub(in crate::run) fn find_pairs_of_groups(
     for number in 0..groups.group_count() {
         let group = groups.load_group(number, corpus, ranks.as_deref(), &[])?;
         // Pairs of a run with known documents have one of them each.
-        let is_listed = corpus.reference_count() == 0 || group.reference_count() > 0;
+        let is_listed = corpus.known_count() == 0 || group.known_count() > 0;
         if !is_listed && copies != CopyPairs::None {
             decided += group.len();
             continue;

@@ -104,9 +104,9 @@ impl ReadDocuments {
         put_count(self.times.len(), into);
         let times = self.times.iter();
         times.for_each(|time| into.extend(time.to_bits().to_le_bytes()));
-        put_count(self.parts.len(), into);
-        let parts = self.parts.iter();
-        parts.for_each(|part| into.extend(part.to_le_bytes()));
+        put_count(self.partitions.len(), into);
+        let partitions = self.partitions.iter();
+        partitions.for_each(|partition| into.extend(partition.to_le_bytes()));
         put_count(self.had.len(), into);
         into.extend(self.had.iter().map(|&had| u8::from(had)));
         put_count(self.bad.len(), into);
@@ -127,7 +127,7 @@ impl ReadDocuments {
         let ids = DocumentIds::decode_ids(reader)?;
         let keep_values = read_all(reader, read_rank)?;
         let times = read_all(reader, |reader| reader.read_u64().map(f64::from_bits))?;
-        let parts = read_all(reader, ByteReader::read_u64)?;
+        let partitions = read_all(reader, ByteReader::read_u64)?;
         let had = read_all(reader, ByteReader::read_u8)?;
         let bad = read_all(reader, read_bad_row)?;
         let bytes = reader.read_u64()?;
@@ -137,14 +137,14 @@ impl ReadDocuments {
             && ids.fits_documents(documents)
             && is_column(&keep_values, documents)
             && is_column(&times, documents)
-            && is_column(&parts, documents);
+            && is_column(&partitions, documents);
         fits.then(|| Self {
             places,
             numbers,
             ids,
             keep_values,
             times,
-            parts,
+            partitions,
             sketches,
             had: had.into_iter().map(|had| had != 0).collect(),
             bad,

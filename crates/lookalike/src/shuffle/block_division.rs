@@ -1,4 +1,4 @@
-//! The shuffle: divides the blocks of a portion among the parts that receive all equal keys.
+//! Division of blocks: divides the blocks of a portion among the parts that receive all equal keys.
 
 use super::blocks::{self, ShuffleContent, ShuffleKeys, TextRecord};
 use super::scatter::{ShuffleBlock, ShuffleBlockKind};
@@ -15,11 +15,7 @@ use crate::hash::value_hash;
 ///
 /// # Errors
 /// Fails if the block is damaged or one of features, or if there are no parts.
-pub fn partition_block(
-    setup: &ShuffleSetup,
-    block: &[u8],
-    parts: u32,
-) -> Result<Vec<ShuffleBlock>> {
+pub fn divide_block(setup: &ShuffleSetup, block: &[u8], parts: u32) -> Result<Vec<ShuffleBlock>> {
     refuse_no_parts(parts)?;
     let blocks = match blocks::decode_block(setup, block)? {
         ShuffleContent::Keys(keys) => spread_keys(setup, &keys, parts),
