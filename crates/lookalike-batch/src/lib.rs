@@ -8,6 +8,6 @@ pub mod passage_shuffle;
 pub mod recipes;
 pub mod run;
 mod sealed_manifest;
-pub mod teaching;
 mod temporary;
 mod threads;
+pub mod worked_examples;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::shown_text::shorten_text;
+
 /// The notation of a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FingerprintNotation {
@@ -83,7 +85,7 @@ impl FingerprintNotation {
         } else {
             Err(format!(
                 "the fingerprint '{}' has more than the {bits} bits it must fit into{}",
-                shorten_for_message(text),
+                shorten_text(text, MAX_SHOWN_CHARACTERS),
                 self.hint_at_decimal(text)
             ))
         }
@@ -105,7 +107,7 @@ impl FingerprintNotation {
         }
         format!(
             "'{}' is not a fingerprint of {bits} bits in {} digits",
-            shorten_for_message(text),
+            shorten_text(text, MAX_SHOWN_CHARACTERS),
             self.notation_name()
         )
     }
@@ -153,13 +155,6 @@ fn parse_short_hex(digits: &[u8]) -> Option<u64> {
         value = value << 4 | u64::from(digit & 0xf);
     }
     (all_digits & NO_DIGIT == 0).then_some(value)
-}
-
-fn shorten_for_message(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

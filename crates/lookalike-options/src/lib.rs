@@ -30,6 +30,7 @@
 //! | [`document_time`] | times of documents |
 //! | [`units`] | durations and sizes |
 //! | [`machine_memory`] | the memory that a run takes unless a limit is set |
+//! | [`shown_text`] | texts of users as messages show them |
 //!
 //! Parsers of single values return their reason as a phrase that can follow the value. Options that contradict each other
 //! are an [`OptionError`]. Options of one command alone are not here, but where the command is.
@@ -43,6 +44,7 @@ pub mod machine_memory;
 pub mod match_options;
 mod option_error;
 pub mod rank_value;
+pub mod shown_text;
 pub mod sketch_kind;
 pub mod text_fingerprinter;
 pub mod units;

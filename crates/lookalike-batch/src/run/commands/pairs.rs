@@ -23,7 +23,7 @@ use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::report::band_sample::{PairSampler, SimilarityBand};
-use crate::run::report::match_data::{MatchReportInputs, write_match_report};
+use crate::run::report::match_report::{MatchReportInputs, write_match_report};
 use crate::run::report::pair_sample::PairSample;
 use crate::run::report::similarity_histogram::SimilarityHistogram;
 use crate::run::report::summary_to_json;

@@ -11,6 +11,8 @@
 //!
 //! The sum stays below the 20 MB that a report may have.
 
+use lookalike_options::shown_text::shorten_text;
+
 /// Bytes of texts and differences, as JSON.
 pub(super) const TEXT_BYTES: usize = 6_000_000;
 
@@ -62,7 +64,7 @@ pub(super) const TEXT_CHARACTERS: usize = 8000;
 pub(super) const NAME_CHARACTERS: usize = 200;
 
 /// Returns the bytes of a string in the JSON of a page.
-pub(super) fn count_json_bytes(text: &str) -> usize {
+pub(in crate::run) fn count_json_bytes(text: &str) -> usize {
     let escaped = text.bytes().map(|byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
         0..0x20 | b'<' => 6,
@@ -78,11 +80,8 @@ pub(super) fn count_digits(number: u64) -> usize {
 }
 
 /// Returns the text, or its beginning and an ellipsis.
-pub(super) fn shorten_name(text: &str) -> String {
-    match text.char_indices().nth(NAME_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+pub(in crate::run) fn shorten_name(text: &str) -> String {
+    shorten_text(text, NAME_CHARACTERS)
 }
 
 /// Bytes of names in rows of passages.
@@ -102,15 +101,5 @@ impl NameBudget {
             .map(|name| count_json_bytes(&shorten_name(name)) + 40);
         self.bytes += bytes.sum::<usize>();
         self.bytes <= NAME_BYTES
-    }
-
-    /// Returns the name, or its beginning and an ellipsis.
-    pub(in crate::run) fn shorten(name: &str) -> String {
-        shorten_name(name)
-    }
-
-    /// Returns the bytes of a text in the JSON of a page.
-    pub(in crate::run) fn count_bytes(text: &str) -> usize {
-        count_json_bytes(text)
     }
 }

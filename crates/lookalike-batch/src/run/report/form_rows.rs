@@ -13,6 +13,7 @@ use lookalike::{DocId, Recipe};
 use lookalike_comparison::content_hash::ContentHash;
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
+use lookalike_options::shown_text::shorten_text;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -353,7 +354,10 @@ impl FormLister<'_, '_> {
             let id = shorten_name(&self.corpus.document_id(document)?);
             filled_documents.push(FilledDocument {
                 document,
-                values: filled.values().map(shorten_value).collect(),
+                values: filled
+                    .values()
+                    .map(|value| shorten_text(value, VALUE_CHARACTERS))
+                    .collect(),
                 example: ExampleText {
                     id: id.clone(),
                     content: ContentHash::from_text(&text).to_string(),
@@ -406,12 +410,4 @@ fn choose_examples(filled: &[FilledDocument]) -> Option<[ExampleText; 2]> {
     let with_values = other_texts().find(|other| other.values != first.values);
     let other = with_values.or_else(|| other_texts().next())?;
     Some([first.example.clone(), other.example.clone()])
-}
-
-/// Returns the value, or its beginning and an ellipsis.
-fn shorten_value(value: &str) -> String {
-    match value.char_indices().nth(VALUE_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &value[..end]),
-        None => value.to_owned(),
-    }
 }

@@ -17,7 +17,7 @@ pub(in crate::run) mod bad_rows;
 pub(crate) mod band_sample;
 pub(in crate::run) mod budgets;
 mod form_rows;
-pub(in crate::run) mod match_data;
+pub(in crate::run) mod match_report;
 mod page;
 pub(in crate::run) mod pair_sample;
 mod plan_data;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use lookalike::plan::MatchSettings;
-use lookalike_batch::teaching::WeightedHashes;
+use lookalike_batch::worked_examples::WeightedHashes;
 use lookalike_comparison::comparison::FingerprintShape;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, anyhow};
-use lookalike_batch::teaching::{ShingleSets, WeightedHashes};
+use lookalike_batch::worked_examples::{ShingleSets, WeightedHashes};
 use lookalike_comparison::comparison::FingerprintShape;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;

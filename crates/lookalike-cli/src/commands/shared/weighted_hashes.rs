@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lookalike::compare::FeatureVote;
-use lookalike_batch::teaching::WeightedHashes;
+use lookalike_batch::worked_examples::WeightedHashes;
 use lookalike_comparison::comparison::{FingerprintShape, format_number};
 use unicode_width::UnicodeWidthStr;
 

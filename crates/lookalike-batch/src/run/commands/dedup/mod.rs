@@ -35,7 +35,7 @@ use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, SketchedRun};
 use crate::run::execution::work_directory::{LockedDirectory, WorkSettings};
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::report::match_data::{MatchReportInputs, write_match_report};
+use crate::run::report::match_report::{MatchReportInputs, write_match_report};
 use crate::run::report::summary_to_json;
 use crate::run::settings::{FormLearning, RunInputs, RunSettings};
 

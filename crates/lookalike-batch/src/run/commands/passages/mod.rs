@@ -39,6 +39,7 @@ use lookalike_io::sink::{
     ExtractedTextWriter, TableCell, TableColumn, TableWriter, check_output, commit_all,
 };
 use lookalike_io::source::ParseScratch;
+use lookalike_options::shown_text::shorten_text;
 
 pub use evaluation::{PassageEvaluation, PassageFiles, evaluate_passages};
 pub use settings::{
@@ -469,11 +470,7 @@ fn shorten_example(text: &str) -> String {
         .by_ref()
         .filter(|word| word.chars().any(char::is_alphanumeric))
         .collect();
-    let shown = shown.join(" ");
-    match shown.char_indices().nth(EXAMPLE_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &shown[..end]),
-        None => shown,
-    }
+    shorten_text(&shown.join(" "), EXAMPLE_CHARACTERS)
 }
 
 /// Returns the text of the most frequent boilerplate grams.

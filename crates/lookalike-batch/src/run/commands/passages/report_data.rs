@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::run::commands::passages::corpus::PassageCorpus;
 use crate::run::commands::passages::search::DocumentFindings;
-use crate::run::report::budgets::NameBudget;
+use crate::run::report::budgets::{NameBudget, count_json_bytes, shorten_name};
 use crate::run::report::render_report;
 
 /// Pairs with figures.
@@ -179,8 +179,8 @@ impl PassageData {
 impl PairColumns {
     fn push_pair(&mut self, pair: &ReportedPair, texts: Option<[usize; 2]>, columns: &TextColumns) {
         let [document, source] = &pair.ids;
-        self.document.push(NameBudget::shorten(document));
-        self.source.push(NameBudget::shorten(source));
+        self.document.push(shorten_name(document));
+        self.source.push(shorten_name(source));
         self.tokens.push(pair.tokens);
         self.covered.push(pair.covered);
         self.copied.push(pair.copied);
@@ -278,7 +278,7 @@ impl<'a> ShownDocuments<'a> {
         let end = text.char_indices().nth(TEXT_CHARACTERS);
         let shown = &text[..end.map_or(text.len(), |(end, _)| end)];
         let number = columns.text.len();
-        self.bytes += NameBudget::count_bytes(shown);
+        self.bytes += count_json_bytes(shown);
         columns.text.push(shown.to_owned());
         columns.characters.push(text.chars().count());
         self.numbers[side].insert(document, number);

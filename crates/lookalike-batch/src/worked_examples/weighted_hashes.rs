@@ -12,6 +12,7 @@ use lookalike::compare::FeatureVote;
 use lookalike::sketch::count_weighted_votes;
 use lookalike::text::weight::{MOST_WEIGHT, WEIGHT_STEPS};
 use lookalike_comparison::comparison::FingerprintShape;
+use lookalike_options::shown_text::shorten_text;
 use serde_json::{Value, json};
 
 /// Largest number of features of a document.
@@ -53,8 +54,8 @@ impl WeightedHashes {
                 return Err(format!(
                     "the hash of '{}' has {bits} bits, and that of '{}' has {expected}: give every \
                      hash with the same number of bits",
-                    shorten_for_message(token),
-                    shorten_for_message(first)
+                    shorten_text(token, MAX_SHOWN_CHARACTERS),
+                    shorten_text(first, MAX_SHOWN_CHARACTERS)
                 ));
             }
             if features.len() == MOST_FEATURES {
@@ -65,7 +66,7 @@ impl WeightedHashes {
             if places.insert(token, features.len()).is_some() {
                 return Err(format!(
                     "the feature '{}' is given twice: add its weights and give it once",
-                    shorten_for_message(token)
+                    shorten_text(token, MAX_SHOWN_CHARACTERS)
                 ));
             }
             features.push(feature_vote(
@@ -123,7 +124,7 @@ impl WeightedHashes {
             {
                 return Err(format!(
                     "the hash of '{}' is {} in A and {} in B: a feature has one hash",
-                    shorten_for_message(&feature.text),
+                    shorten_text(&feature.text, MAX_SHOWN_CHARACTERS),
                     shape.bit_digits(hash),
                     shape.bit_digits(feature.hash)
                 ));
@@ -171,7 +172,7 @@ fn split_feature(given: &str) -> Result<(&str, &str, &str), String> {
             format!(
                 "the feature '{}' is not of the form TOKEN=BITS:WEIGHT: give, for example, \
                  CSDN=100101:4",
-                shorten_for_message(given)
+                shorten_text(given, MAX_SHOWN_CHARACTERS)
             )
         })
 }
@@ -181,8 +182,8 @@ fn parse_bits(token: &str, digits: &str) -> Result<u128, String> {
     if !is_binary || digits.is_empty() || digits.len() > 128 {
         return Err(format!(
             "the hash '{}' of '{}' is not 1 to 128 binary digits",
-            shorten_for_message(digits),
-            shorten_for_message(token)
+            shorten_text(digits, MAX_SHOWN_CHARACTERS),
+            shorten_text(token, MAX_SHOWN_CHARACTERS)
         ));
     }
     Ok(u128::from_str_radix(digits, 2).expect("at most 128 binary digits"))
@@ -194,8 +195,8 @@ fn parse_weight(token: &str, weight: &str) -> Result<f64, String> {
     number.ok_or_else(|| {
         format!(
             "the weight '{}' of '{}' is not a number from 0 to {MOST_WEIGHT}",
-            shorten_for_message(weight),
-            shorten_for_message(token)
+            shorten_text(weight, MAX_SHOWN_CHARACTERS),
+            shorten_text(token, MAX_SHOWN_CHARACTERS)
         )
     })
 }
@@ -207,13 +208,6 @@ fn feature_vote(token: &str, hash: u128, weight: f64) -> FeatureVote {
         hash,
         count: 1,
         weight,
-    }
-}
-
-fn shorten_for_message(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 
