@@ -126,7 +126,7 @@ impl ProgressReporter {
 
     /// Removes the bar and reports how many bad rows were not shown.
     fn finish_progress(mut self, hint: &str) {
-        self.take_bar_away();
+        self.remove_bar();
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let untold = self.bad_rows.load(Ordering::Relaxed);
         let rest = untold.saturating_sub(self.most_rows) + held.len() as u64;
@@ -137,7 +137,7 @@ impl ProgressReporter {
         }
     }
 
-    fn take_bar_away(&mut self) {
+    fn remove_bar(&mut self) {
         if let Some((stop, waiting)) = self.appearance.take() {
             drop(stop);
             // The thread only waits and draws. If it panicked, there is no bar to remove.
@@ -149,7 +149,7 @@ impl ProgressReporter {
 
 impl Drop for ProgressReporter {
     fn drop(&mut self) {
-        self.take_bar_away();
+        self.remove_bar();
     }
 }
 

@@ -150,7 +150,7 @@ impl StreamBase {
     }
 
     /// Checks a document and stores it unless `insert` is `false`.
-    fn take_document(
+    fn check_document(
         &self,
         text: &str,
         id: Option<StreamId>,
@@ -297,7 +297,7 @@ impl StreamBase {
         time: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<StreamVerdict> {
         let stated = time.map(read_time).transpose()?;
-        py.detach(|| self.take_document(text, id, stated, true))
+        py.detach(|| self.check_document(text, id, stated, true))
             .map_err(engine_error_to_py)
     }
 
@@ -311,7 +311,7 @@ impl StreamBase {
         time: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<StreamVerdict> {
         let stated = time.map(read_time).transpose()?;
-        py.detach(|| self.take_document(text, id, stated, false))
+        py.detach(|| self.check_document(text, id, stated, false))
             .map_err(engine_error_to_py)
     }
 

@@ -18,11 +18,11 @@ use crate::index::number_files::NumberFile;
 use crate::index::records::DocumentRecords;
 use crate::index::repeated_ids::NewIds;
 use crate::index::row_lots::{
-    NewRows, PART_BYTES, RecordScratch, RowLot, RowRecorder, check_names,
+    CHUNK_BYTES, NewRows, RecordScratch, RowLot, RowRecorder, check_names,
 };
 use crate::index::row_numbers::RowNumbers;
 use crate::index::segments::{
-    MOST_ROWS, SegmentIds, SegmentPart, SegmentSource, merge_segments, write_index,
+    MOST_ROWS, SegmentIds, SegmentSource, StoredSegment, merge_segments, write_index,
     write_unfingerprinted,
 };
 use crate::index::texts::StoredTexts;
@@ -511,7 +511,7 @@ fn finish_new_rows<C: FingerprintCode>(
     };
     let unfingerprinted = UnfingerprintedRows::from_unsorted(new.unfingerprinted);
     entry.unfingerprinted = write_unfingerprinted(index_path, file, &unfingerprinted)?;
-    let part = SegmentPart {
+    let stored = StoredSegment {
         entry,
         names,
         texts,
@@ -522,7 +522,7 @@ fn finish_new_rows<C: FingerprintCode>(
     };
     let source = SegmentSource {
         codes: new.codes,
-        part,
+        stored,
     };
     Ok((source, repeated))
 }
@@ -544,7 +544,7 @@ fn name_by_number(
     let mut lot = ids::IdLot::default();
     for number in numbers.iter_ranges().flatten() {
         lot.push_id(&name(number).to_string());
-        if lot.byte_count() >= PART_BYTES {
+        if lot.byte_count() >= CHUNK_BYTES {
             writer.put_lot(&lot)?;
             lot.clear_ids();
         }
@@ -561,7 +561,7 @@ fn place_segment<C: FingerprintCode>(
     new: SegmentSource<C>,
 ) -> Result<()> {
     let (index_path, space) = (change.index_path, change.space);
-    let mut rows = new.part.entry.rows;
+    let mut rows = new.stored.entry.rows;
     let mut kept = manifest.segments.clone();
     let mut merged = Vec::new();
     while let Some(last) = kept.last()
@@ -572,11 +572,11 @@ fn place_segment<C: FingerprintCode>(
         merged.extend(kept.pop());
     }
     let entry = if merged.is_empty() {
-        let mut entry = new.part.entry.clone();
+        let mut entry = new.stored.entry.clone();
         let file = entry.file;
         let written = write_index(index_path, manifest, &kept, file, &new.codes, space)?;
         (entry.codes, entry.bytes) = written;
-        if let Some(records) = &new.part.records {
+        if let Some(records) = &new.stored.records {
             entry.matching =
                 Some(records.write_postings(index_path, entry.file, &space.posting_sort())?);
         }

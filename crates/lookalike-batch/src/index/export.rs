@@ -6,7 +6,7 @@ use lookalike::hamming::FingerprintCode;
 use lookalike_io::error::Result;
 
 use crate::index::manifest::IndexManifest;
-use crate::index::segments::{open_index, open_segment_part};
+use crate::index::segments::{open_index, open_stored_segment};
 use crate::index::{by_width, directory};
 
 /// The fingerprints of an index.
@@ -43,10 +43,10 @@ fn export_rows<C: FingerprintCode>(
         ..ExportedFingerprints::default()
     };
     for entry in &manifest.segments {
-        let part = open_segment_part(index_path, entry)?;
+        let stored = open_stored_segment(index_path, entry)?;
         let mut rows: Vec<(u32, u128)> = Vec::new();
         open_index::<C>(index_path, manifest, entry)?.visit_rows(|row, code| {
-            if !part.removed.contains_row(row) && !part.unfingerprinted.contains_row(row) {
+            if !stored.removed.contains_row(row) && !stored.unfingerprinted.contains_row(row) {
                 rows.push((row, code.widen()));
             }
         });
@@ -55,7 +55,7 @@ fn export_rows<C: FingerprintCode>(
             exported.codes.push(code);
             exported
                 .ids
-                .push(part.names.id_of_row(row.into())?.into_owned());
+                .push(stored.names.id_of_row(row.into())?.into_owned());
         }
     }
     Ok(exported)

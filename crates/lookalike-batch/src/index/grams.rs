@@ -13,7 +13,7 @@ use lookalike_io::error::{Error, Result};
 use crate::index::manifest::{GRAMS_FILE, IndexManifest, file_name};
 use crate::index::paged::damaged_file;
 use crate::index::postings::{PostingList, PostingSort, pack_posting, write_postings};
-use crate::index::segments::SegmentPart;
+use crate::index::segments::StoredSegment;
 use crate::index::spill_buffer::FingerprintSpool;
 use crate::index::spill_buffer::spill_failed;
 use crate::index::texts::UnpackedFrame;
@@ -114,18 +114,18 @@ pub(super) fn open_grams(
 pub(super) fn merge_grams(
     index_path: &Path,
     file: u64,
-    parts: &[&SegmentPart],
+    segments: &[&StoredSegment],
     sort: &PostingSort,
 ) -> Result<FileChecksum> {
     let path = index_path.join(file_name(file, GRAMS_FILE));
-    let lists = || parts.iter().filter_map(|part| part.grams.as_ref());
+    let lists = || segments.iter().filter_map(|stored| stored.grams.as_ref());
     let count = lists().map(PostingList::count_postings).sum();
     let seal = write_postings(&path, count, sort, |visit| {
         let mut base = 0;
-        for part in parts {
-            let removed = &part.removed;
+        for stored in segments {
+            let removed = &stored.removed;
             let removed_before = removed.rank_before();
-            if let Some(postings) = &part.grams {
+            if let Some(postings) = &stored.grams {
                 postings.visit_postings(|posting| {
                     let row = posting as u32;
                     if !removed.contains_row(row) {
@@ -133,7 +133,7 @@ pub(super) fn merge_grams(
                     }
                 })?;
             }
-            base += (part.entry.rows - removed.count_removed()) as u32;
+            base += (stored.entry.rows - removed.count_removed()) as u32;
         }
         Ok(())
     })?;
@@ -142,16 +142,16 @@ pub(super) fn merge_grams(
 
 /// Verifies that every `step`th row of a segment has the grams of its text.
 pub(super) fn verify_sampled_rows(
-    part: &SegmentPart,
+    stored: &StoredSegment,
     mut selector: GramSelector,
     step: u64,
     index_path: &Path,
 ) -> Result<()> {
-    let (Some(texts), Some(postings)) = (&part.texts, &part.grams) else {
+    let (Some(texts), Some(postings)) = (&stored.texts, &stored.grams) else {
         return Ok(());
     };
     let mut unpacked = UnpackedFrame::default();
-    for row in (0..part.entry.rows).step_by(step as usize) {
+    for row in (0..stored.entry.rows).step_by(step as usize) {
         let text = texts.text_of_row(row, &mut unpacked)?;
         for gram in selector.select_from(text)? {
             let mut is_there = false;
@@ -159,8 +159,8 @@ pub(super) fn verify_sampled_rows(
                 is_there |= u64::from(other) == row;
             })?;
             if !is_there {
-                let path = index_path.join(file_name(part.entry.file, GRAMS_FILE));
-                let id = part.names.id_of_row(row)?;
+                let path = index_path.join(file_name(stored.entry.file, GRAMS_FILE));
+                let id = stored.names.id_of_row(row)?;
                 let what = format!("a gram of '{id}' is missing");
                 return Err(damaged_file(&path, &what));
             }

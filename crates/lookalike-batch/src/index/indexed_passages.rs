@@ -10,14 +10,14 @@ use crate::index::directory;
 use crate::index::manifest::IndexManifest;
 use crate::index::paged::PagedFile;
 use crate::index::postings::PostingList;
-use crate::index::segments::{SegmentIds, SegmentPart, open_segment_part};
+use crate::index::segments::{SegmentIds, StoredSegment, open_stored_segment};
 use crate::index::texts::{StoredTexts, UnpackedFrame};
 
 /// An index that finds passages. Its sources are numbered from 0, in the order of its rows; removed rows have a number,
 /// too.
 pub(crate) struct IndexedPassages {
     /// The segments, each with the number of its first row.
-    segments: Vec<(u32, SegmentPart)>,
+    segments: Vec<(u32, StoredSegment)>,
     settings: PassageSettings,
     recipe: Recipe,
 }
@@ -62,7 +62,7 @@ impl IndexedPassages {
                         u32::MAX
                     ))
                 })?;
-            segments.push((first, open_segment_part(index_path, entry)?));
+            segments.push((first, open_stored_segment(index_path, entry)?));
         }
         Ok(Self {
             segments,
@@ -74,10 +74,10 @@ impl IndexedPassages {
     /// Keeps at most about `bytes` of the files in memory, if they are larger. All of it stays there otherwise.
     pub(crate) fn keep_within(&mut self, bytes: u64) {
         let mut files: Vec<&mut PagedFile> = Vec::new();
-        for (_, part) in &mut self.segments {
-            files.extend(part.grams.as_mut().map(PostingList::file_mut));
-            files.extend(part.texts.as_mut().map(StoredTexts::file_mut));
-            if let SegmentIds::Stored(ids) = &mut part.names {
+        for (_, stored) in &mut self.segments {
+            files.extend(stored.grams.as_mut().map(PostingList::file_mut));
+            files.extend(stored.texts.as_mut().map(StoredTexts::file_mut));
+            if let SegmentIds::Stored(ids) = &mut stored.names {
                 files.push(ids.file_mut());
             }
         }
@@ -102,19 +102,19 @@ impl IndexedPassages {
     /// Returns the number of sources that are not removed.
     pub(crate) fn count_sources(&self) -> usize {
         let live = self.segments.iter();
-        live.map(|(_, part)| part.entry.count_live_rows() as usize)
+        live.map(|(_, stored)| stored.entry.count_live_rows() as usize)
             .sum()
     }
 
     /// Replaces `sources` by those that have a gram, ascending.
     pub(crate) fn find_gram(&self, hash: u64, sources: &mut Vec<u32>) -> Result<()> {
         sources.clear();
-        for (base, part) in &self.segments {
-            let Some(postings) = &part.grams else {
+        for (base, stored) in &self.segments {
+            let Some(postings) = &stored.grams else {
                 continue;
             };
             postings.visit_rows(postings.find_key(hash)?, |row| {
-                if !part.removed.contains_row(row) && u64::from(row) < part.entry.rows {
+                if !stored.removed.contains_row(row) && u64::from(row) < stored.entry.rows {
                     sources.push(base + row);
                 }
             })?;
@@ -126,10 +126,10 @@ impl IndexedPassages {
     /// Reads the id and the text of a source.
     pub(crate) fn read_source(&self, number: u32) -> Result<IndexedSource> {
         let segment = self.segments.partition_point(|(base, _)| *base <= number) - 1;
-        let (base, part) = &self.segments[segment];
+        let (base, stored) = &self.segments[segment];
         let row = u64::from(number - base);
-        let id = part.names.id_of_row(row)?.into_owned();
-        let text = match &part.texts {
+        let id = stored.names.id_of_row(row)?.into_owned();
+        let text = match &stored.texts {
             Some(texts) => texts
                 .text_of_row(row, &mut UnpackedFrame::default())?
                 .to_owned(),

@@ -16,7 +16,7 @@ use crate::index::manifest::{IndexManifest, SegmentEntry, file_name};
 use crate::index::paged::damaged_file;
 use crate::index::records::open_postings;
 use crate::index::segments::{
-    SegmentIds, SegmentPart, checksum_of_file, open_index, open_segment_part,
+    SegmentIds, StoredSegment, checksum_of_file, open_index, open_stored_segment,
 };
 use crate::index::texts::UnpackedFrame;
 use crate::index::{by_width, directory, grams};
@@ -231,21 +231,22 @@ fn verify_files<C: FingerprintCode>(
                 "it is not the file that the manifest names",
             ));
         }
-        let part = open_segment_part(index_path, entry)?;
-        if let SegmentIds::Stored(ids) = &part.names {
+        let stored = open_stored_segment(index_path, entry)?;
+        if let SegmentIds::Stored(ids) = &stored.names {
             ids.verify_file()?;
         }
-        if let Some(texts) = &part.texts {
+        if let Some(texts) = &stored.texts {
             texts.verify_file()?;
         }
-        if let (Some(records), Some(matching)) = (&part.records, &entry.matching) {
+        if let (Some(records), Some(matching)) = (&stored.records, &entry.matching) {
             records.verify_files()?;
             open_postings(index_path, entry.file, matching.postings)?.verify_file()?;
         }
-        if let (Some(postings), Some(selector)) = (&part.grams, GramSelector::for_index(manifest)) {
+        if let (Some(postings), Some(selector)) = (&stored.grams, GramSelector::for_index(manifest))
+        {
             postings.verify_file()?;
             grams::verify_sampled_rows(
-                &part,
+                &stored,
                 selector,
                 rows.div_ceil(CHECKED_ROWS).max(1),
                 index_path,
@@ -254,7 +255,7 @@ fn verify_files<C: FingerprintCode>(
         if let Some(recipe) = manifest.known_recipe() {
             verified.sampled += verify_sampled_rows(
                 &index,
-                &part,
+                &stored,
                 &recipe,
                 rows.div_ceil(CHECKED_ROWS).max(1),
                 &path,
@@ -267,12 +268,12 @@ fn verify_files<C: FingerprintCode>(
 /// Computes the fingerprint of every `step`th row again. Returns the number of these rows.
 fn verify_sampled_rows<C: FingerprintCode>(
     index: &HammingSegment<C>,
-    part: &SegmentPart,
+    stored: &StoredSegment,
     recipe: &Recipe,
     step: u64,
     path: &Path,
 ) -> Result<u64> {
-    let Some(texts) = &part.texts else {
+    let Some(texts) = &stored.texts else {
         return Ok(0);
     };
     let mut chosen = Vec::new();
@@ -290,15 +291,15 @@ fn verify_sampled_rows<C: FingerprintCode>(
         let analysis = analyzer.analyze_text(text, &mut scratch);
         let is_of_text = match hasher.fingerprint(&analysis) {
             Some(fingerprint) => {
-                !part.unfingerprinted.contains_row(row) && fingerprint == code.widen()
+                !stored.unfingerprinted.contains_row(row) && fingerprint == code.widen()
             }
-            None => part
+            None => stored
                 .unfingerprinted
                 .rows_with_key(analysis.key)
                 .any(|other| other == row),
         };
         if !is_of_text {
-            let id = part.names.id_of_row(row.into())?;
+            let id = stored.names.id_of_row(row.into())?;
             let what = format!("the fingerprint of '{id}' is not that of its text");
             return Err(damaged_file(path, &what));
         }

@@ -26,7 +26,7 @@ use crate::index::containment::{ContainmentPostings, SharedCounts};
 use crate::index::manifest::SegmentEntry;
 use crate::index::postings::{OpenedPostings, PostingList, pack_posting};
 use crate::index::records::{DocumentRecords, open_postings};
-use crate::index::segments::SegmentPart;
+use crate::index::segments::StoredSegment;
 use crate::index::texts::UnpackedFrame;
 
 /// Finds the matches of queries in all segments.
@@ -63,7 +63,7 @@ pub(super) struct MatchScratch {
 /// A segment during a search.
 pub(super) struct SearchedSegment<'a> {
     pub(super) number: usize,
-    pub(super) part: &'a SegmentPart,
+    pub(super) stored: &'a StoredSegment,
     pub(super) unpacked: &'a mut UnpackedFrame,
 }
 
@@ -90,7 +90,7 @@ impl IndexMatcher {
         space: &BuildSpace,
         recipe: &Recipe,
         plan: &MatchPlan,
-        segments: impl Iterator<Item = (&'a SegmentEntry, &'a SegmentPart)>,
+        segments: impl Iterator<Item = (&'a SegmentEntry, &'a StoredSegment)>,
     ) -> Result<Self> {
         let comparer = DocumentComparer::new(recipe, plan);
         let by_features = if comparer.needs_texts() {
@@ -99,14 +99,14 @@ impl IndexMatcher {
             None
         };
         let mut opened = Vec::new();
-        for (entry, part) in segments {
-            let (Some(matching), Some(records)) = (&entry.matching, &part.records) else {
+        for (entry, stored) in segments {
+            let (Some(matching), Some(records)) = (&entry.matching, &stored.records) else {
                 return Err(Error::input_error(format!(
                     "a segment of the index {} has no records: build the index again",
                     display_path(index_path)
                 )));
             };
-            if plan.compares_forms() && part.texts.is_none() {
+            if plan.compares_forms() && stored.texts.is_none() {
                 return Err(Error::usage_error(format!(
                     "the recipe of the index {} has forms, which are compared by texts, and the index has no texts: \
                      build it with its texts, or with a recipe without forms",
@@ -167,16 +167,19 @@ impl IndexMatcher {
     ) -> Result<()> {
         let SearchedSegment {
             number,
-            part,
+            stored,
             unpacked,
         } = segment;
-        let Some(records) = &part.records else {
+        let Some(records) = &stored.records else {
             return Ok(());
         };
         self.find_candidates(query, &self.segments[number], scratch)?;
         let by_records = self.by_features.as_ref().unwrap_or(&self.comparer);
         let rows = std::mem::take(&mut scratch.rows);
-        for &row in rows.iter().filter(|&&row| !part.removed.contains_row(row)) {
+        for &row in rows
+            .iter()
+            .filter(|&&row| !stored.removed.contains_row(row))
+        {
             let is_signed = records.read_signature(row, &mut scratch.signature)?;
             let signature = is_signed.then_some(&scratch.signature[..]);
             by_records
@@ -185,12 +188,12 @@ impl IndexMatcher {
             let mut similarity = by_records.compare_documents(query, &scratch.stored)?;
             if self.by_features.is_some()
                 && similarity.is_some()
-                && let Some(texts) = &part.texts
+                && let Some(texts) = &stored.texts
             {
                 let text = texts.text_of_row(row.into(), unpacked)?;
                 let analysis = self.analyzer.analyze_text(text, &mut scratch.scratch);
-                let stored = self.comparer.prepare_document(&analysis);
-                similarity = self.comparer.compare_documents(query, &stored)?;
+                let document = self.comparer.prepare_document(&analysis);
+                similarity = self.comparer.compare_documents(query, &document)?;
             }
             if let Some((route, similarity)) = similarity {
                 visit(row, route, similarity);
@@ -210,16 +213,18 @@ impl IndexMatcher {
         distance: u32,
         scratch: &mut MatchScratch,
     ) -> Result<Option<(Route, Similarity)>> {
-        let SearchedSegment { part, unpacked, .. } = segment;
+        let SearchedSegment {
+            stored, unpacked, ..
+        } = segment;
         if self.needs_texts()
-            && let Some(texts) = &part.texts
+            && let Some(texts) = &stored.texts
         {
             let text = texts.text_of_row(row.into(), unpacked)?;
             let analysis = self.analyzer.analyze_text(text, &mut scratch.scratch);
-            let stored = self.comparer.prepare_document(&analysis);
-            return Ok(self.comparer.compare_documents(query, &stored)?);
+            let document = self.comparer.prepare_document(&analysis);
+            return Ok(self.comparer.compare_documents(query, &document)?);
         }
-        let Some(records) = &part.records else {
+        let Some(records) = &stored.records else {
             return Ok(None);
         };
         self.comparer

@@ -12,7 +12,7 @@ use crate::index::build_space::BuildSpace;
 use crate::index::inspect::IndexInfo;
 use crate::index::manifest::{IndexManifest, RemovedEntry, SegmentEntry, file_name};
 use crate::index::segments::{
-    SegmentIds, SegmentPart, SegmentSource, merge_segments, open_segment_part,
+    SegmentIds, SegmentSource, StoredSegment, merge_segments, open_stored_segment,
 };
 use crate::index::{by_width, directory, inspect};
 use crate::run::progress::{ProgressListener, RunStage};
@@ -68,18 +68,18 @@ fn remove_rows<C: FingerprintCode>(
     let mut kept = Vec::new();
     let space = BuildSpace::default();
     for entry in manifest.segments.clone() {
-        let mut part = open_segment_part(index_path, &entry)?;
-        let removed_here = mark_removed(&mut part, &mut is_found)?;
+        let mut stored = open_stored_segment(index_path, &entry)?;
+        let removed_here = mark_removed(&mut stored, &mut is_found)?;
         removed += removed_here;
         let live = entry.count_live_rows() - removed_here;
         if removed_here == 0 {
             kept.push(entry);
         } else if live >= entry.rows / 2 && live > 0 {
-            kept.push(with_removed(index_path, &mut manifest, part)?);
+            kept.push(with_removed(index_path, &mut manifest, stored)?);
         } else if live > 0 {
             let mut source =
                 SegmentSource::<C>::open_segment(index_path, &manifest, &entry, &space)?;
-            source.part = part;
+            source.stored = stored;
             let others = other_segments(&manifest, &entry);
             kept.push(merge_segments(
                 index_path,
@@ -112,28 +112,28 @@ fn other_segments(manifest: &IndexManifest, entry: &SegmentEntry) -> Vec<Segment
 }
 
 /// Adds tombstones for the wanted rows of a segment and returns their number.
-fn mark_removed(part: &mut SegmentPart, is_found: &mut HashMap<&str, bool>) -> Result<u64> {
-    let before = part.removed.count_removed();
-    match &part.names {
+fn mark_removed(stored: &mut StoredSegment, is_found: &mut HashMap<&str, bool>) -> Result<u64> {
+    let before = stored.removed.count_removed();
+    match &stored.names {
         SegmentIds::Stored(ids) => ids.visit_ids(|row, id| {
             if let Some(found) = is_found.get_mut(id)
-                && !part.removed.contains_row(row as u32)
+                && !stored.removed.contains_row(row as u32)
             {
                 *found = true;
-                part.removed.insert_row(row as u32);
+                stored.removed.insert_row(row as u32);
             }
             Ok(())
         })?,
         SegmentIds::Numbered(first) => {
             for (id, found) in is_found.iter_mut() {
                 let row = parse_row_number(id).and_then(|number| number.checked_sub(*first));
-                if let Some(row) = row.filter(|&row| row < part.entry.rows) {
-                    *found |= part.removed.insert_row(row as u32);
+                if let Some(row) = row.filter(|&row| row < stored.entry.rows) {
+                    *found |= stored.removed.insert_row(row as u32);
                 }
             }
         }
     }
-    Ok(part.removed.count_removed() - before)
+    Ok(stored.removed.count_removed() - before)
 }
 
 /// Parses a row number in the exact form in which the index writes it.
@@ -146,22 +146,22 @@ fn parse_row_number(id: &str) -> Option<u64> {
 fn with_removed(
     index_path: &Path,
     manifest: &mut IndexManifest,
-    part: SegmentPart,
+    stored: StoredSegment,
 ) -> Result<SegmentEntry> {
     let file = manifest.next_file;
     manifest.next_file += 1;
     let path = index_path.join(file_name(file, "removed"));
-    let seal = part.removed.write_file(&path, part.entry.rows)?;
-    let mut entry = part.entry;
+    let seal = stored.removed.write_file(&path, stored.entry.rows)?;
+    let mut entry = stored.entry;
     if let Some(unfingerprinted) = &mut entry.unfingerprinted {
-        let rows = part.unfingerprinted.sorted_entries().iter();
+        let rows = stored.unfingerprinted.sorted_entries().iter();
         unfingerprinted.removed = rows
-            .filter(|(_, row)| part.removed.contains_row(*row))
+            .filter(|(_, row)| stored.removed.contains_row(*row))
             .count() as u64;
     }
     entry.removed = Some(RemovedEntry {
         file,
-        rows: part.removed.count_removed(),
+        rows: stored.removed.count_removed(),
         seal: FileChecksum(seal),
     });
     Ok(entry)

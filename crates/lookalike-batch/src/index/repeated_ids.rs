@@ -12,7 +12,7 @@ use lookalike_io::error::{Error, Result, display_path};
 
 use crate::index::ids::StoredIds;
 use crate::index::manifest::IndexManifest;
-use crate::index::segments::{SegmentIds, open_segment_part};
+use crate::index::segments::{SegmentIds, open_stored_segment};
 use crate::run::progress::RepeatedIds;
 use crate::run::reading::repeated_ids::{BitTable, equal_hash_groups};
 
@@ -178,15 +178,15 @@ fn visit_live_ids(
     mut visit: impl FnMut(&str) -> Result<()>,
 ) -> Result<()> {
     for entry in &manifest.segments {
-        let part = open_segment_part(index_path, entry)?;
+        let stored = open_stored_segment(index_path, entry)?;
         let mut unless_removed = |row: u64, id: &str| {
-            if part.removed.contains_row(row as u32) {
+            if stored.removed.contains_row(row as u32) {
                 Ok(())
             } else {
                 visit(id)
             }
         };
-        match &part.names {
+        match &stored.names {
             SegmentIds::Stored(ids) => ids.visit_ids(unless_removed)?,
             SegmentIds::Numbered(first) => (0..entry.rows)
                 .try_for_each(|row| unless_removed(row, &(first + row).to_string()))?,

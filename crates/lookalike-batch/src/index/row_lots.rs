@@ -26,7 +26,7 @@ use crate::index::texts::TextsWriter;
 use crate::index::{IndexEntries, grams, ids, records, texts};
 
 /// Bytes of a lot's fingerprints, ids, texts and records that are passed on before its block ends.
-pub(super) const PART_BYTES: usize = 8 << 20;
+pub(super) const CHUNK_BYTES: usize = 8 << 20;
 
 /// Makes the entries of rows: their fingerprints, records and grams, as the index stores them.
 pub(super) struct RowRecorder {
@@ -191,7 +191,7 @@ impl<C: FingerprintCode> RowLot<C> {
 
     /// Returns `true` if the lot should be passed on.
     pub(super) fn is_full(&self) -> bool {
-        self.memory_bytes() >= PART_BYTES
+        self.memory_bytes() >= CHUNK_BYTES
     }
 
     /// Returns the lot in the form in which it is appended, and begins a new one.

@@ -45,7 +45,7 @@ use crate::index::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
 use crate::index::records::DocumentRecords;
 use crate::index::row_lots::{NewRows, RecordScratch, RowLot, RowRecorder};
 use crate::index::search::refuse_index;
-use crate::index::segments::{SegmentPart, open_index, open_segment_part};
+use crate::index::segments::{StoredSegment, open_index, open_stored_segment};
 use crate::index::texts::UnpackedFrame;
 use crate::index::{BuildSettings, IndexEntries, IndexReadOptions, by_width, directory, inspect};
 use crate::run::progress::ProgressListener;
@@ -124,7 +124,7 @@ enum RunIndexLock {
 
 /// An open segment.
 struct RunSegment {
-    part: SegmentPart,
+    stored: StoredSegment,
     /// Position of its first row among all rows, and among those that are not removed.
     base: u64,
     live_base: u64,
@@ -192,10 +192,10 @@ impl RunIndex {
             })?,
         };
         let (manifest, segments) = opened;
-        let parts = segments
+        let stored_segments = segments
             .iter()
-            .map(|segment| (&segment.part.entry, &segment.part));
-        let matcher = IndexMatcher::open_buckets(path, &space, &run.recipe, plan, parts)?;
+            .map(|segment| (&segment.stored.entry, &segment.stored));
+        let matcher = IndexMatcher::open_buckets(path, &space, &run.recipe, plan, stored_segments)?;
         Ok(Self {
             path: path.clone(),
             limits: SearchLimits {
@@ -229,7 +229,7 @@ impl RunIndex {
         let records = self
             .segments
             .iter()
-            .filter_map(|segment| segment.part.records.as_ref());
+            .filter_map(|segment| segment.stored.records.as_ref());
         self.matcher.row_bytes(threads) + records.map(DocumentRecords::row_bytes).sum::<u64>()
     }
 
@@ -261,7 +261,7 @@ impl RunIndex {
                 None => {
                     let searched = SearchedSegment {
                         number,
-                        part: &segment.part,
+                        stored: &segment.stored,
                         unpacked: &mut scratch.unpacked[number],
                     };
                     let matching = &mut scratch.matching;
@@ -283,19 +283,19 @@ impl RunIndex {
         scratch: &mut RunIndexScratch,
         mut offer: impl FnMut(u32, Route, Similarity),
     ) -> Result<()> {
-        let part = &self.segments[number].part;
+        let stored = &self.segments[number].stored;
         let Some(code) = self.comparer().fingerprint(query) else {
             let key = self.comparer().whole_text_key(query);
-            let equal = part.unfingerprinted.rows_with_key(key);
+            let equal = stored.unfingerprinted.rows_with_key(key);
             equal
-                .filter(|&row| !part.removed.contains_row(row))
+                .filter(|&row| !stored.removed.contains_row(row))
                 .for_each(|row| offer(row, Route::Exact, Similarity::ONE));
             return Ok(());
         };
         let mut rows = std::mem::take(&mut scratch.near);
         rows.clear();
         near.visit_near(code, &self.limits, &mut |row, distance| {
-            if !part.removed.contains_row(row) && !part.unfingerprinted.contains_row(row) {
+            if !stored.removed.contains_row(row) && !stored.unfingerprinted.contains_row(row) {
                 rows.push((row, distance));
             }
         });
@@ -303,7 +303,7 @@ impl RunIndex {
         for &(row, distance) in &rows {
             let searched = SearchedSegment {
                 number,
-                part,
+                stored,
                 unpacked: &mut scratch.unpacked[number],
             };
             let matching = &mut scratch.matching;
@@ -326,15 +326,15 @@ impl RunIndex {
     pub(crate) fn name_rows(&self, positions: &[u64]) -> Result<Vec<IndexedDocument>> {
         let mut named = Vec::with_capacity(positions.len());
         for segment in &self.segments {
-            let end = segment.base + segment.part.entry.rows;
-            let removed_before = segment.part.removed.rank_before();
+            let end = segment.base + segment.stored.entry.rows;
+            let removed_before = segment.stored.removed.rank_before();
             let segment_positions = &positions[named.len()..];
             for position in
                 &segment_positions[..segment_positions.partition_point(|&position| position < end)]
             {
                 let row = position - segment.base;
                 named.push(IndexedDocument {
-                    id: segment.part.names.id_of_row(row)?.into_owned(),
+                    id: segment.stored.names.id_of_row(row)?.into_owned(),
                     row: segment.live_base + row - u64::from(removed_before(row as u32)) + 1,
                 });
             }
@@ -402,7 +402,7 @@ impl RunIndex {
         let live = self
             .segments
             .iter()
-            .map(|segment| segment.part.entry.count_live_rows());
+            .map(|segment| segment.stored.entry.count_live_rows());
         live.sum()
     }
 }
@@ -667,7 +667,7 @@ fn open_segments(
             Some(_) => Some(by_width!(bits, open_near(path, manifest, entry))?),
         };
         segments.push(RunSegment {
-            part: open_segment_part(path, entry)?,
+            stored: open_stored_segment(path, entry)?,
             base,
             live_base,
             near,

@@ -26,17 +26,17 @@ use crate::index::build_space::BuildSpace;
 use crate::index::manifest::IndexManifest;
 use crate::index::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
 use crate::index::rows::{RowFingerprinter, RowPrint};
-use crate::index::segments::{SegmentPart, open_index, open_segment_part};
+use crate::index::segments::{StoredSegment, open_index, open_stored_segment};
 use crate::index::texts::UnpackedFrame;
 use crate::index::{IndexEntries, IndexReadOptions, by_width, directory};
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::reading::ordered_pipeline::{EmitPart, blocks_in_order};
+use crate::run::reading::ordered_pipeline::{EmitChunk, blocks_in_order};
 use crate::run::reading::rejected_rows::{OpenedRows, RejectedRows};
 use crate::run::reading::row_analysis::{analyze_row, make_bad_row};
 use crate::threads::run_in_pool;
 
 /// Bytes of a block's results that are passed on before the block ends.
-const PART_BYTES: usize = 8 << 20;
+const CHUNK_BYTES: usize = 8 << 20;
 
 /// Matches that a batch of queries aims at.
 const MATCHES_AT_ONCE: usize = 1 << 20;
@@ -209,7 +209,7 @@ struct SearchJob<'a> {
 struct OpenIndex<C> {
     manifest: IndexManifest,
     recipe: Option<Recipe>,
-    segments: Vec<(HammingSegment<C>, SegmentPart)>,
+    segments: Vec<(HammingSegment<C>, StoredSegment)>,
     /// Position of each segment's first row among all rows.
     bases: Vec<u64>,
 }
@@ -220,7 +220,7 @@ fn open_whole_index<C: FingerprintCode>(index_path: &Path) -> Result<OpenIndex<C
         let (mut bases, mut base) = (Vec::new(), 0);
         for entry in &manifest.segments {
             let index = open_index::<C>(index_path, &manifest, entry)?;
-            segments.push((index, open_segment_part(index_path, entry)?));
+            segments.push((index, open_stored_segment(index_path, entry)?));
             bases.push(base);
             base += entry.rows;
         }
@@ -605,9 +605,12 @@ impl<C: FingerprintCode> OpenIndex<C> {
         let (Some(plan), Some(recipe)) = (plan, &self.recipe) else {
             return Ok(None);
         };
-        let parts = self.segments.iter().map(|(_, part)| (&part.entry, part));
+        let stored_segments = self
+            .segments
+            .iter()
+            .map(|(_, stored)| (&stored.entry, stored));
         let space = BuildSpace::default();
-        IndexMatcher::open_buckets(index_path, &space, recipe, plan, parts).map(Some)
+        IndexMatcher::open_buckets(index_path, &space, recipe, plan, stored_segments).map(Some)
     }
 
     fn check_recipe(&self, query_recipe: &Recipe, index_path: &str) -> Result<()> {
@@ -767,7 +770,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
         &self,
         worker: &mut SearchWorker<C>,
         block: &mut SearchedBlock,
-        emit: &EmitPart<'_, SearchedBlock>,
+        emit: &EmitChunk<'_, SearchedBlock>,
     ) -> Result<()> {
         let (mut start, mut size) = (0, FIRST_QUERIES);
         while start < worker.codes.len() {
@@ -804,11 +807,12 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                 .partition_point(|&(of, _)| (of as usize) < query)
         };
         let unfingerprinted = &worker.unfingerprinted[from(start)..from(end)];
-        for ((index, part), &base) in self.opened.segments.iter().zip(&self.opened.bases) {
+        for ((index, stored), &base) in self.opened.segments.iter().zip(&self.opened.bases) {
             let all_count =
-                part.removed.count_removed() == 0 && part.unfingerprinted.row_count() == 0;
-            let counts =
-                |row| !part.removed.contains_row(row) && !part.unfingerprinted.contains_row(row);
+                stored.removed.count_removed() == 0 && stored.unfingerprinted.row_count() == 0;
+            let counts = |row| {
+                !stored.removed.contains_row(row) && !stored.unfingerprinted.contains_row(row)
+            };
             index.search_queries(queries, &self.search, |query, found| {
                 let query = (start + query) as u32;
                 if (all_count || counts(found.row)) && !worker.is_unfingerprinted(query) {
@@ -820,8 +824,8 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                 }
             });
             for &(query, key) in unfingerprinted {
-                let equal = part.unfingerprinted.rows_with_key(key);
-                let there = equal.filter(|&row| !part.removed.contains_row(row));
+                let equal = stored.unfingerprinted.rows_with_key(key);
+                let there = equal.filter(|&row| !stored.removed.contains_row(row));
                 hits.extend(there.map(|row| QueryHit {
                     query,
                     rank: 0,
@@ -845,11 +849,11 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
         worker
             .unpacked
             .resize_with(self.opened.segments.len(), UnpackedFrame::default);
-        for (number, ((_, part), &base)) in segments.enumerate() {
+        for (number, ((_, stored), &base)) in segments.enumerate() {
             for query in queries.clone() {
                 let segment = SearchedSegment {
                     number,
-                    part,
+                    stored,
                     unpacked: &mut worker.unpacked[number],
                 };
                 let hits = &mut worker.hits;
@@ -925,7 +929,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
         &self,
         worker: &mut SearchWorker<C>,
         block: &mut SearchedBlock,
-        emit: &EmitPart<'_, SearchedBlock>,
+        emit: &EmitChunk<'_, SearchedBlock>,
     ) -> Result<()> {
         let mut hits = std::mem::take(&mut worker.hits);
         hits.sort_unstable();
@@ -959,7 +963,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                 let columns = cells.len() - usize::from(self.settings.limit.is_none());
                 block.rows.push_row(&cells[..columns])?;
                 block.counts.matches += 1;
-                if block.rows.approximate_bytes() >= PART_BYTES {
+                if block.rows.approximate_bytes() >= CHUNK_BYTES {
                     emit(std::mem::replace(block, self.new_block_result()))?;
                 }
             }

@@ -51,8 +51,8 @@ impl SegmentIds {
     }
 }
 
-/// A segment without its Hamming index.
-pub(super) struct SegmentPart {
+/// The opened files of a segment, without its Hamming index.
+pub(super) struct StoredSegment {
     pub(super) entry: SegmentEntry,
     pub(super) names: SegmentIds,
     pub(super) texts: Option<StoredTexts>,
@@ -62,7 +62,7 @@ pub(super) struct SegmentPart {
     pub(super) removed: Tombstones,
 }
 
-impl SegmentPart {
+impl StoredSegment {
     /// Keeps only the pages of files that were read last from now on, because all rows are read once and in order.
     fn keep_recent_pages(&mut self) {
         if let SegmentIds::Stored(ids) = &mut self.names {
@@ -81,7 +81,10 @@ impl SegmentPart {
 }
 
 /// Opens all of a segment except its Hamming index.
-pub(super) fn open_segment_part(index_path: &Path, entry: &SegmentEntry) -> Result<SegmentPart> {
+pub(super) fn open_stored_segment(
+    index_path: &Path,
+    entry: &SegmentEntry,
+) -> Result<StoredSegment> {
     let path = |extension| index_path.join(file_name(entry.file, extension));
     let names = match (entry.first, entry.ids) {
         (_, Some(seal)) => {
@@ -107,7 +110,7 @@ pub(super) fn open_segment_part(index_path: &Path, entry: &SegmentEntry) -> Resu
         }
     };
     let open_grams = |seal| grams::open_grams(index_path, entry.file, seal);
-    Ok(SegmentPart {
+    Ok(StoredSegment {
         entry: entry.clone(),
         names,
         texts,
@@ -399,7 +402,7 @@ pub(super) fn write_index<C: FingerprintCode>(
 pub(super) struct SegmentSource<C> {
     /// The fingerprint of every row; a placeholder for rows without one.
     pub(super) codes: FingerprintSpool<C>,
-    pub(super) part: SegmentPart,
+    pub(super) stored: StoredSegment,
 }
 
 impl<C: FingerprintCode> SegmentSource<C> {
@@ -414,8 +417,8 @@ impl<C: FingerprintCode> SegmentSource<C> {
         space: &BuildSpace,
     ) -> Result<Self> {
         space.check_opened_segment(entry.rows * size_of::<C>() as u64 + entry.bytes)?;
-        let mut part = open_segment_part(index_path, entry)?;
-        part.keep_recent_pages();
+        let mut stored = open_stored_segment(index_path, entry)?;
+        stored.keep_recent_pages();
         let index = open_index::<C>(index_path, manifest, entry)?;
         let mut codes = vec![C::default(); index.len()];
         index.visit_rows(|row, code| codes[row as usize] = code);
@@ -423,11 +426,14 @@ impl<C: FingerprintCode> SegmentSource<C> {
         let mut spool = space.new_spool();
         spool.push_codes(&codes).map_err(spill_failed)?;
         spool.finish_codes().map_err(spill_failed)?;
-        Ok(Self { codes: spool, part })
+        Ok(Self {
+            codes: spool,
+            stored,
+        })
     }
 
     fn kept_rows(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.codes.len() as u32).filter(|&row| !self.part.removed.contains_row(row))
+        (0..self.codes.len() as u32).filter(|&row| !self.stored.removed.contains_row(row))
     }
 
     /// Copies the fingerprints of the rows that are not removed.
@@ -435,7 +441,7 @@ impl<C: FingerprintCode> SegmentSource<C> {
         let mut kept = Vec::new();
         let copied = self.codes.visit_codes(|from, codes| {
             let rows = (from..).zip(codes);
-            let live = rows.filter(|&(row, _)| !self.part.removed.contains_row(row));
+            let live = rows.filter(|&(row, _)| !self.stored.removed.contains_row(row));
             kept.clear();
             kept.extend(live.map(|(_, &code)| code));
             to.push_codes(&kept)
@@ -479,9 +485,9 @@ pub(super) fn merge_segments<C: FingerprintCode>(
     };
     let grams = match manifest.passages {
         Some(_) => {
-            let parts: Vec<_> = sources.iter().map(|source| &source.part).collect();
+            let stored: Vec<_> = sources.iter().map(|source| &source.stored).collect();
             let sort = space.posting_sort();
-            Some(grams::merge_grams(index_path, file, &parts, &sort)?)
+            Some(grams::merge_grams(index_path, file, &stored, &sort)?)
         }
         None => None,
     };
@@ -512,7 +518,7 @@ fn merge_records<C: FingerprintCode>(
     sources: &[SegmentSource<C>],
     space: &BuildSpace,
 ) -> Result<MatchingEntry> {
-    let records = || sources.iter().map(|source| source.part.records.as_ref());
+    let records = || sources.iter().map(|source| source.stored.records.as_ref());
     let slots = records()
         .flatten()
         .find_map(DocumentRecords::signature_slots);
@@ -520,7 +526,7 @@ fn merge_records<C: FingerprintCode>(
     let mut writer = RecordsWriter::create_files(index_path, file, slots, space)?;
     for (source, records) in sources.iter().zip(records()) {
         if let Some(records) = records {
-            writer.copy_rows(records, &source.part.removed)?;
+            writer.copy_rows(records, &source.stored.removed)?;
         }
     }
     let (_, signatures) = writer.finish_files()?;
@@ -533,11 +539,11 @@ fn merge_unfingerprinted<C: FingerprintCode>(sources: &[SegmentSource<C>]) -> Un
     let mut base = 0;
     let mut all = Vec::new();
     for source in sources {
-        let SegmentPart {
+        let StoredSegment {
             unfingerprinted,
             removed,
             ..
-        } = &source.part;
+        } = &source.stored;
         let removed_before = removed.rank_before();
         let entries = unfingerprinted.sorted_entries().iter();
         let left = entries.filter(|&&(_, row)| !removed.contains_row(row));
@@ -552,10 +558,10 @@ fn common_numbers<C: FingerprintCode>(sources: &[SegmentSource<C>]) -> Option<u6
     let mut next = None;
     let mut first = None;
     for source in sources {
-        let SegmentIds::Numbered(own) = source.part.names else {
+        let SegmentIds::Numbered(own) = source.stored.names else {
             return None;
         };
-        if source.part.removed.count_removed() > 0 || next.is_some_and(|next| next != own) {
+        if source.stored.removed.count_removed() > 0 || next.is_some_and(|next| next != own) {
             return None;
         }
         first = first.or(Some(own));
@@ -572,7 +578,7 @@ fn write_merged_ids<C: FingerprintCode>(
     let mut lot = ids::IdLot::default();
     for source in sources {
         let mut push = |row: u64, id: &str| {
-            if !source.part.removed.contains_row(row as u32) {
+            if !source.stored.removed.contains_row(row as u32) {
                 lot.push_id(id);
             }
             if lot.byte_count() >= LOT_BYTES {
@@ -581,7 +587,7 @@ fn write_merged_ids<C: FingerprintCode>(
             }
             Ok(())
         };
-        match &source.part.names {
+        match &source.stored.names {
             SegmentIds::Stored(ids) => ids.visit_ids(push)?,
             SegmentIds::Numbered(first) => (0..source.codes.len() as u64)
                 .try_for_each(|row| push(row, &(first + row).to_string()))?,
@@ -597,10 +603,10 @@ fn merge_texts<C: FingerprintCode>(
 ) -> Result<FileChecksum> {
     let mut writer = TextsWriter::create_file(path)?;
     for source in sources {
-        let Some(texts) = &source.part.texts else {
+        let Some(texts) = &source.stored.texts else {
             continue;
         };
-        if source.part.removed.count_removed() == 0 {
+        if source.stored.removed.count_removed() == 0 {
             writer.copy_texts(texts)?;
             continue;
         }

@@ -67,7 +67,7 @@ impl MemberGatherer {
     pub fn finish_gathering(mut self) -> Result<GatheredMembers> {
         let mut found = GatheredMembers::default();
         self.ids.sort_unstable();
-        self.take_repeated_ids(&mut found)?;
+        self.move_repeated_ids(&mut found)?;
         self.with_boilerplate.sort_unstable();
         self.with_boilerplate.dedup();
         found.with_boilerplate = self.with_boilerplate.len() as u64;
@@ -87,7 +87,7 @@ impl MemberGatherer {
     }
 
     /// Moves every repeated id to the findings, and keeps each id once.
-    fn take_repeated_ids(&mut self, found: &mut GatheredMembers) -> Result<()> {
+    fn move_repeated_ids(&mut self, found: &mut GatheredMembers) -> Result<()> {
         for same_key in self.ids.chunk_by(|a, b| a.0 == b.0) {
             let [(key, id), others @ ..] = same_key else {
                 continue;

@@ -340,7 +340,7 @@ impl ReadProgress {
                 };
                 open.at_start = false;
                 let row = &bytes[start..end];
-                self.take_columns(inputs, row, delimiter, quoting)?;
+                self.read_column_names(inputs, row, delimiter, quoting)?;
                 if !inputs.read_options().header {
                     return Ok(0);
                 }
@@ -355,7 +355,7 @@ impl ReadProgress {
 
     /// Reads the names of the columns from the first row of a CSV input and compares them with those of
     /// the inputs before it.
-    fn take_columns(
+    fn read_column_names(
         &mut self,
         inputs: &InputSet,
         row: &[u8],

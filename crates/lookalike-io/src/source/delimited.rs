@@ -116,7 +116,7 @@ impl DelimitedColumns {
         end == longer.len()
     }
 
-    fn take_field(&self, column: usize, start: usize, end: usize, values: &mut RowValues) {
+    fn set_field(&self, column: usize, start: usize, end: usize, values: &mut RowValues) {
         if let Some(Some(slot)) = self.slots.get(column) {
             values.set_range(*slot, ValueKind::Text, start, end);
         }
@@ -126,10 +126,10 @@ impl DelimitedColumns {
     fn divide_row(&self, row: &str, values: &mut RowValues) -> usize {
         let (mut column, mut start) = (0, 0);
         for end in memchr_iter(self.delimiter, row.as_bytes()) {
-            self.take_field(column, start, end, values);
+            self.set_field(column, start, end, values);
             (column, start) = (column + 1, end + 1);
         }
-        self.take_field(column, start, row.len(), values);
+        self.set_field(column, start, row.len(), values);
         column + 1
     }
 
@@ -143,7 +143,7 @@ impl DelimitedColumns {
             } else {
                 let rest = &bytes[start..];
                 let end = memchr(self.delimiter, rest).map_or(row.len(), |length| start + length);
-                self.take_field(column, start, end, values);
+                self.set_field(column, start, end, values);
                 end
             };
             column += 1;
@@ -172,7 +172,7 @@ impl DelimitedColumns {
             let quote = from + memchr(b'"', &bytes[from..])?;
             let doubled = bytes.get(quote + 1) == Some(&b'"');
             if !doubled && from == start {
-                self.take_field(column, start, quote, values);
+                self.set_field(column, start, quote, values);
                 return Some(quote + 1);
             }
             if wanted.is_some() {

@@ -90,7 +90,7 @@ impl<R: Read> ListRows<R> {
             }
             let input = std::mem::take(&mut self.input);
             let used = self.unused.clone().try_for_each(|at| -> io::Result<()> {
-                self.take_byte(input[at])?;
+                self.process_byte(input[at])?;
                 self.position += 1;
                 Ok(())
             });
@@ -101,7 +101,7 @@ impl<R: Read> ListRows<R> {
         Ok(true)
     }
 
-    fn take_byte(&mut self, byte: u8) -> io::Result<()> {
+    fn process_byte(&mut self, byte: u8) -> io::Result<()> {
         let blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         self.place = match (self.place, byte) {
             (ListState::Before(seen), _) if seen < 3 && byte == UTF8_MARK[seen] => {
@@ -115,10 +115,10 @@ impl<R: Read> ListRows<R> {
             (ListState::First | ListState::Next, b',' | b']') => {
                 return Err(self.malformed_list("an element is missing"));
             }
-            (ListState::First | ListState::Next, _) => self.take_element_byte(0, byte),
+            (ListState::First | ListState::Next, _) => self.process_element_byte(0, byte),
             (ListState::Broken(depth), _) if blank => ListState::Broken(depth),
             (ListState::Inside(depth) | ListState::Broken(depth), _) => {
-                self.take_element_byte(depth, byte)
+                self.process_element_byte(depth, byte)
             }
             (ListState::Text(depth), b'"') => self.keep_byte(byte, ListState::Inside(depth)),
             (ListState::Text(depth), b'\\') => self.keep_byte(byte, ListState::Escape(depth)),
@@ -141,7 +141,7 @@ impl<R: Read> ListRows<R> {
     }
 
     /// Processes one byte of an element outside of strings.
-    fn take_element_byte(&mut self, depth: usize, byte: u8) -> ListState {
+    fn process_element_byte(&mut self, depth: usize, byte: u8) -> ListState {
         match byte {
             b'"' => self.keep_byte(byte, ListState::Text(depth)),
             b'{' | b'[' => self.keep_byte(byte, ListState::Inside(depth + 1)),

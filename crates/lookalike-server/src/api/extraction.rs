@@ -33,7 +33,7 @@ struct ExtractedFileJson<'a> {
 /// Returns the text of a document file.
 pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
-    let name = take_file_name(&api_request)?;
+    let name = parse_file_name(&api_request)?;
     check_file_type(&api_request.headers)?;
     let kind = DocumentKind::from_path(Path::new(&name));
     let kind = kind.map_err(|reason| unreadable_file(&name, &reason))?;
@@ -93,7 +93,7 @@ fn check_memory(name: &str, needed: usize, most: usize) -> Result<(), ApiProblem
 }
 
 /// Returns the name of the file, whose extension says what it is.
-fn take_file_name(api_request: &ApiRequest) -> Result<String, ApiProblem> {
+fn parse_file_name(api_request: &ApiRequest) -> Result<String, ApiProblem> {
     let query = QueryParameters::parse_query(api_request.query.as_deref(), &["name"])?;
     let name: Option<String> = query.get_parameter("name", "the name of the file")?;
     name.filter(|name| !name.is_empty()).ok_or_else(|| {

@@ -65,12 +65,12 @@ impl RecipeUpload {
         let mut parts = Multipart::new(Body::from(body).into_data_stream(), boundary);
         let mut upload = Self::default();
         while let Some(part) = parts.next_field().await.map_err(malformed_body)? {
-            upload.take_part(part).await?;
+            upload.add_part(part).await?;
         }
         Ok(upload)
     }
 
-    async fn take_part(&mut self, part: Field<'_>) -> Result<(), ApiProblem> {
+    async fn add_part(&mut self, part: Field<'_>) -> Result<(), ApiProblem> {
         let count = self.files.len() + usize::from(self.toml.is_some());
         if count >= MAX_PARTS {
             let detail = format!("the body has more than {MAX_PARTS} parts, the limit");

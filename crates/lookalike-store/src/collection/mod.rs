@@ -395,7 +395,7 @@ pub(crate) fn stopped_error(why: &str) -> Error {
 /// Returns all partitions in the order of their numbers, if none is missing. Removes partitions whose
 /// creation or removal was interrupted.
 fn find_partitions(disk: &dyn Disk, manifest: &CollectionManifest) -> Result<Vec<FileNames>> {
-    let inventory = DiskInventory::take_inventory(disk, manifest)?;
+    let inventory = DiskInventory::compare_with_disk(disk, manifest)?;
     if let Some(finding) = inventory.findings.first() {
         return Err(finding.clone());
     }

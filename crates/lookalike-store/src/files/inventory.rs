@@ -78,7 +78,10 @@ impl DiskInventory {
     ///
     /// # Errors
     /// If a disk operation fails. Missing files are findings, not errors.
-    pub(crate) fn take_inventory(disk: &dyn Disk, manifest: &CollectionManifest) -> Result<Self> {
+    pub(crate) fn compare_with_disk(
+        disk: &dyn Disk,
+        manifest: &CollectionManifest,
+    ) -> Result<Self> {
         let names = list_files(disk)?;
         let found = FoundFiles::from_names(&names);
         let mut inventory = Self::default();

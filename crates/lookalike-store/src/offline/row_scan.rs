@@ -20,7 +20,7 @@ pub(super) fn scan_rows(
     visit: &mut VisitRow<'_>,
 ) -> Result<()> {
     manifest.settings.match_plan()?;
-    let inventory = DiskInventory::take_inventory(disk, manifest)?;
+    let inventory = DiskInventory::compare_with_disk(disk, manifest)?;
     let findings = inventory.findings.iter().map(ToString::to_string);
     report.findings.extend(findings);
     let mut expected = None;

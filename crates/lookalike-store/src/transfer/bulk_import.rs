@@ -106,7 +106,7 @@ impl<'a, 'b> BulkImport<'a, 'b> {
                 .collection
                 .insert_documents(std::slice::from_ref(document));
         }
-        self.take_answers(&[number], std::slice::from_ref(document), answers)
+        self.record_answers(&[number], std::slice::from_ref(document), answers)
     }
 
     pub(super) fn reject_document(&mut self, number: u64, error: &Error) -> Result<()> {
@@ -120,10 +120,10 @@ impl<'a, 'b> BulkImport<'a, 'b> {
         let numbers = std::mem::take(&mut self.numbers);
         self.bytes = 0;
         let answers = self.collection.insert_documents(&waiting);
-        self.take_answers(&numbers, &waiting, answers)
+        self.record_answers(&numbers, &waiting, answers)
     }
 
-    fn take_answers(
+    fn record_answers(
         &mut self,
         numbers: &[u64],
         documents: &[PendingInsert],

@@ -205,7 +205,7 @@ fn hash_windows(
         let mut cut = WindowCutter::new(content);
         for first in (0..count).step_by(LANES) {
             let lanes = LANES.min(count - first);
-            let windows = cut.take_windows(lanes);
+            let windows = cut.next_windows(lanes);
             hashes.add_windows(first, lanes, |lane| windows[lane]);
         }
     }
@@ -223,7 +223,7 @@ fn hash_all_windows(
     let mut cut = WindowCutter::new(content);
     for first in (0..count).step_by(LANES) {
         let count = LANES.min(count - first);
-        let windows = &cut.take_windows(count);
+        let windows = &cut.next_windows(count);
         let hashes = cpu.run(WindowDigests {
             content,
             windows,
@@ -383,7 +383,7 @@ impl<'a> WindowCutter<'a> {
 
     /// Returns the next `count` windows.
     #[inline(always)]
-    fn take_windows(&mut self, count: usize) -> [CharacterWindow; LANES] {
+    fn next_windows(&mut self, count: usize) -> [CharacterWindow; LANES] {
         let mut starts = [0; LANES + WINDOW];
         starts[..WINDOW].copy_from_slice(&self.starts);
         for start in &mut starts[WINDOW..WINDOW + count] {

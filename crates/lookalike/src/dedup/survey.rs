@@ -171,7 +171,7 @@ fn survey_pairs(
                     .filter_map(|(other, route)| {
                         finder.verifier().count_candidate(rank, other, route);
                         let candidate = DrawnCandidate::new(rank, other, route);
-                        drawn.may_take(&candidate).then_some(candidate)
+                        drawn.may_keep(&candidate).then_some(candidate)
                     })
                     .collect()
             })
@@ -179,7 +179,7 @@ fn survey_pairs(
         found
             .into_iter()
             .flatten()
-            .for_each(|pair| drawn.take(pair));
+            .for_each(|pair| drawn.offer_candidate(pair));
         finder.build_due_bitmaps()?;
     }
     let drawn = drawn.candidates.into_sorted_vec();
@@ -228,13 +228,13 @@ impl DrawnCandidates {
         Self { most, candidates }
     }
 
-    fn may_take(&self, candidate: &DrawnCandidate) -> bool {
+    fn may_keep(&self, candidate: &DrawnCandidate) -> bool {
         let last = self.candidates.peek();
         self.candidates.len() < self.most || last.is_some_and(|last| candidate < last)
     }
 
-    fn take(&mut self, candidate: DrawnCandidate) {
-        if self.may_take(&candidate) {
+    fn offer_candidate(&mut self, candidate: DrawnCandidate) {
+        if self.may_keep(&candidate) {
             self.candidates.push(candidate);
             if self.candidates.len() > self.most {
                 self.candidates.pop();

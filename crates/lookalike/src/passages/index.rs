@@ -129,7 +129,7 @@ impl PassageIndex {
             "the caller checks the number of postings"
         );
         pairs.par_sort_unstable();
-        let boilerplate = take_boilerplate(&mut pairs, max_documents);
+        let boilerplate = remove_boilerplate(&mut pairs, max_documents);
         let entries = (pairs.len() / POSTINGS_PER_ENTRY).next_power_of_two();
         let shift = 64 - entries.trailing_zeros().max(1);
         let mut directory = vec![0; (1 << (64 - shift)) + 1];
@@ -208,7 +208,7 @@ impl PassageIndex {
 }
 
 /// Removes the grams in more documents than the limit from sorted pairs, and returns them.
-fn take_boilerplate(
+fn remove_boilerplate(
     pairs: &mut Vec<(u64, u32)>,
     max_documents: Option<u32>,
 ) -> Vec<BoilerplateGram> {

@@ -42,14 +42,19 @@ impl CorpusSampler {
     }
 
     /// Returns `false` if a row is certainly not in the sample.
-    pub(in crate::run) fn may_take(&self, row: u64) -> bool {
+    pub(in crate::run) fn may_draw(&self, row: u64) -> bool {
         hash_of(row) < self.cut.load(Ordering::Relaxed)
     }
 
     /// Counts a row, and takes its text if it is still in the sample.
-    pub(in crate::run) fn take(&self, row: u64, text: Option<String>, drawn: &mut DrawnDocuments) {
+    pub(in crate::run) fn offer_row(
+        &self,
+        row: u64,
+        text: Option<String>,
+        drawn: &mut DrawnDocuments,
+    ) {
         drawn.documents += 1;
-        let Some(text) = text.filter(|_| self.may_take(row)) else {
+        let Some(text) = text.filter(|_| self.may_draw(row)) else {
             return;
         };
         drawn.bytes += text.len();
@@ -86,8 +91,8 @@ impl CorpusSample {
         let sampler = CorpusSampler::new();
         let mut drawn = DrawnDocuments::default();
         for (row, text) in (1..).zip(texts) {
-            let text = sampler.may_take(row).then(|| text.clone());
-            sampler.take(row, text, &mut drawn);
+            let text = sampler.may_draw(row).then(|| text.clone());
+            sampler.offer_row(row, text, &mut drawn);
         }
         drawn.finish()
     }

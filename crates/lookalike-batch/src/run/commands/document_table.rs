@@ -5,10 +5,10 @@ use lookalike_io::sink::{TableRows, TableWriter};
 use lookalike_io::source::InputRow;
 
 use crate::run::reading::ordered_pipeline::blocks_in_order;
-use crate::run::reading::rejected_rows::{OpenedRows, PartRows};
+use crate::run::reading::rejected_rows::{CountedRows, OpenedRows};
 
 /// Bytes of a block's results that are passed on before the block ends.
-const PART_BYTES: usize = 8 << 20;
+const CHUNK_BYTES: usize = 8 << 20;
 
 /// Counts of a finished table.
 #[derive(Default)]
@@ -20,9 +20,9 @@ pub(super) struct DocumentTableCounts {
     pub(super) bytes: u64,
 }
 
-struct TablePart {
+struct TableChunk {
     rows: TableRows,
-    read: PartRows,
+    read: CountedRows,
     sum: u64,
 }
 
@@ -37,9 +37,9 @@ pub(super) fn write_document_table<S: Default>(
     push_document: impl Fn(&InputRow<'_>, &mut S, &mut TableRows) -> Result<u64> + Sync,
 ) -> Result<DocumentTableCounts> {
     let template = table.new_rows();
-    let new_part = || TablePart {
+    let new_chunk = || TableChunk {
         rows: template.empty_like(),
-        read: PartRows::default(),
+        read: CountedRows::default(),
         sum: 0,
     };
     let mut total = DocumentTableCounts::default();
@@ -47,24 +47,24 @@ pub(super) fn write_document_table<S: Default>(
         &opened.inputs,
         opened.progress,
         |block, parse, state: &mut S, emit| {
-            let mut part = new_part();
+            let mut chunk = new_chunk();
             opened.inputs.parse_block(block, parse, &mut |row| {
-                if let Some(row) = part.read.count_row(row) {
-                    part.sum += push_document(&row, state, &mut part.rows)?;
+                if let Some(row) = chunk.read.count_row(row) {
+                    chunk.sum += push_document(&row, state, &mut chunk.rows)?;
                 }
-                if part.rows.approximate_bytes() >= PART_BYTES {
-                    emit(std::mem::replace(&mut part, new_part()))?;
+                if chunk.rows.approximate_bytes() >= CHUNK_BYTES {
+                    emit(std::mem::replace(&mut chunk, new_chunk()))?;
                 }
                 Ok(())
             })?;
-            Ok(part)
+            Ok(chunk)
         },
-        |part| {
-            opened.report_rows(&part.read.bad, part.read.documents)?;
-            total.documents += part.read.documents;
-            total.sum += part.sum;
-            total.bytes += part.read.bytes;
-            table.append_rows(part.rows)
+        |chunk| {
+            opened.report_rows(&chunk.read.bad, chunk.read.documents)?;
+            total.documents += chunk.read.documents;
+            total.sum += chunk.sum;
+            total.bytes += chunk.read.bytes;
+            table.append_rows(chunk.rows)
         },
     )?;
     opened.refuse_useless()?;

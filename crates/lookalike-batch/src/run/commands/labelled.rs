@@ -547,13 +547,13 @@ fn read_corpus_texts(
         progress,
         |row| {
             let requested = requested_ids.find_row(&corpus, row);
-            let may_be_drawn = sampler.is_some_and(|sampler| sampler.may_take(row.number));
+            let may_be_drawn = sampler.is_some_and(|sampler| sampler.may_draw(row.number));
             let text = (may_be_drawn || !requested.is_empty()).then(|| row.text.to_owned());
             Ok((requested, text))
         },
         |(requested, text), at| {
             if let Some((sampler, drawn)) = drawing {
-                sampler.take(at.1, text.clone(), drawn);
+                sampler.offer_row(at.1, text.clone(), drawn);
             }
             let Some(text) = text.filter(|_| !requested.is_empty()) else {
                 return Ok(());

@@ -187,7 +187,7 @@ impl CorpusReader<'_> {
                     return Ok(());
                 }
             };
-            if !worker.takes_row(row.number) {
+            if !worker.wants_row(row.number) {
                 return Ok(());
             }
             documents.bytes += u64::from(row.place.byte_length());

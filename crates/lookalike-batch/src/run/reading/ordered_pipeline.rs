@@ -12,18 +12,18 @@ use crate::run::progress::{ProgressListener, begin_reading};
 /// Number of finished blocks per thread that may wait for earlier blocks.
 const WAITING_BLOCKS_PER_THREAD: u64 = 3;
 
-/// Passes on a part of a block's results, after waiting for the block's turn.
-pub(crate) type EmitPart<'a, T> = dyn Fn(T) -> Result<()> + 'a;
+/// Passes on a chunk of a block's results, after waiting for the block's turn.
+pub(crate) type EmitChunk<'a, T> = dyn Fn(T) -> Result<()> + 'a;
 
 /// Reads all inputs. `work` processes each block on any thread, with a state of its own per thread.
 /// `hand_on` receives the results in input order.
 pub(crate) fn blocks_in_order<S: Default, T: Send>(
     inputs: &InputSet,
     progress: &dyn ProgressListener,
-    work: impl Fn(&InputBlock, &mut ParseScratch, &mut S, &EmitPart<'_, T>) -> Result<T> + Sync,
+    work: impl Fn(&InputBlock, &mut ParseScratch, &mut S, &EmitChunk<'_, T>) -> Result<T> + Sync,
     hand_on: impl FnMut(T) -> Result<()> + Send,
 ) -> Result<()> {
-    let work = |block: &InputBlock, state: &mut (ParseScratch, S), emit: &EmitPart<'_, T>| {
+    let work = |block: &InputBlock, state: &mut (ParseScratch, S), emit: &EmitChunk<'_, T>| {
         work(block, &mut state.0, &mut state.1, emit)
     };
     process_blocks_in_order(
@@ -42,13 +42,13 @@ pub(in crate::run) fn process_blocks_in_order<S, T: Send>(
     progress: &dyn ProgressListener,
     new_state: impl Fn() -> S + Sync,
     next_block: &(dyn Fn() -> Result<Option<InputBlock>> + Sync),
-    work: impl Fn(&InputBlock, &mut S, &EmitPart<'_, T>) -> Result<T> + Sync,
+    work: impl Fn(&InputBlock, &mut S, &EmitChunk<'_, T>) -> Result<T> + Sync,
     mut hand_on: impl FnMut(T) -> Result<()> + Send,
 ) -> Result<()> {
     begin_reading(progress, inputs);
     let mut all_bytes = 0;
-    let receive = |(part, bytes_on_disk): (T, Option<u64>)| {
-        hand_on(part)?;
+    let receive = |(chunk, bytes_on_disk): (T, Option<u64>)| {
+        hand_on(chunk)?;
         if let Some(bytes) = bytes_on_disk {
             all_bytes += bytes;
             progress.advance_stage(all_bytes);
@@ -67,11 +67,11 @@ pub(in crate::run) fn process_blocks_in_order<S, T: Send>(
                     break;
                 };
                 let ordinal = block.ordinal();
-                let emit = |part| ordered.use_turn(ordinal, |receive| receive((part, None)));
-                let part = work(&block, &mut state, &emit)?;
+                let emit = |chunk| ordered.use_turn(ordinal, |receive| receive((chunk, None)));
+                let chunk = work(&block, &mut state, &emit)?;
                 let bytes_on_disk = block.bytes_on_disk();
                 inputs.recycle_block(block);
-                ordered.finish_result(ordinal, (part, Some(bytes_on_disk)))?;
+                ordered.finish_result(ordinal, (chunk, Some(bytes_on_disk)))?;
             }
             Ok(())
         });

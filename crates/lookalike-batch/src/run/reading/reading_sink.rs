@@ -3,7 +3,7 @@
 //! ```text
 //! block of rows ──> rows ──> analysis ──> sketches ──> documents, in input order
 //!   restore_block   │           │                          │
-//!                   takes_row   add_document, finish_block accept_block
+//!                   wants_row   add_document, finish_block accept_block
 //! ```
 //!
 //! A [`ReadingBackend`] decides where blocks of documents live, or which of them are wanted. For example, one keeps
@@ -89,7 +89,7 @@ pub(in crate::run) trait SinkWorker {
     }
 
     /// Returns `true` if a row is wanted.
-    fn takes_row(&mut self, _number: u64) -> bool {
+    fn wants_row(&mut self, _number: u64) -> bool {
         true
     }
 

@@ -262,15 +262,15 @@ impl<'a> OpenedRows<'a> {
     }
 }
 
-/// Counts of the rows of a part of a block, and its bad rows.
+/// Counts of the rows of a chunk of a block, and its bad rows.
 #[derive(Default)]
-pub(crate) struct PartRows {
+pub(crate) struct CountedRows {
     pub(crate) bad: Vec<BadRow>,
     pub(crate) documents: u64,
     pub(crate) bytes: u64,
 }
 
-impl PartRows {
+impl CountedRows {
     /// Counts a row, and returns it if it is usable.
     pub(crate) fn count_row<'r>(
         &mut self,

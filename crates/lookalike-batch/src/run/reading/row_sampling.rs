@@ -73,7 +73,7 @@ impl RowSampling {
         });
     }
 
-    fn takes_row(&self, row: u64) -> bool {
+    fn wants_row(&self, row: u64) -> bool {
         let hash = lookalike::value_hash(&row.to_le_bytes());
         self.cut.get().is_some_and(|&cut| hash <= cut)
     }
@@ -159,12 +159,12 @@ impl SinkWorker for SampleWorker<'_> {
         Ok(())
     }
 
-    fn takes_row(&mut self, number: u64) -> bool {
-        let is_taken = self.sampling.takes_row(number);
-        if is_taken {
+    fn wants_row(&mut self, number: u64) -> bool {
+        let is_wanted = self.sampling.wants_row(number);
+        if is_wanted {
             self.started = Instant::now();
         }
-        is_taken
+        is_wanted
     }
 
     /// Analyses the row once more. A sampled row stands alone between others that are skipped, so its first analysis

@@ -94,8 +94,8 @@ pub(in crate::run) struct NameBudget {
 }
 
 impl NameBudget {
-    /// Returns `false` if the budget is spent.
-    pub(in crate::run) fn takes_names(&mut self, names: &[std::sync::Arc<str>]) -> bool {
+    /// Counts the bytes of names. Returns `false` if the budget is spent.
+    pub(in crate::run) fn count_names(&mut self, names: &[std::sync::Arc<str>]) -> bool {
         let bytes = names
             .iter()
             .map(|name| count_json_bytes(&shorten_name(name)) + 40);

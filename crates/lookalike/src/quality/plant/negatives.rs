@@ -204,7 +204,7 @@ impl NegativeSampler {
         let first = own.map_or(0, |own| own + 1);
         for (at, &count) in shared.iter().enumerate().skip(first) {
             if let Some(candidate) = self.candidate(document, features.len(), at, count as usize) {
-                self.take(at, candidate, into);
+                self.offer_candidate(at, candidate, into);
             }
         }
         into.shared = shared;
@@ -239,12 +239,12 @@ impl NegativeSampler {
         })
     }
 
-    fn take(&self, at: usize, candidate: Candidate, into: &mut NegativeCandidates) {
-        self.take_of_part(candidate, into);
-        take_nearest(candidate, &mut into.nearest[at]);
+    fn offer_candidate(&self, at: usize, candidate: Candidate, into: &mut NegativeCandidates) {
+        self.offer_to_part(candidate, into);
+        insert_nearest(candidate, &mut into.nearest[at]);
     }
 
-    fn take_of_part(&self, candidate: Candidate, into: &mut NegativeCandidates) {
+    fn offer_to_part(&self, candidate: Candidate, into: &mut NegativeCandidates) {
         let part = &mut into.parts[candidate.pair().part()];
         let most = CANDIDATES * self.quota();
         if part.len() < most || part.peek().is_some_and(|last| candidate < *last) {
@@ -264,10 +264,10 @@ impl NegativeSampler {
         for (nearest, others) in one.nearest.iter_mut().zip(other.nearest) {
             others
                 .into_iter()
-                .for_each(|other| take_nearest(other, nearest));
+                .for_each(|other| insert_nearest(other, nearest));
         }
         for candidate in other.parts.into_iter().flatten() {
-            self.take_of_part(candidate, &mut one);
+            self.offer_to_part(candidate, &mut one);
         }
         one
     }
@@ -317,7 +317,7 @@ impl NegativeSampler {
 
 /// Keeps the most similar siblings of a drawn document; of equally similar ones those with the smallest
 /// numbers.
-fn take_nearest(candidate: Candidate, nearest: &mut Vec<Candidate>) {
+fn insert_nearest(candidate: Candidate, nearest: &mut Vec<Candidate>) {
     let pair = candidate.pair();
     let is_before = |other: &Candidate| {
         let similarity = other.pair().similarity;

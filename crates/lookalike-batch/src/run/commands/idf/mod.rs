@@ -34,7 +34,7 @@ use crate::memory::frequency_plan::FrequencyShares;
 use crate::run::commands::summary::SpilledRuns;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::ordered_pipeline::blocks_in_order;
-use crate::run::reading::rejected_rows::{OpenedRows, PartRows};
+use crate::run::reading::rejected_rows::{CountedRows, OpenedRows};
 use spilled_terms::{SpilledRows, TermSpill};
 
 /// Number of terms whose lines are formatted at a time.
@@ -158,7 +158,7 @@ fn count_inputs(
     opened: &OpenedRows<'_>,
     settings: &IdfSettings,
     spill: &TermSpill<'_>,
-) -> Result<(PartRows, Vec<FrequencyTally>)> {
+) -> Result<(CountedRows, Vec<FrequencyTally>)> {
     let analyzer = TextAnalyzer::new(&settings.recipe);
     let frequencies = spill.frequencies();
     let idle: Mutex<Vec<IdfWorker>> = Mutex::default();
@@ -166,7 +166,7 @@ fn count_inputs(
         idle.lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     };
-    let mut total = PartRows::default();
+    let mut total = CountedRows::default();
     blocks_in_order(
         &opened.inputs,
         opened.progress,
@@ -176,9 +176,9 @@ fn count_inputs(
                 scratch: AnalysisScratch::default(),
                 tally: frequencies.new_tally(),
             });
-            let mut part = PartRows::default();
+            let mut chunk = CountedRows::default();
             opened.inputs.parse_block(block, parse, &mut |row| {
-                if let Some(row) = part.count_row(row) {
+                if let Some(row) = chunk.count_row(row) {
                     let IdfWorker { scratch, tally } = &mut worker;
                     frequencies.count_document(&analyzer, row.text, scratch, tally);
                     spill.keep_limits(tally)?;
@@ -186,12 +186,12 @@ fn count_inputs(
                 Ok(())
             })?;
             lock().push(worker);
-            Ok(part)
+            Ok(chunk)
         },
-        |part: PartRows| {
-            total.documents += part.documents;
-            total.bytes += part.bytes;
-            opened.report_rows(&part.bad, part.documents)
+        |chunk: CountedRows| {
+            total.documents += chunk.documents;
+            total.bytes += chunk.bytes;
+            opened.report_rows(&chunk.bad, chunk.documents)
         },
     )?;
     let workers = idle.into_inner();

@@ -333,7 +333,7 @@ struct SourceKeys {
 
 /// The documents of a block of rows, and their keys, with numbers in the block.
 #[derive(Default)]
-struct BlockPart {
+struct BlockSources {
     documents: ReadDocuments,
     keys: SourceKeys,
 }
@@ -365,19 +365,22 @@ impl PassageReader<'_> {
             |block, parse, worker, _| {
                 self.read_block(inputs, block, parse, extra, worker, is_indexed)
             },
-            |mut part: BlockPart| {
-                if part.documents.len() > 0 {
+            |mut sources: BlockSources| {
+                if sources.documents.len() > 0 {
                     progress.rows_usable();
                 }
-                tally.add_rows(part.documents.len() as u64, &part.documents.bad);
-                self.count_unreadable_files(inputs, &part.documents.bad);
-                tell_bad_rows(&part.documents.bad, progress, self.reading.strict, |rows| {
-                    (self.reject)(inputs, rows)
-                })?;
+                tally.add_rows(sources.documents.len() as u64, &sources.documents.bad);
+                self.count_unreadable_files(inputs, &sources.documents.bad);
+                tell_bad_rows(
+                    &sources.documents.bad,
+                    progress,
+                    self.reading.strict,
+                    |rows| (self.reject)(inputs, rows),
+                )?;
                 if let Some(keys) = &mut keys {
-                    keys.append_keys(&mut part.keys, documents.len())?;
+                    keys.append_keys(&mut sources.keys, documents.len())?;
                 }
-                documents.append_documents(&mut part.documents);
+                documents.append_documents(&mut sources.documents);
                 let count = documents.len();
                 self.memory.check_rows(count, documents.memory_bytes())?;
                 check_count(count)
@@ -402,18 +405,18 @@ impl PassageReader<'_> {
         extra: &ExtraFields,
         worker: &mut BlockWorker,
         is_indexed: bool,
-    ) -> Result<BlockPart> {
+    ) -> Result<BlockSources> {
         worker.winnower = Winnower::new(self.settings.passages);
         worker.numbers_rows = inputs.mixes_files_and_rows();
-        let mut part = BlockPart::default();
+        let mut sources = BlockSources::default();
         inputs.parse_block(block, parse, &mut |row| {
             match row {
-                Ok(row) => self.read_row(inputs, &row, extra, worker, is_indexed, &mut part)?,
-                Err(bad) => part.push_bad(bad),
+                Ok(row) => self.read_row(inputs, &row, extra, worker, is_indexed, &mut sources)?,
+                Err(bad) => sources.push_bad(bad),
             }
             Ok(())
         })?;
-        Ok(part)
+        Ok(sources)
     }
 
     fn read_row(
@@ -423,35 +426,35 @@ impl PassageReader<'_> {
         extra: &ExtraFields,
         worker: &mut BlockWorker,
         is_indexed: bool,
-        part: &mut BlockPart,
+        sources: &mut BlockSources,
     ) -> Result<()> {
-        let number = part.documents.len() as u32;
+        let number = sources.documents.len() as u32;
         let row_number = (worker.numbers_rows && row.id.is_none()).then(|| row.number.to_string());
         let row = &InputRow {
             id: row.id.or(row_number.as_deref()),
             ..*row
         };
-        if let Err(reason) = part.documents.push_row(row, extra) {
-            part.push_bad(make_bad_row(inputs, row, reason));
+        if let Err(reason) = sources.documents.push_row(row, extra) {
+            sources.push_bad(make_bad_row(inputs, row, reason));
             return Ok(());
         }
-        part.documents.bytes += u64::from(row.place.byte_length());
+        sources.documents.bytes += u64::from(row.place.byte_length());
         if is_indexed {
             let most = max_tokens(self.settings);
             (self.tokenizer).tokenize_text_within(row.text, most, &mut worker.tokens)?;
             let tokens = worker.tokens.values();
             worker.winnower.select_grams(tokens, &mut worker.selected);
             let grams = worker.selected.iter().map(|gram| (gram.hash, number));
-            part.keys.grams.extend(grams);
+            sources.keys.grams.extend(grams);
             if self.settings.passages.finds_reworded() {
-                part.keys.terms.push_text(tokens);
+                sources.keys.terms.push_text(tokens);
             }
         }
         Ok(())
     }
 }
 
-impl BlockPart {
+impl BlockSources {
     fn push_bad(&mut self, bad: BadRow) {
         self.documents.bytes += u64::from(bad.place.byte_length());
         self.documents.bad.push(bad);

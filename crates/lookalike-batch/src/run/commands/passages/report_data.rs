@@ -159,7 +159,7 @@ impl PassageReport {
         let mut shown = ShownDocuments::new(corpus);
         let mut names = NameBudget::default();
         for pair in &self.pairs {
-            if !names.takes_names(&pair.ids) {
+            if !names.count_names(&pair.ids) {
                 break;
             }
             let texts = shown.show_pair(pair, &mut data.texts)?;

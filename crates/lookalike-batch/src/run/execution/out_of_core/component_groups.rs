@@ -252,7 +252,7 @@ pub(in crate::run) struct GroupCorpus<'a> {
     sketches: DocumentSketches,
     order: Option<Vec<DocId>>,
     times: Vec<f64>,
-    parts: Vec<u64>,
+    partitions: Vec<u64>,
     known: usize,
     index_matches: Vec<DocumentRemoval>,
 }
@@ -290,7 +290,7 @@ impl<'a> GroupCorpus<'a> {
         });
         Self {
             known: members.partition_point(|member| member.index() < all.known_prefix),
-            parts: all.partitions.map_or_else(Vec::new, of),
+            partitions: all.partitions.map_or_else(Vec::new, of),
             times,
             order,
             index_matches,
@@ -308,7 +308,7 @@ impl<'a> GroupCorpus<'a> {
             sketches: &self.sketches,
             texts: self,
             order: self.order.as_deref(),
-            partitions: (!self.parts.is_empty()).then_some(&self.parts),
+            partitions: (!self.partitions.is_empty()).then_some(&self.partitions),
             window: all.window.map(|window| TimeWindow {
                 times: &self.times,
                 ..window
