@@ -76,12 +76,12 @@ const PURGE_DELAY: mi_option_t = 15;
 
 /// Milliseconds after which free memory is returned to the system. The default, a second, is as long as whole
 /// stages of a run, so the memory of one stage would still be held while the next allocates its own.
-const MILLISECONDS: std::ffi::c_long = 50;
+const PURGE_DELAY_MILLISECONDS: std::ffi::c_long = 50;
 
 /// Makes the allocator return free memory after a short time, unless `MIMALLOC_PURGE_DELAY` is set.
 pub(crate) fn give_back_soon() {
     // SAFETY: sets a number that the allocator reads; no other thread runs yet.
-    unsafe { mi_option_set_default(PURGE_DELAY, MILLISECONDS) }
+    unsafe { mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MILLISECONDS) }
 }
 
 /// The same for a service, which soon allocates as much again. Returning and allocating memory repeatedly

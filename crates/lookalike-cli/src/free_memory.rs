@@ -18,37 +18,37 @@ pub struct FreeMemoryHooks {
     pub release_unused: fn(),
 }
 
-static HOOKS: OnceLock<FreeMemoryHooks> = OnceLock::new();
+static MEMORY_HOOKS: OnceLock<FreeMemoryHooks> = OnceLock::new();
 
 /// Sets the functions of the allocator. Only the first call has an effect.
 pub fn set_free_memory_hooks(hooks: FreeMemoryHooks) {
-    HOOKS.get_or_init(|| hooks);
+    MEMORY_HOOKS.get_or_init(|| hooks);
 }
 
 /// Makes the allocator keep free memory for some seconds.
 pub(crate) fn keep_for_later() {
-    if let Some(hooks) = HOOKS.get() {
+    if let Some(hooks) = MEMORY_HOOKS.get() {
         (hooks.keep_for_later)();
     }
 }
 
 /// Returns free memory to the system at once, because the next stage of a run allocates other sizes.
 pub(crate) fn release_now() {
-    if let Some(hooks) = HOOKS.get() {
+    if let Some(hooks) = MEMORY_HOOKS.get() {
         (hooks.release_now)();
     }
 }
 
 /// Returns memory to the system that the whole process has not used for some seconds.
 pub(crate) fn release_unused() {
-    if let Some(hooks) = HOOKS.get() {
+    if let Some(hooks) = MEMORY_HOOKS.get() {
         (hooks.release_unused)();
     }
 }
 
 /// Returns free memory of the calling thread to the system.
 pub(crate) fn release_of_thread() {
-    if let Some(hooks) = HOOKS.get() {
+    if let Some(hooks) = MEMORY_HOOKS.get() {
         (hooks.release_of_thread)();
     }
 }

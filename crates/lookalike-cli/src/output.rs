@@ -267,13 +267,13 @@ pub(crate) fn format_plural(number: u64, one: &str, many: &str) -> String {
 
 /// Formats bytes in the unit that leaves one to three digits before the decimal point.
 pub(crate) fn format_bytes(number: u64) -> String {
-    const UNITS: [(u64, &str); 4] = [
+    const BYTE_UNITS: [(u64, &str); 4] = [
         (1_000_000_000_000, "TB"),
         (1_000_000_000, "GB"),
         (1_000_000, "MB"),
         (1000, "kB"),
     ];
-    match UNITS.iter().find(|(unit, _)| number >= *unit) {
+    match BYTE_UNITS.iter().find(|(unit, _)| number >= *unit) {
         Some((unit, name)) => format!("{:.1} {name}", number as f64 / *unit as f64),
         None => format_plural(number, "byte", "bytes"),
     }

@@ -21,10 +21,10 @@ use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, escape_control, format_bytes, format_count, format_duration};
 
 /// Time before the bar appears. A shorter run shows none.
-const DELAY: Duration = Duration::from_secs(1);
+const BAR_DELAY: Duration = Duration::from_secs(1);
 
 /// Interval at which the bar is redrawn while nothing is reported.
-const TICK: Duration = Duration::from_millis(250);
+const TICK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Interval of the lines where standard error is no terminal. A shorter run has none.
 const LINE_INTERVAL: Duration = Duration::from_secs(30);
@@ -156,9 +156,9 @@ impl Drop for ProgressReporter {
 fn appear_later(bar: Arc<ProgressBar>) -> (mpsc::Sender<()>, JoinHandle<()>) {
     let (stop, stopped) = mpsc::channel();
     let waiting = std::thread::spawn(move || {
-        if stopped.recv_timeout(DELAY) == Err(mpsc::RecvTimeoutError::Timeout) {
+        if stopped.recv_timeout(BAR_DELAY) == Err(mpsc::RecvTimeoutError::Timeout) {
             bar.set_draw_target(ProgressDrawTarget::stderr());
-            bar.enable_steady_tick(TICK);
+            bar.enable_steady_tick(TICK_INTERVAL);
         }
     });
     (stop, waiting)
@@ -273,12 +273,12 @@ fn stage_name(stage: RunStage) -> String {
 /// Returns the template of a stage's bar.
 fn bar_template(stage: RunStage, is_measured: bool) -> &'static str {
     match (stage, is_measured) {
-        (RunStage::Read, true) => BYTES,
+        (RunStage::Read, true) => BYTES_TEMPLATE,
         (RunStage::Read, false) => BYTES_WITHOUT_END,
         (RunStage::Passages | RunStage::Library, _)
-        | (RunStage::Forms | RunStage::Decide | RunStage::Write, true) => DOCUMENTS,
-        (RunStage::Measure, _) => SETTINGS,
-        _ => UNMEASURED,
+        | (RunStage::Forms | RunStage::Decide | RunStage::Write, true) => DOCUMENTS_TEMPLATE,
+        (RunStage::Measure, _) => SETTINGS_TEMPLATE,
+        _ => UNMEASURED_TEMPLATE,
     }
 }
 
@@ -362,14 +362,14 @@ impl ProgressListener for ProgressReporter {
     }
 }
 
-const BYTES: &str = "{msg:18} [{bar:24}] {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}, \
+const BYTES_TEMPLATE: &str = "{msg:18} [{bar:24}] {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}, \
                      {decimal_bytes_per_sec}, {eta} left";
 const BYTES_WITHOUT_END: &str = "{msg:18} {spinner} {decimal_bytes}, {decimal_bytes_per_sec}";
-const DOCUMENTS: &str = "{msg:18} [{bar:24}] {percent:>3} %  {human_pos} of {human_len} documents, \
+const DOCUMENTS_TEMPLATE: &str = "{msg:18} [{bar:24}] {percent:>3} %  {human_pos} of {human_len} documents, \
                          {rate} a second, {eta} left";
-const SETTINGS: &str = "{msg:18} [{bar:24}] {percent:>3} %  {human_pos} of {human_len} settings, \
+const SETTINGS_TEMPLATE: &str = "{msg:18} [{bar:24}] {percent:>3} %  {human_pos} of {human_len} settings, \
                         {elapsed}";
-const UNMEASURED: &str = "{msg:18} {spinner} {elapsed}";
+const UNMEASURED_TEMPLATE: &str = "{msg:18} {spinner} {elapsed}";
 
 #[cfg(test)]
 mod tests {

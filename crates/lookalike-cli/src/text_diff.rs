@@ -15,7 +15,7 @@ const LONG_PASSAGE: usize = 60;
 const SHOWN_PASSAGES: usize = 40;
 
 /// Words left at each end of a shortened passage.
-const CONTEXT: usize = 20;
+const CONTEXT_WORDS: usize = 20;
 
 /// Returns the passages as one text. `full` keeps long common passages unshortened.
 pub(crate) fn mark_passages(
@@ -79,12 +79,15 @@ fn mark_piece(side: PassageSide, piece: &str, printer: &OutputPrinter) -> String
 /// Returns the words, or the ends of a long passage with the number of words between them, which `describe` describes.
 fn shorten_passage(words: &[&str], describe: fn(String) -> String) -> String {
     let is_word = |word: &&&str| !word.trim().is_empty();
-    let hidden = match words.len().checked_sub(2 * CONTEXT) {
-        Some(_) if words.len() > LONG_PASSAGE => &words[CONTEXT..words.len() - CONTEXT],
+    let hidden = match words.len().checked_sub(2 * CONTEXT_WORDS) {
+        Some(_) if words.len() > LONG_PASSAGE => &words[CONTEXT_WORDS..words.len() - CONTEXT_WORDS],
         _ => return words.concat(),
     };
     let number = format_count(hidden.iter().filter(is_word).count() as u64);
-    let (head, tail) = (&words[..CONTEXT], &words[words.len() - CONTEXT..]);
+    let (head, tail) = (
+        &words[..CONTEXT_WORDS],
+        &words[words.len() - CONTEXT_WORDS..],
+    );
     format!(
         "{} {} {}",
         head.concat().trim_end(),

@@ -44,7 +44,7 @@ pub fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
 }
 
 /// Fewest bytes from which UTF-16 is recognised without a byte order mark.
-const FEW: usize = 8;
+const FEWEST_UTF16_BYTES: usize = 8;
 
 /// Returns `true` if an input that is to be read as UTF-8 is in fact UTF-16. Either it starts with the
 /// byte order mark of UTF-16 (or of little-endian UTF-32), or every second byte is zero and no other
@@ -52,7 +52,8 @@ const FEW: usize = 8;
 pub fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
     let zeros = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte == 0);
     let others = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte != 0);
-    let alternates = bytes.len() >= FEW && [0, 1].iter().any(|&at| zeros(at) && others(1 - at));
+    let alternates =
+        bytes.len() >= FEWEST_UTF16_BYTES && [0, 1].iter().any(|&at| zeros(at) && others(1 - at));
     let has_mark = bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF");
     encoding == UTF_8 && (has_mark || alternates)
 }
@@ -83,14 +84,14 @@ pub fn decode_file(
 
 /// Fewest characters beyond ASCII of a row that is taken for UTF-8 if it is valid. Of 1.5 million Chinese titles in
 /// GB18030, those that are valid UTF-8 by chance have at most six.
-const SURE: usize = 10;
+const FEWEST_WIDE_CHARACTERS: usize = 10;
 
 /// Returns `true` if bytes that are to be read in another encoding are UTF-8.
 fn is_surely_utf8(bytes: &[u8]) -> bool {
     simdutf8::basic::from_utf8(bytes).is_ok_and(|text| {
         text.chars()
             .filter(|character| !character.is_ascii())
-            .nth(SURE - 1)
+            .nth(FEWEST_WIDE_CHARACTERS - 1)
             .is_some()
     })
 }

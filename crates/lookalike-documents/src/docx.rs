@@ -12,7 +12,7 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 /// The parts of the archive that hold text, in reading order. The first one must exist.
-const PARTS: [&str; 3] = [
+const TEXT_PARTS: [&str; 3] = [
     "word/document.xml",
     "word/footnotes.xml",
     "word/endnotes.xml",
@@ -20,7 +20,7 @@ const PARTS: [&str; 3] = [
 
 /// Elements whose content is not text of the document: properties, deletions, the origin of moved text,
 /// and second copies of text boxes for older programs.
-const SKIPPED: [&[u8]; 7] = [
+const SKIPPED_ELEMENTS: [&[u8]; 7] = [
     b"pPr",
     b"rPr",
     b"tblPr",
@@ -36,7 +36,7 @@ pub(crate) fn read_docx(bytes: &[u8], max_bytes: usize) -> Result<String, String
         .map_err(|cause| format!("it is damaged or not a .docx file: {cause}"))?;
     let mut text = String::new();
     let mut left = max_bytes;
-    for (index, part) in PARTS.iter().enumerate() {
+    for (index, part) in TEXT_PARTS.iter().enumerate() {
         match read_part(&mut archive, part, left, max_bytes)? {
             Some(xml) => {
                 left -= xml.len();
@@ -141,7 +141,7 @@ struct PartText<'a> {
 
 impl PartText<'_> {
     fn begin_element(&mut self, name: &[u8]) {
-        if self.skipped > 0 || SKIPPED.contains(&name) {
+        if self.skipped > 0 || SKIPPED_ELEMENTS.contains(&name) {
             self.skipped += 1;
             return;
         }

@@ -21,14 +21,14 @@ pub enum DocumentKind {
 }
 
 /// Extensions that are documents, for messages.
-const KNOWN: &str = ".txt, .md, .html, .docx and .pdf";
+const KNOWN_EXTENSIONS: &str = ".txt, .md, .html, .docx and .pdf";
 
 /// First bytes of files that are no text.
-const SIGNATURES: [(&[u8], &str); 10] = [
+const FILE_SIGNATURES: [(&[u8], &str); 10] = [
     (b"%PDF-", "a PDF file"),
     (b"{\\rtf", "an RTF document: save it as .docx or .txt first"),
     (
-        OLE,
+        OLE_SIGNATURE,
         "an old Office document: save it as .docx or .txt first",
     ),
     (b"\x89PNG\r\n\x1A\n", "an image"),
@@ -40,7 +40,7 @@ const SIGNATURES: [(&[u8], &str); 10] = [
     (b"PAR1", "a Parquet file, which holds rows"),
 ];
 
-const OLE: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
+const OLE_SIGNATURE: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
 
 /// Bytes at the start of a text in which a zero byte shows that it is none.
 const TEXT_START: usize = 8192;
@@ -103,7 +103,11 @@ fn describe_other(path: &Path, extension: &str) -> String {
         }
         _ => match foreign_extension(path) {
             Some(what) => return format!("it is {what}"),
-            None => return format!("its kind is unknown by its extension; known are {KNOWN}"),
+            None => {
+                return format!(
+                    "its kind is unknown by its extension; known are {KNOWN_EXTENSIONS}"
+                );
+            }
         },
     };
     what.to_owned()
@@ -111,7 +115,7 @@ fn describe_other(path: &Path, extension: &str) -> String {
 
 /// Refuses bytes that are no text, by what they are.
 pub(crate) fn refuse_foreign_content(bytes: &[u8]) -> Result<(), String> {
-    let known = SIGNATURES
+    let known = FILE_SIGNATURES
         .iter()
         .find(|(start, _)| bytes.starts_with(start));
     if let Some(what) = known.map(|(_, what)| *what).or(foreign_content(bytes)) {
@@ -129,7 +133,7 @@ pub(crate) fn refuse_foreign_content(bytes: &[u8]) -> Result<(), String> {
 
 /// Refuses the container that both `.doc` files and `.docx` files with a password have.
 pub(crate) fn refuse_old_word(bytes: &[u8]) -> Result<(), String> {
-    if bytes.starts_with(OLE) {
+    if bytes.starts_with(OLE_SIGNATURE) {
         Err(
             "it is encrypted or an old .doc file: save it as .docx without a password \
                      first"

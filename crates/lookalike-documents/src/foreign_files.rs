@@ -9,7 +9,7 @@ use std::path::Path;
 use encoding_rs::Encoding;
 
 /// Extensions of unsupported files, with a phrase that says what such a file is and what to do with it.
-const FOREIGN: [(&[&str], &str); 9] = [
+const FOREIGN_EXTENSIONS: [(&[&str], &str); 9] = [
     (
         &["docx", "doc", "odt", "rtf"],
         "a word processor document, which cannot be read: save its text as .txt first, and give --document-per-file",
@@ -49,8 +49,8 @@ const FOREIGN: [(&[&str], &str); 9] = [
     ),
 ];
 
-/// First bytes of unsupported files, with the matching extension in [`FOREIGN`].
-const SIGNATURES: [(&[u8], &str); 5] = [
+/// First bytes of unsupported files, with the matching extension in [`FOREIGN_EXTENSIONS`].
+const FOREIGN_SIGNATURES: [(&[u8], &str); 5] = [
     (b"PK\x03\x04", "zip"),
     (b"7z\xBC\xAF\x27\x1C", "7z"),
     (b"ARROW1\0\0", "arrow"),
@@ -65,7 +65,7 @@ pub fn foreign_extension(path: &Path) -> Option<&'static str> {
 
 /// Describes an input of an unsupported format by its first bytes.
 pub fn foreign_content(start: &[u8]) -> Option<&'static str> {
-    let found = SIGNATURES
+    let found = FOREIGN_SIGNATURES
         .iter()
         .find(|(bytes, _)| start.starts_with(bytes));
     match found? {
@@ -79,7 +79,9 @@ pub fn foreign_content(start: &[u8]) -> Option<&'static str> {
 }
 
 fn describe_extension(extension: &str) -> Option<&'static str> {
-    let found = FOREIGN.iter().find(|(all, _)| all.contains(&extension));
+    let found = FOREIGN_EXTENSIONS
+        .iter()
+        .find(|(all, _)| all.contains(&extension));
     found.map(|(_, what)| *what)
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn estimate_span_bytes(bytes: &[u8]) -> usize {
 }
 
 /// Elements that do not separate words.
-const INLINE: [&[u8]; 40] = [
+const INLINE_ELEMENTS: [&[u8]; 40] = [
     b"a", b"abbr", b"acronym", b"b", b"bdi", b"bdo", b"big", b"cite", b"code", b"data", b"del",
     b"dfn", b"em", b"font", b"i", b"img", b"ins", b"kbd", b"label", b"mark", b"meter", b"nobr",
     b"output", b"q", b"rb", b"ruby", b"s", b"samp", b"script", b"small", b"span", b"strike",
@@ -41,7 +41,7 @@ const INLINE: [&[u8]; 40] = [
 ];
 
 /// Elements whose content is hidden and ends at the next end tag of the same name.
-const HIDDEN: [&[u8]; 5] = [b"script", b"style", b"iframe", b"noembed", b"noframes"];
+const HIDDEN_ELEMENTS: [&[u8]; 5] = [b"script", b"style", b"iframe", b"noembed", b"noframes"];
 
 /// Elements that can be in `head`. Any other start tag ends it.
 const OF_HEAD: [&[u8]; 11] = [
@@ -77,14 +77,14 @@ impl PlacedText<'_, '_> {
 
     /// Ends a line just before the tag, unless its element is part of a line.
     fn separate_words(&mut self, name: &[u8]) {
-        if !INLINE.contains(&name) && !self.is_hidden() {
+        if !INLINE_ELEMENTS.contains(&name) && !self.is_hidden() {
             self.out.push_separator(self.consumed);
         }
     }
 
     fn update_hidden(&mut self, name: &[u8], is_start: bool) {
         if is_start {
-            let hides = HIDDEN.iter().find(|hidden| **hidden == name);
+            let hides = HIDDEN_ELEMENTS.iter().find(|hidden| **hidden == name);
             self.hidden = self.hidden.or(hides.copied());
             self.in_head = match name {
                 b"head" => true,

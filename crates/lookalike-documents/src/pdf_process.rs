@@ -39,7 +39,7 @@ const LACK_OF_MEMORY: [&str; 2] = ["memory allocation", "out of memory"];
 const SIGABRT: i32 = 6;
 
 /// The advice about a PDF file that cannot be read here.
-const REMEDY: &str = "extract its text first, for example with `pdftotext`";
+const PDF_ADVICE: &str = "extract its text first, for example with `pdftotext`";
 
 /// Beginnings of the names of variables that may hold keys: those of the service and of object stores.
 const SECRET_NAMES: [&str; 5] = ["LOOKALIKE_", "AWS_", "GOOGLE_", "AZURE_", "HF_"];
@@ -179,11 +179,11 @@ impl PdfReader {
             }
             (_, Some(SIGABRT)) if messages.contains("overflowed its stack") => Err(format!(
                 "its parts are nested too deeply, which takes more than {} MiB of stack, the limit for a PDF \
-                 file: {REMEDY}",
+                 file: {PDF_ADVICE}",
                 PDF_STACK_BYTES >> 20
             )),
             (_, signal) => Err(format!(
-                "the reader of PDF files failed ({}): {REMEDY}",
+                "the reader of PDF files failed ({}): {PDF_ADVICE}",
                 match signal {
                     Some(signal) => format!("ended by signal {signal}"),
                     None => messages.lines().next().unwrap_or("no message").to_owned(),
@@ -193,7 +193,7 @@ impl PdfReader {
     }
 
     fn describe_limit(&self, limit: &str) -> String {
-        format!("reading it takes more than {limit}, the limit for a PDF file: {REMEDY}")
+        format!("reading it takes more than {limit}, the limit for a PDF file: {PDF_ADVICE}")
     }
 }
 

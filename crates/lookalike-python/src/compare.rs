@@ -14,7 +14,7 @@ use crate::settings::{ReadSettings, RuleSettings};
 use crate::table::{PyTableStream, give_table, take_sized_table};
 
 /// Bytes of two texts from which a comparison can take so long that users interrupt it.
-const LONG: usize = 100_000;
+const INTERRUPTIBLE_BYTES: usize = 100_000;
 
 /// Compares two texts.
 #[pyfunction]
@@ -27,7 +27,7 @@ pub(crate) fn compare<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let matching = rule.match_settings()?;
     recipe.recipe_analyzer(py);
-    let compared = if a.len() + b.len() < LONG {
+    let compared = if a.len() + b.len() < INTERRUPTIBLE_BYTES {
         // Without a pool, all threads of the process would be woken for two texts.
         py.detach(|| run_in_caller(|| Ok(Comparison::new(&recipe.0, matching, a, b))))
             .map_err(run_error_to_py)?

@@ -61,13 +61,13 @@ enum BlockRowKind {
 }
 
 /// Bytes of blocks that are buffered before they are returned.
-pub(crate) const HELD: usize = 16 << 20;
+pub(crate) const BUFFERED_BYTES: usize = 16 << 20;
 
 /// Largest number of links or nodes in a row.
 const A_ROW: usize = 1 << 16;
 
 /// A pool of one thread, because Spark or Ray decides how much runs in parallel.
-static POOL: LazyLock<rayon::ThreadPool> = LazyLock::new(|| {
+static SINGLE_THREAD_POOL: LazyLock<rayon::ThreadPool> = LazyLock::new(|| {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     pool.expect("a thread can be started")
 });
@@ -302,7 +302,7 @@ impl Scatter {
         let told: Result<Vec<_>, _> = told.collect();
         self.rejected
             .extend(told.map_err(|error| InputError::new_err(error.to_string()))?);
-        if self.scatter.pending_bytes() < HELD {
+        if self.scatter.pending_bytes() < BUFFERED_BYTES {
             return Ok(None);
         }
         self.finish(py).map(Some)
@@ -730,7 +730,7 @@ impl Settle {
         let (texts, kept) = (texts?, kept?);
         let (texts, kept) = (texts.as_string::<i64>(), kept.as_string::<i64>());
         let settled = py.detach(|| {
-            POOL.install(|| {
+            SINGLE_THREAD_POOL.install(|| {
                 for row in 0..batch.num_rows() {
                     if ranks.value(row) == DECIDED {
                         let id = String::from_utf8_lossy(positions.value(row)).into_owned();
@@ -756,7 +756,7 @@ impl Settle {
 
     fn finish(&mut self, py: Python<'_>) -> PyResult<PyRecordBatch> {
         let settle = &mut self.settle;
-        let settled = py.detach(|| POOL.install(|| settle.resolve_rest()));
+        let settled = py.detach(|| SINGLE_THREAD_POOL.install(|| settle.resolve_rest()));
         settled.map_err(engine_error_to_py)?;
         self.take_resolved()
     }

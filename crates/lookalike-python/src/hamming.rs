@@ -15,7 +15,7 @@ use crate::run::PythonSignals;
 
 /// Codes that are added, removed or searched between two checks for signals. A search with many
 /// matches takes at most a second for so many.
-const PORTION: usize = 128;
+const CODES_BETWEEN_CHECKS: usize = 128;
 
 /// Matches of a search: the positions of queries, ids, and distances.
 type FoundArrays<'py> = (
@@ -71,8 +71,8 @@ impl HammingIndexBase {
     ) -> PyResult<()> {
         self.read_ids().check_new_ids(new)?;
         let mut signals = PythonSignals::new();
-        for (portion, codes) in codes.chunks(PORTION).enumerate() {
-            let (before, rest) = new.split_at(portion * PORTION);
+        for (portion, codes) in codes.chunks(CODES_BETWEEN_CHECKS).enumerate() {
+            let (before, rest) = new.split_at(portion * CODES_BETWEEN_CHECKS);
             let handled = signals.handle_signals();
             let mut ids = self.write_ids();
             let added = handled.and_then(|()| ids.add_codes(live, codes, &rest[..codes.len()]));
@@ -87,7 +87,7 @@ impl HammingIndexBase {
     fn remove_all<C: FingerprintCode>(&self, live: &LiveIndex<C>, gone: &[u64]) -> PyResult<usize> {
         let mut signals = PythonSignals::new();
         let mut removed = 0;
-        for gone in gone.chunks(PORTION) {
+        for gone in gone.chunks(CODES_BETWEEN_CHECKS) {
             signals.handle_signals()?;
             removed += self.write_ids().remove_ids(live, gone);
         }
@@ -107,9 +107,9 @@ impl HammingIndexBase {
             .map_err(engine_error_to_py)?;
         let mut signals = PythonSignals::new();
         let mut found: Vec<(usize, u64, u32)> = Vec::new();
-        for (portion, codes) in codes.chunks(PORTION).enumerate() {
+        for (portion, codes) in codes.chunks(CODES_BETWEEN_CHECKS).enumerate() {
             signals.handle_signals()?;
-            let (first, before) = (portion * PORTION, found.len());
+            let (first, before) = (portion * CODES_BETWEEN_CHECKS, found.len());
             live.search_many(codes, distance, |query, seq, distance| {
                 found.push((first + query, seq.0, distance));
             })

@@ -22,13 +22,13 @@ use crate::run::PythonSignals;
 use crate::settings::RuleSettings;
 
 /// Signatures that are added or removed between two checks for signals.
-const PORTION: usize = 128;
+const SIGNATURES_BETWEEN_CHECKS: usize = 128;
 
 /// Signatures that wait for the tables at most.
 const MOST_PENDING: usize = 1 << 14;
 
 /// Number of signatures below which memory is not released.
-const FEW: usize = 1024;
+const FEW_SIGNATURES: usize = 1024;
 
 /// A hasher that passes on numbers that are hashes already.
 #[derive(Default)]
@@ -718,7 +718,7 @@ impl SignatureRows {
 
     /// Releases the memory of removed signatures once they are more than half of all.
     fn compact_rows(&mut self) {
-        if self.ids.len() < FEW || self.places.len() >= self.ids.len() / 2 {
+        if self.ids.len() < FEW_SIGNATURES || self.places.len() >= self.ids.len() / 2 {
             return;
         }
         let mut places: Vec<u32> = self.places.values().copied().collect();
@@ -787,8 +787,8 @@ impl LshIndexBase {
         repeated.map_or(Ok(()), |&id| Err(known_id_error(id)))?;
         self.lock_inner().check_unknown(ids)?;
         let mut signals = PythonSignals::new();
-        for (portion, rows) in rows.chunks(PORTION).enumerate() {
-            let (before, rest) = ids.split_at(portion * PORTION);
+        for (portion, rows) in rows.chunks(SIGNATURES_BETWEEN_CHECKS).enumerate() {
+            let (before, rest) = ids.split_at(portion * SIGNATURES_BETWEEN_CHECKS);
             let handled = signals.handle_signals();
             let mut inner = self.lock_inner();
             let added = handled.and_then(|()| inner.add_signatures(rows, &rest[..rows.len()]));
@@ -889,7 +889,7 @@ impl LshIndexBase {
         py.detach(|| {
             let mut signals = PythonSignals::new();
             let mut removed = 0;
-            for gone in gone.chunks(PORTION) {
+            for gone in gone.chunks(SIGNATURES_BETWEEN_CHECKS) {
                 signals.handle_signals()?;
                 removed += self.lock_inner().remove_ids(gone);
             }

@@ -19,14 +19,14 @@ use crate::function_cache::FunctionCache;
 const MOST_FUNCTIONS: usize = 1 << 20;
 
 /// Number of messages from which a list is hashed in batches, each without the interpreter.
-const LONG: usize = 4096;
+const BATCHED_MESSAGES: usize = 4096;
 
 /// Bytes of messages that are signed together in bulk, and those that are worth a thread.
 const BULK_BYTES: usize = 8 << 20;
 const THREAD_BYTES: usize = 256 << 10;
 
 /// Limits on the messages that wait to be hashed: their number, and their bytes.
-const PENDING: usize = 1024;
+const MOST_PENDING: usize = 1024;
 const PENDING_BYTES: usize = 64 << 10;
 
 /// The slots of a signature.
@@ -188,14 +188,14 @@ impl SignatureState {
     fn push_message(&mut self, functions: &PermutedFunctions, message: &[u8]) {
         self.messages.extend_from_slice(message);
         self.ends.push(self.messages.len());
-        if self.ends.len() >= PENDING || self.messages.len() >= PENDING_BYTES {
+        if self.ends.len() >= MOST_PENDING || self.messages.len() >= PENDING_BYTES {
             self.apply_pending(functions);
         }
     }
 
     fn push_pending_hash(&mut self, functions: &PermutedFunctions, hash: u64) {
         self.hashes.push(hash);
-        if self.hashes.len() >= PENDING {
+        if self.hashes.len() >= MOST_PENDING {
             self.apply_pending(functions);
         }
     }
@@ -309,8 +309,8 @@ impl MessageLists {
         let mut first = start;
         while first < end {
             let before = first.checked_sub(1).map_or(0, |at| self.lists[at]);
-            let full =
-                self.lists[first..end].partition_point(|&messages| messages < before + PENDING);
+            let full = self.lists[first..end]
+                .partition_point(|&messages| messages < before + MOST_PENDING);
             let last = (first + full + 1).min(end);
             slots.extend(self.sign_portion(functions, first, last));
             first = last;
@@ -494,7 +494,7 @@ impl MinHash {
             };
             messages.extend_from_slice(bytes.as_bytes());
             ends.push(messages.len());
-            if ends.len() >= LONG || messages.len() >= PENDING_BYTES {
+            if ends.len() >= BATCHED_MESSAGES || messages.len() >= PENDING_BYTES {
                 hash(&mut messages, &mut ends)?;
             }
         }
@@ -656,7 +656,7 @@ impl MinHash {
     fn update_batch(&self, b: &Bound<'_, PyAny>) -> PyResult<()> {
         let list = b.cast::<PyList>().ok().filter(|_| self.hashfunc.is_none());
         if let Some(list) = list {
-            return if list.len() < LONG {
+            return if list.len() < BATCHED_MESSAGES {
                 self.add_messages(list)
             } else {
                 self.add_long_list(list)

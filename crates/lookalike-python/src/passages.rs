@@ -18,10 +18,10 @@ use crate::settings::{ReadSettings, TimeSpan, parse_window, thread_count};
 use crate::table::{PyTableStream, give_table};
 
 /// Bytes of two texts from which the search can take so long that users interrupt it.
-const LONG: usize = 1_000_000;
+const INTERRUPTIBLE_BYTES: usize = 1_000_000;
 
 /// Passages and pairs that a summary describes, as the command has it.
-const DESCRIBED: usize = 5;
+const DESCRIBED_PASSAGES: usize = 5;
 
 /// The number of documents that may share a gram.
 #[derive(FromPyObject)]
@@ -67,7 +67,7 @@ impl PassageOptions {
             index: None,
             offsets: choose("offsets", &self.offsets, &OffsetUnit::ALL, OffsetUnit::name)?,
             order: choose("order", &self.order, &PassageOrder::ALL, PassageOrder::name)?,
-            described: DESCRIBED,
+            described: DESCRIBED_PASSAGES,
             threads: thread_count(self.threads)?,
             strict: self.strict,
             memory: None,
@@ -142,7 +142,7 @@ pub(crate) fn shared_passages<'py>(
     reworded: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let settings = passage_settings(min_length, reworded)?;
-    let shared = if a.len() + b.len() < LONG {
+    let shared = if a.len() + b.len() < INTERRUPTIBLE_BYTES {
         py.detach(|| SharedPassages::find_all(&recipe.0, [a, b], settings))
     } else {
         let (recipe, a, b) = (recipe.0.clone(), a.to_owned(), b.to_owned());

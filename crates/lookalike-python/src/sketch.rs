@@ -14,7 +14,7 @@ use crate::settings::thread_count;
 use crate::texts::{TextColumn, TextInput};
 
 /// Number of texts that a thread takes at a time.
-const PORTION: usize = 64;
+const TEXTS_PER_PORTION: usize = 64;
 
 /// Rows of numbers, and a flag per row that is `true` if the text is too short for a sketch.
 type PyRows<'py, T> = (Bound<'py, PyArray2<T>>, Bound<'py, PyArray1<bool>>);
@@ -34,7 +34,7 @@ fn sketch_rows<T: Send + Default + Copy>(
                 (portion, (numbers, missing)): TextPortion<'_, T>| {
         let rows = numbers.chunks_exact_mut(width).zip(missing);
         for (at, (row, missing)) in rows.enumerate() {
-            if let Some(text) = texts.text_at(portion * PORTION + at) {
+            if let Some(text) = texts.text_at(portion * TEXTS_PER_PORTION + at) {
                 *missing = !make(&analyzer.analyze_text(text, scratch), row);
             }
         }
@@ -53,8 +53,10 @@ fn sketch_rows<T: Send + Default + Copy>(
     let watch = RunWatch::default();
     run_watched(py, &watch, None, || {
         lookalike_batch::run::run_in_pool(threads, || {
-            let portions = numbers.par_chunks_mut(width * PORTION);
-            let portions = portions.zip(missing.par_chunks_mut(PORTION)).enumerate();
+            let portions = numbers.par_chunks_mut(width * TEXTS_PER_PORTION);
+            let portions = portions
+                .zip(missing.par_chunks_mut(TEXTS_PER_PORTION))
+                .enumerate();
             portions.for_each_init(AnalysisScratch::default, |scratch, portion| {
                 watch.stop_if_asked();
                 fill(scratch, portion);
@@ -72,7 +74,7 @@ type TextPortion<'a, T> = (usize, (&'a mut [T], &'a mut [bool]));
 /// started.
 fn is_small_input(texts: &TextColumn) -> bool {
     const BYTES: usize = 1 << 14;
-    texts.len() <= PORTION
+    texts.len() <= TEXTS_PER_PORTION
         && (0..texts.len())
             .filter_map(|at| texts.text_at(at))
             .map(str::len)
@@ -190,7 +192,7 @@ impl Default for TokenList {
 
 impl TokenList {
     /// Largest weight. Sums of any number of weights then stay far below 2⁶³.
-    const MOST: i64 = 1 << 31;
+    const LARGEST_WEIGHT: i64 = 1 << 31;
 
     /// Adds a token, or a token with its weight. Returns `false` if it is neither.
     fn push_token(&mut self, token: &Bound<'_, PyAny>) -> bool {
@@ -215,7 +217,7 @@ impl TokenList {
         let weight = weight
             .extract::<i64>()
             .ok()
-            .filter(|weight| weight.abs() <= Self::MOST);
+            .filter(|weight| weight.abs() <= Self::LARGEST_WEIGHT);
         let (true, Some(weight)) = (whole && token.is_instance_of::<PyString>(), weight) else {
             return false;
         };

@@ -22,7 +22,7 @@ use crate::recipe::Recipe;
 use crate::settings::{RuleSettings, TimeSpan, parse_window};
 
 /// Microseconds of a second.
-const MICROSECONDS: f64 = 1e6;
+const MICROSECONDS_PER_SECOND: f64 = 1e6;
 
 thread_local! {
     static SCRATCH: RefCell<AnalysisScratch> = RefCell::default();
@@ -326,7 +326,7 @@ impl StreamBase {
                     index,
                 };
                 if let Some((order, time)) = state.matcher.kept_document(slot) {
-                    let seconds = time.0 as f64 / MICROSECONDS;
+                    let seconds = time.0 as f64 / MICROSECONDS_PER_SECOND;
                     rows.push((kept.id.clone(), kept.text.to_string(), seconds, order));
                 }
             }
@@ -340,7 +340,7 @@ impl StreamBase {
             let mut state = self.lock_state();
             for (id, text, seconds, order) in rows {
                 let document = self.prepare_text(&text);
-                let time = Timestamp((seconds * MICROSECONDS).round() as i64);
+                let time = Timestamp((seconds * MICROSECONDS_PER_SECOND).round() as i64);
                 let arrival = state
                     .matcher
                     .resolve_arrival(Some(time), time.max(wall_clock()));
@@ -402,5 +402,5 @@ fn read_time(time: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
             "time is {seconds}: give seconds since 1970, or a datetime"
         )));
     }
-    Ok(Timestamp((seconds * MICROSECONDS).round() as i64))
+    Ok(Timestamp((seconds * MICROSECONDS_PER_SECOND).round() as i64))
 }

@@ -17,11 +17,11 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
-const INTEGER: u8 = 0x02;
+const INTEGER_TAG: u8 = 0x02;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
-const SEQUENCE: u8 = 0x30;
-const VERSION: u8 = 0xa0;
+const SEQUENCE_TAG: u8 = 0x30;
+const VERSION_TAG: u8 = 0xa0;
 
 /// Returns the time at which the first certificate of a chain expires, in seconds since 1970. `None` if the chain is
 /// empty or a certificate has no valid time of expiry.
@@ -32,15 +32,15 @@ pub(crate) fn earliest_expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
 
 /// Returns the time of expiry of a certificate in DER, in seconds since 1970.
 fn read_expiry(certificate: &[u8]) -> Option<i64> {
-    let mut certificate = DerReader(DerReader(certificate).read_content(SEQUENCE)?);
-    let mut signed = DerReader(certificate.read_content(SEQUENCE)?);
-    if signed.0.first() == Some(&VERSION) {
-        signed.read_content(VERSION)?;
+    let mut certificate = DerReader(DerReader(certificate).read_content(SEQUENCE_TAG)?);
+    let mut signed = DerReader(certificate.read_content(SEQUENCE_TAG)?);
+    if signed.0.first() == Some(&VERSION_TAG) {
+        signed.read_content(VERSION_TAG)?;
     }
-    signed.read_content(INTEGER)?;
-    signed.read_content(SEQUENCE)?;
-    signed.read_content(SEQUENCE)?;
-    let mut validity = DerReader(signed.read_content(SEQUENCE)?);
+    signed.read_content(INTEGER_TAG)?;
+    signed.read_content(SEQUENCE_TAG)?;
+    signed.read_content(SEQUENCE_TAG)?;
+    let mut validity = DerReader(signed.read_content(SEQUENCE_TAG)?);
     validity.read_element()?;
     let (tag, time) = validity.read_element()?;
     parse_time(tag, std::str::from_utf8(time).ok()?)
@@ -152,7 +152,7 @@ mod tests {
         for time in ["", "310203", "3102030000", "311303000000Z", "310203000000"] {
             assert_eq!(parse_time(UTC_TIME, time), None, "{time}");
         }
-        assert_eq!(parse_time(SEQUENCE, "310203000000Z"), None);
+        assert_eq!(parse_time(SEQUENCE_TAG, "310203000000Z"), None);
         let endless = [0x30, 0x84, 0xff, 0xff, 0xff, 0xff];
         assert_eq!(read_expiry(&endless), None);
         assert_eq!(read_expiry(&[0x30, 0x80]), None);

@@ -14,7 +14,7 @@ use crate::collections::open_collection::{DocumentCounts, OpenCollection};
 use crate::process_figures::process_figures;
 
 /// Upper bounds of the histogram buckets, in seconds.
-const BOUNDS: [f64; 14] = [
+const BUCKET_BOUNDS: [f64; 14] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0, 60.0,
 ];
 
@@ -35,7 +35,7 @@ pub(crate) struct ServiceMetrics {
 
 #[derive(Default)]
 struct CallMetrics {
-    buckets: [AtomicU64; BOUNDS.len()],
+    buckets: [AtomicU64; BUCKET_BOUNDS.len()],
     count: AtomicU64,
     microseconds: AtomicU64,
     /// Counts by the first digit of the status.
@@ -45,7 +45,7 @@ struct CallMetrics {
 impl CallMetrics {
     fn observe_request(&self, status: u16, took: Duration) {
         let seconds = took.as_secs_f64();
-        if let Some(bucket) = BOUNDS.iter().position(|&bound| seconds <= bound) {
+        if let Some(bucket) = BUCKET_BOUNDS.iter().position(|&bound| seconds <= bound) {
             self.buckets[bucket].fetch_add(1, Relaxed);
         }
         self.count.fetch_add(1, Relaxed);
@@ -186,7 +186,7 @@ impl ServiceMetrics {
             let buckets = call.buckets.each_ref().map(|bucket| bucket.load(Relaxed));
             let count = call.count.load(Relaxed);
             let microseconds = call.microseconds.load(Relaxed);
-            page.push_histogram(name, &about, &BOUNDS, &buckets, count, microseconds);
+            page.push_histogram(name, &about, &BUCKET_BOUNDS, &buckets, count, microseconds);
         }
     }
 }
@@ -326,7 +326,7 @@ const OF_FEW: [OpenFigure; 4] = [
 /// A number of documents by result.
 type ResultCount = (&'static str, fn(&DocumentCounts) -> &AtomicU64);
 
-const RESULTS: [ResultCount; 7] = [
+const RESULT_COUNTS: [ResultCount; 7] = [
     ("kept", |counts| &counts.kept),
     ("duplicate", |counts| &counts.duplicate),
     ("late", |counts| &counts.late),
@@ -403,7 +403,7 @@ impl<'a> CollectionFigures<'a> {
                     count(&collection.open.counts).load(Relaxed),
                 )
             };
-            RESULTS.iter().map(count).collect()
+            RESULT_COUNTS.iter().map(count).collect()
         });
         self.append_syncs(page);
         let help = "Bytes of memory of a collection, by part.";

@@ -19,7 +19,7 @@ use crate::collections::{ServedCollections, check_name};
 use crate::error::{Result, with_context};
 
 /// Name of the directory below that of the collections.
-const DIRECTORY: &str = ".recipes";
+const RECIPES_DIRECTORY: &str = ".recipes";
 
 /// Largest number of recipes.
 const MAX_RECIPES: usize = 1000;
@@ -55,7 +55,7 @@ impl ServedRecipes {
     /// # Errors
     /// If the directory cannot be used.
     pub(crate) fn open(data: &Path, headroom: u64, queue: usize) -> Result<Self> {
-        let path = data.join(DIRECTORY);
+        let path = data.join(RECIPES_DIRECTORY);
         let at = format!("the directory of the recipes, {}", path.display());
         let disk = DiskFolder::open(&path).map_err(with_context(&at))?;
         let archive = RecipeArchive::open(Arc::new(disk), headroom).map_err(with_context(&at))?;

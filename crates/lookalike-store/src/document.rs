@@ -181,8 +181,8 @@ fn stated_id(id: &str) -> Option<&str> {
 /// Returns the hash of an id. It is keyed with a secret of the process, so that nobody can choose ids with
 /// colliding hashes, and it is never written to disk.
 pub(crate) fn hash_id(id: &str) -> u64 {
-    static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    SECRET.hash_one(id)
+    static ID_HASH_SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    ID_HASH_SECRET.hash_one(id)
 }
 
 /// Returns as much of an id as a message shows.

@@ -10,10 +10,10 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use rayon::ThreadPool;
 
 /// Items that a thread takes at a time; fewer are not worth sharing.
-const CHUNK: usize = 32;
+const ITEMS_PER_CHUNK: usize = 32;
 
 /// One thread fewer than cores; `None` on a single core, or if no thread can be started.
-static HELPERS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+static HELPER_POOL: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let helpers = Some(cores - 1).filter(|&helpers| helpers > 0)?;
     let builder = rayon::ThreadPoolBuilder::new().num_threads(helpers);
@@ -23,8 +23,8 @@ static HELPERS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
 
 /// Returns the results of `work` for the items from 0 to `count`, in order.
 pub(crate) fn parallel_map<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let chunks = count.div_ceil(CHUNK);
-    match &*HELPERS {
+    let chunks = count.div_ceil(ITEMS_PER_CHUNK);
+    match &*HELPER_POOL {
         Some(pool) if chunks > 1 => map_in_pool(pool, count, &work),
         _ => (0..count).map(work).collect(),
     }
@@ -35,7 +35,7 @@ fn map_in_pool<T: Send>(
     count: usize,
     work: &(impl Fn(usize) -> T + Sync),
 ) -> Vec<T> {
-    let chunks = count.div_ceil(CHUNK);
+    let chunks = count.div_ceil(ITEMS_PER_CHUNK);
     let next = AtomicUsize::new(0);
     let made: Mutex<Vec<(usize, Vec<T>)>> = Mutex::new(Vec::with_capacity(chunks));
     let take_on = || {
@@ -62,7 +62,7 @@ fn map_in_pool<T: Send>(
 }
 
 fn chunk_range(chunk: usize, count: usize) -> Range<usize> {
-    chunk * CHUNK..((chunk + 1) * CHUNK).min(count)
+    chunk * ITEMS_PER_CHUNK..((chunk + 1) * ITEMS_PER_CHUNK).min(count)
 }
 
 #[cfg(test)]
@@ -71,10 +71,17 @@ mod tests {
 
     #[test]
     fn items_keep_order_with_any_number_of_threads() {
-        for count in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 10 * CHUNK + 3] {
+        for count in [
+            0,
+            1,
+            ITEMS_PER_CHUNK - 1,
+            ITEMS_PER_CHUNK,
+            ITEMS_PER_CHUNK + 1,
+            10 * ITEMS_PER_CHUNK + 3,
+        ] {
             let expected: Vec<usize> = (0..count).map(|at| at * at).collect();
             assert_eq!(parallel_map(count, |at| at * at), expected);
-            if count <= CHUNK {
+            if count <= ITEMS_PER_CHUNK {
                 continue;
             }
             for threads in [1, 2, 8] {

@@ -29,9 +29,9 @@ use crate::files::whole_file::{read_file, replace_file};
 /// Ending of the names of the files of an archive.
 const RECIPE_END: &str = ".recipe";
 
-const MAGIC: &str = "lookalike-recipe";
+const RECIPE_FILE_MAGIC: &str = "lookalike-recipe";
 
-const VERSION: u32 = 1;
+const RECIPE_FILE_VERSION: u32 = 1;
 
 /// Description of a stored recipe: everything except the contents of its files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,7 +103,7 @@ pub(crate) fn write_recipe(disk: &dyn Disk, name: &str, recipe: &Recipe) -> Resu
 }
 
 fn first_line(checksum: u32) -> String {
-    format!("{MAGIC} {VERSION} {checksum:08x}")
+    format!("{RECIPE_FILE_MAGIC} {RECIPE_FILE_VERSION} {checksum:08x}")
 }
 
 /// The bytes of a recipe file whose checksum is right.

@@ -18,7 +18,7 @@ pub(super) const MANIFEST_FILE: &str = "manifest";
 
 /// The versions that are read. Version 2 added rows without a fingerprint, version 3 added records, version 4 added
 /// grams.
-const MANIFEST: ManifestKind = ManifestKind {
+const MANIFEST_KIND: ManifestKind = ManifestKind {
     magic: "lookalike-library",
     noun: "an index",
     versions: &["1", "2", WRITTEN_VERSION, PASSAGES_VERSION],
@@ -158,7 +158,7 @@ impl IndexManifest {
             None => WRITTEN_VERSION,
             Some(_) => PASSAGES_VERSION,
         };
-        MANIFEST.seal_manifest(version, self)
+        MANIFEST_KIND.seal_manifest(version, self)
     }
 
     /// Parses the content of a manifest's file. Messages name it by `path`.
@@ -167,7 +167,7 @@ impl IndexManifest {
     ///
     /// If the content is not a manifest, has an unsupported version, is damaged or contradicts itself.
     pub fn parse_manifest(bytes: &[u8], path: &Path) -> Result<Self> {
-        let mut manifest: Self = MANIFEST.open_manifest(bytes, path)?;
+        let mut manifest: Self = MANIFEST_KIND.open_manifest(bytes, path)?;
         let directory = path.parent().unwrap_or(Path::new(""));
         manifest
             .load_recipe(directory)

@@ -71,7 +71,7 @@ pub(crate) fn run_head(args: &HeadArgs) -> Result<CommandOutcome> {
 }
 
 /// Columns of a shown value.
-const SHOWN: usize = 60;
+const SHOWN_VALUE_COLUMNS: usize = 60;
 
 fn describe_head(head: &InputHead) -> String {
     let size = head
@@ -136,7 +136,7 @@ fn describe_row(row: &HeadRow) -> String {
 /// Returns the beginning of a text on one line.
 fn one_line(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut shown: String = words.chars().take(SHOWN).collect();
+    let mut shown: String = words.chars().take(SHOWN_VALUE_COLUMNS).collect();
     if shown.len() < words.len() {
         shown.push('…');
     }

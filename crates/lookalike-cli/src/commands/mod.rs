@@ -59,7 +59,7 @@ use status::StatusArgs;
 use store::StoreArgs;
 use tune::TuneArgs;
 
-const ABOUT: &str = "Finds near-duplicates in collections of text";
+const ABOUT_TEXT: &str = "Finds near-duplicates in collections of text";
 
 const LONG_ABOUT: &str = "\
 Finds near-duplicates in collections of text, in Chinese and English alike. Reads JSONL, CSV, TSV, \
@@ -69,7 +69,7 @@ Two documents match if their similarity is at least the threshold. By default, s
 Jaccard index of their pairs of neighbouring words, after normalisation has removed differences of \
 case, width, punctuation, spacing and traditional or simplified characters.";
 
-const EXAMPLE: &str = "\
+const EXAMPLE_TEXT: &str = "\
 Example:
   lookalike dedup articles.jsonl -o unique.jsonl --removed removed.tsv
   lookalike explain removed.tsv 1234 articles.jsonl";
@@ -89,10 +89,10 @@ terminal, a run reports its progress in a line every 30 seconds.";
 #[command(
     name = "lookalike",
     version,
-    about = ABOUT,
+    about = ABOUT_TEXT,
     long_about = LONG_ABOUT,
-    after_help = EXAMPLE,
-    after_long_help = format!("{EXAMPLE}\n\n{EXIT_CODES}"),
+    after_help = EXAMPLE_TEXT,
+    after_long_help = format!("{EXAMPLE_TEXT}\n\n{EXIT_CODES}"),
     max_term_width = 100,
     arg_required_else_help = true
 )]

@@ -241,7 +241,7 @@ pub(crate) enum OrderArg {
 }
 
 /// Passages and pairs of documents in a summary if none are shown.
-const DESCRIBED: usize = 5;
+const DESCRIBED_PASSAGES: usize = 5;
 
 pub(crate) fn run_passages(args: &PassagesArgs) -> Result<CommandOutcome> {
     if let Some(PassagesCommand::Index(args)) = &args.command {
@@ -343,7 +343,7 @@ fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
             OrderArg::Longest => PassageOrder::Longest,
             OrderArg::Copied => PassageOrder::Copied,
         },
-        described: args.show.map_or(DESCRIBED, |shown| shown as usize),
+        described: args.show.map_or(DESCRIBED_PASSAGES, |shown| shown as usize),
         threads: thread_count(args.running.threads),
         strict: args.running.strict,
         memory: memory_limit(args.memory),

@@ -12,19 +12,19 @@ use super::MessageLanguage;
 type Phrase = (&'static str, &'static str);
 
 /// The phrases. The pages of `console/` read the same file.
-const PHRASES: &str = include_str!("phrases.json");
+const PHRASES_JSON: &str = include_str!("phrases.json");
 
 /// The phrases of the descriptors of measures, methods and routes that no page shows.
 const DESCRIPTOR_PHRASES: &str = include_str!("descriptor_phrases.json");
 
 /// Returns the phrases, which are read once.
 fn phrases() -> &'static [Phrase] {
-    static READ: OnceLock<Vec<Phrase>> = OnceLock::new();
-    READ.get_or_init(|| {
+    static READ_PHRASES: OnceLock<Vec<Phrase>> = OnceLock::new();
+    READ_PHRASES.get_or_init(|| {
         let read = |file: &'static str| -> Vec<Phrase> {
             serde_json::from_str(file).expect("the file is a list of pairs")
         };
-        let mut phrases = read(PHRASES);
+        let mut phrases = read(PHRASES_JSON);
         phrases.extend(read(DESCRIPTOR_PHRASES));
         phrases
     })
@@ -51,12 +51,12 @@ const LONG_NAMES: [&str; 8] = [
 ];
 
 /// A space within a name, which no pattern has.
-const JOINT: &str = "\u{a0}";
+const JOINING_SPACE: &str = "\u{a0}";
 
 /// Returns the Chinese of a phrase that is listed. Of several patterns the longest counts, because it says most.
 fn to_chinese(phrase: &str) -> Option<String> {
     let listed = |phrase: &str| phrases().iter().find(|(english, _)| *english == phrase);
-    if let Some((_, chinese)) = listed(&phrase.replace(JOINT, " ")) {
+    if let Some((_, chinese)) = listed(&phrase.replace(JOINING_SPACE, " ")) {
         return Some((*chinese).to_owned());
     }
     let joined = join_names(phrase);
@@ -75,7 +75,7 @@ fn to_chinese(phrase: &str) -> Option<String> {
         text.push_str(
             &translated
                 .flatten()
-                .unwrap_or_else(|| part.replace(JOINT, " ")),
+                .unwrap_or_else(|| part.replace(JOINING_SPACE, " ")),
         );
         text.push_str(piece);
     }
@@ -85,7 +85,8 @@ fn to_chinese(phrase: &str) -> Option<String> {
 /// Returns a phrase in which the words of a long name are one part of a pattern.
 fn join_names(phrase: &str) -> String {
     let joined = phrase.to_owned();
-    let join = |phrase: String, name: &&str| phrase.replace(name, &name.replace(' ', JOINT));
+    let join =
+        |phrase: String, name: &&str| phrase.replace(name, &name.replace(' ', JOINING_SPACE));
     LONG_NAMES.iter().fold(joined, join)
 }
 

@@ -27,7 +27,7 @@ pub(crate) enum MessageLanguage {
 }
 
 /// The language of this process.
-static LANGUAGE: AtomicU8 = AtomicU8::new(MessageLanguage::English as u8);
+static PROCESS_LANGUAGE: AtomicU8 = AtomicU8::new(MessageLanguage::English as u8);
 
 /// Whether an option states that language.
 static IS_STATED: AtomicBool = AtomicBool::new(false);
@@ -35,7 +35,7 @@ static IS_STATED: AtomicBool = AtomicBool::new(false);
 impl MessageLanguage {
     /// Makes this the language of all messages from now on.
     pub(crate) fn apply(self) {
-        LANGUAGE.store(self as u8, Ordering::Relaxed);
+        PROCESS_LANGUAGE.store(self as u8, Ordering::Relaxed);
     }
 
     /// Makes this the language of all messages, and of pages, which otherwise may follow the browser.
@@ -58,7 +58,7 @@ impl MessageLanguage {
     }
 
     pub(crate) fn current() -> Self {
-        if LANGUAGE.load(Ordering::Relaxed) == Self::Chinese as u8 {
+        if PROCESS_LANGUAGE.load(Ordering::Relaxed) == Self::Chinese as u8 {
             Self::Chinese
         } else {
             Self::English

@@ -22,13 +22,13 @@ use super::url::{ObjectUrl, StoreKind};
 use crate::error::{Error, Result};
 
 /// Pause after which an answer of a server is given up, if nothing of it arrives.
-const SILENCE: Duration = Duration::from_secs(30);
+const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 
 /// Repetitions of a request, with random pauses of 0.25 to 10 seconds that grow, together 5 to 40 seconds.
-const REPETITIONS: usize = 8;
+const MOST_REPETITIONS: usize = 8;
 
 /// Time after which a request is not repeated any more.
-const PATIENCE: Duration = Duration::from_secs(120);
+const LONGEST_REPETITION: Duration = Duration::from_secs(120);
 
 /// Most characters of the reason that a store gives.
 const MAX_REASON: usize = 600;
@@ -77,8 +77,8 @@ pub(super) fn wait_for<T>(request: impl Future<Output = T>) -> T {
 
 /// Returns the runtime of all requests of this process.
 pub(super) fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| {
+    static CLIENT_RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    CLIENT_RUNTIME.get_or_init(|| {
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("objects")
@@ -97,7 +97,7 @@ pub(super) fn open_store(
     url: &ObjectUrl,
     deadline: &AnswerDeadline,
 ) -> Result<(Arc<dyn ObjectStore>, Key)> {
-    static OPEN: OnceLock<OpenStores> = OnceLock::new();
+    static OPEN_STORES: OnceLock<OpenStores> = OnceLock::new();
     if url.kind == StoreKind::Https {
         return Ok((open_server(url)?, Key::default()));
     }
@@ -108,7 +108,7 @@ pub(super) fn open_store(
     }
     let key = Key::parse(&url.key).map_err(|cause| impossible(&cause.to_string()))?;
     let name = (url.kind, url.bucket.clone());
-    let store = OPEN
+    let store = OPEN_STORES
         .get_or_init(OpenStores::default)
         .find_or_open(name, || {
             install_cryptography();
@@ -137,8 +137,8 @@ fn patient() -> RetryConfig {
             max_backoff: Duration::from_secs(10),
             base: 3.0,
         },
-        max_retries: REPETITIONS,
-        retry_timeout: PATIENCE,
+        max_retries: MOST_REPETITIONS,
+        retry_timeout: LONGEST_REPETITION,
     }
 }
 
@@ -235,7 +235,7 @@ fn open_server(url: &ObjectUrl) -> Result<Arc<dyn ObjectStore>> {
     // The time of a whole answer is not limited, because a server without ranges sends all in one.
     let options = ClientOptions::new()
         .with_timeout_disabled()
-        .with_read_timeout(SILENCE);
+        .with_read_timeout(LONGEST_SILENCE);
     let builder = HttpBuilder::new()
         .with_url(address)
         .with_client_options(options)
@@ -257,8 +257,8 @@ where
         match request().await {
             Err(cause)
                 if !is_answered(&cause)
-                    && repetitions < REPETITIONS
-                    && started.elapsed() < PATIENCE / 8 =>
+                    && repetitions < MOST_REPETITIONS
+                    && started.elapsed() < LONGEST_REPETITION / 8 =>
             {
                 repetitions += 1;
                 pause_before(repetitions).await;
@@ -276,7 +276,7 @@ pub(super) async fn pause_before(repetition: usize) {
 
 /// Returns the largest number of repetitions of a range.
 pub(super) fn max_repetitions() -> usize {
-    REPETITIONS
+    MOST_REPETITIONS
 }
 
 /// Describes a failure in one line, without the queries of URLs, because they may hold signatures.

@@ -21,7 +21,7 @@ use super::url::{ObjectUrl, StoreKind};
 use crate::error::{Error, Result};
 
 /// `*` and `?` stay within one part of a key, as within one name of a path; `**` does not.
-const MATCHING: MatchOptions = MatchOptions {
+const GLOB_OPTIONS: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
     require_literal_leading_dot: false,
@@ -96,7 +96,7 @@ fn find_by_pattern(url: &ObjectUrl, deadline: &AnswerDeadline) -> Result<ObjectS
     };
     let matching = listed
         .iter()
-        .filter(|meta| pattern.matches_with(meta.location.as_ref(), MATCHING));
+        .filter(|meta| pattern.matches_with(meta.location.as_ref(), GLOB_OPTIONS));
     let found: Vec<_> = matching.map(|meta| object_of(url, &store, meta)).collect();
     if found.is_empty() {
         Err(Error::input_error(format!(

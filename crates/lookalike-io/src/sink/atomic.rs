@@ -26,7 +26,7 @@ use crate::error::{Error, Result, display_path};
 use crate::objects::{ObjectUpload, ObjectUrl};
 
 /// All temporary names and directories of this process, and whether new ones are refused.
-static TEMPORARY: Mutex<TemporaryFiles> = Mutex::new(TemporaryFiles {
+static TEMPORARY_FILES: Mutex<TemporaryFiles> = Mutex::new(TemporaryFiles {
     names: Vec::new(),
     directories: Vec::new(),
     empty: Vec::new(),
@@ -51,7 +51,9 @@ struct TemporaryFiles {
 }
 
 fn lock_temporary_files() -> MutexGuard<'static, TemporaryFiles> {
-    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
+    TEMPORARY_FILES
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes every temporary name that is not committed, aborts every upload, and refuses new ones. Intended

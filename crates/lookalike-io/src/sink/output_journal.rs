@@ -19,7 +19,7 @@ use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 /// Beginning and end of a journal's name.
-const NAME: (&str, &str) = (".lookalike-", ".outputs");
+const JOURNAL_NAME: (&str, &str) = (".lookalike-", ".outputs");
 
 /// Most bytes of a journal that are read: enough for millions of names.
 const MOST_BYTES: u64 = 1 << 30;
@@ -37,7 +37,7 @@ impl OutputJournal {
     /// Creates a journal in a directory. Returns `None` if it cannot be locked there.
     pub(super) fn create_in(directory: &Path) -> io::Result<Option<Self>> {
         let random = RandomState::new().hash_one(directory);
-        let (front, end) = NAME;
+        let (front, end) = JOURNAL_NAME;
         let path = directory.join(format!("{front}{random:016x}{end}"));
         let file = OpenOptions::new()
             .append(true)
@@ -108,7 +108,7 @@ fn remove_named_files(directory: &Path, journal: &Path) -> io::Result<()> {
 }
 
 fn is_journal_name(name: &str) -> bool {
-    let (front, end) = NAME;
+    let (front, end) = JOURNAL_NAME;
     let random = name
         .strip_prefix(front)
         .and_then(|middle| middle.strip_suffix(end));

@@ -25,7 +25,7 @@ const GZIP_LEVEL: u32 = 4;
 const ZSTD_LEVEL: i32 = 2;
 
 /// Bytes collected before a write.
-const BUFFER: usize = 256 << 10;
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// An open output.
 pub(super) enum OpenOutput {
@@ -101,12 +101,12 @@ pub(super) fn refuse_inputs(path: &Path, inputs: Option<&InputSet>) -> Result<()
 }
 
 /// Extensions of compressed files that cannot be written.
-const COMPRESSED: [&str; 9] = [
+const COMPRESSED_EXTENSIONS: [&str; 9] = [
     "7z", "br", "bz2", "lz4", "lzma", "rar", "snappy", "xz", "zip",
 ];
 
 /// Extensions of tables that cannot be written.
-const TABLES: [&str; 11] = [
+const TABLE_EXTENSIONS: [&str; 11] = [
     "avro", "db", "html", "ods", "orc", "sqlite", "xls", "xlsx", "xml", "yaml", "yml",
 ];
 
@@ -127,8 +127,10 @@ pub(super) fn refuse_extension(path: &Path, is_table: bool) -> Result<()> {
         )));
     }
     let written = match &extension[..] {
-        other if COMPRESSED.contains(&other) => ".gz and .zst",
-        other if is_table && TABLES.contains(&other) => ".tsv, .csv, .jsonl, .parquet and .arrow",
+        other if COMPRESSED_EXTENSIONS.contains(&other) => ".gz and .zst",
+        other if is_table && TABLE_EXTENSIONS.contains(&other) => {
+            ".tsv, .csv, .jsonl, .parquet and .arrow"
+        }
         _ => return Ok(()),
     };
     Err(Error::usage_error(format!(
@@ -179,7 +181,7 @@ pub(super) struct OutputStream {
 impl OutputStream {
     /// Starts an output. Zstandard compresses on `threads` threads.
     pub(super) fn new(output: &OutputTarget, target: OpenOutput, threads: usize) -> Result<Self> {
-        let buffered = BufWriter::with_capacity(BUFFER, CountedWriter { target, bytes: 0 });
+        let buffered = BufWriter::with_capacity(BUFFER_BYTES, CountedWriter { target, bytes: 0 });
         let encoder = match compression(output) {
             CompressionKind::None => Ok(StreamEncoder::Plain(buffered)),
             CompressionKind::Gzip => Ok(StreamEncoder::Gzip(GzEncoder::new(

@@ -46,7 +46,7 @@ const FILE_MAGIC: &[u8] = b"ARROW1";
 const FEATHER_1_MAGIC: &[u8] = b"FEA1";
 
 /// The first bytes of a message.
-const CONTINUATION: [u8; 4] = [0xFF; 4];
+const MESSAGE_START: [u8; 4] = [0xFF; 4];
 
 /// Bytes that a compressed buffer may expand to, whatever its length. Beyond them the length limits it.
 const FREE_EXPANSION: u64 = 1 << 30;
@@ -526,7 +526,7 @@ fn next_message(file: &PositionedFile, start: u64) -> Outcome<Option<(MessagePla
     let prefix = read_bytes(file, start, left.min(8) as usize)?;
     // Before version 0.15 of Arrow, messages began with the length.
     let (prefix_length, length) = match &prefix[..] {
-        [a, b, c, d, rest @ ..] if [*a, *b, *c, *d] == CONTINUATION => {
+        [a, b, c, d, rest @ ..] if [*a, *b, *c, *d] == MESSAGE_START => {
             (8, <[u8; 4]>::try_from(rest).map_err(|_| cut())?)
         }
         [a, b, c, d, ..] => (4, [*a, *b, *c, *d]),
@@ -557,14 +557,14 @@ fn end_marker_length(file: &PositionedFile, at: u64) -> Outcome<u64> {
     let start = read_bytes(file, at, (file.len() - at).min(4) as usize)?;
     Ok(match &start[..] {
         [] => 0,
-        start if start == CONTINUATION => 8,
+        start if start == MESSAGE_START => 8,
         _ => 4,
     })
 }
 
 /// Parses the header of a message, with its prefix.
 fn parse_message(bytes: &[u8]) -> Outcome<Message<'_>> {
-    let prefix = if bytes.starts_with(&CONTINUATION) {
+    let prefix = if bytes.starts_with(&MESSAGE_START) {
         8
     } else {
         4

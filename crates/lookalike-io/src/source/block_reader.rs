@@ -19,7 +19,7 @@ use super::{IdField, InputFormat};
 use crate::error::{Error, Result};
 
 /// Bytes from which an input's content is recognised.
-const PEEKED: usize = 64;
+const PEEKED_BYTES: usize = 64;
 
 /// Largest number of documents in a block, with one document per file.
 const MAX_DOCUMENTS: usize = 256;
@@ -197,7 +197,7 @@ impl ReadProgress {
                 options.encoding.name()
             )));
         }
-        let start = reader.peek_start(PEEKED, spool)?;
+        let start = reader.peek_start(PEEKED_BYTES, spool)?;
         if is_utf16(start, options.encoding) {
             return Err(Error::input_error(format!(
                 "{name} looks like UTF-16, which --encoding cannot read row by row: convert it to UTF-8 \

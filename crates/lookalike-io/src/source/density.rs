@@ -8,7 +8,7 @@ use super::{InputFormat, InputSet};
 use crate::error::Result;
 
 /// Number of samples over all files.
-const LOOKS: u64 = 64;
+const SAMPLES_OF_ALL_FILES: u64 = 64;
 
 /// Bytes per sample.
 const LOOK_BYTES: u64 = 16 << 10;
@@ -54,8 +54,8 @@ fn expected_lines(files: &[&InputFile]) -> Result<f64> {
     let (mut seen, mut ends) = (0, 0);
     let mut bytes = Vec::new();
     let mut start = 0;
-    let mut wanted = (0..LOOKS)
-        .map(|look| (2 * look + 1) * (all / (2 * LOOKS)))
+    let mut wanted = (0..SAMPLES_OF_ALL_FILES)
+        .map(|look| (2 * look + 1) * (all / (2 * SAMPLES_OF_ALL_FILES)))
         .peekable();
     for (file, size) in files.iter().zip(sizes()) {
         let end = start + size;

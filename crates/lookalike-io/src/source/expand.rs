@@ -18,7 +18,7 @@ use crate::objects::{ObjectSearch, ObjectUrl, StoredObject, find_objects};
 const MAX_DEPTH: usize = 128;
 
 /// Extensions of compressed files; the format is that of the extension before them.
-const COMPRESSED: [&str; 6] = ["gz", "gzip", "zst", "zstd", "xz", "bz2"];
+const COMPRESSED_EXTENSIONS: [&str; 6] = ["gz", "gzip", "zst", "zstd", "xz", "bz2"];
 
 /// An input that was found.
 pub(super) struct FoundInput {
@@ -329,7 +329,7 @@ fn metadata_of(path: &Path) -> Result<Metadata> {
 /// Returns the format of a file by its extension, after the one of the compression is removed.
 pub fn format_by_extension(path: &Path) -> Option<InputFormat> {
     let extension = lower_extension(path)?;
-    if COMPRESSED.contains(&extension.as_str()) {
+    if COMPRESSED_EXTENSIONS.contains(&extension.as_str()) {
         return format_by_extension(Path::new(path.file_stem()?))
             .filter(|format| !format.has_columns());
     }
@@ -340,7 +340,7 @@ pub fn format_by_extension(path: &Path) -> Option<InputFormat> {
 pub(crate) fn is_named_json(path: &Path) -> bool {
     match lower_extension(path).as_deref() {
         Some("json") => true,
-        Some(compressed) if COMPRESSED.contains(&compressed) => {
+        Some(compressed) if COMPRESSED_EXTENSIONS.contains(&compressed) => {
             let inner = path.file_stem().map(Path::new).and_then(lower_extension);
             inner.as_deref() == Some("json")
         }

@@ -485,7 +485,7 @@ fn copy_stream(stream: &mut ByteStream, scratch: Option<&Path>) -> Result<File> 
     let failed =
         |cause| Error::write_error("write a temporary file in", display_path(&directory), cause);
     let mut copy = tempfile::tempfile_in(&directory).map_err(failed)?;
-    let mut room = vec![0; COPIED];
+    let mut room = vec![0; COPIED_BYTES_AT_ONCE];
     loop {
         match stream.read_bytes(&mut room)? {
             0 => return Ok(copy),
@@ -532,7 +532,7 @@ impl Read for CopyReader {
 }
 
 /// Bytes copied at a time.
-const COPIED: usize = 1 << 20;
+const COPIED_BYTES_AT_ONCE: usize = 1 << 20;
 
 fn trimmed(row: &str) -> &str {
     let row = row.strip_suffix('\n').unwrap_or(row);

@@ -17,7 +17,7 @@ use lookalike::byte_reader::ByteReader;
 use super::features::{FeatureRange, RowFeatures};
 use super::{InputRow, RowPlace};
 
-const NONE: u32 = u32::MAX;
+const NO_FRAME: u32 = u32::MAX;
 
 /// Appends the frame of a row. Returns `None` and appends nothing if the row is too long for a frame.
 pub(super) fn encode_frame(
@@ -26,16 +26,20 @@ pub(super) fn encode_frame(
     features: Option<RowFeatures<'_>>,
     frame: &mut Vec<u8>,
 ) -> Option<()> {
-    let length = |length: usize| u32::try_from(length).ok().filter(|&length| length != NONE);
+    let length = |length: usize| {
+        u32::try_from(length)
+            .ok()
+            .filter(|&length| length != NO_FRAME)
+    };
     let features_bytes = features
         .iter()
         .flat_map(RowFeatures::iter_weighted)
         .map(|(text, _)| text.len())
         .sum();
     let head = [
-        id.map_or(Some(NONE), |id| length(id.len()))?,
+        id.map_or(Some(NO_FRAME), |id| length(id.len()))?,
         length(text.len())?,
-        features.map_or(Some(NONE), |features| length(features.len()))?,
+        features.map_or(Some(NO_FRAME), |features| length(features.len()))?,
         length(features_bytes)?,
     ];
     let start = frame.len();
@@ -66,7 +70,7 @@ pub(super) fn decode_frame<'a>(
     let mut reader = ByteReader::new(frame);
     let (id_bytes, text_bytes) = (reader.read_u32()?, reader.read_u32()?);
     let (count, features_bytes) = (reader.read_u32()?, reader.read_u32()?);
-    let id_end = if id_bytes == NONE {
+    let id_end = if id_bytes == NO_FRAME {
         0
     } else {
         id_bytes as usize
@@ -75,13 +79,13 @@ pub(super) fn decode_frame<'a>(
     let strings = reader.read_bytes(text_end + features_bytes as usize)?;
     let strings = simdutf8::basic::from_utf8(strings).ok()?;
     let features = match count {
-        NONE => None,
+        NO_FRAME => None,
         _ => Some(RowFeatures {
             text: strings,
             entries: decode_entries(reader, text_end, entries)?,
         }),
     };
-    let id = (id_bytes != NONE).then(|| &strings[..id_end]);
+    let id = (id_bytes != NO_FRAME).then(|| &strings[..id_end]);
     Some(InputRow {
         id,
         text: &strings[id_end..text_end],

@@ -333,7 +333,7 @@ fn scan_row(row: &str, paths: &FieldPaths, values: &mut RowValues) -> bool {
 const MAX_DEPTH: usize = 32;
 
 /// Bytes that unescaping copies in one step.
-const STEP: usize = 64;
+const COPIED_BYTES_AT_ONCE: usize = 64;
 
 /// The character of each one-letter escape; 0 for all other letters.
 static SIMPLE_ESCAPES: [u8; 256] = {
@@ -481,7 +481,7 @@ impl<'a> JsonScanner<'a> {
         out: &mut Vec<u8>,
     ) -> Option<usize> {
         // An escape is never shorter than the character that it stands for.
-        let most = self.bytes.len() - start + STEP;
+        let most = self.bytes.len() - start + COPIED_BYTES_AT_ONCE;
         if out.len() < most {
             out.resize(most, 0);
         }
@@ -497,8 +497,10 @@ impl<'a> JsonScanner<'a> {
                     continue;
                 }
                 let plain = at - copied;
-                match self.bytes[copied..].first_chunk::<STEP>() {
-                    Some(step) if plain <= STEP => out[end..end + STEP].copy_from_slice(step),
+                match self.bytes[copied..].first_chunk::<COPIED_BYTES_AT_ONCE>() {
+                    Some(step) if plain <= COPIED_BYTES_AT_ONCE => {
+                        out[end..end + COPIED_BYTES_AT_ONCE].copy_from_slice(step)
+                    }
                     _ => out[end..end + plain].copy_from_slice(&self.bytes[copied..at]),
                 }
                 end += plain;

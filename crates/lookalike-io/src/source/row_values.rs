@@ -478,7 +478,7 @@ impl RowPosition<'_> {
 }
 
 /// Number of further fields that fit without an allocation.
-const FEW: usize = 4;
+const INLINE_FIELDS: usize = 4;
 
 /// Calls `then` with the values of the further fields.
 pub(super) fn with_extra<R>(
@@ -487,8 +487,8 @@ pub(super) fn with_extra<R>(
     row: &str,
     then: impl FnOnce(Result<&[FieldValue<'_>], String>) -> R,
 ) -> R {
-    let (mut few, mut many) = ([FieldValue::Missing; FEW], Vec::new());
-    let extra = if plan.extra.len() <= FEW {
+    let (mut few, mut many) = ([FieldValue::Missing; INLINE_FIELDS], Vec::new());
+    let extra = if plan.extra.len() <= INLINE_FIELDS {
         &mut few[..plan.extra.len()]
     } else {
         many.resize(plan.extra.len(), FieldValue::Missing);

@@ -40,11 +40,11 @@ pub(crate) const CLUSTERS_ON_PAGE: (usize, usize) = (100, 1000);
 
 /// Members listed per cluster, default and maximum: on a page of clusters, and for a single cluster.
 pub(crate) const MEMBERS_ON_PAGE: (usize, usize) = (10, 1000);
-pub(crate) const MEMBERS: (usize, usize) = (1000, 100_000);
+pub(crate) const MEMBER_LIMITS: (usize, usize) = (1000, 100_000);
 
 /// Newest members per cluster that are compared for `prefer`: on a page of clusters, and for a single cluster.
 pub(crate) const COMPARED_ON_PAGE: usize = 100;
-pub(crate) const COMPARED: usize = 10_000;
+pub(crate) const MOST_COMPARED: usize = 10_000;
 
 /// Clusters on a page with `prefer`, because each can have a `meta` of 64 KiB.
 pub(crate) const CLUSTERS_WITH_PREFERRED: usize = 100;
@@ -294,11 +294,11 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
         );
         return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
     }
-    if count * members > MEMBERS.1 {
+    if count * members > MEMBER_LIMITS.1 {
         let detail = format!(
             "{count} clusters with {members} members each can exceed the limit of {} members per \
              page: give a smaller `limit` or fewer `members`",
-            MEMBERS.1
+            MEMBER_LIMITS.1
         );
         return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
     }
@@ -385,7 +385,7 @@ pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let after: Option<u64> =
         parameters.get_parameter("after", "the `next` of the answer before")?;
-    let members = parameters.count_parameter("members", MEMBERS.0, MEMBERS.1)?;
+    let members = parameters.count_parameter("members", MEMBER_LIMITS.0, MEMBER_LIMITS.1)?;
     let prefer = preference_parameter(&parameters)?;
     responses::long_answer(
         api_request.service,
@@ -398,7 +398,8 @@ pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
         {
             Some(cluster) => {
                 let clusters = [cluster];
-                let preferred = find_all_preferred(&open, &clusters, prefer.as_ref(), COMPARED)?;
+                let preferred =
+                    find_all_preferred(&open, &clusters, prefer.as_ref(), MOST_COMPARED)?;
                 let told = clusters_as_json(&clusters, prefer.as_ref(), &preferred);
                 text.write_json(&told[0])
             }

@@ -39,7 +39,7 @@ pub(crate) async fn report_ready(api_request: ApiRequest) -> ApiResult {
 }
 
 /// States in which a collection does not accept every document that it should.
-const UNREADY: [&str; 6] = [
+const UNREADY_STATES: [&str; 6] = [
     "opening",
     "stopped",
     "failed",
@@ -50,7 +50,7 @@ const UNREADY: [&str; 6] = [
 
 fn readiness_response(states: &[(String, CollectionStatus)], may_read: bool) -> Response<Body> {
     let mut body = json!({ "collections": states.len() });
-    for unready in UNREADY {
+    for unready in UNREADY_STATES {
         body[unready] = json!([]);
     }
     let mut ready = true;
@@ -63,7 +63,7 @@ fn readiness_response(states: &[(String, CollectionStatus)], may_read: bool) -> 
         }
     }
     if !may_read {
-        for unready in UNREADY {
+        for unready in UNREADY_STATES {
             body[unready] = body[unready].as_array().map_or(0, Vec::len).into();
         }
     }
@@ -120,7 +120,7 @@ pub(crate) async fn openapi_document(_: ApiRequest) -> ApiResult {
 }
 
 /// The page of the console, and its policy. Both are built from `console/`.
-const CONSOLE: &str = include_str!("../../pages/console.html");
+const CONSOLE_PAGE: &str = include_str!("../../pages/console.html");
 const CONSOLE_POLICY: &str = include_str!("../../pages/console.policy");
 
 /// Returns the console to a browser, and the description of all calls as text to others.
@@ -132,7 +132,7 @@ pub(crate) async fn api_page(api_request: ApiRequest) -> ApiResult {
             .is_ok_and(|header| header.contains("text/html"))
     });
     if api_request.service.config.serves_console && is_browser {
-        let mut response = text_response(CONSOLE.to_owned(), "text/html; charset=utf-8");
+        let mut response = text_response(CONSOLE_PAGE.to_owned(), "text/html; charset=utf-8");
         let policy = HeaderValue::from_static(CONSOLE_POLICY);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);

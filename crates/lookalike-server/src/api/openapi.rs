@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use crate::access::AccessRole;
 use crate::api::documents::{
-    CLUSTERS_ON_PAGE, CLUSTERS_WITH_PREFERRED, COMPARED, COMPARED_ON_PAGE, MAX_MATCHES, MEMBERS,
-    MEMBERS_ON_PAGE,
+    CLUSTERS_ON_PAGE, CLUSTERS_WITH_PREFERRED, COMPARED_ON_PAGE, MAX_MATCHES, MEMBER_LIMITS,
+    MEMBERS_ON_PAGE, MOST_COMPARED,
 };
 use crate::api::listing::{DOCUMENTS_ON_PAGE, MAX_CONDITIONS, MAX_IDS};
 use crate::api::problem::ProblemCode;
@@ -21,7 +21,7 @@ use crate::api::router::{ApiCall, CALLS, NamedPart};
 use crate::api::texts::{MAX_DOCUMENTS, MAX_SOURCES, REPORT_LANGUAGES};
 use crate::api::{extraction, forms};
 use crate::collections::MAX_ALIASES;
-use crate::json::settings::CHANGEABLE;
+use crate::json::settings::CHANGEABLE_SETTINGS;
 
 /// Returns the OpenAPI document.
 pub(crate) fn openapi_document() -> Value {
@@ -377,7 +377,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
                 "Number of members listed for each cluster, the newest first.",
             ),
             _ => (
-                count(MEMBERS),
+                count(MEMBER_LIMITS),
                 "Number of members listed, the newest first; `more` is true if there are others. If many members \
                  were deleted, an answer can have fewer, even none, although there are others.",
             ),
@@ -450,7 +450,7 @@ fn preference_parameter(call: &ApiCall) -> Value {
             COMPARED_ON_PAGE,
             format!(" `limit` is then at most {CLUSTERS_WITH_PREFERRED}."),
         ),
-        _ => (COMPARED, String::new()),
+        _ => (MOST_COMPARED, String::new()),
     };
     json!({
         "name": "prefer",
@@ -1040,7 +1040,7 @@ fn change_schema(text: &Value, period: &Value) -> Value {
         }
         (name.to_owned(), schema)
     };
-    let properties: Map<_, _> = CHANGEABLE.into_iter().map(change).collect();
+    let properties: Map<_, _> = CHANGEABLE_SETTINGS.into_iter().map(change).collect();
     let mut schema = strict_object_schema(&[], properties.into());
     schema["minProperties"] = 1.into();
     schema["description"] =

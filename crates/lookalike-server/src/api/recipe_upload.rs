@@ -26,10 +26,10 @@ const LONGEST_FILE_NAME: usize = 255;
 pub(crate) const COPIES: usize = 4;
 
 /// Name of the part with the recipe.
-const RECIPE: &str = "recipe";
+const RECIPE_PART: &str = "recipe";
 
 /// Name of the parts with files.
-const FILE: &str = "file";
+const FILE_PART: &str = "file";
 
 /// The parts of an upload.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ pub(crate) fn find_boundary(headers: &HeaderMap) -> Result<String, ApiProblem> {
     multer::parse_boundary(stated).map_err(|_| {
         let detail = format!(
             "the Content-Type is '{}': give multipart/form-data with a boundary, with the recipe as \
-             the part `{RECIPE}` and each of its files as a part `{FILE}`",
+             the part `{RECIPE_PART}` and each of its files as a part `{FILE_PART}`",
             shorten_text(stated)
         );
         ApiProblem::new(ProblemCode::UnsupportedType, detail)
@@ -77,21 +77,23 @@ impl RecipeUpload {
             return Err(ApiProblem::new(ProblemCode::TooLarge, detail));
         }
         match part.name() {
-            Some(RECIPE) if self.toml.is_some() => Err(bad_part("the part `recipe` is repeated")),
-            Some(RECIPE) => {
+            Some(RECIPE_PART) if self.toml.is_some() => {
+                Err(bad_part("the part `recipe` is repeated"))
+            }
+            Some(RECIPE_PART) => {
                 let bytes = part.bytes().await.map_err(malformed_body)?;
                 self.toml = Some(decode_toml(&bytes)?);
                 Ok(())
             }
-            Some(FILE) => {
+            Some(FILE_PART) => {
                 let name = self.check_file_name(part.file_name())?;
                 let content = part.bytes().await.map_err(malformed_body)?;
                 self.files.insert(name, (&*content).into());
                 Ok(())
             }
             name => Err(bad_part(format!(
-                "the part `{}` is unknown: send the recipe as the part `{RECIPE}` and each of its \
-                 files as a part `{FILE}`",
+                "the part `{}` is unknown: send the recipe as the part `{RECIPE_PART}` and each of its \
+                 files as a part `{FILE_PART}`",
                 shorten_text(name.unwrap_or_default())
             ))),
         }
@@ -101,7 +103,7 @@ impl RecipeUpload {
         let name = name.unwrap_or_default();
         if !(1..=LONGEST_FILE_NAME).contains(&name.len()) {
             return Err(bad_part(format!(
-                "a part `{FILE}` has a filename of {} bytes: give the name that the recipe has for \
+                "a part `{FILE_PART}` has a filename of {} bytes: give the name that the recipe has for \
                  the file, of 1 to {LONGEST_FILE_NAME} bytes",
                 name.len()
             )));
@@ -124,7 +126,7 @@ impl RecipeUpload {
     pub(crate) fn read_recipe(self, name: &str) -> Result<Recipe, ApiProblem> {
         let toml = self.toml.ok_or_else(|| {
             bad_part(format!(
-                "the part `{RECIPE}` with the TOML of the recipe is missing"
+                "the part `{RECIPE_PART}` with the TOML of the recipe is missing"
             ))
         })?;
         let missing = RefCell::new(None);
@@ -138,7 +140,7 @@ impl RecipeUpload {
         let read = Recipe::read_with_files(&toml, &find);
         if let Some(file) = missing.into_inner() {
             return Err(bad_settings(format!(
-                "the recipe names the file '{0}', which is not sent: send it as a part `{FILE}` with \
+                "the recipe names the file '{0}', which is not sent: send it as a part `{FILE_PART}` with \
                  the filename '{0}'",
                 shorten_text(&file)
             )));
@@ -161,7 +163,9 @@ impl RecipeUpload {
 fn decode_toml(bytes: &[u8]) -> Result<String, ApiProblem> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
-        bad_part(format!("the part `{RECIPE}` is not UTF-8 at byte {at}"))
+        bad_part(format!(
+            "the part `{RECIPE_PART}` is not UTF-8 at byte {at}"
+        ))
     })?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned())
 }

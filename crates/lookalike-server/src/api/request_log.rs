@@ -43,10 +43,10 @@ impl RequestId {
     /// Returns a new id, which differs from all others of this process, and in all likelihood from those of
     /// other processes.
     pub(crate) fn generate() -> Self {
-        static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
-        static COUNT: AtomicU64 = AtomicU64::new(1);
-        let count = COUNT.fetch_add(1, Relaxed);
-        Self(format!("{:016x}-{count:x}", *PROCESS).into())
+        static PROCESS_NUMBER: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+        static REQUEST_COUNT: AtomicU64 = AtomicU64::new(1);
+        let count = REQUEST_COUNT.fetch_add(1, Relaxed);
+        Self(format!("{:016x}-{count:x}", *PROCESS_NUMBER).into())
     }
 
     /// Adds the id to the headers of a response and, if it is a problem, to its body.

@@ -118,14 +118,14 @@ type AnswerFuture = Pin<Box<dyn Future<Output = ApiResult> + Send>>;
 pub(crate) type ApiResult = Result<Response<Body>, ApiProblem>;
 
 /// Path prefix of the calls that accept only the query parameters listed for them.
-const VERSIONED: &str = "/v1/";
+const VERSIONED_PREFIX: &str = "/v1/";
 
 /// Paths of the calls that report the state of the service.
-const PROBES: [&str; 2] = ["/livez", "/readyz"];
+const PROBE_PATHS: [&str; 2] = ["/livez", "/readyz"];
 
 /// Returns `true` for the paths that load balancers ask for.
 pub(crate) fn is_probe_path(path: &str) -> bool {
-    PROBES.contains(&path)
+    PROBE_PATHS.contains(&path)
 }
 
 /// Returns `true` for the names of the calls that load balancers make.
@@ -462,9 +462,10 @@ fn check_head(request: &Request, most: usize) -> Result<(), ApiProblem> {
 /// Returns the bytes of the request line and all headers, with line ends. Optional blanks around values are
 /// not known here and do not count.
 fn length_of_head(request: &Request) -> usize {
-    const ENDS: usize = " ".len() + " HTTP/1.1\r\n".len() + "\r\n".len();
+    const REQUEST_LINE_BYTES: usize = " ".len() + " HTTP/1.1\r\n".len() + "\r\n".len();
     const OF_A_LINE: usize = ": ".len() + "\r\n".len();
-    let line = request.method().as_str().len() + request.uri().to_string().len() + ENDS;
+    let line =
+        request.method().as_str().len() + request.uri().to_string().len() + REQUEST_LINE_BYTES;
     let headers = request.headers().iter();
     let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + OF_A_LINE);
     line + headers.sum::<usize>()
@@ -590,7 +591,7 @@ fn admit_request(
         return Err(ApiProblem::new(ProblemCode::TooManyRequests, detail));
     }
     check_escapes(parts.uri.path())?;
-    if call.path.starts_with(VERSIONED) {
+    if call.path.starts_with(VERSIONED_PREFIX) {
         QueryParameters::parse_query(parts.uri.query(), call.parameters)?;
     }
     Ok(ApiRequest {
@@ -649,7 +650,7 @@ fn check_escapes(path: &str) -> Result<(), ApiProblem> {
 
 /// Adds headers that keep a browser from interpreting a response as something else.
 async fn with_strict_headers(mut response: Response<Body>) -> Response<Body> {
-    const STRICT: [(HeaderName, &str); 6] = [
+    const SECURITY_HEADERS: [(HeaderName, &str); 6] = [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CACHE_CONTROL, "no-store"),
         (
@@ -666,7 +667,7 @@ async fn with_strict_headers(mut response: Response<Body>) -> Response<Body> {
     let headers = response.headers_mut();
     // The console has a policy of its own, which allows its script and its style.
     let own_policy = headers.remove(header::CONTENT_SECURITY_POLICY);
-    for (name, value) in STRICT {
+    for (name, value) in SECURITY_HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
     if let Some(policy) = own_policy {

@@ -391,7 +391,7 @@ fn search_threads() -> usize {
 }
 
 /// Sources of a text: default and maximum.
-const SOURCES: usize = 10;
+const SOURCE_LIMIT: usize = 10;
 pub(crate) const MAX_SOURCES: usize = 1000;
 
 /// Finds the kept documents of a collection that a text has passages from.
@@ -434,7 +434,7 @@ fn read_source_search(body: &[u8]) -> Result<SourceSearch, ApiProblem> {
     let text: String = fields.need_field("text")?;
     let usual = PassageSettings::default().min_words();
     let min_length = fields.take_field("min_length")?.unwrap_or(usual);
-    let limit = fields.take_field("limit")?.unwrap_or(SOURCES);
+    let limit = fields.take_field("limit")?.unwrap_or(SOURCE_LIMIT);
     let allows_partial = fields.take_field("partial")?.unwrap_or(false);
     fields.refuse_rest()?;
     if min_length < usual {

@@ -16,9 +16,9 @@ use std::sync::{PoisonError, RwLock};
 use crate::error::{Result, bail, with_context};
 
 /// Name of the file in the data directory.
-const ALIASES: &str = "aliases.json";
+const ALIASES_FILE: &str = "aliases.json";
 
-const MAGIC: &str = "lookalike-aliases 1";
+const ALIASES_MAGIC: &str = "lookalike-aliases 1";
 
 /// Largest number of aliases.
 pub(crate) const MAX_ALIASES: usize = 1000;
@@ -38,7 +38,7 @@ impl CollectionAliases {
     /// # Errors
     /// If the file cannot be read or is damaged.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
-        let path = directory.join(ALIASES);
+        let path = directory.join(ALIASES_FILE);
         let aliases = match fs::read_to_string(&path) {
             Ok(text) => parse_file(&text).map_err(with_context(format!(
                 "the aliases in {}: restore the file, or remove it and set the aliases again",
@@ -82,12 +82,12 @@ impl CollectionAliases {
     }
 
     fn write_file(&self, aliases: &AliasMap) -> io::Result<()> {
-        let new = self.directory.join(format!("{ALIASES}.new"));
+        let new = self.directory.join(format!("{ALIASES_FILE}.new"));
         let body = serde_json::to_string_pretty(aliases)?;
         let mut file = File::create(&new)?;
         file.write_all(format!("{}\n{body}", first_line(&body)).as_bytes())?;
         file.sync_all()?;
-        fs::rename(&new, self.directory.join(ALIASES))?;
+        fs::rename(&new, self.directory.join(ALIASES_FILE))?;
         File::open(&self.directory)?.sync_all()
     }
 
@@ -98,7 +98,7 @@ impl CollectionAliases {
 }
 
 fn first_line(body: &str) -> String {
-    format!("{MAGIC} {:08x}", crc32fast::hash(body.as_bytes()))
+    format!("{ALIASES_MAGIC} {:08x}", crc32fast::hash(body.as_bytes()))
 }
 
 fn parse_file(text: &str) -> Result<AliasMap> {
@@ -129,9 +129,9 @@ mod tests {
         assert_eq!(reopened.find_alias("posts-1").as_deref(), Some("live"));
         assert_eq!(reopened.find_alias("posts-2"), None);
         // An interrupted write leaves the former file.
-        fs::write(folder.path().join(format!("{ALIASES}.new")), "half").unwrap();
+        fs::write(folder.path().join(format!("{ALIASES_FILE}.new")), "half").unwrap();
         assert_eq!(open().unwrap().list_aliases(), map);
-        let path = folder.path().join(ALIASES);
+        let path = folder.path().join(ALIASES_FILE);
         let good = fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut damaged = good.clone();

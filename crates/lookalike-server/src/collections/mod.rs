@@ -37,13 +37,13 @@ use crate::json::settings::difference;
 pub(crate) const LONGEST_NAME: usize = 64;
 
 /// Name of the file that the process locks which has the directory open.
-const LOCK: &str = "lock";
+const LOCK_FILE: &str = "lock";
 
 /// Name prefix of the directories of deleted collections.
-const DELETED: &str = ".deleted-";
+const DELETED_PREFIX: &str = ".deleted-";
 
 /// Name prefix of the directories of collections that are being restored.
-const RESTORING: &str = ".restoring-";
+const RESTORING_PREFIX: &str = ".restoring-";
 
 /// Interval between checks whether a collection that is to be deleted is still in use.
 const DELETION_CHECK_INTERVAL: Duration = Duration::from_millis(5);
@@ -90,7 +90,7 @@ impl ServedCollections {
     pub(crate) fn new(directory: &Path, options: CollectionOptions) -> Result<Self> {
         let at = format!("the directory of --data, {}", directory.display());
         make_directory(directory).map_err(with_context(&at))?;
-        let lock = File::create(directory.join(LOCK)).map_err(with_context(&at))?;
+        let lock = File::create(directory.join(LOCK_FILE)).map_err(with_context(&at))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => bail!("{at}: another process has it open"),
@@ -102,7 +102,7 @@ impl ServedCollections {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            if name.starts_with(DELETED) || name.starts_with(RESTORING) {
+            if name.starts_with(DELETED_PREFIX) || name.starts_with(RESTORING_PREFIX) {
                 remove_leftovers(&entry.path());
             } else if check_name(&name).is_ok()
                 && let Some(state) = CollectionStatus::from_directory(&entry.path())
@@ -453,7 +453,7 @@ impl ServedCollections {
         name: &str,
         copy: impl FnOnce(&dyn Disk) -> Result<(), ApiProblem>,
     ) -> Result<Collection, ApiProblem> {
-        let unfinished = self.directory.join(format!("{RESTORING}{name}"));
+        let unfinished = self.directory.join(format!("{RESTORING_PREFIX}{name}"));
         let failed = |error: &io::Error| unusable_directory(name, error);
         if unfinished.exists() {
             remove_own(&unfinished).map_err(|error| failed(&error))?;
@@ -542,7 +542,7 @@ impl ServedCollections {
     }
 
     fn remove_directory(&self, name: &str) -> io::Result<()> {
-        let deleted = self.directory.join(format!("{DELETED}{name}"));
+        let deleted = self.directory.join(format!("{DELETED_PREFIX}{name}"));
         match fs::rename(self.directory.join(name), &deleted) {
             // An earlier attempt failed after this step.
             Err(error) if error.kind() == io::ErrorKind::NotFound && deleted.exists() => {}
@@ -761,8 +761,9 @@ pub(crate) fn check_name(name: &str) -> Result<(), ApiProblem> {
         .bytes()
         .next()
         .is_some_and(|c| c.is_ascii_alphanumeric());
-    if name == LOCK {
-        let detail = format!("'{LOCK}' is not a valid name, because a file of the service has it");
+    if name == LOCK_FILE {
+        let detail =
+            format!("'{LOCK_FILE}' is not a valid name, because a file of the service has it");
         return Err(ApiProblem::new(ProblemCode::BadName, detail));
     }
     if begins && name.len() <= LONGEST_NAME && name.bytes().all(of_alphabet) {
@@ -790,7 +791,7 @@ mod tests {
         }
         let longer = "a".repeat(LONGEST_NAME + 1);
         for name in [
-            "", ".", "..", LOCK, "a/b", "../a", "A", "-a", "_a", "lock\0", "a.b", "é", &longer,
+            "", ".", "..", LOCK_FILE, "a/b", "../a", "A", "-a", "_a", "lock\0", "a.b", "é", &longer,
         ] {
             assert!(check_name(name).is_err(), "{name}");
         }

@@ -110,13 +110,15 @@ impl JsonFields {
 
     /// Refuses settings that a collection keeps for ever, and null.
     fn refuse_fixed(&self) -> Result<(), ApiProblem> {
-        if let Some(name) = FIXED.into_iter().find(|name| self.has_field(name)) {
+        if let Some(name) = FIXED_SETTINGS.into_iter().find(|name| self.has_field(name)) {
             return Err(bad_settings(format!(
                 "the field `{name}` cannot change, because the verdicts so far depend on it: make a new \
                  collection and switch an alias"
             )));
         }
-        let null = CHANGEABLE.into_iter().find(|name| self.is_null(name));
+        let null = CHANGEABLE_SETTINGS
+            .into_iter()
+            .find(|name| self.is_null(name));
         let Some(name) = null else { return Ok(()) };
         Err(bad_settings(match name {
             "window" => {
@@ -143,10 +145,11 @@ impl JsonFields {
 }
 
 /// Settings of a collection that can change.
-pub(crate) const CHANGEABLE: [&str; 5] = ["window", "skew", "refresh", "expire", "on_conflict"];
+pub(crate) const CHANGEABLE_SETTINGS: [&str; 5] =
+    ["window", "skew", "refresh", "expire", "on_conflict"];
 
 /// Settings of a collection that cannot change.
-const FIXED: [&str; 9] = [
+const FIXED_SETTINGS: [&str; 9] = [
     "recipe",
     "method",
     "threshold",
@@ -263,7 +266,9 @@ pub(crate) fn read_change(bytes: &[u8]) -> Result<SettingsChange, ApiProblem> {
     };
     fields.refuse_rest()?;
     if change == SettingsChange::default() {
-        let given = CHANGEABLE.map(|name| format!("`{name}`")).join(", ");
+        let given = CHANGEABLE_SETTINGS
+            .map(|name| format!("`{name}`"))
+            .join(", ");
         let what = format!("the change is empty: give at least one of {given}");
         return Err(bad_settings(what));
     }
@@ -286,7 +291,7 @@ pub fn read_stored_settings(
         let mut fields = JsonFields::read_fields(json)?;
         let files = fields.take_field::<BTreeMap<String, String>>(RECIPE_FILES)?;
         let files = files.as_ref();
-        let created = fields.take_object(CREATED)?;
+        let created = fields.take_object(CREATED_FIELD)?;
         if let Some(settings) = fields.take_object("settings")? {
             for name in ["name", "recipe_id"] {
                 fields.take_field::<String>(name)?;
@@ -340,7 +345,7 @@ fn find_stored_recipe(
 }
 
 /// Name of the field with the settings at the creation, if they have been changed.
-const CREATED: &str = "created";
+const CREATED_FIELD: &str = "created";
 
 /// Name of the field with the contents of the files of a recipe, in settings that are written to a file.
 const RECIPE_FILES: &str = "recipe_files";
@@ -506,7 +511,7 @@ fn recipe_to_json(recipe: &Recipe) -> String {
 
 /// Returns a duration in the largest unit of which it is a whole multiple, or in seconds.
 fn period_to_json(period: Duration) -> String {
-    const UNITS: [(u64, char); 5] = [
+    const PERIOD_UNITS: [(u64, char); 5] = [
         (604_800, 'w'),
         (86_400, 'd'),
         (3600, 'h'),
@@ -514,7 +519,7 @@ fn period_to_json(period: Duration) -> String {
         (1, 's'),
     ];
     let seconds = period.as_secs();
-    let whole = UNITS
+    let whole = PERIOD_UNITS
         .iter()
         .find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
     match whole {

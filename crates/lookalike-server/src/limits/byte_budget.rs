@@ -1,6 +1,6 @@
 //! Memory budgets, in bytes, that all requests share fairly.
 //!
-//! A client may hold up to [`SHARE`] times the bytes that are free after it has taken them. So one that
+//! A client may hold up to [`LARGEST_SHARE_OF_FREE`] times the bytes that are free after it has taken them. So one that
 //! stalls leaves room for others: alone it gets 8/9 of the budget, and n clients that take all they can leave
 //! 1/(8n + 1) of it. This is the dynamic threshold of shared packet buffers (A. K. Choudhury and E. L. Hahne,
 //! "Dynamic queue length thresholds for shared-memory packet switches", 1998). A client that holds nothing
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Largest ratio of the bytes that a client holds to the bytes that are free.
-const SHARE: usize = 8;
+const LARGEST_SHARE_OF_FREE: usize = 8;
 
 /// Identity of a client, for budgets and rate limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,7 +73,7 @@ impl ByteBudget {
 
     /// Returns how many bytes of a budget of `total` bytes a single client may hold.
     pub(crate) fn client_share(total: usize) -> usize {
-        total - total.div_ceil(SHARE + 1)
+        total - total.div_ceil(LARGEST_SHARE_OF_FREE + 1)
     }
 
     /// Returns the size of the whole budget.
@@ -101,7 +101,7 @@ impl ByteBudget {
         let mut holdings = self.lock_holdings();
         let free = holdings.free.checked_sub(bytes)?;
         let held = holdings.by_client.get(&client).copied().unwrap_or(0);
-        if held > 0 && held + bytes > free.saturating_mul(SHARE) {
+        if held > 0 && held + bytes > free.saturating_mul(LARGEST_SHARE_OF_FREE) {
             return None;
         }
         holdings.free = free;

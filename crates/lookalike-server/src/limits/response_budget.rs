@@ -15,7 +15,7 @@ use crate::limits::byte_budget::HeldBytes;
 use crate::limits::detached_bytes::detach_bytes;
 
 /// Largest piece, in bytes, that is passed to a connection. Bytes passed on no longer count.
-const PIECE: usize = 64 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 
 /// An answer and the budget that it occupies.
 pub(crate) struct HeldAnswer {
@@ -75,7 +75,7 @@ impl AnswerStream {
     /// Returns the next piece of the current answer.
     fn next_piece(&mut self) -> Option<Bytes> {
         let held = self.now.as_mut()?;
-        let piece = held.text.split_to(held.text.len().min(PIECE));
+        let piece = held.text.split_to(held.text.len().min(PIECE_BYTES));
         if held.text.is_empty() {
             self.now = None;
         }

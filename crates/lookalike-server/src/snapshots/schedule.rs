@@ -18,7 +18,7 @@ use crate::condition_log::ConditionLog;
 use crate::service::ServiceState;
 
 /// Prefix of the names of scheduled snapshots.
-const PREFIX: &str = "auto-";
+const SCHEDULED_PREFIX: &str = "auto-";
 
 /// Form of their times: fixed length, so that names are ordered by time.
 const TIME_FORM: &str = "%Y%m%dt%H%M%Sz";
@@ -184,7 +184,7 @@ fn scheduled_snapshots(
 
 fn snapshot_name(time: SystemTime) -> String {
     let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
-    format!("{PREFIX}{}", time.strftime(TIME_FORM))
+    format!("{SCHEDULED_PREFIX}{}", time.strftime(TIME_FORM))
 }
 
 /// Returns `true` for a name that the schedule gives, and whose snapshot it deletes in time. Nobody else may give one.
@@ -194,7 +194,7 @@ pub(crate) fn is_scheduled_name(name: &str) -> bool {
 
 /// Returns the time in the name of a scheduled snapshot.
 fn time_of_name(name: &str) -> Option<SystemTime> {
-    let text = name.strip_prefix(PREFIX)?;
+    let text = name.strip_prefix(SCHEDULED_PREFIX)?;
     let civil = jiff::civil::DateTime::strptime(TIME_FORM, text).ok()?;
     let time = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
     (snapshot_name(time.into()) == name).then(|| time.into())

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::disk::DiskFile;
 
 /// Bytes of a page, the unit in which changes are kept.
-const PAGE: u64 = 4096;
+const PAGE_BYTES: u64 = 4096;
 
 /// A read-only file, overlaid with changes in memory.
 #[derive(Debug)]
@@ -64,8 +64,8 @@ impl OverlayPages {
         number: u64,
     ) -> io::Result<&mut Vec<u8>> {
         if !self.pages.contains_key(&number) {
-            let mut page = vec![0; PAGE as usize];
-            self.read_below(below, &mut page, number * PAGE)?;
+            let mut page = vec![0; PAGE_BYTES as usize];
+            self.read_below(below, &mut page, number * PAGE_BYTES)?;
             self.pages.insert(number, page);
         }
         Ok(self.pages.entry(number).or_default())
@@ -81,8 +81,11 @@ fn visit_pages(
 ) -> io::Result<()> {
     let mut done = 0;
     while done < length {
-        let (number, start) = ((offset + done as u64) / PAGE, (offset + done as u64) % PAGE);
-        let count = (length - done).min((PAGE - start) as usize);
+        let (number, start) = (
+            (offset + done as u64) / PAGE_BYTES,
+            (offset + done as u64) % PAGE_BYTES,
+        );
+        let count = (length - done).min((PAGE_BYTES - start) as usize);
         visit(number, start as usize, done..done + count)?;
         done += count;
     }
@@ -98,9 +101,9 @@ impl DiskFile for OverlayFile {
         let mut above = self.lock_overlay();
         if len < above.length {
             above.counted = above.counted.min(len);
-            above.pages.split_off(&len.div_ceil(PAGE));
-            if let Some(last) = above.pages.get_mut(&(len / PAGE)) {
-                last[(len % PAGE) as usize..].fill(0);
+            above.pages.split_off(&len.div_ceil(PAGE_BYTES));
+            if let Some(last) = above.pages.get_mut(&(len / PAGE_BYTES)) {
+                last[(len % PAGE_BYTES) as usize..].fill(0);
             }
         }
         above.length = len;

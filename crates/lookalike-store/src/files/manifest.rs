@@ -128,13 +128,13 @@ fn deserialize_choice<'de, D: Deserializer<'de>, T: Copy>(
     })
 }
 
-const MAGIC: &str = "lookalike-collection";
+const MANIFEST_MAGIC: &str = "lookalike-collection";
 
 /// Version of collections without a list of partitions.
 const WITHOUT_LIST: u32 = 1;
 
 /// Version of collections whose settings are those of their creation.
-const VERSION: u32 = 2;
+const MANIFEST_VERSION: u32 = 2;
 
 /// Version of collections whose settings have been changed.
 const WITH_CHANGES: u32 = 3;
@@ -248,7 +248,7 @@ impl CollectionManifest {
     fn to_text(&self) -> Result<String> {
         let Self { body, seal, .. } = self;
         if self.created.is_none() {
-            return Ok(format!("{}\n{body}", first_line(VERSION, *seal)));
+            return Ok(format!("{}\n{body}", first_line(MANIFEST_VERSION, *seal)));
         }
         let written = ManifestChanges {
             on_conflict: self.settings.on_conflict,
@@ -263,13 +263,16 @@ impl CollectionManifest {
     pub(crate) fn read_file(disk: &dyn Disk) -> Result<Self> {
         let text = read_text(disk)?;
         let (head, rest) = split_line(&text)?;
-        if head.starts_with(&format!("{MAGIC} {WITH_CHANGES} ")) {
+        if head.starts_with(&format!("{MANIFEST_MAGIC} {WITH_CHANGES} ")) {
             return Self::from_changed(disk, head, rest);
         }
         let seal = crc32fast::hash(rest.as_bytes());
-        let lists_partitions = head == first_line(VERSION, seal);
+        let lists_partitions = head == first_line(MANIFEST_VERSION, seal);
         if !lists_partitions && head != first_line(WITHOUT_LIST, seal) {
-            return Err(unexpected_first_line(head, &first_line(VERSION, seal)));
+            return Err(unexpected_first_line(
+                head,
+                &first_line(MANIFEST_VERSION, seal),
+            ));
         }
         let settings = decode_settings(disk, rest)?;
         Ok(Self {
@@ -333,7 +336,7 @@ fn first_line_with_changes(seal: u32, changes: &str) -> String {
 }
 
 fn first_line(version: u32, seal: u32) -> String {
-    format!("{MAGIC} {version} {seal:08x}")
+    format!("{MANIFEST_MAGIC} {version} {seal:08x}")
 }
 
 fn line_beginning(line: &str) -> String {

@@ -11,19 +11,19 @@ use redb::{Durability, ReadOnlyTable, ReadableDatabase, TableDefinition};
 
 use super::database::{GuardedDatabase, guard_database, open_or_create_database};
 use super::file_names::FileNames;
-use super::partition_header::{COMPACTED, PartitionHeader, VERSION};
+use super::partition_header::{COMPACTED_VERSION, PartitionHeader, UNCOMPACTED_VERSION};
 use super::records::{self, FIRST_READ, StoredRecord};
-use super::rows::{EncodedRows, PartitionRow, RecordPlace, UNIT, open_block};
+use super::rows::{EncodedRows, PLACE_UNIT_BYTES, PartitionRow, RecordPlace, open_block};
 use super::whole_file::{incomplete_name, publish_file};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Blocks of rows by the number of their first row.
-const ROWS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("rows");
+const ROW_BLOCKS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("rows");
 
-/// Description of the partition, under [`SELF`].
-const ABOUT: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("about");
-const SELF: &str = "partition";
+/// Description of the partition, under [`DESCRIPTION_KEY`].
+const DESCRIPTIONS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("about");
+const DESCRIPTION_KEY: &str = "partition";
 
 /// An open partition.
 #[derive(Debug)]
@@ -69,10 +69,10 @@ impl PartitionFiles {
             let mut transaction = database.database()?.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
             transaction.set_two_phase_commit(true);
-            transaction.open_table(ROWS)?;
+            transaction.open_table(ROW_BLOCKS)?;
             transaction
-                .open_table(ABOUT)?
-                .insert(SELF, &*about.encode_header())?;
+                .open_table(DESCRIPTIONS)?
+                .insert(DESCRIPTION_KEY, &*about.encode_header())?;
             transaction.commit()?;
             Ok(())
         })?;
@@ -103,14 +103,16 @@ impl PartitionFiles {
         let database = open_or_create_database(&name, &rows_file)?;
         let about = guard_database(&name, || {
             let transaction = database.database()?.begin_read()?;
-            let table = transaction.open_table(ABOUT)?;
-            let about = table.get(SELF)?;
+            let table = transaction.open_table(DESCRIPTIONS)?;
+            let about = table.get(DESCRIPTION_KEY)?;
             Ok(about.and_then(|about| PartitionHeader::decode_header(about.value())))
         })?;
         let about = about.ok_or_else(|| {
             Error::damaged_file(
                 &name,
-                format!("it is not a partition of version {VERSION} or {COMPACTED}"),
+                format!(
+                    "it is not a partition of version {UNCOMPACTED_VERSION} or {COMPACTED_VERSION}"
+                ),
             )
         })?;
         if (about.seal, about.file_names()) != (seal, names) {
@@ -195,7 +197,7 @@ impl PartitionFiles {
         let behind = at
             .checked_sub(self.about.first_place())
             .ok_or_else(erased)?;
-        Ok(behind * UNIT)
+        Ok(behind * PLACE_UNIT_BYTES)
     }
 
     /// Makes records durable, starting at place `at`, and then atomically the rows that refer to them.
@@ -222,7 +224,7 @@ impl PartitionFiles {
             transaction.set_durability(Durability::Immediate)?;
             transaction.set_two_phase_commit(true);
             {
-                let mut table = transaction.open_table(ROWS)?;
+                let mut table = transaction.open_table(ROW_BLOCKS)?;
                 for (number, block) in rows.iter_blocks(first) {
                     table.insert(number, &*block)?;
                 }
@@ -261,7 +263,7 @@ impl PartitionFiles {
     fn find_block(&self, number: u64) -> Result<Option<(u64, Vec<u8>)>> {
         guard_database(&self.rows_name(), || {
             let transaction = self.database.database()?.begin_read()?;
-            let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
+            let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROW_BLOCKS)?;
             let block = table.range(..=number)?.next_back().transpose()?;
             Ok(block.map(|(first, block)| (first.value(), block.value().to_vec())))
         })
@@ -303,7 +305,7 @@ impl PartitionFiles {
     fn try_blocks(&self, from: u64, bytes: usize) -> Result<Vec<(u64, Vec<u8>)>> {
         guard_database(&self.rows_name(), || {
             let transaction = self.database.database()?.begin_read()?;
-            let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
+            let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROW_BLOCKS)?;
             let (mut blocks, mut read) = (Vec::new(), 0);
             for block in table.range(from..)? {
                 let (first, block) = block?;
@@ -335,7 +337,7 @@ impl PartitionFiles {
         let name = self.rows_name();
         let mut blocks = guard_database(&name, || {
             let transaction = self.database.database()?.begin_read()?;
-            let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
+            let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROW_BLOCKS)?;
             Ok(table.range::<u64>(..)?)
         })?;
         // `visit` does not touch the database, so its panics must not be caught.

@@ -6,10 +6,10 @@ use lookalike::stream::Timestamp;
 use super::file_names::FileNames;
 
 /// Version of a partition that was never compacted.
-pub(super) const VERSION: u32 = 1;
+pub(super) const UNCOMPACTED_VERSION: u32 = 1;
 
 /// Version of a compacted partition.
-pub(super) const COMPACTED: u32 = 2;
+pub(super) const COMPACTED_VERSION: u32 = 2;
 
 /// Description of a partition, fixed when its files are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,9 @@ pub(crate) struct CompactionState {
 
 impl PartitionHeader {
     pub(super) fn encode_header(self) -> Vec<u8> {
-        let version = self.compacted.map_or(VERSION, |_| COMPACTED);
+        let version = self
+            .compacted
+            .map_or(UNCOMPACTED_VERSION, |_| COMPACTED_VERSION);
         let mut bytes = version.to_le_bytes().to_vec();
         bytes.extend(self.seal.to_le_bytes());
         bytes.extend(self.number.to_le_bytes());
@@ -63,7 +65,7 @@ impl PartitionHeader {
         let mut reader = ByteReader::new(body);
         let right = crc32fast::hash(body) == u32::from_le_bytes(*sum);
         let version = reader.read_u32()?;
-        if !right || !matches!(version, VERSION | COMPACTED) {
+        if !right || !matches!(version, UNCOMPACTED_VERSION | COMPACTED_VERSION) {
             return None;
         }
         Some(Self {
@@ -72,7 +74,7 @@ impl PartitionHeader {
             first: reader.read_u64()?,
             began: Timestamp(reader.read_i64()?),
             compacted: match version {
-                VERSION => None,
+                UNCOMPACTED_VERSION => None,
                 _ => Some(CompactionState {
                     generation: reader.read_u32()?,
                     base: reader.read_u64()?,

@@ -10,10 +10,10 @@ use super::whole_file::{read_file, replace_file};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 
-const MAGIC: [u8; 4] = *b"LApa";
+const LIST_MAGIC: [u8; 4] = *b"LApa";
 
 /// Version of a list without compacted partitions.
-const VERSION: u32 = 1;
+const LIST_VERSION: u32 = 1;
 
 /// Version of a list with compacted partitions.
 const WITH_GENERATIONS: u32 = 2;
@@ -79,9 +79,9 @@ impl PartitionList {
     }
 
     fn encode_list(&self, seal: u32) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
+        let mut bytes = LIST_MAGIC.to_vec();
         let version = if self.generations.is_empty() {
-            VERSION
+            LIST_VERSION
         } else {
             WITH_GENERATIONS
         };

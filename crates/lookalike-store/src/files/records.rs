@@ -12,37 +12,37 @@ use std::cell::RefCell;
 
 use lookalike::byte_reader::{ByteReader, put_string};
 
-use super::rows::UNIT;
+use super::rows::PLACE_UNIT_BYTES;
 
-const HEAD: usize = 12;
-const COMPRESSED: u32 = 1 << 31;
+const HEAD_BYTES: usize = 12;
+const COMPRESSED_FLAG: u32 = 1 << 31;
 
 /// Shortest text, in bytes, that is compressed.
 const LEAST_COMPRESSED: usize = 256;
 
 /// Compression level of zstd. It is low, because inserts wait for the compression.
-const LEVEL: i32 = 1;
+const COMPRESSION_LEVEL: i32 = 1;
 
 /// Bytes of the first read of a record: enough for most short documents.
 pub(crate) const FIRST_READ: usize = 256;
 
 thread_local! {
-    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+    static THREAD_COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
 }
 
 /// Returns the record of a document.
 pub(crate) fn encode_record(id: &str, text: &str) -> Vec<u8> {
     let packed = compressed(text);
-    let flag = if packed.is_some() { COMPRESSED } else { 0 };
-    let mut record = vec![0; HEAD];
+    let flag = if packed.is_some() { COMPRESSED_FLAG } else { 0 };
+    let mut record = vec![0; HEAD_BYTES];
     put_string(id, &mut record);
     record.extend(packed.as_deref().unwrap_or(text.as_bytes()));
-    let length = (record.len() - HEAD) as u32;
+    let length = (record.len() - HEAD_BYTES) as u32;
     record[..4].copy_from_slice(&length.to_le_bytes());
     record[4..8].copy_from_slice(&(text.len() as u32 | flag).to_le_bytes());
     let sum = record_checksum(&record);
-    record[8..HEAD].copy_from_slice(&sum.to_le_bytes());
-    record.resize(record.len().next_multiple_of(UNIT as usize), 0);
+    record[8..HEAD_BYTES].copy_from_slice(&sum.to_le_bytes());
+    record.resize(record.len().next_multiple_of(PLACE_UNIT_BYTES as usize), 0);
     record
 }
 
@@ -51,9 +51,9 @@ fn compressed(text: &str) -> Option<Vec<u8>> {
     if text.len() < LEAST_COMPRESSED {
         return None;
     }
-    COMPRESSOR.with_borrow_mut(|compressor| {
+    THREAD_COMPRESSOR.with_borrow_mut(|compressor| {
         if compressor.is_none() {
-            *compressor = zstd::bulk::Compressor::new(LEVEL).ok();
+            *compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL).ok();
         }
         let packed = compressor.as_mut()?.compress(text.as_bytes()).ok()?;
         (packed.len() < text.len()).then_some(packed)
@@ -63,21 +63,21 @@ fn compressed(text: &str) -> Option<Vec<u8>> {
 fn record_checksum(record: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&record[..8]);
-    hasher.update(&record[HEAD..]);
+    hasher.update(&record[HEAD_BYTES..]);
     hasher.finalize()
 }
 
 /// Returns the length of a record without its padding, from its first bytes.
 pub(crate) fn record_length(start: &[u8]) -> Option<usize> {
     let length = ByteReader::new(start).read_u32()?;
-    Some(HEAD + length as usize)
+    Some(HEAD_BYTES + length as usize)
 }
 
 /// Returns the length of the text of a record, from its first bytes.
 pub(crate) fn text_length(start: &[u8]) -> Option<usize> {
     let mut reader = ByteReader::new(start);
     reader.read_u32()?;
-    Some((reader.read_u32()? & !COMPRESSED) as usize)
+    Some((reader.read_u32()? & !COMPRESSED_FLAG) as usize)
 }
 
 /// A record that was read and verified.
@@ -104,15 +104,15 @@ impl<'a> StoredRecord<'a> {
             bytes: record,
             id: reader.read_string()?,
             text: reader.rest(),
-            whole: (whole & !COMPRESSED) as usize,
-            compressed: whole & COMPRESSED != 0,
+            whole: (whole & !COMPRESSED_FLAG) as usize,
+            compressed: whole & COMPRESSED_FLAG != 0,
         })
     }
 
     /// Returns a copy of the record, as [`encode_record`] returns it.
     pub(crate) fn to_padded_bytes(&self) -> Vec<u8> {
         let mut record = self.bytes.to_vec();
-        record.resize(record.len().next_multiple_of(UNIT as usize), 0);
+        record.resize(record.len().next_multiple_of(PLACE_UNIT_BYTES as usize), 0);
         record
     }
 
@@ -140,7 +140,7 @@ mod tests {
             &"x".repeat(LEAST_COMPRESSED),
         ] {
             let record = encode_record("an id", text);
-            assert_eq!(record.len() % UNIT as usize, 0);
+            assert_eq!(record.len() % PLACE_UNIT_BYTES as usize, 0);
             let read = StoredRecord::parse_record(&record).unwrap();
             assert_eq!(read.id, "an id");
             assert_eq!(read.visit_text(str::to_owned).as_deref(), Some(text));

@@ -20,24 +20,24 @@ use super::file_names::FileNames;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 
-const MAGIC: [u8; 4] = *b"LAsk";
-const VERSION: u32 = 1;
+const SKETCHES_MAGIC: [u8; 4] = *b"LAsk";
+const SKETCHES_VERSION: u32 = 1;
 
 /// Bytes of the head of the file.
-const HEAD: u64 = 24;
+const HEAD_BYTES: u64 = 24;
 
 /// Bytes of the head of a block.
 const BLOCK_HEAD: usize = 12;
 
 /// Bytes that may be written before the file is synced.
-const UNSYNCED: u64 = 4 << 20;
+const MOST_UNSYNCED_BYTES: u64 = 4 << 20;
 
 /// Bytes before the sketch of an entry: content hash and length.
 const ENTRY_HEAD: usize = 12;
 
 fn file_header(seal: u32, number: u64) -> Vec<u8> {
-    let mut head = MAGIC.to_vec();
-    head.extend(VERSION.to_le_bytes());
+    let mut head = SKETCHES_MAGIC.to_vec();
+    head.extend(SKETCHES_VERSION.to_le_bytes());
     head.extend(seal.to_le_bytes());
     head.extend(number.to_le_bytes());
     head.extend(crc32fast::hash(&head).to_le_bytes());
@@ -106,7 +106,7 @@ impl SketchFile {
         Ok(Self {
             name,
             file,
-            end: HEAD,
+            end: HEAD_BYTES,
             synced: 0,
         })
     }
@@ -118,7 +118,7 @@ impl SketchFile {
 
     /// Appends entries as a block.
     pub(crate) fn append_entries(&mut self, entries: &SketchEntries) -> Result<()> {
-        self.append_and_sync(entries, UNSYNCED)
+        self.append_and_sync(entries, MOST_UNSYNCED_BYTES)
     }
 
     /// Adds entries as a block, and syncs the file where at least so many bytes wait to be written to
@@ -176,13 +176,13 @@ impl SketchFileReader {
     pub(crate) fn open_file(disk: &dyn Disk, seal: u32, names: FileNames) -> Self {
         let open = || {
             let file = disk.open_file(&names.sketches_file()).ok()?;
-            let mut bytes = [0; HEAD as usize];
+            let mut bytes = [0; HEAD_BYTES as usize];
             file.read_exact(&mut bytes, 0).ok()?;
             (bytes[..] == file_header(seal, names.number)).then_some(file)
         };
         Self {
             file: open(),
-            at: HEAD,
+            at: HEAD_BYTES,
             block: Arc::default(),
             read: 0,
             count: 0,

@@ -116,7 +116,7 @@ impl WindowHistory {
     /// If there are too many changes.
     pub(crate) fn with_change(&self, change: WindowChange, first_live_row: u64) -> Result<Self> {
         let mut changes = self.changes.clone();
-        changes.retain(|it| it.from_row < change.from_row);
+        changes.retain(|earlier| earlier.from_row < change.from_row);
         changes.push(change);
         let passed = changes.partition_point(|change| change.from_row <= first_live_row);
         changes.drain(..passed.saturating_sub(1));

@@ -49,7 +49,7 @@ use crate::disk::check_free_bytes;
 use crate::error::Result;
 use crate::files::file_names::FileNames;
 use crate::files::partition::PartitionFiles;
-use crate::files::rows::UNIT;
+use crate::files::rows::PLACE_UNIT_BYTES;
 use crate::state::{ChunkedVec, CompactionStart};
 
 /// Bytes that are read or written before the caller is asked again whether to go on.
@@ -107,7 +107,7 @@ impl Collection {
         let Some(survey) = self.survey_rows(begun, &from, go_on)? else {
             return Ok(false);
         };
-        let needed = survey.live_units * UNIT + from.bytes_of_rows()?;
+        let needed = survey.live_units * PLACE_UNIT_BYTES + from.bytes_of_rows()?;
         check_free_bytes(
             &*self.disk,
             (self.options.headroom / 2).saturating_add(needed),
@@ -149,7 +149,7 @@ impl Collection {
             }
             copy.sync_files()?;
             let after = copy.position();
-            let bytes = (after.end_place - before.end_place) * UNIT;
+            let bytes = (after.end_place - before.end_place) * PLACE_UNIT_BYTES;
             if after.next_row - before.next_row < LAST_ROWS && bytes < LAST_BYTES {
                 break;
             }

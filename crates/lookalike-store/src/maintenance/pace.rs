@@ -10,7 +10,7 @@ pub struct MaintenancePace {
 }
 
 /// Length of a rest as a multiple of the work before it.
-const REST: u32 = 3;
+const REST_PER_WORK: u32 = 3;
 
 /// Longest rest.
 const LONGEST_REST: Duration = Duration::from_millis(300);
@@ -27,7 +27,7 @@ impl MaintenancePace {
     /// Rests after a piece of work.
     pub fn rest(&mut self) {
         let worked = self.worked_since.elapsed();
-        std::thread::sleep((REST * worked).min(LONGEST_REST));
+        std::thread::sleep((REST_PER_WORK * worked).min(LONGEST_REST));
         self.worked_since = Instant::now();
     }
 }

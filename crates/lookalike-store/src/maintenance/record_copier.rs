@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::compaction::PIECE;
 use crate::error::{Error, Result};
 use crate::files::partition::PartitionFiles;
-use crate::files::rows::UNIT;
+use crate::files::rows::PLACE_UNIT_BYTES;
 
 /// Bytes of texts that may wait to be written to the disk, so that commits of others do not wait for many.
-const UNSYNCED: u64 = PIECE as u64;
+const MOST_UNSYNCED_BYTES: u64 = PIECE as u64;
 
 /// Records on their way from one partition to another, where they follow one another without gaps.
 pub(super) struct RecordCopier {
@@ -59,7 +59,7 @@ impl RecordCopier {
             _ => self.queue.push_back((place, units)),
         }
         self.end += units;
-        self.waiting_bytes += units * UNIT;
+        self.waiting_bytes += units * PLACE_UNIT_BYTES;
     }
 
     /// Copies a piece of the queued records.
@@ -71,10 +71,10 @@ impl RecordCopier {
         let to = self.to.record_offset(self.copied_end)?;
         let written = self.to.texts_file.write_at(&piece, to);
         written.map_err(|error| self.copy_refused(&error))?;
-        self.copied_end += piece.len() as u64 / UNIT;
+        self.copied_end += piece.len() as u64 / PLACE_UNIT_BYTES;
         self.waiting_bytes -= piece.len() as u64;
         self.unsynced_bytes += piece.len() as u64;
-        if self.unsynced_bytes >= UNSYNCED {
+        if self.unsynced_bytes >= MOST_UNSYNCED_BYTES {
             self.sync_copied()
         } else {
             Ok(())
@@ -88,13 +88,13 @@ impl RecordCopier {
         while filled < piece.len()
             && let Some((place, units)) = self.queue.front_mut()
         {
-            let count = ((*units * UNIT) as usize).min(piece.len() - filled);
+            let count = ((*units * PLACE_UNIT_BYTES) as usize).min(piece.len() - filled);
             let at = self.from.record_offset(*place)?;
             let into = &mut piece[filled..filled + count];
             let read = self.from.texts_file.read_exact(into, at);
             read.map_err(|error| Error::disk_error("cannot copy", &self.from.rows_name(), &error))?;
             filled += count;
-            let taken = count as u64 / UNIT;
+            let taken = count as u64 / PLACE_UNIT_BYTES;
             (*place, *units) = (*place + taken, *units - taken);
             if *units == 0 {
                 self.queue.pop_front();

@@ -6,7 +6,7 @@ use crate::files::partition_header::PartitionHeader;
 use crate::files::sketches::{SketchEntries, SketchFile, SketchFileReader};
 
 /// Bytes of sketches that may wait to be written to the disk, so that commits of others do not wait for many.
-const UNSYNCED: u64 = PIECE as u64;
+const MOST_UNSYNCED_BYTES: u64 = PIECE as u64;
 
 /// The caches before and after. A new cache that is incomplete or cannot be written is abandoned here, and
 /// rebuilt when the collection is opened.
@@ -46,7 +46,7 @@ impl SketchCopier {
     pub(super) fn write_entries(&mut self) {
         let entries = std::mem::take(&mut self.entries);
         self.file
-            .take_if(|file| file.append_and_sync(&entries, UNSYNCED).is_err());
+            .take_if(|file| file.append_and_sync(&entries, MOST_UNSYNCED_BYTES).is_err());
     }
 
     /// Returns the new cache, if it is complete.

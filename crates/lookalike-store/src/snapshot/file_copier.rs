@@ -10,7 +10,7 @@ use crate::disk::{Disk, DiskFile, check_free_bytes};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes that are copied at a time.
-const PIECE: usize = 8 << 20;
+const COPIED_BYTES_AT_ONCE: usize = 8 << 20;
 
 /// Copies files to a disk, as long as the headroom remains free.
 pub(crate) struct FileCopier<'a> {
@@ -36,7 +36,7 @@ impl<'a> FileCopier<'a> {
             to,
             headroom,
             announced: 0,
-            piece: vec![0; PIECE],
+            piece: vec![0; COPIED_BYTES_AT_ONCE],
         }
     }
 
@@ -84,7 +84,7 @@ impl<'a> FileCopier<'a> {
     /// Copies up to offset `end`, or the end of the file.
     pub(super) fn continue_copy(&mut self, copy: &mut CopyInProgress, end: u64) -> Result<()> {
         while copy.at < end {
-            let wanted = end.saturating_sub(copy.at).min(PIECE as u64) as usize;
+            let wanted = end.saturating_sub(copy.at).min(COPIED_BYTES_AT_ONCE as u64) as usize;
             let read = copy.from.read_at(&mut self.piece[..wanted], copy.at);
             let read = read.map_err(|error| copy_refused(&copy.name, &error))?;
             if read == 0 {

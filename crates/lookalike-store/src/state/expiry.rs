@@ -6,7 +6,7 @@ use super::CollectionState;
 use super::partition_state::PartitionState;
 use crate::document::{KnownDocument, PendingInsert};
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::rows::UNIT;
+use crate::files::rows::PLACE_UNIT_BYTES;
 
 /// Units of records for which a partition must have room besides those of the next document, because that
 /// can move another one.
@@ -48,7 +48,7 @@ impl CollectionState {
     /// Returns `true` if a document begins a new partition when it is stored.
     pub(super) fn begins_partition(&self, document: &PendingInsert, arrival: &ArrivalTime) -> bool {
         // Twice the size, because a document may be moved as well as stored.
-        let units = 2 * (document.record.len() as u64 / UNIT) + SPARE_UNITS;
+        let units = 2 * (document.record.len() as u64 / PLACE_UNIT_BYTES) + SPARE_UNITS;
         let newest = self.rows.partitions.newest();
         let has_room = newest.is_none_or(|newest| newest.has_room_for(units));
         self.matcher.is_partition_due(arrival) || !has_room

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::files::partition_header::PartitionHeader;
 use crate::files::records::{StoredRecord, record_length};
-use crate::files::rows::{EncodedRows, PartitionRow, UNIT};
+use crate::files::rows::{EncodedRows, PLACE_UNIT_BYTES, PartitionRow};
 use crate::files::sketches::SketchEntries;
 
 /// Rows and records of one partition that are not on disk yet.
@@ -58,7 +58,7 @@ impl PendingBatch {
 
     /// Returns the place after the last record, in units.
     pub(crate) fn texts_end(&self) -> u64 {
-        self.texts_place + self.texts.len() as u64 / UNIT
+        self.texts_place + self.texts.len() as u64 / PLACE_UNIT_BYTES
     }
 
     fn has_record(&self, partition: u64, place: u64) -> bool {
@@ -67,7 +67,7 @@ impl PendingBatch {
 
     /// Returns the texts from a record on.
     fn texts_from(&self, place: u64) -> &[u8] {
-        let at = (place - self.texts_place) * UNIT;
+        let at = (place - self.texts_place) * PLACE_UNIT_BYTES;
         self.texts.get(at as usize..).unwrap_or_default()
     }
 
@@ -252,7 +252,7 @@ mod tests {
         assert!(!queue.push_row(&erased(1)));
         queue.continue_partition(2, 10, 100);
         let record = encode_record("a", "text");
-        let units = record.len() as u64 / UNIT;
+        let units = record.len() as u64 / PLACE_UNIT_BYTES;
         for _ in 0..2 {
             assert!(queue.push_row(&erased(1)));
             queue.push_record(&record);

@@ -16,7 +16,7 @@ use crate::files::partition::PartitionFiles;
 use crate::files::partition_header::PartitionHeader;
 use crate::files::partition_set::PartitionSet;
 use crate::files::records::{StoredRecord, text_length};
-use crate::files::rows::{PartitionRow, RecordPlace, RowVerdict, UNIT};
+use crate::files::rows::{PLACE_UNIT_BYTES, PartitionRow, RecordPlace, RowVerdict};
 
 /// Rows and records. Every row of the window is in the queue or on disk, and never in neither: it leaves the
 /// queue only once it is on disk.
@@ -103,7 +103,7 @@ impl StoredRows {
 
     /// Adds a record, which is written with the next batch, and returns its place.
     pub(super) fn append_record(&mut self, record: &[u8]) -> RecordPlace {
-        let units = record.len() as u64 / UNIT;
+        let units = record.len() as u64 / PLACE_UNIT_BYTES;
         self.pending.push_record(record);
         let newest = self.partitions.newest_mut();
         let nowhere = RecordPlace {

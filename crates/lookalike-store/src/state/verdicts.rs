@@ -524,7 +524,11 @@ impl CollectionState {
             return Ok(true);
         };
         let row = known.number;
-        if check.content.as_ref().is_some_and(|it| it.row == row) {
+        if check
+            .content
+            .as_ref()
+            .is_some_and(|content| content.row == row)
+        {
             return Ok(true);
         }
         let stored = &known.document;

@@ -57,7 +57,7 @@ pub(crate) struct DenseSlot {
 }
 
 /// The place of a document that is in no dense set.
-const NOWHERE: DenseSlot = DenseSlot {
+const NO_SLOT: DenseSlot = DenseSlot {
     dense_set: u32::MAX,
     at: 0,
 };
@@ -80,7 +80,7 @@ struct DenseSet {
 #[derive(Debug)]
 struct FeatureBitmaps {
     /// Largest number of features of a document that a match may lack, less the features that only this
-    /// document has. Counted in units of 1 / [`ONE`]. A pair is ruled out if its bitmaps differ in more
+    /// document has. Counted in units of 1 / [`SLACK_OF_ONE_BIT`]. A pair is ruled out if its bitmaps differ in more
     /// bits than the sum of both.
     slack: Vec<i64>,
     /// Words of one bitmap.
@@ -89,16 +89,16 @@ struct FeatureBitmaps {
 }
 
 /// Units of slack for one bit.
-const ONE: i64 = 1 << 16;
+const SLACK_OF_ONE_BIT: i64 = 1 << 16;
 
 /// Largest number of bits of a bitmap in dense sets too large for more.
 const MOST_BITS: usize = 4096;
 
 /// Bytes up to which all bitmaps together may be longer than that.
-const ROOM: usize = 32 << 20;
+const EXTRA_BITMAP_BYTES: usize = 32 << 20;
 
 /// Documents of a dense set that are sampled for typical features.
-const SAMPLE: usize = 64;
+const SAMPLED_MEMBERS: usize = 64;
 
 /// Features that are counted in the sample: some 24 MB.
 const MOST_SAMPLED: usize = 1 << 20;
@@ -119,7 +119,7 @@ impl DenseSets {
         if buckets.find_dense(most) {
             let (slots, members) = assign_slots(buckets, documents);
             let placed: usize = members.iter().map(Vec::len).sum();
-            formed.most = (8 * ROOM / placed.max(1)).max(MOST_BITS);
+            formed.most = (8 * EXTRA_BITMAP_BYTES / placed.max(1)).max(MOST_BITS);
             formed.dense_sets = members.into_iter().map(DenseSet::from_members).collect();
             formed.slots = slots;
         }
@@ -206,7 +206,7 @@ impl DenseSets {
     #[inline]
     pub(crate) fn slot_of(&self, rank: DocumentRank) -> Option<DenseSlot> {
         let slot = *self.slots.get(rank as usize)?;
-        (slot != NOWHERE).then_some(slot)
+        (slot != NO_SLOT).then_some(slot)
     }
 
     /// Returns the documents of a dense set, by position.
@@ -220,7 +220,7 @@ impl DenseSets {
         let length = self
             .set_bitmaps(dense_set)
             .map_or(1, |bitmaps| bitmaps.length);
-        (TILE / length).max(LINE)
+        (TILE_WORDS / length).max(LINE_WORDS)
     }
 
     /// Prefetches the first cache lines of a bitmap.
@@ -231,7 +231,7 @@ impl DenseSets {
         };
         if let Some(bitmaps) = self.set_bitmaps(dense_set) {
             prefetch(&bitmaps.slack[at as usize]);
-            let lines = bitmaps.bitmap_at(at).iter().step_by(LINE);
+            let lines = bitmaps.bitmap_at(at).iter().step_by(LINE_WORDS);
             lines.take(2).for_each(prefetch);
         }
     }
@@ -251,7 +251,7 @@ impl DenseSets {
         let (a, b) = (a.at, b.at);
         let differing =
             Cpu::detect_best().run(DifferingBits(bitmaps.bitmap_at(a), bitmaps.bitmap_at(b)));
-        differing as i64 * ONE > bitmaps.slack[a as usize] + bitmaps.slack[b as usize]
+        differing as i64 * SLACK_OF_ONE_BIT > bitmaps.slack[a as usize] + bitmaps.slack[b as usize]
     }
 
     /// Calls `visit` with those of the documents at `others` that are not ruled out. Without bitmaps,
@@ -290,7 +290,7 @@ impl Default for DenseSets {
 }
 
 /// Words of bitmaps in a tile: 256 KiB.
-const TILE: usize = 1 << 15;
+const TILE_WORDS: usize = 1 << 15;
 
 /// Returns the place of every document, and the members of every dense set.
 fn assign_slots(
@@ -306,7 +306,7 @@ fn assign_slots(
             union.union_sets(first, buckets.bucket_members(met)[0]);
         }
     }
-    let mut slots = vec![NOWHERE; documents];
+    let mut slots = vec![NO_SLOT; documents];
     for group in (0..buckets.bucket_count() as u32).filter(|&group| is_connected[group as usize]) {
         for &member in buckets.bucket_members(group) {
             union.union_sets(member, buckets.bucket_members(group)[0]);
@@ -316,7 +316,7 @@ fn assign_slots(
     let mut members: Vec<Vec<DocumentRank>> = Vec::new();
     let mut set_of_root = HashMap::new();
     for (rank, slot) in slots.iter_mut().enumerate() {
-        if *slot != NOWHERE {
+        if *slot != NO_SLOT {
             let root = union.find_root(rank as DocumentRank);
             let dense_set = *set_of_root.entry(root).or_insert_with(|| {
                 members.push(Vec::new());
@@ -360,14 +360,14 @@ impl DenseSet {
                 *self.size.insert(size)
             }
         };
-        let spent = (MEETING * met).saturating_add(size.saturating_mul(compared));
-        Ok(spent >= price.saturating_mul(size + MEETING))
+        let spent = (FEATURES_PER_CANDIDATE * met).saturating_add(size.saturating_mul(compared));
+        Ok(spent >= price.saturating_mul(size + FEATURES_PER_CANDIDATE))
     }
 }
 
 /// Number of features that can be compared in the time that it takes to find a candidate and to read
 /// its prefilter data.
-const MEETING: u64 = 8;
+const FEATURES_PER_CANDIDATE: u64 = 8;
 
 impl FeatureBitmaps {
     /// Makes the bitmaps of a dense set, of at most `most` bits each.
@@ -381,7 +381,7 @@ impl FeatureBitmaps {
         let mut buffer = Vec::new();
         for &rank in members
             .iter()
-            .step_by(members.len().div_ceil(SAMPLE).max(1))
+            .step_by(members.len().div_ceil(SAMPLED_MEMBERS).max(1))
         {
             features_of(rank, &mut buffer, &mut |features| {
                 sample.add_document(features)
@@ -412,8 +412,8 @@ impl FeatureBitmaps {
                 let shared = |feature: &u64| met.may_be_shared(*feature);
                 let alone = features.len() - places.mark_features(features, shared, bitmap);
                 // Rounded up, because rounding errors are far below one unit.
-                let may_differ = differing * features.len() as f64 * ONE as f64;
-                *slack = may_differ as i64 + 1 - alone as i64 * ONE;
+                let may_differ = differing * features.len() as f64 * SLACK_OF_ONE_BIT as f64;
+                *slack = may_differ as i64 + 1 - alone as i64 * SLACK_OF_ONE_BIT;
             })
         })?;
         Ok(made)
@@ -453,10 +453,10 @@ impl FeatureSample {
     /// features.
     fn assign_bits(self, most: usize) -> BitAssignment {
         let words = (2 * self.usual_size()).min(most).div_ceil(64).max(1);
-        let words = if words < LINE {
+        let words = if words < LINE_WORDS {
             words.next_power_of_two()
         } else {
-            words.next_multiple_of(LINE)
+            words.next_multiple_of(LINE_WORDS)
         };
         let bits = 64 * words;
         let mut own: Vec<_> = self
@@ -527,7 +527,9 @@ impl<F: FnMut(u32)> Kernel for BitmapScan<'_, F> {
             1 => self.scan_with(differing_of::<1>),
             2 => self.scan_with(differing_of::<2>),
             4 => self.scan_with(differing_of::<4>),
-            8 => self.scan_with(|a, b| differing_of_blocks(arch, &a[..LINE], &b[..LINE])),
+            8 => {
+                self.scan_with(|a, b| differing_of_blocks(arch, &a[..LINE_WORDS], &b[..LINE_WORDS]))
+            }
             _ => self.scan_with(|a, b| differing_of_blocks(arch, a, b)),
         }
     }
@@ -540,7 +542,7 @@ impl<F: FnMut(u32)> BitmapScan<'_, F> {
         let (bitmap, slack) = (bitmaps.bitmap_at(self.at), bitmaps.slack[self.at as usize]);
         for &other in self.others {
             let differing = differing(bitmap, bitmaps.bitmap_at(other));
-            if differing as i64 * ONE <= slack + bitmaps.slack[other as usize] {
+            if differing as i64 * SLACK_OF_ONE_BIT <= slack + bitmaps.slack[other as usize] {
                 (self.visit)(other);
             }
         }
@@ -556,7 +558,7 @@ impl Kernel for DifferingBits<'_> {
     #[inline(always)]
     fn run<A: Arch>(self, arch: A) -> u64 {
         let Self(a, b) = self;
-        if a.len() < LINE {
+        if a.len() < LINE_WORDS {
             differing_of::<1>(a, b)
         } else {
             differing_of_blocks(arch, a, b)
@@ -575,11 +577,11 @@ fn differing_of<const N: usize>(a: &[u64], b: &[u64]) -> u64 {
 
 #[inline(always)]
 fn differing_of_blocks<A: Arch>(arch: A, a: &[u64], b: &[u64]) -> u64 {
-    arch.differing(a.as_chunks::<LINE>().0, b.as_chunks::<LINE>().0)
+    arch.differing(a.as_chunks::<LINE_WORDS>().0, b.as_chunks::<LINE_WORDS>().0)
 }
 
 /// Words that are compared at a time: a cache line.
-const LINE: usize = 8;
+const LINE_WORDS: usize = 8;
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use super::seen_twice_filter::SeenTwiceFilter;
 use crate::error::Result;
 
 /// Part of the cost of shorter keys below which longer ones are worth the time to count them.
-const WORTHWHILE: f64 = 0.5;
+const WORTHWHILE_COST_SHARE: f64 = 0.5;
 
 /// Number of documents in a sample.
 pub(crate) const KEY_SAMPLE: usize = 256;
@@ -100,7 +100,7 @@ impl KeyChoice {
         let mut shorter = choice.expected;
         let cost = |expected: &ExpectedKeys| expected.total_cost(prices.key.unwrap_or(1.0));
         let pays_off = |longer: &ExpectedKeys, than: &ExpectedKeys| {
-            prices.key.is_none() || cost(longer) < WORTHWHILE * cost(than)
+            prices.key.is_none() || cost(longer) < WORTHWHILE_COST_SHARE * cost(than)
         };
         let by_limit = prices.crowded.iter().map(|&most| {
             let combiner = KeyCombiner::with_limit(most, 2);

@@ -49,10 +49,10 @@ pub struct PlanRequest {
 /// Default size limit of an index, as a multiple of its bare fingerprints. For example, ten
 /// permuted tables are predicted to be faster but take eight times the size, and they are slower
 /// when their file is mapped with small pages.
-const COMFORTABLE: f64 = 3.0;
+const DEFAULT_SIZE_RATIO: f64 = 3.0;
 
 /// Size in bytes that an index may always take by default.
-const SMALL: f64 = (64 << 20) as f64;
+const ALWAYS_ALLOWED_BYTES: f64 = (64 << 20) as f64;
 
 /// Largest distance that a plan supports.
 pub const MOST_DISTANCE: u32 = 16;
@@ -171,7 +171,7 @@ const NEIGHBOURHOODS: &str = "neighbourhoods";
 const MOST_PROBES: f64 = 20_000.0;
 
 /// Predicted times whose ratio is at most this count as equal.
-const TIE: f64 = 1.1;
+const TIED_TIME_RATIO: f64 = 1.1;
 
 /// Largest average number of entries per cache line; with more, too many buckets overflow.
 const LINE_LOAD: f64 = 12.0;
@@ -180,7 +180,7 @@ impl PlanRequest {
     /// Returns the default size limit in bytes.
     fn comfortable(&self) -> f64 {
         let bare = self.count as f64 * f64::from(self.bits) / 8.0;
-        (COMFORTABLE * bare).max(SMALL)
+        (DEFAULT_SIZE_RATIO * bare).max(ALWAYS_ALLOWED_BYTES)
     }
 }
 
@@ -221,7 +221,7 @@ impl HammingPlan {
         let fastest = times.fold(f64::INFINITY, f64::min);
         costs
             .into_iter()
-            .filter(|(_, cost)| cost.nanoseconds <= TIE * fastest)
+            .filter(|(_, cost)| cost.nanoseconds <= TIED_TIME_RATIO * fastest)
             .min_by(|(_, a), (_, b)| a.bytes.total_cmp(&b.bytes))
             .map(|(plan, _)| plan)
     }
@@ -1179,12 +1179,12 @@ mod tests {
         let costs = plans.iter().map(|plan| plan.predict_cost(count));
         let fastest = costs.clone().map(|cost| cost.nanoseconds);
         let fastest = fastest.fold(f64::INFINITY, f64::min);
-        assert!(best.nanoseconds <= TIE * fastest);
+        assert!(best.nanoseconds <= TIED_TIME_RATIO * fastest);
         let smaller = costs.filter(|cost| cost.bytes < best.bytes);
         assert!(
             smaller
                 .into_iter()
-                .all(|cost| cost.nanoseconds > TIE * fastest)
+                .all(|cost| cost.nanoseconds > TIED_TIME_RATIO * fastest)
         );
         assert_eq!(HammingPlan::best_of([], count), None);
     }

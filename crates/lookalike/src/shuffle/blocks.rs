@@ -67,14 +67,14 @@ impl ShuffleKey {
     fn sided_place(&self) -> u32 {
         self.at
             | if self.side == BucketSide::Probing {
-                PROBING
+                PROBING_BIT
             } else {
                 0
             }
     }
 
     fn with_sided_place(key: u64, place: u32) -> Self {
-        let probing = place & PROBING != 0;
+        let probing = place & PROBING_BIT != 0;
         Self {
             key,
             side: if probing {
@@ -82,13 +82,13 @@ impl ShuffleKey {
             } else {
                 BucketSide::Indexing
             },
-            at: place & !PROBING,
+            at: place & !PROBING_BIT,
         }
     }
 }
 
 /// Bit of a place that marks the probing side. A block has fewer documents than this.
-const PROBING: u32 = 1 << 31;
+const PROBING_BIT: u32 = 1 << 31;
 
 /// Sets of features.
 #[derive(Clone, Debug)]
@@ -116,10 +116,10 @@ pub(super) struct TextRecord {
     pub(super) first: Vec<u8>,
 }
 
-const KEYS: u8 = 0;
-const FEATURES: u8 = 1;
-const TEXTS: u8 = 2;
-const IDS: u8 = 3;
+const KEYS_TAG: u8 = 0;
+const FEATURES_TAG: u8 = 1;
+const TEXTS_TAG: u8 = 2;
+const IDS_TAG: u8 = 3;
 
 pub(super) fn damaged_block() -> Error {
     Error::setting_error(
@@ -177,7 +177,7 @@ impl ShuffleKeys {
 
     pub(super) fn encode_block(&self) -> Vec<u8> {
         let layout = self.prefilters.layout().layout_number();
-        let mut into = vec![KEYS, layout, self.dense_action as u8];
+        let mut into = vec![KEYS_TAG, layout, self.dense_action as u8];
         put_length(self.nodes.len(), &mut into);
         put_length(self.entries.len(), &mut into);
         put_nodes(&self.nodes, &mut into);
@@ -204,7 +204,7 @@ impl ShuffleFeatures {
     }
 
     pub(super) fn encode_block(&self) -> Vec<u8> {
-        let mut into = vec![FEATURES, self.prefilters.layout().layout_number()];
+        let mut into = vec![FEATURES_TAG, self.prefilters.layout().layout_number()];
         put_length(self.nodes.len(), &mut into);
         put_length(self.features.len(), &mut into);
         put_nodes(&self.nodes, &mut into);
@@ -232,7 +232,7 @@ impl ShuffleFeatures {
 pub(super) fn write_texts<'t>(
     texts: impl ExactSizeIterator<Item = (TextName, u32, &'t [u8])>,
 ) -> Vec<u8> {
-    let mut into = vec![TEXTS];
+    let mut into = vec![TEXTS_TAG];
     put_length(texts.len(), &mut into);
     for (name, documents, first) in texts {
         into.extend(name.0.to_le_bytes());
@@ -243,7 +243,7 @@ pub(super) fn write_texts<'t>(
 }
 
 pub(super) fn encode_ids<'t>(ids: impl ExactSizeIterator<Item = &'t str>) -> Vec<u8> {
-    let mut into = vec![IDS];
+    let mut into = vec![IDS_TAG];
     put_length(ids.len(), &mut into);
     ids.for_each(|id| put_bytes(id.as_bytes(), &mut into));
     into
@@ -277,9 +277,9 @@ pub(super) fn decode_block(setup: &ShuffleSetup, bytes: &[u8]) -> Result<Shuffle
 
 fn read_block(setup: &ShuffleSetup, reader: &mut ByteReader<'_>) -> Option<ShuffleContent> {
     match reader.read_u8()? {
-        KEYS => decode_keys(setup, reader).map(ShuffleContent::Keys),
-        FEATURES => read_features(setup, reader).map(ShuffleContent::Features),
-        TEXTS => {
+        KEYS_TAG => decode_keys(setup, reader).map(ShuffleContent::Keys),
+        FEATURES_TAG => read_features(setup, reader).map(ShuffleContent::Features),
+        TEXTS_TAG => {
             let count = read_length(reader)?;
             let text = |_| {
                 Some(TextRecord {
@@ -293,7 +293,7 @@ fn read_block(setup: &ShuffleSetup, reader: &mut ByteReader<'_>) -> Option<Shuff
                 .collect::<Option<_>>()
                 .map(ShuffleContent::Texts)
         }
-        IDS => {
+        IDS_TAG => {
             let count = read_length(reader)?;
             let id = |_| reader.read_string().map(str::to_owned);
             (0..count)

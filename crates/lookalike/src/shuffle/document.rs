@@ -46,8 +46,8 @@ impl<'a> ShuffleDocument<'a> {
 }
 
 /// First byte of a position in a run with known documents.
-const GIVEN: u8 = 0;
-const JUDGED: u8 = 1;
+const KNOWN_BYTE: u8 = 0;
+const DECIDED_BYTE: u8 = 1;
 
 /// First character of an id in a run with known documents.
 const GIVEN_ID: char = 'g';
@@ -58,12 +58,12 @@ impl ShuffleSetup {
     pub(super) fn document_position(&self, document: &ShuffleDocument<'_>) -> Vec<u8> {
         let mut position = Vec::with_capacity(document.id.len() + 12);
         if self.bounds.against && document.is_known {
-            position.push(GIVEN);
+            position.push(KNOWN_BYTE);
             position.extend_from_slice(document.id.as_bytes());
             return position;
         }
         if self.bounds.against {
-            position.push(JUDGED);
+            position.push(DECIDED_BYTE);
         }
         self.first
             .append_position(document.id, document.value, &mut position);
@@ -91,7 +91,7 @@ impl ShuffleSetup {
 
     /// Returns `true` if a position is that of a known document.
     pub(super) fn is_known(&self, position: &[u8]) -> bool {
-        self.bounds.against && position.first() == Some(&GIVEN)
+        self.bounds.against && position.first() == Some(&KNOWN_BYTE)
     }
 
     /// Returns the id in a position.
@@ -101,8 +101,8 @@ impl ShuffleSetup {
     pub fn id_at_position<'p>(&self, position: &'p [u8]) -> Result<&'p str> {
         match (self.bounds.against, position) {
             (false, position) => self.first.id_in_position(position),
-            (true, [GIVEN, id @ ..]) => super::DocumentOrder::Smallest.id_in_position(id),
-            (true, [JUDGED, position @ ..]) => self.first.id_in_position(position),
+            (true, [KNOWN_BYTE, id @ ..]) => super::DocumentOrder::Smallest.id_in_position(id),
+            (true, [DECIDED_BYTE, position @ ..]) => self.first.id_in_position(position),
             (true, _) => Err(super::position::none_of_this_order(position)),
         }
     }

@@ -16,11 +16,11 @@ pub struct FeatureOrder {
     frequencies: FeatureCounters,
 }
 
-const COUNTERS: usize = 1 << 20;
+const FEATURE_COUNTERS: usize = 1 << 20;
 
 impl Default for FeatureOrder {
     fn default() -> Self {
-        let frequencies = FeatureCounters::from_counts(vec![0; COUNTERS]);
+        let frequencies = FeatureCounters::from_counts(vec![0; FEATURE_COUNTERS]);
         Self { frequencies }
     }
 }
@@ -32,10 +32,10 @@ impl FeatureOrder {
     /// Fails if the number of bytes is not that of a table.
     pub fn decode_order(bytes: &[u8]) -> Result<Self> {
         let (counts, rest) = bytes.as_chunks::<4>();
-        if counts.len() != COUNTERS || !rest.is_empty() {
+        if counts.len() != FEATURE_COUNTERS || !rest.is_empty() {
             return Err(Error::setting_error(format!(
                 "a table of frequencies has {} bytes, not {}",
-                4 * COUNTERS,
+                4 * FEATURE_COUNTERS,
                 bytes.len()
             )));
         }

@@ -41,7 +41,7 @@ pub(super) struct KeyCollector {
 }
 
 /// Constant that separates the keys of equal texts from those of sentences.
-const TEXTS: u64 = 0x2545_f491_4f6c_dd1d;
+const EQUAL_TEXT_MIX: u64 = 0x2545_f491_4f6c_dd1d;
 
 impl KeyCollector {
     pub(super) fn new(setup: Arc<ShuffleSetup>) -> Self {
@@ -87,7 +87,7 @@ impl KeyCollector {
         let has_equal_key = setup.plan.equal_key().is_some();
         if has_equal_key {
             let text = equal_text_key(sketches.text_key(at));
-            keys.push(mix_bits(text ^ TEXTS));
+            keys.push(mix_bits(text ^ EQUAL_TEXT_MIX));
         }
         let sketch = SketchRef {
             sketches,

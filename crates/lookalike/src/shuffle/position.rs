@@ -38,11 +38,11 @@ pub enum OrderValue<'a> {
     Missing,
 }
 
-const NUMBER: u8 = 0;
-const TEXT: u8 = 1;
-/// First byte of a position without a value. It sorts after [`PRESENT`].
-const LAST: u8 = 0xff;
-const PRESENT: u8 = 0;
+const NUMBER_BYTE: u8 = 0;
+const TEXT_BYTE: u8 = 1;
+/// First byte of a position without a value. It sorts after [`PRESENT_BYTE`].
+const ABSENT_BYTE: u8 = 0xff;
+const PRESENT_BYTE: u8 = 0;
 
 impl DocumentOrder {
     /// Appends the position of a document. Of two documents, the one whose position has smaller bytes
@@ -55,16 +55,16 @@ impl DocumentOrder {
                 append_terminated(id.as_bytes(), into);
                 invert_bytes(&mut into[start..]);
             }
-            (Self::Least | Self::Most, OrderValue::Missing) => into.push(LAST),
+            (Self::Least | Self::Most, OrderValue::Missing) => into.push(ABSENT_BYTE),
             (Self::Least | Self::Most, value) => {
-                into.push(PRESENT);
+                into.push(PRESENT_BYTE);
                 match value {
                     OrderValue::Number(number) => {
-                        into.push(NUMBER);
+                        into.push(NUMBER_BYTE);
                         into.extend(ascending_bits(number).to_be_bytes());
                     }
                     OrderValue::Text(text) => {
-                        into.push(TEXT);
+                        into.push(TEXT_BYTE);
                         append_terminated(text.as_bytes(), into);
                     }
                     OrderValue::Missing => {}
@@ -143,13 +143,13 @@ fn behind_ended(bytes: &[u8], turned: u8) -> Option<&[u8]> {
 
 fn behind_value(position: &[u8], turned: u8) -> Option<&[u8]> {
     let (&first, rest) = position.split_first()?;
-    if first == LAST {
+    if first == ABSENT_BYTE {
         return Some(rest);
     }
     let (&kind, rest) = rest.split_first()?;
     match kind ^ turned {
-        NUMBER => rest.get(8..),
-        TEXT => behind_ended(rest, turned),
+        NUMBER_BYTE => rest.get(8..),
+        TEXT_BYTE => behind_ended(rest, turned),
         _ => None,
     }
 }

@@ -60,10 +60,10 @@ impl PrefilterLayout {
     }
 }
 
-const BITS: usize = 4;
-const SLOTS_A_WORD: usize = 64 / BITS;
+const BITS_PER_SLOT: usize = 4;
+const SLOTS_A_WORD: usize = 64 / BITS_PER_SLOT;
 /// Lowest bit of each slot in a word.
-const LOWEST: u64 = u64::MAX / 15;
+const LOWEST_SLOT_BITS: u64 = u64::MAX / 15;
 
 /// Prefilter data of many documents.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ impl PrefilterColumn {
                 bits.resize(start + *words, 0);
                 let signature = sketches.minhash_signature(document).unwrap_or_default();
                 for (at, &slot) in signature.iter().enumerate() {
-                    let shift = at % SLOTS_A_WORD * BITS;
+                    let shift = at % SLOTS_A_WORD * BITS_PER_SLOT;
                     bits[start + at / SLOTS_A_WORD] |= slot_bits(slot) << shift;
                 }
             }
@@ -248,7 +248,7 @@ impl PrefilterColumn {
 
 /// Returns a few bits of a slot, each of which depends on the whole slot.
 fn slot_bits(slot: u32) -> u64 {
-    u64::from(slot.wrapping_mul(0x9e37_79b1) >> (32 - BITS))
+    u64::from(slot.wrapping_mul(0x9e37_79b1) >> (32 - BITS_PER_SLOT))
 }
 
 /// Compares prefilter data. Guarantee: two candidates are never ruled out.
@@ -323,7 +323,7 @@ impl<'s> PairPrefilter<'s> {
         for (a, b) in a.iter().zip(b) {
             let bits = a ^ b;
             let bits = bits | bits >> 1;
-            differing += ((bits | bits >> 2) & LOWEST).count_ones() as usize;
+            differing += ((bits | bits >> 2) & LOWEST_SLOT_BITS).count_ones() as usize;
         }
         a.len() * SLOTS_A_WORD - self.padding - differing >= bands.min_equal_slots
     }

@@ -63,7 +63,7 @@ pub(super) const BESIDE_A_TEXT: u64 = 600;
 
 /// Number of repeats that may wait for the verdicts of their component. It is lower in tests, so that
 /// these need fewer documents.
-pub(super) const WAITING: usize = if cfg!(test) { 1 << 9 } else { 1 << 16 };
+pub(super) const MOST_WAITING_REPEATS: usize = if cfg!(test) { 1 << 9 } else { 1 << 16 };
 
 /// Resolves components. Documents must come component by component. Within a component, repeats of
 /// texts must come after all documents with texts; apart from that, any order will do.
@@ -235,7 +235,7 @@ impl ComponentResolver {
         }
         self.waiting
             .push((document.name, document.position.to_vec()));
-        if self.waiting.len() >= WAITING {
+        if self.waiting.len() >= MOST_WAITING_REPEATS {
             self.resolve_pending()?;
             self.walked = true;
         }

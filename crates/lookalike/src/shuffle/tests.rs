@@ -556,7 +556,7 @@ fn repeats_get_the_verdicts_of_a_batch() {
         documents.push(Held::new(format!("{at}"), 1.0, text.clone()));
     }
     // More repeats than may wait for the verdicts of a component.
-    let repeats = 2 * super::resolve::WAITING;
+    let repeats = 2 * super::resolve::MOST_WAITING_REPEATS;
     for at in 0..repeats {
         let id = if at % 3 == 0 {
             format!("1{at:06}")

@@ -21,7 +21,7 @@ pub(super) fn intersection_of_at_least(a: &[u64], b: &[u64], least: usize) -> Op
         if shared + (a.len() - i).min(b.len() - j) < least {
             return None;
         }
-        let mut steps = STEPS;
+        let mut steps = STEPS_BETWEEN_CHECKS;
         while steps > 0 && i < a.len() && j < b.len() {
             let (x, y) = (a[i], b[j]);
             shared += usize::from(x == y);
@@ -34,7 +34,7 @@ pub(super) fn intersection_of_at_least(a: &[u64], b: &[u64], least: usize) -> Op
 }
 
 /// Number of steps between two checks of the reachable number.
-const STEPS: usize = 32;
+const STEPS_BETWEEN_CHECKS: usize = 32;
 
 /// Returns |A ∩ B| / |A ∪ B| of two ascending lists of distinct features; 0 if both are empty.
 ///

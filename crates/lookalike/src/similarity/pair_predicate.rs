@@ -328,9 +328,9 @@ impl<'p> PairPredicate<'p> {
     /// Returns the steps that it takes about to read a candidate's text and to make what it is compared by.
     pub(crate) fn count_reading_steps(&self, route: Route, candidate: SketchRef<'_>) -> u64 {
         /// Steps for a symbol or a feature.
-        const STEPS: u64 = 4;
+        const STEPS_PER_SYMBOL: u64 = 4;
         /// Symbols or features of a document of which the number is not known.
-        const USUAL: u64 = 1000;
+        const USUAL_SYMBOLS: u64 = 1000;
         if matches!(route, Route::Exact | Route::Decision) || self.is_decided_by_sketches(route) {
             return 0;
         }
@@ -338,13 +338,13 @@ impl<'p> PairPredicate<'p> {
             Some(_) => candidate
                 .sequence_outline()
                 .symbol_count()
-                .map_or(USUAL, |bytes| bytes as u64),
+                .map_or(USUAL_SYMBOLS, |bytes| bytes as u64),
             None => candidate
                 .set_size()
                 .filter(|&size| size != LONG as usize)
-                .map_or(USUAL, |size| size as u64),
+                .map_or(USUAL_SYMBOLS, |size| size as u64),
         };
-        STEPS * length
+        STEPS_PER_SYMBOL * length
     }
 
     fn similarity_of_sketches(

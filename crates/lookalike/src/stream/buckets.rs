@@ -61,18 +61,18 @@ struct BucketEntry {
 }
 
 /// Bit of a tag that is set on the probing side.
-const PROBING: u32 = 1 << 31;
+const PROBING_BIT: u32 = 1 << 31;
 
 /// Number of shards as a power of two. With fifty million documents, a shard has some tens of thousands
 /// of entries.
 const SHARD_BITS: u32 = 12;
 
 /// Number of chains that are followed at once: about as many as a core has memory reads in flight.
-const ABREAST: usize = 16;
+const CHAINS_AT_ONCE: usize = 16;
 
 /// Insertions between two steps of the sweep. A round takes 2²² documents, far fewer than would make
 /// the lower half of a number ambiguous.
-const STEP: u32 = 1024;
+const INSERTIONS_PER_STEP: u32 = 1024;
 
 impl Default for StreamBuckets {
     fn default() -> Self {
@@ -133,8 +133,8 @@ impl StreamBuckets {
         mut visit: impl FnMut(K, u64, ParityPrefilter, BucketSide),
     ) {
         keys.iter().for_each(|&it| self.prefetch_bucket(key(it)));
-        for keys in keys.chunks(ABREAST) {
-            let mut walks = [None; ABREAST];
+        for keys in keys.chunks(CHAINS_AT_ONCE) {
+            let mut walks = [None; CHAINS_AT_ONCE];
             let mut under_way = 0;
             for &it in keys {
                 if let Some(walk) = self.start_chain(key(it)) {
@@ -168,7 +168,7 @@ impl StreamBuckets {
         Some(ChainCursor {
             entries: &shard.entries,
             at,
-            tag: key as u32 & !PROBING,
+            tag: key as u32 & !PROBING_BIT,
         })
     }
 
@@ -188,17 +188,21 @@ impl StreamBuckets {
             shard.make_room_for_entries(low, dead);
         }
         let probing = if side == BucketSide::Probing {
-            PROBING
+            PROBING_BIT
         } else {
             0
         };
-        shard.push_entry(key as u32 & !PROBING | probing, number as u32, prefilter);
+        shard.push_entry(
+            key as u32 & !PROBING_BIT | probing,
+            number as u32,
+            prefilter,
+        );
     }
 
     /// Advances the sweep. Called once for each inserted document.
     pub(super) fn sweep_shard(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
         self.since += 1;
-        if self.since < STEP {
+        if self.since < INSERTIONS_PER_STEP {
             return;
         }
         self.since = 0;
@@ -249,8 +253,8 @@ impl ChainCursor<'_> {
     ) -> Option<Self> {
         let entry = self.entries[self.at];
         let number = restore_number(entry.number, low)?;
-        if entry.tag & !PROBING == self.tag {
-            let probing = entry.tag & PROBING != 0;
+        if entry.tag & !PROBING_BIT == self.tag {
+            let probing = entry.tag & PROBING_BIT != 0;
             let side = if probing {
                 BucketSide::Probing
             } else {
@@ -296,7 +300,7 @@ impl BucketShard {
         let marks = u32::BITS - self.place_bits;
         // These bits do not choose the shard, and they choose the head only in shards of more than 2²⁰
         // heads.
-        let part = (tag & !PROBING) >> 20;
+        let part = (tag & !PROBING_BIT) >> 20;
         let mark = (part * marks) >> 11;
         1u32.checked_shl(self.place_bits + mark).unwrap_or(0)
     }
@@ -322,7 +326,7 @@ impl BucketShard {
         let full = self.entries.len();
         self.drop_dead(low, dead);
         let more = if self.entries.len() >= full - full / 8 {
-            (full / 4).max(LEAST)
+            (full / 4).max(LEAST_CAPACITY)
         } else {
             0
         };
@@ -392,7 +396,7 @@ impl BucketShard {
 }
 
 /// Initial capacity of a shard.
-const LEAST: usize = 4;
+const LEAST_CAPACITY: usize = 4;
 
 /// Returns the number of bits that numbers up to `most` need.
 fn bits_needed(most: usize) -> u32 {
@@ -434,7 +438,14 @@ mod tests {
                     BucketSide::Indexing,
                     BucketSide::Indexing,
                 ][number as usize % 3];
-                buckets.insert_document(key, number, ParityPrefilter::NOTHING, side, low, dead);
+                buckets.insert_document(
+                    key,
+                    number,
+                    ParityPrefilter::NEVER_REJECTS,
+                    side,
+                    low,
+                    dead,
+                );
                 buckets.sweep_shard(low, dead);
                 list.push((key, number));
                 if step % 500 == 499 {
@@ -469,12 +480,14 @@ mod tests {
                 BucketSide::Indexing,
             ][number as usize % 3];
             let key = mix_bits((mix_bits(number) % 60) * (mix_bits(number + 1) % 60));
-            buckets.insert_document(key, number, ParityPrefilter::NOTHING, side, 0, |_| false);
+            buckets.insert_document(key, number, ParityPrefilter::NEVER_REJECTS, side, 0, |_| {
+                false
+            });
         }
         for (first, count) in [
-            (0, ABREAST - 1),
-            (0, ABREAST),
-            (1, ABREAST + 1),
+            (0, CHAINS_AT_ONCE - 1),
+            (0, CHAINS_AT_ONCE),
+            (1, CHAINS_AT_ONCE + 1),
             (0, 4000),
             (9, 0),
         ] {
@@ -524,7 +537,7 @@ mod tests {
         }
         let mut buckets = StreamBuckets::default();
         for number in 0..200_000u64 {
-            let prefilter = ParityPrefilter::NOTHING;
+            let prefilter = ParityPrefilter::NEVER_REJECTS;
             buckets.insert_document(
                 mix_bits(number),
                 number,
@@ -553,7 +566,7 @@ mod tests {
             shard.push_entry(
                 mix_bits(u64::from(number % 40)) as u32,
                 number,
-                ParityPrefilter::NOTHING,
+                ParityPrefilter::NEVER_REJECTS,
             );
         }
         shard.compact_entries(1500, |_| false);
@@ -574,7 +587,7 @@ mod tests {
         let mut most = 0;
         for number in 0..400_000u64 {
             let low = number.saturating_sub(50_000);
-            let prefilter = ParityPrefilter::NOTHING;
+            let prefilter = ParityPrefilter::NEVER_REJECTS;
             buckets.insert_document(
                 mix_bits(number),
                 number,
@@ -587,7 +600,7 @@ mod tests {
         }
         assert!(most < 50_000 * 50, "{most}");
         // Nothing is inserted into most shards any more, so the sweep empties them.
-        for number in 400_000..400_000 + (u64::from(STEP) << SHARD_BITS) {
+        for number in 400_000..400_000 + (u64::from(INSERTIONS_PER_STEP) << SHARD_BITS) {
             buckets.sweep_shard(number, |_| false);
         }
         assert!(

@@ -18,7 +18,7 @@ use super::partitions::DocumentSlot;
 use super::precheck::PrecheckResult;
 use super::search_turn::SearchTurn;
 use super::sketched_document::{DocumentPreparer, SketchedDocument};
-use super::{ALONE, KeptMatch};
+use super::{KeptMatch, ONLY_DOCUMENT};
 use crate::candidates::PrefixHits;
 use crate::error::Result;
 use crate::plan::MatchPlan;
@@ -122,7 +122,7 @@ impl CandidateVerifier {
         };
         let in_kept = SketchRef {
             sketches: &deferred.sketches,
-            document: ALONE,
+            document: ONLY_DOCUMENT,
         };
         let lists = Arc::clone(&precheck.lists);
         let compared = self.compare_candidate(

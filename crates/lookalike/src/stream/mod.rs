@@ -692,13 +692,13 @@ impl StreamMatcher {
 }
 
 /// Number of a prepared document in its sketches, where it is the only one.
-const ALONE: DocId = DocId(0);
+const ONLY_DOCUMENT: DocId = DocId(0);
 
 impl SketchedDocument {
     fn sketch_ref(&self) -> SketchRef<'_> {
         SketchRef {
             sketches: self.sketches(),
-            document: ALONE,
+            document: ONLY_DOCUMENT,
         }
     }
 }

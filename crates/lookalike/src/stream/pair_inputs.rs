@@ -105,7 +105,7 @@ pub(super) struct ArrivingDocument<'a> {
 
 /// Features of kept documents that are cached once they are made, 8 bytes each. Weights, characters and
 /// words have as many bytes each where the measure needs them.
-const REMEMBERED: usize = 2 << 20;
+const MOST_CACHED_FEATURES: usize = 2 << 20;
 
 /// Makes features, weights and sequences of documents, and caches recent ones.
 pub(super) struct StreamInputs {
@@ -131,12 +131,12 @@ impl StreamInputs {
     pub(super) fn new(preparer: DocumentPreparer) -> Self {
         Self {
             preparer,
-            features: DocumentListCache::new(REMEMBERED),
-            weighted: DocumentListCache::new(REMEMBERED / 2),
-            characters: DocumentListCache::new(2 * REMEMBERED),
-            words: DocumentListCache::new(REMEMBERED),
-            forms: DocumentListCache::new(REMEMBERED),
-            marked: DocumentListCache::new(REMEMBERED),
+            features: DocumentListCache::new(MOST_CACHED_FEATURES),
+            weighted: DocumentListCache::new(MOST_CACHED_FEATURES / 2),
+            characters: DocumentListCache::new(2 * MOST_CACHED_FEATURES),
+            words: DocumentListCache::new(MOST_CACHED_FEATURES),
+            forms: DocumentListCache::new(MOST_CACHED_FEATURES),
+            marked: DocumentListCache::new(MOST_CACHED_FEATURES),
             scratch: Mutex::default(),
         }
     }

@@ -26,10 +26,10 @@ pub struct DocumentSlot {
 
 /// Largest number of documents from the oldest to the newest. It is limited because tables keep half of
 /// a number.
-const LIMIT: u64 = 1 << 31;
+const MOST_DOCUMENTS: u64 = 1 << 31;
 
 /// Mark of an order that is too far from the others of its section for 32 bits.
-const FAR: u32 = u32::MAX;
+const FAR_ORDER: u32 = u32::MAX;
 
 /// Documents per chunk: so few that growing its lists, or shrinking them once it is full, never stalls
 /// readers for long. Tests use small chunks.
@@ -40,7 +40,7 @@ const CHUNK_LENGTH: usize = if cfg!(test) { 8 } else { 1 << 12 };
 struct PartitionChunk {
     sketches: DocumentSketches,
     times: Vec<Timestamp>,
-    /// Places in the total order, relative to the section's least one, or [`FAR`].
+    /// Places in the total order, relative to the section's least one, or [`FAR_ORDER`].
     orders: Vec<u32>,
 }
 
@@ -129,7 +129,7 @@ impl TimePartition {
         let at = self.len() as u32;
         let order = self.order_behind(order).unwrap_or_else(|| {
             self.far.insert(at, order);
-            FAR
+            FAR_ORDER
         });
         let chunk = self.chunk_to_fill(empty);
         chunk.sketches.append_sketches(document.sketches());
@@ -156,21 +156,23 @@ impl TimePartition {
             return;
         }
         let orders: Vec<u64> = (0..self.len()).map(|at| self.order_at(at)).collect();
-        self.least_order = order.saturating_sub(LIMIT);
+        self.least_order = order.saturating_sub(MOST_DOCUMENTS);
         self.far.clear();
         for (at, order) in orders.into_iter().enumerate() {
             let behind = self.order_behind(order);
             if behind.is_none() {
                 self.far.insert(at as u32, order);
             }
-            self.chunks[at / CHUNK_LENGTH].orders[at % CHUNK_LENGTH] = behind.unwrap_or(FAR);
+            self.chunks[at / CHUNK_LENGTH].orders[at % CHUNK_LENGTH] = behind.unwrap_or(FAR_ORDER);
         }
     }
 
     /// Returns the distance of an order from the base, or `None` if it is too far.
     fn order_behind(&self, order: u64) -> Option<u32> {
         let behind = order.checked_sub(self.least_order)?;
-        u32::try_from(behind).ok().filter(|&behind| behind != FAR)
+        u32::try_from(behind)
+            .ok()
+            .filter(|&behind| behind != FAR_ORDER)
     }
 
     pub(super) fn sketch_at(&self, at: usize) -> SketchRef<'_> {
@@ -194,7 +196,7 @@ impl TimePartition {
     pub(super) fn order_at(&self, at: usize) -> u64 {
         let (chunk, at_leaf) = self.chunk_at(at);
         match chunk.orders[at_leaf] {
-            FAR => self.far[&(at as u32)],
+            FAR_ORDER => self.far[&(at as u32)],
             behind => self.least_order + u64::from(behind),
         }
     }
@@ -291,7 +293,7 @@ impl TimePartitions {
 
     /// Returns the location of the next document.
     pub(super) fn next_slot(&self) -> Result<DocumentSlot> {
-        if self.next - self.lowest_number() >= LIMIT {
+        if self.next - self.lowest_number() >= MOST_DOCUMENTS {
             return Err(too_many_documents());
         }
         let section = self.partitions.back();
@@ -437,7 +439,7 @@ fn too_many_documents() -> Error {
     Error::new(
         ErrorKind::Limit,
         format!(
-            "the window has {LIMIT} kept documents, the limit: give a shorter window, or split the \
+            "the window has {MOST_DOCUMENTS} kept documents, the limit: give a shorter window, or split the \
              stream"
         ),
     )

@@ -25,28 +25,28 @@ use crate::sketch::SetSummary;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ParityPrefilter(u32);
 
-const GROUPS: u32 = 24;
+const PARITY_GROUPS: u32 = 24;
 
 impl ParityPrefilter {
     /// A prefilter that never rejects.
-    pub(super) const NOTHING: Self = Self(0);
+    pub(super) const NEVER_REJECTS: Self = Self(0);
 
     fn from_summary(summary: SetSummary) -> Self {
         let Some(size) = u8::try_from(summary.size).ok().filter(|&size| size > 0) else {
-            return Self::NOTHING;
+            return Self::NEVER_REJECTS;
         };
         let parities = summary.group_parities();
-        let folded = parities ^ parities >> GROUPS ^ parities >> (2 * GROUPS);
-        Self(u32::from(size) << GROUPS | folded as u32 & ((1 << GROUPS) - 1))
+        let folded = parities ^ parities >> PARITY_GROUPS ^ parities >> (2 * PARITY_GROUPS);
+        Self(u32::from(size) << PARITY_GROUPS | folded as u32 & ((1 << PARITY_GROUPS) - 1))
     }
 
     fn set_size(self) -> usize {
-        (self.0 >> GROUPS) as usize
+        (self.0 >> PARITY_GROUPS) as usize
     }
 
     /// Returns the number of parity groups in which the two documents differ.
     fn count_differing_groups(self, other: Self) -> i8 {
-        ((self.0 ^ other.0) << (u32::BITS - GROUPS)).count_ones() as i8
+        ((self.0 ^ other.0) << (u32::BITS - PARITY_GROUPS)).count_ones() as i8
     }
 }
 
@@ -79,13 +79,13 @@ impl PrefilterTable {
     pub(super) fn prefilter_of(&self, summary: Option<SetSummary>) -> ParityPrefilter {
         match summary {
             Some(summary) if !self.rows.is_empty() => ParityPrefilter::from_summary(summary),
-            _ => ParityPrefilter::NOTHING,
+            _ => ParityPrefilter::NEVER_REJECTS,
         }
     }
 
     /// Returns a prefilter to compare with others.
     pub(super) fn query_from(&self, prefilter: ParityPrefilter) -> PrefilterQuery<'_> {
-        let row = (prefilter != ParityPrefilter::NOTHING).then(|| {
+        let row = (prefilter != ParityPrefilter::NEVER_REJECTS).then(|| {
             let size = prefilter.set_size();
             &**self.rows[size].get_or_init(|| Box::new(self.difference_limits(size)))
         });
@@ -100,7 +100,7 @@ impl PrefilterTable {
                 let shared = shared.min(size).min(other);
                 shared > 0 && self.bound.admits_overlap(shared, size, other)
             };
-            let apart = (0..=GROUPS as usize).take_while(|&apart| fits(apart));
+            let apart = (0..=PARITY_GROUPS as usize).take_while(|&apart| fits(apart));
             *most = apart.count() as i8 - 1;
         }
         row
@@ -121,7 +121,7 @@ impl PrefilterQuery<'_> {
         let Some(row) = self.row else {
             return false;
         };
-        other != ParityPrefilter::NOTHING
+        other != ParityPrefilter::NEVER_REJECTS
             && self.prefilter.count_differing_groups(other) > row[other.set_size()]
     }
 }
@@ -184,18 +184,18 @@ mod tests {
         let prefilters = PrefilterTable::new(&plan);
         let summary = |size: u32| prefilters.prefilter_of(Some(SetSummary::new(1, size, &[3, 4])));
         for size in [0, 256, u32::MAX] {
-            assert_eq!(summary(size), ParityPrefilter::NOTHING);
+            assert_eq!(summary(size), ParityPrefilter::NEVER_REJECTS);
         }
-        assert_ne!(summary(255), ParityPrefilter::NOTHING);
+        assert_ne!(summary(255), ParityPrefilter::NEVER_REJECTS);
         assert!(
             !prefilters
-                .query_from(ParityPrefilter::NOTHING)
+                .query_from(ParityPrefilter::NEVER_REJECTS)
                 .rules_out_match(summary(2))
         );
         assert!(
             !prefilters
                 .query_from(summary(2))
-                .rules_out_match(ParityPrefilter::NOTHING)
+                .rules_out_match(ParityPrefilter::NEVER_REJECTS)
         );
         assert!(
             prefilters
@@ -210,7 +210,7 @@ mod tests {
         let summary = SetSummary::new(1, 2, &[3, 4]);
         assert_eq!(
             PrefilterTable::new(&plan).prefilter_of(Some(summary)),
-            ParityPrefilter::NOTHING
+            ParityPrefilter::NEVER_REJECTS
         );
     }
 }

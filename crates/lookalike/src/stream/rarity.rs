@@ -74,7 +74,7 @@ pub(super) struct NewestOrder {
 struct RarityOrder {
     /// Number of the first document that may be inserted under this order.
     first: u64,
-    /// Number below [`ORDERS`] that separates the keys of this order from those of others.
+    /// Number below [`ORDER_MARKS`] that separates the keys of this order from those of others.
     mark: u64,
     /// Frequency class of each counter. Features of a higher class come later. The length is a power of
     /// two.
@@ -83,13 +83,13 @@ struct RarityOrder {
 
 /// Number of documents before the first learned order, and least number between any two orders.
 /// Documents before the first order are found by features that are not rare, as long as they live.
-const LEAST: u64 = 1024;
+const LEAST_DOCUMENTS: u64 = 1024;
 
 /// Number of different marks, a power of two. Marks are small so that the keys of one feature differ in
 /// their lowest bits alone, and their chains begin in the same cache line. Two live orders can have the
 /// same mark only if the window became 4¹⁶ times as large meanwhile; then their documents are
 /// candidates unnecessarily.
-const ORDERS: u64 = 16;
+const ORDER_MARKS: u64 = 16;
 
 /// Mark of the probing side of a feature, where the sides have separate keys. Then all orders have the mark 0.
 const PROBING_MARK: u64 = 1;
@@ -179,7 +179,7 @@ impl RarityOrders {
         } else {
             live / 4 * 3
         };
-        enough.max(LEAST)
+        enough.max(LEAST_DOCUMENTS)
     }
 
     fn begin_order(&mut self, first: u64) {
@@ -194,7 +194,7 @@ impl RarityOrders {
         self.begun += u64::from(!is_shared);
         let newest = Arc::new(RarityOrder {
             first,
-            mark: self.begun % ORDERS,
+            mark: self.begun % ORDER_MARKS,
             classes,
         });
         let before = std::mem::replace(&mut self.newest, newest);
@@ -259,11 +259,11 @@ fn with_ranking(features: &[u64], bound: OverlapBound, rank: impl FnOnce(&mut Ra
     if features.is_empty() {
         return;
     }
-    let mut ranking = RANKING.take();
+    let mut ranking = RANKING_SCRATCH.take();
     ranking.begin_document(features, bound);
     rank(&mut ranking);
     if features.len() <= MOST_KEPT_FEATURES {
-        RANKING.set(ranking);
+        RANKING_SCRATCH.set(ranking);
     }
 }
 
@@ -271,7 +271,7 @@ fn with_ranking(features: &[u64], bound: OverlapBound, rank: impl FnOnce(&mut Ra
 const MOST_KEPT_FEATURES: usize = 1 << 16;
 
 thread_local! {
-    static RANKING: Cell<RankedFeatures> = Cell::default();
+    static RANKING_SCRATCH: Cell<RankedFeatures> = Cell::default();
 }
 
 /// Sorts the features of a set by an [`RarityOrder`].
@@ -331,12 +331,12 @@ impl RankedFeatures {
 }
 
 /// Number of elements up to which insertion is faster than selection.
-const FEW: usize = 16;
+const FEW_ELEMENTS: usize = 16;
 
 /// Moves the `some` smallest numbers to the front, with the `fewer` smallest of these before the
 /// others. The rest of the slice is undefined afterwards.
 fn put_least_first(numbers: &mut [u128], fewer: usize, some: usize) {
-    if some > FEW {
+    if some > FEW_ELEMENTS {
         numbers.select_nth_unstable(some - 1);
         numbers[..some].select_nth_unstable(fewer - 1);
         return;
@@ -443,7 +443,7 @@ mod tests {
         let mut rarity = RarityOrders::new(jaccard(0.8));
         let set: Vec<u64> = (0..10).map(mix_bits).collect();
         let mut added = Sided::new();
-        for number in 0..8 * LEAST {
+        for number in 0..8 * LEAST_DOCUMENTS {
             if rarity.begun as usize * 3 == added.len() {
                 rarity.newest_order().keys_to_add(&set, &mut added);
             }
@@ -463,9 +463,13 @@ mod tests {
         assert_eq!(probed.len(), 9);
         let places: Vec<u64> = set
             .iter()
-            .map(|&feature| feature_key(feature) / ORDERS)
+            .map(|&feature| feature_key(feature) / ORDER_MARKS)
             .collect();
-        assert!(probed.iter().all(|key| places.contains(&(key / ORDERS))));
+        assert!(
+            probed
+                .iter()
+                .all(|key| places.contains(&(key / ORDER_MARKS)))
+        );
     }
 
     /// Two sets at the threshold share a key, whatever orders they were inserted and looked up under.
@@ -590,8 +594,8 @@ mod tests {
             (0..40).map(mix_bits).chain(own).collect()
         };
         let mut added = Sided::new();
-        for number in 0..3 * LEAST {
-            if number >= 2 * LEAST {
+        for number in 0..3 * LEAST_DOCUMENTS {
+            if number >= 2 * LEAST_DOCUMENTS {
                 rarity
                     .newest_order()
                     .keys_to_add(&set_of(number), &mut added);
@@ -599,11 +603,11 @@ mod tests {
             learn_features(&mut rarity, &set_of(number), number, 0, number);
         }
         let mut probed = Vec::new();
-        rarity.keys_to_ask(&set_of(3 * LEAST), &mut probed);
+        rarity.keys_to_ask(&set_of(3 * LEAST_DOCUMENTS), &mut probed);
         let read = |probed: &ProbeKey| added.iter().filter(|(key, _)| *key == probed.key).count();
         let read: usize = probed.iter().map(read).sum();
         // Inserted under all features, of which 40 are shared, and found by one of them at most.
-        assert!(read as u64 <= 2 * LEAST, "{read}");
+        assert!(read as u64 <= 2 * LEAST_DOCUMENTS, "{read}");
     }
 
     /// Sets of one template whose own features are too many for the threshold find hardly any that were
@@ -612,11 +616,11 @@ mod tests {
     fn template_sets_below_threshold_do_not_collide() {
         let mut rarity = RarityOrders::new(jaccard(0.75));
         let mut added: Vec<Sided> = Vec::new();
-        for number in 0..4 * LEAST {
+        for number in 0..4 * LEAST_DOCUMENTS {
             let own = (0..4).map(|at| mix_bits(1000 + 4 * number + at));
             let mut set: Vec<u64> = (0..20).map(mix_bits).chain(own).collect();
             set.sort_unstable();
-            if number == LEAST / 2 || number == 4 * LEAST - 1 {
+            if number == LEAST_DOCUMENTS / 2 || number == 4 * LEAST_DOCUMENTS - 1 {
                 let mut probed = Vec::new();
                 rarity.keys_to_ask(&set, &mut probed);
                 let met = |&number: &u64| {
@@ -624,10 +628,14 @@ mod tests {
                     probed.iter().any(|probed| meets(probed, keys))
                 };
                 let met = |range: std::ops::Range<u64>| range.filter(|number| met(number)).count();
-                if number < LEAST {
+                if number < LEAST_DOCUMENTS {
                     assert!(met(0..number) > 400);
                 } else {
-                    assert!(met(LEAST..number) < 150, "{}", met(LEAST..number));
+                    assert!(
+                        met(LEAST_DOCUMENTS..number) < 150,
+                        "{}",
+                        met(LEAST_DOCUMENTS..number)
+                    );
                 }
             }
             let mut keys = Vec::new();

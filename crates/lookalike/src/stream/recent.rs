@@ -3,22 +3,22 @@
 /// Keys of the documents from some number on.
 #[derive(Debug)]
 pub(super) struct RecentKeys {
-    bits: Box<[u64; WORDS]>,
+    bits: Box<[u64; BIT_SET_WORDS]>,
     /// Number of the first document whose keys are included.
     first: u64,
     keys: usize,
 }
 
 /// Words of the bit set: 8 KiB, which stay in the first-level cache.
-const WORDS: usize = 1024;
+const BIT_SET_WORDS: usize = 1024;
 
 /// Number of keys after which the set is cleared: an eighth of the bits. Tests clear it often.
-const MOST_KEYS: usize = if cfg!(test) { 256 } else { WORDS * 8 };
+const MOST_KEYS: usize = if cfg!(test) { 256 } else { BIT_SET_WORDS * 8 };
 
 impl Default for RecentKeys {
     fn default() -> Self {
         Self {
-            bits: Box::new([0; WORDS]),
+            bits: Box::new([0; BIT_SET_WORDS]),
             first: 0,
             keys: 0,
         }
@@ -27,7 +27,7 @@ impl Default for RecentKeys {
 
 fn bit_position(key: u64) -> (usize, u64) {
     // These bits choose neither the shard nor the chain of a key.
-    let bit = (key >> 32) as usize % (64 * WORDS);
+    let bit = (key >> 32) as usize % (64 * BIT_SET_WORDS);
     (bit / 64, 1 << (bit % 64))
 }
 

@@ -1,6 +1,6 @@
 //! Documents that are analysed and sketched, ready to be checked.
 
-use super::ALONE;
+use super::ONLY_DOCUMENT;
 use crate::arch::Cpu;
 use crate::error::{Error, Result};
 use crate::plan::{MatchPlan, SimilarityMeasure};
@@ -129,17 +129,17 @@ impl SketchedDocument {
 
     /// Returns the text state of the document.
     pub fn text_state(&self) -> TextState {
-        self.sketches.text_state(ALONE)
+        self.sketches.text_state(ONLY_DOCUMENT)
     }
 
     /// Returns the key of the text after normalisation. Equal texts have equal keys.
     pub fn text_key(&self) -> u128 {
-        self.sketches.text_key(ALONE)
+        self.sketches.text_key(ONLY_DOCUMENT)
     }
 
     /// Returns the SimHash fingerprint, if the plan needs it and the document has one.
     pub fn fingerprint(&self) -> Option<u128> {
-        self.sketches.fingerprint(ALONE)
+        self.sketches.fingerprint(ONLY_DOCUMENT)
     }
 
     pub(super) fn sketches(&self) -> &DocumentSketches {
@@ -148,7 +148,7 @@ impl SketchedDocument {
 
     /// Returns the set summary of the features, if the plan has an exact join.
     pub(super) fn set_summary(&self) -> Option<SetSummary> {
-        self.sketches.optional_summary(ALONE)
+        self.sketches.optional_summary(ONLY_DOCUMENT)
     }
 
     /// Returns the bytes of memory of the sketches, features included.
@@ -158,6 +158,6 @@ impl SketchedDocument {
 
     /// Returns the distinct features, if the document takes part in the exact join.
     pub(super) fn joined_features(&self) -> Option<&[u64]> {
-        self.sketches.kept_features(ALONE)
+        self.sketches.kept_features(ONLY_DOCUMENT)
     }
 }

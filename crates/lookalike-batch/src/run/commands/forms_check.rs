@@ -74,7 +74,7 @@ pub fn check_forms(
     rejected: Option<&OutputTarget>,
     progress: &dyn ProgressListener,
 ) -> Result<FormCheckSummary> {
-    const COLUMNS: [TableColumn<'_>; 4] = [
+    const TABLE_COLUMNS: [TableColumn<'_>; 4] = [
         TableColumn::Text("id"),
         TableColumn::Text("form"),
         TableColumn::Integer("slot"),
@@ -91,7 +91,7 @@ pub fn check_forms(
     let done = crate::threads::run_in_pool(settings.threads, || {
         let (read, strict) = (&settings.read, settings.strict);
         let opened = OpenedRows::open_source(source, read, output, rejected, strict, progress)?;
-        let table = TableWriter::create_table(output, &COLUMNS, Some(&opened.inputs))?;
+        let table = TableWriter::create_table(output, &TABLE_COLUMNS, Some(&opened.inputs))?;
         write_document_table(opened, table, |row, worker: &mut ListingWorker, rows| {
             let id = id_text(row, &mut worker.number);
             lister.push_document(id, row.text, &mut worker.scratch, rows)

@@ -19,10 +19,10 @@ use lookalike_io::sink::{ByteWriter, OutputTarget};
 use super::{axis_name, setting_name};
 
 /// Size of a panel in pixels.
-const PANEL: (f64, f64) = (560.0, 360.0);
+const PANEL_SIZE: (f64, f64) = (560.0, 360.0);
 
 /// Plot within a panel: left, top, right and bottom edges in pixels.
-const PLOT: [f64; 4] = [52.0, 52.0, 544.0, 312.0];
+const PLOT_EDGES: [f64; 4] = [52.0, 52.0, 544.0, 312.0];
 
 /// Largest number of labels below a plot.
 const MAX_LABELS: usize = 11;
@@ -37,7 +37,7 @@ struct ChartFigure {
     of: fn(&MetricEstimates) -> MetricEstimate,
 }
 
-const FIGURES: [ChartFigure; 3] = [
+const CHART_FIGURES: [ChartFigure; 3] = [
     ChartFigure {
         name: "precision",
         colour: "#1f77b4",
@@ -59,7 +59,7 @@ const FIGURES: [ChartFigure; 3] = [
 ];
 
 /// Colours and fonts; dark ones for readers who prefer a dark background.
-const STYLE: &str = "<style>
+const STYLE_SHEET: &str = "<style>
 .page { fill: #fff; } .ink { stroke: #000; } .rule { stroke: #000; opacity: .12; }
 text { fill: #000; font: 12px sans-serif; } text.title { font-size: 14px; font-weight: bold; }
 @media (prefers-color-scheme: dark) {
@@ -79,16 +79,16 @@ pub(super) fn write_chart(done: &EvaluateSummary, path: &Path) -> Result<()> {
 fn draw_chart(settings: &[SettingSummary]) -> String {
     let columns = if settings.len() > 1 { 2 } else { 1 };
     let rows = settings.len().div_ceil(columns);
-    let (width, height) = (PANEL.0 * columns as f64, PANEL.1 * rows as f64);
+    let (width, height) = (PANEL_SIZE.0 * columns as f64, PANEL_SIZE.1 * rows as f64);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\">\n{STYLE}\n\
+         viewBox=\"0 0 {width} {height}\">\n{STYLE_SHEET}\n\
          <rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n"
     );
     for (at, setting) in settings.iter().enumerate() {
         let (x, y) = (
-            PANEL.0 * (at % columns) as f64,
-            PANEL.1 * (at / columns) as f64,
+            PANEL_SIZE.0 * (at % columns) as f64,
+            PANEL_SIZE.1 * (at / columns) as f64,
         );
         let _ = writeln!(svg, "<g transform=\"translate({x} {y})\">");
         draw_panel(&mut svg, setting);
@@ -101,12 +101,12 @@ fn draw_chart(settings: &[SettingSummary]) -> String {
 fn draw_panel(svg: &mut String, setting: &SettingSummary) {
     let evaluation = &setting.evaluation;
     let axis = CutAxis::new(evaluation);
-    let [left, _, right, bottom] = PLOT;
+    let [left, _, right, bottom] = PLOT_EDGES;
     draw_text(svg, left, 20.0, "start", "title", &setting_name(setting));
     draw_rules(svg, evaluation, &axis);
     let name = axis_name(evaluation.sweep);
     draw_text(svg, right, bottom + 36.0, "end", "", name);
-    for (number, figure) in FIGURES.iter().enumerate() {
+    for (number, figure) in CHART_FIGURES.iter().enumerate() {
         draw_figure(svg, evaluation, &axis, figure);
         let x = left + 110.0 * number as f64;
         draw_line(svg, [(x, 36.0), (x + 26.0, 36.0)], figure);
@@ -114,7 +114,7 @@ fn draw_panel(svg: &mut String, setting: &SettingSummary) {
     }
     if let Some(best) = evaluation.best {
         let x = axis.place(evaluation.points[best].cut);
-        let [_, top, _, bottom] = PLOT;
+        let [_, top, _, bottom] = PLOT_EDGES;
         let _ = writeln!(
             svg,
             "<line class=\"ink\" x1=\"{x:.1}\" y1=\"{top}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke-dasharray=\"5 3\" \
@@ -153,20 +153,20 @@ impl CutAxis {
 
     /// Returns the place of a cut in pixels.
     fn place(&self, cut: f64) -> f64 {
-        let [left, _, right, _] = PLOT;
+        let [left, _, right, _] = PLOT_EDGES;
         left + (cut - self.low) / (self.high - self.low) * (right - left)
     }
 }
 
 /// Returns the place of a figure from 0 to 1 in pixels.
 fn place_value(value: f64) -> f64 {
-    let [_, top, _, bottom] = PLOT;
+    let [_, top, _, bottom] = PLOT_EDGES;
     bottom - value * (bottom - top)
 }
 
 /// Draws the rules with their labels.
 fn draw_rules(svg: &mut String, evaluation: &Evaluation, axis: &CutAxis) {
-    let [left, top, right, bottom] = PLOT;
+    let [left, top, right, bottom] = PLOT_EDGES;
     let rule = |svg: &mut String, class: &str, [x1, y1, x2, y2]: [f64; 4]| {
         let _ = writeln!(
             svg,
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn values_are_placed_within_the_plot() {
-        let [left, top, right, bottom] = PLOT;
+        let [left, top, right, bottom] = PLOT_EDGES;
         let axis = CutAxis {
             low: 0.5,
             high: 0.9,

@@ -18,10 +18,10 @@ use crate::output::{
 };
 
 /// Width of a number of pairs.
-const COUNT: usize = 9;
+const COUNT_WIDTH: usize = 9;
 
 /// Width of a figure with its interval.
-pub(crate) const FIGURE: usize = 20;
+pub(crate) const FIGURE_WIDTH: usize = 20;
 
 /// Returns an evaluation: the labels, a table for every setting, and details at its best row.
 pub(crate) fn evaluation(done: &EvaluateSummary, printer: &OutputPrinter) -> String {
@@ -115,17 +115,17 @@ fn column_headings() -> String {
         messages::figure_missed(),
     ];
     let figures = [messages::precision(), messages::recall()];
-    let [found, wrong, missed] = counts.map(|count| pad_before(&count, COUNT));
-    let [precision, recall] = figures.map(|figure| pad_to_width(&figure, FIGURE));
+    let [found, wrong, missed] = counts.map(|count| pad_before(&count, COUNT_WIDTH));
+    let [precision, recall] = figures.map(|figure| pad_to_width(&figure, FIGURE_WIDTH));
     format!(
-        "{found} {wrong} {missed}  {precision} {recall} {:<FIGURE$}",
+        "{found} {wrong} {missed}  {precision} {recall} {:<FIGURE_WIDTH$}",
         "F1"
     )
 }
 
 fn append_points(text: &mut String, evaluation: &Evaluation) {
     let by_threshold = evaluation.sweep == SweptParameter::Threshold;
-    let axis = pad_before(&axis_heading(evaluation.sweep), COUNT);
+    let axis = pad_before(&axis_heading(evaluation.sweep), COUNT_WIDTH);
     let lost_column = if by_threshold {
         format!(" {}", messages::figure_lost())
     } else {
@@ -173,7 +173,7 @@ pub(crate) fn format_cut(cut: f64, sweep: SweptParameter) -> String {
 
 fn format_figures(metrics: &MetricEstimates) -> String {
     format!(
-        "{:>9} {:>9} {:>9}  {:<FIGURE$} {:<FIGURE$} {:<FIGURE$}",
+        "{:>9} {:>9} {:>9}  {:<FIGURE_WIDTH$} {:<FIGURE_WIDTH$} {:<FIGURE_WIDTH$}",
         format_count(metrics.counts.true_positives),
         format_count(metrics.counts.false_positives),
         format_count(metrics.counts.false_negatives),
@@ -214,7 +214,7 @@ fn append_breakdown(
         }
     };
     let heading = pad_to_width(&heading, 28);
-    let pairs = pad_before(&messages::figure_pairs(), COUNT);
+    let pairs = pad_before(&messages::figure_pairs(), COUNT_WIDTH);
     let _ = writeln!(text, "  {heading} {pairs} {}", column_headings());
     for class in &breakdown.classes {
         let ConfusionCounts {
@@ -245,7 +245,7 @@ pub(crate) fn describe_clusters(done: &ClusterSummary, printer: &OutputPrinter) 
         &format_count(scores.exact),
     ) + "\n";
     let figures = [messages::precision(), messages::recall()];
-    let [precision, recall] = figures.map(|figure| pad_to_width(&figure, FIGURE));
+    let [precision, recall] = figures.map(|figure| pad_to_width(&figure, FIGURE_WIDTH));
     let heading = format!("{:<10} {precision} {recall} F1", "");
     let _ = writeln!(
         text,
@@ -264,7 +264,7 @@ pub(crate) fn describe_clusters(done: &ClusterSummary, printer: &OutputPrinter) 
         } = averages;
         let _ = writeln!(
             text,
-            "{} {:<FIGURE$} {:<FIGURE$} {}",
+            "{} {:<FIGURE_WIDTH$} {:<FIGURE_WIDTH$} {}",
             pad_to_width(&name, 10),
             format_figure(precision),
             format_figure(recall),

@@ -39,10 +39,10 @@ use crate::output::{OutputPrinter, TextTone, escape_control, pad_to_width};
 use crate::text_diff::mark_passages;
 
 /// Number of removed duplicates of a kept document that are named.
-const NAMED: usize = 5;
+const NAMED_DUPLICATES: usize = 5;
 
 /// Largest difference of equal numbers. Tables have enough digits to restore every `f64`.
-const SAME: f64 = 1e-12;
+const LARGEST_ROUNDING: f64 = 1e-12;
 
 pub(crate) fn run_explain(args: &ExplainArgs) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(false);
@@ -110,7 +110,7 @@ impl SourceRow {
 
 /// Columns of the table besides both ids. Only tables of runs with forms have the last one, and tables of earlier versions
 /// have only the first four.
-const COLUMNS: [&str; 9] = [
+const TABLE_COLUMNS: [&str; 9] = [
     "similarity",
     "method",
     "threshold",
@@ -131,7 +131,7 @@ struct RemovalTable {
 
 impl RemovalTable {
     fn read_table(args: &ExplainArgs) -> Result<Self> {
-        let read = |columns: usize| Self::read_columns(args, &COLUMNS[..columns]);
+        let read = |columns: usize| Self::read_columns(args, &TABLE_COLUMNS[..columns]);
         read(9).or_else(|_| read(8)).or_else(|_| read(4))
     }
 
@@ -214,7 +214,10 @@ impl RemovalTable {
         let removals: Vec<_> = self.removals.iter().filter(has_id).collect();
         if removals.len() > 1 {
             let places = removals.iter().filter_map(|removal| removal.place.as_ref());
-            let places: Vec<_> = places.take(NAMED).map(SourceRow::display_place).collect();
+            let places: Vec<_> = places
+                .take(NAMED_DUPLICATES)
+                .map(SourceRow::display_place)
+                .collect();
             bail!(
                 "{}",
                 ambiguous_id_message(address.text, removals.len() as u64, &places)
@@ -597,7 +600,7 @@ impl CurrentComparison {
                 },
             }
         };
-        ((value - removal.similarity?).abs() <= SAME).then_some(name)
+        ((value - removal.similarity?).abs() <= LARGEST_ROUNDING).then_some(name)
     }
 
     /// Returns the similarity by the measure, if it compares sequences.
@@ -756,8 +759,12 @@ fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &RemovalTable) 
     if for_it.is_empty() {
         text.push_str(&messages::nothing_removed_for_it());
     } else {
-        let named = for_it[..for_it.len().min(NAMED)].join(", ");
-        let more = if for_it.len() > NAMED { ", …" } else { "" };
+        let named = for_it[..for_it.len().min(NAMED_DUPLICATES)].join(", ");
+        let more = if for_it.len() > NAMED_DUPLICATES {
+            ", …"
+        } else {
+            ""
+        };
         let documents = NounCount(for_it.len() as u64, CountedNoun::RemovedDocument).to_string();
         let named = format!("{}{more}", escape_control(&named));
         text.push_str(&messages::kept_for_others(&documents, &named));

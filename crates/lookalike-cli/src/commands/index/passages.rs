@@ -157,7 +157,7 @@ impl PassagesRowsArgs {
 }
 
 /// Largest distance of a search by distance in an index of passages.
-const DISTANCE: u32 = 3;
+const LARGEST_DISTANCE: u32 = 3;
 
 pub(crate) fn run_passages_index(args: &PassagesIndexArgs) -> Result<CommandOutcome> {
     match &args.command {
@@ -193,7 +193,7 @@ fn run_build(args: &PassagesBuildArgs) -> Result<CommandOutcome> {
     let settings = BuildSettings {
         bits: recipe.simhash.bits,
         recipe: Some(recipe),
-        distance: DISTANCE,
+        distance: LARGEST_DISTANCE,
         plan: "auto".to_owned(),
         index_memory: None,
         texts: true,

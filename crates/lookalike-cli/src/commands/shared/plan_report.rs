@@ -28,13 +28,13 @@ use crate::output::{
 use crate::progress::ProgressReporter;
 
 /// Similarities at which the recall is shown.
-const SIMILARITIES: [f64; 10] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+const SHOWN_SIMILARITIES: [f64; 10] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
 /// Longest bar, in characters.
-const BAR: usize = 40;
+const LONGEST_BAR: usize = 40;
 
 /// Recall below which no bar is shown, because it rounds to 0.
-const NEGLIGIBLE: f64 = 0.000_05;
+const NEGLIGIBLE_RECALL: f64 = 0.000_05;
 
 /// Memory per document in bytes: key 16, state 1, sizes and places of its sketches 12, place and number of
 /// its row 16.
@@ -269,7 +269,7 @@ impl RecallCurve {
 
     /// Returns the similarities to show, including the threshold, with their recall.
     fn sample_points(&self) -> Vec<(f64, f64)> {
-        let mut at: Vec<f64> = SIMILARITIES.to_vec();
+        let mut at: Vec<f64> = SHOWN_SIMILARITIES.to_vec();
         if matches!(self.kind, CurveKind::Distance { .. }) {
             at.extend([0.98, 0.99]);
         } else {
@@ -328,14 +328,24 @@ fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> 
             printer.paint_for_output(TextTone::Heading, &heading)
         );
         for (similarity, recall) in curve.sample_points() {
-            let plot = format_bar(if recall < NEGLIGIBLE { 0.0 } else { recall }, BAR);
+            let plot = format_bar(
+                if recall < NEGLIGIBLE_RECALL {
+                    0.0
+                } else {
+                    recall
+                },
+                LONGEST_BAR,
+            );
             let here = similarity == curve.threshold && curve.axis_name() == "Jaccard";
             let mark = if here {
                 messages::threshold_mark()
             } else {
                 String::new()
             };
-            let _ = writeln!(text, "  {similarity:.3}  {recall:.4}  {plot:<BAR$}{mark}");
+            let _ = writeln!(
+                text,
+                "  {similarity:.3}  {recall:.4}  {plot:<LONGEST_BAR$}{mark}"
+            );
         }
     }
     // Bars shorter than the full width are padded with blanks, which are removed here.

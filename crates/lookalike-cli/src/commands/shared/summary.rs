@@ -13,7 +13,7 @@ use crate::output::{
 };
 
 /// Longest bar of a plot, in characters.
-const BAR: usize = 32;
+const LONGEST_BAR: usize = 32;
 
 /// Options that name the texts of documents.
 pub(crate) const TEXT_OPTIONS: &str = "--text FIELD, or --features FIELD,";
@@ -139,7 +139,7 @@ impl SummaryText {
         for (bin, &counted) in counts.iter().enumerate().skip(first) {
             let (from, below) = SimilarityHistogram::bin_edges(bin);
             let label = format_band(from, below);
-            let plot = format_bar(counted as f64 / most as f64, BAR);
+            let plot = format_bar(counted as f64 / most as f64, LONGEST_BAR);
             let label = pad_to_width(&label, 14);
             let row = format!("  {label} {:>9} {plot}", format_count(counted));
             self.add_text(row.trim_end());

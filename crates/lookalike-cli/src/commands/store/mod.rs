@@ -31,10 +31,10 @@ use crate::output::{OutputPrinter, escape_control, format_count, format_plural, 
 use crate::progress::ProgressReporter;
 
 /// Number of findings that are shown; the rest are counted.
-const TOLD: usize = 20;
+const SHOWN_FINDINGS: usize = 20;
 
 /// Bytes that are written at a time.
-const BUFFER: usize = 1 << 20;
+const BUFFER_BYTES: usize = 1 << 20;
 
 pub(crate) fn run_store(args: &StoreArgs) -> Result<CommandOutcome> {
     match &args.command {
@@ -174,7 +174,7 @@ fn run_export(args: &StoreExportArgs) -> Result<CommandOutcome> {
 
 /// Refuses a file name whose extension belongs to another format than that of an export.
 fn check_promise(path: &Path) -> Result<()> {
-    const OTHERS: [&str; 11] = [
+    const OTHER_COMMANDS: [&str; 11] = [
         "csv", "tsv", "tab", "parquet", "pq", "arrow", "feather", "ipc", "arrows", "txt", "text",
     ];
     let inner = match lower_extension(path).as_str() {
@@ -183,7 +183,7 @@ fn check_promise(path: &Path) -> Result<()> {
         }
         outer => outer.to_owned(),
     };
-    if OTHERS.contains(&&*inner) {
+    if OTHER_COMMANDS.contains(&&*inner) {
         bail!(
             "{} has the extension .{inner}: an export is JSONL (.jsonl, also .gz and .zst)",
             path.display()
@@ -295,12 +295,15 @@ fn open_lines(path: &Path) -> io::Result<Box<dyn BufRead>> {
     } else {
         Box::new(File::open(path)?)
     };
-    let file = BufReader::with_capacity(BUFFER, file);
+    let file = BufReader::with_capacity(BUFFER_BYTES, file);
     Ok(match lower_extension(path).as_str() {
-        "gz" | "gzip" => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
+        "gz" | "gzip" => Box::new(BufReader::with_capacity(
+            BUFFER_BYTES,
+            MultiGzDecoder::new(file),
+        )),
         "zst" | "zstd" => {
             let decoder = zstd::Decoder::with_buffer(file)?;
-            Box::new(BufReader::with_capacity(BUFFER, decoder))
+            Box::new(BufReader::with_capacity(BUFFER_BYTES, decoder))
         }
         _ => Box::new(file),
     })
@@ -315,7 +318,7 @@ struct OutputLines {
 impl Write for OutputLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.waiting.extend_from_slice(bytes);
-        if self.waiting.len() >= BUFFER {
+        if self.waiting.len() >= BUFFER_BYTES {
             self.flush()?;
         }
         Ok(bytes.len())
@@ -409,10 +412,10 @@ fn tell_findings(report: &VerifyReport) {
             }
         });
     }
-    for finding in report.findings.iter().take(TOLD) {
+    for finding in report.findings.iter().take(SHOWN_FINDINGS) {
         printer.print_warning(escape_control(finding));
     }
-    let more = report.findings.len().saturating_sub(TOLD);
+    let more = report.findings.len().saturating_sub(SHOWN_FINDINGS);
     if more > 0 {
         let count = NounCount(more as u64, CountedNoun::Finding);
         printer.print_warning(messages::more_findings(count));

@@ -137,7 +137,7 @@ impl TuneRun {
         let named: Vec<_> = args
             .output
             .iter()
-            .map(|it| ("the tuned recipe", &**it))
+            .map(|recipe| ("the tuned recipe", &**recipe))
             .collect();
         check_separate_outputs(&named, [&*args.recipe])?;
         let mut inputs = labelled_inputs(&args.inputs, &args.labels, &args.reading)?;

@@ -16,7 +16,7 @@ use serde_json::json;
 
 pub(crate) use self::args::TuneArgs;
 use self::args::TuneRun;
-use super::eval::report::{FIGURE, axis_heading, describe_labels, format_cut, format_figure};
+use super::eval::report::{FIGURE_WIDTH, axis_heading, describe_labels, format_cut, format_figure};
 use super::eval::{evaluated_method_name, warn_of_ids};
 use crate::CommandOutcome;
 use crate::language::engine_phrases::translate_phrase;
@@ -28,14 +28,14 @@ use crate::output::{
 use crate::progress::ProgressReporter;
 
 /// Number of settings shown; the JSON has all of them.
-const SHOWN: usize = 8;
+const SHOWN_SETTINGS: usize = 8;
 
 /// Smallest meaningful number of pairs of a kind in a half. With fewer, the 95 % interval of a rate near 0.9
 /// is wider than ±0.12.
-const ENOUGH: u64 = 25;
+const FEWEST_PAIRS_OF_KIND: u64 = 25;
 
 /// Width of the column of setting names.
-const NAME: usize = 44;
+const NAME_WIDTH: usize = 44;
 
 pub(crate) fn run_tune(args: &TuneArgs) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(args.quiet);
@@ -76,7 +76,7 @@ pub(crate) fn run_tune(args: &TuneArgs) -> Result<CommandOutcome> {
 /// Warns that there are too few pairs for a reliable choice.
 fn warn_of_few(done: &TuneSummary, printer: OutputPrinter) {
     let fewest = done.halves.iter().flatten().min().copied().unwrap_or(0);
-    if fewest < ENOUGH {
+    if fewest < FEWEST_PAIRS_OF_KIND {
         let [[similar, different], _] = done.halves;
         printer.print_warning(messages::few_pairs_for_choosing(
             &format_count(similar),
@@ -208,7 +208,7 @@ fn render_report(
 
 /// Appends the best settings, by the half used for the choice.
 fn append_contenders(text: &mut String, done: &TuneSummary, printer: &OutputPrinter) {
-    let name = pad_to_width(&messages::half_for_choosing(), NAME);
+    let name = pad_to_width(&messages::half_for_choosing(), NAME_WIDTH);
     let figures = [messages::precision(), messages::recall()];
     let [precision, recall] = figures.map(|figure| pad_before(&figure, 9));
     let removes = pad_before(&messages::figure_removes(), 9);
@@ -224,7 +224,7 @@ fn append_contenders(text: &mut String, done: &TuneSummary, printer: &OutputPrin
     let mut order: Vec<usize> = (0..done.settings.len()).collect();
     let value = |at: &usize| done.settings[*at].value.unwrap_or(-1.0);
     order.sort_by(|a, b| value(b).total_cmp(&value(a)));
-    let rest = order.split_off(SHOWN.min(order.len()));
+    let rest = order.split_off(SHOWN_SETTINGS.min(order.len()));
     order.extend(rest.into_iter().filter(|&at| at == done.chosen));
     for at in order {
         let setting = &done.settings[at];
@@ -232,7 +232,7 @@ fn append_contenders(text: &mut String, done: &TuneSummary, printer: &OutputPrin
             |value: Option<f64>| value.map_or("-".to_owned(), |figure| format!("{figure:.3}"));
         let _ = writeln!(
             text,
-            "{} {:<NAME$} {} {:>9}  {:>9}  {:>9}  {:>9}{}",
+            "{} {:<NAME_WIDTH$} {} {:>9}  {:>9}  {:>9}  {:>9}{}",
             if at == done.chosen { '*' } else { ' ' },
             escape_control(&setting_name(setting)),
             pad_to_width(&describe_cut(setting), 16),
@@ -313,11 +313,11 @@ fn append_reason(text: &mut String, done: &TuneSummary) {
 /// Appends the result of the chosen setting on the half held back, beside others.
 fn append_held_back(text: &mut String, done: &TuneSummary, printer: &OutputPrinter) {
     let names = [messages::precision(), messages::recall()];
-    let [precision, recall] = names.map(|name| pad_to_width(&name, FIGURE));
+    let [precision, recall] = names.map(|name| pad_to_width(&name, FIGURE_WIDTH));
     let [held, sketch] =
         [messages::held_back(), messages::sketch()].map(|name| pad_to_width(&name, 9));
     let heading = format!(
-        "  {held} {precision} {recall} {:<FIGURE$} {:>6}  {sketch}  {}",
+        "  {held} {precision} {recall} {:<FIGURE_WIDTH$} {:>6}  {sketch}  {}",
         "F1",
         "MB/s",
         messages::figure_removes()
@@ -361,7 +361,7 @@ fn append_price(
     let metrics = &price.metrics;
     let _ = writeln!(
         text,
-        "  {} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6.0}  {:<9}  {}",
+        "  {} {:<FIGURE_WIDTH$} {:<FIGURE_WIDTH$} {:<FIGURE_WIDTH$} {:>6.0}  {:<9}  {}",
         pad_to_width(name, 9),
         format_figure(metrics.precision),
         format_figure(metrics.recall),

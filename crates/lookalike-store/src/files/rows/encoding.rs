@@ -6,17 +6,17 @@ use lookalike::stream::{DocumentSlot, Timestamp};
 
 use super::{DeletionRecord, MAX_WINDOW_ROWS, PartitionRow, RecordPlace, RowDocument, RowVerdict};
 
-const DOCUMENT: u8 = 1;
-const MOVED: u8 = 2;
+const DOCUMENT_TAG: u8 = 1;
+const MOVED_TAG: u8 = 2;
 /// Deletion without a [`DeletionRecord`].
-const DELETED: u8 = 3;
-const REMOVED: u8 = 4;
-const ERASED: u8 = 5;
+const DELETED_TAG: u8 = 3;
+const REMOVED_TAG: u8 = 4;
+const ERASED_TAG: u8 = 5;
 const ERASED_MOVE: u8 = 6;
 const ERASED_DUPLICATE: u8 = 7;
 
-const KEPT: u8 = 1;
-const DUPLICATE: u8 = 2;
+const KEPT_TAG: u8 = 1;
+const DUPLICATE_TAG: u8 = 2;
 const HAS_FINGERPRINT: u8 = 4;
 const HAS_META: u8 = 8;
 const IS_REFRESHED: u8 = 16;
@@ -25,7 +25,7 @@ impl PartitionRow {
     pub(crate) fn encode_row(&self, into: &mut Vec<u8>) {
         match self {
             Self::Document(document) => {
-                into.push(DOCUMENT);
+                into.push(DOCUMENT_TAG);
                 document.encode_document(into);
             }
             Self::Moved {
@@ -35,7 +35,7 @@ impl PartitionRow {
                 seq,
                 last,
             } => {
-                into.push(MOVED);
+                into.push(MOVED_TAG);
                 into.extend(from.to_le_bytes());
                 encode_slot(*from_slot, into);
                 into.extend(seq.to_le_bytes());
@@ -48,7 +48,7 @@ impl PartitionRow {
                 slot,
                 removal,
             } => {
-                into.push(removal.map_or(DELETED, |_| REMOVED));
+                into.push(removal.map_or(DELETED_TAG, |_| REMOVED_TAG));
                 into.extend(number.to_le_bytes());
                 into.extend(seq.to_le_bytes());
                 into.push(u8::from(slot.is_some()));
@@ -59,7 +59,7 @@ impl PartitionRow {
                 }
             }
             Self::Erased { rows, kept } => {
-                into.push(ERASED);
+                into.push(ERASED_TAG);
                 into.extend(rows.to_le_bytes());
                 into.extend(kept.to_le_bytes());
             }
@@ -89,15 +89,15 @@ impl PartitionRow {
     pub(crate) fn decode_row(bytes: &[u8]) -> Option<Self> {
         let mut reader = ByteReader::new(bytes);
         let row = match reader.read_u8()? {
-            DOCUMENT => Self::Document(RowDocument::decode_document(&mut reader)?),
-            MOVED => Self::Moved {
+            DOCUMENT_TAG => Self::Document(RowDocument::decode_document(&mut reader)?),
+            MOVED_TAG => Self::Moved {
                 from: reader.read_u64()?,
                 from_slot: decode_slot(&mut reader)?,
                 seq: reader.read_u64()?,
                 last: reader.read_u64()?,
                 document: RowDocument::decode_document(&mut reader)?,
             },
-            kind @ (DELETED | REMOVED) => Self::Deleted {
+            kind @ (DELETED_TAG | REMOVED_TAG) => Self::Deleted {
                 number: reader.read_u64()?,
                 seq: reader.read_u64()?,
                 slot: match reader.read_u8()? {
@@ -105,14 +105,14 @@ impl PartitionRow {
                     _ => Some(decode_slot(&mut reader)?),
                 },
                 removal: match kind {
-                    DELETED => None,
+                    DELETED_TAG => None,
                     _ => Some(DeletionRecord {
                         at: Timestamp(reader.read_i64()?),
                         bytes: reader.read_u32()?,
                     }),
                 },
             },
-            ERASED => {
+            ERASED_TAG => {
                 let (rows, kept) = (reader.read_u64()?, reader.read_u32()?);
                 // A larger count than a window can have was never written.
                 if !(1..=MAX_WINDOW_ROWS).contains(&rows) || u64::from(kept) > rows {
@@ -137,15 +137,15 @@ impl PartitionRow {
 
     /// Returns `true` if an encoded row may have several numbers.
     pub(crate) fn may_stand_for_several(encoded: &[u8]) -> bool {
-        encoded.first() == Some(&ERASED)
+        encoded.first() == Some(&ERASED_TAG)
     }
 }
 
 impl RowDocument {
     fn encode_document(&self, into: &mut Vec<u8>) {
         let kind = match &self.verdict {
-            RowVerdict::Kept { .. } => KEPT,
-            RowVerdict::Duplicate { .. } => DUPLICATE,
+            RowVerdict::Kept { .. } => KEPT_TAG,
+            RowVerdict::Duplicate { .. } => DUPLICATE_TAG,
         };
         let fingerprint = u8::from(self.fingerprint.is_some()) * HAS_FINGERPRINT;
         let meta = u8::from(self.meta.is_some()) * HAS_META;
@@ -187,7 +187,7 @@ impl RowDocument {
 
     fn decode_document(reader: &mut ByteReader<'_>) -> Option<Self> {
         let flags = reader.read_u8()?;
-        let known = KEPT | DUPLICATE | HAS_FINGERPRINT | HAS_META | IS_REFRESHED;
+        let known = KEPT_TAG | DUPLICATE_TAG | HAS_FINGERPRINT | HAS_META | IS_REFRESHED;
         if flags & !known != 0 {
             return None;
         }
@@ -209,11 +209,11 @@ impl RowDocument {
             } else {
                 None
             },
-            verdict: match flags & (KEPT | DUPLICATE) {
-                KEPT => RowVerdict::Kept {
+            verdict: match flags & (KEPT_TAG | DUPLICATE_TAG) {
+                KEPT_TAG => RowVerdict::Kept {
                     index: reader.read_u32()?,
                 },
-                DUPLICATE => RowVerdict::Duplicate {
+                DUPLICATE_TAG => RowVerdict::Duplicate {
                     of: reader.read_string()?.to_owned(),
                     seq: reader.read_u64()?,
                     slot: decode_slot(reader)?,

@@ -108,7 +108,7 @@ pub(crate) enum RowVerdict {
     },
 }
 
-/// Place of a record in the file of texts of its partition, in units of [`UNIT`] bytes.
+/// Place of a record in the file of texts of its partition, in units of [`PLACE_UNIT_BYTES`] bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordPlace {
     pub(crate) at: u32,
@@ -116,7 +116,7 @@ pub(crate) struct RecordPlace {
 }
 
 /// Unit of places, in bytes.
-pub(crate) const UNIT: u64 = 8;
+pub(crate) const PLACE_UNIT_BYTES: u64 = 8;
 
 /// Largest number of rows in a window: tables keep only the lower half of each number.
 pub(crate) const MAX_WINDOW_ROWS: u64 = 1 << 31;
@@ -204,6 +204,6 @@ impl RowDocument {
             RowVerdict::Duplicate { of, .. } => of.len(),
         };
         let row = ROW_BYTES + self.id.len() + meta + of;
-        row as u64 + u64::from(self.place.units) * UNIT
+        row as u64 + u64::from(self.place.units) * PLACE_UNIT_BYTES
     }
 }

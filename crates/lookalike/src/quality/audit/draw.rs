@@ -7,8 +7,8 @@ use crate::hash::value_hash;
 
 /// One document in this many is drawn, within the two bounds below.
 const DOCUMENTS_A_DRAW: f64 = 80.0;
-const FEWEST: usize = 500;
-const MOST: usize = 1_000;
+const FEWEST_DRAWN: usize = 500;
+const MOST_DRAWN: usize = 1_000;
 
 /// Returns the number by which a document is drawn. `name` identifies the document, for example by its row.
 pub fn draw_number(seed: u64, name: &[u8]) -> u64 {
@@ -27,7 +27,7 @@ const SHORT_NAME: usize = 56;
 
 /// Returns the number of documents to draw from `documents`, if nobody asks for another one.
 pub fn default_sample_size(documents: f64) -> usize {
-    ((documents / DOCUMENTS_A_DRAW) as usize).clamp(FEWEST, MOST)
+    ((documents / DOCUMENTS_A_DRAW) as usize).clamp(FEWEST_DRAWN, MOST_DRAWN)
 }
 
 /// Returns the largest number with which a document may be among the `wanted` drawn ones of `documents`.

@@ -43,13 +43,13 @@ impl IndexSlot {
     const EMPTY: Self = Self {
         key: 0,
         link: TextLink {
-            text: END,
-            next: END,
+            text: CHAIN_END,
+            next: CHAIN_END,
         },
     };
 
     fn is_empty(&self) -> bool {
-        self.link.text == END
+        self.link.text == CHAIN_END
     }
 }
 
@@ -66,21 +66,21 @@ pub(super) struct LookupRule {
 }
 
 /// Number of bins by which long texts are compared. A feature selects a bin by one byte.
-const BINS: usize = 256;
+const BIN_COUNT: usize = 256;
 
 /// Floor below which texts are never treated as long, because that would need more bins.
 const LEAST_OF_BINS: f64 = 0.2;
 
 /// A similar document must have one in this many of a text's keys in the index, provided that
 /// similarity guarantees so many.
-const FOUND: usize = 12;
+const KEYS_PER_FOUND: usize = 12;
 
 impl LookupRule {
     pub(super) fn new(floor: Threshold) -> Self {
         let bins = match floor.get() {
-            0.6.. => BINS / 4,
-            0.4.. => BINS / 2,
-            _ => BINS,
+            0.6.. => BIN_COUNT / 4,
+            0.4.. => BIN_COUNT / 2,
+            _ => BIN_COUNT,
         };
         let (most, reach) = if floor.get() < LEAST_OF_BINS {
             (usize::MAX, usize::MAX)
@@ -216,23 +216,23 @@ impl DocumentProbe {
 struct HashBins {
     /// Consecutive features go to different lanes, so that they do not wait for each other, as in the
     /// first round of `FastSimilaritySketch`.
-    lanes: [[u32; BINS]; LANES],
+    lanes: [[u32; BIN_COUNT]; LANES],
 }
 
 const LANES: usize = 4;
 
 /// Value of a bin without features.
-const NOBODY: u32 = u32::MAX;
+const EMPTY_BIN: u32 = u32::MAX;
 
 const BIN_DOMAIN: u64 = 0x6175_6469_745f_6269;
 
 /// One byte of the smallest hash of each bin; 0 if, and only if, the bin is empty.
-type BinTags = [u8; BINS];
+type BinTags = [u8; BIN_COUNT];
 
 impl Default for HashBins {
     fn default() -> Self {
         Self {
-            lanes: [[NOBODY; BINS]; LANES],
+            lanes: [[EMPTY_BIN; BIN_COUNT]; LANES],
         }
     }
 }
@@ -245,7 +245,7 @@ impl HashBins {
     }
 
     fn clear_bins(&mut self) {
-        self.lanes.as_flattened_mut().fill(NOBODY);
+        self.lanes.as_flattened_mut().fill(EMPTY_BIN);
     }
 
     #[inline(always)]
@@ -266,7 +266,7 @@ impl HashBins {
     }
 
     #[inline(always)]
-    fn least_hashes(&self) -> [u32; BINS] {
+    fn least_hashes(&self) -> [u32; BIN_COUNT] {
         let [mut least, others @ ..] = self.lanes;
         for lane in &others {
             for (least, &value) in least.iter_mut().zip(lane) {
@@ -279,7 +279,7 @@ impl HashBins {
     #[inline(always)]
     fn bin_tags(&self) -> BinTags {
         self.least_hashes().map(|hash| match hash {
-            NOBODY => 0,
+            EMPTY_BIN => 0,
             hash => (hash as u8).max(1),
         })
     }
@@ -298,7 +298,7 @@ impl HashBins {
         let filled = joined
             .iter()
             .enumerate()
-            .filter(|&(_, &hash)| hash != NOBODY);
+            .filter(|&(_, &hash)| hash != EMPTY_BIN);
         let key = |(bin, &hash): (usize, &u32)| {
             mix_bits((bin as u64) << 32 ^ u64::from(hash) ^ BIN_DOMAIN)
         };
@@ -308,10 +308,10 @@ impl HashBins {
 
 /// Natural logarithm of the probability with which a similar document may be overlooked: one in a
 /// million.
-const OVERLOOKED: f64 = -13.8;
+const LOG_OVERLOOKED_PROBABILITY: f64 = -13.8;
 
 /// Returns the largest number of `count` bins in which a document with a Jaccard index at the floor
-/// differs (Chernoff's bound), except with the probability of [`OVERLOOKED`]. Returns all but one if
+/// differs (Chernoff's bound), except with the probability of [`LOG_OVERLOOKED_PROBABILITY`]. Returns all but one if
 /// there is no such number.
 fn most_differing(count: usize, floor: Threshold) -> usize {
     let expected = 1.0 - floor.get();
@@ -325,20 +325,20 @@ fn most_differing(count: usize, floor: Threshold) -> usize {
         }
         let equal = 1.0 - share;
         let apart = share * (share / expected).ln() + equal * (equal / floor.get()).ln();
-        -apart * count as f64 <= OVERLOOKED
+        -apart * count as f64 <= LOG_OVERLOOKED_PROBABILITY
     };
     let most = count.saturating_sub(1);
     (0..most).find(|&it| improbable(it)).unwrap_or(most)
 }
 
 /// Number of counters: more than there are features in thousands of texts.
-const COUNTERS: usize = 1 << 22;
+const COUNTER_COUNT: usize = 1 << 22;
 
 fn counter_of(key: u64) -> usize {
-    (key >> 24) as usize & (COUNTERS - 1)
+    (key >> 24) as usize & (COUNTER_COUNT - 1)
 }
 
-const END: u32 = u32::MAX;
+const CHAIN_END: u32 = u32::MAX;
 
 const LEAST_SLOTS: usize = 1 << 12;
 
@@ -347,7 +347,7 @@ const SLOTS_A_WORD: usize = 4;
 
 impl DrawnTextIndex {
     pub(super) fn new(rule: LookupRule) -> Self {
-        Self::with_counts(rule, vec![0; COUNTERS])
+        Self::with_counts(rule, vec![0; COUNTER_COUNT])
     }
 
     /// Returns an empty index that keeps the counts of keys.
@@ -368,7 +368,7 @@ impl DrawnTextIndex {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        8 * self.bits.len() + 16 * self.slots.len() + 8 * self.links.capacity() + COUNTERS
+        8 * self.bits.len() + 16 * self.slots.len() + 8 * self.links.capacity() + COUNTER_COUNT
     }
 
     /// Counts the keys by which a text could be indexed.
@@ -393,7 +393,10 @@ impl DrawnTextIndex {
             Cow::Borrowed(_) => keys.len() - self.rule.floor.least_part(keys.len()).max(1),
             Cow::Owned(_) => most_differing(keys.len(), self.rule.floor),
         };
-        let least = keys.len().div_ceil(FOUND).min(keys.len() - lacking);
+        let least = keys
+            .len()
+            .div_ceil(KEYS_PER_FOUND)
+            .min(keys.len() - lacking);
         self.link_rarest(text, &keys, lacking + least);
         self.least.push(least as u32);
         match keys {
@@ -428,7 +431,7 @@ impl DrawnTextIndex {
         }
         let at = self.find_slot(key);
         let slot = &mut self.slots[at];
-        let mut next = END;
+        let mut next = CHAIN_END;
         if slot.is_empty() {
             self.keys += 1;
         } else {
@@ -506,7 +509,7 @@ impl DrawnTextIndex {
                 hits.met.push(link.text);
             }
             *count += 1;
-            if link.next == END {
+            if link.next == CHAIN_END {
                 return;
             }
             link = self.links[link.next as usize];

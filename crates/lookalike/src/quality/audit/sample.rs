@@ -41,7 +41,7 @@ pub struct DrawnSample {
 }
 
 /// Numbers of texts at which the index is rebuilt, if they are powers of two.
-const EARLY: std::ops::RangeInclusive<usize> = 16..=256;
+const REBUILD_SIZES: std::ops::RangeInclusive<usize> = 16..=256;
 
 /// Largest number of similar documents stored for a drawn one.
 pub const PARTNERS: usize = 16;
@@ -235,7 +235,7 @@ impl DrawnSample {
         });
         // Rebuilt early, because the first texts were indexed before it was known which features are
         // rare.
-        if self.texts.len().is_power_of_two() && EARLY.contains(&self.texts.len()) {
+        if self.texts.len().is_power_of_two() && REBUILD_SIZES.contains(&self.texts.len()) {
             self.rebuild_index();
         }
     }

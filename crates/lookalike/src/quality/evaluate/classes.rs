@@ -32,8 +32,8 @@ impl ScriptClass {
     }
 }
 
-/// The length class of a text. The upper limits are [`CHARACTERS`](Self::CHARACTERS) or, for texts
-/// written with spaces, [`WORDS`](Self::WORDS).
+/// The length class of a text. The upper limits are [`CHARACTER_LIMITS`](Self::CHARACTER_LIMITS) or, for texts
+/// written with spaces, [`WORD_LIMITS`](Self::WORD_LIMITS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LengthClass {
     in_words: bool,
@@ -42,17 +42,17 @@ pub struct LengthClass {
 
 impl LengthClass {
     /// Largest number of characters in each class but the last.
-    pub const CHARACTERS: [usize; 4] = [15, 50, 300, 2000];
+    pub const CHARACTER_LIMITS: [usize; 4] = [15, 50, 300, 2000];
 
     /// Largest number of words in each class but the last.
-    pub const WORDS: [usize; 4] = [9, 30, 180, 1200];
+    pub const WORD_LIMITS: [usize; 4] = [9, 30, 180, 1200];
 
     fn new(script: ScriptClass, tokens: usize) -> Self {
         let in_words = script == ScriptClass::WithSpaces;
         let borders = if in_words {
-            Self::WORDS
+            Self::WORD_LIMITS
         } else {
-            Self::CHARACTERS
+            Self::CHARACTER_LIMITS
         };
         let class = borders.partition_point(|&most| most < tokens);
         Self { in_words, class }
@@ -61,9 +61,9 @@ impl LengthClass {
     /// Returns the name that reports use, for example `16-50 characters`.
     pub fn name(self) -> String {
         let (borders, unit) = if self.in_words {
-            (Self::WORDS, "words")
+            (Self::WORD_LIMITS, "words")
         } else {
-            (Self::CHARACTERS, "characters")
+            (Self::CHARACTER_LIMITS, "characters")
         };
         match self.class {
             0 => format!("up to {} {unit}", borders[0]),

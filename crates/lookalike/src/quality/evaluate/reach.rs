@@ -5,11 +5,11 @@ use serde::Serialize;
 use super::scored::{EvaluatedSetting, ScoredPairs, SweptParameter};
 
 /// A stretch without labels counts from this share of the range that is looked at.
-const STRETCH: f64 = 0.2;
+const STRETCH_SHARE: f64 = 0.2;
 
 /// Negatives above the others say nothing of the stretch below them, because a single odd label would
 /// decide: this share of those that have a score.
-const ODD: f64 = 0.1;
+const ODD_NEGATIVES_SHARE: f64 = 0.1;
 
 /// The similarities, or distances, that the labels cover under a setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -63,7 +63,7 @@ impl LabelReach {
             without_different: as_cuts(different.stretches(range)),
             without_similar: as_cuts(similar.stretches(range)),
             floor,
-            width: STRETCH * (range[1] - range[0]),
+            width: STRETCH_SHARE * (range[1] - range[0]),
         }
     }
 
@@ -120,7 +120,7 @@ impl Scores {
     /// The lowest score that is reached from the highest ones without a stretch between.
     fn floor(&self, range: [f64; 2]) -> f64 {
         let mut down = self.known.iter().rev().copied();
-        let odd = (self.known.len() as f64 * ODD) as usize;
+        let odd = (self.known.len() as f64 * ODD_NEGATIVES_SHARE) as usize;
         let Some(mut floor) = down.nth(odd) else {
             return range[0];
         };
@@ -135,5 +135,5 @@ impl Scores {
 }
 
 fn is_stretch([low, high]: [f64; 2], [least, most]: [f64; 2]) -> bool {
-    high - low > STRETCH * (most - least)
+    high - low > STRETCH_SHARE * (most - least)
 }

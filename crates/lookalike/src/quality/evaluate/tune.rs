@@ -29,7 +29,7 @@ use crate::types::Threshold;
 const MOST_DISTANCE: u32 = 20;
 
 /// A setting is clearly better if it is so in this share of resamples.
-const CLEARLY: f64 = 0.95;
+const CLEARLY_BETTER_SHARE: f64 = 0.95;
 
 /// Options of a tuning.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -323,7 +323,7 @@ fn clearly_better(
     };
     let observations = [&best.observations[..], &other.observations];
     let share = share_better(observations, units, figure, &options.bootstrap);
-    share.is_none_or(|share| share >= CLEARLY)
+    share.is_none_or(|share| share >= CLEARLY_BETTER_SHARE)
 }
 
 /// A setting at the cut that does best by its measure, if it finds anything; none if there is no

@@ -208,13 +208,14 @@ impl EditContext<'_> {
     }
 
     fn with_zero_width(&mut self) -> Option<String> {
-        const INVISIBLE: [char; 4] = ['\u{200b}', '\u{200d}', '\u{feff}', '\u{ad}'];
+        const INVISIBLE_CHARACTERS: [char; 4] = ['\u{200b}', '\u{200d}', '\u{feff}', '\u{ad}'];
         let letters = find_letters(self.text);
         let count = (letters.len() / 20).max(1);
         let places = self.random.choose_places(count, letters.len());
         let ranges: Vec<_> = places.iter().map(|&at| letters[at].clone()).collect();
         let put = replace_ranges(self.text, &ranges, |_, letter| {
-            let invisible = INVISIBLE[self.random.next_below(INVISIBLE.len())];
+            let invisible =
+                INVISIBLE_CHARACTERS[self.random.next_below(INVISIBLE_CHARACTERS.len())];
             Cow::Owned(format!("{letter}{invisible}"))
         });
         (!ranges.is_empty()).then_some(put)
@@ -371,23 +372,23 @@ fn is_border(before: Option<char>, after: Option<char>) -> bool {
 
 /// The traditional form of a simplified character.
 fn traditional(point: char) -> char {
-    static FORMS: LazyLock<BTreeMap<char, char>> = LazyLock::new(|| {
+    static LOOKALIKE_FORMS: LazyLock<BTreeMap<char, char>> = LazyLock::new(|| {
         let mut forms = BTreeMap::new();
         for (traditional, simplified) in unicode::traditional_forms() {
             forms.entry(simplified).or_insert(traditional);
         }
         forms
     });
-    FORMS.get(&point).copied().unwrap_or(point)
+    LOOKALIKE_FORMS.get(&point).copied().unwrap_or(point)
 }
 
 /// How far full-width forms stand behind those of ASCII.
-const WIDE: u32 = 0xfee0;
+const FULL_WIDTH_OFFSET: u32 = 0xfee0;
 
 fn full_width(point: char) -> char {
     match point {
         ' ' => '\u{3000}',
-        '!'..='~' => char::from_u32(u32::from(point) + WIDE).unwrap_or(point),
+        '!'..='~' => char::from_u32(u32::from(point) + FULL_WIDTH_OFFSET).unwrap_or(point),
         _ => point,
     }
 }
@@ -395,7 +396,7 @@ fn full_width(point: char) -> char {
 fn half_width(point: char) -> char {
     match point {
         '\u{3000}' => ' ',
-        '！'..='～' => char::from_u32(u32::from(point) - WIDE).unwrap_or(point),
+        '！'..='～' => char::from_u32(u32::from(point) - FULL_WIDTH_OFFSET).unwrap_or(point),
         _ => point,
     }
 }

@@ -112,50 +112,58 @@ pub enum EditKind {
 }
 
 /// Shares in thousandths, weakest first; kinds that know no strength have the share 0.
-const WITHOUT: &[u16] = &[0];
+const NO_STRENGTH: &[u16] = &[0];
 const OF_ENDS: &[u16] = &[100, 300, 500];
 const OF_PARTS: &[u16] = &[10, 50, 100, 200];
 const OF_LETTERS: &[u16] = &[5, 10, 20, 50];
 
-const KINDS: [(EditKind, &str, &[u16]); 27] = [
+const EDIT_KINDS: [(EditKind, &str, &[u16]); 27] = [
     (EditKind::TruncateHead, "truncate-head", OF_ENDS),
     (EditKind::TruncateTail, "truncate-tail", OF_ENDS),
-    (EditKind::BoilerplateBefore, "boilerplate-before", WITHOUT),
-    (EditKind::BoilerplateAfter, "boilerplate-after", WITHOUT),
-    (EditKind::ShuffleParagraphs, "shuffle-paragraphs", WITHOUT),
-    (EditKind::ShuffleSentences, "shuffle-sentences", WITHOUT),
+    (
+        EditKind::BoilerplateBefore,
+        "boilerplate-before",
+        NO_STRENGTH,
+    ),
+    (EditKind::BoilerplateAfter, "boilerplate-after", NO_STRENGTH),
+    (
+        EditKind::ShuffleParagraphs,
+        "shuffle-paragraphs",
+        NO_STRENGTH,
+    ),
+    (EditKind::ShuffleSentences, "shuffle-sentences", NO_STRENGTH),
     (EditKind::DeleteSentences, "delete-sentences", OF_PARTS),
     (EditKind::InsertSentences, "insert-sentences", OF_PARTS),
     (EditKind::ReplaceSentences, "replace-sentences", OF_PARTS),
     (EditKind::DeleteWords, "delete-words", OF_PARTS),
     (EditKind::InsertWords, "insert-words", OF_PARTS),
     (EditKind::ReplaceWords, "replace-words", OF_PARTS),
-    (EditKind::Traditional, "traditional", WITHOUT),
-    (EditKind::Simplified, "simplified", WITHOUT),
-    (EditKind::FullWidth, "full-width", WITHOUT),
-    (EditKind::HalfWidth, "half-width", WITHOUT),
-    (EditKind::Punctuation, "punctuation", WITHOUT),
-    (EditKind::Spacing, "spacing", WITHOUT),
-    (EditKind::ZeroWidth, "zero-width", WITHOUT),
-    (EditKind::Nfc, "nfc", WITHOUT),
-    (EditKind::Nfd, "nfd", WITHOUT),
-    (EditKind::UpperCase, "upper-case", WITHOUT),
-    (EditKind::LowerCase, "lower-case", WITHOUT),
+    (EditKind::Traditional, "traditional", NO_STRENGTH),
+    (EditKind::Simplified, "simplified", NO_STRENGTH),
+    (EditKind::FullWidth, "full-width", NO_STRENGTH),
+    (EditKind::HalfWidth, "half-width", NO_STRENGTH),
+    (EditKind::Punctuation, "punctuation", NO_STRENGTH),
+    (EditKind::Spacing, "spacing", NO_STRENGTH),
+    (EditKind::ZeroWidth, "zero-width", NO_STRENGTH),
+    (EditKind::Nfc, "nfc", NO_STRENGTH),
+    (EditKind::Nfd, "nfd", NO_STRENGTH),
+    (EditKind::UpperCase, "upper-case", NO_STRENGTH),
+    (EditKind::LowerCase, "lower-case", NO_STRENGTH),
     (EditKind::Typos, "typos", OF_LETTERS),
-    (EditKind::Html, "html", WITHOUT),
-    (EditKind::Markdown, "markdown", WITHOUT),
-    (EditKind::ChangedNumber, "changed-number", WITHOUT),
+    (EditKind::Html, "html", NO_STRENGTH),
+    (EditKind::Markdown, "markdown", NO_STRENGTH),
+    (EditKind::ChangedNumber, "changed-number", NO_STRENGTH),
 ];
 
 impl EditKind {
     /// All kinds, in the order of reports.
     pub fn all_kinds() -> impl Iterator<Item = Self> {
-        KINDS.iter().map(|&(kind, ..)| kind)
+        EDIT_KINDS.iter().map(|&(kind, ..)| kind)
     }
 
     /// The name in reports and on the command line, such as `delete-words`.
     pub fn name(self) -> &'static str {
-        KINDS[self as usize].1
+        EDIT_KINDS[self as usize].1
     }
 
     /// The kind of a name.
@@ -163,9 +171,9 @@ impl EditKind {
     /// # Errors
     /// If there is none, with the names that there are.
     pub fn from_name(name: &str) -> Result<Self> {
-        let found = KINDS.iter().find(|(_, known, _)| *known == name);
+        let found = EDIT_KINDS.iter().find(|(_, known, _)| *known == name);
         found.map(|&(kind, ..)| kind).ok_or_else(|| {
-            let names: Vec<_> = KINDS.iter().map(|(_, name, _)| *name).collect();
+            let names: Vec<_> = EDIT_KINDS.iter().map(|(_, name, _)| *name).collect();
             Error::setting_error(format!(
                 "there is no kind of edit '{name}': give one of {}",
                 names.join(", ")
@@ -175,7 +183,7 @@ impl EditKind {
 
     /// The strengths at which the kind is planted, weakest first.
     fn edit_strengths(self) -> &'static [u16] {
-        KINDS[self as usize].2
+        EDIT_KINDS[self as usize].2
     }
 }
 

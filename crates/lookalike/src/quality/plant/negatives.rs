@@ -27,19 +27,19 @@ use crate::text::frequencies::FeatureHasher;
 use crate::types::{DocId, Similarity, Threshold};
 
 /// Parts into which the range of similarity from 0 to 1 is divided.
-const PARTS: f64 = 20.0;
+const SIMILARITY_PARTS: f64 = 20.0;
 
 /// Most similar others that are candidates for every drawn document.
-const NEAREST: usize = 3;
+const NEAREST_OTHERS: usize = 3;
 
 /// Pairs that are wanted for every drawn document.
-const WANTED: usize = 5;
+const WANTED_PAIRS: usize = 5;
 
 /// Candidates of a part for each pair that is wanted of it: some connect too many documents.
-const CANDIDATES: usize = 4;
+const CANDIDATES_PER_PAIR: usize = 4;
 
 /// Documents that sibling pairs connect at most, where enough documents were drawn.
-const CONNECTED: usize = 6;
+const MOST_CONNECTED: usize = 6;
 
 /// Unrelated pairs may connect so many more.
 const CONNECTED_UNRELATED: usize = 2;
@@ -77,7 +77,7 @@ impl NegativePair {
     }
 
     fn part(&self) -> usize {
-        (self.similarity.get() * PARTS) as usize
+        (self.similarity.get() * SIMILARITY_PARTS) as usize
     }
 }
 
@@ -174,12 +174,12 @@ impl NegativeSampler {
     }
 
     fn part_count(&self) -> usize {
-        ((self.options.below.get() * PARTS).ceil() as usize).max(1)
+        ((self.options.below.get() * SIMILARITY_PARTS).ceil() as usize).max(1)
     }
 
     /// Pairs that are wanted of every part.
     fn quota(&self) -> usize {
-        let all = self.options.most.min(WANTED * self.drawn.len());
+        let all = self.options.most.min(WANTED_PAIRS * self.drawn.len());
         (all / self.part_count()).max(1)
     }
 
@@ -246,7 +246,7 @@ impl NegativeSampler {
 
     fn offer_to_part(&self, candidate: Candidate, into: &mut NegativeCandidates) {
         let part = &mut into.parts[candidate.pair().part()];
-        let most = CANDIDATES * self.quota();
+        let most = CANDIDATES_PER_PAIR * self.quota();
         if part.len() < most || part.peek().is_some_and(|last| candidate < *last) {
             part.push(candidate);
             if part.len() > most {
@@ -311,7 +311,7 @@ impl NegativeSampler {
 
     /// Documents that pairs connect at most: fewer where few were drawn, so that there are halves.
     fn connected(&self) -> usize {
-        (self.drawn.len() / 8).clamp(2, CONNECTED)
+        (self.drawn.len() / 8).clamp(2, MOST_CONNECTED)
     }
 }
 
@@ -324,9 +324,9 @@ fn insert_nearest(candidate: Candidate, nearest: &mut Vec<Candidate>) {
         pair.similarity > similarity || pair.similarity == similarity && candidate < *other
     };
     let place = nearest.iter().position(is_before).unwrap_or(nearest.len());
-    if pair.is_sibling() && place < NEAREST {
+    if pair.is_sibling() && place < NEAREST_OTHERS {
         nearest.insert(place, candidate);
-        nearest.truncate(NEAREST);
+        nearest.truncate(NEAREST_OTHERS);
     }
 }
 

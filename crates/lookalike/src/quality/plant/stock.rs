@@ -9,7 +9,7 @@ use super::structure::{paragraph_ranges, sentence_ranges, split_units};
 const LONGEST_PASSAGE: usize = 300;
 
 /// So many passages are kept, the most frequent.
-const PASSAGES: usize = 200;
+const KEPT_PASSAGES: usize = 200;
 
 /// So many sentences, and so many words and characters, are taken from a document.
 const SENTENCES_EACH: usize = 4;
@@ -82,7 +82,7 @@ impl TextStock {
         if shared > 0 {
             passages.truncate(shared);
         }
-        passages.truncate(PASSAGES);
+        passages.truncate(KEPT_PASSAGES);
         self.passages = passages
             .into_iter()
             .map(|(passage, _)| passage.to_owned())
@@ -106,20 +106,20 @@ impl TextStock {
 
     /// A character of a script written without spaces, other than this one.
     pub(super) fn choose_character(&self, piece: &str, random: &mut SplitMix64) -> Option<char> {
-        let tries = (0..TRIES).filter_map(|_| random.choose_one(&self.characters).copied());
+        let tries = (0..DRAW_TRIES).filter_map(|_| random.choose_one(&self.characters).copied());
         tries.into_iter().find(|&other| !piece.contains(other))
     }
 }
 
 /// So often something else is drawn before there is nothing else.
-const TRIES: usize = 8;
+const DRAW_TRIES: usize = 8;
 
 fn other_than<'s>(
     list: &'s [String],
     random: &mut SplitMix64,
     fits: impl Fn(&str) -> bool,
 ) -> Option<&'s str> {
-    let mut tries = (0..TRIES).filter_map(|_| random.choose_one(list));
+    let mut tries = (0..DRAW_TRIES).filter_map(|_| random.choose_one(list));
     tries.find(|item| fits(item)).map(String::as_str)
 }
 

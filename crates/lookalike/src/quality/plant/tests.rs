@@ -44,7 +44,7 @@ fn jaccard(a: &str, b: &str) -> f64 {
 
 #[test]
 fn edit_kinds_keep_place_and_unique_name() {
-    for (at, (kind, name, shares)) in KINDS.into_iter().enumerate() {
+    for (at, (kind, name, shares)) in EDIT_KINDS.into_iter().enumerate() {
         assert_eq!(kind as usize, at);
         assert_eq!(EditKind::from_name(name).unwrap(), kind);
         assert!(shares.is_sorted() && !shares.is_empty());

@@ -19,7 +19,7 @@ use crate::run::execution::audit::tallies::{EstimatedShare, RunningMean};
 use crate::run::execution::run_corpus::RunCorpus;
 
 /// Removed documents that are shown.
-const EXAMPLES: usize = 10;
+const SHOWN_EXAMPLES: usize = 10;
 
 /// Name of the table of forms that the audit learns.
 const AUDITED_FORMS: &str = "audited-forms.toml";
@@ -136,7 +136,7 @@ fn report_groups(corpus: &RunCorpus<'_>, mut groups: Vec<RemovalGroup>) -> Resul
     // The sort is stable, so equal groups stay in the order of their kept documents.
     groups.sort_by_key(|group| Reverse(group.count_different()));
     let mut examples = Vec::new();
-    for group in groups.iter().take(EXAMPLES) {
+    for group in groups.iter().take(SHOWN_EXAMPLES) {
         let found = group.removed.iter();
         let mut found = found.filter_map(|(document, found)| Some((*document, found.as_ref()?)));
         let Some((document, difference)) = found.next() else {
