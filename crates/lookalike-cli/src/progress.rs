@@ -59,7 +59,7 @@ pub(crate) struct ProgressReporter {
     /// which a thousand warnings would hide.
     held: Mutex<Vec<String>>,
     has_usable: AtomicBool,
-    stage: Arc<StageProgress>,
+    stage: Arc<ShownStage>,
     /// Stops the thread that makes the bar appear or prints lines when it is dropped.
     appearance: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
@@ -71,7 +71,7 @@ impl ProgressReporter {
             ProgressDrawTarget::hidden(),
         ));
         *SHOWN_BAR.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&bar);
-        let stage = Arc::new(StageProgress::default());
+        let stage = Arc::new(ShownStage::default());
         let appearance = if printer.shows_progress() {
             Some(appear_later(Arc::clone(&bar)))
         } else if printer.is_quiet() {
@@ -167,7 +167,7 @@ fn appear_later(bar: Arc<ProgressBar>) -> (mpsc::Sender<()>, JoinHandle<()>) {
 /// Prints a line of progress at every [`LINE_INTERVAL`].
 fn print_lines(
     printer: OutputPrinter,
-    stage: Arc<StageProgress>,
+    stage: Arc<ShownStage>,
 ) -> (mpsc::Sender<()>, JoinHandle<()>) {
     let (stop, stopped) = mpsc::channel();
     let waiting = std::thread::spawn(move || {
@@ -182,7 +182,7 @@ fn print_lines(
 
 /// Work of the current stage, for the lines of progress.
 #[derive(Default)]
-struct StageProgress {
+struct ShownStage {
     begun: Mutex<Option<BegunStage>>,
     /// Work done since the stage began, in its unit.
     done: AtomicU64,
@@ -194,7 +194,7 @@ struct BegunStage {
     at: Instant,
 }
 
-impl StageProgress {
+impl ShownStage {
     fn begin_stage(&self, stage: RunStage, total: Option<u64>) {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         self.done.store(0, Ordering::Relaxed);

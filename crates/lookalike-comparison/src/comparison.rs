@@ -163,7 +163,7 @@ impl ComparisonCase<'_> {
                 .fingerprint
                 .map(|fingerprint| shape.bit_digits(fingerprint)),
             content: ContentHash::from_text(&side.text).to_string(),
-            features: FeatureList {
+            features: VotedFeatures {
                 features: &steps.features,
                 shape,
                 with_votes: self.top.max(MAX_LISTED_VOTES),
@@ -224,7 +224,7 @@ impl Serialize for ComparisonCase<'_> {
 struct SideJson<'a> {
     bits: Option<String>,
     content: String,
-    features: FeatureList<'a>,
+    features: VotedFeatures<'a>,
     fingerprint: Option<String>,
     key: String,
     normalized: &'a str,
@@ -240,14 +240,14 @@ struct SideJson<'a> {
 }
 
 /// The features of a text. Each is serialised with its votes before those of the next one are made.
-struct FeatureList<'a> {
+struct VotedFeatures<'a> {
     features: &'a [FeatureVote],
     shape: FingerprintShape,
     /// Number of features, from the first on, whose votes are listed.
     with_votes: usize,
 }
 
-impl Serialize for FeatureList<'_> {
+impl Serialize for VotedFeatures<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let features = self.features.iter().enumerate();
         serializer.collect_seq(features.map(|(at, feature)| FeatureJson {

@@ -25,7 +25,7 @@ use lookalike_io::source::{first_malformed, to_binary, to_large_strings};
 use lookalike_options::keep_order::{KeepOrder, parse_keep};
 use pyo3::prelude::*;
 
-use crate::documents::DocumentReader;
+use crate::documents::TableDocumentReader;
 use crate::error::{InputError, SettingError, engine_error_to_py};
 use crate::recipe::Recipe;
 use crate::settings::RuleSettings;
@@ -179,8 +179,8 @@ impl ShuffleJob {
     }
 
     /// Returns the fields that are read of documents.
-    pub(crate) fn read_options(&self) -> DocumentReader {
-        DocumentReader::new(&self.keep, self.bounds)
+    pub(crate) fn read_options(&self) -> TableDocumentReader {
+        TableDocumentReader::new(&self.keep, self.bounds)
     }
 }
 
@@ -253,7 +253,7 @@ pub(crate) fn block_column(batch: &RecordBatch) -> PyResult<BinaryArray> {
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Scatter {
     of: ShuffleJob,
-    reading: DocumentReader,
+    reading: TableDocumentReader,
     scatter: Scattering,
     order: Option<FeatureOrder>,
     /// Rows that cannot be used, as JSON.
@@ -527,7 +527,7 @@ pub(crate) fn repeats(of: &ShuffleJob, blocks: PyRecordBatch) -> PyResult<PyReco
 /// Finds the documents that are in a component or repeat a text.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Collect {
-    reading: DocumentReader,
+    reading: TableDocumentReader,
     collect: Collecting,
 }
 

@@ -24,7 +24,7 @@ use crate::distributed::{
     PyRecordBatch, ShuffleJob, binary_column, input_error, make_batch, step_finished,
     string_column, typed_column,
 };
-use crate::documents::DocumentReader;
+use crate::documents::TableDocumentReader;
 use crate::error::{engine_error_to_py, run_error_to_py};
 use crate::run::summary_to_json;
 use crate::settings::AUDIT_SEED;
@@ -66,7 +66,7 @@ pub(crate) fn choose_sample(documents: u64, wanted: Option<usize>) -> (usize, u6
 /// Selects the documents that may be sampled, and those with some ids.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct SampleDocuments {
-    reading: DocumentReader,
+    reading: TableDocumentReader,
     sampler: DocumentSampler,
     wanted_ids: HashSet<String>,
 }
@@ -160,7 +160,7 @@ fn sampled_documents(batch: &RecordBatch) -> PyResult<Vec<SampledDocument>> {
 /// Compares documents with those of a sample that come before them.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct CompareSample {
-    reading: DocumentReader,
+    reading: TableDocumentReader,
     audit: Option<Comparing>,
 }
 

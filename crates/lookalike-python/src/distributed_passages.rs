@@ -14,8 +14,9 @@ use arrow_array::{Array, ArrayRef, Int32Array, Int64Array};
 use lookalike::passages::PassageSettings;
 use lookalike::shuffle::MatchBounds;
 use lookalike_batch::passage_shuffle::{
-    CandidateBlocks, CandidateGatherer, DocumentKey, FoundPassage, GatheredMembers, GramScatterer,
-    GroupComparer, GroupText, MemberDocument, MemberGatherer, PartBlock, PassageShuffleSetup,
+    CandidateBlocks, CandidateGatherer, ComparedDocumentText, DocumentKey, FoundPassage,
+    GatheredMembers, GramScatterer, GroupComparer, MemberDocument, MemberGatherer, PartBlock,
+    PassageShuffleSetup,
 };
 use lookalike_batch::run::OffsetUnit;
 use lookalike_options::keep_order::KeepOrder;
@@ -26,7 +27,7 @@ use crate::distributed::{
     HELD, PyRecordBatch, block_column, input_error, make_batch, step_finished, string_column,
     typed_column,
 };
-use crate::documents::DocumentReader;
+use crate::documents::TableDocumentReader;
 use crate::error::{InputError, engine_error_to_py, run_error_to_py};
 use crate::passages::{DocumentLimit, boilerplate_limit, choose};
 use crate::recipe::Recipe;
@@ -139,7 +140,7 @@ impl PartRows {
 /// Selects the grams of documents.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct ScatterGrams {
-    reading: DocumentReader,
+    reading: TableDocumentReader,
     scatterer: GramScatterer,
     parts: u32,
     rows: u64,
@@ -152,7 +153,7 @@ impl ScatterGrams {
     #[new]
     fn new(of: PassageJob, parts: u32) -> Self {
         Self {
-            reading: DocumentReader::new(&KeepOrder::First, of.bounds),
+            reading: TableDocumentReader::new(&KeepOrder::First, of.bounds),
             scatterer: GramScatterer::new(of.setup),
             parts,
             rows: 0,
@@ -408,13 +409,13 @@ impl CompareGroups {
         }
         let comparer = &mut self.comparer;
         let compared = py.detach(|| {
-            let text = |row| GroupText {
+            let text = |row| ComparedDocumentText {
                 group: DocumentKey(groups.value(row) as u64),
                 key: DocumentKey(keys.value(row) as u64),
                 id: ids.value(row),
                 text: texts.value(row),
             };
-            let texts: Vec<GroupText<'_>> = (0..batch.num_rows()).map(text).collect();
+            let texts: Vec<ComparedDocumentText<'_>> = (0..batch.num_rows()).map(text).collect();
             comparer.compare_texts(&texts)?;
             Ok(comparer.take_passages())
         });

@@ -20,7 +20,7 @@ use crate::error::{InputError, engine_error_to_py, run_error_to_py};
 pub(crate) type RejectedRow = (String, String);
 
 /// The fields of documents that a run reads.
-pub(crate) struct DocumentReader {
+pub(crate) struct TableDocumentReader {
     options: ReadOptions,
     longest: bool,
     value: Option<usize>,
@@ -28,7 +28,7 @@ pub(crate) struct DocumentReader {
     given: Option<usize>,
 }
 
-impl DocumentReader {
+impl TableDocumentReader {
     /// Selects the fields that the order and the bounds of a run need.
     pub(crate) fn new(keep: &KeepOrder, bounds: MatchBounds) -> Self {
         let mut extra = Vec::new();

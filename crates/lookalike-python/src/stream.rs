@@ -36,7 +36,7 @@ pub(crate) enum StreamId {
 }
 
 /// A kept document.
-struct KeptDocument {
+struct StreamDocument {
     id: StreamId,
     text: Box<str>,
 }
@@ -44,14 +44,14 @@ struct KeptDocument {
 /// Kept documents of a section of the matcher, by their places.
 struct KeptPartition {
     number: u64,
-    documents: Vec<KeptDocument>,
+    documents: Vec<StreamDocument>,
 }
 
 #[derive(Default)]
-struct KeptDocuments(VecDeque<KeptPartition>);
+struct StreamDocuments(VecDeque<KeptPartition>);
 
-impl KeptDocuments {
-    fn document_at(&self, slot: DocumentSlot) -> Option<&KeptDocument> {
+impl StreamDocuments {
+    fn document_at(&self, slot: DocumentSlot) -> Option<&StreamDocument> {
         let at = self
             .0
             .binary_search_by_key(&slot.partition, |partition| partition.number);
@@ -59,7 +59,7 @@ impl KeptDocuments {
     }
 }
 
-impl StreamTexts for KeptDocuments {
+impl StreamTexts for StreamDocuments {
     fn visit_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> lookalike::Result<()> {
         let kept = self
             .document_at(slot)
@@ -71,7 +71,7 @@ impl StreamTexts for KeptDocuments {
 
 struct StreamState {
     matcher: StreamMatcher,
-    kept: KeptDocuments,
+    kept: StreamDocuments,
     next_partition: u64,
     /// Number of documents that were stored, which is the `seq` of the next one.
     next_seq: u64,
@@ -169,13 +169,13 @@ impl StreamBase {
         let seq = stores.then_some(state.next_seq);
         let verdict = state.make_verdict(&id, found, seq, arrival.late);
         if stores {
-            state.store_document(&document, KeptDocument::new(id, text), found, &arrival)?;
+            state.store_document(&document, StreamDocument::new(id, text), found, &arrival)?;
         }
         Ok(verdict)
     }
 }
 
-impl KeptDocument {
+impl StreamDocument {
     fn new(id: StreamId, text: &str) -> Self {
         Self {
             id,
@@ -225,7 +225,7 @@ impl StreamState {
     fn store_document(
         &mut self,
         document: &SketchedDocument,
-        kept: KeptDocument,
+        kept: StreamDocument,
         found: Option<KeptMatch>,
         arrival: &ArrivalTime,
     ) -> lookalike::Result<()> {
@@ -250,7 +250,7 @@ impl StreamState {
     fn keep_document(
         &mut self,
         document: &SketchedDocument,
-        kept: KeptDocument,
+        kept: StreamDocument,
         time: Timestamp,
     ) -> lookalike::Result<()> {
         self.matcher.keep_document(document, self.next_seq, time)?;
@@ -280,7 +280,7 @@ impl StreamBase {
             preparer: matcher.document_preparer().clone(),
             state: Mutex::new(StreamState {
                 matcher,
-                kept: KeptDocuments::default(),
+                kept: StreamDocuments::default(),
                 next_partition: 0,
                 next_seq: 0,
             }),
@@ -346,7 +346,7 @@ impl StreamBase {
                     .resolve_arrival(Some(time), time.max(wall_clock()));
                 state.make_room(&arrival)?;
                 state.next_seq = order;
-                state.keep_document(&document, KeptDocument::new(id, &text), time)?;
+                state.keep_document(&document, StreamDocument::new(id, &text), time)?;
             }
             state.next_seq = seq;
             lookalike::Result::Ok(())

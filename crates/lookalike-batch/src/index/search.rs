@@ -354,7 +354,7 @@ struct BlockSearcher<'a, C> {
     search: SearchLimits,
     fingerprinter: RowFingerprinter,
     matcher: Option<&'a IndexMatcher>,
-    verifier: Option<CandidateVerifier>,
+    verifier: Option<QueryVerifier>,
     template: TableRows,
 }
 
@@ -468,19 +468,19 @@ impl PlannedSearch {
     }
 
     /// Returns what compares candidates that are found by distance or blocks, if they are compared.
-    fn new_verifier(&self, recipe: Option<&Recipe>) -> Option<CandidateVerifier> {
+    fn new_verifier(&self, recipe: Option<&Recipe>) -> Option<QueryVerifier> {
         if self.matcher.is_some() {
             return None;
         }
         let (recipe, plan) = recipe.zip(self.plan.as_ref())?;
         let comparer = DocumentComparer::new(recipe, plan);
         let analyzer = TextAnalyzer::new(recipe).with_extras(comparer.required_extras());
-        Some(CandidateVerifier { analyzer, comparer })
+        Some(QueryVerifier { analyzer, comparer })
     }
 }
 
 /// Compares candidates that are found by distance or blocks.
-struct CandidateVerifier {
+struct QueryVerifier {
     analyzer: TextAnalyzer,
     comparer: DocumentComparer,
 }
@@ -748,7 +748,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
             let analysis = analyze_row(matcher.query_analyzer(), row, scratch);
             documents.push(matcher.query_comparer().prepare_document(&analysis));
         }
-        if let Some(CandidateVerifier { analyzer, comparer }) = &self.verifier {
+        if let Some(QueryVerifier { analyzer, comparer }) = &self.verifier {
             let analysis = analyze_row(analyzer, row, scratch);
             let mut document = ComparedDocument::default();
             comparer.fill_lists(&analysis, &mut document);
@@ -885,7 +885,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
             worker.hits = hits;
             return Ok(());
         }
-        let Some(CandidateVerifier { analyzer, comparer }) = &self.verifier else {
+        let Some(QueryVerifier { analyzer, comparer }) = &self.verifier else {
             worker.hits = hits;
             return Ok(());
         };

@@ -208,7 +208,8 @@ impl PlanFrame {
 }
 
 impl MemoryPlan {
-    /// Plans a run over `documents` documents, or over inputs of unknown size, beside an index if `frame` counts its bytes.
+    /// Plans a run over `documents` documents, or over inputs of unknown size, beside an index if `frame` counts its
+    /// bytes.
     ///
     /// # Errors
     /// If the limit is too small for any run over them; the message says which limit would do.

@@ -12,7 +12,7 @@ use crate::run::commands::passages::settings::OffsetUnit;
 
 /// A text of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupText<'a> {
+pub struct ComparedDocumentText<'a> {
     /// The document whose group it is. Its text is the first of the group.
     pub group: DocumentKey,
     /// The document that has the text.
@@ -75,14 +75,14 @@ impl GroupComparer {
     ///
     /// # Errors
     /// If the first text of a group is not that of its document, or if a text has 4 GiB or more.
-    pub fn compare_texts(&mut self, texts: &[GroupText<'_>]) -> Result<()> {
+    pub fn compare_texts(&mut self, texts: &[ComparedDocumentText<'_>]) -> Result<()> {
         let groups = texts.chunk_by(|a, b| a.group == b.group);
         groups
             .into_iter()
             .try_for_each(|group| self.compare_group(group))
     }
 
-    fn compare_group(&mut self, texts: &[GroupText<'_>]) -> Result<()> {
+    fn compare_group(&mut self, texts: &[ComparedDocumentText<'_>]) -> Result<()> {
         let group = texts[0].group;
         let (owner, others) = match self.owner.take() {
             Some(owner) if owner.key == group => (owner, texts),
@@ -103,7 +103,7 @@ impl GroupComparer {
         &mut self,
         comparer: &mut SourceComparer<'_>,
         owner: &GroupOwner,
-        other: &GroupText<'_>,
+        other: &ComparedDocumentText<'_>,
     ) -> Result<()> {
         let text = ExtractedText::from_plain_text(other.text.to_owned());
         let (shared, document, source) = if is_source_of(other, owner) {
@@ -124,7 +124,7 @@ impl GroupComparer {
     }
 }
 
-fn own_group(first: &GroupText<'_>) -> Result<GroupOwner> {
+fn own_group(first: &ComparedDocumentText<'_>) -> Result<GroupOwner> {
     if first.key != first.group {
         return Err(Error::input_error(format!(
             "a text that the document '{}' is compared with is missing: the data must have the same rows each time it \
@@ -141,7 +141,7 @@ fn own_group(first: &GroupText<'_>) -> Result<GroupOwner> {
 
 /// Returns `true` if a text of a group is the source of its owner: the text is known, or its id is smaller and none
 /// of both is known.
-fn is_source_of(text: &GroupText<'_>, owner: &GroupOwner) -> bool {
+fn is_source_of(text: &ComparedDocumentText<'_>, owner: &GroupOwner) -> bool {
     if text.key.is_known() || owner.key.is_known() {
         text.key.is_known()
     } else {

@@ -42,7 +42,7 @@ use lookalike::shuffle::MatchBounds;
 use lookalike::text::SpanTokenizer;
 
 pub use candidates::{CandidateBlocks, CandidateGatherer};
-pub use compare::{FoundPassage, GroupComparer, GroupText};
+pub use compare::{ComparedDocumentText, FoundPassage, GroupComparer};
 pub use members::{GatheredMembers, MemberDocument, MemberGatherer};
 pub use scatter::{GramScatterer, ScatterCounts, ScatteredBlocks};
 

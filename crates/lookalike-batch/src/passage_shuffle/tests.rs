@@ -184,7 +184,7 @@ fn compare_members(
                 && (document.is_known && setup.bounds.against) == member.key.is_known()
         };
         let document = documents.iter().find(is_member).unwrap();
-        texts.extend(member.groups.iter().map(|&group| GroupText {
+        texts.extend(member.groups.iter().map(|&group| ComparedDocumentText {
             group,
             key: member.key,
             id: &document.id,
@@ -435,7 +435,7 @@ fn ids_with_one_hash_are_refused() {
 #[test]
 fn absent_text_of_a_group_is_refused() {
     let setup = make_setup(MatchBounds::default(), OffsetUnit::Characters);
-    let text = GroupText {
+    let text = ComparedDocumentText {
         group: DocumentKey(2),
         key: DocumentKey(4),
         id: "b",

@@ -80,7 +80,7 @@ pub use self::execution::work_directory::{
 };
 pub use self::progress::{ProgressListener, RepeatedIds, RunStage, SilentProgress};
 pub use self::reading::documents::{MixedValues, TextStateCounts, partition_value};
-pub use self::report::band_sample::{SampledDocument, SampledPair, SimilarityBand};
+pub use self::report::band_sample::{BandDocument, SampledPair, SimilarityBand};
 pub use self::report::similarity_histogram::SimilarityHistogram;
 pub use self::settings::{AuditSettings, FormLearning, RunInputs, RunSettings, RunWindow};
 pub use crate::memory::MemoryLimit;

@@ -8,7 +8,7 @@
 //! | CSV, TSV, text | no | no | no | byte for byte, to the same format |
 //!
 //! A conversion has two halves, which know nothing of each other. [`ColumnRows`] decodes rows as batches of columns:
-//! [`ParquetRows`], [`ArrowRows`], and [`JsonRows`](super::json_rows::JsonRows), which first finds the types of the
+//! [`ParquetRows`], [`ArrowRows`], and [`KeptJsonRows`](super::json_rows::KeptJsonRows), which first finds the types of the
 //! fields. A writer encodes the batches: [`write_parquet`], [`write_arrow`] and [`write_json_lines`].
 
 use std::path::Path;
@@ -22,7 +22,7 @@ use super::arrow_rows::ArrowRows;
 use super::arrow_writer::write_arrow;
 use super::column_rows::ColumnRows;
 use super::json_lines::write_json_lines;
-use super::json_rows::JsonRows;
+use super::json_rows::KeptJsonRows;
 use super::kept_rows::{OutputPart, WriteJob};
 use super::output_stream::{OpenOutput, compression};
 use super::parquet_rows::ParquetRows;
@@ -217,7 +217,7 @@ pub(super) fn write_columns(
     let source: Box<dyn ColumnRows + '_> = match first.map(InputFile::input_format) {
         Some(InputFormat::Parquet) => Box::new(ParquetRows::open_inputs(job, part)?),
         Some(InputFormat::Arrow) => Box::new(ArrowRows::open_inputs(job, part)?),
-        _ => Box::new(JsonRows::open_inputs(job, part)?),
+        _ => Box::new(KeptJsonRows::open_inputs(job, part)?),
     };
     match format {
         ColumnTarget::JsonLines => write_json_lines(job, &*source, &part.output, target),

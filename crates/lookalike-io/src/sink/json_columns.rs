@@ -46,7 +46,7 @@ impl JsonBatchBuilder {
     }
 }
 
-enum ColumnBuilder {
+enum JsonColumnBuilder {
     Nulls(usize),
     Bools(BooleanBuilder),
     Integers(Int64Builder),
@@ -58,7 +58,7 @@ enum ColumnBuilder {
         /// Number of items of each row.
         lengths: Vec<usize>,
         valid: NullBufferBuilder,
-        items: Box<ColumnBuilder>,
+        items: Box<JsonColumnBuilder>,
     },
     Objects {
         fields: Fields,
@@ -70,7 +70,7 @@ enum ColumnBuilder {
 /// Builds the columns of objects.
 struct ObjectBuilder {
     places: HashMap<String, usize>,
-    columns: Vec<ColumnBuilder>,
+    columns: Vec<JsonColumnBuilder>,
     /// For each column, the number of objects after the last one that has it.
     filled: Vec<usize>,
     length: usize,
@@ -84,7 +84,7 @@ impl ObjectBuilder {
                 .map(|(at, field)| (field.name().clone(), at))
                 .collect(),
             columns: (fields.iter())
-                .map(|field| ColumnBuilder::new(field.data_type()))
+                .map(|field| JsonColumnBuilder::new(field.data_type()))
                 .collect(),
             filled: vec![0; fields.len()],
             length: 0,
@@ -121,12 +121,12 @@ impl ObjectBuilder {
         self.length = 0;
         self.columns
             .iter_mut()
-            .map(ColumnBuilder::finish_array)
+            .map(JsonColumnBuilder::finish_array)
             .collect()
     }
 }
 
-impl ColumnBuilder {
+impl JsonColumnBuilder {
     fn new(data_type: &DataType) -> Self {
         match data_type {
             DataType::Boolean => Self::Bools(BooleanBuilder::new()),

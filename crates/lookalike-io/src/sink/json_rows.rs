@@ -23,14 +23,14 @@ const TASK_CHUNKS: usize = (TASK_BYTES / CHUNK_BYTES) as usize;
 const MAX_ROW_BYTES: u32 = i32::MAX as u32;
 
 /// The kept rows of some inputs.
-pub(super) struct JsonRows<'a> {
+pub(super) struct KeptJsonRows<'a> {
     job: &'a WriteJob<'a>,
     tasks: Vec<Vec<RowChunk>>,
     schema: SchemaRef,
     first_name: &'a str,
 }
 
-impl<'a> JsonRows<'a> {
+impl<'a> KeptJsonRows<'a> {
     /// Reads the inputs of a part and finds the types of their fields.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl<'a> JsonRows<'a> {
     }
 }
 
-impl ColumnRows for JsonRows<'_> {
+impl ColumnRows for KeptJsonRows<'_> {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }

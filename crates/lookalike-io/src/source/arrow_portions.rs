@@ -22,7 +22,7 @@ pub(super) struct ArrowPortions {
     batch: usize,
     within: u64,
     /// The record batch that the last portion ended in.
-    shared: Option<Arc<SharedBatch>>,
+    shared: Option<Arc<DividedBatch>>,
     passed: u64,
 }
 
@@ -34,7 +34,7 @@ struct WantedArrow {
 }
 
 /// A record batch that several portions have rows of.
-struct SharedBatch {
+struct DividedBatch {
     source: Arc<WantedArrow>,
     index: usize,
     /// Bytes of a row when it is decoded, on average and at least 1.
@@ -44,7 +44,7 @@ struct SharedBatch {
 
 /// Consecutive rows of a file.
 pub(super) struct ArrowPortion {
-    pieces: Vec<(Arc<SharedBatch>, Range<u64>)>,
+    pieces: Vec<(Arc<DividedBatch>, Range<u64>)>,
     rows: u64,
     first: u64,
 }
@@ -87,11 +87,11 @@ impl ArrowPortions {
     }
 
     /// Returns the record batch of the next portion, which the last one may have shared.
-    fn share_batch(&mut self) -> Arc<SharedBatch> {
+    fn share_batch(&mut self) -> Arc<DividedBatch> {
         match &self.shared {
             Some(shared) if shared.index == self.batch => Arc::clone(shared),
             _ => {
-                let shared = Arc::new(SharedBatch::new(&self.source, self.batch));
+                let shared = Arc::new(DividedBatch::new(&self.source, self.batch));
                 self.shared = Some(Arc::clone(&shared));
                 shared
             }
@@ -172,7 +172,7 @@ impl ArrowPortion {
     }
 }
 
-impl SharedBatch {
+impl DividedBatch {
     fn new(source: &Arc<WantedArrow>, index: usize) -> Self {
         let rows = source.file.batch_rows(index);
         let decoded = source.file.decoded_batch_bytes(index);

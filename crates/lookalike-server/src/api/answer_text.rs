@@ -192,8 +192,8 @@ pub(crate) fn largest_memory(total_bytes: usize) -> usize {
     total_bytes / 8 * 3
 }
 
-/// Waits for memory, up to `patience`, and then for a permit. A request that waits for memory has no permit, because the permit
-/// would be idle meanwhile.
+/// Waits for memory, up to `patience`, and then for a permit. A request that waits for memory has no permit, because
+/// the permit would be idle meanwhile.
 ///
 /// # Errors
 /// [`ProblemCode::Busy`] if there is no memory in time, and [`ProblemCode::TooCostly`] if there never is.

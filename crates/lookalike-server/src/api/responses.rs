@@ -49,8 +49,8 @@ const TURN_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns a JSON response about stored documents that may take long to compute or be long itself. Few of them are
 /// computed at a time, fewer for one client, and their bytes count towards a budget from the first one on, until the
-/// client has taken them. Budget for `first_bytes` of the answer is taken before the permit, or as much as a request may hold if
-/// that is less.
+/// client has taken them. Budget for `first_bytes` of the answer is taken before the permit, or as much as a request
+/// may hold if that is less.
 ///
 /// # Errors
 /// Any error of `work`, or [`ProblemCode::Busy`] if there is no budget for the answer in time.

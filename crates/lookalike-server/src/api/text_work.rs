@@ -1,9 +1,9 @@
 //! Work on texts that clients send: what it may use, and how it ends.
 //!
-//! Such a request waits for memory, which counts towards the budget for untaken answers, then for a permit. It takes a
-//! limited number of steps ([`passage_steps`](crate::config::ClientLimits::passage_steps)) and ends soon after its client
-//! has disconnected. A request never waits for memory while it has a permit or other memory, so that no permit is idle and no
-//! two requests wait for each other.
+//! Such a request waits for memory, which counts towards the budget for untaken answers, then for a permit. It takes
+//! a limited number of steps ([`passage_steps`](crate::config::ClientLimits::passage_steps)) and ends soon after its
+//! client has disconnected. A request never waits for memory while it has a permit or other memory, so that no permit
+//! is idle and no two requests wait for each other.
 
 use std::sync::Arc;
 

@@ -58,7 +58,7 @@ const MIN_PURGED: usize = 1024;
 /// The search for passages in one collection.
 #[derive(Default)]
 pub(crate) struct PassageSearch {
-    index: RwLock<IndexedDocuments>,
+    index: RwLock<PassageSourceIndex>,
     /// Locked while documents are added or purged.
     updating: Mutex<()>,
     /// `true` while a thread adds documents.
@@ -70,7 +70,7 @@ pub(crate) struct PassageSearch {
 }
 
 #[derive(Default)]
-struct IndexedDocuments {
+struct PassageSourceIndex {
     postings: LivePassageIndex,
     /// Sequence number of each document, ascending.
     seqs: Vec<u64>,
@@ -80,7 +80,7 @@ struct IndexedDocuments {
     window: Option<StreamWindow>,
 }
 
-impl IndexedDocuments {
+impl PassageSourceIndex {
     fn memory_bytes(&self) -> u64 {
         (self.postings.memory_bytes() + 8 * self.seqs.capacity()) as u64
     }
@@ -431,9 +431,9 @@ impl PassageSearch {
     fn begin_page(&self, window: Option<StreamWindow>) -> u64 {
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         if index.window != window {
-            *index = IndexedDocuments {
+            *index = PassageSourceIndex {
                 window,
-                ..IndexedDocuments::default()
+                ..PassageSourceIndex::default()
             };
         }
         index.after

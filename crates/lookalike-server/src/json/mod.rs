@@ -38,9 +38,9 @@ pub(crate) struct JsonObject<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NamedOnly<T>(PhantomData<T>);
+        struct ObjectVisitor<T>(PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedOnly<T> {
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
             type Value = T;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,7 +52,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
             }
         }
         deserializer
-            .deserialize_map(NamedOnly(PhantomData))
+            .deserialize_map(ObjectVisitor(PhantomData))
             .map(Self)
     }
 }

@@ -1,11 +1,11 @@
 //! Permits for answers that take long to make: a few at a time, shared between clients.
 //!
-//! One client has at most all permits but one, so that another one finds a permit free however many such answers the first
-//! asks for. A permit that is given back goes to the client that has the fewest, and among equals to
-//! whoever has waited longest.
+//! One client has at most all permits but one, so that another one finds a permit free however many such answers the
+//! first asks for. A permit that is given back goes to the client that has the fewest, and among equals to whoever
+//! has waited longest.
 //!
-//! Work runs on as many threads as there are permits, because the allocator keeps freed memory for the thread that allocated
-//! it.
+//! Work runs on as many threads as there are permits, because the allocator keeps freed memory for the thread that
+//! allocated it.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -112,8 +112,8 @@ impl Drop for AnswerPermits {
 }
 
 impl AnswerPermit {
-    /// Runs `work` on a thread that may block. The permit is kept until the work ends, even if the client disconnects, and
-    /// is returned with its result.
+    /// Runs `work` on a thread that may block. The permit is kept until the work ends, even if the client
+    /// disconnects, and is returned with its result.
     pub(crate) async fn run_work<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,

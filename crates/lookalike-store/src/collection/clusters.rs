@@ -225,8 +225,8 @@ impl ClusterSearch<'_> {
         has_all || self.bytes >= PAGE_BYTES || self.steps >= PAGE_STEPS
     }
 
-    /// Examines the next kept documents, under one lock until its steps are used up or the page is full. Returns `false` at
-    /// the end of the collection.
+    /// Examines the next kept documents, under one lock until its steps are used up or the page is full. Returns
+    /// `false` at the end of the collection.
     fn search_under_lock(&mut self, collection: &Collection) -> Result<bool> {
         let state = collection.read_state()?;
         let now = (collection.options.clock)();

@@ -138,7 +138,8 @@ impl MemberWalk {
                 return Ok(Some(WalkEnd::Complete));
             }
             let Some((previous, member)) = self.read_member(state, row)? else {
-                // It was erased while the lock was released. The list is read again, and those that were visited are passed over.
+                // It was erased while the lock was released. The list is read again, and those that were visited are
+                // passed over.
                 (self.next, self.erased) = (None, row);
                 continue;
             };

@@ -33,10 +33,10 @@ pub struct VerificationLimits {
     /// than half of them, because later ones like it, which are compared with it too, must still get their
     /// verdicts.
     pub document_steps: u64,
-    /// Steps after which a turn ends, so that readers and other writers get the lock. All work of checks and insertions counts, by
-    /// every measure: looking up candidates, filtering and comparing them, and adding keys. A single comparison of
-    /// more than a quarter of them, or of a text of more than a byte for every 16 of them, is made without keeping
-    /// anybody waiting.
+    /// Steps after which a turn ends, so that readers and other writers get the lock. All work of checks and
+    /// insertions counts, by every measure: looking up candidates, filtering and comparing them, and adding keys. A
+    /// single comparison of more than a quarter of them, or of a text of more than a byte for every 16 of them, is
+    /// made without keeping anybody waiting.
     pub turn_steps: u64,
 }
 

@@ -1,8 +1,8 @@
 //! Changes of the settings of an open collection.
 //!
-//! A change is made while no other thread writes: everything that was admitted before is written first, then the manifest
-//! is replaced, and then the state gets the new settings. Every row is so written under known settings, and a
-//! loss of power leaves the former settings or the new ones.
+//! A change is made while no other thread writes: everything that was admitted before is written first, then the
+//! manifest is replaced, and then the state gets the new settings. Every row is so written under known settings, and
+//! a loss of power leaves the former settings or the new ones.
 
 use std::sync::{Arc, PoisonError};
 

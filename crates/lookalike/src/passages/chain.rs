@@ -39,7 +39,7 @@ const CHANGE_COST: i32 = 2;
 
 /// A copied piece of text: a chain with what is equal in its gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CopiedPiece {
+pub(super) struct MatchedPiece {
     pub(super) document: Range<usize>,
     pub(super) source: Range<usize>,
     /// Number of equal tokens.
@@ -104,7 +104,7 @@ impl PieceFinder<'_> {
         anchors: &[Anchor],
         buffers: &mut ChainBuffers,
         meter: &mut StepMeter<'_>,
-    ) -> Result<Vec<CopiedPiece>> {
+    ) -> Result<Vec<MatchedPiece>> {
         let mut pieces = Vec::new();
         self.score_chains(anchors, &mut buffers.scores, meter)?;
         let ChainBuffers {
@@ -179,10 +179,10 @@ impl PieceFinder<'_> {
     fn append_pieces(
         &self,
         chain: &[Anchor],
-        pieces: &mut Vec<CopiedPiece>,
+        pieces: &mut Vec<MatchedPiece>,
         meter: &mut StepMeter<'_>,
     ) -> Result<()> {
-        let mut piece: Option<(CopiedPiece, Anchor)> = None;
+        let mut piece: Option<(MatchedPiece, Anchor)> = None;
         for anchor in chain {
             if let Some((open, last)) = &mut piece
                 && let Some(rest) = trim_overlap(last, anchor)
@@ -195,7 +195,7 @@ impl PieceFinder<'_> {
                 *last = *anchor;
                 continue;
             }
-            let next = CopiedPiece {
+            let next = MatchedPiece {
                 document: anchor.document..anchor.document_end(),
                 source: anchor.source..anchor.source_end(),
                 matched: anchor.length,

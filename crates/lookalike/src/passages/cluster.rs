@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::budget::StepMeter;
-use super::chain::{CopiedPiece, MeasuredTokens};
+use super::chain::{MatchedPiece, MeasuredTokens};
 use super::{Passage, PassageKind};
 use crate::error::Result;
 
@@ -23,7 +23,7 @@ const MIN_DENSITY: f64 = 0.4;
 pub(super) fn append_passages(
     document: MeasuredTokens<'_>,
     source: MeasuredTokens<'_>,
-    pieces: Vec<CopiedPiece>,
+    pieces: Vec<MatchedPiece>,
     passages: &mut Vec<Passage>,
     meter: &mut StepMeter<'_>,
 ) -> Result<()> {
@@ -42,9 +42,9 @@ const STEPS_PER_PIECE: u64 = 8;
 /// If the budget of the meter is used up.
 pub(super) fn part_groups(
     [document, source]: [MeasuredTokens<'_>; 2],
-    pieces: Vec<CopiedPiece>,
+    pieces: Vec<MatchedPiece>,
     meter: &mut StepMeter<'_>,
-) -> Result<Vec<Vec<CopiedPiece>>> {
+) -> Result<Vec<Vec<MatchedPiece>>> {
     let mut done = Vec::new();
     let mut groups = vec![(pieces, 0)];
     while let Some((mut group, unparted)) = groups.pop() {
@@ -75,11 +75,11 @@ pub(super) fn part_groups(
 /// Parts pieces where one text has a wide gap between them.
 fn part_pieces(
     text: MeasuredTokens<'_>,
-    group: &mut Vec<CopiedPiece>,
-    range: impl Fn(&CopiedPiece) -> &Range<usize>,
-) -> Vec<Vec<CopiedPiece>> {
+    group: &mut Vec<MatchedPiece>,
+    range: impl Fn(&MatchedPiece) -> &Range<usize>,
+) -> Vec<Vec<MatchedPiece>> {
     group.sort_by_key(|piece| range(piece).start);
-    let mut parts: Vec<Vec<CopiedPiece>> = Vec::new();
+    let mut parts: Vec<Vec<MatchedPiece>> = Vec::new();
     let mut end = 0;
     for piece in group.drain(..) {
         let here = range(&piece).clone();
@@ -95,7 +95,7 @@ fn part_pieces(
 
 fn append_group(
     texts: [MeasuredTokens<'_>; 2],
-    mut group: Vec<CopiedPiece>,
+    mut group: Vec<MatchedPiece>,
     passages: &mut Vec<Passage>,
 ) {
     group.sort_by_key(|piece| piece.document.start);
@@ -110,10 +110,10 @@ fn append_group(
 }
 
 /// Returns the passage from the first to the last of some pieces, which are ascending by document.
-fn join_pieces([document, source]: [MeasuredTokens<'_>; 2], pieces: &[CopiedPiece]) -> Passage {
+fn join_pieces([document, source]: [MeasuredTokens<'_>; 2], pieces: &[MatchedPiece]) -> Passage {
     let of_document = join_ranges(pieces.iter().map(|piece| &piece.document));
     let of_source = join_ranges(pieces.iter().map(|piece| &piece.source));
-    let follows = |two: &[CopiedPiece]| two[0].source.start <= two[1].source.start;
+    let follows = |two: &[MatchedPiece]| two[0].source.start <= two[1].source.start;
     let is_equal = document.tokens[of_document.clone()] == source.tokens[of_source.clone()];
     let kind = match () {
         () if is_equal => PassageKind::Verbatim,
@@ -145,7 +145,7 @@ pub(super) fn join_ranges<'a>(
 }
 
 /// Returns the number of equal tokens of pieces, which may overlap in the document.
-fn count_matched(pieces: &[CopiedPiece]) -> usize {
+fn count_matched(pieces: &[MatchedPiece]) -> usize {
     let mut end = 0;
     let parts = pieces.iter().map(|piece| {
         let overlap = end.max(piece.document.start).min(piece.document.end) - piece.document.start;

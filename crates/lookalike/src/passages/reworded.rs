@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::budget::StepMeter;
-use super::chain::{CopiedPiece, MeasuredTokens};
+use super::chain::{MatchedPiece, MeasuredTokens};
 use super::cluster::{join_ranges, part_groups};
 use super::grams::token_width;
 use super::{Passage, PassageKind, count_covered};
@@ -447,7 +447,7 @@ impl<'a> RewordedFinder<'a> {
         cells: &[SliceCell],
         totals: &[u64],
         meter: &mut StepMeter<'_>,
-    ) -> Result<Vec<CopiedPiece>> {
+    ) -> Result<Vec<MatchedPiece>> {
         let [document, source] = self.slices.map(SlicedText::slice_count);
         let rows = CellRows::new(cells, document);
         // Sums of the cells of two neighbouring slices of the document, for each slice of the source.
@@ -474,7 +474,7 @@ impl<'a> RewordedFinder<'a> {
                 let cells: u32 = square.as_flattened().iter().map(|cell| cell.cells).sum();
                 let weight: u64 = square.as_flattened().iter().map(|cell| cell.weight).sum();
                 if cells >= MIN_SEED_CELLS && weight >= least {
-                    seeds.push(CopiedPiece {
+                    seeds.push(MatchedPiece {
                         document: self.slices[0].pair_range(first as u32),
                         source: self.slices[1].pair_range(at),
                         matched: cells as usize,

@@ -71,7 +71,7 @@ struct OpenCut {
 }
 
 impl OpenCut {
-    fn append_segment(&mut self, segment: TextSegment) {
+    fn append_segment(&mut self, segment: SegmentSpan) {
         if self.bytes.is_empty() {
             (self.bytes, self.tokens) = (segment.bytes, segment.tokens);
         } else {
@@ -109,15 +109,15 @@ impl OpenCut {
 }
 
 /// A sentence, or a line end.
-struct TextSegment {
+struct SegmentSpan {
     bytes: Range<usize>,
     tokens: Range<u32>,
 }
 
 /// Divides a text into segments, which contain every byte once. No segment ends within a token or within a character
 /// as a reader sees it.
-fn divide_segments(text: &str, tokens: &SpannedTokens) -> Vec<TextSegment> {
-    let mut segments: Vec<TextSegment> = Vec::new();
+fn divide_segments(text: &str, tokens: &SpannedTokens) -> Vec<SegmentSpan> {
+    let mut segments: Vec<SegmentSpan> = Vec::new();
     for border in segment_borders(text) {
         let (start, first) = segments
             .last()
@@ -127,7 +127,7 @@ fn divide_segments(text: &str, tokens: &SpannedTokens) -> Vec<TextSegment> {
             && is_whole
             && start < border
         {
-            segments.push(TextSegment {
+            segments.push(SegmentSpan {
                 bytes: start..border,
                 tokens: first..end as u32,
             });

@@ -14,7 +14,7 @@ use crate::text::{TextAnalysis, TextState};
 use crate::types::DocId;
 
 /// A document with its sketches and its analysis.
-pub(super) struct SketchedDocument<'a> {
+pub(super) struct AnalysedDocument<'a> {
     pub(super) node: TextNode,
     /// Partition, if documents match only within one.
     pub(super) partition: u64,
@@ -67,9 +67,9 @@ impl KeyCollector {
     }
 
     /// Adds the keys of a document, and its features if it takes part in the exact join.
-    pub(super) fn add_keys(&mut self, document: &SketchedDocument<'_>) {
+    pub(super) fn add_keys(&mut self, document: &AnalysedDocument<'_>) {
         self.add_sketch_keys(document);
-        let SketchedDocument { sketches, at, .. } = *document;
+        let AnalysedDocument { sketches, at, .. } = *document;
         let is_rich = sketches.text_state(at) == TextState::Fingerprintable;
         let is_joined = self.setup.plan.join_plan().is_some_and(|join| {
             let size = sketches.set_summary(at).size as usize;
@@ -80,8 +80,8 @@ impl KeyCollector {
         }
     }
 
-    fn add_sketch_keys(&mut self, document: &SketchedDocument<'_>) {
-        let SketchedDocument { sketches, at, .. } = *document;
+    fn add_sketch_keys(&mut self, document: &AnalysedDocument<'_>) {
+        let AnalysedDocument { sketches, at, .. } = *document;
         let (setup, keys) = (&self.setup, &mut self.buffer);
         keys.clear();
         let has_equal_key = setup.plan.equal_key().is_some();
@@ -113,8 +113,8 @@ impl KeyCollector {
     }
 
     /// Adds the features of a document.
-    pub(super) fn add_features(&mut self, document: &SketchedDocument<'_>, kind: FeatureKind) {
-        let SketchedDocument { sketches, at, .. } = *document;
+    pub(super) fn add_features(&mut self, document: &AnalysedDocument<'_>, kind: FeatureKind) {
+        let AnalysedDocument { sketches, at, .. } = *document;
         let features = &mut self.features[kind as usize];
         let start = features.features.len();
         match sketches.kept_features(at) {

@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use super::block_division::{refuse_no_parts, send_by_part};
 use super::blocks::{self, DenseKeyAction, ShuffleContent, ShuffleFeatures, ShuffleKeys};
 use super::feature_order::features_of;
-use super::key_collector::{FeatureKind, KeyCollector, SketchedDocument};
+use super::key_collector::{AnalysedDocument, FeatureKind, KeyCollector};
 use super::prefilter::PrefilterLayout;
 use super::scatter::{ShuffleBlock, ShuffleBlockKind};
 use super::{ShuffleSetup, TextName, TextNode, part_of_hash};
@@ -72,7 +72,7 @@ impl LocalScatterer {
         };
         self.texts.push_name(name, number);
         if self.seen.insert(name) {
-            self.collector.add_keys(&SketchedDocument {
+            self.collector.add_keys(&AnalysedDocument {
                 node: TextNode(number.into()),
                 partition,
                 sketches,
@@ -92,7 +92,7 @@ impl LocalScatterer {
         analysis: &TextAnalysis<'_>,
     ) {
         if sketches.text_state(at) == TextState::Fingerprintable {
-            let document = SketchedDocument {
+            let document = AnalysedDocument {
                 node: TextNode(number.into()),
                 partition,
                 sketches,
@@ -126,20 +126,20 @@ impl LocalScatterer {
 /// The names of texts, each with the number of its document. Memory: 20 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct EqualTexts {
-    records: Vec<NamedText>,
+    records: Vec<TextNameRecord>,
 }
 
 /// A name (16 bytes, the highest first) and a number (4 bytes).
-type NamedText = [u8; TEXT_BYTES];
+type TextNameRecord = [u8; TEXT_BYTES];
 
 /// Bytes of a name with its number.
 const TEXT_BYTES: usize = 20;
 
-fn name_of(record: &NamedText) -> u128 {
+fn name_of(record: &TextNameRecord) -> u128 {
     u128::from_be_bytes(std::array::from_fn(|at| record[at]))
 }
 
-fn number_of(record: &NamedText) -> u32 {
+fn number_of(record: &TextNameRecord) -> u32 {
     u32::from_le_bytes(std::array::from_fn(|at| record[16 + at]))
 }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::blocks;
-use super::key_collector::{FeatureKind, KeyCollector, SketchedDocument};
+use super::key_collector::{AnalysedDocument, FeatureKind, KeyCollector};
 use super::{ShuffleDocument, ShuffleSetup, TextName};
 use crate::sketch::DocumentSketches;
 use crate::text::{AnalysisScratch, TextAnalysis, TextState};
@@ -116,7 +116,7 @@ impl DocumentScatterer {
         let partition = document.partition;
         let at = DocId(self.sketches.len() as u32 - 1);
         let name = self.setup.text_name(&self.sketches, at, partition);
-        let sketched = |name: TextName| SketchedDocument {
+        let sketched = |name: TextName| AnalysedDocument {
             node: name.text_node(),
             partition,
             sketches: &self.sketches,

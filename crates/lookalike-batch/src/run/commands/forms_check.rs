@@ -83,7 +83,7 @@ pub fn check_forms(
     let started = Instant::now();
     let recipe = settings.recipe.clone();
     let recipe = recipe.with_forms("checked-forms.toml", &settings.table)?;
-    let lister = FormLister {
+    let lister = CheckedFormLister {
         analyzer: TextAnalyzer::new(&recipe),
         table: &settings.table,
         documents: settings.table.forms().iter().map(|_| 0.into()).collect(),
@@ -115,14 +115,14 @@ struct ListingWorker {
     number: String,
 }
 
-struct FormLister<'a> {
+struct CheckedFormLister<'a> {
     analyzer: TextAnalyzer,
     table: &'a FormTable,
     /// Number of documents of each form.
     documents: Vec<AtomicU64>,
 }
 
-impl FormLister<'_> {
+impl CheckedFormLister<'_> {
     /// Adds the slots of a document. Returns 1 if it is of a form, and 0 otherwise.
     fn push_document(
         &self,

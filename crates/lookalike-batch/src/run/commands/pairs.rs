@@ -92,7 +92,7 @@ fn run_pairs(
         }
         Err(error) => return Err(error),
     };
-    let FoundPairs {
+    let ListedPairs {
         table,
         reported,
         report_sample,
@@ -177,7 +177,7 @@ fn check_outputs(opened: &OpenInputs, outputs: &PairsOutputs) -> Result<()> {
 
 /// The pairs of a run: their staged table, their counts and their samples.
 #[derive(Default)]
-struct FoundPairs {
+struct ListedPairs {
     count: u64,
     /// Similar pairs that forms keep apart, if they are listed.
     apart: u64,
@@ -198,7 +198,7 @@ fn list_pairs(
     linked: &LinkedRun<'_>,
     outputs: &PairsOutputs,
     progress: &dyn ProgressListener,
-) -> Result<FoundPairs> {
+) -> Result<ListedPairs> {
     let corpus = &linked.corpus;
     let mut listing = PairListing::new(corpus, outputs)?;
     let total = corpus.len() as u64;
@@ -232,7 +232,7 @@ struct PairContents<'a> {
 /// The pairs of a run as they are found: written, counted and sampled.
 struct PairListing<'a> {
     corpus: &'a RunCorpus<'a>,
-    found: FoundPairs,
+    found: ListedPairs,
     table: Option<PairTable<'a>>,
     sampler: Option<PairSampler>,
     /// Similar pairs whose contents are still to be compared, if those that forms keep apart are listed.
@@ -242,9 +242,9 @@ struct PairListing<'a> {
 impl<'a> PairListing<'a> {
     fn new(corpus: &'a RunCorpus<'a>, outputs: &PairsOutputs) -> Result<Self> {
         let create = |output| PairTable::create_table(output, corpus, outputs.apart);
-        let found = FoundPairs {
+        let found = ListedPairs {
             report_sample: outputs.report.as_ref().map(|_| PairSample::default()),
-            ..FoundPairs::default()
+            ..ListedPairs::default()
         };
         Ok(Self {
             corpus,
@@ -307,13 +307,13 @@ impl<'a> PairListing<'a> {
         table.map_or(Ok(()), |table| table.push_pair(&pair, contents))
     }
 
-    fn finish_listing(self, equal_texts: usize) -> Result<FoundPairs> {
+    fn finish_listing(self, equal_texts: usize) -> Result<ListedPairs> {
         let (corpus, histogram) = (self.corpus, &self.found.histogram);
         let threshold = corpus.plan.threshold().get();
         let describe = |sampler: PairSampler| sampler.describe_bands(histogram, threshold, corpus);
         let table = self.table.map(PairTable::prepare_table).transpose()?;
         let bands = self.sampler.map(describe).transpose()?;
-        Ok(FoundPairs {
+        Ok(ListedPairs {
             equal_texts,
             table,
             bands,
@@ -322,7 +322,7 @@ impl<'a> PairListing<'a> {
     }
 }
 
-impl FoundPairs {
+impl ListedPairs {
     /// Counts a matching pair, and offers it to the report and the audit.
     fn offer_match(&mut self, pair: &MatchingPair) {
         self.count += 1;

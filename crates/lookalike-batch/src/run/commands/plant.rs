@@ -685,7 +685,7 @@ impl<'a> PlantContext<'a> {
 
     fn plant_document(&self, document: DocId, text: &str) -> Result<PlantedDocument> {
         let id = self.corpus.document_id(document)?;
-        let original = ComparedText::new(&self.analyzer, text);
+        let original = TokenisedText::new(&self.analyzer, text);
         let mut planted = PlantedDocument {
             document,
             length: original.length,
@@ -698,7 +698,7 @@ impl<'a> PlantContext<'a> {
                 group: EditGroup::from_edits(edits),
                 edits: edits.to_vec(),
                 origin: None,
-                similarity: original.similarity(&ComparedText::new(&self.analyzer, &edited)),
+                similarity: original.similarity(&TokenisedText::new(&self.analyzer, &edited)),
                 text: edited,
             });
             Some(())
@@ -734,13 +734,13 @@ impl<'a> PlantContext<'a> {
         &self,
         id: &str,
         text: &str,
-        original: &ComparedText,
+        original: &TokenisedText,
         copies: &mut Vec<EditedCopy>,
     ) {
         let filled_forms = self.planter.fill_form(id, text, self.settings.filled_forms);
         let mut known = HashSet::from([original.key]);
         for (at, filled) in filled_forms.into_iter().enumerate() {
-            let compared = ComparedText::new(&self.analyzer, &filled);
+            let compared = TokenisedText::new(&self.analyzer, &filled);
             // Words that are equal after normalisation are no other values.
             if !known.insert(compared.key) {
                 continue;
@@ -768,7 +768,7 @@ impl<'a> PlantContext<'a> {
                     group: EditGroup::FormRepeat,
                     edits: Vec::new(),
                     origin: Some(origin),
-                    similarity: compared.similarity(&ComparedText::new(&self.analyzer, &repeat)),
+                    similarity: compared.similarity(&TokenisedText::new(&self.analyzer, &repeat)),
                     text: repeat,
                 });
             }
@@ -786,14 +786,14 @@ fn longest_run(id: &str) -> usize {
 }
 
 /// A text in the form in which it is compared.
-struct ComparedText {
+struct TokenisedText {
     features: Vec<u64>,
     key: u128,
     state: TextState,
     length: usize,
 }
 
-impl ComparedText {
+impl TokenisedText {
     fn new(analyzer: &TextAnalyzer, text: &str) -> Self {
         let mut scratch = AnalysisScratch::default();
         let analysis = analyzer.analyze_text(text, &mut scratch);

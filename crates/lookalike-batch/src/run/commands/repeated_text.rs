@@ -104,7 +104,7 @@ pub(in crate::run) fn check_settings(settings: &RunSettings) -> Result<()> {
 }
 
 /// The text of a run's documents that stands in earlier ones.
-pub(in crate::run) struct RepeatedText {
+pub(in crate::run) struct RepeatedPassages {
     /// By document.
     found: HashMap<u32, FoundCuts>,
     pub(in crate::run) summary: RepeatedTextSummary,
@@ -116,7 +116,7 @@ enum FoundCuts {
     LeftOut(LeftOutText),
 }
 
-impl RepeatedText {
+impl RepeatedPassages {
     /// Finds the text of kept documents that stands in earlier ones, and writes the table of cuts.
     pub(in crate::run) fn find_in_corpus(
         corpus: &RunCorpus<'_>,

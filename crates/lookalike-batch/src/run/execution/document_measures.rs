@@ -20,8 +20,8 @@ const MEASURED_DOCUMENTS: usize = 4096;
 const MEASURED_BLOCKS: usize = 8;
 
 impl MemoryPlan {
-    /// Plans a run over inputs, beside an index if `has_index`. It reads the first block of the inputs, from a source of
-    /// its own.
+    /// Plans a run over inputs, beside an index if `has_index`. It reads the first block of the inputs, from a source
+    /// of its own.
     ///
     /// # Errors
     /// If the inputs cannot be read, or the limit is too small for any run over them; the message says which limit
@@ -56,8 +56,8 @@ impl MemoryPlan {
     }
 }
 
-/// Returns the shares of the memory of a run, if its limit makes it go out of core. `needs_all` names an option for which
-/// all documents must be in memory. `has_index` says whether the run decides beside an index.
+/// Returns the shares of the memory of a run, if its limit makes it go out of core. `needs_all` names an option for
+/// which all documents must be in memory. `has_index` says whether the run decides beside an index.
 ///
 /// # Errors
 /// As [`MemoryPlan::plan_run`], and if there is such an option and the limit was set by a user.

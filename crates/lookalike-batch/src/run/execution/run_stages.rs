@@ -314,8 +314,8 @@ pub struct FormUse {
     /// Documents of a form. A run that learns forms in memory looks for the forms of those alone that may match another
     /// document.
     pub documents: u64,
-    /// Kept documents that would be removed by their similarity alone: they say something else. `None` if the run did not
-    /// learn the forms itself, so that it has not decided without them.
+    /// Kept documents that would be removed by their similarity alone: they say something else. `None` if the run did
+    /// not learn the forms itself, so that it has not decided without them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_apart: Option<u64>,
 }

@@ -37,14 +37,14 @@ pub struct SampledPair {
     /// Similarity of the two documents.
     pub similarity: f64,
     /// The earlier document.
-    pub a: SampledDocument,
+    pub a: BandDocument,
     /// The later document.
-    pub b: SampledDocument,
+    pub b: BandDocument,
 }
 
 /// A document of a sampled pair.
 #[derive(Debug, Clone, Serialize)]
-pub struct SampledDocument {
+pub struct BandDocument {
     /// Its id.
     pub id: String,
     /// Name of its input.
@@ -112,8 +112,8 @@ impl PairSampler {
             let sampled = pairs.into_iter().map(|pair| {
                 Ok(SampledPair {
                     similarity: pair.similarity.get(),
-                    a: SampledDocument::read(pair.a, rows, &mut parse)?,
-                    b: SampledDocument::read(pair.b, rows, &mut parse)?,
+                    a: BandDocument::read(pair.a, rows, &mut parse)?,
+                    b: BandDocument::read(pair.b, rows, &mut parse)?,
                 })
             });
             let (from, below) = SimilarityHistogram::bin_edges(bin);
@@ -128,7 +128,7 @@ impl PairSampler {
     }
 }
 
-impl SampledDocument {
+impl BandDocument {
     fn read(document: DocId, rows: &CorpusRows<'_>, parse: &mut ParseScratch) -> Result<Self> {
         let (source, row) = rows.source_and_row(document);
         let text = rows.reread_text(document, parse)?.ok_or_else(|| {

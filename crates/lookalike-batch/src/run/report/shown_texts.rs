@@ -101,9 +101,9 @@ impl<'a> ShownTexts<'a> {
     }
 
     /// Returns a text as it is shown; `None` if the document is a list of features.
-    fn prepare_text(&mut self, document: DocId) -> Result<Option<PreparedText>> {
+    fn prepare_text(&mut self, document: DocId) -> Result<Option<ShownTextData>> {
         if let Some(number) = self.number_of(document) {
-            return Ok(Some(PreparedText {
+            return Ok(Some(ShownTextData {
                 shown: self.columns.text[number].clone(),
                 characters: self.columns.characters[number],
                 content: self.columns.content[number].clone(),
@@ -119,7 +119,7 @@ impl<'a> ShownTexts<'a> {
         if let Some((end, _)) = text.char_indices().nth(TEXT_CHARACTERS) {
             text.truncate(end);
         }
-        Ok(Some(PreparedText {
+        Ok(Some(ShownTextData {
             shown: text,
             characters,
             content,
@@ -127,7 +127,7 @@ impl<'a> ShownTexts<'a> {
         }))
     }
 
-    fn add_text(&mut self, document: DocId, text: PreparedText) {
+    fn add_text(&mut self, document: DocId, text: ShownTextData) {
         if self.number_of.contains_key(&document) {
             return;
         }
@@ -146,7 +146,7 @@ impl<'a> ShownTexts<'a> {
 }
 
 /// A text that is shown.
-struct PreparedText {
+struct ShownTextData {
     /// The text, or its beginning.
     shown: String,
     /// Characters of the whole text.
@@ -155,7 +155,7 @@ struct PreparedText {
     key: String,
 }
 
-impl PreparedText {
+impl ShownTextData {
     fn is_cut(&self) -> bool {
         self.characters > TEXT_CHARACTERS
     }

@@ -182,7 +182,7 @@ pub(crate) enum PassagesArg {
 }
 
 /// An output with its name in messages.
-pub(super) type NamedOutput<'a> = (&'static str, &'a Path);
+pub(super) type OutputArgument<'a> = (&'static str, &'a Path);
 
 impl DedupArgs {
     /// Returns the settings of repeated text, if it is wanted.
@@ -200,7 +200,7 @@ impl DedupArgs {
     }
 
     /// Returns the outputs that are given.
-    fn named_outputs(&self) -> Vec<NamedOutput<'_>> {
+    fn named_outputs(&self) -> Vec<OutputArgument<'_>> {
         let places = [
             ("kept rows", &self.output),
             ("removed", &self.removed),
@@ -226,7 +226,7 @@ pub(super) struct DedupRun<'a> {
     /// The index of all documents kept so far, if there is one.
     pub(super) library: Option<RunIndexSettings>,
     /// Outputs named by options, with their descriptions, for the summary.
-    pub(super) written: Vec<NamedOutput<'a>>,
+    pub(super) written: Vec<OutputArgument<'a>>,
 }
 
 impl<'a> DedupRun<'a> {
@@ -285,7 +285,7 @@ impl<'a> DedupRun<'a> {
 }
 
 /// Returns the report and what only the command knows about it.
-fn report_output(args: &DedupArgs, place: &Path, named: &[NamedOutput<'_>]) -> ReportOutput {
+fn report_output(args: &DedupArgs, place: &Path, named: &[OutputArgument<'_>]) -> ReportOutput {
     let others = named.iter().filter(|(name, _)| *name != "report");
     ReportOutput {
         target: output_target(place),
@@ -298,8 +298,8 @@ fn report_output(args: &DedupArgs, place: &Path, named: &[NamedOutput<'_>]) -> R
 }
 
 /// Returns the command that explains a removal, with `ID` in place of the id, if there is a table of removals.
-pub(super) fn explain_command(args: &DedupArgs, written: &[NamedOutput<'_>]) -> Option<String> {
-    let is_table = |(name, place): &&NamedOutput<'_>| *name == "removed" && !is_standard(place);
+pub(super) fn explain_command(args: &DedupArgs, written: &[OutputArgument<'_>]) -> Option<String> {
+    let is_table = |(name, place): &&OutputArgument<'_>| *name == "removed" && !is_standard(place);
     let (_, removed) = written.iter().find(is_table)?;
     let inputs = args
         .run
@@ -316,7 +316,7 @@ pub(super) fn explain_command(args: &DedupArgs, written: &[NamedOutput<'_>]) -> 
     ))
 }
 
-fn check_outputs(args: &DedupArgs, named: &[NamedOutput<'_>]) -> Result<()> {
+fn check_outputs(args: &DedupArgs, named: &[OutputArgument<'_>]) -> Result<()> {
     if named.is_empty() && !args.dry_run {
         bail!(
             "no output is given: give -o OUT for the kept rows, or --removed, --clusters or \

@@ -4,7 +4,7 @@ use lookalike_batch::run::{
     DedupSummary, FormAdvice, RepeatedTextAction, SuspicionKind, SuspiciousCluster,
 };
 
-use super::args::{DedupArgs, NamedOutput, explain_command};
+use super::args::{DedupArgs, OutputArgument, explain_command};
 use crate::commands::shared::outputs::is_standard;
 use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS, shorten_id};
 use crate::language::engine_phrases::translate_phrase;
@@ -18,7 +18,7 @@ const NAMED_CLUSTERS: usize = 5;
 pub(super) fn describe_dedup(
     done: &DedupSummary,
     args: &DedupArgs,
-    written: &[NamedOutput<'_>],
+    written: &[OutputArgument<'_>],
     printer: &OutputPrinter,
 ) -> String {
     let mut text = SummaryText::from_speed(done.documents, done.run.bytes, done.run.seconds);
@@ -214,7 +214,7 @@ fn add_suspicions(text: &mut SummaryText, done: &DedupSummary, printer: &OutputP
     }
 }
 
-fn add_outputs(text: &mut SummaryText, args: &DedupArgs, written: &[NamedOutput<'_>]) {
+fn add_outputs(text: &mut SummaryText, args: &DedupArgs, written: &[OutputArgument<'_>]) {
     if args.dry_run {
         text.add_line(&messages::written(), messages::nothing_written());
     }
@@ -234,7 +234,7 @@ fn add_outputs(text: &mut SummaryText, args: &DedupArgs, written: &[NamedOutput<
 }
 
 /// Adds the command that explains a removal.
-fn add_explain_hint(text: &mut SummaryText, args: &DedupArgs, written: &[NamedOutput<'_>]) {
+fn add_explain_hint(text: &mut SummaryText, args: &DedupArgs, written: &[OutputArgument<'_>]) {
     let how = explain_command(args, written).unwrap_or_else(messages::run_with_removed);
     text.add_text(messages::to_see_why(&how));
 }

@@ -76,7 +76,7 @@ pub(super) fn show_permutations(
 
 fn render_sets(sets: &ShingleSets, printer: &OutputPrinter) -> String {
     let mut text = String::new();
-    let columns = TableColumns::new(sets);
+    let columns = StepColumns::new(sets);
     for (number, order) in (1..).zip(sets.permutations()) {
         let heading = messages::permutation_table(number);
         let heading = printer.paint_for_output(TextTone::Heading, &heading);
@@ -96,12 +96,12 @@ fn render_sets(sets: &ShingleSets, printer: &OutputPrinter) -> String {
 }
 
 /// Widths of the columns of a table.
-struct TableColumns {
+struct StepColumns {
     first: usize,
     other: usize,
 }
 
-impl TableColumns {
+impl StepColumns {
     /// Returns widths in which every name and every shingle has room.
     fn new(sets: &ShingleSets) -> Self {
         let width = |text: &str| escape_control(text).width();

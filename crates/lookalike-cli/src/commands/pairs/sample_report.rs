@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lookalike_batch::run::{SampledDocument, SampledPair, SimilarityBand};
+use lookalike_batch::run::{BandDocument, SampledPair, SimilarityBand};
 use lookalike_comparison::text_diff::diff_passages;
 
 use crate::commands::shared::summary::format_band;
@@ -56,8 +56,8 @@ fn push_pair(text: &mut String, pair: &SampledPair, printer: &OutputPrinter) {
     }
 }
 
-fn describe_document(document: &SampledDocument) -> String {
-    let SampledDocument {
+fn describe_document(document: &BandDocument) -> String {
+    let BandDocument {
         id, source, row, ..
     } = document;
     let described = messages::document_at(id, source, *row);

@@ -303,8 +303,8 @@ fn each_in_order<T>(
         .collect()
 }
 
-/// Admits the documents of portions. Before each turn it checks that the request may go on, because the body is not read
-/// any further by then, and the documents of a portion can take many turns.
+/// Admits the documents of portions. Before each turn it checks that the request may go on, because the body is not
+/// read any further by then, and the documents of a portion can take many turns.
 async fn admit_portions(
     open: &Arc<OpenCollection>,
     mut access: RequestAccess,

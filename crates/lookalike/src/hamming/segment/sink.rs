@@ -63,14 +63,14 @@ impl TableSizes {
 /// Columns of a segment in memory.
 pub(super) struct MemorySink {
     tables: Vec<TableColumns>,
-    open: Option<OpenTable>,
+    open: Option<SegmentTable>,
     rests: GrowingColumn<u8>,
     ids: GrowingColumn<u32>,
     lists: Vec<u32>,
 }
 
 /// The table that is being built.
-struct OpenTable {
+struct SegmentTable {
     sizes: TableSizes,
     lines: GrowingColumn<u32>,
     directory: GrowingColumn<u32>,
@@ -148,7 +148,7 @@ impl SegmentSink for MemorySink {
         if sizes.directory > 0 {
             directory.append_parts(&[&[0]]);
         }
-        self.open = Some(OpenTable {
+        self.open = Some(SegmentTable {
             sizes: *sizes,
             lines: GrowingColumn::allocate(sizes.lines * LINE)?,
             directory,

@@ -24,7 +24,7 @@ use self::verdicts_so_far::VerdictsSoFar;
 use crate::decisions::DecisionSummary;
 use crate::index::run_index::{RunIndex, RunIndexSettings};
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
-use crate::run::commands::repeated_text::RepeatedText;
+use crate::run::commands::repeated_text::RepeatedPassages;
 use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::commands::summary::DedupSummary;
 use crate::run::execution::form_learning::{self, RemovedWithoutForms};
@@ -362,7 +362,7 @@ impl<'a> DedupSession<'a> {
         &mut self,
         verdicts: &DocumentVerdicts<'_>,
         run: &OpenedDedup,
-    ) -> Result<(Option<RepeatedText>, Option<StagedOutput>)> {
+    ) -> Result<(Option<RepeatedPassages>, Option<StagedOutput>)> {
         let Some(settings) = &run.outputs.passages else {
             return Ok((None, None));
         };
@@ -371,7 +371,7 @@ impl<'a> DedupSession<'a> {
         let kept: Vec<DocId> = documents
             .filter(|&document| verdicts.is_kept(document))
             .collect();
-        let (repeated, table) = RepeatedText::find_in_corpus(
+        let (repeated, table) = RepeatedPassages::find_in_corpus(
             corpus,
             &kept,
             settings,

@@ -11,7 +11,7 @@ use lookalike_io::source::RowPlace;
 use rayon::prelude::*;
 
 use super::verdicts::DocumentVerdicts;
-use crate::run::commands::repeated_text::{RepeatedText, RepeatedTextAction};
+use crate::run::commands::repeated_text::{RepeatedPassages, RepeatedTextAction};
 use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::open_inputs::OpenInputs;
@@ -64,7 +64,7 @@ impl DocumentVerdicts<'_> {
         &self,
         opened: &OpenInputs,
         outputs: &DedupOutputs,
-        repeated: Option<&RepeatedText>,
+        repeated: Option<&RepeatedPassages>,
         settings: &RunSettings,
         progress: &dyn ProgressListener,
     ) -> Result<Option<StagedOutput>> {

@@ -68,7 +68,7 @@ pub(super) struct PassageData {
     written: Vec<(String, String)>,
     /// Pairs as columns, those with the most copied text first.
     pairs: PairColumns,
-    texts: TextColumns,
+    texts: PassageTextColumns,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -96,7 +96,7 @@ struct PairColumns {
 type PassageMark = (usize, usize, usize, usize, usize, f64, &'static str);
 
 #[derive(Debug, Default, Serialize)]
-struct TextColumns {
+struct PassageTextColumns {
     text: Vec<String>,
     characters: Vec<usize>,
 }
@@ -177,7 +177,12 @@ impl PassageData {
 }
 
 impl PairColumns {
-    fn push_pair(&mut self, pair: &ReportedPair, texts: Option<[usize; 2]>, columns: &TextColumns) {
+    fn push_pair(
+        &mut self,
+        pair: &ReportedPair,
+        texts: Option<[usize; 2]>,
+        columns: &PassageTextColumns,
+    ) {
         let [document, source] = &pair.ids;
         self.document.push(shorten_name(document));
         self.source.push(shorten_name(source));
@@ -249,7 +254,7 @@ impl<'a> ShownDocuments<'a> {
     fn show_pair(
         &mut self,
         pair: &ReportedPair,
-        columns: &mut TextColumns,
+        columns: &mut PassageTextColumns,
     ) -> Result<Option<[usize; 2]>> {
         if self.bytes > SHOWN_BYTES {
             return Ok(None);
@@ -264,7 +269,7 @@ impl<'a> ShownDocuments<'a> {
         &mut self,
         side: usize,
         document: DocId,
-        columns: &mut TextColumns,
+        columns: &mut PassageTextColumns,
     ) -> Result<usize> {
         if let Some(&number) = self.numbers[side].get(&document) {
             return Ok(number);

@@ -10,7 +10,7 @@ use lookalike::{DocId, DocumentSketcher, DocumentSketches};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{InputRow, KnownBlock};
 
-use self::stored_block::{BlockStart, StoredRows};
+use self::stored_block::{BlockStart, StoredBlockRows};
 use crate::run::execution::out_of_core::spilled_reading::{ScatteredBlock, SpillFiles};
 use crate::run::execution::work_directory::WorkDirectory;
 use crate::run::execution::work_directory::manifest::StepKind;
@@ -147,10 +147,10 @@ impl DiskSink<'_> {
         steps: &ReadingSteps<'_>,
         stored: &StoredBlock,
         buffers: &mut ReadBuffers,
-    ) -> Result<StoredRows> {
+    ) -> Result<StoredBlockRows> {
         let BlockSource { inputs, block } = source;
         let refuse = |what: &str| steps.block_error(stored, what);
-        let mut rows = StoredRows::decode_rows(stored.as_bytes(), self.sketcher)
+        let mut rows = StoredBlockRows::decode_rows(stored.as_bytes(), self.sketcher)
             .ok_or_else(|| refuse("its documents cannot be read"))?;
         if rows.bytes_on_disk != block.bytes_on_disk() {
             return Err(refuse("it was made from another input"));
@@ -237,7 +237,7 @@ impl SinkWorker for DiskWorker<'_> {
         };
         let mut block = SketchedBlock::from_documents(documents);
         block.step_bytes = sink.steps.as_ref().map(|steps| {
-            StoredRows::encode_rows(
+            StoredBlockRows::encode_rows(
                 source,
                 sink.start_of_block(source),
                 sink.sketcher,

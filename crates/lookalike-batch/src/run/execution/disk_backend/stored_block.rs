@@ -82,7 +82,7 @@ impl BlockStart {
 }
 
 /// A block that was stored.
-pub(super) struct StoredRows {
+pub(super) struct StoredBlockRows {
     /// Size on disk of the input block from which it was made.
     pub(super) bytes_on_disk: u64,
     pub(super) start: BlockStart,
@@ -92,7 +92,7 @@ pub(super) struct StoredRows {
     pub(super) scattered: ScatteredBlock,
 }
 
-impl StoredRows {
+impl StoredBlockRows {
     /// Returns the bytes of a block. `keeps_lists` says whether lists of features are worth storing.
     pub(super) fn encode_rows(
         source: BlockSource<'_>,

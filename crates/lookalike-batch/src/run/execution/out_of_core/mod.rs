@@ -16,7 +16,8 @@
 //! its documents. So the results are those of a run in memory, byte for byte, whatever the limit is.
 //!
 //! The place, the number and the id of its row, and 32 bytes, stay in memory for every document.
-//! [`MemoryPlan`](crate::memory::run_plan::MemoryPlan) says before the run how much that is, and refuses a limit in which it does not fit.
+//! [`MemoryPlan`](crate::memory::run_plan::MemoryPlan) says before the run how much that is, and refuses a limit in
+//! which it does not fit.
 
 mod component_groups;
 pub(crate) mod grouping;
