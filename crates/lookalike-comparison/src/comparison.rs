@@ -21,7 +21,7 @@ const MAX_LISTED_VOTES: usize = 1000;
 
 /// A text and its origin.
 pub struct ComparedSide {
-    /// Where it was found.
+    /// The place where it was found.
     pub place: String,
     /// The text.
     pub text: String,

@@ -90,7 +90,7 @@ pub struct SharedPassage {
     pub length: usize,
     /// Share of equal tokens of both parts.
     pub similarity: f64,
-    /// How one was made of the other.
+    /// The way in which one was made of the other.
     #[serde(serialize_with = "serialize_kind")]
     pub kind: PassageKind,
 }

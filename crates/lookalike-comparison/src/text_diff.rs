@@ -108,7 +108,7 @@ fn passages_of_steps<'a>(
     passages
 }
 
-/// How two texts relate in a run of words.
+/// The relation of two texts in a run of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunKind {
     /// Both have the same characters.

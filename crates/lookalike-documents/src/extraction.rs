@@ -18,7 +18,7 @@ const MAX_DOCUMENT_BYTES: u32 = 1 << 30;
 pub struct ExtractedText {
     /// The text that is compared.
     pub text: String,
-    /// Where its parts stand in the file.
+    /// The places of its parts in the file.
     pub origin: TextOrigin,
     /// `true` if the file begins with a byte order mark, which [`original_text`](Self::original_text) leaves out.
     pub has_byte_order_mark: bool,

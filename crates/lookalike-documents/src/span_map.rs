@@ -1,4 +1,4 @@
-//! Where each character of a stripped text stands in the original.
+//! The place of each character of a stripped text in the original.
 //!
 //! Guarantees: the segments cover the text without gaps, in order of the text and of the original; a
 //! range of whole characters maps to a range of whole characters. Cost: 16 bytes for each segment, and

@@ -67,7 +67,7 @@ impl<R, T> OrderedResults<R, T> {
     /// Uses the receiver in the turn of `ordinal`, and ends the turn.
     ///
     /// # Errors
-    /// Those of [`use_turn`](Self::use_turn).
+    /// The errors of [`use_turn`](Self::use_turn).
     pub fn finish_turn(
         &self,
         ordinal: u64,

@@ -1,4 +1,4 @@
-//! How frequent a run of words may be before it counts as boilerplate: the option `--max-documents` of passages.
+//! The frequency from which a run of words counts as boilerplate: the option `--max-documents` of passages.
 
 /// In how many documents a gram may be before it counts as boilerplate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

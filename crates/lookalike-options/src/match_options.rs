@@ -21,7 +21,7 @@ pub struct MatchOptions {
     pub distance: Option<u32>,
     /// The way to select candidates among fingerprints.
     pub candidates: Option<CandidateRule>,
-    /// How many of its longest sentences stand for a document.
+    /// Number of its longest sentences that stand for a document.
     pub sentences: Option<usize>,
     /// The measure of similarity.
     pub measure: Option<SimilarityMeasure>,

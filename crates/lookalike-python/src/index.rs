@@ -22,7 +22,7 @@ use crate::run::{RunWatch, run_watched, summary_to_json};
 use crate::settings::{ReadSettings, RuleSettings, thread_count};
 use crate::table::give_table;
 
-/// How rows of an index, or queries, are read.
+/// The way in which rows of an index, or queries, are read.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct IndexReading {

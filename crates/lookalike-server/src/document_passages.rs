@@ -36,7 +36,7 @@ pub struct DocumentPassageSearch {
     pub against: Vec<PassageDocument>,
     /// Its normalisation determines which tokens are equal.
     pub recipe: Recipe,
-    /// How long a passage must be.
+    /// Shortest length of a passage.
     pub passages: PassageSettings,
     /// Number of threads, from 1.
     pub threads: usize,

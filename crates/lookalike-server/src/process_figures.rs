@@ -10,8 +10,8 @@ use rustix::time::ClockId;
 /// A figure: its name, its kind, its description and its value.
 pub(crate) type ProcessFigure = (&'static str, &'static str, &'static str, f64);
 
-/// Returns the figures of the process that started at `started`, and of the disk with `directory`. What the
-/// system does not report is left out.
+/// Returns the figures of the process that started at `started`, and of the disk with `directory`. Figures
+/// that the system does not report are left out.
 pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<ProcessFigure> {
     let since_1970 = started.duration_since(SystemTime::UNIX_EPOCH);
     let disk = rustix::fs::statvfs(directory).ok();

@@ -68,7 +68,7 @@ impl ReloadedFiles {
         certificate.as_ref().map(value)
     }
 
-    /// Reads the files again, and logs the result. What cannot be read stays as it was.
+    /// Reads the files again, and logs the result. Contents of a file that cannot be read stay as they were.
     pub(crate) fn reload_files(&self) {
         if self.key_file.is_none() && self.tls_files.is_none() {
             tracing::warn!("SIGHUP has no effect: the service has neither --keys nor --tls-cert");

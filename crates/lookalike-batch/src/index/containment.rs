@@ -1,6 +1,6 @@
 //! Candidates of a search by containment: rows that share enough features with the query.
 //!
-//! The postings of a segment have the features of short documents only. Those of long ones are added in memory
+//! The postings of a segment have the features of short documents only. The features of long ones are added in memory
 //! when the index is opened, because only containment needs them: a query of any length may be contained in a
 //! long document.
 //!

@@ -141,7 +141,7 @@ pub struct BuildSettings {
     /// `true` if the index is searched only by distances. Records for thresholds and measures are then
     /// not stored. Bare fingerprints never have such records.
     pub distance_only: bool,
-    /// How long a passage must be, if passages of the texts can be found. Needs `texts`.
+    /// Shortest length of a passage, if passages of the texts can be found. Needs `texts`.
     pub passages: Option<PassageSettings>,
     /// `true` if an existing index is replaced.
     pub replace: bool,

@@ -58,12 +58,12 @@ pub(super) struct PostingList {
     bits: u32,
 }
 
-/// How postings are sorted.
+/// The way in which postings are sorted.
 #[derive(Debug, Clone)]
 pub(super) struct PostingSort {
     /// Largest number of postings that are sorted in memory at a time, from 1.
     pub(super) most_sorted: u64,
-    /// Where more postings go: to sorted runs in a temporary file. `None` if they are produced in several passes.
+    /// The space of further postings: sorted runs in a temporary file. `None` if they are produced in several passes.
     pub(super) space: Option<Arc<SpillSpace>>,
 }
 

@@ -93,7 +93,7 @@ pub struct RunIndexSummary {
 pub(crate) struct RunIndexMemory {
     /// Bytes for building buckets when the index is opened, and for building a segment when rows are added.
     pub(crate) bytes: u64,
-    /// Where the rest goes.
+    /// The directory of the rest.
     pub(crate) directory: PathBuf,
 }
 

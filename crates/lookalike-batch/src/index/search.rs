@@ -445,7 +445,7 @@ fn create_match_table(
     TableWriter::create_table(output, columns, Some(inputs))
 }
 
-/// How the candidates of queries are found in an index, and how they are checked.
+/// The search for candidates of queries in an index, and their check.
 struct PlannedSearch {
     distance: Distance,
     /// The match plan, if texts are compared.

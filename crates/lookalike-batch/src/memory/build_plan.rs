@@ -5,8 +5,8 @@
 //! ids                    a constant for each row that has one, because repeated ids are found in memory
 //! kept                   fingerprints, grams and columns of the index, the rest of which is in temporary files
 //! slice                  fingerprints distributed by bucket, as many as fit at a time
-//! sorting                as much as a slice, for fingerprints of which very many share a bucket; later for postings, and
-//!                        before for a segment that is merged
+//! sorting                as much as a slice, for fingerprints of which very many share a bucket; later for
+//!                        postings, and before for a segment that is merged
 //! ```
 //!
 //! Without a limit everything is kept. Beyond the constants, memory is then that of the fingerprints, of a slice of
@@ -48,7 +48,7 @@ pub(crate) struct ExpectedRows {
     pub(crate) are_added: bool,
 }
 
-/// How much memory a build takes.
+/// The memory that a build takes.
 #[derive(Debug, Clone, Serialize)]
 pub struct BuildPlan {
     /// Expected number of rows; `None` if it is not known before they are read.

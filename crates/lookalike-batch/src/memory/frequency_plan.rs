@@ -141,7 +141,7 @@ fn file_bytes(tables: &[impl AsRef<Path>]) -> Result<u64> {
     Ok(bytes)
 }
 
-/// How much memory and disk a run is expected to take.
+/// The memory and disk that a run is expected to take.
 #[derive(Debug, Clone, Serialize)]
 pub struct IdfPlan {
     /// Expected number of documents; `None` if the size of the inputs is not known.

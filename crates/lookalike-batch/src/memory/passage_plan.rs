@@ -145,7 +145,7 @@ fn budget_of_run(threads: usize) -> MemoryBudget {
     }
 }
 
-/// How much memory and disk a run is expected to take.
+/// The memory and disk that a run is expected to take.
 #[derive(Debug, Clone, Serialize)]
 pub struct PassagePlan {
     /// Expected number of documents, with those of `--against`; `None` if the size of the inputs is not known.

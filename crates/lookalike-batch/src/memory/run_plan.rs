@@ -48,7 +48,7 @@ const DISK_BYTES_PER_DOCUMENT: f64 = 20.0;
 const DISK_BYTES_PER_SKETCH_BYTE: f64 = 1.5;
 const DISK_BYTES_PER_KEY_BYTE: f64 = 2.5;
 
-/// How much memory and disk a run takes, and whether it goes to temporary files.
+/// The memory and disk that a run takes. It says also whether the run goes to temporary files.
 #[derive(Debug, Clone, Serialize)]
 pub struct MemoryPlan {
     /// Expected number of documents; `None` if the size of the inputs is not known.

@@ -36,7 +36,7 @@ pub(crate) struct SortedRuns {
     parts: Vec<Mutex<Vec<SortedRun>>>,
 }
 
-/// Where the bytes of a run are: ascending places in the file.
+/// The places of the bytes of a run in the file, ascending.
 #[derive(Debug, Clone, Default)]
 struct SortedRun {
     /// Start and length.

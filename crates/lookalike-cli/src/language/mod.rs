@@ -29,7 +29,7 @@ pub(crate) enum MessageLanguage {
 /// The language of this process.
 static PROCESS_LANGUAGE: AtomicU8 = AtomicU8::new(MessageLanguage::English as u8);
 
-/// Whether an option states that language.
+/// `true` if an option states that language.
 static IS_STATED: AtomicBool = AtomicBool::new(false);
 
 impl MessageLanguage {

@@ -1,7 +1,7 @@
 //! The parts of an object that were read, in a temporary file.
 //!
 //! A reader of Parquet asks for many small pieces: the footer, headers of pages, pages. Each piece is taken
-//! from a part of [`PART_BYTES`], which is requested once and then kept. What no piece lies in is never
+//! from a part of [`PART_BYTES`], which is requested once and then kept. Parts without a piece are never
 //! requested. All objects of a run share one temporary file.
 
 use std::io;

@@ -79,7 +79,7 @@ pub fn abandon_all() {
     temporary.journals.clear();
 }
 
-/// Directories that this process created for outputs. Those that are empty are removed on drop and by
+/// Directories that this process created for outputs. Empty ones are removed on drop and by
 /// [`abandon_all`].
 #[derive(Debug, Default)]
 pub(super) struct OutputDirectories {
@@ -243,7 +243,7 @@ enum FileStage {
     Named(TemporaryName),
     /// The target itself: a device or a pipe.
     Direct,
-    /// Without a name. What is written is uploaded.
+    /// Without a name. The written bytes are uploaded.
     Upload(PendingUpload),
 }
 
@@ -364,7 +364,7 @@ impl AtomicFile {
         Self::create_with_scratch(path, None)
     }
 
-    /// Creates a new, empty file as [`create_for`](Self::create_for) does. What an object will hold is
+    /// Creates a new, empty file as [`create_for`](Self::create_for) does. The content of an object is
     /// collected in the directory `scratch`, or in the system's directory for temporary files.
     pub(super) fn create_with_scratch(path: &Path, scratch: Option<&Path>) -> Result<Self> {
         match ObjectUrl::from_path(path) {

@@ -8,8 +8,8 @@
 //! | CSV, TSV, text | no | no | no | byte for byte, to the same format |
 //!
 //! A conversion has two halves, which know nothing of each other. [`ColumnRows`] decodes rows as batches of columns:
-//! [`ParquetRows`], [`ArrowRows`], and [`KeptJsonRows`](super::json_rows::KeptJsonRows), which first finds the types of the
-//! fields. A writer encodes the batches: [`write_parquet`], [`write_arrow`] and [`write_json_lines`].
+//! [`ParquetRows`], [`ArrowRows`], and [`KeptJsonRows`](super::json_rows::KeptJsonRows), which first finds the types
+//! of the fields. A writer encodes the batches: [`write_parquet`], [`write_arrow`] and [`write_json_lines`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::source::{
     CompressionKind, InputFile, InputFormat, check_types, column_schema, format_by_extension,
 };
 
-/// How the rows of an output are written.
+/// The way in which the rows of an output are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowWriting {
     /// Byte for byte.

@@ -177,7 +177,7 @@ impl AddedFields<'_> {
     }
 }
 
-/// How rows are changed when they are written.
+/// The changes that are made to rows when they are written.
 #[derive(Clone, Copy, Default)]
 pub enum RowChange<'a> {
     /// Rows stay as they are.
@@ -206,7 +206,7 @@ impl<'a> RowChange<'a> {
 /// Options of writing kept rows.
 #[derive(Clone, Copy)]
 pub struct WriteOptions<'a> {
-    /// How rows are changed.
+    /// The changes of rows.
     pub change: RowChange<'a>,
     /// Number of threads, from 1.
     pub threads: usize,

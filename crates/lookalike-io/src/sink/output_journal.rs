@@ -10,7 +10,7 @@
 //!
 //! The lock ends with the process, however it ends. A journal that can be locked is therefore of no running process,
 //! on any machine that shares the directory and its locks, and the names in it are removed, then the journal. Names that
-//! are in no journal stay. Where files cannot be locked there is no journal.
+//! are in no journal stay. If files cannot be locked, there is no journal.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
@@ -70,8 +70,8 @@ impl OutputJournal {
     }
 }
 
-/// Removes the temporary names that killed processes have left below a directory. What cannot be removed, or is not
-/// certainly of a process that has ended, stays.
+/// Removes the temporary names that killed processes have left below a directory. A name stays if it cannot be
+/// removed, or is not certainly of a process that has ended.
 pub(super) fn remove_leftovers(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else {
         return;

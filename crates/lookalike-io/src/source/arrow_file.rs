@@ -700,7 +700,7 @@ fn expanded_length(start: &[u8], length: u64) -> Outcome<u64> {
     }
 }
 
-/// What is known of a buffer by the type of its column.
+/// The facts about a buffer that follow from the type of its column.
 #[derive(Clone, Copy)]
 struct BufferShape {
     is_wanted: bool,

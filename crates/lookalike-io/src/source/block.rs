@@ -40,7 +40,7 @@ pub(super) struct LineBlock {
     pub(super) length: u64,
 }
 
-/// Where a block of lines is in its input, for a later run over the same inputs that need not read it again; see
+/// The place of a block of lines in its input, for a later run over the same inputs that need not read it again; see
 /// [`InputSet::next_block_unless_known`](super::InputSet::next_block_unless_known).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownBlock {

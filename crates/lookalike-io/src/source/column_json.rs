@@ -141,7 +141,7 @@ enum JsonValues {
     Unsupported(DataType),
 }
 
-/// How a count of days or of parts of a second is written.
+/// The notation of a count of days or of parts of a second.
 #[derive(Clone, Copy)]
 enum TimeShape {
     Days,

@@ -1,7 +1,7 @@
 //! The formats of inputs, each with one descriptor.
 //!
-//! Readers, writers, messages and the values of `--format` ask the descriptor. What a format cannot do is refused
-//! unless the module that does it knows the format, so a new format is a variant and a descriptor here, a parser, and
+//! Readers, writers, messages and the values of `--format` ask the descriptor. Work that a format cannot do is refused
+//! unless the module that does it knows the format. So a new format is a variant and a descriptor here, a parser, and
 //! the call of the parser. Its rows are then read in lines, and written byte for byte.
 
 /// The format of an input.

@@ -1,4 +1,4 @@
-//! Where the text of a row stands within the row.
+//! The place of a text within its row.
 
 use std::fmt;
 use std::ops::Range;

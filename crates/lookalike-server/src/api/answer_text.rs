@@ -30,7 +30,8 @@ const LARGEST_PART: usize = 256 << 10;
 /// The text of an answer, in parts that count towards a budget.
 pub(crate) struct AnswerText {
     budget: RequestBudget,
-    /// How long a part waits for budget, and the runtime in which it waits. Without it a part that finds none fails.
+    /// Time for which a part waits for budget, and the runtime in which it waits. Without it a part that finds none
+    /// fails.
     patience: Option<(Handle, Duration)>,
     /// Budget that was taken before, for the next parts.
     room: Option<RequestBytes>,

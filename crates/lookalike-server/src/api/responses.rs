@@ -44,7 +44,8 @@ pub(crate) const MUCH_MEMORY: usize = 1 << 20;
 /// Bytes for which a long answer of unknown length takes budget before it is made.
 pub(crate) const FIRST_ANSWER_BYTES: usize = 64 << 10;
 
-/// How long the parts of a long answer beyond its first bytes wait for budget. Others wait for its permit meanwhile.
+/// Time for which the parts of a long answer beyond its first bytes wait for budget. Others wait for its permit
+/// meanwhile.
 const TURN_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns a JSON response about stored documents that may take long to compute or be long itself. Few of them are
@@ -139,7 +140,7 @@ pub(crate) async fn in_background<T: Send + 'static>(
     done.expect("a panic ends the process")
 }
 
-/// Runs `work` on a thread that may block. What it is given returns `false` once its result is not awaited any more,
+/// Runs `work` on a thread that may block. Its argument returns `false` once the result is not awaited any more,
 /// because the client has disconnected.
 pub(crate) async fn in_background_while<T: Send + 'static>(
     work: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,

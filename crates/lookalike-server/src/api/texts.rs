@@ -310,7 +310,7 @@ pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult
     .await
 }
 
-/// Writes the passages of documents, in the order of documents, sources and positions. Where the answer would take more
+/// Writes the passages of documents, in the order of documents, sources and positions. If the answer would take more
 /// memory than a client may hold and a part of it is allowed, the last passages are left out.
 fn write_document_passages(
     recipe: &Recipe,

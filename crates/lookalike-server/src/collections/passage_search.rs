@@ -89,7 +89,7 @@ impl PassageSourceIndex {
 /// A search for the kept documents from which a text has passages.
 pub(crate) struct SourceSearch {
     pub(crate) text: ExtractedText,
-    /// How long passages must be.
+    /// Shortest length of a passage.
     pub(crate) settings: PassageSettings,
     /// Largest number of sources in the answer.
     pub(crate) limit: usize,

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::limits::byte_budget::ClientId;
 
-/// Items of clients. Those of one client leave in the order in which they came; between clients the items leave
+/// Items of clients. The items of one client leave in the order in which they came. Between clients the items leave
 /// in rotation, one of each.
 pub(crate) struct FairQueue<T> {
     items: HashMap<ClientId, VecDeque<T>>,

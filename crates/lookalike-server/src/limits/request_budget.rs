@@ -1,8 +1,8 @@
 //! The part of a budget that one request takes.
 //!
 //! Every byte is taken twice: from the budget that all requests share, and from one of the same size that the request has
-//! for itself. What the second refuses, no retry obtains, because the request gets less even while no other one holds
-//! anything. What only the first refuses is in use by others at the moment.
+//! for itself. If the second refuses bytes, no retry obtains them, because the request gets less even while no other
+//! one holds anything. Bytes that only the first refuses are in use by others at the moment.
 
 use std::sync::Arc;
 

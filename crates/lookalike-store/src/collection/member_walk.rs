@@ -35,7 +35,7 @@ pub(super) struct MemberWalk {
 /// clock. The walk stops if it breaks.
 type VisitMember<'a> = dyn FnMut(u64, Option<KnownDocument>) -> ControlFlow<()> + 'a;
 
-/// How a walk ended.
+/// The end of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WalkEnd {
     /// All members were visited.

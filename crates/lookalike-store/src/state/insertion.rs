@@ -15,8 +15,8 @@ use crate::error::Result;
 use crate::files::rows::{DeletionRecord, PartitionRow, RecordPlace, RowDocument, RowVerdict};
 
 impl CollectionState {
-    /// Checks a document, inserts it and returns the answer. What is left of the check is for the caller to free, after
-    /// the lock: it can be tens of bytes for each feature.
+    /// Checks a document, inserts it and returns the answer. The caller frees the rest of the check after the lock,
+    /// because it can be tens of bytes for each feature.
     pub(crate) fn admit_document(
         &mut self,
         document: &PendingInsert,

@@ -213,7 +213,7 @@ impl CollectionState {
         self.index.row_of_document(seq)
     }
 
-    /// Returns the sequence numbers after `after` that live documents can have, ascending. Those before the first
+    /// Returns the sequence numbers after `after` that live documents can have, ascending. Numbers before the first
     /// row belong to documents that were moved.
     pub(crate) fn seqs_after(&self, after: u64) -> impl Iterator<Item = u64> {
         let (next, first_row) = (after.saturating_add(1), self.first_live_row());

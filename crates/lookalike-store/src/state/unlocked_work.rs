@@ -2,8 +2,8 @@
 //! document with very many features.
 //!
 //! A turn does such work at once if the text is short. It leaves a longer text as [`UnlockedWork`] and ends; the
-//! caller releases the lock, does the work, and goes on with the next turn. What the work is about can change
-//! meanwhile. Then its result is not used: each result names the row or the slot that it holds for.
+//! caller releases the lock, does the work, and goes on with the next turn. The subject of the work can change
+//! meanwhile. Then its result is not used, because each result names the row or the slot that it holds for.
 
 use lookalike::stream::{
     CandidateVerifier, DocumentKeys, DocumentPreparer, DocumentSlot, KeyExtractor, SketchedDocument,

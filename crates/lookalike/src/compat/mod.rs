@@ -78,7 +78,7 @@ pub(crate) enum TextRemainder {
     Words(u64),
 }
 
-/// How the features of a scheme vote on a fingerprint. It follows from the scheme, so it is chosen once, when the
+/// The vote of the features of a scheme on a fingerprint. It follows from the scheme, so it is chosen once, when the
 /// tool of a recipe is made.
 #[derive(Clone, Copy, Debug)]
 struct VotingRule {

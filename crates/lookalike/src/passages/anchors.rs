@@ -64,7 +64,7 @@ pub(super) struct GramTable {
     entries: Vec<GramEntry>,
 }
 
-/// What is known of the gram that begins with a token.
+/// The facts about the gram that begins with a token.
 #[derive(Clone, Copy, Debug)]
 struct GramEntry {
     /// Next distinct gram with the same head.

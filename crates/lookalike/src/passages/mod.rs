@@ -62,7 +62,7 @@ pub use repeats::{CopiedPiece, RepeatedRuns, RunCounter, RunList, RunPlace};
 use reworded::{RewordedFinder, SlicedText};
 pub use sentence_cuts::{CutList, TextCut, choose_cuts};
 
-/// How long a passage must be.
+/// Shortest length of a passage.
 ///
 /// ```
 /// use lookalike::passages::PassageSettings;
@@ -150,7 +150,7 @@ where
     count
 }
 
-/// How a passage was taken over.
+/// The way in which a passage was taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PassageKind {
     /// Token by token.
@@ -187,7 +187,7 @@ pub struct Passage {
     pub matched: usize,
     /// Width of the longest run of equal tokens.
     longest: u32,
-    /// How the passage was taken over.
+    /// The way in which the passage was taken over.
     pub kind: PassageKind,
 }
 

@@ -162,7 +162,7 @@ impl RareTermIndex {
 /// the end of each document, and `add_parts` appends the parts that have a term, ascending, if it is rare.
 ///
 /// # Errors
-/// Those of `add_parts`.
+/// The errors of `add_parts`.
 pub fn find_reworded_candidates<E>(
     ends: &[u32],
     tokens: &[u64],

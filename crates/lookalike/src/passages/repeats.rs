@@ -148,7 +148,7 @@ impl RunCounter {
     }
 }
 
-/// Where a run is.
+/// The place of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunPlace {
     hash: u64,

@@ -290,7 +290,7 @@ struct PlantContext<'a> {
     planter: EditPlanter,
     /// The drawn documents in reading order.
     drawn: Vec<DocId>,
-    /// Those of which filled forms are made.
+    /// The forms of which filled ones are made.
     form_documents: HashSet<DocId>,
     /// Documents with which these are compared to sample negatives: drawn ones and others.
     compared: Vec<DocId>,

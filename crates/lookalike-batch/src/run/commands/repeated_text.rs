@@ -61,7 +61,7 @@ pub enum RepeatedTextAction {
 pub struct RepeatedTextSettings {
     /// Its use.
     pub action: RepeatedTextAction,
-    /// How long it must be.
+    /// Its shortest length.
     pub passages: PassageSettings,
 }
 

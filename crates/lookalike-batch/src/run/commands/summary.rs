@@ -61,7 +61,7 @@ impl RunSummary {
 /// The result of a dedup run.
 #[derive(Debug, Clone, Serialize)]
 pub struct DedupSummary {
-    /// How filled forms that were removed can be kept.
+    /// The way to keep filled forms that were removed.
     #[serde(skip)]
     pub form_advice: FormAdvice,
     /// Documents read, without those of `--against`.
@@ -116,14 +116,14 @@ pub struct DedupSummary {
     /// Text of kept documents that stands in earlier ones, if it was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passages: Option<RepeatedTextSummary>,
-    /// How much of the run went to temporary files, if it was out of core.
+    /// The share of the run that went to temporary files, if it was out of core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spilled: Option<SpilledSummary>,
     /// Seconds of each stage.
     pub stages: Vec<(&'static str, f64)>,
 }
 
-/// How much of a run went to temporary files of sorted runs.
+/// The data of a run that went to temporary files of sorted runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SpilledRuns {
     /// Bytes that were written to temporary files.
@@ -178,7 +178,7 @@ pub struct LargeCluster {
 pub struct SuspiciousCluster {
     /// Id of the representative.
     pub cluster: String,
-    /// What is suspicious.
+    /// The kind of suspicion.
     pub kind: SuspicionKind,
     /// Removed documents of a cluster of possible forms, or clusters that a stretched component connects.
     pub count: u64,
@@ -240,7 +240,7 @@ pub struct PairsSummary {
     /// Estimate of what the run missed, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,
-    /// How much of the run went to temporary files, if it was out of core.
+    /// The share of the run that went to temporary files, if it was out of core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spilled: Option<SpilledSummary>,
 }

@@ -110,7 +110,7 @@ pub struct TunedSummary {
     pub is_as_good: bool,
     /// `false` if the labels cannot judge whether the goal is reached.
     pub is_judged: bool,
-    /// Where the labels reach.
+    /// The range that the labels cover.
     pub reach: LabelReach,
     /// Documents that it removes; `None` for a setting that is far from the best.
     pub removed: Option<RemovedShare>,

@@ -28,7 +28,7 @@ pub(in crate::run) enum InputRole {
     Decided,
 }
 
-/// Where the documents of a run go while they are read.
+/// The place of the documents of a run while they are read: memory or disk.
 pub(in crate::run) trait ReadingBackend {
     /// Opens the sink of one set of inputs. `rows_before` is the number of rows of the sets before it.
     fn open_sink(&self, role: InputRole, rows_before: u64) -> Box<dyn ReadingSink + '_>;

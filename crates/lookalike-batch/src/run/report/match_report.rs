@@ -96,7 +96,7 @@ struct InputData {
 struct EqualAfterNormalization {
     /// Removals equal after normalisation that were read again.
     read: usize,
-    /// Those among them whose texts differ.
+    /// The removals among them whose texts differ.
     differing: usize,
     /// Rows of some of these.
     rows: Vec<usize>,

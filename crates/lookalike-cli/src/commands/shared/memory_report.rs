@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use crate::output::{OutputPrinter, TextTone, format_bytes};
 
-/// What is shown of the memory of a run.
+/// The memory of a run, as it is shown.
 pub(crate) struct MemoryReport {
     pub(crate) limit_bytes: u64,
     /// Expected bytes of a run that keeps everything in memory, if they are known.
     pub(crate) in_memory_bytes: Option<u64>,
-    /// What goes to temporary files, as a phrase.
+    /// The data that goes to temporary files, as a phrase.
     pub(crate) plan: String,
     pub(crate) smallest_limit_bytes: u64,
 }

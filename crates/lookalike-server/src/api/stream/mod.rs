@@ -171,7 +171,7 @@ struct PipelineStep {
     documents: PortionState,
 }
 
-/// State of the documents of a portion. Those of a query are answered by the first stage.
+/// State of the documents of a portion. Queries are answered by the first stage.
 enum PortionState {
     Prepared(Vec<PreparationResult>),
     Admitted(AdmittedPortion),

@@ -52,7 +52,7 @@ pub struct TunedContender {
     pub value: Option<f64>,
     /// `false` if a goal of precision is kept at every cut, so that the labels cannot judge it.
     pub is_judged: bool,
-    /// Where the labels reach.
+    /// The range that the labels cover.
     pub reach: LabelReach,
     /// `true` if the best setting is not clearly better.
     pub as_good: bool,

@@ -1,4 +1,4 @@
-//! What every kind of edit does to a text.
+//! The work of each kind of edit on a text.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -349,7 +349,7 @@ fn is_letter(point: char) -> bool {
     )
 }
 
-/// Where the letters, digits and marks of a text are.
+/// The places of the letters, digits and marks of a text.
 fn find_letters(text: &str) -> Vec<Range<usize>> {
     let points = text.char_indices();
     points
@@ -382,7 +382,7 @@ fn traditional(point: char) -> char {
     LOOKALIKE_FORMS.get(&point).copied().unwrap_or(point)
 }
 
-/// How far full-width forms stand behind those of ASCII.
+/// Distance of full-width forms behind those of ASCII.
 const FULL_WIDTH_OFFSET: u32 = 0xfee0;
 
 fn full_width(point: char) -> char {

@@ -1,7 +1,7 @@
 //! Edits of known kind and strength, planted into documents.
 //!
-//! What a near-duplicate is in practice, people decide; what a method does to edits of known kind
-//! and strength can be measured on any corpus. An [`PlantedEdit`] changes a text as reposting, copying and
+//! People decide which texts are near-duplicates in practice. The effect of edits of known kind and strength on a
+//! method can be measured on any corpus. An [`PlantedEdit`] changes a text as reposting, copying and
 //! converting do, [`EditPlanter::plant_edits`] applies one or several, and whoever calls compares the result
 //! with the original under his recipe. [`EditPlanter::fill_form`] makes texts that share a frame and say different
 //! things. [`NegativeSampler`] finds pairs of the same corpus that are no
@@ -41,7 +41,7 @@ pub use negatives::{NegativeCandidates, NegativeOptions, NegativePair, NegativeS
 use random::SplitMix64;
 pub use stock::TextStock;
 
-/// What an edit does.
+/// The kind of an edit.
 ///
 /// ```
 /// use lookalike::quality::plant::EditKind;
@@ -241,7 +241,7 @@ impl PlantedEdit {
         })
     }
 
-    /// What it does.
+    /// Returns the kind of the edit.
     pub fn edit_kind(self) -> EditKind {
         self.kind
     }
@@ -252,7 +252,7 @@ impl PlantedEdit {
         (self.share > 0).then(|| f64::from(self.share) / 1000.0)
     }
 
-    /// How many of `count` parts it changes.
+    /// Returns how many of `count` parts it changes.
     fn changed_count(self, count: usize) -> usize {
         (count * usize::from(self.share) + 500) / 1000
     }

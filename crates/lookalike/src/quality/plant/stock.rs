@@ -1,4 +1,4 @@
-//! What edits put into a text: passages, sentences, words and characters of other documents.
+//! The stock that edits put into a text: passages, sentences, words and characters of other documents.
 
 use std::collections::HashMap;
 

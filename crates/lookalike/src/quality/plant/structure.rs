@@ -9,7 +9,7 @@ use crate::text::unicode::{CharacterClass, character_class};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TextUnit {
     pub(super) range: Range<usize>,
-    /// Whether it is a word, which spaces part from others.
+    /// `true` if it is a word, which spaces part from others.
     pub(super) is_word: bool,
 }
 

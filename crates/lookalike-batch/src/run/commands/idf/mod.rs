@@ -63,7 +63,7 @@ pub struct IdfSummary {
     pub recipe: String,
     /// Identity of the part of the recipe that determines the terms.
     pub terms_id: String,
-    /// How much of the run went to temporary files, if not everything did fit into the memory.
+    /// The data of the run that went to temporary files, if not everything fitted into the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spilled: Option<SpilledRuns>,
 }

@@ -39,7 +39,7 @@ pub(super) struct PassageCorpus<'a> {
     pub(super) index: GramIndex,
     /// Rare terms of the sources, if reworded passages are found.
     pub(super) rare_terms: Option<RareTerms>,
-    /// How long a passage must be for the index to find it.
+    /// Shortest length of a passage that the index finds.
     pub(super) indexed: PassageSettings,
     pub(super) max_documents: Option<u32>,
     pub(super) tokenizer: Arc<SpanTokenizer>,

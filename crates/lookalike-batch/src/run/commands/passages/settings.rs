@@ -72,7 +72,7 @@ impl PassageOrder {
 pub struct PassageRunSettings {
     /// Its normalisation determines which tokens are equal. Its other steps have no effect.
     pub recipe: Recipe,
-    /// How long a passage must be.
+    /// Shortest length of a passage.
     pub passages: PassageSettings,
     /// In how many documents a gram may be.
     pub max_documents: BoilerplateLimit,
@@ -211,7 +211,7 @@ pub struct PassagesSummary {
     pub bytes: u64,
     /// Bytes of memory of the index.
     pub index_bytes: u64,
-    /// How much of the run went to temporary files, if the index did not fit into the memory.
+    /// The data of the run that went to temporary files, if the index did not fit into the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spilled: Option<SpilledRuns>,
     /// Seconds from start to the last synced byte.

@@ -21,7 +21,7 @@ use crate::run::reading::reading_sink::{
     SketchedBlock,
 };
 
-/// Where the documents of a run go on disk.
+/// The places of the documents of a run on disk.
 pub(in crate::run) struct DiskBackend<'a> {
     /// The directory of the run, if it can be interrupted.
     pub(in crate::run) work: Option<&'a WorkDirectory>,
@@ -48,7 +48,7 @@ impl ReadingBackend for DiskBackend<'_> {
     }
 }
 
-/// Where the sketches and keys of one set of inputs go, if they do not stay in memory.
+/// The place of the sketches and keys of one set of inputs, if they do not stay in memory.
 #[derive(Clone, Copy)]
 struct SpillTarget<'a> {
     reading: &'a SpillFiles,

@@ -19,7 +19,7 @@ use crate::run::reading::documents::ReadDocuments;
 use crate::run::reading::element_count::{put_count, read_count};
 use crate::run::reading::reading_sink::BlockSource;
 
-/// Where a block begins among its inputs.
+/// The beginning of a block among its inputs.
 #[derive(Clone, Copy)]
 pub(super) struct BlockStart {
     /// The number of the first row.
@@ -28,7 +28,7 @@ pub(super) struct BlockStart {
     pub(super) place: u64,
     /// The node of the first row; 0 if the run has no nodes.
     pub(super) node: u64,
-    /// Where the block is in its input, if it is one of lines.
+    /// The place of the block in its input, if it is one of lines.
     pub(super) known: Option<KnownBlock>,
 }
 

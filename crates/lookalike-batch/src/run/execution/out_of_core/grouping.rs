@@ -74,7 +74,7 @@ impl DocumentGrouping {
     }
 }
 
-/// How much of a run went to temporary files.
+/// The data of a run that went to temporary files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SpilledSummary {
     /// Bytes that were written to temporary files.
