@@ -2,7 +2,8 @@
 
 use lookalike::passages::PassageSettings;
 use lookalike_batch::run::{
-    OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, find_passages,
+    OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, RunSettings, RunWindow,
+    find_passages,
 };
 use lookalike_comparison::shared_passages::{PassageSpot, SharedPassage, SharedPassages};
 use lookalike_io::sink::{CollectedTable, OutputTarget};
@@ -56,23 +57,31 @@ impl PassageOptions {
                 "window needs time, the field with the time: give both, or leave window out",
             ));
         }
+        let passages = passage_settings(self.min_length, self.reworded)?;
+        let max_documents = boilerplate_limit(self.max_documents)?;
+        let offsets = choose("offsets", &self.offsets, &OffsetUnit::ALL, OffsetUnit::name)?;
+        let order = choose("order", &self.order, &PassageOrder::ALL, PassageOrder::name)?;
         Ok(PassageRunSettings {
-            recipe: self.recipe.0,
-            passages: passage_settings(self.min_length, self.reworded)?,
-            max_documents: boilerplate_limit(self.max_documents)?,
-            read: self.reading.read_options(),
-            time: self.time,
-            window,
-            within: self.within,
+            reading: RunSettings {
+                recipe: self.recipe.0,
+                read: self.reading.read_options(),
+                within: self.within,
+                window: self.time.map(|field| RunWindow {
+                    seconds: window.unwrap_or(f64::INFINITY),
+                    field,
+                }),
+                threads: thread_count(self.threads)?,
+                strict: self.strict,
+                spelling: OptionSpelling::Arguments,
+                ..RunSettings::default()
+            },
+            passages,
+            max_documents,
             index: None,
-            offsets: choose("offsets", &self.offsets, &OffsetUnit::ALL, OffsetUnit::name)?,
-            order: choose("order", &self.order, &PassageOrder::ALL, PassageOrder::name)?,
+            offsets,
+            order,
             described: DESCRIBED_PASSAGES,
-            threads: thread_count(self.threads)?,
-            strict: self.strict,
-            memory: None,
             limits: None,
-            spelling: OptionSpelling::Arguments,
         })
     }
 }

@@ -2,17 +2,15 @@
 
 use std::path::Path;
 
-use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
 use lookalike_batch::run::{
     MemoryLimit, OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
-    RunInputs, SilentProgress, find_passages,
+    RunInputs, RunSettings, SilentProgress, find_passages,
 };
 use lookalike_io::error::Result;
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::ReadOptions;
 use lookalike_options::boilerplate_limit::BoilerplateLimit;
-use lookalike_options::match_options::OptionSpelling;
 use tempfile::tempdir;
 
 fn hash(at: u64) -> u64 {
@@ -54,37 +52,32 @@ fn write_corpus(path: &Path, seed: u64, documents: u64) {
 fn settings(max_documents: BoilerplateLimit, reworded: bool, threads: usize) -> PassageRunSettings {
     let passages = PassageSettings::new(12).unwrap();
     PassageRunSettings {
-        recipe: Recipe::default(),
+        reading: RunSettings {
+            read: ReadOptions {
+                block_bytes: 16 << 10,
+                ..ReadOptions::default()
+            },
+            threads,
+            ..RunSettings::default()
+        },
         passages: passages.with_reworded(reworded),
         max_documents,
-        read: ReadOptions {
-            block_bytes: 16 << 10,
-            ..ReadOptions::default()
-        },
-        time: None,
-        window: None,
-        within: None,
         index: None,
         offsets: OffsetUnit::Characters,
         order: PassageOrder::Position,
         described: 5,
-        threads,
-        strict: false,
-        memory: None,
         limits: None,
-        spelling: OptionSpelling::Options,
     }
 }
 
 fn bounded(settings: &PassageRunSettings, working_set: u64) -> PassageRunSettings {
-    PassageRunSettings {
-        memory: Some(MemoryLimit {
-            bytes: 1 << 40,
-            is_set: true,
-            working_set: Some(working_set),
-        }),
-        ..settings.clone()
-    }
+    let mut settings = settings.clone();
+    settings.reading.memory = Some(MemoryLimit {
+        bytes: 1 << 40,
+        is_set: true,
+        working_set: Some(working_set),
+    });
+    settings
 }
 
 /// Finds passages. Returns the table and the summary.

@@ -12,7 +12,7 @@ use lookalike_batch::index::min_passage_words;
 use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
     self, DescribedPassage, MemoryLimit, OffsetUnit, PassageOrder, PassageOutputs, PassagePlan,
-    PassageRunSettings, PassagesSummary, RunInputs,
+    PassageRunSettings, PassagesSummary, RunInputs, RunSettings, RunWindow,
 };
 use lookalike_comparison::text_diff::diff_normalized;
 use lookalike_options::boilerplate_limit::{BoilerplateLimit, parse_boilerplate_limit};
@@ -263,8 +263,11 @@ pub(crate) fn run_passages(args: &PassagesArgs) -> Result<CommandOutcome> {
     let done =
         run.watch_work(|reporter| run::find_passages(&inputs, &settings, &outputs, reporter))?;
     if args.show.is_some() && !args.running.json {
-        run.printer
-            .write_data(&show_passages(&done, &settings.recipe, &run.printer)?)?;
+        run.printer.write_data(&show_passages(
+            &done,
+            &settings.reading.recipe,
+            &run.printer,
+        )?)?;
     }
     run.finish_run(&done, done.rejected, || {
         describe_passages(&done, args, &run.printer)
@@ -272,7 +275,7 @@ pub(crate) fn run_passages(args: &PassagesArgs) -> Result<CommandOutcome> {
 }
 
 fn explain_plan(args: &PassagesArgs, settings: &PassageRunSettings) -> Result<CommandOutcome> {
-    let Some(limit) = settings.memory else {
+    let Some(limit) = settings.reading.memory else {
         bail!("the available memory of this machine is not known: give a limit with --memory");
     };
     let inputs = RunInputs {
@@ -326,13 +329,22 @@ fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
     read.text_documents = !args.document_per_line;
     read.document_files = Some(document_file_options());
     Ok(PassageRunSettings {
-        recipe: load_recipe(&args.recipe, &args.changes)?,
+        reading: RunSettings {
+            recipe: load_recipe(&args.recipe, &args.changes)?,
+            read,
+            within: args.within.clone(),
+            window: args.time.clone().map(|field| RunWindow {
+                seconds: args.window.unwrap_or(f64::INFINITY),
+                field,
+            }),
+            threads: thread_count(args.running.threads),
+            strict: args.running.strict,
+            memory: memory_limit(args.memory),
+            spelling: OptionSpelling::Options,
+            ..RunSettings::default()
+        },
         passages: passage_length(args)?,
         max_documents: args.max_documents.unwrap_or_default(),
-        read,
-        time: args.time.clone(),
-        window: args.window,
-        within: args.within.clone(),
         index: args.index.clone(),
         offsets: match args.offsets {
             OffsetsArg::Characters => OffsetUnit::Characters,
@@ -344,11 +356,7 @@ fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
             OrderArg::Copied => PassageOrder::Copied,
         },
         described: args.show.map_or(DESCRIBED_PASSAGES, |shown| shown as usize),
-        threads: thread_count(args.running.threads),
-        strict: args.running.strict,
-        memory: memory_limit(args.memory),
         limits: None,
-        spelling: OptionSpelling::Options,
     })
 }
 

@@ -68,7 +68,7 @@ impl<'a> PassageCorpus<'a> {
         let reader = PassageReader {
             settings,
             reading,
-            tokenizer: Arc::new(SpanTokenizer::new(&settings.recipe)),
+            tokenizer: Arc::new(SpanTokenizer::new(&settings.reading.recipe)),
             reject,
             memory,
             unreadable_files: AtomicU64::new(0),
@@ -127,7 +127,8 @@ impl<'a> PassageCorpus<'a> {
             tokenizer: reader.tokenizer,
             repeated_ids: RepeatedIds::add_counts(repeated, repeated_ids),
             unreadable_files: reader.unreadable_files.into_inner(),
-            window: settings.window.unwrap_or(f64::INFINITY),
+            window: (settings.reading.window.as_ref())
+                .map_or(f64::INFINITY, |window| window.seconds),
             texts: Mutex::new(DocumentCache::new(memory.text_bytes())),
             memory,
         })
@@ -465,7 +466,7 @@ impl CorpusKeys {
     fn new(memory: PassageShares, settings: &PassageRunSettings) -> Self {
         let finds_reworded = settings.passages.finds_reworded();
         let kinds = 1 + u64::from(finds_reworded);
-        let collector = || GramCollector::new(memory, kinds, settings.read.scratch.clone());
+        let collector = || GramCollector::new(memory, kinds, settings.reading.read.scratch.clone());
         Self {
             grams: collector(),
             terms: finds_reworded.then(collector),

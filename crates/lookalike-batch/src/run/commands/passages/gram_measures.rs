@@ -21,11 +21,11 @@ impl PassageShares {
     /// # Errors
     /// If the inputs cannot be read, or if the limit is too small for their rows.
     pub(super) fn for_run(paths: &RunInputs, settings: &PassageRunSettings) -> Result<Self> {
-        let Some(limit) = settings.memory else {
-            return Ok(Self::unlimited(settings.threads));
+        let Some(limit) = settings.reading.memory else {
+            return Ok(Self::unlimited(settings.reading.threads));
         };
         let plan = PassagePlan::plan_run(paths, settings, limit)?;
-        Ok(Self::from_plan(&plan, limit, settings.threads))
+        Ok(Self::from_plan(&plan, limit, settings.reading.threads))
     }
 }
 
@@ -41,7 +41,7 @@ impl PassagePlan {
         limit: MemoryLimit,
     ) -> Result<Self> {
         let measured = measure_inputs(paths, settings, limit)?;
-        Self::from_measures(measured, settings.threads, limit)
+        Self::from_measures(measured, settings.reading.threads, limit)
     }
 }
 
@@ -56,7 +56,7 @@ fn measure_inputs(
     if (sources.iter()).any(|source| source.is_read_once() || source.has_objects()) {
         return Ok(None);
     }
-    let opened = OpenInputs::new(paths, &settings.reading_settings())?;
+    let opened = OpenInputs::new(paths, &settings.reading)?;
     let size = opened.size_on_disk();
     if size.is_none_or(|bytes| limit.is_far_above(bytes)) {
         return Ok(None);
@@ -84,7 +84,7 @@ fn measure_rows(
     let Some(documents) = inputs.expected_rows()? else {
         return Ok(None);
     };
-    let tokenizer = SpanTokenizer::new(&settings.recipe);
+    let tokenizer = SpanTokenizer::new(&settings.reading.recipe);
     let mut winnower = Winnower::new(settings.passages);
     let (mut tokens, mut selected) = (SpannedTokens::default(), Vec::<SelectedGram>::new());
     let (mut read, mut grams) = (ReadDocuments::default(), 0);

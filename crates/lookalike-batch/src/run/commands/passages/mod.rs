@@ -80,7 +80,7 @@ pub fn find_passages(
     outputs: &PassageOutputs,
     progress: &dyn ProgressListener,
 ) -> Result<PassagesSummary> {
-    crate::threads::run_in_pool(settings.threads, || {
+    crate::threads::run_in_pool(settings.reading.threads, || {
         let returned = ReturnedResults::default();
         let finished = run_passages(inputs, settings, outputs, returned, progress)?;
         Ok(finished.summary)
@@ -119,8 +119,8 @@ fn run_passages(
     if let Some(disk) = &mut disk {
         disk.keep_within(memory.index_bytes());
     }
-    let reading = settings.reading_settings();
-    let opened = OpenInputs::new(paths, &reading)?;
+    let reading = &settings.reading;
+    let opened = OpenInputs::new(paths, reading)?;
     let report = outputs.report.as_ref().map(|report| &report.target);
     let tables = outputs.passages.iter().chain(&outputs.rejected);
     for output in tables.chain(report) {
@@ -129,9 +129,9 @@ fn run_passages(
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, rows: &_| rejected.push_rows(inputs, rows);
     let corpus =
-        PassageCorpus::read_all(&opened, settings, disk, &reading, memory, &reject, progress)?;
+        PassageCorpus::read_all(&opened, settings, disk, reading, memory, &reject, progress)?;
     match &corpus.repeated_ids {
-        Some(repeated) if settings.strict => return Err(repeated.repeats_error(&reading)),
+        Some(repeated) if reading.strict => return Err(repeated.repeats_error(reading)),
         Some(repeated) => progress.repeated_ids(repeated),
         None => {}
     }
@@ -227,8 +227,8 @@ impl FoundPassages {
             spilled: corpus.spilled_runs(),
             seconds: 0.0,
             min_words: settings.passages.min_words(),
-            recipe: settings.recipe.name.clone(),
-            recipe_id: settings.recipe.recipe_id().to_string(),
+            recipe: settings.reading.recipe.name.clone(),
+            recipe_id: settings.reading.recipe.recipe_id().to_string(),
         })
     }
 }

@@ -3,20 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lookalike::Recipe;
 use lookalike::passages::{PassageBudget, PassageSettings};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::OutputTarget;
-use lookalike_io::source::ReadOptions;
 use lookalike_options::boilerplate_limit::BoilerplateLimit;
-use lookalike_options::match_options::OptionSpelling;
 use serde::Serialize;
 
 use crate::index::indexed_passages::IndexedPassages;
-use crate::memory::MemoryLimit;
 use crate::run::commands::summary::SpilledRuns;
 use crate::run::report::ReportOutput;
-use crate::run::settings::{RunSettings, RunWindow};
+use crate::run::settings::RunSettings;
 
 /// The unit of positions in the table of passages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,20 +66,13 @@ impl PassageOrder {
 /// Settings of a passages run.
 #[derive(Debug, Clone)]
 pub struct PassageRunSettings {
-    /// Its normalisation determines which tokens are equal. Its other steps have no effect.
-    pub recipe: Recipe,
+    /// The rows that are read, and the limits of the run. Of its recipe only the normalisation has an effect: it
+    /// determines which tokens are equal. Its `within` and `window` are those of a document and its source.
+    pub reading: RunSettings,
     /// Shortest length of a passage.
     pub passages: PassageSettings,
     /// In how many documents a gram may be.
     pub max_documents: BoilerplateLimit,
-    /// Options of reading. The run fills `fields.extra` itself.
-    pub read: ReadOptions,
-    /// A field with the time of a document. The source of a passage is the earlier document.
-    pub time: Option<String>,
-    /// Largest difference in time between two documents that are compared, in seconds; needs `time`.
-    pub window: Option<f64>,
-    /// A field that must have equal values in both documents.
-    pub within: Option<String>,
     /// An index on disk whose texts are the possible sources, instead of other documents.
     pub index: Option<PathBuf>,
     /// The unit of positions. Those in a document file are of the file, or of the extracted text of `.docx` and PDF.
@@ -92,16 +81,8 @@ pub struct PassageRunSettings {
     pub order: PassageOrder,
     /// Number of passages and of pairs of documents that the summary describes.
     pub described: usize,
-    /// Number of threads, from 1.
-    pub threads: usize,
-    /// `true` to stop at the first bad row.
-    pub strict: bool,
-    /// Limit on the memory of the process; `None` keeps everything in memory. The result does not depend on it.
-    pub memory: Option<MemoryLimit>,
     /// Limits on the work; `None` allows any.
     pub limits: Option<PassageRunLimits>,
-    /// The spelling of these settings in messages.
-    pub spelling: OptionSpelling,
 }
 
 /// Limits on the work of a run, which a service sets for its clients.
@@ -138,27 +119,9 @@ impl PassageRunSettings {
                  shorter ones"
             )));
         }
-        Ok(Self {
-            recipe: index.recipe().clone(),
-            ..self.clone()
-        })
-    }
-
-    /// Returns the settings by which the rows are read.
-    pub(super) fn reading_settings(&self) -> RunSettings {
-        RunSettings {
-            recipe: self.recipe.clone(),
-            read: self.read.clone(),
-            within: self.within.clone(),
-            window: self.time.clone().map(|field| RunWindow {
-                seconds: self.window.unwrap_or(f64::INFINITY),
-                field,
-            }),
-            threads: self.threads,
-            strict: self.strict,
-            spelling: self.spelling,
-            ..RunSettings::default()
-        }
+        let mut settings = self.clone();
+        settings.reading.recipe = index.recipe().clone();
+        Ok(settings)
     }
 }
 

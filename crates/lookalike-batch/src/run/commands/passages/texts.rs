@@ -4,7 +4,7 @@ use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
 use lookalike_comparison::passage_table::PassageTableRow;
 use lookalike_io::error::Result;
-use lookalike_io::source::{MemoryTable, ReadOptions, RowSource};
+use lookalike_io::source::{MemoryTable, RowSource};
 use lookalike_options::boilerplate_limit::BoilerplateLimit;
 use lookalike_options::match_options::OptionSpelling;
 
@@ -13,7 +13,7 @@ use crate::run::commands::passages::settings::{
 };
 use crate::run::commands::passages::{ReturnedResults, run_passages};
 use crate::run::progress::SilentProgress;
-use crate::run::settings::RunInputs;
+use crate::run::settings::{RunInputs, RunSettings};
 use crate::threads::run_in_pool;
 
 /// A document in memory.
@@ -29,22 +29,19 @@ impl PassageRunSettings {
     /// Returns the settings for documents in memory, on this number of threads; everything else is as usual.
     pub fn for_texts(recipe: Recipe, passages: PassageSettings, threads: usize) -> Self {
         Self {
-            recipe,
+            reading: RunSettings {
+                recipe,
+                threads,
+                spelling: OptionSpelling::Fields,
+                ..RunSettings::default()
+            },
             passages,
             max_documents: BoilerplateLimit::default(),
-            read: ReadOptions::default(),
-            time: None,
-            window: None,
-            within: None,
             index: None,
             offsets: OffsetUnit::default(),
             order: PassageOrder::default(),
             described: 0,
-            threads,
-            strict: false,
-            memory: None,
             limits: None,
-            spelling: OptionSpelling::Fields,
         }
     }
 }
@@ -94,7 +91,7 @@ pub fn find_passages_of_texts(
         report: None,
     };
     let returned = ReturnedResults { rows: true, page };
-    let finished = run_in_pool(settings.threads, || {
+    let finished = run_in_pool(settings.reading.threads, || {
         run_passages(&inputs, settings, &outputs, returned, &SilentProgress)
     })?;
     Ok(TextPassages {
