@@ -68,7 +68,7 @@ pub fn load_recipe_from_here(
     let directory = directory.unwrap_or_default();
     let keys: Vec<&str> = changes
         .iter()
-        .filter_map(|one| one.split('=').next())
+        .filter_map(|change| change.split('=').next())
         .collect();
     Ok(recipe.with_file_names(|key, file| {
         let path = locate_file(&keys, &directory, key, file);
@@ -79,7 +79,7 @@ pub fn load_recipe_from_here(
 /// Returns the path of the file that `key` names. It is relative to the working directory if a change
 /// has set the key, and otherwise to the directory of the recipe.
 fn locate_file(changed: &[&str], directory: &Path, key: &str, file: &str) -> PathBuf {
-    if changed.iter().any(|set| covers_key(set, key)) {
+    if changed.iter().any(|changed| covers_key(changed, key)) {
         PathBuf::from(file)
     } else {
         directory.join(file)
@@ -110,7 +110,7 @@ fn change_recipe(
     let changed = || {
         let changes: Vec<_> = changes
             .iter()
-            .map(|one| spelling.spell_change(one))
+            .map(|change| spelling.spell_change(change))
             .collect();
         format!("{name} with {}", changes.join(" "))
     };
@@ -178,14 +178,14 @@ fn apply_change<'c>(
     Ok(key)
 }
 
-/// Parses a value as TOML. A value that is not TOML becomes a string, or with `list` a list of strings.
-fn parse_value(value: &str, list: bool) -> Value {
+/// Parses a value as TOML. A value that is not TOML becomes a string, or a list of strings if `is_list`.
+fn parse_value(value: &str, is_list: bool) -> Value {
     let parsed = format!("value = {value}").parse::<Table>();
     let value_of = |mut table: Table| table.remove("value").filter(|_| table.is_empty());
     let parsed = parsed.ok().and_then(value_of);
-    let strings = || value.split(',').map(|one| Value::String(one.to_owned()));
+    let strings = || value.split(',').map(|item| Value::String(item.to_owned()));
     parsed.unwrap_or_else(|| {
-        if list {
+        if is_list {
             Value::Array(strings().collect())
         } else {
             Value::String(value.to_owned())
@@ -193,11 +193,11 @@ fn parse_value(value: &str, list: bool) -> Value {
     })
 }
 
-/// Returns `true` if setting the key `set` also sets `key`.
-fn covers_key(set: &str, key: &str) -> bool {
-    key == set
+/// Returns `true` if a change of the key `changed` also changes `key`.
+fn covers_key(changed: &str, key: &str) -> bool {
+    key == changed
         || key
-            .strip_prefix(set)
+            .strip_prefix(changed)
             .is_some_and(|rest| rest.starts_with('.'))
 }
 
@@ -227,7 +227,9 @@ fn collect_names(value: &Value, names: &mut Vec<String>) {
 
 /// Marks the name of a changed recipe with `+`, unless a change has set the name.
 fn rename_changed(table: &mut Table, keys: &[&str]) {
-    if let (false, Some(Value::String(name))) = (keys.contains(&"name"), table.get_mut("name")) {
+    if !keys.contains(&"name")
+        && let Some(Value::String(name)) = table.get_mut("name")
+    {
         name.push('+');
     }
 }

@@ -29,7 +29,8 @@ use crate::traces::SpanExport;
 /// Long answers about stored documents that are made at a time.
 const LONG_ANSWERS: usize = 3;
 
-/// Requests with texts that are worked on at a time. Each takes a core, and inserts need some of these, too.
+/// Requests with texts that are worked on at a time. They are few, because each takes a core and inserts need cores,
+/// too.
 const TEXT_REQUESTS: usize = 2;
 
 /// State shared by all requests.
@@ -55,8 +56,8 @@ pub(crate) struct ServiceState {
     /// so that no such work keeps a list or an export waiting.
     pub(crate) text_permits: Arc<AnswerPermits>,
     /// Permits for short look-ups that block a request thread. There is one fewer than request threads, so
-    /// that one thread always stays responsive.
-    pub(crate) at_once: Semaphore,
+    /// that one request thread always stays free.
+    pub(crate) look_up_permits: Semaphore,
 }
 
 impl ServiceState {
@@ -93,7 +94,7 @@ impl ServiceState {
             rate: RequestRate::new(config.limits.rate),
             answer_permits: start_permits(LONG_ANSWERS)?,
             text_permits: start_permits(TEXT_REQUESTS)?,
-            at_once: Semaphore::new(Handle::current().metrics().num_workers() - 1),
+            look_up_permits: Semaphore::new(Handle::current().metrics().num_workers() - 1),
             config,
         })
     }
@@ -164,7 +165,7 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
         tracing::info!("ready");
     });
     let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
-    let enough = async move {
+    let end_of_wait = async move {
         signals.next_signal().await;
         drop(stop);
         tokio::select! {
@@ -172,13 +173,13 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
             () = signals.next_signal() => "a second signal",
         }
     };
-    let enough = tokio::spawn(enough);
+    let end_of_wait = tokio::spawn(end_of_wait);
     let stopped = async {
         let _ = stopping.await;
     };
-    let enough = async { enough.await.unwrap_or("the wait for signals ended") };
+    let end_of_wait = async { end_of_wait.await.unwrap_or("the wait for signals ended") };
     let router = router::build_router(&service);
-    connections::accept_until_stopped(listener, router, &service, stopped, enough).await;
+    connections::accept_until_stopped(listener, router, &service, stopped, end_of_wait).await;
     if let Some(traces) = &service.traces {
         traces.finish_export();
     }

@@ -26,8 +26,8 @@ use crate::files::file_names::{INCOMPLETE, RECIPE_FILE};
 use crate::files::inventory::list_files;
 use crate::files::whole_file::{read_file, replace_file};
 
-/// Ending of the names of the files of an archive.
-const RECIPE_END: &str = ".recipe";
+/// Extension of the files of an archive.
+const RECIPE_EXTENSION: &str = ".recipe";
 
 const RECIPE_FILE_MAGIC: &str = "lookalike-recipe";
 
@@ -93,11 +93,12 @@ pub(crate) fn write_recipe(disk: &dyn Disk, name: &str, recipe: &Recipe) -> Resu
     let stored = StoredRecipe::from_recipe(recipe);
     let mut head = serde_json::to_vec(&stored).map_err(|error| Error::damaged_file(name, error))?;
     head.push(b'\n');
-    let parts = || std::iter::once(&*head).chain(recipe.files.iter_contents().map(|(_, it)| it));
+    let pieces =
+        || std::iter::once(&*head).chain(recipe.files.iter_contents().map(|(_, content)| content));
     let mut checksum = crc32fast::Hasher::new();
-    parts().for_each(|part| checksum.update(part));
+    pieces().for_each(|piece| checksum.update(piece));
     let first = format!("{}\n", first_line(checksum.finalize()));
-    let content = std::iter::once(first.as_bytes()).chain(parts());
+    let content = std::iter::once(first.as_bytes()).chain(pieces());
     replace_file(disk, name, content)
         .map_err(|error| Error::disk_error("cannot write", name, &error))
 }
@@ -109,7 +110,7 @@ fn first_line(checksum: u32) -> String {
 /// The bytes of a recipe file whose checksum is right.
 struct RecipeFile {
     bytes: Vec<u8>,
-    about: StoredRecipe,
+    description: StoredRecipe,
     /// Offset of the content of the first file.
     contents_at: usize,
 }
@@ -121,24 +122,24 @@ impl RecipeFile {
             _ => Error::disk_error("cannot read", name, &error),
         })?;
         let damaged = |what: &str| Error::damaged_file(name, what);
-        let first = find_line_end(&bytes, 0).ok_or_else(|| damaged("it has no first line"))?;
-        let expected = first_line(crc32fast::hash(&bytes[first + 1..]));
-        if bytes[..first] != *expected.as_bytes() {
+        let first_end = find_line_end(&bytes, 0).ok_or_else(|| damaged("it has no first line"))?;
+        let expected = first_line(crc32fast::hash(&bytes[first_end + 1..]));
+        if bytes[..first_end] != *expected.as_bytes() {
             return Err(damaged(
                 "its first line does not have the version and the checksum of its content",
             ));
         }
-        let second = find_line_end(&bytes, first + 1);
-        let second = second.ok_or_else(|| damaged("it has no second line"))?;
-        let about: StoredRecipe = serde_json::from_slice(&bytes[first + 1..second])
+        let second_end = find_line_end(&bytes, first_end + 1);
+        let second_end = second_end.ok_or_else(|| damaged("it has no second line"))?;
+        let description: StoredRecipe = serde_json::from_slice(&bytes[first_end + 1..second_end])
             .map_err(|error| Error::damaged_file(name, error))?;
-        let contents_at = second + 1;
-        if about.file_bytes() != (bytes.len() - contents_at) as u64 {
+        let contents_at = second_end + 1;
+        if description.file_bytes() != (bytes.len() - contents_at) as u64 {
             return Err(damaged("the sizes of its files do not add up to its own"));
         }
         Ok(Self {
             bytes,
-            about,
+            description,
             contents_at,
         })
     }
@@ -146,7 +147,7 @@ impl RecipeFile {
     /// Returns the content of the file with a name.
     fn find_content(&self, name: &str) -> Option<Arc<[u8]>> {
         let mut at = self.contents_at;
-        for file in &self.about.files {
+        for file in &self.description.files {
             let end = at + file.bytes as usize;
             if file.name == name {
                 return Some(self.bytes[at..end].into());
@@ -183,7 +184,7 @@ pub(crate) fn read_collection_recipe(disk: &dyn Disk, toml: &str) -> Result<Reci
 pub(crate) fn read_recipe_file(disk: &dyn Disk, file: &str) -> Result<Recipe> {
     let read = RecipeFile::read_file(disk, file)?;
     let find = |name: &str| read.find_content(name);
-    let recipe = Recipe::read_with_files(&read.about.recipe, &find);
+    let recipe = Recipe::read_with_files(&read.description.recipe, &find);
     recipe.map_err(|error| Error::damaged_file(file, error))
 }
 
@@ -226,12 +227,12 @@ impl RecipeArchive {
     pub fn open(disk: Arc<dyn Disk>, headroom: u64) -> Result<Self> {
         let mut records = BTreeMap::new();
         for file in list_files(&*disk)? {
-            if file.ends_with(&format!("{RECIPE_END}{INCOMPLETE}")) {
+            if file.ends_with(&format!("{RECIPE_EXTENSION}{INCOMPLETE}")) {
                 disk.remove_file(&file)
                     .map_err(|error| Error::disk_error("cannot remove", &file, &error))?;
-            } else if let Some(name) = file.strip_suffix(RECIPE_END) {
-                let about = RecipeFile::read_file(&*disk, &file).map(|read| read.about);
-                records.insert(name.to_owned(), about);
+            } else if let Some(name) = file.strip_suffix(RECIPE_EXTENSION) {
+                let description = RecipeFile::read_file(&*disk, &file).map(|read| read.description);
+                records.insert(name.to_owned(), description);
             }
         }
         Ok(Self {
@@ -259,7 +260,7 @@ impl RecipeArchive {
         if self.find_recipe(name).transpose()?.is_none() {
             return Ok(None);
         }
-        read_recipe_file(&*self.disk, &format!("{name}{RECIPE_END}")).map(Some)
+        read_recipe_file(&*self.disk, &format!("{name}{RECIPE_EXTENSION}")).map(Some)
     }
 
     /// Stores a recipe with its files, in place of one of the same name. When this returns, it is on disk. If it
@@ -274,7 +275,7 @@ impl RecipeArchive {
             &*self.disk,
             self.headroom.saturating_add(recipe_bytes(recipe)),
         )?;
-        let written = write_recipe(&*self.disk, &format!("{name}{RECIPE_END}"), recipe);
+        let written = write_recipe(&*self.disk, &format!("{name}{RECIPE_EXTENSION}"), recipe);
         self.update_record(name);
         written
     }
@@ -287,7 +288,7 @@ impl RecipeArchive {
         if self.find_recipe(name).is_none() {
             return Ok(false);
         }
-        let file = format!("{name}{RECIPE_END}");
+        let file = format!("{name}{RECIPE_EXTENSION}");
         let removed = self.disk.remove_file(&file);
         let removed = removed.and_then(|()| self.disk.sync_names());
         self.update_record(name);
@@ -298,9 +299,9 @@ impl RecipeArchive {
     /// Brings the description of a recipe up to date with the disk, which after a failed operation has either
     /// the old or the new recipe.
     fn update_record(&self, name: &str) {
-        let file = format!("{name}{RECIPE_END}");
+        let file = format!("{name}{RECIPE_EXTENSION}");
         let is_there = list_files(&*self.disk).map(|names| names.contains(&file));
-        let record = RecipeFile::read_file(&*self.disk, &file).map(|read| read.about);
+        let record = RecipeFile::read_file(&*self.disk, &file).map(|read| read.description);
         let mut records = self.lock_records();
         match is_there {
             Ok(false) => records.remove(name),

@@ -17,9 +17,7 @@ use crate::index::manifest::{IndexManifest, SegmentEntry, TableEntry, file_name}
 use crate::index::number_files::NumberFile;
 use crate::index::records::DocumentRecords;
 use crate::index::repeated_ids::NewIds;
-use crate::index::row_lots::{
-    CHUNK_BYTES, NewRows, RecordScratch, RowLot, RowRecorder, check_names,
-};
+use crate::index::row_lots::{CHUNK_BYTES, NewRows, RecordScratch, RowLot, RowRecorder, check_ids};
 use crate::index::row_numbers::RowNumbers;
 use crate::index::segments::{
     MOST_ROWS, SegmentIds, SegmentSource, StoredSegment, merge_segments, write_index,
@@ -34,7 +32,7 @@ use crate::index::{
 };
 use crate::memory::build_plan::{ExpectedRows, smallest_limit};
 use crate::run::progress::{ProgressListener, RepeatedIds, RunStage};
-use crate::run::reading::ordered_pipeline::blocks_in_order;
+use crate::run::reading::ordered_pipeline::parse_blocks_in_order;
 use crate::run::reading::rejected_rows::{OpenedRows, RejectedRows};
 use crate::run::reading::row_analysis::make_bad_row;
 use crate::sealed_manifest::FileChecksum;
@@ -274,7 +272,7 @@ fn add_rows<C: FingerprintCode>(
         IndexEntries::Numbers => (read_numbers::<C>(change, &manifest, paths)?, rejected),
         _ => read_rows::<C>(change, &manifest, file, paths, rejected)?,
     };
-    let (without, bytes) = (new.without, new.bytes);
+    let (empty_rows, bytes) = (new.empty_rows, new.bytes);
     let placed = place_rows(change, &mut manifest, file, new)?;
     let rejected = rejected.finish_output()?;
     directory::replace_manifest(index_path, &manifest)?;
@@ -282,7 +280,7 @@ fn add_rows<C: FingerprintCode>(
         added: placed.added,
         unfingerprinted: placed.unfingerprinted,
         repeated_ids: placed.repeated_ids,
-        empty: without,
+        empty: empty_rows,
         rejected,
         bytes,
         spilled_bytes: change.space.spilled_bytes(),
@@ -351,7 +349,7 @@ fn read_rows<C: FingerprintCode>(
     let opened = OpenedRows::new(inputs, rejected, *strict, change.progress);
     let inputs = &opened.inputs;
     let mut new = NewRows::create_files(change, manifest, file, &recorder)?;
-    blocks_in_order(
+    parse_blocks_in_order(
         inputs,
         change.progress,
         |block, parse, scratch: &mut RecordScratch, emit| {
@@ -417,7 +415,7 @@ fn read_numbers<C: FingerprintCode>(
     }
     new.last = new.codes.len() as u64;
     new.unnamed.push_range(1..new.last + 1);
-    check_names(change.index_path, &mut new.named, &new.unnamed, &[])?;
+    check_ids(change.index_path, &mut new.named, &new.unnamed, &[])?;
     new.finish_codes()?;
     Ok(new)
 }

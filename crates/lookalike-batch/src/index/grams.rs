@@ -19,7 +19,7 @@ use crate::index::spill_buffer::spill_failed;
 use crate::index::texts::UnpackedFrame;
 use crate::sealed_manifest::FileChecksum;
 
-/// Selects the grams of texts. It keeps its buffers from text to text.
+/// Selects the grams of texts, with buffers that it uses again for each text.
 #[derive(Clone)]
 pub(super) struct GramSelector {
     tokenizer: Arc<SpanTokenizer>,
@@ -42,7 +42,7 @@ impl GramSelector {
     }
 
     /// Returns the selected grams of a text.
-    fn select_from(&mut self, text: &str) -> Result<&[SelectedGram]> {
+    fn grams_of_text(&mut self, text: &str) -> Result<&[SelectedGram]> {
         self.tokenizer.tokenize_text(text, &mut self.tokens)?;
         let tokens = self.tokens.values();
         self.winnower.select_grams(tokens, &mut self.selected);
@@ -56,7 +56,7 @@ impl GramSelector {
         row: u32,
         postings: &mut Vec<u64>,
     ) -> Result<()> {
-        let selected = self.select_from(text)?.iter();
+        let selected = self.grams_of_text(text)?.iter();
         postings.extend(selected.map(|gram| pack_posting(gram.hash, row)));
         Ok(())
     }
@@ -153,12 +153,12 @@ pub(super) fn verify_sampled_rows(
     let mut unpacked = UnpackedFrame::default();
     for row in (0..stored.entry.rows).step_by(step as usize) {
         let text = texts.text_of_row(row, &mut unpacked)?;
-        for gram in selector.select_from(text)? {
-            let mut is_there = false;
+        for gram in selector.grams_of_text(text)? {
+            let mut is_found = false;
             postings.visit_rows(postings.find_key(gram.hash)?, |other| {
-                is_there |= u64::from(other) == row;
+                is_found |= u64::from(other) == row;
             })?;
-            if !is_there {
+            if !is_found {
                 let path = index_path.join(file_name(stored.entry.file, GRAMS_FILE));
                 let id = stored.names.id_of_row(row)?;
                 let what = format!("a gram of '{id}' is missing");

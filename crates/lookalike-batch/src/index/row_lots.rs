@@ -18,7 +18,7 @@ use crate::index::ids::IdsWriter;
 use crate::index::manifest::{IndexManifest, file_name};
 use crate::index::records::RecordsWriter;
 use crate::index::row_numbers::RowNumbers;
-use crate::index::rows::{IndexRow, RowFingerprinter, RowPrint};
+use crate::index::rows::{ComparedValue, IndexRow, RowFingerprinter};
 use crate::index::segments::MOST_ROWS;
 use crate::index::spill_buffer::FingerprintSpool;
 use crate::index::spill_buffer::spill_failed;
@@ -91,7 +91,7 @@ impl RowRecorder {
         };
         lot.push_row(&item, number, self.has_texts)?;
         if let Some(grams) = &self.grams
-            && item.print != RowPrint::Nothing
+            && item.value != ComparedValue::Nothing
         {
             let row = lot.codes.len() as u32 - 1;
             let selector = scratch.grams.get_or_insert_with(|| grams.clone());
@@ -104,9 +104,10 @@ impl RowRecorder {
 /// The rows read from a block.
 pub(super) struct RowLot<C> {
     codes: Vec<C>,
-    /// Rows without a fingerprint, with the keys of their texts.
+    /// Rows empty_rows a fingerprint, with the keys of their texts.
     unfingerprinted: Vec<(u128, u32)>,
     ids: ids::IdLot,
+    /// Hashes of the ids.
     hashes: Vec<u64>,
     /// Numbers of the rows with ids.
     numbers: Vec<u32>,
@@ -115,11 +116,12 @@ pub(super) struct RowLot<C> {
     /// Grams of the texts.
     grams: Vec<u64>,
     pub(super) bad: Vec<BadRow>,
-    /// Numbers of the rows without ids.
+    /// Numbers of the rows empty_rows ids.
     unnamed: RowNumbers,
     /// Number of the last row read, whether it was used or not.
     last: u64,
-    without: u64,
+    /// Number of rows without a text and a fingerprint.
+    empty_rows: u64,
     bytes: u64,
 }
 
@@ -137,7 +139,7 @@ impl<C> Default for RowLot<C> {
             bad: Vec::new(),
             unnamed: RowNumbers::default(),
             last: 0,
-            without: 0,
+            empty_rows: 0,
             bytes: 0,
         }
     }
@@ -146,13 +148,13 @@ impl<C> Default for RowLot<C> {
 impl<C: FingerprintCode> RowLot<C> {
     /// Adds a row, with its text if texts are stored.
     fn push_row(&mut self, item: &IndexRow<'_>, number: u64, texts: bool) -> Result<()> {
-        let code = match item.print {
-            RowPrint::Nothing => {
-                self.without += 1;
+        let code = match item.value {
+            ComparedValue::Nothing => {
+                self.empty_rows += 1;
                 return Ok(());
             }
-            RowPrint::Code(fingerprint) => fingerprint,
-            RowPrint::Text { key, code } => {
+            ComparedValue::Code(fingerprint) => fingerprint,
+            ComparedValue::Text { key, code } => {
                 self.unfingerprinted.push((key, self.codes.len() as u32));
                 code
             }
@@ -186,7 +188,7 @@ impl<C: FingerprintCode> RowLot<C> {
 
     /// Returns the number of rows that could be used, including empty ones.
     pub(super) fn used_rows(&self) -> u64 {
-        self.codes.len() as u64 + self.without
+        self.codes.len() as u64 + self.empty_rows
     }
 
     /// Returns `true` if the lot should be passed on.
@@ -194,7 +196,7 @@ impl<C: FingerprintCode> RowLot<C> {
         self.memory_bytes() >= CHUNK_BYTES
     }
 
-    /// Returns the lot in the form in which it is appended, and begins a new one.
+    /// Closes the lot and returns it, and begins a new one.
     pub(super) fn take_closed(&mut self) -> Result<Self> {
         self.texts.close_frame()?;
         Ok(std::mem::take(self))
@@ -221,8 +223,9 @@ pub(super) struct NewRows<C> {
     pub(super) texts: Option<TextsWriter>,
     pub(super) records: Option<RecordsWriter>,
     pub(super) grams: FingerprintSpool<u64>,
+    /// `true` if rows have ids, `false` if they have numbers; `None` if there are no rows yet.
     pub(super) named: Option<bool>,
-    pub(super) without: u64,
+    pub(super) empty_rows: u64,
     pub(super) bytes: u64,
 }
 
@@ -241,7 +244,7 @@ impl<C: FingerprintCode> NewRows<C> {
             records: None,
             grams: change.space.new_spool(),
             named: manifest.ids,
-            without: 0,
+            empty_rows: 0,
             bytes: 0,
         }
     }
@@ -258,7 +261,7 @@ impl<C: FingerprintCode> NewRows<C> {
         }
     }
 
-    /// Creates the files of the texts and records of new rows.
+    /// Starts without rows, and creates the files of their texts and records.
     pub(super) fn create_files(
         change: &IndexChange<'_>,
         manifest: &IndexManifest,
@@ -296,7 +299,7 @@ impl<C: FingerprintCode> NewRows<C> {
         change: &IndexChange<'_>,
         mut lot: RowLot<C>,
     ) -> Result<()> {
-        check_names(
+        check_ids(
             change.index_path,
             &mut self.named,
             &lot.unnamed,
@@ -327,10 +330,10 @@ impl<C: FingerprintCode> NewRows<C> {
         self.push_codes(&lot.codes)?;
         self.hashes.append(&mut lot.hashes);
         self.numbers.append(&mut lot.numbers);
-        self.without += lot.without;
+        self.empty_rows += lot.empty_rows;
         self.bytes += lot.bytes;
-        let (named, without_print) = (self.hashes.len(), self.unfingerprinted.len());
-        change.space.keep_rows(named as u64, without_print as u64)
+        let (named, unfingerprinted) = (self.hashes.len(), self.unfingerprinted.len());
+        change.space.keep_rows(named as u64, unfingerprinted as u64)
     }
 
     /// Ends the fingerprints. No more rows follow.
@@ -341,8 +344,8 @@ impl<C: FingerprintCode> NewRows<C> {
 }
 
 /// Verifies that either all rows of an index have ids or none has.
-/// `unnamed` and `with_ids` are the numbers of new rows without and with ids.
-pub(super) fn check_names(
+/// `unnamed` and `with_ids` are the numbers of new rows empty_rows and with ids.
+pub(super) fn check_ids(
     index_path: &Path,
     named: &mut Option<bool>,
     unnamed: &RowNumbers,
@@ -350,7 +353,9 @@ pub(super) fn check_names(
 ) -> Result<()> {
     let index_path = display_path(index_path);
     let has_names = !with_ids.is_empty();
-    if let (Some(row), true) = (unnamed.first_number(), has_names || *named == Some(true)) {
+    if let Some(row) = unnamed.first_number()
+        && (has_names || *named == Some(true))
+    {
         return Err(Error::input_error(format!(
             "row {row} of the inputs has no id, but other rows of the index {index_path} have ids: \
              name the field with --id, or build the index with --id-row"

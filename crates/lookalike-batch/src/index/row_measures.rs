@@ -10,8 +10,8 @@ use crate::memory::MemoryLimit;
 use crate::memory::build_plan::{BuildPlan, ExpectedRows};
 
 impl ExpectedRows {
-    /// Estimates the rows of inputs. It reads the first block, unless the inputs can be read only once, are somewhere
-    /// else, or are so small that a limit cannot matter.
+    /// Estimates the rows of inputs. It reads the first block, unless the inputs can be read only once, are in an
+    /// object store, or are so small that a limit cannot matter.
     ///
     /// # Errors
     /// If the inputs cannot be read.

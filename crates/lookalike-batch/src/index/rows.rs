@@ -34,13 +34,13 @@ enum FingerprinterKind {
 pub(super) struct IndexRow<'a> {
     /// The id; `None` if the row number is the id.
     pub(super) id: Option<&'a str>,
-    pub(super) print: RowPrint,
+    pub(super) value: ComparedValue,
     pub(super) text: &'a str,
 }
 
 /// The value by which a row is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowPrint {
+pub(super) enum ComparedValue {
     /// The fingerprint.
     Code(u128),
     /// For a text without a fingerprint: the key of its normalised text, and a placeholder for the
@@ -50,7 +50,7 @@ pub(super) enum RowPrint {
     Nothing,
 }
 
-impl RowPrint {
+impl ComparedValue {
     fn from_fingerprint(fingerprint: Option<u128>) -> Self {
         fingerprint.map_or(Self::Nothing, Self::Code)
     }
@@ -97,21 +97,21 @@ impl RowFingerprinter {
         scratch: &mut AnalysisScratch,
         visit: &mut dyn FnMut(&TextAnalysis<'_>),
     ) -> Result<Option<IndexRow<'a>>, String> {
-        let (id, print) = match &self.kind {
+        let (id, value) = match &self.kind {
             FingerprinterKind::Documents(analyzer, hasher) => {
                 let analysis = analyze_row(analyzer, row, scratch);
-                let print = match (hasher.fingerprint(&analysis), analysis.state) {
-                    (Some(fingerprint), _) => RowPrint::Code(fingerprint),
-                    (None, TextState::Empty) => RowPrint::Nothing,
-                    (None, _) => RowPrint::Text {
+                let value = match (hasher.fingerprint(&analysis), analysis.state) {
+                    (Some(fingerprint), _) => ComparedValue::Code(fingerprint),
+                    (None, TextState::Empty) => ComparedValue::Nothing,
+                    (None, _) => ComparedValue::Text {
                         key: analysis.key,
                         code: analysis.key >> (u128::BITS - self.bits),
                     },
                 };
-                if print != RowPrint::Nothing {
+                if value != ComparedValue::Nothing {
                     visit(&analysis);
                 }
-                (row.id, print)
+                (row.id, value)
             }
             FingerprinterKind::Lines(digits) => {
                 let (id, cell) = match row.text.split_once('\t') {
@@ -126,17 +126,17 @@ impl RowFingerprinter {
                 }
                 (
                     id,
-                    RowPrint::from_fingerprint(digits.parse_fingerprint(cell, self.bits)?),
+                    ComparedValue::from_fingerprint(digits.parse_fingerprint(cell, self.bits)?),
                 )
             }
             FingerprinterKind::Field(digits, field) => {
                 let fingerprint = self.scalar_fingerprint(*digits, field, row.extra)?;
-                (row.id, RowPrint::from_fingerprint(fingerprint))
+                (row.id, ComparedValue::from_fingerprint(fingerprint))
             }
         };
         Ok(Some(IndexRow {
             id: id.filter(|_| !self.numbered),
-            print,
+            value,
             text: row.text,
         }))
     }

@@ -25,12 +25,12 @@ use serde::Serialize;
 use crate::index::build_space::BuildSpace;
 use crate::index::manifest::IndexManifest;
 use crate::index::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
-use crate::index::rows::{RowFingerprinter, RowPrint};
+use crate::index::rows::{ComparedValue, RowFingerprinter};
 use crate::index::segments::{StoredSegment, open_index, open_stored_segment};
 use crate::index::texts::UnpackedFrame;
 use crate::index::{IndexEntries, IndexReadOptions, by_width, directory};
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::reading::ordered_pipeline::{EmitChunk, blocks_in_order};
+use crate::run::reading::ordered_pipeline::{EmitChunk, parse_blocks_in_order};
 use crate::run::reading::rejected_rows::{OpenedRows, RejectedRows};
 use crate::run::reading::row_analysis::{analyze_row, make_bad_row};
 use crate::threads::run_in_pool;
@@ -370,7 +370,7 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
     let rows = OpenedRows::new(inputs, rejected, job.reading.strict, job.progress);
     let searcher = BlockSearcher::new(job, &opened, &search, &rows.inputs, table.new_rows())?;
     let mut counts = SearchCounts::default();
-    blocks_in_order(
+    parse_blocks_in_order(
         &rows.inputs,
         job.progress,
         |block, parse, worker: &mut SearchWorker<C>, emit| {
@@ -721,13 +721,13 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
             .make_row(self.inputs, row, scratch, &mut prepare)?;
         let Some(query) = prepared else { return Ok(()) };
         counts.queries += 1;
-        let code = match query.print {
-            RowPrint::Nothing => {
+        let code = match query.value {
+            ComparedValue::Nothing => {
                 counts.without += 1;
                 return Ok(());
             }
-            RowPrint::Code(fingerprint) => fingerprint,
-            RowPrint::Text { key, code } => {
+            ComparedValue::Code(fingerprint) => fingerprint,
+            ComparedValue::Text { key, code } => {
                 counts.unfingerprinted += 1;
                 unfingerprinted.push((codes.len() as u32, key));
                 code

@@ -218,10 +218,7 @@ pub(super) fn open_index<C: FingerprintCode>(
         || plan.fingerprint_bits() != manifest.bits
         || plan.distance().get() < manifest.distance
     {
-        return Err(damaged_file(
-            &path,
-            "it is not the file that the manifest names",
-        ));
+        return Err(refuse_other_file(&path));
     }
     Ok(index)
 }
@@ -281,7 +278,7 @@ impl<W: Write> Write for ChecksumWriter<W> {
         let length = bytes.len().min(CHECKSUM_PIECE_BYTES - self.piece.len());
         self.bytes += length as u64;
         if length == CHECKSUM_PIECE_BYTES {
-            // Not copied, because most bytes of a large file come in large parts.
+            // A whole piece is not copied first: most bytes of a large file come in large writes.
             self.put_piece(&bytes[..length])?;
             return Ok(length);
         }
@@ -306,7 +303,7 @@ fn checksum_of_pieces(mut checksums: Vec<u8>, bytes: u64) -> FileChecksum {
     FileChecksum(lookalike::value_hash(&checksums))
 }
 
-/// Writes a file whose front is known only at the end. The pieces that contain the front are held until then.
+/// Writes a file whose front is known only at the end. The pieces with the front stay in memory until then.
 struct FrontedWriter<'a> {
     file: &'a File,
     front_pieces: Vec<u8>,
@@ -460,7 +457,7 @@ pub(super) fn merge_segments<C: FingerprintCode>(
 ) -> Result<SegmentEntry> {
     let file = manifest.next_file;
     manifest.next_file += 1;
-    let first = common_numbers(&sources);
+    let first = first_consecutive_number(&sources);
     let ids = match first {
         Some(_) => None,
         None => Some(write_merged_ids(
@@ -546,15 +543,15 @@ fn merge_unfingerprinted<C: FingerprintCode>(sources: &[SegmentSource<C>]) -> Un
         } = &source.stored;
         let removed_before = removed.rank_before();
         let entries = unfingerprinted.sorted_entries().iter();
-        let left = entries.filter(|&&(_, row)| !removed.contains_row(row));
-        all.extend(left.map(|&(key, row)| (key, base + row - removed_before(row))));
+        let live = entries.filter(|&&(_, row)| !removed.contains_row(row));
+        all.extend(live.map(|&(key, row)| (key, base + row - removed_before(row))));
         base += source.codes.len() as u32 - removed.count_removed() as u32;
     }
     UnfingerprintedRows::from_unsorted(all)
 }
 
-/// Returns the number of the first row if all rows are numbered consecutively.
-fn common_numbers<C: FingerprintCode>(sources: &[SegmentSource<C>]) -> Option<u64> {
+/// Returns the number of the first row if all rows are numbered consecutively, without removed ones.
+fn first_consecutive_number<C: FingerprintCode>(sources: &[SegmentSource<C>]) -> Option<u64> {
     let mut next = None;
     let mut first = None;
     for source in sources {

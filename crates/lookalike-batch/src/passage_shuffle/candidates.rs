@@ -80,11 +80,11 @@ pub struct CandidateBlocks {
     /// Ascending by gram, by partition, and with the known documents last in each partition.
     postings: Vec<GramPosting>,
     parts: u32,
-    /// The posting whose pairs with later ones of its run come next.
+    /// The next posting. It is paired with the later ones of its run, which are those of the same gram and partition.
     next: usize,
     /// End of the postings with the current gram.
     gram_end: usize,
-    /// End of those in the current partition.
+    /// End of the current run.
     run_end: usize,
     members: Vec<GroupMember>,
     with_boilerplate: Vec<DocumentKey>,
@@ -139,7 +139,8 @@ impl CandidateBlocks {
         self.run_end = self.gram_end;
     }
 
-    /// Pairs the next posting with those behind it in its run. With known documents, these are partners only.
+    /// Pairs the next posting with those behind it in its run. If there are known documents, only they are
+    /// partners.
     fn pair_posting(&mut self) {
         let group = self.postings[self.next].document;
         if self.has_known && group.is_known() {

@@ -49,7 +49,7 @@ pub(crate) const MOST_COMPARED: usize = 10_000;
 /// Clusters on a page with `prefer`, because each can have a `meta` of 64 KiB.
 pub(crate) const CLUSTERS_WITH_PREFERRED: usize = 100;
 
-/// Bytes of `meta` that are compared for one answer with `prefer`, of the representatives excepted.
+/// Bytes of `meta` that are compared for one answer with `prefer`, without those of the representatives.
 const COMPARED_BYTES: usize = 16 << 20;
 
 /// Checks and inserts documents.
@@ -130,8 +130,8 @@ async fn handle_document(mut api_request: ApiRequest, task: StreamTask) -> ApiRe
 /// Longest work of a query on the thread of its request.
 const SHORT_QUERY: Duration = Duration::from_millis(20);
 
-/// Answers the query for a document: a short one at once, and one that takes long in the background, as long as its client
-/// waits.
+/// Answers the query for a document. A short document is compared at once. A query that takes long goes on in the
+/// background, and ends if its client disconnects.
 async fn answer_query(
     service: &ServiceState,
     open: &Arc<OpenCollection>,
@@ -139,7 +139,7 @@ async fn answer_query(
     room: HeldBytes,
 ) -> AnswerResult {
     if document.len() <= MAX_SHORT_BYTES {
-        let answer = run_briefly(&service.at_once, || {
+        let answer = run_briefly(&service.look_up_permits, || {
             let begun = Instant::now();
             let may_go_on = || begun.elapsed() < SHORT_QUERY;
             open.query_document(&document, &mut AnalysisScratch::default(), &may_go_on)
@@ -163,7 +163,7 @@ async fn answer_query(
 async fn check_lines(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
     let limits = api_request.service.config.limits;
     let mut reader = api_request.read_body(limits.body)?;
-    if waits_to_be_asked(&api_request.headers) {
+    if expects_continue(&api_request.headers) {
         check_room(&api_request.service.waiting_budget)?;
         reader.wait_for_begin().await?;
     }
@@ -192,12 +192,12 @@ fn run_briefly<T>(permits: &Semaphore, work: impl FnOnce() -> T) -> T {
 }
 
 /// Returns `true` if the client sends its body only after `100 Continue`.
-fn waits_to_be_asked(headers: &HeaderMap) -> bool {
+fn expects_continue(headers: &HeaderMap) -> bool {
     let expected = headers.get(header::EXPECT);
     expected.is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// Length of the longest text, in bytes, that is answered without a permit.
+/// Longest text, in bytes, of a document that is returned without a permit.
 const SHORT_ANSWER_BYTES: usize = 16 << 10;
 
 /// Returns a stored document. One with a long text is a long answer.
@@ -239,8 +239,8 @@ pub(crate) async fn delete_document(api_request: ApiRequest) -> ApiResult {
     let open = api_request.find_open_collection()?;
     let id = api_request.path_part("id");
     in_background(move || {
-        let was_there = open.collection.delete_document(&id);
-        if was_there.map_err(|error| open.to_problem(error))? {
+        let was_deleted = open.collection.delete_document(&id);
+        if was_deleted.map_err(|error| open.to_problem(error))? {
             Ok(responses::empty_response())
         } else {
             Err(no_document(&id))
@@ -268,9 +268,9 @@ impl FromStr for PageCursor {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (section, index) = text.split_once('-').ok_or(())?;
+        let (partition, index) = text.split_once('-').ok_or(())?;
         Ok(Self(DocumentSlot {
-            partition: section.parse().map_err(|_| ())?,
+            partition: partition.parse().map_err(|_| ())?,
             index: index.parse().map_err(|_| ())?,
         }))
     }
@@ -400,8 +400,8 @@ pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
                 let clusters = [cluster];
                 let preferred =
                     find_all_preferred(&open, &clusters, prefer.as_ref(), MOST_COMPARED)?;
-                let told = clusters_as_json(&clusters, prefer.as_ref(), &preferred);
-                text.write_json(&told[0])
+                let shown = clusters_as_json(&clusters, prefer.as_ref(), &preferred);
+                text.write_json(&shown[0])
             }
             None => {
                 let shown = shorten_text(&id);

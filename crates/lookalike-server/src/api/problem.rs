@@ -77,7 +77,7 @@ impl ProblemCode {
         StatusCode::from_u16(self.code_details().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Seconds after which the same request may succeed.
+    /// Returns the seconds after which the same request may succeed.
     fn retry_after(self) -> Option<u32> {
         match self {
             Self::Busy | Self::TooManyRequests | Self::Stopping | Self::PassagesNotReady => Some(1),
@@ -174,7 +174,7 @@ impl ApiProblem {
     }
 }
 
-/// Characters of the beginning and of the end of a detail that stay if it has more than both.
+/// Characters that stay at the beginning and at the end of a detail that has more than both together.
 const DETAIL_BEGINNING: usize = 1200;
 const DETAIL_END: usize = 600;
 
@@ -193,7 +193,7 @@ fn shorten_middle(detail: String) -> String {
     beginning.chain(['…']).chain(end).collect()
 }
 
-/// Returns as much of a text as a message shows.
+/// Returns the beginning of a text, as a message shows it.
 pub(crate) fn shorten_text(text: &str) -> String {
     text.chars().take(60).collect()
 }

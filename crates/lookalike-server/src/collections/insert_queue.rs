@@ -177,7 +177,7 @@ impl OpenCollection {
                 let weight = |insert: &WaitingInsert| insert.document.bytes_to_prepare();
                 queue
                     .waiting
-                    .take(MAX_BATCH_DOCUMENTS, MAX_BATCH_BYTES, weight)
+                    .take_batch(MAX_BATCH_DOCUMENTS, MAX_BATCH_BYTES, weight)
             };
             let (prepared, mut senders) = self.prepare_all(lane, waiting, &mut scratch);
             let (taken, rest) = self.admit_turn(prepared, lane == InsertLane::Short);

@@ -161,21 +161,21 @@ impl ServedCollections {
             .collect()
     }
 
-    /// Returns the names of the open collections whose recipe has a name, and the identities of these recipes.
+    /// Returns the names of the open collections whose recipe is named `recipe`, and the identities of these recipes.
     pub(crate) fn open_users_of_recipe(&self, recipe: &str) -> Vec<(String, String)> {
         let states = self.read_states();
         let users = states.iter().filter_map(|(name, state)| match state {
             CollectionStatus::Open(open) => {
                 let used = &open.collection.collection_settings().recipe;
-                let is_it = used.name == recipe;
-                is_it.then(|| (name.clone(), used.recipe_id().to_string()))
+                let is_used = used.name == recipe;
+                is_used.then(|| (name.clone(), used.recipe_id().to_string()))
             }
             _ => None,
         });
         users.collect()
     }
 
-    /// Returns the names of the collections whose recipe has a name, and the identities of these recipes. A
+    /// Returns the names of the collections whose recipe is named `recipe`, and the identities of these recipes. A
     /// collection that cannot be opened does not count, because it has its own copy of its recipe.
     ///
     /// # Errors
@@ -276,7 +276,7 @@ impl ServedCollections {
         }
     }
 
-    /// Checks that a name is not an alias, where a call creates or deletes a collection.
+    /// Checks that a name is not an alias, because calls that create, change or delete a collection need its own name.
     fn refuse_alias(&self, name: &str) -> Result<(), ApiProblem> {
         let Some(collection) = self.aliases.find_collection(name) else {
             return Ok(());
@@ -616,8 +616,8 @@ impl ServedCollections {
     }
 }
 
-/// A name that is reserved for a collection that is being restored. If the restoration panics, the name is given free,
-/// because the collection would otherwise be opening for ever.
+/// A name that is reserved for a collection that is being restored. If the restoration panics, the name is released,
+/// because the collection would otherwise stay in the state of being opened.
 struct NameReservation<'a> {
     collections: &'a ServedCollections,
     name: &'a str,

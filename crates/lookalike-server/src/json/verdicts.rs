@@ -60,14 +60,14 @@ struct MatchJson<'a> {
 
 impl<'a> MatchesJson<'a> {
     pub(crate) fn new(answer: &'a InsertAnswer, matches: &'a [DuplicateEvidence]) -> Self {
-        let one = |it: &'a DuplicateEvidence| MatchJson {
-            id: &it.of,
-            similarity: it.similarity,
-            seq: it.seq,
+        let to_json = |evidence: &'a DuplicateEvidence| MatchJson {
+            id: &evidence.of,
+            similarity: evidence.similarity,
+            seq: evidence.seq,
         };
         Self {
             verdict: VerdictJson::from(answer),
-            matches: matches.iter().map(one).collect(),
+            matches: matches.iter().map(to_json).collect(),
         }
     }
 }

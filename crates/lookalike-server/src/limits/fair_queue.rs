@@ -68,7 +68,7 @@ impl<T> FairQueue<T> {
     }
 
     /// Removes up to `most` items, and no more once those that are removed weigh `most_weight`.
-    pub(crate) fn take(
+    pub(crate) fn take_batch(
         &mut self,
         most: usize,
         most_weight: usize,
@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn take<T>(queue: &mut FairQueue<T>, most: usize) -> Vec<(ClientId, T)> {
-        queue.take(most, usize::MAX, |_| 1)
+        queue.take_batch(most, usize::MAX, |_| 1)
     }
 
     fn items(taken: Vec<(ClientId, &'static str)>) -> Vec<&'static str> {
@@ -138,7 +138,7 @@ mod tests {
             queue.push(client(1), item);
         }
         queue.push(client(2), "b");
-        let mut take = |most_weight| items(queue.take(9, most_weight, |item| item.len()));
+        let mut take = |most_weight| items(queue.take_batch(9, most_weight, |item| item.len()));
         assert_eq!(take(4), ["aaaa"]);
         assert_eq!(take(3), ["b", "aa"]);
         assert_eq!(take(1), ["a"]);

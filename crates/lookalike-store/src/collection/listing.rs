@@ -13,8 +13,8 @@ use crate::document::{InsertAnswer, KnownDocument, ListedDocument};
 use crate::error::Result;
 use crate::state::CollectionState;
 
-/// Work under one lock, before writers get it, in steps: a few milliseconds. A step is a number without a live
-/// document.
+/// Most steps under one lock, some milliseconds of work, before writers get the lock. A sequence number without a live
+/// document takes one step.
 pub(super) const STEPS_PER_LOCK: u64 = 1 << 16;
 
 /// Steps of reading a row.
@@ -29,7 +29,7 @@ pub(super) const LOCKS_PER_PAGE: usize = 64;
 /// Bytes of ids, metadata and texts after which a page ends.
 pub(super) const PAGE_BYTES: usize = 16 << 20;
 
-/// Documents that a page shall list.
+/// The documents that a page lists.
 pub struct DocumentSelection<'a> {
     /// Largest number of documents of the page, at least 1.
     pub count: usize,
@@ -39,7 +39,7 @@ pub struct DocumentSelection<'a> {
     pub accepts: &'a dyn Fn(&InsertAnswer, Option<&str>) -> bool,
 }
 
-/// A page of documents, and where the next page begins.
+/// A page of documents, and the beginning of the next page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DocumentPage {
     /// The documents of this page.
@@ -91,7 +91,7 @@ struct PageBuilder<'a> {
     bytes: usize,
 }
 
-/// A document of the page, whose text may be unread.
+/// A document of the page. Its text is read later, without the lock.
 struct OpenListedDocument {
     answer: InsertAnswer,
     content: Option<OpenContent>,
@@ -147,7 +147,7 @@ impl PageBuilder<'_> {
         })
     }
 
-    /// Returns the page, and reads the texts that are unread. No lock is needed for that.
+    /// Reads the texts, which needs no lock, and returns the page.
     fn into_page(self, next: Option<u64>) -> Result<DocumentPage> {
         let documents = self
             .documents

@@ -68,7 +68,7 @@ impl FoundFiles {
         let number = |it: &FileNames| it.number;
         let oldest = self.rows.first().map(number);
         let mut listed = PartitionList::from_range(oldest, self.rows.last().map(number));
-        listed.name_generations(self.rows.iter().rev().copied());
+        listed.set_generations(self.rows.iter().rev().copied());
         listed
     }
 }

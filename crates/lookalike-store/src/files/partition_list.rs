@@ -16,7 +16,7 @@ const LIST_MAGIC: [u8; 4] = *b"LApa";
 const LIST_VERSION: u32 = 1;
 
 /// Version of a list with compacted partitions.
-const WITH_GENERATIONS: u32 = 2;
+const GENERATIONS_VERSION: u32 = 2;
 
 /// The partitions that must exist; their numbers ascend without gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,11 +51,12 @@ impl PartitionList {
         let [oldest, newest] =
             [names.first(), names.last()].map(|name| name.map(|name| name.number));
         let mut listed = Self::from_range(oldest, newest);
-        listed.name_generations(names.iter().copied());
+        listed.set_generations(names.iter().copied());
         listed
     }
 
-    pub(super) fn name_generations(&mut self, partitions: impl Iterator<Item = FileNames>) {
+    /// Sets the generation of each of these partitions.
+    pub(super) fn set_generations(&mut self, partitions: impl Iterator<Item = FileNames>) {
         for FileNames { number, generation } in partitions {
             match generation {
                 0 => self.generations.remove(&number),
@@ -66,7 +67,7 @@ impl PartitionList {
 
     /// Returns the list with another generation of a partition.
     pub(crate) fn with_generation(mut self, partition: FileNames) -> Self {
-        self.name_generations(std::iter::once(partition));
+        self.set_generations(std::iter::once(partition));
         self
     }
 
@@ -83,7 +84,7 @@ impl PartitionList {
         let version = if self.generations.is_empty() {
             LIST_VERSION
         } else {
-            WITH_GENERATIONS
+            GENERATIONS_VERSION
         };
         bytes.extend(version.to_le_bytes());
         bytes.extend(seal.to_le_bytes());
@@ -104,12 +105,12 @@ impl PartitionList {
         while reader.rest().len() > size_of::<u32>() {
             generations.insert(reader.read_u64()?, reader.read_u32()?);
         }
-        let listed = Self {
+        let list = Self {
             first,
             end,
             generations,
         };
-        (listed.encode_list(seal) == bytes).then_some(listed)
+        (list.encode_list(seal) == bytes).then_some(list)
     }
 
     /// Replaces the list on disk, durably.
@@ -135,7 +136,7 @@ mod tests {
     use crate::disk::DiskFolder;
 
     #[test]
-    fn inventory_round_trips_and_detects_damage() {
+    fn list_round_trips_and_detects_damage() {
         let folder = tempfile::tempdir().unwrap();
         let disk = DiskFolder::open(folder.path()).unwrap();
         let plain = PartitionList::from_range(Some(7), Some(30));

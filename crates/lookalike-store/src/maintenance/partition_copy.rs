@@ -16,7 +16,7 @@ use crate::files::partition::PartitionFiles;
 use crate::files::partition_header::{CompactionState, PartitionHeader};
 use crate::files::rows::{PartitionRow, RowDocument, RowVerdict};
 use crate::files::sketches::SketchFile;
-use crate::state::{ChunkedVec, CompactionStart, NOWHERE};
+use crate::state::{ChunkedVec, CompactionStart, NO_PLACE};
 
 /// Bytes of rows that are read for a piece.
 const ROWS_READ: usize = PIECE / 4;
@@ -316,7 +316,7 @@ impl<'a> PartitionCopy<'a> {
     }
 
     fn skip_places(&mut self, count: u32) {
-        (0..count).for_each(|_| self.places.push(NOWHERE));
+        (0..count).for_each(|_| self.places.push(NO_PLACE));
     }
 
     fn copy_document(&mut self, mut document: RowDocument) -> RowDocument {

@@ -34,8 +34,8 @@ pub fn read_settings(disk: &dyn Disk) -> Result<CollectionSettings> {
     Ok(Arc::unwrap_or_clone(settings))
 }
 
-/// Reads the recipe of a collection whose manifest may be lost, from the file that a collection has if its recipe names
-/// files. Returns `None` if there is no such file.
+/// Reads the recipe of a collection from its own file, even if the manifest is lost. Returns `None` if there is no such
+/// file, because the recipe names no files.
 ///
 /// # Errors
 /// If the file is damaged or cannot be read.
@@ -52,8 +52,8 @@ struct OfflineCollection<'a> {
     disk: &'a dyn Disk,
     manifest: CollectionManifest,
     /// Numbers of dead rows.
-    deleted: HashSet<u64>,
-    /// Destinations of moved documents, by sequence number: the row and the time.
+    dead_rows: HashSet<u64>,
+    /// The row and the time of each moved document, by its sequence number.
     moved: HashMap<u64, (u64, Timestamp)>,
     /// Number of the first readable row.
     first_row: u64,
@@ -63,23 +63,23 @@ struct OfflineCollection<'a> {
 
 impl<'a> OfflineCollection<'a> {
     fn open_offline(disk: &'a dyn Disk, manifest: CollectionManifest) -> Result<Self> {
-        let (mut report, mut deleted) = (VerifyReport::default(), HashSet::new());
+        let (mut report, mut dead_rows) = (VerifyReport::default(), HashSet::new());
         let (mut moved, mut first_row) = (HashMap::new(), u64::MAX);
         scan_rows(disk, &manifest, &mut report, &mut |_, number, row| {
             first_row = first_row.min(number);
             match row {
-                PartitionRow::Deleted { number, .. } => drop(deleted.insert(*number)),
+                PartitionRow::Deleted { number, .. } => drop(dead_rows.insert(*number)),
                 PartitionRow::Moved {
                     from,
                     seq,
                     document,
                     ..
                 } => {
-                    deleted.insert(*from);
+                    dead_rows.insert(*from);
                     moved.insert(*seq, (number, document.time));
                 }
                 PartitionRow::ErasedMove { from, seq, .. } => {
-                    deleted.insert(*from);
+                    dead_rows.insert(*from);
                     moved.remove(seq);
                 }
                 PartitionRow::Document(_)
@@ -88,19 +88,19 @@ impl<'a> OfflineCollection<'a> {
             }
             Ok(())
         })?;
-        moved.retain(|_, (number, _)| !deleted.contains(number));
+        moved.retain(|_, (number, _)| !dead_rows.contains(number));
         Ok(Self {
             disk,
             manifest,
-            deleted,
+            dead_rows,
             moved,
             first_row,
             partitions: report.partitions,
         })
     }
 
-    /// Calls `visit` with every readable live document, in the order of sequence numbers. A document that was
-    /// moved behind its duplicates comes in its old position, read from its old row if that is readable.
+    /// Calls `visit` with every readable live document, in the order of sequence numbers. A moved document
+    /// comes in its old position, and is read from its old row if that is readable.
     fn visit_in_order(
         &self,
         report: &mut VerifyReport,
@@ -140,7 +140,7 @@ impl<'a> OfflineCollection<'a> {
     }
 
     fn is_live_row(&self, number: u64) -> bool {
-        !self.deleted.contains(&number)
+        !self.dead_rows.contains(&number)
     }
 
     /// Calls `visit` with every readable document, live or dead, and the number of its row.

@@ -1,7 +1,7 @@
 //! Index from ids to rows: maps hashes of ids to numbers of rows.
 //!
-//! The table consists of shards that grow one by one. Within a shard, entries are ordered by hash, and each
-//! is as close behind the position that its hash names as the others allow (Celis, "Robin Hood Hashing",
+//! The table consists of shards that grow one by one. The hash of an entry names its home position in a shard. Entries
+//! are ordered by hash, and each is as close behind its home position as the others allow (Celis, "Robin Hood Hashing",
 //! 1986). A shard can therefore be nearly full: it grows by an eighth when nine of ten positions are taken. A
 //! search for an absent id ends at the first entry with a greater hash.
 //!
@@ -19,9 +19,9 @@ pub(crate) struct IdTable {
 
 #[derive(Debug, Default)]
 struct IdShard {
-    /// Hash and row number, or 0 if empty. The last entries are beyond the positions that hashes name.
+    /// Hash and row number, or 0 if empty. The last entries are beyond the home positions.
     entries: Vec<u64>,
-    /// Number of positions that hashes name.
+    /// Number of home positions.
     positions: usize,
     entry_count: usize,
     /// Lower half of the smallest row number, if there are entries.
@@ -50,10 +50,10 @@ fn split_hash(hash: u64) -> (usize, u32) {
     ((hash >> (64 - SHARD_BITS)) as usize, hash as u32 | 1)
 }
 
-/// Restores a row number from its lower half; `None` if it is before `low`.
-fn restore_number(entry: u64, low: u64) -> Option<u64> {
-    let distance = (entry as u32).wrapping_sub(low as u32);
-    (distance <= u32::MAX >> 1).then(|| low + u64::from(distance))
+/// Restores a row number from its lower half; `None` if it is before `first_row`.
+fn restore_number(entry: u64, first_row: u64) -> Option<u64> {
+    let distance = (entry as u32).wrapping_sub(first_row as u32);
+    (distance <= u32::MAX >> 1).then(|| first_row + u64::from(distance))
 }
 
 fn entry_tag(entry: u64) -> u32 {
@@ -63,27 +63,27 @@ fn entry_tag(entry: u64) -> u32 {
 impl IdTable {
     /// Prefetches the memory that a look-up needs.
     pub(crate) fn prefetch_id(&self, hash: u64) {
-        let (shard, wanted) = split_hash(hash);
+        let (shard, tag) = split_hash(hash);
         let shard = &self.shards[shard];
-        if let Some(entry) = shard.entries.get(shard.home_position(wanted)) {
+        if let Some(entry) = shard.entries.get(shard.home_position(tag)) {
             lookalike::prefetch(entry);
         }
     }
 
     /// Calls `visit` with the number of every row whose id has this hash, and of few others.
-    /// Rows before `low` are ignored.
-    pub(crate) fn visit_candidates(&self, hash: u64, low: u64, mut visit: impl FnMut(u64)) {
-        let (shard, wanted) = split_hash(hash);
+    /// Rows before `first_row` are ignored.
+    pub(crate) fn visit_candidates(&self, hash: u64, first_row: u64, mut visit: impl FnMut(u64)) {
+        let (shard, tag) = split_hash(hash);
         let shard = &self.shards[shard];
         if shard.entry_count == 0 {
             return;
         }
-        for &entry in &shard.entries[shard.home_position(wanted)..] {
-            if entry == 0 || entry_tag(entry) > wanted {
+        for &entry in &shard.entries[shard.home_position(tag)..] {
+            if entry == 0 || entry_tag(entry) > tag {
                 return;
             }
-            if entry_tag(entry) == wanted
-                && let Some(number) = restore_number(entry, low)
+            if entry_tag(entry) == tag
+                && let Some(number) = restore_number(entry, first_row)
             {
                 visit(number);
             }
@@ -95,13 +95,13 @@ impl IdTable {
         &mut self,
         hash: u64,
         number: u64,
-        low: u64,
+        first_row: u64,
         is_dead: impl Fn(u64) -> bool,
     ) {
         let (at, tag) = split_hash(hash);
         let shard = &mut self.shards[at];
         if !shard.has_room() {
-            shard.rebuild_shard(low, &is_dead);
+            shard.rebuild_shard(first_row, &is_dead);
         }
         if shard.entry_count == 0 {
             shard.oldest = number as u32;
@@ -110,15 +110,15 @@ impl IdTable {
         self.insertions += 1;
         if self.insertions >= SWEEP_INTERVAL {
             self.insertions = 0;
-            self.sweep_shard(low, is_dead);
+            self.sweep_shard(first_row, is_dead);
         }
     }
 
-    fn sweep_shard(&mut self, low: u64, is_dead: impl Fn(u64) -> bool) {
+    fn sweep_shard(&mut self, first_row: u64, is_dead: impl Fn(u64) -> bool) {
         let shard = &mut self.shards[self.next_swept];
         self.next_swept = (self.next_swept + 1) % (1 << SHARD_BITS);
-        if shard.entry_count > 0 && restore_number(shard.oldest.into(), low).is_none() {
-            shard.rebuild_shard(low, is_dead);
+        if shard.entry_count > 0 && restore_number(shard.oldest.into(), first_row).is_none() {
+            shard.rebuild_shard(first_row, is_dead);
         }
     }
 
@@ -133,10 +133,10 @@ impl IdTable {
     }
 }
 
-/// Smallest number of positions of a shard with entries.
+/// Smallest number of home positions of a shard with entries.
 const MIN_POSITIONS: usize = 8;
 
-/// Positions reserved after the last one that hashes name, for displaced entries.
+/// Positions reserved after the last home position, for displaced entries.
 const SPARE_POSITIONS: usize = 4;
 
 impl IdShard {
@@ -164,7 +164,7 @@ impl IdShard {
         self.entry_count += 1;
     }
 
-    /// Makes sure that a position exists, if necessary after those that hashes name.
+    /// Makes sure that a position exists, if necessary after the home positions.
     fn ensure_position(&mut self, at: usize) {
         if at >= self.entries.len() {
             self.entries.reserve_exact(SPARE_POSITIONS);
@@ -173,10 +173,10 @@ impl IdShard {
     }
 
     /// Drops dead entries. The new size has room for an eighth more than the rest.
-    fn rebuild_shard(&mut self, low: u64, is_dead: impl Fn(u64) -> bool) {
+    fn rebuild_shard(&mut self, first_row: u64, is_dead: impl Fn(u64) -> bool) {
         let before = std::mem::take(&mut self.entries);
         let alive = before.into_iter().filter(|&entry| {
-            entry != 0 && restore_number(entry, low).is_some_and(|number| !is_dead(number))
+            entry != 0 && restore_number(entry, first_row).is_some_and(|number| !is_dead(number))
         });
         let alive: Vec<u64> = alive.collect();
         self.positions = (alive.len() + alive.len() / 8) * 10 / 9 + MIN_POSITIONS;
@@ -185,7 +185,7 @@ impl IdShard {
         self.entry_count = 0;
         let oldest = alive
             .iter()
-            .filter_map(|&entry| restore_number(entry, low))
+            .filter_map(|&entry| restore_number(entry, first_row))
             .min();
         self.oldest = oldest.unwrap_or(0) as u32;
         // The entries are ordered by hash, so each one goes after the one before.
@@ -208,9 +208,9 @@ mod tests {
         lookalike::value_hash(&value.to_le_bytes())
     }
 
-    fn found(ids: &IdTable, hash: u64, low: u64) -> Vec<u64> {
+    fn found(ids: &IdTable, hash: u64, first_row: u64) -> Vec<u64> {
         let mut found = Vec::new();
-        ids.visit_candidates(hash, low, |number| found.push(number));
+        ids.visit_candidates(hash, first_row, |number| found.push(number));
         found.sort_unstable();
         found
     }
@@ -226,7 +226,7 @@ mod tests {
             let mut ids = IdTable::default();
             let mut list: Vec<(u64, u64)> = Vec::new();
             let is_dead = |number: u64| number.is_multiple_of(7);
-            let mut low = start;
+            let mut first_row = start;
             for step in 0..30_000u64 {
                 let number = start + step;
                 let hash = match step % 50 {
@@ -235,20 +235,20 @@ mod tests {
                     _ => mix(mix(step) % 9000),
                 };
                 let hash = hash & u64::MAX >> 12 | (mix(hash) % shards) << 52;
-                ids.insert_id(hash, number, low, is_dead);
+                ids.insert_id(hash, number, first_row, is_dead);
                 list.push((hash, number));
                 if step % 500 == 499 {
-                    low = number - 12_000.min(step);
+                    first_row = number - 12_000.min(step);
                 }
                 if step % 37 == 0 {
                     let expected: Vec<u64> = list
                         .iter()
                         .filter(|&&(other, number)| {
-                            other == hash && number >= low && !is_dead(number)
+                            other == hash && number >= first_row && !is_dead(number)
                         })
                         .map(|&(_, number)| number)
                         .collect();
-                    let mut found = found(&ids, hash, low);
+                    let mut found = found(&ids, hash, first_row);
                     // Dead rows may or may not be found.
                     found.retain(|&number| !is_dead(number));
                     let right = list

@@ -49,7 +49,7 @@ pub(crate) use self::compaction::CompactionStart;
 pub use self::compaction::CompactionTrigger;
 use self::document_index::DocumentIndex;
 pub(crate) use self::open_record::OpenText;
-pub(crate) use self::partition_state::NOWHERE;
+pub(crate) use self::partition_state::NO_PLACE;
 pub(crate) use self::pending_queue::{PendingBatch, PendingWork};
 pub(crate) use self::row_reader::DocumentReader;
 use self::stored_rows::StoredRows;
@@ -65,7 +65,7 @@ use crate::settings::{CollectionContent, CollectionSettings};
 /// State of a collection; see the [module](self).
 ///
 /// A kept document is in the matcher and in the table of partitions under the same slot, and every live
-/// document is in the index under its id. Only whole changes are made, so both hold whenever the lock is free.
+/// document is in the index under its id. Each change keeps both, so they hold whenever the lock is free.
 #[derive(Debug)]
 pub(crate) struct CollectionState {
     settings: Arc<CollectionSettings>,
@@ -75,7 +75,7 @@ pub(crate) struct CollectionState {
     check_memory: CheckMemory,
     /// Windows under which the replayed rows were written.
     windows: WindowHistory,
-    /// Number of the changes of the window that the replay has reached.
+    /// Number of changes of the window that the replay has passed.
     reached_changes: usize,
 }
 
@@ -157,7 +157,7 @@ impl CollectionState {
         self.rows.on_disk().find_by_number(number).cloned()
     }
 
-    /// Returns the number of live documents, and the number of dead rows on disk: those of deleted or moved
+    /// Returns the number of live documents, and the number of dead rows on disk. Dead are the rows of deleted or moved
     /// documents, and the rows of their deletions.
     pub(crate) fn count_rows(&self) -> (u64, u64) {
         self.rows.partitions.count_rows()
@@ -258,12 +258,12 @@ impl CollectionState {
         kept.map_or(0, |(seq, _)| self.rows.partitions.last_duplicate(slot, seq))
     }
 
-    /// Returns everything that waits to be written.
+    /// Takes everything that waits to be written.
     pub(crate) fn take_pending_work(&mut self) -> PendingWork {
         self.rows.take_work()
     }
 
-    /// Records that the work was written.
+    /// Notes that the work was written.
     pub(crate) fn mark_written(&mut self, work: &PendingWork, begun: Vec<Arc<PartitionFiles>>) {
         self.rows.note_written(work, begun);
     }

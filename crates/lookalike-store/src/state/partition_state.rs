@@ -192,12 +192,12 @@ impl PartitionState {
 }
 
 /// Place of the record of an erased document.
-pub(crate) const NOWHERE: u32 = u32::MAX;
+pub(crate) const NO_PLACE: u32 = u32::MAX;
 
 /// The kept documents of a partition, by index. Both lists have the same length.
 #[derive(Debug, Default)]
 pub(crate) struct KeptTable {
-    /// Places of their records, in units, or [`NOWHERE`]. Compaction replaces the list.
+    /// Places of their records, in units, or [`NO_PLACE`]. Compaction replaces the list.
     places: ChunkedVec<u32>,
     /// Lower half of the number of the last row in each one's cluster. It is the document's own sequence
     /// number if it has no duplicates, because no document is a duplicate of itself.
@@ -217,7 +217,7 @@ impl KeptTable {
 
     /// Adds the erased document of a row, so that later documents have the right index.
     pub(super) fn push_erased(&mut self, row: u64) {
-        self.places.push(NOWHERE);
+        self.places.push(NO_PLACE);
         self.last_rows.push(row as u32);
     }
 
@@ -239,7 +239,7 @@ impl KeptTable {
     /// Replaces the places of the first documents; the others keep theirs. Returns the list before.
     fn replace_places(&mut self, mut places: ChunkedVec<u32>) -> ChunkedVec<u32> {
         for index in places.len()..self.places.len() {
-            places.push(self.places.get(index).copied().unwrap_or(NOWHERE));
+            places.push(self.places.get(index).copied().unwrap_or(NO_PLACE));
         }
         std::mem::replace(&mut self.places, places)
     }
@@ -310,12 +310,12 @@ mod tests {
             partition.kept_mut().push_document(place, row);
         }
         let mut places = ChunkedVec::default();
-        places.push(NOWHERE);
+        places.push(NO_PLACE);
         places.push(4);
         let before = partition.end_compaction(places, 1, 3);
         assert_eq!(before.len(), 3);
         let places = [0, 1, 2, 3].map(|index| partition.kept().record_place(index));
-        assert_eq!(places, [Some(NOWHERE), Some(4), Some(20), None]);
+        assert_eq!(places, [Some(NO_PLACE), Some(4), Some(20), None]);
         assert_eq!((partition.erased_count(), partition.applied_row()), (1, 3));
     }
 }

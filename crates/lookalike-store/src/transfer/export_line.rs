@@ -1,4 +1,4 @@
-//! A line of an export.
+//! The lines of an export: each is a document with its verdict, as JSON. An import reads the document alone.
 
 use lookalike::stream::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,10 @@ pub(super) struct ExportLine {
     fingerprint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     meta: Option<String>,
+    /// Sequence number.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     seq: Option<u64>,
+    /// Id of the representative, if the document is a duplicate.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     of: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]

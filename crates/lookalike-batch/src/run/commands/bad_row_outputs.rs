@@ -7,7 +7,7 @@ use lookalike_io::source::{BadRow, InputSet};
 use crate::run::reading::rejected_rows::RejectedRows;
 use crate::run::report::bad_rows::BadRowTally;
 
-/// Takes the bad rows of a run.
+/// Receives the bad rows of a run, counts them by reason and writes them.
 pub(super) struct BadRowOutputs {
     tally: BadRowTally,
     rejected: RejectedRows,

@@ -4,7 +4,7 @@ use lookalike_io::error::Result;
 use lookalike_io::sink::{TableRows, TableWriter};
 use lookalike_io::source::InputRow;
 
-use crate::run::reading::ordered_pipeline::blocks_in_order;
+use crate::run::reading::ordered_pipeline::parse_blocks_in_order;
 use crate::run::reading::rejected_rows::{CountedRows, OpenedRows};
 
 /// Bytes of a block's results that are passed on before the block ends.
@@ -43,7 +43,7 @@ pub(super) fn write_document_table<S: Default>(
         sum: 0,
     };
     let mut total = DocumentTableCounts::default();
-    blocks_in_order(
+    parse_blocks_in_order(
         &opened.inputs,
         opened.progress,
         |block, parse, state: &mut S, emit| {

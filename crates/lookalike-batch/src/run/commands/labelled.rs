@@ -21,7 +21,7 @@ use lookalike_options::match_options::OptionSpelling;
 
 use crate::run::commands::corpus_sample::{CorpusSample, CorpusSampler, DrawnDocuments};
 use crate::run::progress::ProgressListener;
-use crate::run::reading::ordered_pipeline::blocks_in_order;
+use crate::run::reading::ordered_pipeline::parse_blocks_in_order;
 use crate::run::reading::row_analysis::row_position;
 
 /// Files with labels, and the structure of their rows.
@@ -180,7 +180,7 @@ pub(in crate::run) fn visit_label_rows<T: Send>(
     make: impl Fn(&InputRow<'_>) -> Result<T, String> + Sync,
     mut take: impl FnMut(T, RowLocation) -> Result<()> + Send,
 ) -> Result<()> {
-    blocks_in_order(
+    parse_blocks_in_order(
         inputs,
         progress,
         |block, parse, (): &mut (), _| {

@@ -31,7 +31,7 @@ pub(in crate::run) struct ReadDocuments {
     pub(in crate::run) partitions: Vec<u64>,
     pub(in crate::run) sketches: DocumentSketches,
     /// For each of [`ExtraFields::names`]: `true` if some row had the field.
-    had: Vec<bool>,
+    seen_fields: Vec<bool>,
     /// Bad rows that have not been reported yet.
     pub(in crate::run) bad: Vec<BadRow>,
     /// Bytes of the rows, good and bad.
@@ -180,9 +180,9 @@ impl ReadDocuments {
                 u32::MAX
             )
         })?;
-        self.had.resize(extra.names.len(), false);
-        for (had, value) in self.had.iter_mut().zip(row.extra) {
-            *had |= *value != FieldValue::Missing;
+        self.seen_fields.resize(extra.names.len(), false);
+        for (is_seen, value) in self.seen_fields.iter_mut().zip(row.extra) {
+            *is_seen |= *value != FieldValue::Missing;
         }
         self.times.extend(time);
         self.places.push(row.place);
@@ -229,9 +229,10 @@ impl ReadDocuments {
         self.times.append(&mut other.times);
         self.partitions.append(&mut other.partitions);
         self.sketches.append_sketches(&other.sketches);
-        self.had.resize(self.had.len().max(other.had.len()), false);
-        for (had, other) in self.had.iter_mut().zip(&other.had) {
-            *had |= other;
+        self.seen_fields
+            .resize(self.seen_fields.len().max(other.seen_fields.len()), false);
+        for (is_seen, other) in self.seen_fields.iter_mut().zip(&other.seen_fields) {
+            *is_seen |= other;
         }
         self.bytes += other.bytes;
     }
@@ -244,7 +245,7 @@ impl ReadDocuments {
         extra: &ExtraFields,
         settings: &RunSettings,
     ) -> Result<()> {
-        let absent = self.had.iter().position(|had| !had);
+        let absent = self.seen_fields.iter().position(|is_seen| !is_seen);
         let Some(at) = absent.filter(|_| self.len() > 0) else {
             return Ok(());
         };

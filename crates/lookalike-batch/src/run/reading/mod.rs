@@ -1,4 +1,16 @@
 //! Reading: all threads parse blocks of rows and sketch them; the documents come in input order.
+//!
+//! | module | has |
+//! |---|---|
+//! | [`open_inputs`] | the opened inputs of a run |
+//! | [`ordered_pipeline`] | blocks on all threads, with results in input order |
+//! | [`corpus_reader`] | the reader of all documents of a run |
+//! | [`reading_sink`] | the interface to the place of documents: memory or disk |
+//! | [`documents`], [`document_ids`], [`element_count`] | columns of the documents that were read, and their bytes in files |
+//! | [`corpus_rows`] | the inputs, and the place of each document's row |
+//! | [`row_analysis`] | the analysis of a row |
+//! | [`row_sampling`] | a sample of rows, for a forecast |
+//! | [`rejected_rows`], [`repeated_ids`] | bad rows, and ids that several documents have |
 
 pub(crate) mod corpus_reader;
 pub(crate) mod corpus_rows;

@@ -1,7 +1,8 @@
 //! Blocks of rows, processed by all threads, with results in input order.
 //!
 //! Memory is bounded, because threads wait in two cases. A thread waits if it is more than a few blocks ahead
-//! of the others. It also waits if it has produced too many results of one block before the turn of that block.
+//! of the others. A thread that emits results of a block before its end also waits, until all earlier blocks are
+//! done.
 
 use lookalike_io::error::Result;
 use lookalike_io::ordered_results::OrderedResults;
@@ -12,16 +13,16 @@ use crate::run::progress::{ProgressListener, begin_reading};
 /// Number of finished blocks per thread that may wait for earlier blocks.
 const WAITING_BLOCKS_PER_THREAD: u64 = 3;
 
-/// Passes on a chunk of a block's results, after waiting for the block's turn.
+/// Passes on a chunk of a block's results, once all earlier blocks are done.
 pub(crate) type EmitChunk<'a, T> = dyn Fn(T) -> Result<()> + 'a;
 
-/// Reads all inputs. `work` processes each block on any thread, with a state of its own per thread.
-/// `hand_on` receives the results in input order.
-pub(crate) fn blocks_in_order<S: Default, T: Send>(
+/// Reads all inputs. `work` parses and processes each block on any thread, with a state of its own per thread.
+/// `accept` receives the results in input order.
+pub(crate) fn parse_blocks_in_order<S: Default, T: Send>(
     inputs: &InputSet,
     progress: &dyn ProgressListener,
     work: impl Fn(&InputBlock, &mut ParseScratch, &mut S, &EmitChunk<'_, T>) -> Result<T> + Sync,
-    hand_on: impl FnMut(T) -> Result<()> + Send,
+    accept: impl FnMut(T) -> Result<()> + Send,
 ) -> Result<()> {
     let work = |block: &InputBlock, state: &mut (ParseScratch, S), emit: &EmitChunk<'_, T>| {
         work(block, &mut state.0, &mut state.1, emit)
@@ -32,7 +33,7 @@ pub(crate) fn blocks_in_order<S: Default, T: Send>(
         <(ParseScratch, S)>::default,
         &|| inputs.next_block(),
         work,
-        hand_on,
+        accept,
     )
 }
 
@@ -43,12 +44,12 @@ pub(in crate::run) fn process_blocks_in_order<S, T: Send>(
     new_state: impl Fn() -> S + Sync,
     next_block: &(dyn Fn() -> Result<Option<InputBlock>> + Sync),
     work: impl Fn(&InputBlock, &mut S, &EmitChunk<'_, T>) -> Result<T> + Sync,
-    mut hand_on: impl FnMut(T) -> Result<()> + Send,
+    mut accept: impl FnMut(T) -> Result<()> + Send,
 ) -> Result<()> {
     begin_reading(progress, inputs);
     let mut all_bytes = 0;
     let receive = |(chunk, bytes_on_disk): (T, Option<u64>)| {
-        hand_on(chunk)?;
+        accept(chunk)?;
         if let Some(bytes) = bytes_on_disk {
             all_bytes += bytes;
             progress.advance_stage(all_bytes);

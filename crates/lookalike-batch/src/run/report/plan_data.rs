@@ -1,4 +1,4 @@
-//! The plan of a run as data: settings, and the probability of being found by similarity.
+//! The plan of a run as data: its settings, and the probability that a pair is found, by its similarity.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::run::execution::form_learning::learned_forms;
 use crate::run::report::budgets::shorten_name;
 use crate::run::settings::RunSettings;
 
-/// Settings and match plan.
+/// The settings and the match plan of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct PlanData {
     method: &'static str,
@@ -62,16 +62,16 @@ impl PlanData {
             rows: bands.map(|bands| bands.rows),
             joined_features: plan.join_plan().map(|join| join.max_features),
             distance: plan.distance().map(|distance| distance.get()),
-            curve: find_curve(plan),
+            curve: compute_curve(plan),
         }
     }
 }
 
 /// Returns the probability of being found at 101 similarities.
-fn find_curve(plan: &MatchPlan) -> Vec<f64> {
+fn compute_curve(plan: &MatchPlan) -> Vec<f64> {
     let recall: Box<dyn Fn(f64) -> f64> = match (plan.band_plan(), plan.bottom_k_plan()) {
         (Some(bands), _) => Box::new(move |similarity| bands.expected_recall(similarity)),
-        (None, Some(smallest)) => Box::new(move |similarity| smallest.expected_recall(similarity)),
+        (None, Some(bottom_k)) => Box::new(move |similarity| bottom_k.expected_recall(similarity)),
         (None, None) => return Vec::new(),
     };
     let similarities = (0..=100).map(|at| f64::from(at) / 100.0);
@@ -79,8 +79,8 @@ fn find_curve(plan: &MatchPlan) -> Vec<f64> {
     rounded.collect()
 }
 
-/// Returns the recipe that decisions name: that of the run without the forms that it has learned itself, which would be
-/// others if documents were added.
+/// Returns the recipe that decisions name: that of the run, without the forms that it has learned itself. With further
+/// documents it would learn other forms.
 fn recipe_of_decisions(recipe: &Recipe) -> Cow<'_, Recipe> {
     if learned_forms(recipe).is_some() {
         Cow::Owned(recipe.clone().without_forms())

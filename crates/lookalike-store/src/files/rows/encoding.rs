@@ -6,15 +6,18 @@ use lookalike::stream::{DocumentSlot, Timestamp};
 
 use super::{DeletionRecord, MAX_WINDOW_ROWS, PartitionRow, RecordPlace, RowDocument, RowVerdict};
 
+// The kind of a row.
 const DOCUMENT_TAG: u8 = 1;
 const MOVED_TAG: u8 = 2;
-/// Deletion without a [`DeletionRecord`].
+/// A deletion without a [`DeletionRecord`].
 const DELETED_TAG: u8 = 3;
+/// A deletion with one.
 const REMOVED_TAG: u8 = 4;
 const ERASED_TAG: u8 = 5;
-const ERASED_MOVE: u8 = 6;
-const ERASED_DUPLICATE: u8 = 7;
+const ERASED_MOVE_TAG: u8 = 6;
+const ERASED_DUPLICATE_TAG: u8 = 7;
 
+// The verdict of a document, and the fields that it has.
 const KEPT_TAG: u8 = 1;
 const DUPLICATE_TAG: u8 = 2;
 const HAS_FINGERPRINT: u8 = 4;
@@ -68,7 +71,7 @@ impl PartitionRow {
                 from_slot,
                 seq,
             } => {
-                into.push(ERASED_MOVE);
+                into.push(ERASED_MOVE_TAG);
                 into.extend(from.to_le_bytes());
                 encode_slot(*from_slot, into);
                 into.extend(seq.to_le_bytes());
@@ -78,7 +81,7 @@ impl PartitionRow {
                 slot,
                 previous,
             } => {
-                into.push(ERASED_DUPLICATE);
+                into.push(ERASED_DUPLICATE_TAG);
                 into.extend(seq.to_le_bytes());
                 encode_slot(*slot, into);
                 into.extend(previous.to_le_bytes());
@@ -120,12 +123,12 @@ impl PartitionRow {
                 }
                 Self::Erased { rows, kept }
             }
-            ERASED_MOVE => Self::ErasedMove {
+            ERASED_MOVE_TAG => Self::ErasedMove {
                 from: reader.read_u64()?,
                 from_slot: decode_slot(&mut reader)?,
                 seq: reader.read_u64()?,
             },
-            ERASED_DUPLICATE => Self::ErasedDuplicate {
+            ERASED_DUPLICATE_TAG => Self::ErasedDuplicate {
                 seq: reader.read_u64()?,
                 slot: decode_slot(&mut reader)?,
                 previous: reader.read_u64()?,
@@ -143,14 +146,14 @@ impl PartitionRow {
 
 impl RowDocument {
     fn encode_document(&self, into: &mut Vec<u8>) {
-        let kind = match &self.verdict {
+        let verdict = match &self.verdict {
             RowVerdict::Kept { .. } => KEPT_TAG,
             RowVerdict::Duplicate { .. } => DUPLICATE_TAG,
         };
         let fingerprint = u8::from(self.fingerprint.is_some()) * HAS_FINGERPRINT;
         let meta = u8::from(self.meta.is_some()) * HAS_META;
         let refreshed = u8::from(self.refreshed.is_some()) * IS_REFRESHED;
-        into.push(kind | fingerprint | meta | refreshed);
+        into.push(verdict | fingerprint | meta | refreshed);
         put_string(&self.id, into);
         into.extend(self.time.0.to_le_bytes());
         into.extend(self.content.to_le_bytes());
@@ -187,8 +190,8 @@ impl RowDocument {
 
     fn decode_document(reader: &mut ByteReader<'_>) -> Option<Self> {
         let flags = reader.read_u8()?;
-        let known = KEPT_TAG | DUPLICATE_TAG | HAS_FINGERPRINT | HAS_META | IS_REFRESHED;
-        if flags & !known != 0 {
+        let known_flags = KEPT_TAG | DUPLICATE_TAG | HAS_FINGERPRINT | HAS_META | IS_REFRESHED;
+        if flags & !known_flags != 0 {
             return None;
         }
         Some(Self {

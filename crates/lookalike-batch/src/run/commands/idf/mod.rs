@@ -33,7 +33,7 @@ pub use settings::IdfSettings;
 use crate::memory::frequency_plan::FrequencyShares;
 use crate::run::commands::summary::SpilledRuns;
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::reading::ordered_pipeline::blocks_in_order;
+use crate::run::reading::ordered_pipeline::parse_blocks_in_order;
 use crate::run::reading::rejected_rows::{CountedRows, OpenedRows};
 use spilled_terms::{SpilledRows, TermSpill};
 
@@ -167,7 +167,7 @@ fn count_inputs(
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     };
     let mut total = CountedRows::default();
-    blocks_in_order(
+    parse_blocks_in_order(
         &opened.inputs,
         opened.progress,
         |block, parse, (): &mut (), _| {

@@ -27,7 +27,7 @@ use crate::run::reading::corpus_reader::RejectRows;
 use crate::run::reading::corpus_rows::{CorpusRows, IndexedDocuments};
 use crate::run::reading::documents::{ExtraFields, ReadDocuments};
 use crate::run::reading::open_inputs::OpenInputs;
-use crate::run::reading::ordered_pipeline::blocks_in_order;
+use crate::run::reading::ordered_pipeline::parse_blocks_in_order;
 use crate::run::reading::rejected_rows::{RowTally, tell_bad_rows};
 use crate::run::reading::repeated_ids::find_repeats;
 use crate::run::reading::row_analysis::make_bad_row;
@@ -360,7 +360,7 @@ impl PassageReader<'_> {
     ) -> Result<()> {
         let mut tally = RowTally::default();
         let is_indexed = keys.is_some();
-        blocks_in_order(
+        parse_blocks_in_order(
             inputs,
             progress,
             |block, parse, worker, _| {

@@ -47,7 +47,8 @@ pub(super) struct PassageRow {
 }
 
 impl PassageRow {
-    /// Returns the bytes of memory, with twice the room of the row, because lists of rows grow.
+    /// Returns the bytes of memory. The row counts twice, because a list of rows that grows has up to twice their
+    /// bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let ids = self.ids.iter().map(|id| id.len()).sum::<usize>();
         2 * size_of::<Self>() + ids
@@ -78,13 +79,14 @@ pub(super) struct DocumentFindings {
     /// Passages that may be among the longest of the run, each with its row.
     pub(super) described: Vec<(usize, DescribedPassage)>,
     pub(super) tokens: usize,
+    /// Tokens that lie in passages of any source.
     pub(super) copied: usize,
     pub(super) has_boilerplate: bool,
     /// `false` if the limits of the run ended the search before all sources were compared.
     pub(super) is_complete: bool,
 }
 
-/// A source with all that is needed of it.
+/// A source that is kept for the next documents: its text, its tokens, their places and its index.
 struct CachedSource {
     reread: Arc<RereadText>,
     tokens: SpannedTokens,
@@ -186,9 +188,7 @@ impl<'a> DocumentSearcher<'a> {
             if passages.is_empty() {
                 continue;
             }
-            passages
-                .iter()
-                .for_each(|passage| covered.push(passage.document.clone()));
+            covered.extend(passages.iter().map(|passage| passage.document.clone()));
             let sides = [
                 TextSide::new(document, &reread, &self.tokens, &places),
                 TextSide::new(source, &prepared.reread, &prepared.tokens, &prepared.places),
@@ -255,7 +255,7 @@ impl<'a> DocumentSearcher<'a> {
         Ok(source)
     }
 
-    /// Adds the passages of one document and one source.
+    /// Adds the rows of the passages of one document and one source, and their pair.
     fn add_pair(
         &self,
         [document, source]: [TextSide<'_>; 2],
@@ -309,14 +309,14 @@ fn describe_pair(
             .map(|passage| passage.document.clone())
             .collect(),
     );
-    let of_source = count_covered(
+    let copied_of_source = count_covered(
         passages
             .iter()
             .map(|passage| passage.source.clone())
             .collect(),
     );
-    let share = |part: usize, side: &TextSide<'_>| {
-        round_share(part as f64 / side.tokens.len().max(1) as f64)
+    let share = |copied: usize, side: &TextSide<'_>| {
+        round_share(copied as f64 / side.tokens.len().max(1) as f64)
     };
     CopiedPair {
         document: document.name.to_string(),
@@ -324,7 +324,7 @@ fn describe_pair(
         passages: passages.len() as u64,
         copied,
         share: share(copied, document),
-        source_share: share(of_source, source),
+        source_share: share(copied_of_source, source),
         longest: passages
             .iter()
             .map(|passage| passage.document.len())
@@ -333,7 +333,7 @@ fn describe_pair(
     }
 }
 
-/// One text of a pair, and how places in it are counted.
+/// One text of a pair, with the places by which its characters are counted.
 struct TextSide<'t> {
     id: DocId,
     name: &'t Arc<str>,

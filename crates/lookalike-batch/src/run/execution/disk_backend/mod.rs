@@ -102,7 +102,7 @@ impl ReadingSink for DiskSink<'_> {
         let Some(steps) = &self.steps else {
             return Ok(None);
         };
-        let find = |bytes: &[u8]| BlockStart::decode_start(&mut ByteReader::new(bytes))?.known;
+        let find = |bytes: &[u8]| BlockStart::decode_start(&mut ByteReader::new(bytes))?.lines;
         Ok(steps.peek_block(ordinal, find)?.flatten())
     }
 
@@ -136,7 +136,7 @@ impl DiskSink<'_> {
             number,
             place: source.inputs.first_place(source.block).unwrap_or(0),
             node: self.spill.map_or(0, |spill| spill.first_node + number - 1),
-            known: source.block.known_block(),
+            lines: source.block.known_block(),
         }
     }
 

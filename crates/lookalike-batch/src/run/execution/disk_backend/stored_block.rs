@@ -2,9 +2,9 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 73 | where the block begins: [`BlockStart`] |
+//! | 73 | the beginning of the block: [`BlockStart`] |
 //! | 8 | its size on disk |
-//! | 8, then 1 for each wanted field | number of wanted fields, and whether a row has had each so far |
+//! | 8, then 1 for each wanted field | number of wanted fields, and for each a 1 if a row has had it so far |
 //! | | the documents with their sketches |
 //! | | keys, features and names of texts, if the memory of the run is limited |
 
@@ -29,7 +29,7 @@ pub(super) struct BlockStart {
     /// The node of the first row; 0 if the run has no nodes.
     pub(super) node: u64,
     /// The place of the block in its input, if it is one of lines.
-    pub(super) known: Option<KnownBlock>,
+    pub(super) lines: Option<KnownBlock>,
 }
 
 impl BlockStart {
@@ -39,8 +39,8 @@ impl BlockStart {
         for number in [self.number, self.place, self.node] {
             into.extend(number.to_le_bytes());
         }
-        into.push(u8::from(self.known.is_some()));
-        let known = self.known.map_or([0; 6], |block| {
+        into.push(u8::from(self.lines.is_some()));
+        let numbers = self.lines.map_or([0; 6], |block| {
             [
                 block.offset,
                 block.length,
@@ -50,15 +50,15 @@ impl BlockStart {
                 block.bytes_on_disk,
             ]
         });
-        known
+        numbers
             .iter()
             .for_each(|number| into.extend(number.to_le_bytes()));
     }
 
     pub(super) fn decode_start(reader: &mut ByteReader<'_>) -> Option<Self> {
         let [number, place, node] = [reader.read_u64()?, reader.read_u64()?, reader.read_u64()?];
-        let is_known = reader.read_u8()? != 0;
-        let known = KnownBlock {
+        let is_of_lines = reader.read_u8()? != 0;
+        let lines = KnownBlock {
             offset: reader.read_u64()?,
             length: reader.read_u64()?,
             line: reader.read_u64()?,
@@ -70,7 +70,7 @@ impl BlockStart {
             number,
             place,
             node,
-            known: is_known.then_some(known),
+            lines: is_of_lines.then_some(lines),
         })
     }
 
@@ -86,7 +86,7 @@ pub(super) struct StoredBlockRows {
     /// Size on disk of the input block from which it was made.
     pub(super) bytes_on_disk: u64,
     pub(super) start: BlockStart,
-    /// For each wanted field: whether a row has had it so far.
+    /// For each wanted field `true` if a row has had it so far.
     pub(super) seen_fields: Vec<bool>,
     pub(super) documents: ReadDocuments,
     pub(super) scattered: ScatteredBlock,

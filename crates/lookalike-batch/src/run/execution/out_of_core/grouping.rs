@@ -5,8 +5,7 @@ use lookalike_io::error::Result;
 use serde::Serialize;
 
 use crate::run::execution::out_of_core::component_groups::ComponentGroups;
-use crate::run::execution::out_of_core::linking;
-use crate::run::execution::out_of_core::linking::LinkedNodes;
+use crate::run::execution::out_of_core::linking::{self, LinkedNodes};
 use crate::run::execution::out_of_core::spilled_reading::SpillFiles;
 use crate::run::execution::run_corpus::RunCorpus;
 
@@ -15,12 +14,12 @@ pub(in crate::run) struct DocumentGrouping {
     reading: SpillFiles,
     nodes: LinkedNodes,
     groups: ComponentGroups,
-    written: u64,
+    written_bytes: u64,
 }
 
 impl DocumentGrouping {
-    /// Links and groups documents. `merges_equal_texts` says whether all documents of a text match the same others
-    /// and need no group but for the earliest.
+    /// Links and groups documents. If `merges_equal_texts` is set, only the earliest document of each text is in a
+    /// group, because all documents of a text match the same others.
     ///
     /// # Errors
     /// If temporary files or inputs cannot be read or written, or if a component does not fit into the memory.
@@ -29,29 +28,30 @@ impl DocumentGrouping {
         corpus: &RunCorpus<'_>,
         merges_equal_texts: bool,
     ) -> Result<Self> {
-        let (nodes, written) = linking::link_documents(&mut reading, corpus, merges_equal_texts)?;
-        let written = written + reading.written_bytes();
+        let (nodes, linked_bytes) =
+            linking::link_documents(&mut reading, corpus, merges_equal_texts)?;
+        let written_bytes = linked_bytes + reading.written_bytes();
         reading.release_blocks()?;
-        let takes = |document| nodes.earlier_equal(corpus, document).is_none();
-        let groups = ComponentGroups::divide_documents(&reading, corpus, &nodes, &takes)?;
+        let accepts = |document| nodes.earlier_equal(corpus, document).is_none();
+        let groups = ComponentGroups::divide_documents(&reading, corpus, &nodes, &accepts)?;
         Ok(Self {
-            written: written + groups.written_bytes(),
+            written_bytes: written_bytes + groups.written_bytes(),
             reading,
             nodes,
             groups,
         })
     }
 
-    /// Returns groups of the documents that `takes` accepts.
+    /// Returns groups of the documents that `accepts` accepts.
     ///
     /// # Errors
     /// As [`group_documents`](Self::group_documents).
     pub(super) fn regroup_documents(
         &self,
         corpus: &RunCorpus<'_>,
-        takes: &dyn Fn(DocId) -> bool,
+        accepts: &dyn Fn(DocId) -> bool,
     ) -> Result<ComponentGroups> {
-        ComponentGroups::divide_documents(&self.reading, corpus, &self.nodes, takes)
+        ComponentGroups::divide_documents(&self.reading, corpus, &self.nodes, accepts)
     }
 
     /// Returns the components and equal texts.
@@ -67,7 +67,7 @@ impl DocumentGrouping {
     /// Returns how much of the run went to temporary files.
     pub(in crate::run) fn summarize_spilled(&self) -> SpilledSummary {
         SpilledSummary {
-            bytes: self.written,
+            bytes: self.written_bytes,
             groups: self.groups.group_count() as u64,
             grouped: self.groups.member_count(),
         }

@@ -29,7 +29,7 @@ const MOST_PARTS: u64 = 1024;
 /// Number of documents of dense buckets that a thread reads again at once.
 const DENSE_DOCUMENTS_AT_ONCE: usize = 512;
 
-/// The component of every node, and which documents have the text of an earlier one. See
+/// The component of every node, and the earliest node with the same text. For nodes see
 /// [`node_of`](crate::run::reading::corpus_rows::CorpusRows::node_of).
 pub(super) struct LinkedNodes {
     components: Vec<u32>,
@@ -38,12 +38,12 @@ pub(super) struct LinkedNodes {
 }
 
 impl LinkedNodes {
-    /// Number of nodes, and of numbers of components.
+    /// Returns the number of nodes, which is also the number of possible components.
     pub(super) fn len(&self) -> usize {
         self.components.len()
     }
 
-    /// Number of documents whose text an earlier one has, if equal texts are merged.
+    /// Returns the number of documents whose text an earlier one has, if equal texts are merged.
     pub(super) fn repeat_count(&self) -> usize {
         let nodes = (0u32..).zip(&self.earliest);
         nodes.filter(|(node, earliest)| node != *earliest).count()
@@ -74,29 +74,29 @@ pub(super) fn link_documents(
 ) -> Result<(LinkedNodes, u64)> {
     reading.finish_writing()?;
     reading.choose_keys()?;
-    let linking = Linking::new(reading, corpus);
+    let linking = DocumentLinking::new(reading, corpus);
     let earliest = linking.link_equal_texts(merges_equal_texts)?;
-    let dense = linking.link_keys(&reading.keys, &reading.blocks)?;
-    linking.link_dense_documents(&dense)?;
+    let dense_nodes = linking.link_keys(&reading.keys, &reading.blocks)?;
+    linking.link_dense_documents(&dense_nodes)?;
     Ok(linking.into_nodes(earliest))
 }
 
-struct Linking<'a> {
+struct DocumentLinking<'a> {
     reading: &'a SpillFiles,
     corpus: &'a RunCorpus<'a>,
     links: Mutex<LocalLinks>,
     written: AtomicU64,
 }
 
-/// Documents that are still to be compared after the links of all parts are found.
-struct DenseBuckets {
+/// Dense buckets, whose documents are not linked yet after all parts were gathered.
+struct UnlinkedBuckets {
     /// Nodes that need keys of their rarest features.
-    dense: BTreeSet<u32>,
-    /// Buckets that are compared in squares.
+    dense_nodes: BTreeSet<u32>,
+    /// The other buckets, divided into squares: every two portions of a bucket are compared as a part of their own.
     squares: PartFile,
 }
 
-impl<'a> Linking<'a> {
+impl<'a> DocumentLinking<'a> {
     fn new(reading: &'a SpillFiles, corpus: &'a RunCorpus<'a>) -> Self {
         Self {
             reading,
@@ -127,10 +127,10 @@ impl<'a> Linking<'a> {
     fn link_keys(&self, keys: &LocalKeys, blocks: &PartFile) -> Result<BTreeSet<u32>> {
         let parts = self.count_parts(keys, blocks)?;
         let divided = self.divide_blocks(keys, blocks, parts)?;
-        let found = self.gather_parts(&divided)?;
+        let unlinked = self.gather_parts(&divided)?;
         drop(divided);
-        self.gather_parts(&found.squares)?;
-        Ok(found.dense)
+        self.gather_parts(&unlinked.squares)?;
+        Ok(unlinked.dense_nodes)
     }
 
     /// Links documents of equal texts. If these are merged, returns the node of the earliest document of each text.
@@ -210,9 +210,9 @@ impl<'a> Linking<'a> {
     }
 
     /// Links the documents of every part, as many parts at once as there are threads.
-    fn gather_parts(&self, parts: &PartFile) -> Result<DenseBuckets> {
+    fn gather_parts(&self, parts: &PartFile) -> Result<UnlinkedBuckets> {
         let squares = self.create_file(parts.part_count())?;
-        let dense = Mutex::new(BTreeSet::new());
+        let all_dense_nodes = Mutex::new(BTreeSet::new());
         let each = (0..parts.part_count()).into_par_iter();
         each.try_for_each(|part| {
             let mut gatherer = BlockGatherer::new(self.reading.setup.clone());
@@ -224,26 +224,26 @@ impl<'a> Linking<'a> {
                 ..
             } = gatherer.finish_gathering(parts.part_count());
             lock(&self.links).add_links(&links)?;
-            lock(&dense).extend(dense_nodes.iter().map(|node| node.0 as u32));
+            lock(&all_dense_nodes).extend(dense_nodes.iter().map(|node| node.0 as u32));
             let mut split = split.iter();
             split.try_for_each(|part| squares.push_block(part.part, &part.block))
         })?;
         self.finish_file(&squares)?;
-        Ok(DenseBuckets {
-            dense: into_inner(dense),
+        Ok(UnlinkedBuckets {
+            dense_nodes: into_inner(all_dense_nodes),
             squares,
         })
     }
 
     /// Links documents of dense buckets by their rarest features, which are made again from their texts.
-    fn link_dense_documents(&self, dense: &BTreeSet<u32>) -> Result<()> {
-        if dense.is_empty() {
+    fn link_dense_documents(&self, dense_nodes: &BTreeSet<u32>) -> Result<()> {
+        if dense_nodes.is_empty() {
             return Ok(());
         }
         let reading = self.reading;
-        let keys = LocalKeys::new(reading.setup.clone(), dense.len(), 0, 0);
+        let keys = LocalKeys::new(reading.setup.clone(), dense_nodes.len(), 0, 0);
         let blocks = PartFile::with_single_blocks(reading.directory.as_deref(), 2)?;
-        let nodes: Vec<u32> = dense.iter().copied().collect();
+        let nodes: Vec<u32> = dense_nodes.iter().copied().collect();
         let portions = nodes.par_chunks(DENSE_DOCUMENTS_AT_ONCE);
         portions.try_for_each(|nodes| self.scatter_dense(nodes, &keys, &blocks))?;
         self.finish_file(&blocks)?;
@@ -251,6 +251,7 @@ impl<'a> Linking<'a> {
         self.link_keys(&keys, &blocks).map(drop)
     }
 
+    /// Writes the features of some documents of dense buckets, which are read again.
     fn scatter_dense(&self, nodes: &[u32], keys: &LocalKeys, blocks: &PartFile) -> Result<()> {
         let mut scatterer = self.reading.new_scatterer();
         let sketcher = self.reading.setup.document_sketcher();

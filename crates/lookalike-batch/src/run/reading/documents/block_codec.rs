@@ -1,11 +1,9 @@
 //! Serialisation of the documents of one block, so that an interrupted run need not sketch them again.
 //!
-//! Fields of variable length follow their number of elements (8 bytes). Places take 12 bytes, row numbers 4,
-//! ids as many as they have, times and values of `--within` 8. Values of `--keep` begin with a byte for their
-//! kind. The sketches are [columns](DocumentSketcher::encode_columns).
+//! A list follows its number of elements (8 bytes). A place takes 12 bytes, a row number 4, an id as many as it has,
+//! a time and a partition 8. A value of `--keep` begins with a byte for its kind. The sketches are
+//! [columns](DocumentSketcher::encode_columns).
 
-use crate::run::reading::element_count::put_count;
-use crate::run::reading::element_count::read_count;
 use lookalike::DocumentSketcher;
 use lookalike::byte_reader::{ByteReader, put_string};
 use lookalike_io::source::{BadRow, RowPlace};
@@ -13,6 +11,7 @@ use lookalike_options::rank_value::RankValue;
 
 use crate::run::reading::document_ids::DocumentIds;
 use crate::run::reading::documents::ReadDocuments;
+use crate::run::reading::element_count::{put_count, read_count};
 
 fn put_place(place: RowPlace, into: &mut Vec<u8>) {
     into.extend(place.start_offset().to_le_bytes());
@@ -69,7 +68,7 @@ fn read_bad_row(reader: &mut ByteReader<'_>) -> Option<BadRow> {
     })
 }
 
-/// Reads as many elements as their number says.
+/// Reads the number of elements of a list, and then the elements.
 fn read_all<'a, T>(
     reader: &mut ByteReader<'a>,
     read: impl Fn(&mut ByteReader<'a>) -> Option<T>,
@@ -107,8 +106,8 @@ impl ReadDocuments {
         put_count(self.partitions.len(), into);
         let partitions = self.partitions.iter();
         partitions.for_each(|partition| into.extend(partition.to_le_bytes()));
-        put_count(self.had.len(), into);
-        into.extend(self.had.iter().map(|&had| u8::from(had)));
+        put_count(self.seen_fields.len(), into);
+        into.extend(self.seen_fields.iter().map(|&is_seen| u8::from(is_seen)));
         put_count(self.bad.len(), into);
         self.bad.iter().for_each(|bad| put_bad_row(bad, into));
         into.extend(self.bytes.to_le_bytes());
@@ -128,7 +127,7 @@ impl ReadDocuments {
         let keep_values = read_all(reader, read_rank)?;
         let times = read_all(reader, |reader| reader.read_u64().map(f64::from_bits))?;
         let partitions = read_all(reader, ByteReader::read_u64)?;
-        let had = read_all(reader, ByteReader::read_u8)?;
+        let seen_fields = read_all(reader, ByteReader::read_u8)?;
         let bad = read_all(reader, read_bad_row)?;
         let bytes = reader.read_u64()?;
         let sketches = sketcher.decode_columns(reader, feature_budget)?;
@@ -146,7 +145,10 @@ impl ReadDocuments {
             times,
             partitions,
             sketches,
-            had: had.into_iter().map(|had| had != 0).collect(),
+            seen_fields: seen_fields
+                .into_iter()
+                .map(|is_seen| is_seen != 0)
+                .collect(),
             bad,
             bytes,
         })
