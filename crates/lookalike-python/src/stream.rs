@@ -41,7 +41,7 @@ struct StreamDocument {
     text: Box<str>,
 }
 
-/// Kept documents of a section of the matcher, by their places.
+/// Kept documents of a partition of the matcher, by their places.
 struct KeptPartition {
     number: u64,
     documents: Vec<StreamDocument>,
@@ -185,7 +185,7 @@ impl StreamDocument {
 }
 
 impl StreamState {
-    /// Drops the sections that have expired, and begins one if it is due.
+    /// Drops the partitions that have expired, and begins one if it is due.
     fn make_room(&mut self, arrival: &ArrivalTime) -> lookalike::Result<()> {
         if self.matcher.is_partition_due(arrival) {
             let number = self.next_partition;

@@ -63,10 +63,10 @@ impl<'a> MatchCorpus<'a> {
     }
 
     /// Returns `true` if two documents may match, whatever their texts are: they are of one partition
-    /// and within the window, and not both are given.
+    /// and within the window, and not both are known.
     pub fn can_pair(&self, a: DocId, b: DocId) -> bool {
-        let both_given = a.index().max(b.index()) < self.known_prefix;
-        !both_given && self.within_reach(a, b)
+        let both_known = a.index().max(b.index()) < self.known_prefix;
+        !both_known && self.within_reach(a, b)
     }
 
     pub(crate) fn len(&self) -> usize {

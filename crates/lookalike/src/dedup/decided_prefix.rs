@@ -106,8 +106,8 @@ fn undecided_order(
         .collect();
     let kept = order.len();
     let has_all = prefix.documents - kept == prefix.removals.len();
-    let given = corpus.known_prefix.min(prefix.documents);
-    if !has_all || ranks(0..given).any(|document| is_removed[document.index()]) {
+    let known = corpus.known_prefix.min(prefix.documents);
+    if !has_all || ranks(0..known).any(|document| is_removed[document.index()]) {
         return Err(contradicts());
     }
     order.extend(ranks(prefix.documents..documents));

@@ -433,7 +433,7 @@ impl<'a> Deduplicator<'a> {
         }
         if first < start && self.kept[first as usize] {
             finding.offer_match(first, Route::Exact, Some(Similarity::ONE));
-            // An earlier given document may be equally similar, because given documents are kept
+            // An earlier known document may be equally similar, because known documents are kept
             // whatever they match.
             finding.below = if self.is_known(first) { first } else { 0 };
         }

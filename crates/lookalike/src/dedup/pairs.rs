@@ -29,19 +29,19 @@ pub struct MatchingPair {
 /// The pairs that are listed for documents whose texts are equal after normalisation (copies).
 ///
 /// Two documents are within reach of each other if the partition and the window allow a match, and if
-/// not both are given.
+/// not both are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CopyPairs {
     /// Each copy with the earliest document of its text within its reach. A pair of different texts
     /// consists, for each text, of the earliest document within reach of the other. Where some
-    /// documents are given, this is [`All`](Self::All), because two copies that are both given, or both
-    /// not given, are not paired with each other.
+    /// documents are known, this is [`All`](Self::All), because two copies that are both known, or both
+    /// not known, are not paired with each other.
     #[default]
     WithEarliest,
     /// Every combination.
     All,
     /// No pairs of copies. Pairs of different texts are those of [`WithEarliest`](Self::WithEarliest),
-    /// also where some documents are given.
+    /// also where some documents are known.
     None,
 }
 
@@ -55,7 +55,7 @@ impl CopyPairs {
 }
 
 /// Finds every matching pair, ordered by the earlier document, then the later one, in the total order.
-/// Where some documents are given, each pair consists of a given document and one that is not.
+/// If some documents are known, each pair consists of a known document and one that is not.
 ///
 /// Returns how many documents are a copy of an earlier one within reach, or 0 where every combination
 /// is listed. Calls `progress` with the number of documents done.
@@ -243,8 +243,8 @@ impl<'a> PairFinder<'a> {
             if before == at {
                 return true;
             }
-            let both_given = self.is_known(before) && self.is_known(other);
-            if !both_given && self.corpus.can_meet(before, other) {
+            let both_known = self.is_known(before) && self.is_known(other);
+            if !both_known && self.corpus.can_meet(before, other) {
                 return false;
             }
             // In the order of time, all earlier documents are even farther away.
@@ -290,7 +290,7 @@ impl<'a> PairFinder<'a> {
             .limit_to_window(rank, &members[self.count_before(members, rank)..])
     }
 
-    /// Returns how many of ascending ranks come no later than a document, or are given like it.
+    /// Returns how many of ascending ranks come no later than a document, or are known like it.
     fn count_before(&self, members: &[DocumentRank], rank: DocumentRank) -> usize {
         let from = rank.max((self.corpus.known_prefix as DocumentRank).saturating_sub(1));
         members.partition_point(|&other| other <= from)

@@ -224,10 +224,10 @@ impl StreamMatcher {
 
     /// Returns `true` if a document that has not expired can be found by the check.
     fn is_visible(&self, number: u64, precheck: &PrecheckResult) -> bool {
-        let (section, at) = self.partitions.locate_number(number);
-        !section.is_removed(at)
-            && self.is_in_reach(section.time_at(at), &precheck.arrival)
-            && Some(section.slot_at(at)) != precheck.without
+        let (partition, at) = self.partitions.locate_number(number);
+        !partition.is_removed(at)
+            && self.is_in_reach(partition.time_at(at), &precheck.arrival)
+            && Some(partition.slot_at(at)) != precheck.without
     }
 
     fn begin_walk(
@@ -387,8 +387,8 @@ impl StreamMatcher {
                 precheck.passed_over.push((number, hits));
                 continue;
             }
-            let (section, at) = self.partitions.locate_number(number);
-            let in_kept = section.sketch_at(at);
+            let (partition, at) = self.partitions.locate_number(number);
+            let in_kept = partition.sketch_at(at);
             let compared = self.verifier.compare_candidate(
                 precheck.steps,
                 &candidate,

@@ -20,11 +20,11 @@ impl StreamMatcher {
         number: u64,
         hits: PrefixHits,
     ) -> bool {
-        let (section, at) = self.partitions.locate_number(number);
-        if section.text_key_at(at) == document.text_key() {
+        let (partition, at) = self.partitions.locate_number(number);
+        if partition.text_key_at(at) == document.text_key() {
             return true;
         }
-        let sizes = (document.set_summary(), section.sketch_at(at).set_size());
+        let sizes = (document.set_summary(), partition.sketch_at(at).set_size());
         match sizes {
             (Some(own), Some(other)) => filter.may_match(hits, own.size as usize, other),
             _ => false,

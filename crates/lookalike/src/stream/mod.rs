@@ -16,7 +16,7 @@
 //! filter is exact under any fixed order of features, so a document is looked up under each order that
 //! live documents were inserted under. Fingerprints within a distance come from [`LiveIndex`].
 //!
-//! Documents are divided into *sections* by arrival. When the window moves on, the oldest section is
+//! Documents are divided into *partitions* by arrival. When the window moves on, the oldest partition is
 //! dropped as a whole: everything below a low-water mark has expired, so expiry needs no work per
 //! document.
 //!
@@ -190,10 +190,10 @@ impl LiveFingerprints {
         }))
     }
 
-    fn insert_fingerprint(&self, code: u128, section: u64) -> Result<SequenceNumber> {
+    fn insert_fingerprint(&self, code: u128, partition: u64) -> Result<SequenceNumber> {
         match self {
-            Self::Narrow(live) => live.insert_code(code as u64, section),
-            Self::Wide(live) => live.insert_code(code, section),
+            Self::Narrow(live) => live.insert_code(code as u64, partition),
+            Self::Wide(live) => live.insert_code(code, partition),
         }
     }
 
@@ -204,10 +204,10 @@ impl LiveFingerprints {
         }
     }
 
-    fn expire_before(&self, section: u64) {
+    fn expire_before(&self, partition: u64) {
         match self {
-            Self::Narrow(live) => live.expire_before(section),
-            Self::Wide(live) => live.expire_before(section),
+            Self::Narrow(live) => live.expire_before(partition),
+            Self::Wide(live) => live.expire_before(partition),
         }
     }
 
@@ -303,7 +303,7 @@ impl StreamMatcher {
     }
 
     /// Replaces the window. The new one applies to all documents at once: those that are past it match nothing,
-    /// and those that are within it can match again if their section is not dropped yet. Times that documents
+    /// and those that are within it can match again if their partition is not dropped yet. Times that documents
     /// have got by being [refreshed](Self::refresh_document) stay.
     pub fn change_window(&mut self, window: StreamWindow) {
         self.window = Some(window);
@@ -316,7 +316,7 @@ impl StreamMatcher {
         self.newest
     }
 
-    /// Returns the number of kept documents. It includes documents past the window whose section is not
+    /// Returns the number of kept documents. It includes documents past the window whose partition is not
     /// dropped yet.
     pub fn len(&self) -> u64 {
         self.partitions.count_live()
@@ -367,27 +367,27 @@ impl StreamMatcher {
         arrivals.collect()
     }
 
-    /// Returns `true` if there is no section or the newest one has lasted a 24th of the window. Then
-    /// another section should [begin](Self::begin_partition) before this document is stored, and before
+    /// Returns `true` if there is no partition or the newest one has lasted a 24th of the window. Then
+    /// another partition should [begin](Self::begin_partition) before this document is stored, and before
     /// its final check.
     pub fn is_partition_due(&self, arrival: &ArrivalTime) -> bool {
         match (&self.window, self.partitions.newest_partition()) {
             (_, None) => true,
             (None, Some(_)) => false,
-            (Some(window), Some(section)) => {
-                window.is_partition_over(section.begin_time(), arrival.clock)
+            (Some(window), Some(partition)) => {
+                window.is_partition_over(partition.begin_time(), arrival.clock)
             }
         }
     }
 
-    /// Begins a section.
+    /// Begins a partition.
     ///
     /// If the wall clock was set back, documents may have times that are more than a window ahead of
     /// `clock`. From now on they count as a window ahead, and so does the newest time. Otherwise their
-    /// section would never expire, nor would any later one.
+    /// partition would never expire, nor would any later one.
     ///
     /// # Errors
-    /// Fails if `number` is not above those of all earlier sections.
+    /// Fails if `number` is not above those of all earlier partitions.
     pub fn begin_partition(&mut self, number: u64, clock: Timestamp) -> Result<()> {
         self.partitions.begin_partition(number, clock)?;
         if let Some(window) = &self.window {
@@ -398,13 +398,13 @@ impl StreamMatcher {
         Ok(())
     }
 
-    /// Returns the number of the oldest section if it has expired and is not the only one.
+    /// Returns the number of the oldest partition if it has expired and is not the only one.
     pub fn expired_partition(&self, arrival: &ArrivalTime) -> Option<u64> {
         let oldest = self.partitions.oldest_of_several()?;
         self.has_expired(arrival).then(|| oldest.number())
     }
 
-    /// Returns `true` if all documents of the oldest section are past the window at this arrival.
+    /// Returns `true` if all documents of the oldest partition are past the window at this arrival.
     pub fn has_expired(&self, arrival: &ArrivalTime) -> bool {
         match (&self.window, self.partitions.oldest_partition()) {
             (Some(window), Some(oldest)) => window.has_passed(oldest.newest_time(), arrival.clock),
@@ -412,7 +412,7 @@ impl StreamMatcher {
         }
     }
 
-    /// Drops the oldest section with its documents.
+    /// Drops the oldest partition with its documents.
     pub fn drop_partition(&mut self) {
         self.partitions.drop_oldest();
         if let (Some(codes), Some(oldest)) = (&self.codes, self.partitions.oldest_partition()) {
@@ -512,21 +512,21 @@ impl StreamMatcher {
                 if number >= next || from.rules_out_match(prefilter) {
                     return;
                 }
-                let (section, at) = self.partitions.locate_number(number);
-                let order = section.order_at(at);
-                if section.text_key_at(at) == document.text_key()
-                    && self.is_in_reach(section.time_at(at), arrival)
-                    && !section.is_removed(at)
-                    && Some(section.slot_at(at)) != without
+                let (partition, at) = self.partitions.locate_number(number);
+                let order = partition.order_at(at);
+                if partition.text_key_at(at) == document.text_key()
+                    && self.is_in_reach(partition.time_at(at), arrival)
+                    && !partition.is_removed(at)
+                    && Some(partition.slot_at(at)) != without
                     && earliest.is_none_or(|(found, _)| order < found.order)
                 {
                     let found = KeptMatch {
-                        slot: section.slot_at(at),
+                        slot: partition.slot_at(at),
                         order,
                         similarity: Similarity::ONE,
                         route: Route::Exact,
                     };
-                    earliest = Some((found, section.time_at(at)));
+                    earliest = Some((found, partition.time_at(at)));
                 }
             },
         );
@@ -542,22 +542,22 @@ impl StreamMatcher {
 
     /// Returns a document as a candidate, if the plan makes it one. It may be removed or out of reach.
     fn to_candidate(&self, document: &SketchedDocument, number: u64) -> Option<CandidateDocument> {
-        let (section, at) = self.partitions.locate_number(number);
+        let (partition, at) = self.partitions.locate_number(number);
         let route = self
             .pair_predicate()
-            .candidates(document.sketch_ref(), section.sketch_at(at))?;
+            .candidates(document.sketch_ref(), partition.sketch_at(at))?;
         Some(CandidateDocument {
             number,
-            slot: section.slot_at(at),
-            order: section.order_at(at),
+            slot: partition.slot_at(at),
+            order: partition.order_at(at),
             route,
         })
     }
 
-    /// Inserts a document as kept into the newest section. `order` is its place in the total order.
+    /// Inserts a document as kept into the newest partition. `order` is its place in the total order.
     ///
     /// # Errors
-    /// Fails if there is no section, or if the number of kept documents reaches its limit. Nothing has
+    /// Fails if there is no partition, or if the number of kept documents reaches its limit. Nothing has
     /// changed then.
     pub fn keep_document(
         &mut self,
@@ -629,7 +629,7 @@ impl StreamMatcher {
         }
     }
 
-    /// Fills the next place of the newest section for a document that is no longer there, so that later
+    /// Fills the next place of the newest partition for a document that is no longer there, so that later
     /// documents keep their places. No check finds it. `order` is its place in the total order.
     ///
     /// # Errors
@@ -646,13 +646,13 @@ impl StreamMatcher {
         Ok(slot)
     }
 
-    /// Records the time of a document that is stored with the newest section but not kept.
+    /// Records the time of a document that is stored with the newest partition but not kept.
     pub fn note_time(&mut self, time: Timestamp) {
         self.newest = self.newest.max(time);
         self.partitions.note_time(time);
     }
 
-    /// Refreshes a kept document: its window now runs from `time`, that of a duplicate. Its section
+    /// Refreshes a kept document: its window now runs from `time`, that of a duplicate. Its partition
     /// stays as long as the document does.
     pub fn refresh_document(&mut self, slot: DocumentSlot, time: Timestamp) {
         self.partitions.refresh_document(slot, time);

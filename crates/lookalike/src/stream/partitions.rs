@@ -1,10 +1,10 @@
-//! Kept documents in sections by arrival. A section is added and dropped as a whole.
+//! Kept documents in partitions by arrival. A partition is added and dropped as a whole.
 //!
-//! Documents are numbered consecutively over all sections. Tables hold the lower half of a number. All
-//! documents before the first one of the oldest section have expired.
+//! Documents are numbered consecutively over all partitions. Tables hold the lower half of a number. All
+//! documents before the first one of the oldest partition have expired.
 //!
-//! A section consists of chunks of some thousands of documents, so that growth and sealing never move
-//! the lists of a whole section.
+//! A partition consists of chunks of some thousands of documents, so that growth and sealing never move
+//! the lists of a whole partition.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -18,9 +18,9 @@ use crate::types::DocId;
 /// The location of a kept document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DocumentSlot {
-    /// Number of the section.
+    /// Number of the partition.
     pub partition: u64,
-    /// Place among the kept documents of the section, from 0.
+    /// Place among the kept documents of the partition, from 0.
     pub index: u32,
 }
 
@@ -28,19 +28,19 @@ pub struct DocumentSlot {
 /// a number.
 const MOST_DOCUMENTS: u64 = 1 << 31;
 
-/// Mark of an order that is too far from the others of its section for 32 bits.
+/// Mark of an order that is too far from the others of its partition for 32 bits.
 const FAR_ORDER: u32 = u32::MAX;
 
 /// Documents per chunk: so few that growing its lists, or shrinking them once it is full, never stalls
 /// readers for long. Tests use small chunks.
 const CHUNK_LENGTH: usize = if cfg!(test) { 8 } else { 1 << 12 };
 
-/// A chunk of documents of a section.
+/// A chunk of documents of a partition.
 #[derive(Debug)]
 struct PartitionChunk {
     sketches: DocumentSketches,
     times: Vec<Timestamp>,
-    /// Places in the total order, relative to the section's least one, or [`FAR_ORDER`].
+    /// Places in the total order, relative to the partition's least one, or [`FAR_ORDER`].
     orders: Vec<u32>,
 }
 
@@ -75,7 +75,7 @@ impl PartitionChunk {
 pub(super) struct TimePartition {
     number: u64,
     began: Timestamp,
-    /// Newest time of a document that is stored with the section, kept or not.
+    /// Newest time of a document that is stored with the partition, kept or not.
     newest: Timestamp,
     /// Number of the first document.
     first: u64,
@@ -150,7 +150,7 @@ impl TimePartition {
         &mut self.chunks[last]
     }
 
-    /// Moves the base of the section's orders up if `order` would be too far from it.
+    /// Moves the base of the partition's orders up if `order` would be too far from it.
     fn rebase_orders(&mut self, order: u64) {
         if order <= self.least_order || self.order_behind(order).is_some() {
             return;
@@ -242,13 +242,13 @@ impl TimePartition {
     }
 }
 
-/// All sections, the oldest first.
+/// All partitions, the oldest first.
 #[derive(Debug)]
 pub(super) struct TimePartitions {
     partitions: VecDeque<TimePartition>,
     /// Number of the next document.
     next: u64,
-    /// Number of removed documents in all sections.
+    /// Number of removed documents in all partitions.
     removals: u64,
     empty: DocumentSketches,
 }
@@ -270,7 +270,7 @@ impl TimePartitions {
     /// Returns the number before which all documents have expired.
     pub(super) fn lowest_number(&self) -> u64 {
         self.oldest_partition()
-            .map_or(self.next, |section| section.first)
+            .map_or(self.next, |partition| partition.first)
     }
 
     /// Returns the number of documents that are not removed.
@@ -296,12 +296,12 @@ impl TimePartitions {
         if self.next - self.lowest_number() >= MOST_DOCUMENTS {
             return Err(too_many_documents());
         }
-        let section = self.partitions.back();
-        let section = section.ok_or_else(|| Error::setting_error("no section was started"))?;
-        Ok(section.slot_at(section.len()))
+        let partition = self.partitions.back();
+        let partition = partition.ok_or_else(|| Error::setting_error("no section was started"))?;
+        Ok(partition.slot_at(partition.len()))
     }
 
-    /// Adds a document to the newest section.
+    /// Adds a document to the newest partition.
     pub(super) fn push_document(
         &mut self,
         document: &SketchedDocument,
@@ -337,10 +337,10 @@ impl TimePartitions {
         Ok(())
     }
 
-    /// Limits the newest time of every section to `latest`.
+    /// Limits the newest time of every partition to `latest`.
     pub(super) fn limit_newest_time(&mut self, latest: Timestamp) {
-        for section in &mut self.partitions {
-            section.newest = section.newest.min(latest);
+        for partition in &mut self.partitions {
+            partition.newest = partition.newest.min(latest);
         }
     }
 
@@ -355,13 +355,13 @@ impl TimePartitions {
         }
     }
 
-    /// Returns the section and the index of the document with a number, which must not have expired.
+    /// Returns the partition and the index of the document with a number, which must not have expired.
     pub(super) fn locate_number(&self, number: u64) -> (&TimePartition, usize) {
         let behind = self
             .partitions
-            .partition_point(|section| section.first <= number);
-        let section = &self.partitions[behind - 1];
-        (section, (number - section.first) as usize)
+            .partition_point(|partition| partition.first <= number);
+        let partition = &self.partitions[behind - 1];
+        (partition, (number - partition.first) as usize)
     }
 
     /// Calls `visit` with the number and the fingerprint of every document from number `from` on that
@@ -369,9 +369,9 @@ impl TimePartitions {
     pub(super) fn visit_codes(&self, from: u64, mut visit: impl FnMut(u64, u128)) {
         let mut number = from;
         while number < self.next {
-            let (section, at) = self.locate_number(number);
-            for at in at..section.len() {
-                let (chunk, at) = section.chunk_at(at);
+            let (partition, at) = self.locate_number(number);
+            for at in at..partition.len() {
+                let (chunk, at) = partition.chunk_at(at);
                 if let Some(code) = chunk.sketches.fingerprint(DocId(at as u32)) {
                     visit(number, code);
                 }
@@ -388,43 +388,43 @@ impl TimePartitions {
         if self.removals == 0 {
             return false;
         }
-        let (section, at) = self.locate_number(number);
-        section.is_removed(at)
+        let (partition, at) = self.locate_number(number);
+        partition.is_removed(at)
     }
 
     fn partition_index(&self, number: u64) -> Option<usize> {
         self.partitions
-            .binary_search_by_key(&number, |section| section.number)
+            .binary_search_by_key(&number, |partition| partition.number)
             .ok()
     }
 
     pub(super) fn kept_document(&self, slot: DocumentSlot) -> Option<(u64, Timestamp)> {
-        let section = &self.partitions[self.partition_index(slot.partition)?];
+        let partition = &self.partitions[self.partition_index(slot.partition)?];
         let at = slot.index as usize;
-        let there = at < section.len() && !section.is_removed(at);
-        there.then(|| (section.order_at(at), section.time_at(at)))
+        let there = at < partition.len() && !partition.is_removed(at);
+        there.then(|| (partition.order_at(at), partition.time_at(at)))
     }
 
     pub(super) fn refresh_document(&mut self, slot: DocumentSlot, time: Timestamp) {
         let Some(at) = self.partition_index(slot.partition) else {
             return;
         };
-        let section = &mut self.partitions[at];
+        let partition = &mut self.partitions[at];
         let at = slot.index as usize;
-        if at < section.len() {
-            let kept = &mut section.chunks[at / CHUNK_LENGTH].times[at % CHUNK_LENGTH];
+        if at < partition.len() {
+            let kept = &mut partition.chunks[at / CHUNK_LENGTH].times[at % CHUNK_LENGTH];
             *kept = time.max(*kept);
-            section.newest = section.newest.max(time);
+            partition.newest = partition.newest.max(time);
         }
     }
 
     /// Removes a document. Returns its number if it was there.
     pub(super) fn remove_document(&mut self, slot: DocumentSlot) -> Option<u64> {
         let at = self.partition_index(slot.partition)?;
-        let section = &mut self.partitions[at];
-        let removed = section.remove_at(slot.index as usize);
+        let partition = &mut self.partitions[at];
+        let removed = partition.remove_at(slot.index as usize);
         self.removals += u64::from(removed);
-        removed.then(|| section.first + u64::from(slot.index))
+        removed.then(|| partition.first + u64::from(slot.index))
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {

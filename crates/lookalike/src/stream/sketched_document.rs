@@ -104,7 +104,7 @@ impl DocumentPreparer {
         })
     }
 
-    /// Returns an empty store for the sketches of a section. It keeps no features, because these are
+    /// Returns an empty store for the sketches of a partition. It keeps no features, because these are
     /// made again from texts.
     pub(super) fn for_partition(&self) -> DocumentSketches {
         self.sketcher.new_sketches(0)

@@ -1,5 +1,5 @@
 //! A stream compared with a batch of the same documents, and with a double loop that has neither keys
-//! nor sections.
+//! nor partitions.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -431,7 +431,7 @@ struct Model {
     skew: i64,
     refresh: bool,
     newest: i64,
-    /// Clock at the start of the newest section.
+    /// Clock at the start of the newest partition.
     began: Option<i64>,
     kept: Vec<Remembered>,
     next: u64,

@@ -61,7 +61,7 @@ pub struct ArrivalTime {
     pub late: bool,
 }
 
-/// Number of sections in a window.
+/// Number of partitions in a window.
 const PARTITIONS_PER_WINDOW: i64 = 24;
 
 impl StreamWindow {
@@ -157,7 +157,7 @@ impl StreamWindow {
         apart <= self.width.unsigned_abs() && !self.has_passed(time, arrival.clock)
     }
 
-    /// Returns `true` if a section that began at `began` has lasted long enough. Uses the absolute
+    /// Returns `true` if a partition that began at `began` has lasted long enough. Uses the absolute
     /// difference, because the clock may have been set back.
     pub(super) fn is_partition_over(&self, began: Timestamp, clock: Timestamp) -> bool {
         clock.0.abs_diff(began.0) >= (self.width / PARTITIONS_PER_WINDOW).max(1).unsigned_abs()

@@ -189,7 +189,7 @@ impl MatchingRunArgs {
         })
     }
 
-    /// Returns the inputs with the reference documents of `--against`.
+    /// Returns the inputs with the known documents of `--against`.
     pub(crate) fn run_inputs(&self, against: &[PathBuf]) -> RunInputs {
         RunInputs {
             documents: self.inputs.clone().into(),

@@ -94,7 +94,7 @@ pub(crate) struct RowDocument {
 /// Verdict on a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RowVerdict {
-    /// Kept, with this index in its section.
+    /// Kept, with this index in its partition.
     Kept { index: u32 },
     /// A duplicate of a kept document.
     Duplicate {

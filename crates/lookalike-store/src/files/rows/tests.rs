@@ -7,10 +7,7 @@ use super::blocks::{EncodedRows, open_block};
 use super::*;
 
 fn slots() -> impl Strategy<Value = DocumentSlot> {
-    (any::<u64>(), any::<u32>()).prop_map(|(section, index)| DocumentSlot {
-        partition: section,
-        index,
-    })
+    (any::<u64>(), any::<u32>()).prop_map(|(partition, index)| DocumentSlot { partition, index })
 }
 
 fn verdicts() -> impl Strategy<Value = RowVerdict> {
