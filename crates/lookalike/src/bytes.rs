@@ -6,7 +6,7 @@
 use crate::arch::{Arch, BLOCK, Cpu, Kernel};
 
 /// Largest number of bytes that [`find_either`] searches.
-pub const MOST: usize = 4096;
+pub const MOST_SEARCHED_BYTES: usize = 4096;
 
 /// Returns the positions of all bytes in `bytes` that equal one of `wanted`, ascending. `room` is a buffer
 /// that is reused from call to call.
@@ -18,11 +18,14 @@ pub const MOST: usize = 4096;
 /// ```
 ///
 /// # Panics
-/// If `bytes` is longer than [`MOST`].
+/// If `bytes` is longer than [`MOST_SEARCHED_BYTES`].
 pub fn find_either<'r>(bytes: &[u8], wanted: [u8; 2], room: &'r mut Vec<u32>) -> &'r [u32] {
-    assert!(bytes.len() <= MOST, "at most {MOST} bytes at a time");
-    if room.len() < MOST + BLOCK {
-        room.resize(MOST + BLOCK, 0);
+    assert!(
+        bytes.len() <= MOST_SEARCHED_BYTES,
+        "at most {MOST_SEARCHED_BYTES} bytes at a time"
+    );
+    if room.len() < MOST_SEARCHED_BYTES + BLOCK {
+        room.resize(MOST_SEARCHED_BYTES + BLOCK, 0);
     }
     let count = Cpu::detect_best().run(FindEither {
         bytes,
@@ -78,11 +81,11 @@ mod tests {
 
     #[test]
     fn search_equals_plain_search_at_every_alignment() {
-        let bytes: Vec<u8> = (0..MOST as u64 + 64)
+        let bytes: Vec<u8> = (0..MOST_SEARCHED_BYTES as u64 + 64)
             .map(|at| crate::hash::mix_bits(at) as u8 % 7)
             .collect();
         let mut room = vec![1; 9];
-        for length in (0..300).chain([MOST - 1, MOST]) {
+        for length in (0..300).chain([MOST_SEARCHED_BYTES - 1, MOST_SEARCHED_BYTES]) {
             for start in [0, 1, 31, 63] {
                 let bytes = &bytes[start..start + length];
                 for wanted in [[0, 3], [5, 5], [9, 200]] {

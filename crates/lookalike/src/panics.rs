@@ -16,8 +16,8 @@ thread_local! {
 /// # Errors
 /// The payload of the panic.
 pub fn catch_panics<T>(call: impl FnOnce() -> T) -> std::thread::Result<T> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
+    static SILENT_HOOK: Once = Once::new();
+    SILENT_HOOK.call_once(|| {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             if !IS_CAUGHT.get() {

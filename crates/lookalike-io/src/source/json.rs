@@ -488,7 +488,7 @@ impl<'a> JsonScanner<'a> {
         let (mut copied, mut end) = (start, 0);
         let mut window = backslash;
         while window < self.bytes.len() {
-            let window_end = self.bytes.len().min(window + bytes::MOST);
+            let window_end = self.bytes.len().min(window + bytes::MOST_SEARCHED_BYTES);
             let in_window = &self.bytes[window..window_end];
             for &place in bytes::find_either(in_window, *b"\"\\", special) {
                 let at = window + place as usize;

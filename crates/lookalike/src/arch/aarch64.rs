@@ -150,10 +150,10 @@ fn load(block: &[u8; BLOCK], quarter: usize) -> uint8x16_t {
 /// Returns a mask in which bit i is set if byte i of 64 is all ones. Every byte must be all ones or 0.
 #[inline(always)]
 fn bits(bytes: [uint8x16_t; 4]) -> u64 {
-    static PLACES: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
+    static BIT_PLACES: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
     // SAFETY: NEON is always available; 16 bytes are read.
     unsafe {
-        let places = vld1q_u8(PLACES.as_ptr());
+        let places = vld1q_u8(BIT_PLACES.as_ptr());
         let [a, b, c, d] = bytes.map(|bytes| vandq_u8(bytes, places));
         let sum = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
         vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(sum, sum)))

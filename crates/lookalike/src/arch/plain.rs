@@ -19,9 +19,9 @@ impl Arch for Plain {
             non_ascii: 0,
         };
         for (at, (&byte, copy)) in block.iter().zip(copy).enumerate() {
-            let kind = KINDS[usize::from(byte)];
-            *copy = if FOLD { byte | kind & UPPER } else { byte };
-            masks.word |= u64::from(kind & WORD) << at;
+            let kind = BYTE_KINDS[usize::from(byte)];
+            *copy = if FOLD { byte | kind & CASE_BIT } else { byte };
+            masks.word |= u64::from(kind & WORD_BYTE) << at;
             masks.space |= u64::from(kind >> 1 & 1) << at;
             masks.non_ascii |= u64::from(byte >> 7) << at;
         }
@@ -120,22 +120,22 @@ impl Arch for Plain {
     }
 }
 
-const WORD: u8 = 1;
-const SPACE: u8 = 2;
+const WORD_BYTE: u8 = 1;
+const SPACE_BYTE: u8 = 2;
 /// The bit that makes an upper-case letter lower-case.
-const UPPER: u8 = 0x20;
+const CASE_BIT: u8 = 0x20;
 
-static KINDS: [u8; 256] = {
+static BYTE_KINDS: [u8; 256] = {
     let mut kinds = [0; 256];
     let mut byte = 0;
     while byte < 256 {
         let value = byte as u8;
         kinds[byte] = if value.is_ascii_uppercase() {
-            WORD | UPPER
+            WORD_BYTE | CASE_BIT
         } else if value.is_ascii_alphanumeric() {
-            WORD
+            WORD_BYTE
         } else if value == b' ' || value.is_ascii_control() {
-            SPACE
+            SPACE_BYTE
         } else {
             0
         };

@@ -37,8 +37,8 @@ unsafe fn rows_above_avx2(right: &[u64; LANES], above: u64, first: &[u64; LANES]
         let (right, first) = (right.as_ptr(), first.as_ptr());
         let low = _mm256_srli_epi64::<63>(_mm256_loadu_si256(right.cast()));
         let high = _mm256_srli_epi64::<63>(_mm256_loadu_si256(right.add(4).cast()));
-        let low = _mm256_permute4x64_epi64::<TURNED>(low);
-        let high = _mm256_permute4x64_epi64::<TURNED>(high);
+        let low = _mm256_permute4x64_epi64::<TURN_WORDS_UP>(low);
+        let high = _mm256_permute4x64_epi64::<TURN_WORDS_UP>(high);
         let above = _mm256_set1_epi64x(above as i64);
         let moved_low = _mm256_blend_epi32::<0b11>(low, _mm256_setzero_si256());
         let moved_high = _mm256_blend_epi32::<0b11>(high, low);
@@ -198,7 +198,7 @@ impl Arch for Avx2 {
                 let query = _mm_loadu_si128(std::ptr::from_ref(&query).cast());
                 let query = _mm256_broadcastsi128_si256(query);
                 let ones = count_ones_64(_mm256_xor_si256(numbers, query));
-                let ones = _mm256_add_epi64(ones, _mm256_shuffle_epi32::<SWAPPED>(ones));
+                let ones = _mm256_add_epi64(ones, _mm256_shuffle_epi32::<SWAP_HALVES>(ones));
                 let over = _mm256_cmpgt_epi64(ones, _mm256_set1_epi64x(limit.into()));
                 let over = _mm256_movemask_pd(_mm256_castsi256_pd(over)) as u32;
                 mask |= _pext_u32(!over, 0b0101) << (2 * half);
@@ -279,10 +279,10 @@ impl Arch for Avx2 {
 }
 
 /// Order of 64-bit words that moves each one place up, and the last one to the front.
-const TURNED: i32 = 0b10_01_00_11;
+const TURN_WORDS_UP: i32 = 0b10_01_00_11;
 
 /// Shuffle order of 32-bit words that swaps the two halves of 128 bits.
-const SWAPPED: i32 = 0b01_00_11_10;
+const SWAP_HALVES: i32 = 0b01_00_11_10;
 
 /// Returns the number of ones in each 64 bits.
 ///
@@ -366,7 +366,7 @@ impl Arch for Avx512 {
         let count = bits.count_ones() as usize;
         // SAFETY: `self` proves that the CPU has AVX-512 VBMI2; each store writes 16 of the 64 slots.
         unsafe {
-            let all = _mm512_loadu_si512(ASCENDING.0.as_ptr().cast());
+            let all = _mm512_loadu_si512(ASCENDING_BYTES.0.as_ptr().cast());
             let packed = _mm512_maskz_compress_epi8(bits, all);
             let base = _mm512_set1_epi32(base as i32);
             let mut store = |quarter: usize, bytes: __m128i| {
@@ -413,7 +413,7 @@ impl Arch for Avx512 {
             let numbers = _mm512_loadu_si512(numbers.as_ptr().cast());
             let query = _mm512_broadcast_i32x4(_mm_loadu_si128(std::ptr::from_ref(&query).cast()));
             let ones = _mm512_popcnt_epi64(_mm512_xor_si512(numbers, query));
-            let ones = _mm512_add_epi64(ones, _mm512_shuffle_epi32::<SWAPPED>(ones));
+            let ones = _mm512_add_epi64(ones, _mm512_shuffle_epi32::<SWAP_HALVES>(ones));
             let near = _mm512_cmple_epu64_mask(ones, _mm512_set1_epi64(limit.into()));
             _pext_u32(near.into(), 0b0101_0101)
         }
@@ -507,7 +507,7 @@ impl Arch for Avx512 {
 #[repr(align(64))]
 struct AlignedBlock([u8; BLOCK]);
 
-static ASCENDING: AlignedBlock = AlignedBlock({
+static ASCENDING_BYTES: AlignedBlock = AlignedBlock({
     let mut bytes = [0; BLOCK];
     let mut at = 0;
     while at < BLOCK {

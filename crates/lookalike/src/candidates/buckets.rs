@@ -380,8 +380,11 @@ impl CandidateBuckets {
 /// Keys are hashes. So one pass by their upper bits divides them into chunks of a few thousand, which
 /// threads sort in parallel.
 pub(crate) fn sort_keys(ranked_keys: &mut Vec<RankedKey>) {
-    const BUCKET: usize = 4096;
-    let bits = (ranked_keys.len() / BUCKET).max(1).ilog2().min(12);
+    const BUCKETS_PER_PART: usize = 4096;
+    let bits = (ranked_keys.len() / BUCKETS_PER_PART)
+        .max(1)
+        .ilog2()
+        .min(12);
     if bits == 0 {
         ranked_keys.sort_unstable();
         return;

@@ -21,13 +21,13 @@ use crate::digest::{
 };
 
 /// Number of code points in a feature.
-const WINDOW: usize = 4;
+const WINDOW_POINTS: usize = 4;
 
 /// Length of the longest window in bytes.
-const LONGEST: usize = 16;
+const LONGEST_WINDOW: usize = 16;
 
 /// The fingerprint of a text without word characters: the hash of the empty feature.
-pub(super) const EMPTY: u128 = 0xd41d_8cd9_8f00_b204_e980_0998_ecf8_427e;
+pub(super) const EMPTY_FINGERPRINT: u128 = 0xd41d_8cd9_8f00_b204_e980_0998_ecf8_427e;
 
 pub(super) fn window_hash(state: DigestState) -> u128 {
     md5_number(state)
@@ -78,9 +78,9 @@ pub(super) fn analyze_windows(cpu: Cpu, text: &str, buffers: &mut CompatBuffers)
     let bytes = collected.bytes;
     match collected.characters {
         0 => {}
-        1..WINDOW => buffers.push_hash(window_hash(Md5::digest_message(&content[..bytes]))),
+        1..WINDOW_POINTS => buffers.push_hash(window_hash(Md5::digest_message(&content[..bytes]))),
         _ => {
-            content[bytes..bytes + LONGEST].fill(0);
+            content[bytes..bytes + LONGEST_WINDOW].fill(0);
             hash_windows(cpu, &content, &collected, buffers);
         }
     }
@@ -95,9 +95,9 @@ pub(super) fn list_features(text: &str) -> Vec<String> {
         .collect();
     match words.len() {
         0 => Vec::new(),
-        1..WINDOW => vec![words.iter().collect()],
+        1..WINDOW_POINTS => vec![words.iter().collect()],
         _ => words
-            .windows(WINDOW)
+            .windows(WINDOW_POINTS)
             .map(|window| window.iter().collect())
             .collect(),
     }
@@ -116,7 +116,7 @@ fn collect_characters(
     content: &mut Vec<u8>,
 ) -> CollectedCharacters {
     // In lower case a character has at most 1.5 times as many bytes, and never more than four.
-    content.resize(text.len() + text.len() / 2 + LONGEST, 0);
+    content.resize(text.len() + text.len() / 2 + LONGEST_WINDOW, 0);
     let source = text.as_bytes();
     let (mut at, mut bytes, mut continued) = (0, 0, 0);
     while at < source.len() {
@@ -130,7 +130,7 @@ fn collect_characters(
         let copied = copy_ideographs(&source[at..], &mut content[bytes..]);
         at += copied;
         bytes += copied;
-        continued += copied / IDEOGRAPH * (IDEOGRAPH - 1);
+        continued += copied / IDEOGRAPH_BYTES * (IDEOGRAPH_BYTES - 1);
         if let Some(character) = text[at..].chars().next().filter(|next| !next.is_ascii()) {
             at = lower.visit_character(text, at, character, |lower, is_word| {
                 if is_word {
@@ -148,7 +148,7 @@ fn collect_characters(
 }
 
 /// Length of an ideograph in bytes.
-const IDEOGRAPH: usize = 3;
+const IDEOGRAPH_BYTES: usize = 3;
 
 /// Copies the leading ideographs of the main block, and returns the number of bytes copied. They need no
 /// look-up, because they are word characters without case. An ideograph at the very end is not copied,
@@ -156,26 +156,26 @@ const IDEOGRAPH: usize = 3;
 #[inline(always)]
 fn copy_ideographs(from: &[u8], to: &mut [u8]) -> usize {
     /// U+4E00 to U+9FCC, the range that the package's own expression lists beside `\w`.
-    const IDEOGRAPHS: RangeInclusive<u32> = 0xe4_b8_80..=0xe9_bf_8c;
+    const IDEOGRAPH_RANGE: RangeInclusive<u32> = 0xe4_b8_80..=0xe9_bf_8c;
     let mut copied = 0;
     while let Some(bytes) = from[copied..].first_chunk::<4>()
         && let Some(room) = to[copied..].first_chunk_mut()
-        && IDEOGRAPHS.contains(&(u32::from_be_bytes(*bytes) >> 8))
+        && IDEOGRAPH_RANGE.contains(&(u32::from_be_bytes(*bytes) >> 8))
     {
         *room = *bytes;
-        copied += IDEOGRAPH;
+        copied += IDEOGRAPH_BYTES;
     }
     copied
 }
 
-/// Fills the buffers with the hashes of the windows of `content`. [`LONGEST`] more bytes must follow them.
+/// Fills the buffers with the hashes of the windows of `content`. [`LONGEST_WINDOW`] more bytes must follow them.
 fn hash_windows(
     cpu: Cpu,
     content: &[u8],
     collected: &CollectedCharacters,
     buffers: &mut CompatBuffers,
 ) {
-    let count = collected.characters + 1 - WINDOW;
+    let count = collected.characters + 1 - WINDOW_POINTS;
     // If few windows are ASCII, looking them up costs more than it saves.
     if 4 * collected.bytes > 5 * collected.characters {
         hash_all_windows(cpu, content, count, &mut buffers.low, &mut buffers.high);
@@ -198,7 +198,7 @@ fn hash_windows(
         for first in (0..count).step_by(LANES) {
             hashes.add_windows(first, LANES.min(count - first), |lane| CharacterWindow {
                 start: first + lane,
-                end: first + lane + WINDOW,
+                end: first + lane + WINDOW_POINTS,
             });
         }
     } else {
@@ -320,10 +320,10 @@ impl Kernel for WindowDigests<'_> {
 }
 
 /// The byte that follows the message in a block.
-const END: u32 = 0x80;
+const MESSAGE_END: u32 = 0x80;
 
 /// Index of the word of a block that holds the length of a short message in bits.
-const LENGTH: usize = 14;
+const LENGTH_WORD: usize = 14;
 
 /// A window of four characters.
 #[derive(Clone, Copy, Debug, Default)]
@@ -338,7 +338,7 @@ impl CharacterWindow {
     fn ascii_message(self, content: &[u8]) -> Option<ShortMessage> {
         let bytes = content[self.start..].first_chunk();
         let word = u32::from_le_bytes(*bytes?);
-        (self.end - self.start == WINDOW).then(|| ShortMessage::from_word(word))
+        (self.end - self.start == WINDOW_POINTS).then(|| ShortMessage::from_word(word))
     }
 }
 
@@ -350,7 +350,7 @@ struct WindowCutter<'a> {
     /// Among the current eight bytes, those that begin characters; the highest bit of each byte is the flag.
     beginnings: u64,
     /// Starts of the characters of the next window.
-    starts: [usize; WINDOW],
+    starts: [usize; WINDOW_POINTS],
 }
 
 impl<'a> WindowCutter<'a> {
@@ -360,7 +360,7 @@ impl<'a> WindowCutter<'a> {
             content,
             next: 0,
             beginnings: 0,
-            starts: [0; WINDOW],
+            starts: [0; WINDOW_POINTS],
         };
         cut.starts = std::array::from_fn(|_| cut.next_start());
         cut
@@ -384,26 +384,30 @@ impl<'a> WindowCutter<'a> {
     /// Returns the next `count` windows.
     #[inline(always)]
     fn next_windows(&mut self, count: usize) -> [CharacterWindow; LANES] {
-        let mut starts = [0; LANES + WINDOW];
-        starts[..WINDOW].copy_from_slice(&self.starts);
-        for start in &mut starts[WINDOW..WINDOW + count] {
+        let mut starts = [0; LANES + WINDOW_POINTS];
+        starts[..WINDOW_POINTS].copy_from_slice(&self.starts);
+        for start in &mut starts[WINDOW_POINTS..WINDOW_POINTS + count] {
             *start = self.next_start();
         }
-        self.starts.copy_from_slice(&starts[count..count + WINDOW]);
+        self.starts
+            .copy_from_slice(&starts[count..count + WINDOW_POINTS]);
         let mut windows = [CharacterWindow::default(); LANES];
         for (lane, window) in windows[..count].iter_mut().enumerate() {
-            (window.start, window.end) = (starts[lane], starts[lane + WINDOW]);
+            (window.start, window.end) = (starts[lane], starts[lane + WINDOW_POINTS]);
         }
         windows
     }
 }
 
-/// For each length of a window: the mask of its bytes, and [`END`] in the byte that follows them.
-const ENDS: [(u128, u128); LONGEST + 1] = {
-    let mut ends = [(u128::MAX, 0); LONGEST + 1];
+/// For each length of a window: the mask of its bytes, and [`MESSAGE_END`] in the byte that follows them.
+const WINDOW_ENDS: [(u128, u128); LONGEST_WINDOW + 1] = {
+    let mut ends = [(u128::MAX, 0); LONGEST_WINDOW + 1];
     let mut length = 0;
-    while length < LONGEST {
-        ends[length] = (!(u128::MAX << (8 * length)), (END as u128) << (8 * length));
+    while length < LONGEST_WINDOW {
+        ends[length] = (
+            !(u128::MAX << (8 * length)),
+            (MESSAGE_END as u128) << (8 * length),
+        );
         length += 1;
     }
     ends
@@ -412,23 +416,27 @@ const ENDS: [(u128, u128); LONGEST + 1] = {
 /// Returns the digests of at most [`LANES`] windows.
 #[inline(always)]
 fn digest_windows(content: &[u8], windows: &[CharacterWindow]) -> LaneColumns<5> {
-    let mut words = [[0; LANES]; 1 + LONGEST / 4];
+    let mut words = [[0; LANES]; 1 + LONGEST_WINDOW / 4];
     let mut lengths = [0; LANES];
     for (lane, window) in windows.iter().enumerate() {
         let bytes = content[window.start..].first_chunk();
         let all = u128::from_le_bytes(*bytes.expect("so many bytes follow the last window"));
         let length = window.end - window.start;
-        let (kept, end) = ENDS[length];
+        let (kept, end) = WINDOW_ENDS[length];
         let message = all & kept | end;
-        for (at, column) in words[..LONGEST / 4].iter_mut().enumerate() {
+        for (at, column) in words[..LONGEST_WINDOW / 4].iter_mut().enumerate() {
             column[lane] = (message >> (32 * at)) as u32;
         }
-        words[LONGEST / 4][lane] = if length == LONGEST { END } else { 0 };
+        words[LONGEST_WINDOW / 4][lane] = if length == LONGEST_WINDOW {
+            MESSAGE_END
+        } else {
+            0
+        };
         lengths[lane] = 8 * length as u32;
     }
     digest_one_block::<Md5>(windows.len(), |at, lane| match at {
         0..=4 => words[at][lane],
-        LENGTH => lengths[lane],
+        LENGTH_WORD => lengths[lane],
         _ => 0,
     })
 }
@@ -455,8 +463,8 @@ mod tests {
                 let text: Vec<char> = (0..length).map(pick).collect();
                 let windows: Vec<&[char]> = match text.len() {
                     0 => Vec::new(),
-                    1..WINDOW => vec![&text],
-                    _ => text.windows(WINDOW).collect(),
+                    1..WINDOW_POINTS => vec![&text],
+                    _ => text.windows(WINDOW_POINTS).collect(),
                 };
                 let of = |window: &[char]| {
                     let text: String = window.iter().collect();
@@ -487,7 +495,7 @@ mod tests {
                     lower.visit_character(&text, 0, point, |lower, is_word| {
                         assert!(is_word && lower == point, "{point:?}");
                     });
-                    assert_eq!(to[..IDEOGRAPH], text.as_bytes()[..IDEOGRAPH]);
+                    assert_eq!(to[..IDEOGRAPH_BYTES], text.as_bytes()[..IDEOGRAPH_BYTES]);
                 }
             }
         }
@@ -495,7 +503,7 @@ mod tests {
 
     #[test]
     fn empty_feature_is_the_digest_of_no_bytes() {
-        assert_eq!(window_hash(Md5::digest_message(b"")), EMPTY);
+        assert_eq!(window_hash(Md5::digest_message(b"")), EMPTY_FINGERPRINT);
     }
 
     #[test]

@@ -6,13 +6,13 @@
 
 use super::CompatBuffers;
 
-const FACTOR: u128 = 1_000_003;
+const HASH_FACTOR: u128 = 1_000_003;
 
 pub(super) fn token_hash(token: &str) -> u128 {
     let mut units = token.encode_utf16().map(u128::from).peekable();
     let start = units.peek().map_or(0, |first| first << 7);
     let (hash, length) = units.fold((start, 0), |(hash, length), unit| {
-        (hash.wrapping_mul(FACTOR) ^ unit, length + 1)
+        (hash.wrapping_mul(HASH_FACTOR) ^ unit, length + 1)
     });
     hash ^ length
 }

@@ -104,7 +104,11 @@ impl VotingRule {
         let is_e0ng = scheme == CompatScheme::E0ng;
         Some(Self {
             tie,
-            of_empty_text: if is_e0ng { e0ng::EMPTY } else { of_ties },
+            of_empty_text: if is_e0ng {
+                e0ng::EMPTY_FINGERPRINT
+            } else {
+                of_ties
+            },
             of_no_features: of_ties,
             by_keywords: scheme == CompatScheme::Yanyiwu,
         })

@@ -8,10 +8,10 @@ use crate::arch::Cpu;
 use crate::digest::{DigestState, Md5};
 
 /// Number of lowest bits of a digest that do not vote.
-const UNUSED: u32 = 32;
+const UNUSED_BITS: u32 = 32;
 
 pub(super) fn token_hash(state: DigestState) -> u128 {
-    md5_number(state) >> UNUSED
+    md5_number(state) >> UNUSED_BITS
 }
 
 pub(super) fn analyze_tokens(cpu: Cpu, text: &str, buffers: &mut CompatBuffers) {

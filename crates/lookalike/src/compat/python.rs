@@ -13,43 +13,43 @@ use generated::{CASED, IGNORED, LOWER, WORD};
 
 use crate::arch::{Arch, BLOCK, Cpu, Kernel};
 
-const PAGE: usize = 256;
-const PAGES: usize = 0x11_0000 / PAGE;
+const PAGE_POINTS: usize = 256;
+const PAGE_COUNT: usize = 0x11_0000 / PAGE_POINTS;
 
 /// Flag of a character whose lower case `\w` does not match.
 const NO_WORD: u32 = 1 << 31;
 
-const SIGMA: char = 'Σ';
+const CAPITAL_SIGMA: char = 'Σ';
 const DOTTED_I: char = 'İ';
 
 /// The lower case of every character, with [`NO_WORD`] set if `\w` does not match it.
 pub(super) struct LowerCaseTable {
     /// Index of every page of characters in `entries`.
-    pages: Box<[u16; PAGES]>,
+    pages: Box<[u16; PAGE_COUNT]>,
     /// Differences between the entry of a character and its code point, so that most pages are equal and
     /// stored once.
-    entries: Vec<[u32; PAGE]>,
+    entries: Vec<[u32; PAGE_POINTS]>,
     /// Entries of ASCII as bytes; 0 if `\w` does not match.
     ascii: [u8; 128],
 }
 
 /// Returns the tables, which are built on first use.
 pub(super) fn lower_case_table() -> &'static LowerCaseTable {
-    static TABLES: LazyLock<LowerCaseTable> = LazyLock::new(LowerCaseTable::new);
-    &TABLES
+    static LOWER_CASE_TABLES: LazyLock<LowerCaseTable> = LazyLock::new(LowerCaseTable::new);
+    &LOWER_CASE_TABLES
 }
 
 impl LowerCaseTable {
     fn new() -> Self {
-        let mut lowered: Vec<u32> = (0..(PAGES * PAGE) as u32).collect();
+        let mut lowered: Vec<u32> = (0..(PAGE_COUNT * PAGE_POINTS) as u32).collect();
         for [first, last, step, to] in LOWER {
             for point in (first..=last).step_by(step as usize) {
                 lowered[point as usize] = point.wrapping_add(to.wrapping_sub(first));
             }
         }
-        lowered[SIGMA as usize] = u32::from('σ');
+        lowered[CAPITAL_SIGMA as usize] = u32::from('σ');
         lowered[DOTTED_I as usize] = u32::from('i');
-        let mut word = vec![false; PAGES * PAGE];
+        let mut word = vec![false; PAGE_COUNT * PAGE_POINTS];
         for [first, last] in WORD {
             word[first as usize..=last as usize].fill(true);
         }
@@ -58,15 +58,15 @@ impl LowerCaseTable {
             (to | if word[to as usize] { 0 } else { NO_WORD }).wrapping_sub(point as u32)
         };
         let mut tables = Self {
-            pages: Box::new([0; PAGES]),
+            pages: Box::new([0; PAGE_COUNT]),
             entries: Vec::new(),
             ascii: std::array::from_fn(|byte| {
                 let entry = entry(byte).wrapping_add(byte as u32);
                 if entry & NO_WORD == 0 { entry as u8 } else { 0 }
             }),
         };
-        for number in 0..PAGES {
-            let page = std::array::from_fn(|at| entry(number * PAGE + at));
+        for number in 0..PAGE_COUNT {
+            let page = std::array::from_fn(|at| entry(number * PAGE_POINTS + at));
             let known = tables.entries.iter().position(|known| *known == page);
             let place = known.unwrap_or_else(|| {
                 tables.entries.push(page);
@@ -88,8 +88,8 @@ impl LowerCaseTable {
     #[inline(always)]
     fn lower_character(&self, character: char) -> (char, bool) {
         let point = character as usize;
-        let page = usize::from(self.pages[point / PAGE]);
-        let entry = self.entries[page][point % PAGE].wrapping_add(point as u32);
+        let page = usize::from(self.pages[point / PAGE_POINTS]);
+        let entry = self.entries[page][point % PAGE_POINTS].wrapping_add(point as u32);
         let lower = char::from_u32(entry & !NO_WORD).unwrap_or(character);
         (lower, entry & NO_WORD == 0)
     }
@@ -107,7 +107,7 @@ impl LowerCaseTable {
         let next = at + character.len_utf8();
         let (lower, is_word) = self.lower_character(character);
         match character {
-            SIGMA if is_final_sigma(&text[..at], &text[next..]) => visit('ς', true),
+            CAPITAL_SIGMA if is_final_sigma(&text[..at], &text[next..]) => visit('ς', true),
             DOTTED_I => {
                 visit(lower, is_word);
                 visit('\u{307}', false);

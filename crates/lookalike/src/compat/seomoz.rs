@@ -10,7 +10,7 @@ use crate::arch::Cpu;
 use crate::digest::{Digest, DigestState, Md5};
 
 /// Number of words in a feature.
-const WINDOW: usize = 4;
+const WINDOW_WORDS: usize = 4;
 
 pub(super) fn window_hash(state: DigestState) -> u128 {
     md5_number(state) >> 64
@@ -30,11 +30,11 @@ pub(super) fn analyze_words(cpu: Cpu, text: &str, buffers: &mut CompatBuffers) -
     let starts: Vec<usize> = words.filter(|_| !joined.is_empty()).collect();
     // A word ends one byte before the next word begins.
     let end = |word: usize| starts.get(word + 1).map_or(joined.len(), |start| start - 1);
-    buffers
-        .ranges
-        .extend((WINDOW - 1..starts.len()).map(|last| starts[last + 1 - WINDOW]..end(last)));
+    buffers.ranges.extend(
+        (WINDOW_WORDS - 1..starts.len()).map(|last| starts[last + 1 - WINDOW_WORDS]..end(last)),
+    );
     buffers.hash_ranges::<Md5>(cpu, &joined, window_hash);
-    let rest = if (1..WINDOW).contains(&starts.len()) {
+    let rest = if (1..WINDOW_WORDS).contains(&starts.len()) {
         TextRemainder::Words(window_hash(Md5::digest_message(&joined)) as u64)
     } else {
         TextRemainder::None
@@ -50,7 +50,10 @@ pub(super) fn list_features(text: &str) -> Vec<String> {
         .filter(|word| !word.is_empty())
         .map(|word| word.iter().map(|(lower, _)| lower).collect())
         .collect();
-    words.windows(WINDOW).map(|words| words.join(" ")).collect()
+    words
+        .windows(WINDOW_WORDS)
+        .map(|words| words.join(" "))
+        .collect()
 }
 
 /// Calls `visit` with the characters of the words of a text, in lower case, with a blank between words.

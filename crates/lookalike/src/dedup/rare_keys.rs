@@ -48,7 +48,7 @@ struct PassKeys {
 }
 
 /// Number of parts into which keys are divided by their upper bits.
-const PARTS: usize = 16;
+const KEY_PARTS: usize = 16;
 
 fn part_of_key(key: u64) -> usize {
     (key >> 60) as usize
@@ -58,12 +58,12 @@ fn part_of_key(key: u64) -> usize {
 struct KeyChunk {
     keys: Box<[RankedKey]>,
     /// The end of each part in `keys`.
-    ends: [u32; PARTS],
+    ends: [u32; KEY_PARTS],
 }
 
 impl KeyChunk {
     fn new(unordered: &[RankedKey]) -> Self {
-        let mut ends = [0; PARTS];
+        let mut ends = [0; KEY_PARTS];
         for ranked in unordered {
             ends[part_of_key(ranked.key)] += 1;
         }
@@ -90,7 +90,7 @@ impl PassKeys {
     /// Adds the buckets of the keys, part by part, so that only one part at a time takes memory twice.
     fn add_to(self, builder: &mut CandidateBucketsBuilder) {
         let mut ranked_keys = Vec::new();
-        for part in 0..PARTS {
+        for part in 0..KEY_PARTS {
             ranked_keys.clear();
             let chunks = self.chunks.iter();
             chunks.for_each(|chunk| ranked_keys.extend_from_slice(chunk.part(part)));

@@ -295,7 +295,7 @@ fn growth_exponent(course: &[(usize, u64)]) -> f64 {
     };
     let way = (half - from as f64) / (to - from) as f64;
     let at_half = before as f64 + way * (behind - before) as f64;
-    if at_half < FEWEST {
+    if at_half < FEWEST_PAIRS {
         return MOST_GROWTH;
     }
     (all as f64 / at_half).log2().clamp(1.0, MOST_GROWTH)
@@ -304,7 +304,7 @@ fn growth_exponent(course: &[(usize, u64)]) -> f64 {
 const MOST_GROWTH: f64 = 2.0;
 
 /// Number of pairs below which the growth cannot be estimated.
-const FEWEST: f64 = 100.0;
+const FEWEST_PAIRS: f64 = 100.0;
 
 /// Counters of comparisons, shared by all threads.
 #[derive(Debug)]

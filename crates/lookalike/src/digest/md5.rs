@@ -7,7 +7,7 @@ pub(crate) struct Md5;
 
 /// The integer part of 2^32 |sin(i + 1)|.
 #[rustfmt::skip]
-const SINES: [u32; 64] = [
+const SINE_CONSTANTS: [u32; 64] = [
     0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501,
     0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821,
     0xf61e2562, 0xc040b340, 0x265e5a51, 0xe9b6c7aa, 0xd62f105d, 0x02441453, 0xd8a1e681, 0xe7d3fbc8,
@@ -19,7 +19,7 @@ const SINES: [u32; 64] = [
 ];
 
 /// Rotations of the steps, which repeat after four steps in every round.
-const ROTATIONS: [[u32; 4]; 4] = [
+const STEP_ROTATIONS: [[u32; 4]; 4] = [
     [7, 12, 17, 22],
     [5, 9, 14, 20],
     [4, 11, 16, 23],
@@ -48,9 +48,9 @@ impl Digest for Md5 {
             ($mixed:expr, $factor:literal * at + $summand:literal; $($at:literal)*) => { $(
                 let word = words[($factor * $at + $summand) % BLOCK_WORDS];
                 let sum = a
-                    .wrapping_add(SINES[$at].wrapping_add(word))
+                    .wrapping_add(SINE_CONSTANTS[$at].wrapping_add(word))
                     .wrapping_add($mixed(b, c, d));
-                let next = b.wrapping_add(sum.rotate_left(ROTATIONS[$at / 16][$at % 4]));
+                let next = b.wrapping_add(sum.rotate_left(STEP_ROTATIONS[$at / 16][$at % 4]));
                 (a, b, c, d) = (d, next, b, c);
             )* };
         }

@@ -5,17 +5,17 @@
 //! Memory is therefore bounded. The messages themselves are compared, so results never depend on earlier
 //! messages.
 //!
-//! Cost: [`PLACES`] times 32 bytes, from the first message on.
+//! Cost: [`SLOT_COUNT`] times 32 bytes, from the first message on.
 
 use std::ops::Range;
 
 /// Number of slots, chosen to fit into a second-level cache.
-const PLACES: usize = 1 << 15;
+const SLOT_COUNT: usize = 1 << 15;
 
 /// Length in bytes of the longest message that is cached.
-const LONGEST: usize = 15;
+const LONGEST_MESSAGE: usize = 15;
 
-/// A message of at most [`LONGEST`] bytes, padded with zeros, with its length in the highest byte.
+/// A message of at most [`LONGEST_MESSAGE`] bytes, padded with zeros, with its length in the highest byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShortMessage(u128);
 
@@ -24,7 +24,7 @@ impl ShortMessage {
     #[inline(always)]
     pub(crate) fn new(bytes: &[u8], range: &Range<usize>) -> Option<Self> {
         let length = range.len();
-        if length == 0 || length > LONGEST {
+        if length == 0 || length > LONGEST_MESSAGE {
             return None;
         }
         let all = match bytes[range.start..].first_chunk() {
@@ -47,14 +47,14 @@ impl ShortMessage {
 
     #[inline(always)]
     fn cache_slot(self) -> usize {
-        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-        let folded = (self.0 as u64) ^ ((self.0 >> 64) as u64).wrapping_mul(ODD);
-        (folded.wrapping_mul(ODD) >> (64 - PLACES.trailing_zeros())) as usize
+        const SLOT_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+        let folded = (self.0 as u64) ^ ((self.0 >> 64) as u64).wrapping_mul(SLOT_MULTIPLIER);
+        (folded.wrapping_mul(SLOT_MULTIPLIER) >> (64 - SLOT_COUNT.trailing_zeros())) as usize
     }
 }
 
 /// An empty slot. It differs from every message, because no message has length 0.
-const EMPTY: (ShortMessage, u128) = (ShortMessage(0), 0);
+const EMPTY_SLOT: (ShortMessage, u128) = (ShortMessage(0), 0);
 
 /// Messages with their hashes, all by the same function.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ pub(crate) struct HashCache {
 impl HashCache {
     /// Allocates the slots if necessary. Without slots nothing is cached.
     pub(crate) fn allocate_slots(&mut self) {
-        self.places.resize(PLACES, EMPTY);
+        self.places.resize(SLOT_COUNT, EMPTY_SLOT);
     }
 
     /// Removes all messages.
@@ -84,7 +84,7 @@ impl HashCache {
     /// so that many slots can be loaded from memory at the same time.
     #[inline(always)]
     pub(crate) fn probe_slot(&self, message: ShortMessage) -> (u128, bool) {
-        let &(known, hash) = self.places.get(message.cache_slot()).unwrap_or(&EMPTY);
+        let &(known, hash) = self.places.get(message.cache_slot()).unwrap_or(&EMPTY_SLOT);
         (hash, known == message && message != ShortMessage::default())
     }
 
@@ -108,7 +108,10 @@ mod tests {
         for start in 0..bytes.len() {
             for end in start..=bytes.len() {
                 let short = ShortMessage::new(bytes, &(start..end));
-                assert_eq!(short.is_some(), (1..=LONGEST).contains(&(end - start)));
+                assert_eq!(
+                    short.is_some(),
+                    (1..=LONGEST_MESSAGE).contains(&(end - start))
+                );
                 all.extend(short.map(|short| (short, &bytes[start..end])));
             }
         }
@@ -136,7 +139,7 @@ mod tests {
             assert_eq!(seen.get(message(at)), Some(at.into()));
         }
         let left = (0..200_000).filter(|&at| seen.get(message(at)).is_some());
-        assert!(left.clone().count() <= PLACES);
+        assert!(left.clone().count() <= SLOT_COUNT);
         left.for_each(|at| assert_eq!(seen.get(message(at)), Some(at.into())));
         seen.clear();
         assert!((0..200_000).all(|at| seen.get(message(at)).is_none()));

@@ -8,7 +8,7 @@ use super::{BLOCK_WORDS, Digest, DigestState};
 pub(crate) struct Sha1;
 
 /// The constants of the four rounds: the square roots of 2, 3, 5 and 10 in units of 2^-30.
-const ROOTS: [u32; 4] = [0x5a82_7999, 0x6ed9_eba1, 0x8f1b_bcdc, 0xca62_c1d6];
+const ROUND_CONSTANTS: [u32; 4] = [0x5a82_7999, 0x6ed9_eba1, 0x8f1b_bcdc, 0xca62_c1d6];
 
 impl Digest for Sha1 {
     const START: DigestState = [
@@ -47,7 +47,7 @@ impl Digest for Sha1 {
                     .rotate_left(5)
                     .wrapping_add($mixed(b, c, d))
                     .wrapping_add(e)
-                    .wrapping_add(ROOTS[$at / 20].wrapping_add(word));
+                    .wrapping_add(ROUND_CONSTANTS[$at / 20].wrapping_add(word));
                 (a, b, c, d, e) = (next, a, b.rotate_left(30), c, d);
             )* };
         }

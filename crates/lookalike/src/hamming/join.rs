@@ -299,7 +299,7 @@ impl<'a, F: Fn(&[NearPair]) -> ControlFlow<()>> PairBatch<'a, F> {
 
     fn push_pair(&mut self, a: u32, b: u32, distance: u32) -> ControlFlow<()> {
         self.pairs.push(NearPair { a, b, distance });
-        if self.pairs.len() == BATCH {
+        if self.pairs.len() == PAIRS_PER_VISIT {
             self.flush_pairs()?;
         }
         ControlFlow::Continue(())
@@ -317,4 +317,4 @@ impl<'a, F: Fn(&[NearPair]) -> ControlFlow<()>> PairBatch<'a, F> {
 }
 
 /// Pairs per call of `visit`.
-const BATCH: usize = 4096;
+const PAIRS_PER_VISIT: usize = 4096;

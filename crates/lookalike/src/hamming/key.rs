@@ -255,8 +255,8 @@ struct HammingCode<const CHECKS: usize, const DELTAS: usize> {
     deltas: [[u32; DELTAS]; 32],
 }
 
-static SHORT: HammingCode<4, 8> = HammingCode::new();
-static LONG: HammingCode<5, 16> = HammingCode::new();
+static SHORT_CODE: HammingCode<4, 8> = HammingCode::new();
+static LONG_CODE: HammingCode<5, 16> = HammingCode::new();
 
 impl<const CHECKS: usize, const DELTAS: usize> HammingCode<CHECKS, DELTAS> {
     const FREE: u32 = (1 << CHECKS) - 1 - CHECKS as u32;
@@ -347,13 +347,13 @@ fn nearest_codeword(covering: CoveringCode, word: u32) -> u32 {
 fn split_word(covering: CoveringCode, word: u32) -> (u32, u32) {
     match covering {
         CoveringCode::TwoOf15 => {
-            let (upper, upper_syndrome) = SHORT.split_word(word >> 15 & 0x7fff);
-            let (lower, lower_syndrome) = SHORT.split_word(word & 0x7fff);
+            let (upper, upper_syndrome) = SHORT_CODE.split_word(word >> 15 & 0x7fff);
+            let (lower, lower_syndrome) = SHORT_CODE.split_word(word & 0x7fff);
             let key = upper << 11 | lower;
             (key, word >> 30 << 8 | upper_syndrome << 4 | lower_syndrome)
         }
         CoveringCode::OneOf31 => {
-            let (key, syndrome) = LONG.split_word(word & 0x7fff_ffff);
+            let (key, syndrome) = LONG_CODE.split_word(word & 0x7fff_ffff);
             (key, word >> 31 << 5 | syndrome)
         }
     }
@@ -364,12 +364,12 @@ fn split_word(covering: CoveringCode, word: u32) -> (u32, u32) {
 fn join_word(covering: CoveringCode, key: u32, remainder: u32) -> u32 {
     match covering {
         CoveringCode::TwoOf15 => {
-            let upper = SHORT.join_word(key >> 11 & 0x7ff, remainder >> 4 & 15);
-            let lower = SHORT.join_word(key & 0x7ff, remainder & 15);
+            let upper = SHORT_CODE.join_word(key >> 11 & 0x7ff, remainder >> 4 & 15);
+            let lower = SHORT_CODE.join_word(key & 0x7ff, remainder & 15);
             (remainder >> 8 & 3) << 30 | upper << 15 | lower
         }
         CoveringCode::OneOf31 => {
-            let word = LONG.join_word(key & 0x3ff_ffff, remainder & 31);
+            let word = LONG_CODE.join_word(key & 0x3ff_ffff, remainder & 31);
             (remainder >> 5 & 1) << 31 | word
         }
     }
@@ -391,8 +391,8 @@ fn covering_ball(
     };
     match covering {
         CoveringCode::TwoOf15 => {
-            let (upper, upper_deltas) = SHORT.covering_ball(word >> 15 & 0x7fff);
-            let (lower, lower_deltas) = SHORT.covering_ball(word & 0x7fff);
+            let (upper, upper_deltas) = SHORT_CODE.covering_ball(word >> 15 & 0x7fff);
+            let (lower, lower_deltas) = SHORT_CODE.covering_ball(word & 0x7fff);
             let centre = lower ^ lower_deltas[0];
             for delta in upper_deltas {
                 push((upper ^ delta) << 11 | centre);
@@ -403,7 +403,7 @@ fn covering_ball(
             }
         }
         CoveringCode::OneOf31 => {
-            let (free, deltas) = LONG.covering_ball(word & 0x7fff_ffff);
+            let (free, deltas) = LONG_CODE.covering_ball(word & 0x7fff_ffff);
             for delta in deltas {
                 push(free ^ delta);
             }

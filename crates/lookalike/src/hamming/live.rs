@@ -55,16 +55,16 @@ use code_log::CodeLog;
 use fair_lock::SpinFairLock;
 pub use forecast::LivePlan;
 use search::{LiveSearch, LookUpScratch};
-use table::{LiveTable, SWEEP};
+use table::{INSERTIONS_PER_SWEEP, LiveTable};
 
 /// Live fingerprints per bucket above which a bucket is added.
-const LOAD: u64 = 12;
+const BUCKET_LOAD: u64 = 12;
 
 /// Number of insertions, or of queries, for which the lock is held.
-const BATCH: usize = 128;
+const CALLS_PER_LOCK: usize = 128;
 
 /// Number of insertions between prefetching the lines of one and writing them.
-const AHEAD: usize = 8;
+const PREFETCH_DISTANCE: usize = 8;
 
 /// Sequence number of an insertion, ascending without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -234,7 +234,7 @@ impl<C: FingerprintCode> LiveIndex<C> {
                 .check_admission(slot, codes.len() as u64, Self::LIMIT)?;
             state.log.next_number()
         };
-        for codes in codes.chunks(BATCH) {
+        for codes in codes.chunks(CALLS_PER_LOCK) {
             let mut state = self.state.lock_write();
             state.reserve_insertions(codes.len())?;
             state.log.begin_slot(slot);
@@ -311,8 +311,8 @@ impl<C: FingerprintCode> LiveIndex<C> {
                 self.distance.get()
             )));
         }
-        let mut scratch = SCRATCH.take().unwrap_or_default();
-        for (batch, queries) in queries.chunks(BATCH).enumerate() {
+        let mut scratch = LOOK_UP_SCRATCH.take().unwrap_or_default();
+        for (batch, queries) in queries.chunks(CALLS_PER_LOCK).enumerate() {
             self.cpu.run(LiveSearch {
                 state: &self.state.lock_read(),
                 queries,
@@ -320,18 +320,18 @@ impl<C: FingerprintCode> LiveIndex<C> {
                 scratch: &mut scratch,
             });
             for found in &scratch.found {
-                let query = batch * BATCH + found.query as usize;
+                let query = batch * CALLS_PER_LOCK + found.query as usize;
                 visit(query, SequenceNumber(found.number), found.distance);
             }
         }
-        SCRATCH.set(Some(scratch));
+        LOOK_UP_SCRATCH.set(Some(scratch));
         Ok(())
     }
 }
 
 thread_local! {
     /// Taken out while in use, so that the callback of a search can search as well.
-    static SCRATCH: Cell<Option<Box<LookUpScratch>>> = const { Cell::new(None) };
+    static LOOK_UP_SCRATCH: Cell<Option<Box<LookUpScratch>>> = const { Cell::new(None) };
 }
 
 impl<C: FingerprintCode> LiveState<C> {
@@ -364,18 +364,18 @@ impl<C: FingerprintCode> Kernel for InsertKernel<'_, C> {
     #[inline(always)]
     fn run<A: Arch>(self, arch: A) {
         let LiveState { log, tables } = self.state;
-        for code in &self.codes[..AHEAD.min(self.codes.len())] {
+        for code in &self.codes[..PREFETCH_DISTANCE.min(self.codes.len())] {
             tables.iter().for_each(|table| table.prefetch_insert(*code));
         }
         for (at, &code) in self.codes.iter().enumerate() {
-            if let Some(&later) = self.codes.get(at + AHEAD) {
+            if let Some(&later) = self.codes.get(at + PREFETCH_DISTANCE) {
                 tables.iter().for_each(|table| table.prefetch_insert(later));
             }
             let number = log.push_code(code);
             for table in &mut *tables {
                 table.insert_number(arch, code, number, log);
                 table.grow_table(log);
-                if log.next_number() % SWEEP == 0 {
+                if log.next_number() % INSERTIONS_PER_SWEEP == 0 {
                     table.sweep_bucket(log);
                 }
             }

@@ -165,7 +165,7 @@ const NEIGHBOURHOOD_KEY_BITS: u32 = 20;
 const NEIGHBOURHOOD_BYTES: f64 = (256u64 << 20) as f64;
 
 /// Name of the plan with stored neighbourhoods.
-const NEIGHBOURHOODS: &str = "neighbourhoods";
+const NEIGHBOURHOODS_NAME: &str = "neighbourhoods";
 
 /// Largest number of buckets of one table that a look-up may visit.
 const MOST_PROBES: f64 = 20_000.0;
@@ -289,7 +289,7 @@ impl HammingPlan {
                 )));
             }
             "permuted" => combination_shape(bits, distance, distance + 2),
-            NEIGHBOURHOODS => return Self::with_neighbourhoods(request),
+            NEIGHBOURHOODS_NAME => return Self::with_neighbourhoods(request),
             _ => PlanShape::parse_shape(name, distance).ok_or_else(|| {
                 Error::setting_error(format!(
                     "there is no plan `{name}`: give auto, blocks, 4x16, permuted, neighbourhoods or \
@@ -321,18 +321,18 @@ impl HammingPlan {
     /// Returns an error if the plan stores neighbourhoods and there are more than
     /// [`MOST_NEIGHBOURHOODS`] fingerprints.
     pub fn check_count(name: &str, count: u64) -> Result<()> {
-        if name != NEIGHBOURHOODS || count <= MOST_NEIGHBOURHOODS {
+        if name != NEIGHBOURHOODS_NAME || count <= MOST_NEIGHBOURHOODS {
             return Ok(());
         }
         Err(Error::setting_error(format!(
-            "the plan {NEIGHBOURHOODS} is for at most {MOST_NEIGHBOURHOODS} fingerprints, and there are \
+            "the plan {NEIGHBOURHOODS_NAME} is for at most {MOST_NEIGHBOURHOODS} fingerprints, and there are \
              {count}: use the plan auto, which finds the same ones"
         )))
     }
 
     /// Creates the plan with stored neighbourhoods, with the longest keys that fit the memory.
     fn with_neighbourhoods(request: &PlanRequest) -> Result<Self> {
-        Self::check_count(NEIGHBOURHOODS, request.count)?;
+        Self::check_count(NEIGHBOURHOODS_NAME, request.count)?;
         let most = request
             .memory
             .map_or(NEIGHBOURHOOD_BYTES, |memory| memory as f64);
@@ -811,7 +811,7 @@ impl fmt::Display for PlanShape {
             Self::Combinations { widths, chosen } => {
                 write!(formatter, "{}; any {chosen} equal", list(widths))
             }
-            Self::Neighbourhoods => formatter.write_str(NEIGHBOURHOODS),
+            Self::Neighbourhoods => formatter.write_str(NEIGHBOURHOODS_NAME),
         }
     }
 }

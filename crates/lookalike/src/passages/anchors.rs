@@ -52,7 +52,7 @@ impl Anchor {
 }
 
 /// End of a list in a [`GramTable`].
-const NONE: u32 = u32::MAX;
+const LIST_END: u32 = u32::MAX;
 
 /// The places of every gram of a source.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ impl GramTable {
             .max(1);
         self.shift = 64 - bits;
         self.heads.clear();
-        self.heads.resize(1 << bits, NONE);
+        self.heads.resize(1 << bits, LIST_END);
         self.entries.clear();
         self.entries.reserve(grams.hashes.len());
         for (at, &hash) in grams.hashes.iter().enumerate() {
@@ -99,14 +99,14 @@ impl GramTable {
         let head = &mut self.heads[(hash >> self.shift) as usize];
         let mut entry = GramEntry {
             next_distinct: *head,
-            next_equal: NONE,
+            next_equal: LIST_END,
             last_equal: at,
             count: 1,
         };
         match first {
             None => *head = at,
             Some(first) => {
-                entry.next_distinct = NONE;
+                entry.next_distinct = LIST_END;
                 let known = &mut self.entries[first as usize];
                 if known.count < MAX_OCCURRENCES {
                     known.count += 1;
@@ -122,7 +122,7 @@ impl GramTable {
     #[inline]
     fn first_place(&self, grams: &GramList, hash: u64) -> Option<u32> {
         let mut at = self.heads[(hash >> self.shift) as usize];
-        while at != NONE {
+        while at != LIST_END {
             if grams.hashes[at as usize] == hash {
                 return Some(at);
             }
@@ -136,7 +136,7 @@ impl GramTable {
     fn places(&self, grams: &GramList, hash: u64) -> impl Iterator<Item = usize> {
         let after = |&at: &u32| {
             let next = self.entries[at as usize].next_equal;
-            (next != NONE).then_some(next)
+            (next != LIST_END).then_some(next)
         };
         std::iter::successors(self.first_place(grams, hash), after).map(|at| at as usize)
     }

@@ -86,7 +86,7 @@ pub(super) struct ChainBuffers {
 }
 
 /// No anchor before this one.
-const FIRST: usize = usize::MAX;
+const NO_ANCHOR: usize = usize::MAX;
 
 /// Joins the anchors of a document and a source.
 pub(super) struct PieceFinder<'a> {
@@ -137,7 +137,7 @@ impl PieceFinder<'_> {
     ) -> Result<()> {
         scores.clear();
         for (at, anchor) in anchors.iter().enumerate() {
-            let mut best = (i64::from(self.width_of(anchor)), FIRST);
+            let mut best = (i64::from(self.width_of(anchor)), NO_ANCHOR);
             for before in (at.saturating_sub(LOOK_BACK)..at).rev() {
                 let Some(gain) = self.link_gain(&anchors[before], anchor) else {
                     continue;
@@ -264,7 +264,7 @@ fn collect_chain(
 ) {
     chain.clear();
     let mut at = last;
-    while at != FIRST && !taken[at] {
+    while at != NO_ANCHOR && !taken[at] {
         taken[at] = true;
         chain.push(anchors[at]);
         at = scores[at].1;

@@ -40,7 +40,7 @@ fn find_boundary(
 }
 
 /// Bytes between two entries of a [`PlaceIndex`].
-const STEP: usize = 4096;
+const STEP_BYTES: usize = 4096;
 
 /// Numbers of characters and lines before every 4 KiB of a text, so that many places of a long text are counted
 /// in linear time.
@@ -57,7 +57,7 @@ const STEP: usize = 4096;
 pub struct PlaceIndex {
     /// `true` if every character is one byte.
     is_ascii: bool,
-    /// Characters and line feeds before each multiple of [`STEP`].
+    /// Characters and line feeds before each multiple of [`STEP_BYTES`].
     counts: Vec<(usize, usize)>,
 }
 
@@ -65,7 +65,7 @@ impl PlaceIndex {
     /// Creates the index of a text. Cost: below one nanosecond per byte.
     pub fn new(text: &str) -> Self {
         let mut total = (0, 0);
-        let steps = text.as_bytes().chunks(STEP);
+        let steps = text.as_bytes().chunks(STEP_BYTES);
         let counts = steps.map(|step| {
             let before = total;
             total = (
@@ -97,9 +97,9 @@ impl PlaceIndex {
 
     /// Returns the counts of the last entry before a byte, and the bytes between both.
     fn entry_before<'t>(&self, text: &'t str, byte: usize) -> ((usize, usize), &'t [u8]) {
-        let entry = (byte / STEP).min(self.counts.len().saturating_sub(1));
+        let entry = (byte / STEP_BYTES).min(self.counts.len().saturating_sub(1));
         let before = self.counts.get(entry).copied().unwrap_or_default();
-        (before, &text.as_bytes()[entry * STEP..byte])
+        (before, &text.as_bytes()[entry * STEP_BYTES..byte])
     }
 }
 

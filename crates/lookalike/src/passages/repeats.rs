@@ -25,20 +25,20 @@ use super::grams::token_width;
 use crate::hash::mix_bits;
 
 /// The modulus of the hash of a run, a prime.
-const MODULUS: u64 = (1 << 61) - 1;
+const HASH_MODULUS: u64 = (1 << 61) - 1;
 
 /// The base of the hash of a run, a fixed number without a pattern.
-const BASE: u64 = 0x0f3a_91c4_5be7_26d9;
+const HASH_BASE: u64 = 0x0f3a_91c4_5be7_26d9;
 
 fn multiply(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
-    reduce((product as u64 & MODULUS) + (product >> 61) as u64)
+    reduce((product as u64 & HASH_MODULUS) + (product >> 61) as u64)
 }
 
 fn reduce(value: u64) -> u64 {
-    let folded = (value & MODULUS) + (value >> 61);
-    if folded >= MODULUS {
-        folded - MODULUS
+    let folded = (value & HASH_MODULUS) + (value >> 61);
+    if folded >= HASH_MODULUS {
+        folded - HASH_MODULUS
     } else {
         folded
     }
@@ -50,7 +50,7 @@ pub struct RunList {
     settings: PassageSettings,
     hashes: Vec<u64>,
     ends: Vec<u32>,
-    /// Powers of [`BASE`].
+    /// Powers of [`HASH_BASE`].
     powers: Vec<u64>,
 }
 
@@ -58,7 +58,7 @@ impl RunList {
     /// Creates an empty list of runs for passages of a length.
     pub fn new(settings: PassageSettings) -> Self {
         let longest = settings.min_width() as usize;
-        let powers = std::iter::successors(Some(1), |&power| Some(multiply(power, BASE)));
+        let powers = std::iter::successors(Some(1), |&power| Some(multiply(power, HASH_BASE)));
         Self {
             settings,
             hashes: Vec::new(),
@@ -76,7 +76,7 @@ impl RunList {
         let (mut hash, mut width, mut end) = (0, 0, 0);
         for start in 0..tokens.len() {
             while width < min_width && end < tokens.len() {
-                hash = reduce(multiply(hash, BASE) + reduce(tokens[end]));
+                hash = reduce(multiply(hash, HASH_BASE) + reduce(tokens[end]));
                 width += token_width(tokens[end]);
                 end += 1;
             }
@@ -86,7 +86,7 @@ impl RunList {
             self.hashes.push(mix_bits(hash ^ mix_bits(part)));
             self.ends.push(end as u32);
             let first = multiply(reduce(tokens[start]), self.powers[end - start - 1]);
-            hash = reduce(hash + MODULUS - first);
+            hash = reduce(hash + HASH_MODULUS - first);
             width -= token_width(tokens[start]);
         }
     }
@@ -103,13 +103,13 @@ pub struct RunCounter {
 
 impl RunCounter {
     /// Slots of a word.
-    const SLOTS: u64 = 32;
+    const SLOTS_PER_WORD: u64 = 32;
 
     /// Creates a counter with at least one slot for each expected run. With four slots for each run, about a
     /// fifth of the runs that occur once share a slot and are known as repeated.
     pub fn new(expected: u64) -> Self {
         let slots = expected.clamp(1 << 10, 1 << 40).next_power_of_two();
-        let words = (0..slots / Self::SLOTS).map(|_| AtomicU64::new(0));
+        let words = (0..slots / Self::SLOTS_PER_WORD).map(|_| AtomicU64::new(0));
         Self {
             words: words.collect(),
             shift: 64 - slots.trailing_zeros(),
@@ -143,8 +143,8 @@ impl RunCounter {
 
     fn find_slot(&self, hash: u64) -> (&AtomicU64, u64) {
         let slot = hash >> self.shift;
-        let word = &self.words[(slot / Self::SLOTS) as usize];
-        (word, 1 << (2 * (slot % Self::SLOTS)))
+        let word = &self.words[(slot / Self::SLOTS_PER_WORD) as usize];
+        (word, 1 << (2 * (slot % Self::SLOTS_PER_WORD)))
     }
 }
 
@@ -371,15 +371,23 @@ mod tests {
 
     #[test]
     fn arithmetic_is_that_of_the_modulus() {
-        let values = [0, 1, 2, BASE, MODULUS - 1, 1 << 60, 12_345_678_901_234_567];
+        let values = [
+            0,
+            1,
+            2,
+            HASH_BASE,
+            HASH_MODULUS - 1,
+            1 << 60,
+            12_345_678_901_234_567,
+        ];
         for a in values {
             for b in values {
-                let expected = u128::from(a) * u128::from(b) % u128::from(MODULUS);
+                let expected = u128::from(a) * u128::from(b) % u128::from(HASH_MODULUS);
                 assert_eq!(u128::from(multiply(a, b)), expected, "{a} {b}");
             }
         }
-        for value in [MODULUS, MODULUS + 1, u64::MAX] {
-            assert_eq!(reduce(value), value % MODULUS);
+        for value in [HASH_MODULUS, HASH_MODULUS + 1, u64::MAX] {
+            assert_eq!(reduce(value), value % HASH_MODULUS);
         }
     }
 }

@@ -186,7 +186,7 @@ impl SlicedText {
 }
 
 /// No token of the other text.
-const NONE: u32 = u32::MAX;
+const NO_TOKEN: u32 = u32::MAX;
 
 /// The different tokens of one text of a pair.
 #[derive(Debug, Default)]
@@ -200,7 +200,7 @@ impl PairTokens {
     fn push_token(&mut self, weight: u32, partner: Option<usize>) {
         self.weights.push(weight);
         self.partners
-            .push(partner.map_or(NONE, |partner| partner as u32));
+            .push(partner.map_or(NO_TOKEN, |partner| partner as u32));
     }
 }
 
@@ -280,8 +280,8 @@ pub(super) struct RewordedFinder<'a> {
 }
 
 /// The texts of a pair.
-const DOCUMENT: usize = 0;
-const SOURCE: usize = 1;
+const DOCUMENT_SIDE: usize = 0;
+const SOURCE_SIDE: usize = 1;
 
 impl<'a> RewordedFinder<'a> {
     /// Weighs the tokens of a document and a source.
@@ -302,15 +302,15 @@ impl<'a> RewordedFinder<'a> {
                     0
                 }
             };
-            let weight = finder.weigh_token(with(DOCUMENT) + with(SOURCE));
-            for side in [DOCUMENT, SOURCE] {
+            let weight = finder.weigh_token(with(DOCUMENT_SIDE) + with(SOURCE_SIDE));
+            for side in [DOCUMENT_SIDE, SOURCE_SIDE] {
                 if is_in[side] {
                     let partner = order.is_eq().then_some(places[1 - side]);
                     finder.tokens[side].push_token(weight, partner);
                 }
             }
-            document += usize::from(is_in[DOCUMENT]);
-            source += usize::from(is_in[SOURCE]);
+            document += usize::from(is_in[DOCUMENT_SIDE]);
+            source += usize::from(is_in[SOURCE_SIDE]);
         }
         finder
     }
@@ -415,13 +415,13 @@ impl<'a> RewordedFinder<'a> {
         let [document, source] = self.slices;
         let mut totals = vec![0; document.slice_count() + 1];
         let mut cells: Vec<SliceCell> = Vec::new();
-        let PairTokens { weights, partners } = &self.tokens[DOCUMENT];
+        let PairTokens { weights, partners } = &self.tokens[DOCUMENT_SIDE];
         for (number, (&weight, &partner)) in weights.iter().zip(partners).enumerate() {
             let with = document.slices_with(number);
             for &slice in with {
                 totals[slice as usize] += u64::from(weight);
             }
-            if partner == NONE {
+            if partner == NO_TOKEN {
                 continue;
             }
             let shared = source.slices_with(partner as usize);
@@ -504,14 +504,14 @@ impl<'a> RewordedFinder<'a> {
             range.start.saturating_sub(margin)
                 ..(range.end + margin).min(self.texts[side].tokens.len())
         };
-        let wide = around(source, SOURCE);
-        let document = around(document, DOCUMENT);
-        let (document, _) = self.heaviest_part(DOCUMENT, document, &wide, is_other)?;
-        let (source, _) = self.heaviest_part(SOURCE, wide, &document, is_other)?;
+        let wide = around(source, SOURCE_SIDE);
+        let document = around(document, DOCUMENT_SIDE);
+        let (document, _) = self.heaviest_part(DOCUMENT_SIDE, document, &wide, is_other)?;
+        let (source, _) = self.heaviest_part(SOURCE_SIDE, wide, &document, is_other)?;
         // The document's part again, by the narrower part of the source.
-        let (document, weight) = self.heaviest_part(DOCUMENT, document, &source, is_other)?;
-        let is_wide = self.texts[DOCUMENT].width(document.clone()) >= min_width
-            && self.texts[SOURCE].width(source.clone()) >= min_width;
+        let (document, weight) = self.heaviest_part(DOCUMENT_SIDE, document, &source, is_other)?;
+        let is_wide = self.texts[DOCUMENT_SIDE].width(document.clone()) >= min_width
+            && self.texts[SOURCE_SIDE].width(source.clone()) >= min_width;
         let sides = self.tokens_of(&document, &source);
         (is_wide && count_common(sides).1 >= MIN_SHARED).then_some(RewordedRegion {
             document,
@@ -522,8 +522,8 @@ impl<'a> RewordedFinder<'a> {
 
     fn tokens_of(&self, document: &Range<usize>, source: &Range<usize>) -> [&[u64]; 2] {
         [
-            &self.texts[DOCUMENT].tokens[document.clone()],
-            &self.texts[SOURCE].tokens[source.clone()],
+            &self.texts[DOCUMENT_SIDE].tokens[document.clone()],
+            &self.texts[SOURCE_SIDE].tokens[source.clone()],
         ]
     }
 
@@ -549,7 +549,7 @@ impl<'a> RewordedFinder<'a> {
             let number = numbers[at] as usize;
             let weight = i64::from(weights[number]);
             let partner = partners[number];
-            if partner != NONE && is_other[partner as usize] {
+            if partner != NO_TOKEN && is_other[partner as usize] {
                 sum += (100 - REGION_SHARE) * weight;
                 shared += weight;
             } else {
@@ -911,7 +911,7 @@ mod tests {
                 let balance = |range: Range<usize>| sums[range.end] - sums[range.start];
                 let range = 0..document.tokens.len().min(60);
                 let half = source.tokens.len() / 2..source.tokens.len();
-                let part = finder.heaviest_part(DOCUMENT, range.clone(), &half, &mut Vec::new());
+                let part = finder.heaviest_part(DOCUMENT_SIDE, range.clone(), &half, &mut Vec::new());
                 let reached = part.map_or(0, |part| balance(part.0));
                 for start in range.clone() {
                     for end in start..=range.end {

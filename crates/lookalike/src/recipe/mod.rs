@@ -122,10 +122,10 @@ pub struct SegmentRecipe {
 }
 
 /// The dictionary that comes with the engine.
-const DICTIONARY: &str = "jieba-rs-0.11.0";
+const EMBEDDED_DICTIONARY: &str = "jieba-rs-0.11.0";
 
 fn dictionary() -> String {
-    DICTIONARY.into()
+    EMBEDDED_DICTIONARY.into()
 }
 
 fn default_true() -> bool {
@@ -159,7 +159,7 @@ pub struct FilterRecipe {
     )]
     pub stopwords: Vec<String>,
     /// Parts of speech to keep; if empty, all are kept. Each is the beginning of one of jieba's tags, for
-    /// example `n` for all nouns; `content` stands for [`CONTENT`].
+    /// example `n` for all nouns; `content` stands for [`CONTENT_TAGS`].
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -170,10 +170,10 @@ pub struct FilterRecipe {
 
 /// The parts of speech of words that carry content: nouns, verbs, adjectives, idioms, set phrases,
 /// abbreviations, words of state, foreign words.
-pub const CONTENT: [&str; 8] = ["n", "v", "a", "i", "l", "j", "z", "eng"];
+pub const CONTENT_TAGS: [&str; 8] = ["n", "v", "a", "i", "l", "j", "z", "eng"];
 
 /// Parts of speech in jieba's dictionary, and of the words that jieba cuts without it.
-const TAGS: [&str; 56] = [
+const KNOWN_TAGS: [&str; 56] = [
     "a", "ad", "ag", "an", "b", "c", "d", "df", "dg", "e", "eng", "f", "g", "h", "i", "j", "k",
     "l", "m", "mg", "mq", "n", "ng", "nr", "nrfg", "nrt", "ns", "nt", "nz", "o", "p", "q", "r",
     "rg", "rr", "rz", "s", "t", "tg", "u", "ud", "ug", "uj", "ul", "uv", "uz", "v", "vd", "vg",
@@ -753,9 +753,9 @@ impl Recipe {
         if self.tokens != TokenKind::Jieba {
             return Err(self.recipe_error("[segment] is for tokens = \"jieba\""));
         }
-        if segment.dictionary != DICTIONARY {
+        if segment.dictionary != EMBEDDED_DICTIONARY {
             return Err(self.recipe_error(format!(
-                "segment.dictionary is '{}', but this program has {DICTIONARY}: put your own words \
+                "segment.dictionary is '{}', but this program has {EMBEDDED_DICTIONARY}: put your own words \
                  into segment.user",
                 segment.dictionary
             )));
@@ -791,14 +791,15 @@ impl Recipe {
             .segment
             .as_ref()
             .is_some_and(|segment| segment.user.is_some());
-        let is_known =
-            |part: &&String| *part == "content" || TAGS.iter().any(|tag| tag.starts_with(&***part));
+        let is_known = |part: &&String| {
+            *part == "content" || KNOWN_TAGS.iter().any(|tag| tag.starts_with(&***part))
+        };
         if let Some(part) = filter.parts.iter().find(|part| !has_own && !is_known(part)) {
             return Err(self.recipe_error(format!(
                 "filter.parts has '{part}', but no part of speech of jieba begins so: give {}, or \
                  content, which means {}",
-                TAGS.join(" "),
-                CONTENT.join(" ")
+                KNOWN_TAGS.join(" "),
+                CONTENT_TAGS.join(" ")
             )));
         }
         Ok(())
@@ -1036,7 +1037,7 @@ impl Recipe {
 }
 
 /// The keys of a recipe that a scheme replaces.
-const REPLACED: [&str; 6] = [
+const REPLACED_KEYS: [&str; 6] = [
     "markup",
     "normalize",
     "tokens",
@@ -1055,7 +1056,7 @@ fn describe_range(range: std::ops::RangeInclusive<u32>) -> String {
 
 /// Refuses a recipe that contains keys that its scheme replaces.
 fn refuse_replaced(scheme: &toml::Value, table: &toml::Table) -> Result<()> {
-    let said: Vec<_> = (REPLACED.into_iter())
+    let said: Vec<_> = (REPLACED_KEYS.into_iter())
         .filter(|key| table.contains_key(*key))
         .collect();
     if said.is_empty() {

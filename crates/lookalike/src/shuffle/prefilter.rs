@@ -4,7 +4,7 @@ use super::ShuffleSetup;
 use crate::byte_reader::ByteReader;
 use crate::hash::mix_bits;
 use crate::similarity::PairPredicate;
-use crate::sketch::{DocumentSketches, LONG, SetSummary};
+use crate::sketch::{DocumentSketches, LONG_SIZE, SetSummary};
 use crate::types::DocId;
 
 /// The kind of prefilter data.
@@ -138,7 +138,7 @@ impl PrefilterColumn {
             Self::Summaries(summaries) => summaries.push(sketches.set_summary(document)),
             Self::Slots { sizes, words, bits } => {
                 let summary = sketches.optional_summary(document);
-                sizes.push(summary.map_or(LONG, |summary| summary.size));
+                sizes.push(summary.map_or(LONG_SIZE, |summary| summary.size));
                 let start = bits.len();
                 bits.resize(start + *words, 0);
                 let signature = sketches.minhash_signature(document).unwrap_or_default();

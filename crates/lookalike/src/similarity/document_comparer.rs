@@ -35,7 +35,7 @@ use crate::plan::{ComparedInputs, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPla
 use crate::recipe::Recipe;
 use crate::similarity::{StepBudget, WeightedFeature};
 use crate::sketch::MinHasher;
-use crate::sketch::{DocumentSketcher, DocumentSketches, STATES};
+use crate::sketch::{DocumentSketcher, DocumentSketches, TEXT_STATES};
 use crate::text::{AnalysisExtras, TextAnalysis, TextState};
 use crate::types::{DocId, Similarity};
 
@@ -45,9 +45,9 @@ use crate::types::{DocId, Similarity};
 pub const MOST_INDEXED: usize = (SHORT as f64 / LOWEST_CANDIDATE_THRESHOLD) as usize + 1;
 
 /// Bytes of one feature or weight in a record.
-const NUMBER: usize = 8;
+const NUMBER_BYTES: usize = 8;
 
-const ALONE: DocId = DocId(0);
+const ONLY_DOCUMENT: DocId = DocId(0);
 
 /// Makes the records and signatures of documents.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ impl DocumentRecorder {
         let plain = features.iter().map(|&feature| (feature, 1));
         let is_weighted = !weighted.iter().copied().eq(plain);
         records.extend(analysis.key.to_le_bytes());
-        records.push(STATES.iter().position(|&it| it == state).unwrap_or(0) as u8);
+        records.push(TEXT_STATES.iter().position(|&it| it == state).unwrap_or(0) as u8);
         records.push(is_weighted.into());
         records.extend((features.len() as u32).to_le_bytes());
         records.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
@@ -120,14 +120,14 @@ impl<'a> RecordView<'a> {
     fn parse_record(record: &'a [u8]) -> Option<Self> {
         let mut reader = ByteReader::new(record);
         let key = reader.read_u128()?;
-        let state = *STATES.get(usize::from(reader.read_u8()?))?;
+        let state = *TEXT_STATES.get(usize::from(reader.read_u8()?))?;
         let has_weights = reader.read_u8()?;
         let count = reader.read_u32()? as usize;
-        let features = reader.read_bytes(count.checked_mul(NUMBER)?)?;
+        let features = reader.read_bytes(count.checked_mul(NUMBER_BYTES)?)?;
         let weights = reader.rest();
         let weights = match has_weights {
             0 if weights.is_empty() => None,
-            1 if weights.len().is_multiple_of(2 * NUMBER) => Some(weights),
+            1 if weights.len().is_multiple_of(2 * NUMBER_BYTES) => Some(weights),
             _ => return None,
         };
         Some(Self {
@@ -139,7 +139,7 @@ impl<'a> RecordView<'a> {
     }
 
     fn len(&self) -> usize {
-        self.features.len() / NUMBER
+        self.features.len() / NUMBER_BYTES
     }
 
     fn iter_features(&self) -> impl Iterator<Item = u64> + 'a {
@@ -148,7 +148,7 @@ impl<'a> RecordView<'a> {
 }
 
 fn decode_numbers(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
-    let numbers = bytes.chunks_exact(NUMBER);
+    let numbers = bytes.chunks_exact(NUMBER_BYTES);
     numbers.map(|number| u64::from_le_bytes(number.try_into().expect("a chunk of 8 bytes")))
 }
 
@@ -186,7 +186,7 @@ impl ComparedDocument {
     fn sketch_ref(&self) -> SketchRef<'_> {
         SketchRef {
             sketches: &self.sketches,
-            document: ALONE,
+            document: ONLY_DOCUMENT,
         }
     }
 

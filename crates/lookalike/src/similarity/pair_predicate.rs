@@ -11,7 +11,7 @@ use crate::plan::{WeightMeasure, name_choices};
 use crate::similarity::{
     self, SequenceMeasure, SequenceOutline, SetCheck, StepBudget, WeightedFeature,
 };
-use crate::sketch::{DocumentSketches, LONG, SetSummary};
+use crate::sketch::{DocumentSketches, LONG_SIZE, SetSummary};
 use crate::sketch::{equal_slots, shared_smallest};
 use crate::types::{DocId, Similarity};
 
@@ -341,7 +341,7 @@ impl<'p> PairPredicate<'p> {
                 .map_or(USUAL_SYMBOLS, |bytes| bytes as u64),
             None => candidate
                 .set_size()
-                .filter(|&size| size != LONG as usize)
+                .filter(|&size| size != LONG_SIZE as usize)
                 .map_or(USUAL_SYMBOLS, |size| size as u64),
         };
         STEPS_PER_SYMBOL * length

@@ -186,7 +186,7 @@ struct AutomatonEdge {
     next: u32,
 }
 
-const NONE: u32 = u32::MAX;
+const NO_STATE: u32 = u32::MAX;
 
 impl SuffixAutomaton {
     fn with_capacity(symbols: usize) -> Self {
@@ -198,8 +198,8 @@ impl SuffixAutomaton {
         };
         automaton.states.push(AutomatonState {
             length: 0,
-            link: NONE,
-            edge: NONE,
+            link: NO_STATE,
+            edge: NO_STATE,
         });
         automaton
     }
@@ -226,7 +226,7 @@ impl SuffixAutomaton {
         self.states.push(AutomatonState {
             length,
             link,
-            edge: NONE,
+            edge: NO_STATE,
         });
         self.states.len() as u32 - 1
     }
@@ -235,11 +235,11 @@ impl SuffixAutomaton {
         let length = self.states[self.last as usize].length + 1;
         let new = self.add_state(length, 0);
         let mut at = std::mem::replace(&mut self.last, new);
-        while at != NONE && self.next_state(at, symbol).is_none() {
+        while at != NO_STATE && self.next_state(at, symbol).is_none() {
             self.connect_states(at, symbol, new);
             at = self.states[at as usize].link;
         }
-        if at == NONE {
+        if at == NO_STATE {
             return;
         }
         let found = self.next_state(at, symbol).unwrap_or(0);
@@ -249,7 +249,7 @@ impl SuffixAutomaton {
             return;
         }
         let copy = self.copy_state(found, length);
-        while at != NONE && self.next_state(at, symbol) == Some(found) {
+        while at != NO_STATE && self.next_state(at, symbol) == Some(found) {
             self.connect_states(at, symbol, copy);
             at = self.states[at as usize].link;
         }
@@ -261,7 +261,7 @@ impl SuffixAutomaton {
     fn copy_state(&mut self, state: u32, length: u32) -> u32 {
         let AutomatonState { link, mut edge, .. } = self.states[state as usize];
         let copy = self.add_state(length, link);
-        while edge != NONE {
+        while edge != NO_STATE {
             let AutomatonEdge { symbol, to, next } = self.edges[edge as usize];
             self.connect_states(copy, symbol, to);
             edge = next;
@@ -278,7 +278,7 @@ impl SuffixAutomaton {
                     break;
                 }
                 let link = self.states[state as usize].link;
-                if link == NONE {
+                if link == NO_STATE {
                     length = 0;
                     break;
                 }

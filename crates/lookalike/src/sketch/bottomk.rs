@@ -25,7 +25,7 @@ pub fn smallest_features(analysis: &TextAnalysis<'_>, kept: usize, into: &mut Ve
         for &feature in features {
             if feature < limit || !full {
                 into.push(feature);
-                if into.len() - start >= ROOM * kept {
+                if into.len() - start >= LISTED_PER_KEPT * kept {
                     keep_smallest(into, start, kept);
                     if into.len() - start == kept {
                         full = true;
@@ -39,7 +39,7 @@ pub fn smallest_features(analysis: &TextAnalysis<'_>, kept: usize, into: &mut Ve
 }
 
 /// The list of features is sorted once it has this many times `kept` entries.
-const ROOM: usize = 4;
+const LISTED_PER_KEPT: usize = 4;
 
 fn keep_smallest(into: &mut Vec<u64>, start: usize, kept: usize) {
     into[start..].sort_unstable();

@@ -14,7 +14,7 @@ pub(super) struct PermutationFunctions {
 }
 
 /// 2⁶¹ − 1, the modulus of the older family.
-const MERSENNE: u64 = (1 << 61) - 1;
+const MERSENNE_PRIME: u64 = (1 << 61) - 1;
 
 impl PermutationFunctions {
     /// Returns the functions of a family of this package, or `None` for the other families.
@@ -37,8 +37,8 @@ impl PermutationFunctions {
             PermutedScheme::Legacy => {
                 let pairs = (0..slots).map(|_| {
                     (
-                        random.next_between(1, MERSENNE),
-                        random.next_between(0, MERSENNE),
+                        random.next_between(1, MERSENNE_PRIME),
+                        random.next_between(0, MERSENNE_PRIME),
                     )
                 });
                 let (factors, summands) = pairs.unzip();
@@ -60,10 +60,10 @@ impl PermutationFunctions {
 #[inline(always)]
 pub(super) fn legacy_value(factor: u64, summand: u64, hash: u64) -> u32 {
     let sum = factor.wrapping_mul(hash).wrapping_add(summand);
-    let folded = (sum & MERSENNE) + (sum >> 61);
-    // The folded sum is below 2 · MERSENNE.
-    (if folded >= MERSENNE {
-        folded - MERSENNE
+    let folded = (sum & MERSENNE_PRIME) + (sum >> 61);
+    // The folded sum is below 2 · `MERSENNE_PRIME`.
+    (if folded >= MERSENNE_PRIME {
+        folded - MERSENNE_PRIME
     } else {
         folded
     }) as u32
@@ -87,27 +87,30 @@ pub(super) fn finalized_64(mut hash: u64) -> u64 {
 
 /// The Mersenne Twister MT19937.
 struct MersenneTwister {
-    state: [u32; SIZE],
+    state: [u32; TWISTER_WORDS],
     at: usize,
 }
 
-const SIZE: usize = 624;
-const MIDDLE: usize = 397;
+const TWISTER_WORDS: usize = 624;
+const TWISTER_MIDDLE: usize = 397;
 
 impl MersenneTwister {
     fn new(seed: u32) -> Self {
-        let mut state = [seed; SIZE];
-        for at in 1..SIZE {
+        let mut state = [seed; TWISTER_WORDS];
+        for at in 1..TWISTER_WORDS {
             let before = state[at - 1];
             state[at] = (before ^ before >> 30)
                 .wrapping_mul(1_812_433_253)
                 .wrapping_add(at as u32);
         }
-        Self { state, at: SIZE }
+        Self {
+            state,
+            at: TWISTER_WORDS,
+        }
     }
 
     fn next_32(&mut self) -> u32 {
-        if self.at == SIZE {
+        if self.at == TWISTER_WORDS {
             self.twist_state();
         }
         let mut word = self.state[self.at];
@@ -119,11 +122,11 @@ impl MersenneTwister {
     }
 
     fn twist_state(&mut self) {
-        for at in 0..SIZE {
-            let next = self.state[(at + 1) % SIZE];
+        for at in 0..TWISTER_WORDS {
+            let next = self.state[(at + 1) % TWISTER_WORDS];
             let joined = self.state[at] & 1 << 31 | next & !(1 << 31);
             let odd = if joined & 1 == 1 { 0x9908_b0df } else { 0 };
-            self.state[at] = self.state[(at + MIDDLE) % SIZE] ^ joined >> 1 ^ odd;
+            self.state[at] = self.state[(at + TWISTER_MIDDLE) % TWISTER_WORDS] ^ joined >> 1 ^ odd;
         }
         self.at = 0;
     }
@@ -167,14 +170,18 @@ mod tests {
         for sum in [
             0,
             1,
-            MERSENNE - 1,
-            MERSENNE,
-            MERSENNE + 1,
+            MERSENNE_PRIME - 1,
+            MERSENNE_PRIME,
+            MERSENNE_PRIME + 1,
             u64::MAX,
             u64::MAX - 7,
-            7 * MERSENNE,
+            7 * MERSENNE_PRIME,
         ] {
-            assert_eq!(legacy_value(1, sum, 0), (sum % MERSENNE) as u32, "{sum}");
+            assert_eq!(
+                legacy_value(1, sum, 0),
+                (sum % MERSENNE_PRIME) as u32,
+                "{sum}"
+            );
         }
     }
 }

@@ -55,9 +55,9 @@ pub struct DocumentSketcher {
 }
 
 /// Size of a document with more features than the exact join reaches.
-pub(crate) const LONG: u32 = u32::MAX;
+pub(crate) const LONG_SIZE: u32 = u32::MAX;
 
-const NONE: u32 = u32::MAX;
+const NO_ENTRY: u32 = u32::MAX;
 
 /// Prefilter of the exact join: a summary of a feature set that rejects most pairs.
 ///
@@ -74,10 +74,10 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct SetSummary {
     /// Lowest 32 bits of the text key.
     key: u32,
-    /// Number of distinct features, or [`LONG`]; 0 if the document is not fingerprintable.
+    /// Number of distinct features, or [`LONG_SIZE`]; 0 if the document is not fingerprintable.
     pub(crate) size: u32,
     /// Bit i is the parity of the number of features in group i, which the upper 6 bits of a hash name.
-    /// 0 if the document is [`LONG`].
+    /// 0 if the document is [`LONG_SIZE`].
     parities: u64,
 }
 
@@ -113,7 +113,7 @@ impl SetSummary {
         self.key == other.key
     }
 
-    /// Returns the largest number of features that two documents can share. Neither may be [`LONG`].
+    /// Returns the largest number of features that two documents can share. Neither may be [`LONG_SIZE`].
     ///
     /// Every bit in which the parities differ stands for a feature that only one document has (Sandes,
     /// Teodoro and Melo, "Bitmap Filter", 2020).
@@ -221,20 +221,20 @@ impl<T: Copy> BudgetedLists<T> {
     /// `room` items.
     fn push_list(&mut self, list: &[T], room: usize) {
         let start = self.items.len();
-        let fits = !list.is_empty() && start + list.len() <= room.min(NONE as usize);
+        let fits = !list.is_empty() && start + list.len() <= room.min(NO_ENTRY as usize);
         if fits {
             self.items.extend_from_slice(list);
         }
-        self.at.push(if fits { start as u32 } else { NONE });
+        self.at.push(if fits { start as u32 } else { NO_ENTRY });
     }
 
     fn append_lists(&mut self, other: &Self, room: usize) {
         let start = self.items.len();
-        let fits = start + other.items.len() <= room.min(NONE as usize);
+        let fits = start + other.items.len() <= room.min(NO_ENTRY as usize);
         let moved = |&at: &u32| match at {
-            NONE => NONE,
+            NO_ENTRY => NO_ENTRY,
             at if fits => at + start as u32,
-            _ => NONE,
+            _ => NO_ENTRY,
         };
         self.at.extend(other.at.iter().map(moved));
         if fits {
@@ -244,7 +244,7 @@ impl<T: Copy> BudgetedLists<T> {
 
     fn get(&self, document: DocId, length: usize) -> Option<&[T]> {
         match self.at.get(document.index()) {
-            None | Some(&NONE) => None,
+            None | Some(&NO_ENTRY) => None,
             Some(&at) => Some(&self.items[at as usize..][..length]),
         }
     }
@@ -320,7 +320,7 @@ impl DocumentSketcher {
         to.keys.push(analysis.key);
         to.states.push(analysis.state);
         let size = self.add_features(analysis, to, see);
-        let mut seen = size != LONG;
+        let mut seen = size != LONG_SIZE;
         if let Some(minhash) = &self.minhash {
             let short = self.plan.join_plan().map_or(0, |join| join.max_features);
             let at = if analysis.state == TextState::Fingerprintable && size as usize > short {
@@ -335,7 +335,7 @@ impl DocumentSketcher {
                 }
                 (start / to.slots) as u32
             } else {
-                NONE
+                NO_ENTRY
             };
             to.signature_at.push(at);
         }
@@ -392,7 +392,7 @@ impl DocumentSketcher {
     }
 
     /// Counts the distinct features of a document as far as the join reaches, passes them to `see`, and
-    /// keeps them if there is room. Returns their number, or [`LONG`].
+    /// keeps them if there is room. Returns their number, or [`LONG_SIZE`].
     fn add_features(
         &self,
         analysis: &TextAnalysis<'_>,
@@ -401,7 +401,7 @@ impl DocumentSketcher {
     ) -> u32 {
         let Some(join) = self.plan.join_plan() else {
             return if analysis.state == TextState::Fingerprintable {
-                LONG
+                LONG_SIZE
             } else {
                 0
             };
@@ -413,7 +413,11 @@ impl DocumentSketcher {
             see(&to.features[start..]);
         }
         let features = &to.features[start..];
-        let size = if short { features.len() as u32 } else { LONG };
+        let size = if short {
+            features.len() as u32
+        } else {
+            LONG_SIZE
+        };
         to.summaries
             .push(SetSummary::new(analysis.key, size, features));
         let kept = !features.is_empty() && to.features.len() <= to.feature_room();
@@ -421,14 +425,15 @@ impl DocumentSketcher {
             to.features.truncate(start);
         }
         if to.feature_budget > 0 {
-            to.features_at.push(if kept { start as u32 } else { NONE });
+            to.features_at
+                .push(if kept { start as u32 } else { NO_ENTRY });
         }
         size
     }
 }
 
 /// Text states in the order of their numbers in files.
-pub(crate) const STATES: [TextState; 4] = [
+pub(crate) const TEXT_STATES: [TextState; 4] = [
     TextState::Fingerprintable,
     TextState::TooShort,
     TextState::SymbolsOnly,
@@ -448,7 +453,7 @@ impl DocumentSketcher {
         let document = DocId(0);
         let state = from.text_state(document);
         into.extend(from.text_key(document).to_le_bytes());
-        into.push(STATES.iter().position(|&it| it == state).unwrap_or(0) as u8);
+        into.push(TEXT_STATES.iter().position(|&it| it == state).unwrap_or(0) as u8);
         if self.plan.join_plan().is_some() {
             into.extend(from.set_summary(document).size.to_le_bytes());
             let features = from.kept_features(document).unwrap_or_default();
@@ -501,7 +506,7 @@ impl DocumentSketcher {
         if let Some(join) = self.plan.join_plan() {
             let is_long = features.len() > join.max_partner_features;
             let joined = if is_long { &[] } else { features };
-            size = if is_long { LONG } else { size };
+            size = if is_long { LONG_SIZE } else { size };
             to.summaries.clear();
             to.summaries.push(SetSummary::new(key, size, joined));
         }
@@ -513,7 +518,7 @@ impl DocumentSketcher {
                 .extend_from_slice(signature.unwrap_or_default());
             to.signature_at.clear();
             to.signature_at
-                .push(if signature.is_some() { 0 } else { NONE });
+                .push(if signature.is_some() { 0 } else { NO_ENTRY });
         }
     }
 
@@ -527,16 +532,17 @@ impl DocumentSketcher {
         let mut to = self.new_sketches(feature_budget);
         let key = reader.read_u128()?;
         to.keys.push(key);
-        to.states.push(*STATES.get(usize::from(reader.read_u8()?))?);
+        to.states
+            .push(*TEXT_STATES.get(usize::from(reader.read_u8()?))?);
         if let Some(join) = self.plan.join_plan() {
             let size = reader.read_u32()?;
-            if size != LONG && size as usize > join.max_partner_features {
+            if size != LONG_SIZE && size as usize > join.max_partner_features {
                 return None;
             }
-            let features = if size == LONG { 0 } else { size };
+            let features = if size == LONG_SIZE { 0 } else { size };
             let features = reader.read_list(features as usize, u64::from_le_bytes)?;
             to.summaries.push(SetSummary::new(key, size, &features));
-            let held = if features.is_empty() { NONE } else { 0 };
+            let held = if features.is_empty() { NO_ENTRY } else { 0 };
             to.features_at.push(held);
             to.features = features;
         }
@@ -544,7 +550,7 @@ impl DocumentSketcher {
             let there = reader.read_u8()? != 0;
             let slots = if there { to.slots } else { 0 };
             to.signatures = reader.read_list(slots, u32::from_le_bytes)?;
-            to.signature_at.push(if there { 0 } else { NONE });
+            to.signature_at.push(if there { 0 } else { NO_ENTRY });
         }
         if self.simhash.is_some() {
             to.fingerprints.push_fingerprint(reader.read_u128()?);
@@ -592,14 +598,26 @@ impl DocumentSketches {
 
     /// Appends the documents of another store.
     pub fn append_sketches(&mut self, other: &DocumentSketches) {
-        let rebased = |at: u32, by: usize| if at == NONE { NONE } else { at + by as u32 };
+        let rebased = |at: u32, by: usize| {
+            if at == NO_ENTRY {
+                NO_ENTRY
+            } else {
+                at + by as u32
+            }
+        };
         let signatures = self.signatures.len().checked_div(self.slots).unwrap_or(0);
         self.signature_at
             .extend(other.signature_at.iter().map(|&at| rebased(at, signatures)));
         self.signatures.extend_from_slice(&other.signatures);
         let fits = self.features.len() + other.features.len() <= self.feature_room();
         let features = self.features.len();
-        let moved = |&at: &u32| if fits { rebased(at, features) } else { NONE };
+        let moved = |&at: &u32| {
+            if fits {
+                rebased(at, features)
+            } else {
+                NO_ENTRY
+            }
+        };
         if self.feature_budget > 0 {
             self.features_at.extend(other.features_at.iter().map(moved));
         }
@@ -630,7 +648,7 @@ impl DocumentSketches {
             let signature = other.minhash_signature(document);
             let next = (self.signatures.len() / self.slots.max(1)) as u32;
             self.signature_at
-                .push(if signature.is_some() { next } else { NONE });
+                .push(if signature.is_some() { next } else { NO_ENTRY });
             self.signatures
                 .extend_from_slice(signature.unwrap_or_default());
         }
@@ -645,7 +663,7 @@ impl DocumentSketches {
                 self.features.extend_from_slice(features);
             }
             self.features_at
-                .push(if fits { start as u32 } else { NONE });
+                .push(if fits { start as u32 } else { NO_ENTRY });
         }
         self.outlines.extend(other.outlines.get(at).copied());
         let room = self.feature_room();
@@ -801,7 +819,7 @@ impl DocumentSketches {
     /// Returns the MinHash signature of a document, if it has one.
     pub fn minhash_signature(&self, document: DocId) -> Option<&[u32]> {
         match self.signature_at.get(document.index()) {
-            None | Some(&NONE) => None,
+            None | Some(&NO_ENTRY) => None,
             Some(&at) => Some(&self.signatures[at as usize * self.slots..][..self.slots]),
         }
     }
@@ -817,7 +835,7 @@ impl DocumentSketches {
     /// Returns the distinct features of a short document, ascending, if they were kept.
     pub fn kept_features(&self, document: DocId) -> Option<&[u64]> {
         match self.features_at.get(document.index()) {
-            None | Some(&NONE) => None,
+            None | Some(&NO_ENTRY) => None,
             Some(&at) => Some(
                 &self.features[at as usize..][..self.summaries[document.index()].size as usize],
             ),

@@ -17,7 +17,7 @@ use super::datasketch_functions::{PermutationFunctions, finalize_hash, legacy_va
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix_bits;
 use crate::recipe::{MinHashFamily, MinHashRecipe};
-use crate::text::{CHUNK, TextAnalysis};
+use crate::text::{CHUNK_FEATURES, TextAnalysis};
 
 /// Computes signatures of one family and number of slots.
 ///
@@ -44,7 +44,7 @@ pub struct MinHasher {
 }
 
 /// The usual number of slots, which is also the largest for FastSimilaritySketch.
-const MOST: usize = 128;
+const USUAL_SLOTS: usize = 128;
 
 /// The functions of the slots.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl FamilyFunctions {
         // Slots below 128 use the numbers 0 to 255: all factors, then all summands. Every later slot uses two
         // numbers in a row.
         let place = |slot: usize, half: usize| match slot {
-            ..MOST => slot + half * MOST,
+            ..USUAL_SLOTS => slot + half * USUAL_SLOTS,
             _ => 2 * slot + half,
         };
         let factors = (0..slots).map(|slot| number(place(slot, 0)) | 1).collect();
@@ -110,7 +110,7 @@ impl FamilyFunctions {
 }
 
 /// Value of a slot that no feature has reached.
-const UNFILLED: u32 = u32::MAX;
+const UNFILLED_SLOT: u32 = u32::MAX;
 
 /// Number of rounds that assign features to random slots. After them, each slot that is still empty gets a
 /// round of its own. The number is the same for all texts, so that the tags of any two signatures agree.
@@ -152,7 +152,7 @@ impl MinHasher {
             self.slots,
             "a signature has as many slots as its hasher"
         );
-        signature.fill(UNFILLED);
+        signature.fill(UNFILLED_SLOT);
         if analysis.feature_count() == 0 {
             return false;
         }
@@ -215,7 +215,7 @@ impl Kernel for FastSimilarity<'_, '_> {
             signature,
             see,
         } = self;
-        let in_one = analysis.feature_count() <= CHUNK;
+        let in_one = analysis.feature_count() <= CHUNK_FEATURES;
         analysis.visit_chunks(|features| {
             see(features);
             SamplingRound::Random(0).apply_round(features, signature);
@@ -238,13 +238,13 @@ impl Kernel for FastSimilarity<'_, '_> {
 #[inline(always)]
 fn more_rounds(signature: &mut [u32], mut apply: impl FnMut(SamplingRound, &mut [u32])) {
     for round in 1..RANDOM_ROUNDS {
-        if !signature.contains(&UNFILLED) {
+        if !signature.contains(&UNFILLED_SLOT) {
             return;
         }
         apply(SamplingRound::Random(round), signature);
     }
     for slot in 0..signature.len() {
-        if signature[slot] == UNFILLED {
+        if signature[slot] == UNFILLED_SLOT {
             apply(SamplingRound::Own(slot), signature);
         }
     }
@@ -262,7 +262,7 @@ enum SamplingRound {
 impl SamplingRound {
     #[inline(always)]
     fn apply_round(self, features: &[u64], signature: &mut [u32]) {
-        match (self, <&mut [u32; MOST]>::try_from(&mut *signature)) {
+        match (self, <&mut [u32; USUAL_SLOTS]>::try_from(&mut *signature)) {
             // The number of slots is a constant here, so that the compiler can optimise for it.
             (Self::Random(0), Ok(signature)) => first_round(features, signature),
             (Self::Random(round), _) => random_round(round, features, signature),
@@ -278,21 +278,21 @@ impl SamplingRound {
 }
 
 /// Number of signatures that take consecutive features in turn.
-const LANES: usize = 4;
+const SIGNATURES_SIDE_BY_SIDE: usize = 4;
 
 /// Runs the first round for a signature of the usual length. A CPU predicts that reading a slot need not wait
 /// for the previous write, and pays a penalty if both are the same slot. Consecutive features therefore go to
 /// separate signatures, which are merged at the end.
 #[inline(always)]
-fn first_round(features: &[u64], signature: &mut [u32; MOST]) {
-    if features.len() < MOST {
+fn first_round(features: &[u64], signature: &mut [u32; USUAL_SLOTS]) {
+    if features.len() < USUAL_SLOTS {
         return random_round(0, features, signature);
     }
-    let mut lanes = [[UNFILLED; MOST]; LANES];
-    let (groups, rest) = features.as_chunks::<LANES>();
+    let mut lanes = [[UNFILLED_SLOT; USUAL_SLOTS]; SIGNATURES_SIDE_BY_SIDE];
+    let (groups, rest) = features.as_chunks::<SIGNATURES_SIDE_BY_SIDE>();
     for group in groups {
         for (lane, &feature) in lanes.iter_mut().zip(group) {
-            let slot = (feature >> (64 - MOST.ilog2())) as usize;
+            let slot = (feature >> (64 - USUAL_SLOTS.ilog2())) as usize;
             lane[slot] = lane[slot].min(tag_round(0, feature));
         }
     }
@@ -329,7 +329,7 @@ fn round_hash(round: u32, feature: u64) -> u64 {
 }
 
 /// Returns the value of a slot: the round in the upper byte and a rank of 24 bits below it. It is never
-/// [`UNFILLED`].
+/// [`UNFILLED_SLOT`].
 #[inline(always)]
 fn tag_round(round: u32, hash: u64) -> u32 {
     round << 24 | (hash as u32 & 0x00ff_ffff).min(0x00ff_fffe)
@@ -422,7 +422,7 @@ fn lower_to_least<T: AffineNumber>(
     slots: &mut [u32],
     hashes: impl Iterator<Item = u32>,
 ) {
-    let mut least = [UNFILLED; SLOTS_AT_ONCE];
+    let mut least = [UNFILLED_SLOT; SLOTS_AT_ONCE];
     least[..slots.len()].copy_from_slice(slots);
     for hash in hashes {
         for slot in 0..SLOTS_AT_ONCE {

@@ -14,7 +14,7 @@ pub use bottomk::{
     textbook_k_minima,
 };
 pub use document_sketches::{ColumnReservation, DocumentSketcher, DocumentSketches};
-pub(crate) use document_sketches::{LONG, STATES, SetSummary};
+pub(crate) use document_sketches::{LONG_SIZE, SetSummary, TEXT_STATES};
 pub(crate) use minhash::FeatureObserver;
 pub use minhash::{MinHasher, equal_slots};
 pub use permuted::{MessageHasher, PermutedFunctions, PermutedScheme};

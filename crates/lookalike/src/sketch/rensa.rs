@@ -133,10 +133,10 @@ impl Kernel for CirculantKernel<'_> {
 /// Bits of a bucketed value that are its round, and rounds before the slots' own functions.
 const ROUND_BITS: u32 = 2;
 const RANK_BITS: u32 = 32 - ROUND_BITS;
-const ROUNDS: u32 = (1 << ROUND_BITS) - 1;
+const ROUND_COUNT: u32 = (1 << ROUND_BITS) - 1;
 
 /// Least value of a slot that no round filled.
-const UNFILLED: u32 = ROUNDS << RANK_BITS;
+const UNFILLED_SLOT: u32 = ROUND_COUNT << RANK_BITS;
 
 /// Constants that make the seeds of the rounds and of the slots' own functions differ.
 const FIRST_ROUND: u64 = 0x6a09_e667_f3bc_c909;
@@ -150,7 +150,7 @@ fn lower_by_rounds(cpu: Cpu, functions: &[AffineFunction], hashes: &[u64], slots
     };
     let buckets = BucketChoice::new(functions.len());
     let mut mixed = vec![0; hashes.len()];
-    for round in 0..ROUNDS {
+    for round in 0..ROUND_COUNT {
         let seed = summand ^ FIRST_ROUND ^ u64::from(round).wrapping_mul(ROUND_STEP);
         cpu.run(MixKernel {
             hashes,
@@ -173,14 +173,14 @@ fn lower_by_rounds(cpu: Cpu, functions: &[AffineFunction], hashes: &[u64], slots
         mixed: &mut mixed,
     });
     for (slot, &(factor, summand)) in slots.iter_mut().zip(functions) {
-        if *slot < u64::from(UNFILLED) {
+        if *slot < u64::from(UNFILLED_SLOT) {
             continue;
         }
         let ranks = mixed
             .iter()
             .map(|hash| hash.wrapping_mul(factor).wrapping_add(summand));
         if let Some(least) = ranks.min() {
-            *slot = (*slot).min(u64::from(UNFILLED) | (least >> (32 + ROUND_BITS)));
+            *slot = (*slot).min(u64::from(UNFILLED_SLOT) | (least >> (32 + ROUND_BITS)));
         }
     }
 }
@@ -269,8 +269,10 @@ fn mix_next(state: u64) -> u64 {
 
 /// Returns the hash of a token: that of `FxHasher` of the crate `rustc-hash` 2, on 64 bits.
 pub fn hash_rensa_token(token: &[u8]) -> u64 {
-    const FACTOR: u64 = 0xf135_7aea_2e62_a9c5;
-    compress_token(token).wrapping_mul(FACTOR).rotate_left(26)
+    const HASH_FACTOR: u64 = 0xf135_7aea_2e62_a9c5;
+    compress_token(token)
+        .wrapping_mul(HASH_FACTOR)
+        .rotate_left(26)
 }
 
 fn compress_token(token: &[u8]) -> u64 {

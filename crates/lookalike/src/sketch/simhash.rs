@@ -45,7 +45,7 @@ pub struct SimHasher {
 const LANES: usize = 8;
 
 /// Number of hashes in one round of carry-save addition.
-const ROUND: usize = 16 * LANES;
+const HASHES_PER_ROUND: usize = 16 * LANES;
 
 impl SimHasher {
     /// Creates a hasher for a recipe.
@@ -173,22 +173,22 @@ const SECOND_HALF: u64 = 0x6a09_e667_f3bc_c909;
 /// the highest bits of the smallest feature are nearly always 0.
 #[inline(always)]
 pub(crate) const fn tie_order(feature: u64) -> u64 {
-    feature.wrapping_mul(SHUFFLE)
+    feature.wrapping_mul(SHUFFLE_FACTOR)
 }
 
 const fn feature_at_tie_order(place: u64) -> u64 {
-    place.wrapping_mul(UNSHUFFLE)
+    place.wrapping_mul(UNSHUFFLE_FACTOR)
 }
 
-const SHUFFLE: u64 = 0xd129_42f0_4efb_2c4d;
+const SHUFFLE_FACTOR: u64 = 0xd129_42f0_4efb_2c4d;
 
-/// The inverse of [`SHUFFLE`] modulo 2⁶⁴ by Newton's iteration, in which every round doubles the number of
+/// The inverse of [`SHUFFLE_FACTOR`] modulo 2⁶⁴ by Newton's iteration, in which every round doubles the number of
 /// correct bits.
-const UNSHUFFLE: u64 = {
-    let mut inverse = SHUFFLE;
+const UNSHUFFLE_FACTOR: u64 = {
+    let mut inverse = SHUFFLE_FACTOR;
     let mut round = 0;
     while round < 5 {
-        inverse = inverse.wrapping_mul(2u64.wrapping_sub(SHUFFLE.wrapping_mul(inverse)));
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(SHUFFLE_FACTOR.wrapping_mul(inverse)));
         round += 1;
     }
     inverse
@@ -234,8 +234,8 @@ impl Kernel for HalfVoteKernel<'_, '_> {
                 ones.add_hashes(features);
             }),
             _ => analysis.visit_chunks(|features| {
-                let mut hashes = [0; ROUND];
-                for features in features.chunks(ROUND) {
+                let mut hashes = [0; HASHES_PER_ROUND];
+                for features in features.chunks(HASHES_PER_ROUND) {
                     let hashes = &mut hashes[..features.len()];
                     for (hash, &feature) in hashes.iter_mut().zip(features) {
                         *hash = upper_hash(feature, half);
@@ -340,7 +340,7 @@ where
 /// then add to and compare 64 counts at once.
 struct OneCounts {
     /// Digits of eight separate counts, one per lane.
-    planes: [VoteLanes; PLANES],
+    planes: [VoteLanes; PLANE_COUNT],
     /// Number of rounds in the planes.
     rounds: u32,
     /// Digits of everything that is not in the planes.
@@ -351,7 +351,7 @@ struct OneCounts {
 impl Default for OneCounts {
     fn default() -> Self {
         Self {
-            planes: [[0; LANES]; PLANES],
+            planes: [[0; LANES]; PLANE_COUNT],
             rounds: 0,
             digits: [0; 64],
             total: 0,
@@ -361,22 +361,22 @@ impl Default for OneCounts {
 
 type VoteLanes = [u64; LANES];
 
-const PLANES: usize = 10;
+const PLANE_COUNT: usize = 10;
 
 /// Number of rounds that the planes can hold, because each round adds at most 16 to a count.
-const MOST_ROUNDS: u32 = (1 << (PLANES - 4)) - 1;
+const MOST_ROUNDS: u32 = (1 << (PLANE_COUNT - 4)) - 1;
 
 impl OneCounts {
     #[inline(always)]
     fn add_hashes(&mut self, hashes: &[u64]) {
         self.total += hashes.len() as u64;
-        let (rounds, rest) = hashes.as_chunks::<ROUND>();
+        let (rounds, rest) = hashes.as_chunks::<HASHES_PER_ROUND>();
         for round in rounds {
             self.add_round(round);
         }
         if rest.len() > LANES {
             // Padding with zeros is safe, because it changes no count of ones.
-            let mut padded = [0; ROUND];
+            let mut padded = [0; HASHES_PER_ROUND];
             padded[..rest.len()].copy_from_slice(rest);
             self.add_round(&padded);
         } else {
@@ -387,7 +387,7 @@ impl OneCounts {
     /// Adds sixteen vectors of hashes. They become one carry into the plane of 16, which then carries into
     /// the planes above.
     #[inline(always)]
-    fn add_round(&mut self, round: &[u64; ROUND]) {
+    fn add_round(&mut self, round: &[u64; HASHES_PER_ROUND]) {
         if self.rounds == MOST_ROUNDS {
             self.settle_planes();
         }

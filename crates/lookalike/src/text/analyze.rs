@@ -829,7 +829,7 @@ impl TextAnalysis<'_> {
     /// Calls `visit` with the features in the order of the text, one chunk at a time.
     #[inline(always)]
     pub(crate) fn visit_chunks(&self, mut visit: impl FnMut(&[u64])) {
-        self.chunks_while(CHUNK, |features| {
+        self.chunks_while(CHUNK_FEATURES, |features| {
             visit(features);
             true
         });
@@ -841,7 +841,7 @@ impl TextAnalysis<'_> {
         if self.feature_count() <= SHORT_CHUNK {
             self.visit_chunks_with(&mut [0; SHORT_CHUNK], most, &mut visit);
         } else {
-            self.visit_chunks_with(&mut [0; CHUNK], most, &mut visit);
+            self.visit_chunks_with(&mut [0; CHUNK_FEATURES], most, &mut visit);
         }
     }
 
@@ -870,7 +870,7 @@ impl TextAnalysis<'_> {
 const AT_ONCE: usize = 1 << 21;
 
 /// Number of features in a chunk, which fits into the first-level cache.
-pub(crate) const CHUNK: usize = 1024;
+pub(crate) const CHUNK_FEATURES: usize = 1024;
 
 /// Number of features in a chunk of a short text.
 const SHORT_CHUNK: usize = 64;

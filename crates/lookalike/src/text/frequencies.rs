@@ -25,7 +25,7 @@ use crate::text::{AnalysisScratch, TextAnalyzer, hash_shingles, join_tokens};
 const SHARDS: usize = 256;
 
 /// Largest number of terms that a tally collects for a shard before it counts them, and the usual one.
-const COLLECTED: usize = 4096;
+const COLLECTED_TERMS: usize = 4096;
 
 /// Bytes of memory of a slot of a shard.
 const SLOT_BYTES: u64 = (size_of::<u64>() + size_of::<u32>()) as u64;
@@ -36,16 +36,16 @@ const SPELLING_BYTES: u64 = 72;
 
 /// Prefetch distance in terms. The memory of later terms is requested in advance, because the shards of a
 /// large vocabulary do not fit into the cache.
-const AHEAD: usize = 16;
+const PREFETCH_DISTANCE: usize = 16;
 
 /// Number of features that a tally recognises without a look-up in the set of all: 256 KiB.
-const RECENT: usize = 32 << 10;
+const RECENT_FEATURES: usize = 32 << 10;
 
 /// Number of bits of a code point.
-const POINT: u32 = 21;
+const CODE_POINT_BITS: u32 = 21;
 
 /// Flag that distinguishes a packed term from an empty slot.
-const PACKED: u64 = 1 << 63;
+const PACKED_FLAG: u64 = 1 << 63;
 
 /// Document frequencies of a corpus while it is read.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl DocumentFrequencies {
             spellings: Mutex::default(),
             documents: Mutex::new(0),
             table_bytes: AtomicU64::new(0),
-            collected: of_shard.clamp(16, COLLECTED as u64) as usize,
+            collected: of_shard.clamp(16, COLLECTED_TERMS as u64) as usize,
             ngram: recipe.ngram as usize,
             packed: characters && recipe.ngram <= 3,
             characters,
@@ -116,7 +116,7 @@ impl DocumentFrequencies {
             waiting: (0..SHARDS).map(|_| Vec::new()).collect(),
             distinct: DistinctFeatures::default(),
             known: HashSet::default(),
-            recent: vec![0; RECENT],
+            recent: vec![0; RECENT_FEATURES],
             spelled: Vec::new(),
             spelled_bytes: 0,
             text: String::new(),
@@ -381,7 +381,7 @@ impl FrequencyTally {
     /// Returns `true` if this thread has not seen the feature in any document.
     #[inline]
     fn is_new_feature(&mut self, feature: u64) -> bool {
-        let recent = &mut self.recent[feature as usize % RECENT];
+        let recent = &mut self.recent[feature as usize % RECENT_FEATURES];
         if *recent == feature && feature != 0 {
             return false;
         }
@@ -403,12 +403,12 @@ impl FrequencyTally {
 /// Writes the packed term of every window of `n` characters.
 fn pack_terms(tokens: &[u64], n: usize, into: &mut Vec<u64>) {
     into.clear();
-    let mask = (1 << (n as u32 * POINT)) - 1;
+    let mask = (1 << (n as u32 * CODE_POINT_BITS)) - 1;
     let mut term = 0;
     for (at, &token) in tokens.iter().enumerate() {
-        term = (term << POINT | token) & mask;
+        term = (term << CODE_POINT_BITS | token) & mask;
         if at + 1 >= n {
-            into.push(term | PACKED);
+            into.push(term | PACKED_FLAG);
         }
     }
 }
@@ -421,7 +421,7 @@ fn unpack_to_string(key: u64, n: usize) -> String {
 
 /// Appends the characters of a packed term.
 fn unpack_term(key: u64, n: usize, into: &mut String) {
-    let point = |at: u32| (key >> (at * POINT)) as u32 & ((1 << POINT) - 1);
+    let point = |at: u32| (key >> (at * CODE_POINT_BITS)) as u32 & ((1 << CODE_POINT_BITS) - 1);
     let points = (0..n as u32).rev().map(point);
     into.extend(points.filter_map(char::from_u32));
 }
@@ -507,7 +507,7 @@ impl CountShard {
             self.resize_table(room.next_power_of_two());
         }
         for (at, &key) in keys.iter().enumerate() {
-            if let Some(&later) = keys.get(at + AHEAD) {
+            if let Some(&later) = keys.get(at + PREFETCH_DISTANCE) {
                 let home = self.home_slot(later);
                 prefetch(&self.keys[home]);
                 prefetch(&self.counts[home]);

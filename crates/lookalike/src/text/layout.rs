@@ -101,8 +101,8 @@ impl TextLayout {
     }
 
     fn clear_pieces(&mut self, recipe: &Recipe) {
-        const KEPT: usize = 1 << 20;
-        if self.text.capacity() > KEPT {
+        const KEPT_CAPACITY: usize = 1 << 20;
+        if self.text.capacity() > KEPT_CAPACITY {
             *self = Self::default();
         }
         self.text.clear();

@@ -58,7 +58,7 @@ impl HtmlReceiver for VisibleText<'_> {
     }
 
     fn receive_tag(&mut self, name: &[u8], is_start: bool) -> bool {
-        if !INLINE.contains(&name) {
+        if !INLINE_ELEMENTS.contains(&name) {
             self.plain.push(b'\n');
         }
         let is_hiding = matches!(name, b"script" | b"style");
@@ -70,7 +70,7 @@ impl HtmlReceiver for VisibleText<'_> {
 }
 
 /// Elements that do not separate words.
-const INLINE: [&[u8]; 19] = [
+const INLINE_ELEMENTS: [&[u8]; 19] = [
     b"a", b"abbr", b"b", b"bdi", b"cite", b"code", b"del", b"em", b"font", b"i", b"ins", b"kbd",
     b"mark", b"s", b"small", b"span", b"strong", b"sub", b"sup",
 ];

@@ -27,7 +27,7 @@ pub(crate) mod unicode;
 pub mod weight;
 
 pub use analyze::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
-pub(crate) use analyze::{CHUNK, features_of_terms};
+pub(crate) use analyze::{CHUNK_FEATURES, features_of_terms};
 pub use listing::ListedTerm;
 pub(crate) use listing::join_tokens;
 pub use normalize::TextToken;

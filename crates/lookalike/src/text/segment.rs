@@ -30,22 +30,22 @@ pub(super) struct WordSegmenter {
     mixed: Arc<MixedWords>,
 }
 
-/// Separator between two runs. Neither it nor [`ASIDE`] occurs in a run.
-const BETWEEN: char = '\u{2}';
+/// Separator between two runs. Neither it nor [`TOKEN_PLACEHOLDER`] occurs in a run.
+const RUN_SEPARATOR: char = '\u{2}';
 
 /// Placeholder of a piece that is already a token.
-const ASIDE: char = '\u{1}';
+const TOKEN_PLACEHOLDER: char = '\u{1}';
 
 /// Bytes after which the collected runs are cut. The result then still fits into the cache.
-const BATCH: usize = 3 << 10;
+const BATCH_BYTES: usize = 3 << 10;
 
 /// Words of the embedded dictionary with letters or digits, as far as normalised text can contain them.
-const MIXED: [&str; 3] = ["1号店", "4s店", "江南style"];
+const MIXED_WORDS: [&str; 3] = ["1号店", "4s店", "江南style"];
 
 /// Returns the embedded dictionary.
 fn embedded_dictionary() -> &'static Arc<Jieba> {
-    static EMBEDDED: OnceLock<Arc<Jieba>> = OnceLock::new();
-    EMBEDDED.get_or_init(|| Arc::new(Jieba::new()))
+    static EMBEDDED_DICTIONARY: OnceLock<Arc<Jieba>> = OnceLock::new();
+    EMBEDDED_DICTIONARY.get_or_init(|| Arc::new(Jieba::new()))
 }
 
 /// Hash domain of lists of words.
@@ -59,13 +59,15 @@ type ExtendedDictionary = (u128, Weak<Jieba>);
 /// Segmenters with the same words share it, because each takes tens of megabytes and, with many words, seconds.
 /// One is built at a time.
 fn extend_dictionary(words: &[UserWord]) -> Arc<Jieba> {
-    static EXTENDED: Mutex<Vec<ExtendedDictionary>> = Mutex::new(Vec::new());
+    static EXTENDED_DICTIONARIES: Mutex<Vec<ExtendedDictionary>> = Mutex::new(Vec::new());
     if words.is_empty() {
         return embedded_dictionary().clone();
     }
     let key = hash_words(words);
     // Entries are added whole, so a poisoned lock is still consistent.
-    let mut extended = EXTENDED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut extended = EXTENDED_DICTIONARIES
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     extended.retain(|(_, jieba)| jieba.strong_count() > 0);
     let known = extended.iter().find(|(known, _)| *known == key);
     if let Some(jieba) = known.and_then(|(_, jieba)| jieba.upgrade()) {
@@ -101,7 +103,7 @@ impl WordSegmenter {
         let jieba = extend_dictionary(words);
         let mixed = match mode {
             SegmentationMode::Full => MixedWords::new(
-                MIXED
+                MIXED_WORDS
                     .into_iter()
                     .chain(words.iter().map(|word| &*word.word)),
             ),
@@ -129,12 +131,12 @@ impl WordSegmenter {
         for (piece, kind) in layout.pieces() {
             if kind == PieceKind::Run {
                 batch.push_str(piece);
-                batch.push(BETWEEN);
+                batch.push(RUN_SEPARATOR);
             } else {
-                batch.push(ASIDE);
+                batch.push(TOKEN_PLACEHOLDER);
                 aside.push((piece, kind));
             }
-            if batch.len() >= BATCH {
+            if batch.len() >= BATCH_BYTES {
                 self.cut_batch(batch, &aside, tags, &mut visit);
                 batch.clear();
                 aside.clear();
@@ -151,7 +153,7 @@ impl WordSegmenter {
         visit: &mut impl FnMut(&str, u64, Option<&str>),
     ) {
         let length = batch.len();
-        batch.extend([BETWEEN; hash::WORD_PADDING]);
+        batch.extend([RUN_SEPARATOR; hash::WORD_PADDING]);
         let (batch, padded) = (&batch[..length], batch.as_bytes());
         let mut aside = aside.iter();
         let mut token = |word: &str, at: usize, part: Option<&str>| match padded[at] {

@@ -44,13 +44,13 @@ fn hash_windows<const N: usize>(tokens: &[u64], features: &mut [u64]) {
 }
 
 /// Number of features that are summed together. They and their tokens stay in the first-level cache.
-const BLOCK: usize = 512;
+const BLOCK_FEATURES: usize = 512;
 
 /// Writes the features for any `n`, with one pass over a block for each position.
 #[inline(never)]
 fn long_windows(n: usize, tokens: &[u64], features: &mut [u64]) {
-    let starts = (0..).step_by(BLOCK);
-    for (start, features) in starts.zip(features.chunks_mut(BLOCK)) {
+    let starts = (0..).step_by(BLOCK_FEATURES);
+    for (start, features) in starts.zip(features.chunks_mut(BLOCK_FEATURES)) {
         features.fill(0);
         for (tokens, factor) in (start..).map(|at| &tokens[at..]).zip(&POSITION[..n]) {
             for (feature, token) in features.iter_mut().zip(tokens) {

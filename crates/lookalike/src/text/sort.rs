@@ -6,18 +6,18 @@
 //! lists so long that the table would take more memory than anything else, are sorted in place.
 
 /// Largest number of values that are sorted by counting the smaller ones of each.
-const TINY: usize = 20;
+const MOST_COUNTED_VALUES: usize = 20;
 
 /// Largest number of values that are sorted with a table, which takes up to 32 bytes per value.
-const MOST: usize = 1 << 23;
+const MOST_TABLE_VALUES: usize = 1 << 23;
 
 /// Distance between a value and its position that proves an uneven distribution.
-const FAR: usize = 64;
+const FAR_DISTANCE: usize = 64;
 
 /// Sorts the values from `start` on and keeps one of each. It is fast for values that are evenly distributed
 /// over 64 bits, and correct for any.
 pub(super) fn sort_distinct(values: &mut Vec<u64>, start: usize) {
-    if values.len() - start <= TINY {
+    if values.len() - start <= MOST_COUNTED_VALUES {
         sort_tiny_list(&mut values[start..]);
     } else if let Some(distinct) = sort_by_table(&mut values[start..]) {
         values.truncate(start + distinct);
@@ -35,30 +35,30 @@ pub(super) fn sort_distinct(values: &mut Vec<u64>, start: usize) {
 }
 
 /// Marks an empty position of the table.
-const FREE: u64 = u64::MAX;
+const FREE_POSITION: u64 = u64::MAX;
 
 /// Moves the distinct values to the front, ascending, and returns their number. Returns `None` and leaves the
 /// values unchanged if they are not evenly distributed or too many.
 fn sort_by_table(values: &mut [u64]) -> Option<usize> {
-    if values.len() > MOST {
+    if values.len() > MOST_TABLE_VALUES {
         return None;
     }
     let bits = (2 * values.len()).next_power_of_two().ilog2();
-    let mut table = vec![FREE; (1 << bits) + FAR];
+    let mut table = vec![FREE_POSITION; (1 << bits) + FAR_DISTANCE];
     let mut has_greatest = false;
     for &value in values.iter() {
-        if value == FREE {
+        if value == FREE_POSITION {
             has_greatest = true;
             continue;
         }
         let home = (value >> (64 - bits)) as usize;
         let mut value = value;
-        let placed = table[home..home + FAR].iter_mut().any(|place| {
+        let placed = table[home..home + FAR_DISTANCE].iter_mut().any(|place| {
             if *place < value {
                 return false;
             }
             let before = std::mem::replace(place, value);
-            let placed = before == FREE || before == value;
+            let placed = before == FREE_POSITION || before == value;
             value = before;
             placed
         });
@@ -72,10 +72,10 @@ fn sort_by_table(values: &mut [u64]) -> Option<usize> {
             break;
         };
         *place = value;
-        distinct += usize::from(value != FREE);
+        distinct += usize::from(value != FREE_POSITION);
     }
     if has_greatest {
-        values[distinct] = FREE;
+        values[distinct] = FREE_POSITION;
         distinct += 1;
     }
     Some(distinct)
@@ -84,7 +84,7 @@ fn sort_by_table(values: &mut [u64]) -> Option<usize> {
 /// Moves every value to the position given by the number of smaller values. This is quadratic but has no
 /// branch that depends on the values, which would be unpredictable for hashes.
 fn sort_tiny_list(values: &mut [u64]) {
-    let mut copy = [0; TINY];
+    let mut copy = [0; MOST_COUNTED_VALUES];
     let copy = &mut copy[..values.len()];
     copy.copy_from_slice(values);
     for (at, &value) in copy.iter().enumerate() {

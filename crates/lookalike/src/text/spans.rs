@@ -236,7 +236,7 @@ struct SpanRun<'a, A> {
 }
 
 /// Bytes of text that are read in blocks before their words are hashed. They stay in the first-level cache.
-const STRETCH: usize = 1024;
+const STRETCH_BYTES: usize = 1024;
 
 /// No character below this one composes with another, and of these only the soft hyphen is ignored.
 const FIRST_NEIGHBOUR: char = '\u{ad}';
@@ -247,8 +247,8 @@ const ASCII_STRETCH: usize = 8;
 impl<A: Arch> SpanRun<'_, A> {
     #[inline(always)]
     fn read_blocks<const FOLD: bool>(&mut self) {
-        let mut copy = [0; STRETCH + BLOCK + hash::WORD_PADDING];
-        let mut edges = [0; STRETCH + BLOCK];
+        let mut copy = [0; STRETCH_BYTES + BLOCK + hash::WORD_PADDING];
+        let mut edges = [0; STRETCH_BYTES + BLOCK];
         let mut at = 0;
         while at < self.text.len() && !self.has_too_many() {
             at = self.read_stretch::<FOLD>(at, &mut copy, &mut edges);
@@ -265,12 +265,12 @@ impl<A: Arch> SpanRun<'_, A> {
     fn read_stretch<const FOLD: bool>(
         &mut self,
         start: usize,
-        copy: &mut [u8; STRETCH + BLOCK + hash::WORD_PADDING],
-        edges: &mut [u32; STRETCH + BLOCK],
+        copy: &mut [u8; STRETCH_BYTES + BLOCK + hash::WORD_PADDING],
+        edges: &mut [u32; STRETCH_BYTES + BLOCK],
     ) -> usize {
         let bytes = self.text.as_bytes();
         let (mut at, mut count, mut open) = (start, 0, false);
-        while at < bytes.len() && at - start < STRETCH {
+        while at < bytes.len() && at - start < STRETCH_BYTES {
             let rest = &bytes[at..];
             let into = copy[at - start..].first_chunk_mut::<BLOCK>();
             let into = into.expect("the copy is longer than a stretch by a block");

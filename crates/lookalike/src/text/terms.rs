@@ -7,7 +7,7 @@ use super::charmap::CharMap;
 use super::layout::{PieceKind, TextLayout};
 use super::segment::WordSegmenter;
 use crate::hash;
-use crate::recipe::{CONTENT, LoadedFiles, Recipe, STOPWORD_LISTS, SegmentRecipe, TokenKind};
+use crate::recipe::{CONTENT_TAGS, LoadedFiles, Recipe, STOPWORD_LISTS, SegmentRecipe, TokenKind};
 use crate::text::weight::HashLookup;
 
 /// A token with its spelling after normalisation.
@@ -44,7 +44,7 @@ impl TermSpeller {
         let loaded = recipe.loaded_files();
         let filter = &recipe.filter;
         let parts = filter.parts.iter().flat_map(|part| match &**part {
-            "content" => CONTENT.map(str::to_owned).to_vec(),
+            "content" => CONTENT_TAGS.map(str::to_owned).to_vec(),
             _ => vec![part.clone()],
         });
         Self {

@@ -23,10 +23,10 @@ pub(super) struct TokenBuffers {
 }
 
 /// Number of edges after which words are hashed.
-const EDGES: usize = 4096;
+const EDGES_PER_BATCH: usize = 4096;
 
 /// Bytes that must be free behind the words before a write: a block, and the bytes that the hash may read.
-const ROOM: usize = BLOCK + hash::WORD_PADDING;
+const FREE_BYTES: usize = BLOCK + hash::WORD_PADDING;
 
 /// Number of consecutive ASCII bytes after which reading character by character ends.
 const ASCII_STRETCH: usize = 8;
@@ -34,11 +34,11 @@ const ASCII_STRETCH: usize = 8;
 impl TokenBuffers {
     /// Frees buffers that grew for an unusually long text.
     pub(super) fn trim_buffers(&mut self) {
-        const KEPT: usize = 1 << 20;
-        if self.words.capacity() > KEPT {
+        const KEPT_CAPACITY: usize = 1 << 20;
+        if self.words.capacity() > KEPT_CAPACITY {
             self.words = Vec::new();
         }
-        if self.tokens.capacity() > KEPT {
+        if self.tokens.capacity() > KEPT_CAPACITY {
             self.tokens = Vec::new();
         }
     }
@@ -68,8 +68,8 @@ impl Kernel for TokenizeKernel<'_> {
         buffers.tokens.reserve(text.len() / 2 + 16);
         buffers
             .words
-            .resize((text.len() + ROOM).max(buffers.words.len()), 0);
-        buffers.edges.resize(EDGES + 4 * BLOCK, 0);
+            .resize((text.len() + FREE_BYTES).max(buffers.words.len()), 0);
+        buffers.edges.resize(EDGES_PER_BATCH + 4 * BLOCK, 0);
         let mut run = TokenizerRun {
             arch,
             map,
@@ -164,7 +164,7 @@ impl<A: Arch> TokenizerRun<'_, A> {
         self.edge_count += self.arch.positions(edges, self.end as u32, room);
         self.open = word >> (ascii - 1) & 1 == 1;
         self.end += ascii;
-        if self.edge_count >= EDGES {
+        if self.edge_count >= EDGES_PER_BATCH {
             self.hash_ended_words();
         }
         ascii
@@ -217,7 +217,7 @@ impl<A: Arch> TokenizerRun<'_, A> {
     /// text is of this kind. Returns the number of bytes read.
     #[inline(always)]
     fn wide_characters(&mut self, bytes: &[u8]) -> usize {
-        const SINGLES: u32 =
+        const SINGLE_CLASSES: u32 =
             1 << CharMapEntry::CHARACTER | 1 << CharMapEntry::BREAK | 1 << CharMapEntry::IGNORE;
         const AT_ONCE: usize = 16;
         let entries = self.map.basic_entries();
@@ -233,7 +233,7 @@ impl<A: Arch> TokenizerRun<'_, A> {
                     | (usize::from(second) & 0x3f) << 6
                     | usize::from(third) & 0x3f;
                 let entry = entries[point];
-                if first & 0xf0 != 0xe0 || SINGLES >> entry.entry_kind() & 1 == 0 {
+                if first & 0xf0 != 0xe0 || SINGLE_CLASSES >> entry.entry_kind() & 1 == 0 {
                     break;
                 }
                 // The next token overwrites the entry of a character that is not a token.
@@ -395,14 +395,14 @@ impl<A: Arch> TokenizerRun<'_, A> {
     /// because normalisation can replace a character by a longer one or by several.
     #[inline(always)]
     fn reserve_word_bytes(&mut self) {
-        if self.words.len() - self.end < ROOM {
+        if self.words.len() - self.end < FREE_BYTES {
             self.grow_words();
         }
     }
 
     #[cold]
     fn grow_words(&mut self) {
-        self.words.resize(self.words.len() * 3 / 2 + ROOM, 0);
+        self.words.resize(self.words.len() * 3 / 2 + FREE_BYTES, 0);
     }
 
     #[inline(always)]
@@ -432,7 +432,7 @@ impl<A: Arch> TokenizerRun<'_, A> {
 
     #[inline(always)]
     fn push_edge(&mut self) {
-        if self.edge_count >= EDGES {
+        if self.edge_count >= EDGES_PER_BATCH {
             self.hash_ended_words();
         }
         self.edges[self.edge_count] = self.end as u32;

@@ -255,7 +255,7 @@ impl WeightTable {
     /// Returns the table, or an error if one of its weights is not a level.
     pub(crate) fn refuse_other_levels(self, name: &str) -> Result<Self> {
         let is_level = |weight: i64| {
-            weight % WEIGHT_STEPS == 0 && (1..=LEVELS).contains(&(weight / WEIGHT_STEPS))
+            weight % WEIGHT_STEPS == 0 && (1..=LEVEL_COUNT).contains(&(weight / WEIGHT_STEPS))
         };
         match self.rows.iter().find(|(_, weight, _)| !is_level(*weight)) {
             None => Ok(self),
@@ -458,10 +458,10 @@ fn unescape_term(line: &str) -> String {
 }
 
 /// Prefetch distance of the table, in features.
-const AHEAD: usize = 8;
+const PREFETCH_DISTANCE: usize = 8;
 
 /// The number of levels.
-const LEVELS: i64 = 5;
+const LEVEL_COUNT: i64 = 5;
 
 /// Weighting of the features of a text, for recipes in which their counts alone are not the weights.
 #[derive(Debug)]
@@ -554,7 +554,9 @@ impl FeatureWeighting {
         weighed.count_features(features);
         let counted = &mut weighed.features;
         for at in 0..counted.len() {
-            if let (Some(table), Some(&(later, _))) = (&self.table, counted.get(at + AHEAD)) {
+            if let (Some(table), Some(&(later, _))) =
+                (&self.table, counted.get(at + PREFETCH_DISTANCE))
+            {
                 table.prefetch_key(later);
             }
             let (feature, count) = counted[at];
@@ -615,7 +617,7 @@ pub(crate) fn keep_heaviest(features: &mut Vec<(u64, i64)>, top: usize) {
 /// Returns the level of a weight: 1 plus the number of whole fifths of all weights that are lighter.
 fn weight_level(sorted: &[i64], weight: i64) -> i64 {
     let lighter = sorted.partition_point(|&other| other < weight);
-    1 + LEVELS * lighter as i64 / sorted.len() as i64
+    1 + LEVEL_COUNT * lighter as i64 / sorted.len() as i64
 }
 
 /// A hash table from 64-bit hashes to values, with open addressing, at most two thirds full.

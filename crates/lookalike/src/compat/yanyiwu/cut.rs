@@ -18,19 +18,19 @@ use std::ops::Range;
 use crate::text::weight::HashLookup;
 
 /// The characters that separate stretches.
-const SEPARATORS: [char; 5] = [' ', '\t', '\n', '，', '。'];
+const STRETCH_SEPARATORS: [char; 5] = [' ', '\t', '\n', '，', '。'];
 
 /// Length of the longest word that is looked up, in characters.
-const LONGEST: usize = 512;
+const LONGEST_WORD: usize = 512;
 
 /// Logarithm that stands for a probability of 0.
-const IMPOSSIBLE: f64 = -3.14e100;
+const LOG_OF_ZERO: f64 = -3.14e100;
 
 /// Number of states of the model. In this order, a character begins a word, ends it, is within it, or is a
 /// word itself.
-pub(super) const STATES: usize = 4;
-const END: usize = 1;
-const SINGLE: usize = 3;
+pub(super) const STATE_COUNT: usize = 4;
+const END_STATE: usize = 1;
+const SINGLE_STATE: usize = 3;
 
 /// Words with the logarithms of their probabilities, as a tree of characters.
 #[derive(Debug)]
@@ -48,11 +48,11 @@ pub(super) struct WordDictionary {
 /// A hidden Markov model, in logarithms of probabilities.
 #[derive(Debug)]
 pub(super) struct HiddenMarkovModel {
-    pub(super) start: [f64; STATES],
+    pub(super) start: [f64; STATE_COUNT],
     /// Weights of the step from each state to the next.
-    pub(super) steps: [[f64; STATES]; STATES],
+    pub(super) steps: [[f64; STATE_COUNT]; STATE_COUNT],
     emissions: HashLookup,
-    weights: Vec<[f64; STATES]>,
+    weights: Vec<[f64; STATE_COUNT]>,
 }
 
 /// Buffers of a [`WordCutter`], which are reused.
@@ -65,7 +65,7 @@ pub(in crate::compat) struct CutterBuffers {
     /// first word.
     ways: Vec<(f64, usize)>,
     /// For every character and state, the likeliest previous state.
-    before: Vec<[u8; STATES]>,
+    before: Vec<[u8; STATE_COUNT]>,
 }
 
 /// A dictionary and a model.
@@ -121,9 +121,9 @@ impl WordDictionary {
     /// Finds the likeliest path from every character to the end.
     fn find_likeliest_ways(&self, points: &[char], ways: &mut Vec<(f64, usize)>) {
         ways.clear();
-        ways.resize(points.len(), (IMPOSSIBLE, 1));
+        ways.resize(points.len(), (LOG_OF_ZERO, 1));
         for at in (0..points.len()).rev() {
-            let mut likeliest = (IMPOSSIBLE, 1);
+            let mut likeliest = (LOG_OF_ZERO, 1);
             let mut consider = |length: usize, weight: f64| {
                 let rest = ways.get(at + length).map_or(0.0, |&(rest, _)| rest);
                 if rest + weight > likeliest.0 {
@@ -133,7 +133,7 @@ impl WordDictionary {
             let mut node = self.child_node(0, points[at]);
             let single = node.and_then(|node| self.weights[node]);
             consider(1, single.unwrap_or(self.least));
-            let longer = points[at..].iter().enumerate().take(LONGEST).skip(1);
+            let longer = points[at..].iter().enumerate().take(LONGEST_WORD).skip(1);
             for (index, &point) in longer {
                 node = node.and_then(|node| self.child_node(node, point));
                 let Some(node) = node else { break };
@@ -150,16 +150,16 @@ impl HiddenMarkovModel {
     /// Creates a model with the weight of every character in every state. Of equal characters the last one
     /// counts.
     pub(super) fn new(
-        start: [f64; STATES],
-        steps: [[f64; STATES]; STATES],
-        emissions: [Vec<(char, f64)>; STATES],
+        start: [f64; STATE_COUNT],
+        steps: [[f64; STATE_COUNT]; STATE_COUNT],
+        emissions: [Vec<(char, f64)>; STATE_COUNT],
     ) -> Self {
-        let mut weights: Vec<[f64; STATES]> = Vec::new();
+        let mut weights: Vec<[f64; STATE_COUNT]> = Vec::new();
         let mut places = std::collections::HashMap::new();
         for (state, emissions) in emissions.into_iter().enumerate() {
             for (point, weight) in emissions {
                 let place = *places.entry(point).or_insert_with(|| {
-                    weights.push([IMPOSSIBLE; STATES]);
+                    weights.push([LOG_OF_ZERO; STATE_COUNT]);
                     weights.len() - 1
                 });
                 weights[place][state] = weight;
@@ -178,9 +178,11 @@ impl HiddenMarkovModel {
         }
     }
 
-    fn emission_of(&self, point: char) -> [f64; STATES] {
+    fn emission_of(&self, point: char) -> [f64; STATE_COUNT] {
         let place = self.emissions.get(u64::from(point));
-        place.map_or([IMPOSSIBLE; STATES], |place| self.weights[place as usize])
+        place.map_or([LOG_OF_ZERO; STATE_COUNT], |place| {
+            self.weights[place as usize]
+        })
     }
 
     /// Cuts characters into words by the likeliest states (Viterbi 1967) and calls `visit` with the range of
@@ -188,22 +190,22 @@ impl HiddenMarkovModel {
     fn cut_by_states(
         &self,
         points: &[char],
-        before: &mut Vec<[u8; STATES]>,
+        before: &mut Vec<[u8; STATE_COUNT]>,
         mut visit: impl FnMut(Range<usize>),
     ) {
         let Some((&first, rest)) = points.split_first() else {
             return;
         };
         let emission = self.emission_of(first);
-        let mut weights: [f64; STATES] =
+        let mut weights: [f64; STATE_COUNT] =
             std::array::from_fn(|state| self.start[state] + emission[state]);
         before.clear();
-        before.push([END as u8; STATES]);
+        before.push([END_STATE as u8; STATE_COUNT]);
         for &point in rest {
             let emission = self.emission_of(point);
-            let mut from = [END as u8; STATES];
+            let mut from = [END_STATE as u8; STATE_COUNT];
             weights = std::array::from_fn(|state| {
-                let mut likeliest = IMPOSSIBLE;
+                let mut likeliest = LOG_OF_ZERO;
                 for (earlier, (weight, steps)) in weights.iter().zip(&self.steps).enumerate() {
                     let weight = weight + steps[state] + emission[state];
                     if weight > likeliest {
@@ -215,10 +217,10 @@ impl HiddenMarkovModel {
             });
             before.push(from);
         }
-        let mut state = if weights[END] >= weights[SINGLE] {
-            END
+        let mut state = if weights[END_STATE] >= weights[SINGLE_STATE] {
+            END_STATE
         } else {
-            SINGLE
+            SINGLE_STATE
         };
         // From here on, the first of the four values is the state of the character.
         for from in before.iter_mut().rev() {
@@ -228,7 +230,7 @@ impl HiddenMarkovModel {
         }
         let mut start = 0;
         for (at, states) in before.iter().enumerate() {
-            if [END, SINGLE].contains(&states[0].into()) {
+            if [END_STATE, SINGLE_STATE].contains(&states[0].into()) {
                 visit(start..at + 1);
                 start = at + 1;
             }
@@ -245,9 +247,9 @@ impl WordCutter {
         mut visit: impl FnMut(Range<usize>),
     ) {
         let mut start = 0;
-        for stretch in text.split_inclusive(SEPARATORS) {
+        for stretch in text.split_inclusive(STRETCH_SEPARATORS) {
             let end = start + stretch.len();
-            let stretch = stretch.trim_end_matches(SEPARATORS);
+            let stretch = stretch.trim_end_matches(STRETCH_SEPARATORS);
             buffers.read_stretch(stretch, start);
             self.cut_stretch(buffers, &mut visit);
             start = end;
@@ -287,7 +289,7 @@ impl WordCutter {
     fn cut_unknown(
         &self,
         points: &[char],
-        before: &mut Vec<[u8; STATES]>,
+        before: &mut Vec<[u8; STATE_COUNT]>,
         mut visit: impl FnMut(Range<usize>),
     ) {
         let mut at = 0;
@@ -414,9 +416,9 @@ mod tests {
     }
 
     fn model() -> HiddenMarkovModel {
-        let no = IMPOSSIBLE;
+        let no = LOG_OF_ZERO;
         let weight = |seed: u64| -((crate::hash::mix_bits(seed) % 800) as f64) / 64.0;
-        let emissions: [Vec<(char, f64)>; STATES] = std::array::from_fn(|state| {
+        let emissions: [Vec<(char, f64)>; STATE_COUNT] = std::array::from_fn(|state| {
             let points = ['甲', '乙', '丙', '丁'].into_iter();
             points
                 .map(|point| (point, weight(u64::from(point) * 4 + state as u64)))
@@ -443,8 +445,8 @@ mod tests {
     /// Returns the weight of the states that cut characters into these words.
     fn weight_of(model: &HiddenMarkovModel, points: &[char], words: &[Range<usize>]) -> f64 {
         let states = words.iter().flat_map(|word| match word.len() {
-            1 => vec![SINGLE],
-            length => [&[0][..], &vec![2; length - 2], &[END]].concat(),
+            1 => vec![SINGLE_STATE],
+            length => [&[0][..], &vec![2; length - 2], &[END_STATE]].concat(),
         });
         let mut before = None;
         let mut sum = 0.0;

@@ -1,11 +1,11 @@
 //! The hash lookup3 of Bob Jenkins (2006), with which this tool hashes words.
 
 /// Number of bytes that are mixed at a time.
-const BLOCK: usize = 12;
+const BLOCK_BYTES: usize = 12;
 
 /// Rotations of the mixing steps, and of the final steps.
-const MIXING: [u32; 6] = [4, 6, 8, 16, 19, 4];
-const FINISHING: [u32; 7] = [14, 11, 25, 16, 4, 14, 24];
+const MIXING_ROTATIONS: [u32; 6] = [4, 6, 8, 16, 19, 4];
+const FINISHING_ROTATIONS: [u32; 7] = [14, 11, 25, 16, 4, 14, 24];
 
 /// Returns 64 bits of the hash without seeds, with the better mixed half above.
 pub(in crate::compat) fn hash_64(bytes: &[u8]) -> u64 {
@@ -21,12 +21,12 @@ fn hash_pair(bytes: &[u8], [primary, secondary]: [u32; 2]) -> [u32; 2] {
     let mut state = [start, start, start.wrapping_add(secondary)];
     if !bytes.is_empty() {
         // The last block may be full, but is never empty.
-        let (blocks, rest) = bytes.split_at((bytes.len() - 1) / BLOCK * BLOCK);
-        for block in blocks.as_chunks::<BLOCK>().0 {
+        let (blocks, rest) = bytes.split_at((bytes.len() - 1) / BLOCK_BYTES * BLOCK_BYTES);
+        for block in blocks.as_chunks::<BLOCK_BYTES>().0 {
             add_block(&mut state, block);
             mix_state(&mut state);
         }
-        let mut last = [0; BLOCK];
+        let mut last = [0; BLOCK_BYTES];
         last[..rest.len()].copy_from_slice(rest);
         add_block(&mut state, &last);
         finish_state(&mut state);
@@ -34,14 +34,14 @@ fn hash_pair(bytes: &[u8], [primary, secondary]: [u32; 2]) -> [u32; 2] {
     [state[2], state[1]]
 }
 
-fn add_block(state: &mut [u32; 3], block: &[u8; BLOCK]) {
+fn add_block(state: &mut [u32; 3], block: &[u8; BLOCK_BYTES]) {
     for (word, bytes) in state.iter_mut().zip(block.as_chunks::<4>().0) {
         *word = word.wrapping_add(u32::from_le_bytes(*bytes));
     }
 }
 
 fn mix_state(state: &mut [u32; 3]) {
-    for (step, by) in MIXING.into_iter().enumerate() {
+    for (step, by) in MIXING_ROTATIONS.into_iter().enumerate() {
         let (at, next, before) = (step % 3, (step + 1) % 3, (step + 2) % 3);
         state[at] = state[at].wrapping_sub(state[before]) ^ state[before].rotate_left(by);
         state[before] = state[before].wrapping_add(state[next]);
@@ -49,7 +49,7 @@ fn mix_state(state: &mut [u32; 3]) {
 }
 
 fn finish_state(state: &mut [u32; 3]) {
-    for (step, by) in FINISHING.into_iter().enumerate() {
+    for (step, by) in FINISHING_ROTATIONS.into_iter().enumerate() {
         let (at, before) = ((step + 2) % 3, (step + 1) % 3);
         state[at] = (state[at] ^ state[before]).wrapping_sub(state[before].rotate_left(by));
     }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::cut::{DictionaryEntry, HiddenMarkovModel, STATES, WordCutter, WordDictionary};
+use super::cut::{DictionaryEntry, HiddenMarkovModel, STATE_COUNT, WordCutter, WordDictionary};
 use super::lookup3;
 use crate::error::{Error, Result};
 use crate::text::weight::HashLookup;
@@ -193,14 +193,14 @@ fn model(file: File<'_>) -> Result<HiddenMarkovModel> {
     let lines = file.text.lines().enumerate();
     let mut lines = ModelLines { file, lines };
     let start = lines.next("the weights of the four states at the start", state_weights)?;
-    let mut steps = [[0.0; STATES]; STATES];
+    let mut steps = [[0.0; STATE_COUNT]; STATE_COUNT];
     for weights in &mut steps {
         *weights = lines.next(
             "the weights of the four states after a state",
             state_weights,
         )?;
     }
-    let mut emissions = [const { Vec::new() }; STATES];
+    let mut emissions = [const { Vec::new() }; STATE_COUNT];
     for weights in &mut emissions {
         *weights = lines.next("the weights of characters in a state", emissions_of)?;
     }
@@ -212,7 +212,7 @@ fn model_weight(field: &str) -> Result<f64, String> {
     number(field, f64::MIN..=0.0, what)
 }
 
-fn state_weights(line: &str) -> Result<[f64; STATES], String> {
+fn state_weights(line: &str) -> Result<[f64; STATE_COUNT], String> {
     let weights: Vec<f64> = line
         .split_terminator(' ')
         .map(model_weight)
@@ -220,7 +220,7 @@ fn state_weights(line: &str) -> Result<[f64; STATES], String> {
     let count = weights.len();
     weights
         .try_into()
-        .map_err(|_| format!("there are {count} numbers, but {STATES} states"))
+        .map_err(|_| format!("there are {count} numbers, but {STATE_COUNT} states"))
 }
 
 fn emissions_of(line: &str) -> Result<Vec<(char, f64)>, String> {

@@ -269,12 +269,16 @@ fn compare_span<C: FingerprintCode, A: Arch>(
 
 #[inline(always)]
 fn near_line<C: FingerprintCode, A: Arch>(arch: A, line: &[C], query: C, limit: u32) -> u32 {
-    const WHOLE: &str = "a line has 64 bytes";
+    const LINE_LENGTH: &str = "a line has 64 bytes";
     if C::BITS == 64 {
         let line: &[u64] = bytemuck::cast_slice(line);
-        arch.near_64(line.try_into().expect(WHOLE), query.widen() as u64, limit)
+        arch.near_64(
+            line.try_into().expect(LINE_LENGTH),
+            query.widen() as u64,
+            limit,
+        )
     } else {
         let line: &[u128] = bytemuck::cast_slice(line);
-        arch.near_128(line.try_into().expect(WHOLE), query.widen(), limit)
+        arch.near_128(line.try_into().expect(LINE_LENGTH), query.widen(), limit)
     }
 }

@@ -15,7 +15,7 @@ use super::plan::{JoinLoad, JoinTuning};
 use crate::arch::Cpu;
 
 /// Near pairs per call of `visit`.
-const BATCH: usize = 4096;
+const PAIRS_PER_VISIT: usize = 4096;
 
 /// The parts of a join that all threads share.
 pub(super) struct JoinSearch<'a, F> {
@@ -339,7 +339,7 @@ fn pair_emitter<'a, C: FingerprintCode, F: Fn(&[(C, C)]) -> ControlFlow<()>>(
         let bits = a.differing_bits(b).widen();
         if bits & equal == 0 && differing.iter().all(|block| bits & block != 0) {
             pairs.push((a, b));
-            if pairs.len() == BATCH {
+            if pairs.len() == PAIRS_PER_VISIT {
                 report_pairs(search, pairs);
             }
         }

@@ -25,7 +25,7 @@ fn sorted(found: Mutex<Vec<NearPair>>) -> Pairs {
 
 fn collect(found: &Mutex<Vec<NearPair>>) -> impl Fn(&[NearPair]) -> ControlFlow<()> + Sync {
     |near| {
-        assert!(!near.is_empty() && near.len() <= BATCH);
+        assert!(!near.is_empty() && near.len() <= PAIRS_PER_VISIT);
         found.lock().unwrap().extend_from_slice(near);
         ControlFlow::Continue(())
     }

@@ -19,7 +19,7 @@ pub(super) struct LiveBlock {
 
 /// Approximate smallest width of a block in bits, because narrower blocks have too few values for
 /// large numbers of fingerprints.
-const NARROWEST: u32 = 22;
+const NARROWEST_BLOCK: u32 = 22;
 
 impl LiveBlock {
     pub(super) fn block_mask(&self) -> u128 {
@@ -32,7 +32,7 @@ impl LiveBlock {
 /// too narrow.
 pub(super) fn blocks_for_distance(bits: u32, distance: u32) -> Vec<LiveBlock> {
     let parts = distance + 1;
-    let count = parts.div_ceil(2).min(bits.div_ceil(NARROWEST));
+    let count = parts.div_ceil(2).min(bits.div_ceil(NARROWEST_BLOCK));
     let made = (0..count).map(|at| {
         let (from, to) = (bits * at / count, bits * (at + 1) / count);
         // Earlier blocks take the remainder of the division.

@@ -49,7 +49,7 @@ impl LogSegment {
 }
 
 /// Largest number of segments kept for reuse.
-const SPARE: usize = 2;
+const MOST_SPARE_SEGMENTS: usize = 2;
 
 impl<C: FingerprintCode> CodeLog<C> {
     pub(super) fn new(segment_bits: u32, first: u64) -> Self {
@@ -286,7 +286,7 @@ impl<C: FingerprintCode> CodeLog<C> {
             self.first += size;
             let segment = self.segments.pop_front();
             let codes = segment.map(|segment| segment.codes).unwrap_or_default();
-            if !codes.is_empty() && self.spare.len() < SPARE {
+            if !codes.is_empty() && self.spare.len() < MOST_SPARE_SEGMENTS {
                 self.spare.push(codes);
             }
         }

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Number of attempts before sleeping, which take some hundred microseconds.
-const TRIES: u32 = 1 << 13;
+const TRIES_BEFORE_SLEEP: u32 = 1 << 13;
 
 /// Reason why a poisoned lock is never observed.
-const WHOLE: &str = "whoever panicked with the lock has left nothing to be used";
+const NEVER_POISONED: &str = "whoever panicked with the lock has left nothing to be used";
 
 #[derive(Debug, Default)]
 pub(super) struct SpinFairLock<T> {
@@ -44,7 +44,7 @@ impl<T> SpinFairLock<T> {
         }
         self.readers_wait.fetch_add(1, Ordering::Relaxed);
         let guard = try_repeatedly(attempt);
-        let guard = guard.unwrap_or_else(|| self.lock.read().expect(WHOLE));
+        let guard = guard.unwrap_or_else(|| self.lock.read().expect(NEVER_POISONED));
         self.readers_wait.fetch_sub(1, Ordering::Relaxed);
         guard
     }
@@ -54,14 +54,14 @@ impl<T> SpinFairLock<T> {
         try_repeatedly(|| (self.readers_wait.load(Ordering::Relaxed) == 0).then_some(()));
         self.writer_waits.store(true, Ordering::Relaxed);
         let guard = try_repeatedly(|| self.lock.try_write().ok());
-        let guard = guard.unwrap_or_else(|| self.lock.write().expect(WHOLE));
+        let guard = guard.unwrap_or_else(|| self.lock.write().expect(NEVER_POISONED));
         self.writer_waits.store(false, Ordering::Relaxed);
         guard
     }
 }
 
 fn try_repeatedly<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
-    (0..TRIES).find_map(|_| {
+    (0..TRIES_BEFORE_SLEEP).find_map(|_| {
         let done = attempt();
         if done.is_none() {
             spin_loop();

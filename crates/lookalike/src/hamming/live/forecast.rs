@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::LOAD;
+use super::BUCKET_LOAD;
 use super::blocks::{LiveBlock, blocks_for_distance};
 use super::line_rings::LAST;
 use crate::arch::CacheLine;
@@ -75,7 +75,7 @@ impl LivePlan {
         };
         let passing = ball_volume(32, self.covered_distance()) / 2f64.powi(32);
         for block in &self.blocks {
-            let buckets = (count / LOAD as f64).ceil().max(1.0);
+            let buckets = (count / BUCKET_LOAD as f64).ceil().max(1.0);
             let pairs = buckets + pairs_beyond(count, buckets);
             let bytes = pairs * 2.0 * size_of::<CacheLine>() as f64;
             let probes = match (block.radius, block.width) {

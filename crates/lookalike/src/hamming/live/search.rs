@@ -11,13 +11,13 @@ use crate::arch::{self, Arch, Kernel};
 use crate::hamming::fingerprint_code::FingerprintCode;
 
 /// Number of look-ups between one step and the next.
-const AHEAD: usize = 4;
+const LOOK_UPS_AHEAD: usize = 4;
 
 /// Number of look-ups in progress.
-const UNDER_WAY: usize = 4 * AHEAD + 1;
+const UNDER_WAY: usize = 4 * LOOK_UPS_AHEAD + 1;
 
 /// Mask of the entries of a pair of lines, without the link.
-const ALL: u32 = 0x7fff;
+const ALL_ENTRIES: u32 = 0x7fff;
 
 /// A match of one query.
 #[derive(Clone, Copy, Debug)]
@@ -112,10 +112,10 @@ impl<C: FingerprintCode> Kernel for LiveSearch<'_, C> {
             return;
         }
         let count = queries.len();
-        for at in 0..count + 4 * AHEAD {
+        for at in 0..count + 4 * LOOK_UPS_AHEAD {
             let under_way = |behind: usize| {
                 let query = at
-                    .checked_sub(behind * AHEAD)
+                    .checked_sub(behind * LOOK_UPS_AHEAD)
                     .filter(|&query| query < count)?;
                 Some((query % UNDER_WAY, query))
             };
@@ -178,7 +178,7 @@ impl LookUpSteps {
             for &bucket in buckets {
                 let place = PairPlace::Bucket(bucket);
                 let line = table.residuals_at(place);
-                let mask = arch.near(line, residual, limit) & ALL;
+                let mask = arch.near(line, residual, limit) & ALL_ENTRIES;
                 // Avoid a branch here, because it would often be mispredicted.
                 links[link_count] = line_link(line);
                 link_count += usize::from(line_link(line) != NONE);
@@ -226,7 +226,7 @@ impl LookUpSteps {
                 let table = &state.tables[walk.table as usize];
                 let place = PairPlace::Over(walk.at);
                 let line = table.residuals_at(place);
-                let mask = arch.near(line, table.residual_of(query), limit) & ALL;
+                let mask = arch.near(line, table.residual_of(query), limit) & ALL_ENTRIES;
                 if mask != 0 {
                     arch::prefetch(table.entries_at(place));
                     self.near.push(NearEntries {

@@ -23,7 +23,7 @@
 //! turn moves the entries whose key has one more bit set to a new last bucket. This reads the codes
 //! again, about twice per fingerprint in all.
 
-use super::LOAD;
+use super::BUCKET_LOAD;
 use super::blocks::LiveBlock;
 use super::code_log::CodeLog;
 use super::line_rings::{LAST, LineRings, NONE, out_of_memory};
@@ -33,17 +33,17 @@ use crate::hamming::fingerprint_code::FingerprintCode;
 use crate::hamming::key::{BlockKey, BucketNumber, COVERING_PROBES, CoveringCode, MOST_SEGMENTS};
 
 /// Number of entries in a pair of lines.
-const PAIR: u32 = LAST as u32;
+const ENTRIES_PER_PAIR: u32 = LAST as u32;
 
 /// Entries that leave a full bucket at once: few, so that the room that they take is soon free
 /// again.
-const SPILL: usize = 3;
+const SPILLED_ENTRIES: usize = 3;
 
 /// Number of entries that leave a full bucket as long as nothing was removed or has expired.
 const SPILL_GROWING: usize = 5;
 
 /// Number of sequence numbers in a line of a group; the next word is their count.
-const GROUP: usize = LAST - 1;
+const NUMBERS_PER_LINE: usize = LAST - 1;
 
 /// Largest number of bits of a bucket number. The sweep visits one bucket every 8 insertions, so it
 /// visits each of 2²⁶ buckets every 2²⁹ insertions.
@@ -52,17 +52,17 @@ const MOST_BITS: u32 = 26;
 /// Lines of a large page. Each array of lines starts its next page at a different time, because the
 /// first touch of a page takes up to a few milliseconds in a virtual machine that must get the
 /// memory from its host.
-const PAGE: u32 = 1 << 15;
+const LINES_PER_PAGE: u32 = 1 << 15;
 
 /// Lines by which an array is ahead of the previous one. Its multiples are spread evenly over a
 /// page.
-const STAGGER: u32 = 11 << 10;
+const STAGGER_LINES: u32 = 11 << 10;
 
 /// Insertions per bucket that the sweep visits.
-pub(super) const SWEEP: u64 = 8;
+pub(super) const INSERTIONS_PER_SWEEP: u64 = 8;
 
 /// Largest number of lines of a group that one visit of the sweep frees.
-const TRIM: u32 = 64;
+const MOST_FREED_LINES: u32 = 64;
 
 #[derive(Debug)]
 pub(super) struct LiveTable {
@@ -152,7 +152,7 @@ fn set_item_at(entries: &mut CacheLine, at: u32, item: EntryItem) {
 #[inline(always)]
 fn add_entry(residuals: &mut CacheLine, entries: &mut CacheLine, entry: LiveTableEntry) {
     let at = entry_count(entries);
-    debug_assert!(at < PAIR);
+    debug_assert!(at < ENTRIES_PER_PAIR);
     residuals.0[at as usize] = entry.residual;
     entries.0[LAST] += 1;
     set_item_at(entries, at, entry.item);
@@ -207,12 +207,12 @@ fn witness_of_group<C: FingerprintCode>(
 /// Returns the sequence numbers in a line of a group, ascending.
 #[inline(always)]
 fn group_numbers(line: &CacheLine) -> &[u32] {
-    &line.0[..line.0[GROUP] as usize]
+    &line.0[..line.0[NUMBERS_PER_LINE] as usize]
 }
 
 #[inline(always)]
 fn latest_number(line: &CacheLine) -> u32 {
-    line.0[line.0[GROUP] as usize - 1]
+    line.0[line.0[NUMBERS_PER_LINE] as usize - 1]
 }
 
 /// Frees up to `most` of the oldest lines of a group if all their numbers are dead. Returns `true`
@@ -236,13 +236,13 @@ fn trim_group<C: FingerprintCode>(
 
 /// Drops the expired numbers at the start of a line of a group, but never its last number.
 fn drop_expired<C: FingerprintCode>(line: &mut CacheLine, log: &CodeLog<C>) {
-    let before = line.0[GROUP] as usize;
+    let before = line.0[NUMBERS_PER_LINE] as usize;
     let expired = line.0[..before - 1].iter();
     let expired = expired
         .take_while(|&&number| log.is_expired(number))
         .count();
     line.0.copy_within(expired..before, 0);
-    line.0[GROUP] = (before - expired) as u32;
+    line.0[NUMBERS_PER_LINE] = (before - expired) as u32;
 }
 
 /// Drops the dead entries of a pair.
@@ -303,7 +303,7 @@ impl LiveTable {
         };
         let mut table = Self {
             number,
-            page_shift: PAGE.ilog2().saturating_sub(chunk_bits),
+            page_shift: LINES_PER_PAGE.ilog2().saturating_sub(chunk_bits),
             block,
             mask: block.block_mask(),
             key,
@@ -368,7 +368,8 @@ impl LiveTable {
             (&mut self.over_entries, pairs),
         ];
         for (number, (lines, needed)) in (0..).zip(arrays) {
-            let ahead = ((4 * self.number + number) * STAGGER % PAGE) >> self.page_shift;
+            let ahead =
+                ((4 * self.number + number) * STAGGER_LINES % LINES_PER_PAGE) >> self.page_shift;
             let last = needed + ahead;
             lines
                 .reserve_lines(u64::from(last) + 1)
@@ -577,23 +578,27 @@ impl LiveTable {
                 let newest = self.groups.push_line(None);
                 let line = self.groups.get_mut(newest);
                 line.0[0] = other;
-                line.0[GROUP] = 1;
+                line.0[NUMBERS_PER_LINE] = 1;
                 newest
             }
-            EntryItem::Group(newest) if self.groups.get(newest).0[GROUP] < GROUP as u32 => newest,
+            EntryItem::Group(newest)
+                if self.groups.get(newest).0[NUMBERS_PER_LINE] < NUMBERS_PER_LINE as u32 =>
+            {
+                newest
+            }
             EntryItem::Group(newest) => {
                 // Free two lines for each new one, so that a recurring value keeps no more than the
                 // window.
                 trim_group(&mut self.groups, newest, 2, log);
                 let newest = self.groups.push_line(Some(newest));
-                self.groups.get_mut(newest).0[GROUP] = 0;
+                self.groups.get_mut(newest).0[NUMBERS_PER_LINE] = 0;
                 newest
             }
         };
         set_item_at(entries, at, EntryItem::Group(line));
         let line = self.groups.get_mut(line);
-        line.0[line.0[GROUP] as usize] = number;
-        line.0[GROUP] += 1;
+        line.0[line.0[NUMBERS_PER_LINE] as usize] = number;
+        line.0[NUMBERS_PER_LINE] += 1;
         true
     }
 
@@ -604,7 +609,7 @@ impl LiveTable {
         entry: LiveTableEntry,
         log: &CodeLog<C>,
     ) {
-        if entry_count(self.entries.line(bucket)) == PAIR {
+        if entry_count(self.entries.line(bucket)) == ENTRIES_PER_PAIR {
             self.make_room_in_bucket(bucket, log);
         }
         add_entry(
@@ -634,16 +639,16 @@ impl LiveTable {
                     newest = None;
                 }
             }
-            if entry_count(entries) < PAIR {
+            if entry_count(entries) < ENTRIES_PER_PAIR {
                 return;
             }
         }
         let spill = if log.never_lost() {
             SPILL_GROWING
         } else {
-            SPILL
+            SPILLED_ENTRIES
         };
-        let kept = PAIR - spill as u32;
+        let kept = ENTRIES_PER_PAIR - spill as u32;
         let over = match newest {
             Some(newest) if entry_count(self.over_entries.line(newest)) <= kept => newest,
             newest => {
@@ -715,7 +720,9 @@ impl LiveTable {
     /// Adds a bucket if there are too few for the live fingerprints.
     #[inline(always)]
     pub(super) fn grow_table<C: FingerprintCode>(&mut self, log: &CodeLog<C>) {
-        if log.count_live() > u64::from(self.bucket_count()) * LOAD && self.level < self.most_bits {
+        if log.count_live() > u64::from(self.bucket_count()) * BUCKET_LOAD
+            && self.level < self.most_bits
+        {
             self.split_next(log);
         }
     }
@@ -791,7 +798,7 @@ impl LiveTable {
         let mut more = false;
         for entry in &moving {
             if let EntryItem::Group(newest) = entry.item {
-                more |= trim_group(&mut self.groups, newest, TRIM, log);
+                more |= trim_group(&mut self.groups, newest, MOST_FREED_LINES, log);
                 let oldest = self.groups.next_line(newest);
                 drop_expired(self.groups.get_mut(oldest), log);
                 drop_expired(self.groups.get_mut(newest), log);

@@ -15,7 +15,7 @@ use super::columns::ColumnMut;
 use super::fingerprint_layout::FingerprintLayout;
 use super::neighbourhoods::build_neighbourhoods;
 use super::sink::{MemorySink, SegmentSink, TableSizes};
-use super::{HammingSegment, LISTED};
+use super::{HammingSegment, LIST_FLAG};
 use crate::arch::{Arch, CacheLine, Cpu, Kernel, LINE};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hamming::fingerprint_code::FingerprintCode;
@@ -67,10 +67,10 @@ impl Default for BuildMemory {
 }
 
 /// Approximate number of entries of a part, so that it is sorted in the second-level cache.
-const PART: usize = 8 << 10;
+const ENTRIES_PER_PART: usize = 8 << 10;
 
 /// Fingerprints that are read at once.
-const CHUNK: usize = 1 << 10;
+const CODES_PER_CHUNK: usize = 1 << 10;
 
 /// Parts that are sorted before their results are written.
 const PARTS_AT_ONCE: usize = 256;
@@ -107,17 +107,17 @@ pub(super) fn build_segment<C: FingerprintCode>(
     Ok(segment)
 }
 
-/// Returns the number of fingerprints, which must be below 2³¹ ([`LISTED`]).
+/// Returns the number of fingerprints, which must be below 2³¹ ([`LIST_FLAG`]).
 pub(super) fn check_rows<C>(codes: &(impl CodeSource<C> + ?Sized)) -> Result<usize> {
     let rows = codes.code_count();
-    if rows < LISTED as usize {
+    if rows < LIST_FLAG as usize {
         return Ok(rows);
     }
     Err(Error::new(
         ErrorKind::Limit,
         format!(
             "{rows} fingerprints are more than the {} of one segment",
-            LISTED - 1
+            LIST_FLAG - 1
         ),
     ))
 }
@@ -144,16 +144,16 @@ pub(super) fn build_tables<C: FingerprintCode>(
     Ok(distinct)
 }
 
-/// Checks that the places of all row lists fit beside the [`LISTED`] flag. They may not, although the
+/// Checks that the places of all row lists fit beside the [`LIST_FLAG`] flag. They may not, although the
 /// rows do, because a fingerprint with several rows takes one place more than it has rows.
 fn check_list_places(rows: usize, places: usize) -> Result<()> {
-    if places <= LISTED as usize {
+    if places <= LIST_FLAG as usize {
         return Ok(());
     }
     Err(Error::new(
         ErrorKind::Limit,
         format!(
-            "so many of {rows} fingerprints are equal that their rows take more than the {LISTED} places of one \
+            "so many of {rows} fingerprints are equal that their rows take more than the {LIST_FLAG} places of one \
              segment: build several"
         ),
     ))
@@ -290,7 +290,10 @@ fn split_parts(
 
 impl BucketParting {
     fn new(key: &BlockKey, rows: usize) -> Self {
-        let part_bits = (rows / PART).max(1).ilog2().min(key.bucket_bits());
+        let part_bits = (rows / ENTRIES_PER_PART)
+            .max(1)
+            .ilog2()
+            .min(key.bucket_bits());
         Self {
             rows,
             local_bits: key.bucket_bits() - part_bits,
@@ -313,7 +316,8 @@ impl BucketParting {
             .map(|part| counts.iter().map(|counts| counts[part] as usize).sum())
             .collect();
         let slice_entries = memory.slice_bytes / size_of::<E>();
-        let batch_entries = (memory.slice_bytes / SORTING_BYTES).min(PARTS_AT_ONCE * PART);
+        let batch_entries =
+            (memory.slice_bytes / SORTING_BYTES).min(PARTS_AT_ONCE * ENTRIES_PER_PART);
         if let Some(most) = memory.most_bytes {
             check_largest_part(&totals, size_of::<E>(), most)?;
         }
@@ -446,11 +450,11 @@ fn each_bucket<C: FingerprintCode>(
     mut visit: impl FnMut(usize, C, BucketNumber),
 ) -> Result<()> {
     let cpu = Cpu::detect_best();
-    let mut chunk = [C::default(); CHUNK];
-    let mut buckets = [0; CHUNK];
+    let mut chunk = [C::default(); CODES_PER_CHUNK];
+    let mut buckets = [0; CODES_PER_CHUNK];
     let mut from = rows.start;
     while from < rows.end {
-        let length = CHUNK.min(rows.end - from);
+        let length = CODES_PER_CHUNK.min(rows.end - from);
         codes
             .read_codes(from, &mut chunk[..length])
             .map_err(|cause| Error::file_error("cannot read the fingerprints", cause))?;
@@ -596,7 +600,7 @@ fn overflows_line(words: &[u32]) -> bool {
 }
 
 /// A part of the first table, with the rests and rows of its fingerprints. The id of a fingerprint
-/// with several rows is [`LISTED`] plus the place of its list in `lists`.
+/// with several rows is [`LIST_FLAG`] plus the place of its list in `lists`.
 pub(super) struct FirstPart {
     table: TablePart,
     pub(super) rests: Vec<u8>,
@@ -658,7 +662,7 @@ fn sort_first<C: FingerprintCode>(
 impl FirstPart {
     /// Adds the number of places that the lists of the parts before take.
     fn move_lists(&mut self, before: u32) {
-        let listed = self.ids.iter_mut().filter(|id| **id >= LISTED);
+        let listed = self.ids.iter_mut().filter(|id| **id >= LIST_FLAG);
         listed.for_each(|id| *id += before);
     }
 
@@ -679,7 +683,7 @@ impl FirstPart {
             if same.len() == 1 {
                 self.ids.push(same[0].row);
             } else {
-                self.ids.push(LISTED | self.lists.len() as u32);
+                self.ids.push(LIST_FLAG | self.lists.len() as u32);
                 self.lists.push(same.len() as u32);
                 self.lists.extend(same.iter().map(|entry| entry.row));
             }

@@ -17,21 +17,21 @@ use super::build::{build_segment, build_tables, check_rows};
 use super::columns::SegmentColumn;
 use super::fingerprint_layout::FingerprintLayout;
 use super::sink::{ColumnBuffer, FileSink};
-use super::{BuildMemory, CodeSource, HammingSegment, LISTED, TableColumns};
+use super::{BuildMemory, CodeSource, HammingSegment, LIST_FLAG, TableColumns};
 use crate::arch::{Cpu, LINE, ReadOnlyMemory};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hamming::fingerprint_code::FingerprintCode;
 use crate::hamming::plan::{BucketLayout, HammingPlan, PlanShape};
 use crate::types::Distance;
 
-const MAGIC: [u8; 8] = *b"LKLKHSEG";
-const VERSION: u32 = 1;
+const SEGMENT_MAGIC: [u8; 8] = *b"LKLKHSEG";
+const SEGMENT_VERSION: u32 = 1;
 
 /// Bytes of magic, version, header length and header checksum.
-const PREAMBLE: usize = 24;
+const PREAMBLE_BYTES: usize = 24;
 
 /// Alignment of sections in bytes.
-const ALIGNMENT: usize = 4096;
+const SECTION_ALIGNMENT: usize = 4096;
 
 /// Largest header in bytes; no plan needs as much.
 const MOST_HEADER: usize = 1 << 20;
@@ -56,7 +56,7 @@ impl<C: FingerprintCode> HammingSegment<C> {
         ))?;
         let mut last = 0;
         for bytes in sections {
-            out.write_all(&[0; ALIGNMENT][..padding_after(last)])?;
+            out.write_all(&[0; SECTION_ALIGNMENT][..padding_after(last)])?;
             out.write_all(bytes)?;
             last = bytes.len();
         }
@@ -146,13 +146,13 @@ fn file_front(
         header.write_u64(length);
         header.write_u32(checksum);
     }
-    let mut front = MAGIC.to_vec();
-    front.extend(VERSION.to_le_bytes());
+    let mut front = SEGMENT_MAGIC.to_vec();
+    front.extend(SEGMENT_VERSION.to_le_bytes());
     front.extend((header.0.len() as u64).to_le_bytes());
     front.extend(crc32fast::hash(&header.0).to_le_bytes());
-    debug_assert_eq!(front.len(), PREAMBLE);
+    debug_assert_eq!(front.len(), PREAMBLE_BYTES);
     front.extend(header.0);
-    front.resize(front.len().next_multiple_of(ALIGNMENT), 0);
+    front.resize(front.len().next_multiple_of(SECTION_ALIGNMENT), 0);
     front
 }
 
@@ -184,7 +184,7 @@ impl<'a> SectionWriter<'a> {
     pub(super) fn begin_section(&mut self) -> io::Result<()> {
         let last = self.complete.last().map_or(0, |&(length, _)| length);
         self.out
-            .write_all(&[0; ALIGNMENT][..padding_after(last as usize)])
+            .write_all(&[0; SECTION_ALIGNMENT][..padding_after(last as usize)])
     }
 
     /// Returns the length of the open section.
@@ -230,7 +230,7 @@ fn check_byte_order() -> Result<(), &'static str> {
 
 /// Returns the number of bytes up to the next multiple of the alignment.
 fn padding_after(written: usize) -> usize {
-    written.next_multiple_of(ALIGNMENT) - written
+    written.next_multiple_of(SECTION_ALIGNMENT) - written
 }
 
 #[derive(Default)]
@@ -339,16 +339,16 @@ fn parse_segment<C: FingerprintCode>(
     memory: Arc<ReadOnlyMemory>,
 ) -> ParseResult<HammingSegment<C>> {
     let mut preamble = HeaderReader(&memory);
-    if preamble.read_bytes().ok() != Some(MAGIC) {
+    if preamble.read_bytes().ok() != Some(SEGMENT_MAGIC) {
         return Err("this is not an index file".to_owned());
     }
     let version = preamble.read_u32()?;
-    if version == VERSION.swap_bytes() {
+    if version == SEGMENT_VERSION.swap_bytes() {
         return Err("the index file has the other byte order: build it again".to_owned());
     }
-    if version != VERSION {
+    if version != SEGMENT_VERSION {
         return Err(format!(
-            "the index file is of version {version}, and this program reads version {VERSION}: build it again"
+            "the index file is of version {version}, and this program reads version {SEGMENT_VERSION}: build it again"
         ));
     }
     let (length, checksum) = (preamble.read_length()?, preamble.read_u32()?);
@@ -372,7 +372,7 @@ fn parse_segment<C: FingerprintCode>(
         return Err("the index has another number of sections than its plan".to_owned());
     }
     let mut sections = Vec::new();
-    let mut end = PREAMBLE + length;
+    let mut end = PREAMBLE_BYTES + length;
     for _ in 0..3 * tables + 3 {
         let (length, checksum) = (reader.read_length()?, reader.read_u32()?);
         let start = end + padding_after(end);
@@ -434,7 +434,7 @@ fn parse_segment<C: FingerprintCode>(
 impl<C: FingerprintCode> HammingSegment<C> {
     /// Returns `true` if everything that a look-up relies on holds.
     fn is_consistent(&self) -> bool {
-        self.rows < LISTED as usize
+        self.rows < LIST_FLAG as usize
             && self.distinct <= self.rows
             && self.ids.len() == self.distinct
             && self.rests.len() == self.distinct * self.code_layout.rest_bytes()
@@ -492,10 +492,10 @@ impl<C: FingerprintCode> HammingSegment<C> {
         let rows = self.rows as u32;
         let lists = &self.lists[..];
         self.ids.par_iter().all(|&id| {
-            if id < LISTED {
+            if id < LIST_FLAG {
                 return id < rows;
             }
-            let list = lists.get((id - LISTED) as usize..).unwrap_or_default();
+            let list = lists.get((id - LIST_FLAG) as usize..).unwrap_or_default();
             let Some((&count, rest)) = list.split_first() else {
                 return false;
             };
@@ -511,14 +511,14 @@ impl<C: FingerprintCode> HammingSegment<C> {
 #[cfg(test)]
 pub(super) fn body(file: &[u8]) -> usize {
     let length = u64::from_le_bytes(file[12..20].try_into().expect("eight bytes")) as usize;
-    (PREAMBLE + length).next_multiple_of(ALIGNMENT)
+    (PREAMBLE_BYTES + length).next_multiple_of(SECTION_ALIGNMENT)
 }
 
 /// Recomputes all checksums.
 #[cfg(test)]
 pub(super) fn mend(file: &mut [u8]) {
-    let header =
-        PREAMBLE..PREAMBLE + u64::from_le_bytes(file[12..20].try_into().expect("eight")) as usize;
+    let header = PREAMBLE_BYTES
+        ..PREAMBLE_BYTES + u64::from_le_bytes(file[12..20].try_into().expect("eight")) as usize;
     let mut reader = HeaderReader(&file[header.clone()]);
     reader.read_plan().expect("the header is whole");
     reader.read_bytes::<16>().expect("the header is whole");

@@ -47,7 +47,7 @@ use crate::arch::{CacheLine, Cpu, LINE};
 use crate::error::Result;
 
 /// Flag of an id that is not a row but the place of a list of rows.
-const LISTED: u32 = 1 << 31;
+const LIST_FLAG: u32 = 1 << 31;
 
 /// An immutable index of fingerprints.
 ///
@@ -226,9 +226,9 @@ fn read_rest(rests: &[u8], width: usize, position: usize) -> u128 {
 /// Returns the rows of an entry.
 #[inline(always)]
 fn rows_of_entry<'a>(id: u32, position: usize, ids: &'a [u32], lists: &'a [u32]) -> &'a [u32] {
-    if id < LISTED {
+    if id < LIST_FLAG {
         return &ids[position..=position];
     }
-    let at = (id - LISTED) as usize;
+    let at = (id - LIST_FLAG) as usize;
     &lists[at + 1..][..lists[at] as usize]
 }

@@ -4,7 +4,7 @@
 //! the rest of the fingerprint and its row. Each stage prefetches the memory that the next one
 //! reads, and other queries are processed in the meantime.
 
-use super::{HammingSegment, LISTED, read_rest, rows_of_entry};
+use super::{HammingSegment, LIST_FLAG, read_rest, rows_of_entry};
 use crate::arch::{Arch, CacheLine, Kernel, LINE, prefetch};
 use crate::hamming::fingerprint_code::FingerprintCode;
 use crate::hamming::key::BucketNumber;
@@ -43,10 +43,10 @@ pub struct SegmentMatch {
 }
 
 /// Number of queries whose near words are resolved together.
-const GROUP: usize = 32;
+const QUERIES_PER_GROUP: usize = 32;
 
 /// Number of queries between prefetching a line and reading it.
-const AHEAD: usize = 2;
+const QUERIES_AHEAD: usize = 2;
 
 impl<C: FingerprintCode> HammingSegment<C> {
     /// Calls `visit` with every match of every query, query by query; the order within a query is
@@ -92,7 +92,7 @@ impl<C: FingerprintCode, V: FnMut(usize, SegmentMatch)> Kernel for SearchKernel<
         let tables = SearchTables::new(self.segment, self.search);
         let mut truncated = Vec::new();
         let mut state = SearchState::default();
-        for (at, group) in self.queries.chunks(GROUP).enumerate() {
+        for (at, group) in self.queries.chunks(QUERIES_PER_GROUP).enumerate() {
             state.near.clear();
             state.overflowing.clear();
             match self.segment.plan.bucket_layout() {
@@ -101,9 +101,9 @@ impl<C: FingerprintCode, V: FnMut(usize, SegmentMatch)> Kernel for SearchKernel<
             }
             tables.resolve_candidates(arch, group, &mut state);
             let cut = tables.report_matches(group, &mut state, |query, found| {
-                (self.visit)(at * GROUP + query, found);
+                (self.visit)(at * QUERIES_PER_GROUP + query, found);
             });
-            truncated.extend(cut.iter().map(|query| at * GROUP + query));
+            truncated.extend(cut.iter().map(|query| at * QUERIES_PER_GROUP + query));
         }
         truncated
     }
@@ -175,7 +175,7 @@ struct SegmentCandidate {
 
 #[derive(Default)]
 struct SearchState {
-    probes: [Vec<Vec<BucketProbe>>; RING],
+    probes: [Vec<Vec<BucketProbe>>; QUERIES_IN_PROGRESS],
     overflowing: Vec<OverflowingBucket>,
     near: Vec<NearWord>,
     candidates: Vec<SegmentCandidate>,
@@ -183,7 +183,7 @@ struct SearchState {
 }
 
 /// Number of queries in progress at the same time.
-const RING: usize = 2 * AHEAD + 1;
+const QUERIES_IN_PROGRESS: usize = 2 * QUERIES_AHEAD + 1;
 
 /// Value of `NearWord::table_word` in a first table of lines that stands for all places of the bucket.
 const WHOLE_BUCKET: u32 = u32::MAX;
@@ -245,14 +245,14 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
     fn near_in_lines<A: Arch>(&self, arch: A, group: &[C], state: &mut SearchState) {
         let ask =
             |part: &TableView<'a>, bucket: BucketNumber| prefetch(&part.lines[bucket as usize]);
-        for step in 0..group.len() + AHEAD {
+        for step in 0..group.len() + QUERIES_AHEAD {
             if let Some(&query) = group.get(step) {
-                self.append_probes(query, &mut state.probes[step % RING], ask);
+                self.append_probes(query, &mut state.probes[step % QUERIES_IN_PROGRESS], ask);
             }
-            let Some(at) = step.checked_sub(AHEAD) else {
+            let Some(at) = step.checked_sub(QUERIES_AHEAD) else {
                 continue;
             };
-            for (table, probes) in state.probes[at % RING].iter().enumerate() {
+            for (table, probes) in state.probes[at % QUERIES_IN_PROGRESS].iter().enumerate() {
                 let part = &self.parts[table];
                 let word = self.segment.code_layout.table_word(table, group[at]);
                 for probe in probes {
@@ -359,12 +359,19 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
     fn near_in_packed<A: Arch>(&self, arch: A, group: &[C], state: &mut SearchState) {
         let ask =
             |part: &TableView<'a>, bucket: BucketNumber| prefetch(&part.directory[bucket as usize]);
-        for step in 0..group.len() + 2 * AHEAD {
+        for step in 0..group.len() + 2 * QUERIES_AHEAD {
             if let Some(&query) = group.get(step) {
-                self.append_probes(query, &mut state.probes[step % RING], ask);
+                self.append_probes(query, &mut state.probes[step % QUERIES_IN_PROGRESS], ask);
             }
-            if let Some(at) = step.checked_sub(AHEAD).filter(|&at| at < group.len()) {
-                for (part, probes) in self.parts.iter().zip(&mut state.probes[at % RING]) {
+            if let Some(at) = step
+                .checked_sub(QUERIES_AHEAD)
+                .filter(|&at| at < group.len())
+            {
+                for (part, probes) in self
+                    .parts
+                    .iter()
+                    .zip(&mut state.probes[at % QUERIES_IN_PROGRESS])
+                {
                     for probe in probes {
                         let bucket = probe.bucket as usize;
                         (probe.start, probe.end) =
@@ -380,10 +387,10 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
                     }
                 }
             }
-            let Some(at) = step.checked_sub(2 * AHEAD) else {
+            let Some(at) = step.checked_sub(2 * QUERIES_AHEAD) else {
                 continue;
             };
-            for (table, probes) in state.probes[at % RING].iter().enumerate() {
+            for (table, probes) in state.probes[at % QUERIES_IN_PROGRESS].iter().enumerate() {
                 let part = &self.parts[table];
                 let word = self.segment.code_layout.table_word(table, group[at]);
                 for probe in probes {
@@ -573,7 +580,7 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
                 (last, reported) = (near.query as usize, 0);
             }
             let found = rows_of_entry(self.ids[position], position, self.ids, self.lists);
-            debug_assert!(self.ids[position] < LISTED || found.len() > 1);
+            debug_assert!(self.ids[position] < LIST_FLAG || found.len() > 1);
             let room = self.limit - reported;
             if found.len() > room && cut.last() != Some(&last) {
                 cut.push(last);

@@ -24,7 +24,7 @@ pub struct WilsonEstimate {
 }
 
 /// The 97.5th percentile of the normal distribution.
-const Z: f64 = 1.959_963_984_540_054;
+const NORMAL_QUANTILE: f64 = 1.959_963_984_540_054;
 
 impl WilsonEstimate {
     /// Returns the estimate of a mean from the sum of `cases` cases between 0 and 1. Without cases, the
@@ -40,7 +40,7 @@ impl WilsonEstimate {
         }
         let count = cases as f64;
         let share = (sum / count).clamp(0.0, 1.0);
-        let spread = Z * Z / count;
+        let spread = NORMAL_QUANTILE * NORMAL_QUANTILE / count;
         let middle = (share + spread / 2.0) / (1.0 + spread);
         let half = (spread * (share * (1.0 - share) + spread / 4.0)).sqrt() / (1.0 + spread);
         Self {

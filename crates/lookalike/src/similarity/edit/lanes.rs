@@ -18,7 +18,7 @@ use crate::error::Result;
 
 /// Symbols of the columns before the first and behind the last one, in which some lanes are while others are inside.
 /// The shorter sequence does not have them.
-const PADDING: [u32; LANES - 1] = [0; LANES - 1];
+const PADDING_SYMBOLS: [u32; LANES - 1] = [0; LANES - 1];
 
 /// Computes the distance of numbered symbols, up to the limit `most`, which must not be below the difference of the
 /// lengths. The shorter sequence must not be empty. `rows` has an entry for every symbol; all are 0 before and after.
@@ -39,9 +39,9 @@ pub(super) fn distance_in_lanes(
         let columns = band.first..band.end;
         steps.take_steps(lanes * columns.len())?;
         symbols.clear();
-        symbols.extend(PADDING);
+        symbols.extend(PADDING_SYMBOLS);
         symbols.extend(more[columns.clone()].iter().rev());
-        symbols.extend(PADDING);
+        symbols.extend(PADDING_SYMBOLS);
         mark_rows(strip, rows);
         cpu.run(StripKernel {
             rows,
@@ -167,7 +167,7 @@ impl CellBand {
 /// its lower edge.
 struct StripKernel<'a> {
     rows: &'a [[u64; LANES]],
-    /// The symbols of the columns in descending order, between two [`PADDING`]s.
+    /// The symbols of the columns in descending order, between two [`PADDING_SYMBOLS`]s.
     symbols: &'a [u32],
     edge: &'a mut [i8],
     /// Number of lanes in use, which are the last ones.

@@ -18,8 +18,8 @@
 //! Guarantee: reading never panics, whatever the bytes are. The caller detects damage by a checksum.
 
 use super::{
-    BudgetedLists, DocumentSketcher, DocumentSketches, FingerprintColumn, LONG, ListColumn, NONE,
-    STATES, SetSummary,
+    BudgetedLists, DocumentSketcher, DocumentSketches, FingerprintColumn, LONG_SIZE, ListColumn,
+    NO_ENTRY, SetSummary, TEXT_STATES,
 };
 use crate::byte_reader::ByteReader;
 use crate::plan::EditUnit;
@@ -53,7 +53,7 @@ fn put_lists<'a, T: Copy + 'a, const N: usize>(
     }
 }
 
-/// Reads what [`put_lists`] has written: the start of each list, or [`NONE`], and all lists together.
+/// Reads what [`put_lists`] has written: the start of each list, or [`NO_ENTRY`], and all lists together.
 /// `length` returns the length of a list, or `None` if it cannot be there.
 fn read_lists<T, const N: usize>(
     reader: &mut ByteReader<'_>,
@@ -66,9 +66,13 @@ fn read_lists<T, const N: usize>(
     let mut total = 0usize;
     for (document, &flag) in flags.iter().enumerate() {
         match flag {
-            0 => at.push(NONE),
+            0 => at.push(NO_ENTRY),
             1 => {
-                at.push(u32::try_from(total).ok().filter(|&start| start < NONE)?);
+                at.push(
+                    u32::try_from(total)
+                        .ok()
+                        .filter(|&start| start < NO_ENTRY)?,
+                );
                 total = total.checked_add(length(document)?)?;
             }
             _ => return None,
@@ -85,7 +89,12 @@ impl DocumentSketcher {
         let documents = from.len();
         into.extend((documents as u32).to_le_bytes());
         put_numbers(&from.keys, u128::to_le_bytes, into);
-        let number = |state| STATES.iter().position(|known| known == state).unwrap_or(0) as u8;
+        let number = |state| {
+            TEXT_STATES
+                .iter()
+                .position(|known| known == state)
+                .unwrap_or(0) as u8
+        };
         into.extend(from.states.iter().map(number));
         if self.plan.join_plan().is_some() {
             put_numbers(&from.summaries, |summary| summary.size.to_le_bytes(), into);
@@ -145,12 +154,13 @@ impl DocumentSketcher {
         to.keys = reader.read_list(documents, u128::from_le_bytes)?;
         let states = reader.read_bytes(documents)?.iter();
         to.states = states
-            .map(|&state| STATES.get(usize::from(state)).copied())
+            .map(|&state| TEXT_STATES.get(usize::from(state)).copied())
             .collect::<Option<_>>()?;
         if let Some(join) = self.plan.join_plan() {
             let sizes = reader.read_list(documents, u32::from_le_bytes)?;
             let parities = reader.read_list(documents, u64::from_le_bytes)?;
-            let fits = |&size: &u32| size == LONG || size as usize <= join.max_partner_features;
+            let fits =
+                |&size: &u32| size == LONG_SIZE || size as usize <= join.max_partner_features;
             if !sizes.iter().all(fits) {
                 return None;
             }
@@ -163,7 +173,7 @@ impl DocumentSketcher {
                 })
                 .collect();
             if feature_budget > 0 {
-                let length = |document: usize| Some(sizes[document]).filter(|&it| it != LONG);
+                let length = |document: usize| Some(sizes[document]).filter(|&it| it != LONG_SIZE);
                 let length = |document| length(document).map(|length| length as usize);
                 (to.features_at, to.features) =
                     read_lists(reader, documents, length, u64::from_le_bytes)?;
@@ -175,7 +185,7 @@ impl DocumentSketcher {
                 read_lists(reader, documents, |_| Some(slots), u32::from_le_bytes)?;
             // The start of a signature is counted in signatures.
             let in_signatures = |start: u32| match start {
-                NONE => NONE,
+                NO_ENTRY => NO_ENTRY,
                 start => start / slots as u32,
             };
             to.signature_at = at.into_iter().map(in_signatures).collect();

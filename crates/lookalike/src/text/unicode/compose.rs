@@ -196,44 +196,46 @@ fn find_row<Row>(rows: &[Row], c: char, run: impl Fn(&Row) -> (u32, u32)) -> Opt
 mod hangul {
     use super::CanonicalDecomposition;
 
-    const SYLLABLE: u32 = 0xac00;
-    const LEADING: u32 = 0x1100;
-    const VOWEL: u32 = 0x1161;
+    const FIRST_SYLLABLE: u32 = 0xac00;
+    const FIRST_LEADING: u32 = 0x1100;
+    const FIRST_VOWEL: u32 = 0x1161;
     /// One before the first trailing consonant, because index 0 means none.
-    const TRAILING: u32 = 0x11a7;
-    const LEADINGS: u32 = 19;
-    const VOWELS: u32 = 21;
-    const TRAILINGS: u32 = 28;
-    const SYLLABLES: u32 = LEADINGS * VOWELS * TRAILINGS;
+    const BEFORE_TRAILING: u32 = 0x11a7;
+    const LEADING_COUNT: u32 = 19;
+    const VOWEL_COUNT: u32 = 21;
+    const TRAILING_COUNT: u32 = 28;
+    const SYLLABLE_COUNT: u32 = LEADING_COUNT * VOWEL_COUNT * TRAILING_COUNT;
 
     pub(super) fn compose_pair(first: u32, second: u32) -> Option<char> {
-        let leading = first.wrapping_sub(LEADING);
-        let vowel = second.wrapping_sub(VOWEL);
-        let syllable = first.wrapping_sub(SYLLABLE);
-        let trailing = second.wrapping_sub(TRAILING);
-        if leading < LEADINGS && vowel < VOWELS {
-            return char::from_u32(SYLLABLE + (leading * VOWELS + vowel) * TRAILINGS);
+        let leading = first.wrapping_sub(FIRST_LEADING);
+        let vowel = second.wrapping_sub(FIRST_VOWEL);
+        let syllable = first.wrapping_sub(FIRST_SYLLABLE);
+        let trailing = second.wrapping_sub(BEFORE_TRAILING);
+        if leading < LEADING_COUNT && vowel < VOWEL_COUNT {
+            return char::from_u32(
+                FIRST_SYLLABLE + (leading * VOWEL_COUNT + vowel) * TRAILING_COUNT,
+            );
         }
-        let open = syllable < SYLLABLES && syllable.is_multiple_of(TRAILINGS);
-        if open && (1..TRAILINGS).contains(&trailing) {
+        let open = syllable < SYLLABLE_COUNT && syllable.is_multiple_of(TRAILING_COUNT);
+        if open && (1..TRAILING_COUNT).contains(&trailing) {
             return char::from_u32(first + trailing);
         }
         None
     }
 
     pub(super) fn decompose_character(c: u32) -> Option<CanonicalDecomposition> {
-        let syllable = c.wrapping_sub(SYLLABLE);
-        if syllable >= SYLLABLES {
+        let syllable = c.wrapping_sub(FIRST_SYLLABLE);
+        if syllable >= SYLLABLE_COUNT {
             return None;
         }
         let jamo = |first, index| char::from_u32(first + index).expect("jamo are characters");
-        let leading = jamo(LEADING, syllable / (VOWELS * TRAILINGS));
-        let vowel = jamo(VOWEL, syllable / TRAILINGS % VOWELS);
-        let trailing = syllable % TRAILINGS;
+        let leading = jamo(FIRST_LEADING, syllable / (VOWEL_COUNT * TRAILING_COUNT));
+        let vowel = jamo(FIRST_VOWEL, syllable / TRAILING_COUNT % VOWEL_COUNT);
+        let trailing = syllable % TRAILING_COUNT;
         Some(if trailing == 0 {
             CanonicalDecomposition::new(&[leading, vowel])
         } else {
-            CanonicalDecomposition::new(&[leading, vowel, jamo(TRAILING, trailing)])
+            CanonicalDecomposition::new(&[leading, vowel, jamo(BEFORE_TRAILING, trailing)])
         })
     }
 }
