@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 
-/// A receiver that many threads share, and the results that wait for their turn.
+/// A receiver that many threads share, and the results that wait for earlier ones.
 pub struct OrderedResults<R, T> {
     state: Mutex<OrderedState<R, T>>,
     moved: Condvar,
@@ -18,7 +18,7 @@ pub struct OrderedResults<R, T> {
 }
 
 struct OrderedState<R, T> {
-    /// The ordinal whose turn it is.
+    /// The next ordinal that the receiver accepts.
     next: u64,
     waiting: BTreeMap<u64, T>,
     receiver: R,
@@ -26,8 +26,8 @@ struct OrderedState<R, T> {
 }
 
 impl<R, T> OrderedResults<R, T> {
-    /// Creates a queue. A thread with a result more than `max_ahead` before its turn waits in
-    /// [`finish_result`](Self::finish_result); the methods that use a turn always wait for it.
+    /// Creates a queue. A thread whose result is more than `max_ahead` ordinals ahead waits in
+    /// [`finish_result`](Self::finish_result). The other methods with an ordinal wait until it is the next one.
     pub fn new(receiver: R, max_ahead: u64) -> Self {
         Self {
             state: Mutex::new(OrderedState {
@@ -46,29 +46,33 @@ impl<R, T> OrderedResults<R, T> {
         self.lock_state().failure.is_some()
     }
 
-    /// Uses the receiver out of turn.
+    /// Uses the receiver at once, in no order.
     pub fn with_receiver<U>(&self, access: impl FnOnce(&mut R) -> U) -> U {
         access(&mut self.lock_state().receiver)
     }
 
     /// Begins again with the ordinal 0. Call it while no thread works and no result waits.
-    pub fn restart_turns(&self) {
+    pub fn restart_order(&self) {
         self.lock_state().next = 0;
     }
 
-    /// Uses the receiver in the turn of `ordinal`, which does not end.
+    /// Waits until `ordinal` is the next one, and uses the receiver. The ordinal stays the next one.
     ///
     /// # Errors
     /// If another thread has failed, and the errors of `access`.
-    pub fn use_turn<U>(&self, ordinal: u64, access: impl FnOnce(&mut R) -> Result<U>) -> Result<U> {
+    pub fn use_in_order<U>(
+        &self,
+        ordinal: u64,
+        access: impl FnOnce(&mut R) -> Result<U>,
+    ) -> Result<U> {
         access(&mut self.wait_until(|next| next == ordinal)?.receiver)
     }
 
-    /// Uses the receiver in the turn of `ordinal`, and ends the turn.
+    /// Waits until `ordinal` is the next one, uses the receiver, and goes on to the ordinal after it.
     ///
     /// # Errors
-    /// The errors of [`use_turn`](Self::use_turn).
-    pub fn finish_turn(
+    /// The errors of [`use_in_order`](Self::use_in_order).
+    pub fn finish_in_order(
         &self,
         ordinal: u64,
         access: impl FnOnce(&mut R) -> Result<()>,
@@ -110,13 +114,13 @@ impl<R, T> OrderedResults<R, T> {
         }
     }
 
-    /// Waits until `is_turn` holds. Returns an error if another thread has failed.
+    /// Waits until `is_reached` holds for the next ordinal. Returns an error if another thread has failed.
     fn wait_until(
         &self,
-        is_turn: impl Fn(u64) -> bool,
+        is_reached: impl Fn(u64) -> bool,
     ) -> Result<MutexGuard<'_, OrderedState<R, T>>> {
         let mut state = self.lock_state();
-        while state.failure.is_none() && !is_turn(state.next) {
+        while state.failure.is_none() && !is_reached(state.next) {
             let waited = self.moved.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
@@ -139,7 +143,7 @@ impl<R, T> OrderedResults<R, T> {
 }
 
 impl<R: FnMut(T) -> Result<()>, T> OrderedResults<R, T> {
-    /// Passes on the result of `ordinal`, and all that waited for it; or keeps it until its turn. The receiver
+    /// Passes on the result of `ordinal`, and all that waited for it; or keeps it until it is the next one. The receiver
     /// runs under the lock of the queue.
     ///
     /// # Errors
@@ -204,7 +208,7 @@ pub fn work_in_order<S, T>(
                 return Ok(());
             }
             let result = work(index, &mut state)?;
-            ordered.finish_turn(index as u64, |hand_on| hand_on(result, &mut state))?;
+            ordered.finish_in_order(index as u64, |hand_on| hand_on(result, &mut state))?;
         }
     };
     let run = || ordered.run_worker(work_through);

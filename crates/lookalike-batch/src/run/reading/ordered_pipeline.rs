@@ -68,7 +68,7 @@ pub(in crate::run) fn process_blocks_in_order<S, T: Send>(
                     break;
                 };
                 let ordinal = block.ordinal();
-                let emit = |chunk| ordered.use_turn(ordinal, |receive| receive((chunk, None)));
+                let emit = |chunk| ordered.use_in_order(ordinal, |receive| receive((chunk, None)));
                 let chunk = work(&block, &mut state, &emit)?;
                 let bytes_on_disk = block.bytes_on_disk();
                 inputs.recycle_block(block);

@@ -142,7 +142,7 @@ pub(in crate::run) struct RowSketching {
     pub(in crate::run) sketcher: DocumentSketcher,
 }
 
-/// The documents of a block, and the bytes that its sink writes once it is the block's turn.
+/// The documents of a block, and the bytes that its sink writes once all earlier blocks are written.
 pub(in crate::run) struct SketchedBlock {
     pub(in crate::run) documents: ReadDocuments,
     /// The sketches as bytes, if they do not stay in memory.

@@ -80,7 +80,7 @@ impl AuditDrawing {
 
     /// Marks the blocks that follow as those of the inputs, not of `--against`.
     pub(in crate::run) fn begin_inputs(&self) {
-        self.state.restart_turns();
+        self.state.restart_order();
         self.state
             .with_receiver(|state| state.base = FIRST_ROW_OF_INPUTS);
     }
@@ -150,12 +150,12 @@ impl AuditDrawing {
             }
             Ok(())
         })?;
-        let turn = self.state.finish_turn(block.ordinal(), |state| {
+        let finished = self.state.finish_in_order(block.ordinal(), |state| {
             self.accept_candidates(state, candidates);
             Ok(())
         });
-        // Only another thread's failure ends the turns, and that thread reports it.
-        drop(turn);
+        // Only another thread's failure ends the order, and that thread reports it.
+        drop(finished);
         guard.mark_done();
         Ok(())
     }
