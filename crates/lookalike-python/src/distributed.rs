@@ -592,7 +592,7 @@ impl NamedTextRows {
         self.positions
             .append_value(collect.document_position(document));
         self.ids.append_value(document.id);
-        self.given.append_value(document.given);
+        self.given.append_value(document.is_known);
         self.partitions.append_value(document.partition as i64);
         self.texts.append_value(document.text);
     }

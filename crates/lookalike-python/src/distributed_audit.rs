@@ -115,7 +115,7 @@ impl SampleRows {
     fn push_document(&mut self, document: &SampledDocument, number: Option<u64>) {
         self.numbers.append_option(number.map(signed_number));
         self.ids.append_value(&document.id);
-        self.given.append_value(document.given);
+        self.given.append_value(document.is_known);
         self.partitions.append_value(document.partition as i64);
         self.positions.append_value(&document.position);
         self.texts.append_value(&document.text);
@@ -149,7 +149,7 @@ fn sampled_documents(batch: &RecordBatch) -> PyResult<Vec<SampledDocument>> {
     let document = |row| SampledDocument {
         number: number_from_signed(numbers.value(row)),
         id: ids.value(row).to_owned(),
-        given: given.value(row),
+        is_known: given.value(row),
         partition: partitions.value(row) as u64,
         position: positions.value(row).to_vec(),
         text: texts.value(row).to_owned(),
@@ -196,7 +196,7 @@ impl CompareSample {
             sampled.append_value(partner.sampled as i32);
             numbers.append_value(signed_number(*number));
             ids.append_value(id);
-            given.append_value(partner.given);
+            given.append_value(partner.is_known);
             found.append_value(partner.found);
         }
         make_batch([

@@ -24,8 +24,8 @@ use pyo3::prelude::*;
 use serde_json::json;
 
 use crate::distributed::{
-    HELD, PyRecordBatch, block_column, input_error, make_batch, step_finished, string_column,
-    typed_column,
+    BUFFERED_BYTES, PyRecordBatch, block_column, input_error, make_batch, step_finished,
+    string_column, typed_column,
 };
 use crate::documents::TableDocumentReader;
 use crate::error::{InputError, engine_error_to_py, run_error_to_py};
@@ -170,7 +170,7 @@ impl ScatterGrams {
         })?;
         self.rejected
             .extend(bad.into_iter().map(|row| json!(row).to_string()));
-        if self.scatterer.pending_bytes() < HELD {
+        if self.scatterer.pending_bytes() < BUFFERED_BYTES {
             Ok(None)
         } else {
             self.take_rows(py).into_batch().map(Some)

@@ -116,7 +116,7 @@ impl TableDocumentReader {
             partition: self
                 .partition
                 .map_or(0, |at| partition_value(row.extra[at])),
-            given: extra(self.given) == FieldValue::Bool(true),
+            is_known: extra(self.given) == FieldValue::Bool(true),
         })
     }
 }
