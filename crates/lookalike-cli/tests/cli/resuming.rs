@@ -271,7 +271,8 @@ fn finished_runs_are_not_repeated() {
 fn a_run_that_was_killed_while_it_learned_forms_goes_on() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&Numbers::new(16).corpus(400)));
-    place.ok("dedup in.jsonl -o expected.jsonl --removed expected.tsv --forms learn");
+    let expected_line = "dedup in.jsonl -o expected.jsonl --removed expected.tsv --forms learn";
+    place.ok(expected_line);
     place.ok("dedup in.jsonl --dry-run --forms off --work work");
     change_manifest(&place, |manifest| manifest["stage"] = json!("write"));
     fs::rename(place.path("work"), place.path("learned")).unwrap();
@@ -290,6 +291,10 @@ fn a_run_that_was_killed_while_it_learned_forms_goes_on() {
         &format!("{resume} --threshold 0.9"),
         &["work/forms", "threshold"],
     );
+    place.refused(
+        "dedup in.jsonl -o out.jsonl --work work --resume --forms off",
+        &["was interrupted while it learned its forms"],
+    );
     let step = "work/forms/documents-000001.step";
     let whole = place.bytes(step);
     place.write(step, &whole[..whole.len() - 1]);
@@ -299,6 +304,19 @@ fn a_run_that_was_killed_while_it_learned_forms_goes_on() {
     assert!(place.bytes("out.jsonl") == place.bytes("expected.jsonl"));
     assert!(place.bytes("out.tsv") == place.bytes("expected.tsv"));
     assert!(place.has("work/manifest") && !place.has("work/forms"));
+    // The step of the forms is verified as others are, and a run that is continued knows what they keep apart.
+    fs::remove_file(place.path("out.jsonl")).unwrap();
+    let summary = |line: &str| -> Value {
+        serde_json::from_slice(&place.ok(&format!("{line} --json")).out).unwrap()
+    };
+    let again = summary(&resume);
+    assert_eq!(again["forms"], summary(expected_line)["forms"]);
+    let step = "work/forms-000001.step";
+    let whole = place.bytes(step);
+    place.write(step, &whole[..whole.len() - 1]);
+    place.refused(&resume, &[step, "damaged"]);
+    place.refused_status("status work", step);
+    place.write(step, &whole);
     let status: Value = serde_json::from_slice(&place.ok("status work --json").out).unwrap();
     assert_eq!(status["learns_forms"], json!(false));
 }

@@ -215,13 +215,12 @@ impl FormIndex {
         counts.into_iter().map(|(form, _)| form as usize).collect()
     }
 
-    /// Returns the first form of the table that a text matches.
-    pub(super) fn find_first_form(&self, tokens: &[u64]) -> Option<usize> {
-        let mut candidates = self.candidate_forms(tokens);
-        candidates.sort_unstable();
-        candidates
-            .into_iter()
-            .find(|&form| self.match_frame(form, tokens).is_some())
+    /// Returns the forms that a text matches, by their positions in the table, ascending.
+    pub(super) fn find_forms(&self, tokens: &[u64]) -> Vec<usize> {
+        let mut matching = self.candidate_forms(tokens);
+        matching.retain(|&form| self.match_frame(form, tokens).is_some());
+        matching.sort_unstable();
+        matching
     }
 
     fn match_frame(&self, form: usize, tokens: &[u64]) -> Option<(usize, FormMatch)> {

@@ -3,8 +3,8 @@
 //! A sample of a group is aligned with one of its texts, the base. A place of the base is a *candidate slot* if at least
 //! half of the texts replace it between equal runs on both sides. Copies of one article differ too, but at their edges,
 //! or at scattered places where most copies agree. So a candidate is a slot if no value has the majority and there are
-//! at least [`LEAST_VALUES`] values, and a group has a form if at least half of its texts have values of their own in
-//! all slots together.
+//! at least [`LEAST_VALUES`] values, and a group has a form if it has at least half as many different combinations of
+//! values as texts.
 //!
 //! Cost: one alignment for each text of the sample, so a group costs no more than [`MOST_SAMPLED_TEXTS`] texts of it.
 
@@ -36,23 +36,23 @@ struct LearningLimits {
     least_texts: usize,
     /// Least number of different values of a slot.
     least_values: usize,
-    /// `true` to reject a slot in which one value has the majority, and a group in which fewer than half of the texts have
-    /// distinct values.
-    needs_own_values: bool,
+    /// `true` to reject a slot in which one value has the majority, and a group with fewer than half as many combinations
+    /// of values as texts.
+    rejects_repeated_values: bool,
 }
 
 /// Limits that copies of an article do not reach.
 const LEARNED_FORM_LIMITS: LearningLimits = LearningLimits {
     least_texts: LEAST_TEXTS,
     least_values: LEAST_VALUES,
-    needs_own_values: true,
+    rejects_repeated_values: true,
 };
 
 /// Limits that copies of an article reach, too, so that a person decides.
 const POSSIBLE_FORM_LIMITS: LearningLimits = LearningLimits {
     least_texts: 3,
     least_values: 2,
-    needs_own_values: false,
+    rejects_repeated_values: false,
 };
 
 /// Least length of the first and the last equal run, between which the slots are, in texts of at least [`LONG_TEXT`]
@@ -68,8 +68,8 @@ const LEAST_GAP: usize = 2;
 /// Least number of tokens of the frame before and behind a slot of a long text.
 const LEAST_EDGE_FRAME: usize = 4;
 
-/// Least number of adjacent tokens of the frame that count towards [`LEAST_EDGE_FRAME`]: headers of other copies share
-/// single frequent words.
+/// Least number of adjacent tokens of the frame that count towards [`LEAST_EDGE_FRAME`]. Shorter runs do not count, because
+/// unrelated headers share single words.
 const LEAST_EDGE_RUN: usize = 3;
 
 /// Largest number of tokens of a value at an edge.
@@ -170,31 +170,31 @@ impl FormLearner {
         self.drop_repeated_frames(forms)
     }
 
-    /// Returns a table as a person has decided: the `added` forms come first, and forms whose frame matches a `rejected` one
-    /// or an added one are left out. A frame matches a rejected one if it has four fifths of its tokens, and few others.
-    pub fn correct_table(&self, table: FormTable, added: &[Form], rejected: &[Form]) -> FormTable {
+    /// Returns a table as a person has decided: the `added` forms come first, and `rejected` ones and those whose frame matches
+    /// an added one are left out.
+    pub fn correct_table(
+        &self,
+        table: FormTable,
+        added: &[Form],
+        rejected: Vec<Form>,
+    ) -> FormTable {
         if added.is_empty() && rejected.is_empty() {
             return table;
         }
-        let index = self.index_forms(&FormTable::from_forms(rejected.to_vec()));
-        let is_rejected = |form: &Form| {
-            let tokens = self.tokenize_frame(form);
-            let found = index.find_first_form(&tokens);
-            found.is_some_and(|at| 4 * tokens.len() <= 5 * self.tokenize_frame(&rejected[at]).len())
-        };
-        let learned = table.forms().iter().filter(|form| !is_rejected(form));
+        let rejected = RejectedForms::new(self, rejected);
+        let learned = table.forms().iter();
+        let learned = learned.filter(|form| !rejected.has_form(self, form));
         self.drop_repeated_frames(added.iter().chain(learned).cloned().collect())
     }
 
-    /// Returns the table of some forms without those whose frame matches an earlier one, or that have its name.
-    fn drop_repeated_frames(&self, mut forms: Vec<Form>) -> FormTable {
-        let mut names = HashSet::new();
-        forms.retain(|form| names.insert(form.name.clone()));
-        let all = FormTable::from_forms(forms);
+    /// Returns the table of some forms without those whose frame matches an earlier one. A form with the name of an earlier
+    /// one gets a further name.
+    fn drop_repeated_frames(&self, forms: Vec<Form>) -> FormTable {
+        let all = FormTable::default().extend_with(&FormTable::from_forms(forms));
         let index = self.index_forms(&all);
         let is_first = |&(at, form): &(usize, &Form)| {
-            let first = index.find_first_form(&self.tokenize_frame(form));
-            first.is_none_or(|first| first >= at)
+            let matching = index.find_forms(&self.tokenize_frame(form));
+            matching.first().is_none_or(|&first| first >= at)
         };
         let kept = all.forms().iter().enumerate().filter(is_first);
         FormTable::from_forms(kept.map(|(_, form)| form.clone()).collect())
@@ -220,6 +220,37 @@ impl FormLearner {
         if self.tokenizer.tokenize_text(text, &mut tokens).is_ok() {
             into.extend_from_slice(tokens.values());
         }
+    }
+}
+
+/// Forms that a person has decided to be those of copies.
+pub struct RejectedForms {
+    index: FormIndex,
+    /// Number of tokens of each frame.
+    frame_tokens: Vec<usize>,
+}
+
+impl RejectedForms {
+    /// Indexes forms by the normalisation of a learner.
+    pub fn new(learner: &FormLearner, forms: Vec<Form>) -> Self {
+        let frame_tokens = forms
+            .iter()
+            .map(|form| learner.tokenize_frame(form).len())
+            .collect();
+        Self {
+            frame_tokens,
+            index: learner.index_forms(&FormTable::from_forms(forms)),
+        }
+    }
+
+    /// Returns `true` if a form is one of these: its frame has four fifths of the tokens of a rejected frame, and is at most
+    /// a quarter longer.
+    pub fn has_form(&self, learner: &FormLearner, form: &Form) -> bool {
+        let tokens = learner.tokenize_frame(form);
+        let matching = self.index.find_forms(&tokens);
+        matching
+            .into_iter()
+            .any(|at| 4 * tokens.len() <= 5 * self.frame_tokens[at])
     }
 }
 
@@ -295,14 +326,15 @@ impl<'g, 't> AlignedGroup<'g, 't> {
     fn find_slots(&self) -> Vec<GroupSlot> {
         let candidates = self.candidate_places();
         let slots = candidates.into_iter().map(|place| self.read_slot(place));
-        let slots = slots.filter(|slot| self.has_own_values(slot));
+        let slots = slots.filter(|slot| self.can_be_slot(slot));
         let mut slots: Vec<GroupSlot> = self.drop_edge_places(slots.collect());
         if slots.is_empty() && self.base.tokens.len() < LONG_TEXT {
             slots = self.find_edge_slots();
         }
         let in_slots: usize = slots.iter().map(|slot| slot.place.len()).sum();
         let is_mostly_frame = in_slots as f64 <= MOST_SLOT_SHARE * self.base.tokens.len() as f64;
-        let is_distinct_enough = !self.limits.needs_own_values || self.are_values_distinct(&slots);
+        let is_distinct_enough =
+            !self.limits.rejects_repeated_values || self.has_enough_combinations(&slots);
         if is_mostly_frame && is_distinct_enough {
             slots
         } else {
@@ -310,8 +342,7 @@ impl<'g, 't> AlignedGroup<'g, 't> {
         }
     }
 
-    /// Returns the slots without those of long texts that are so near an edge that they may belong to a header or a
-    /// footer that only has a frame of its own.
+    /// Drops slots of long texts too near an edge: they may be part of a header or a footer that many copies share.
     fn drop_edge_places(&self, mut slots: Vec<GroupSlot>) -> Vec<GroupSlot> {
         if self.base.tokens.len() >= LONG_TEXT {
             let is_frame = self.frame_tokens();
@@ -358,7 +389,7 @@ impl<'g, 't> AlignedGroup<'g, 't> {
         GroupSlot { place, values }
     }
 
-    /// Returns `true` if nine texts in ten have a short value at an edge, and most values are different.
+    /// Returns `true` if nine texts in ten have a short value at an edge, and two values in three are different.
     fn is_edge_slot(&self, slot: &GroupSlot) -> bool {
         let is_short = |value: &Range<usize>| (1..=MOST_EDGE_TOKENS).contains(&value.len());
         let values = slot.values.iter().enumerate();
@@ -416,7 +447,7 @@ impl<'g, 't> AlignedGroup<'g, 't> {
 
     /// Returns `true` if at least half of the texts have a value, enough values differ, and none has a majority that the
     /// limits forbid.
-    fn has_own_values(&self, slot: &GroupSlot) -> bool {
+    fn can_be_slot(&self, slot: &GroupSlot) -> bool {
         let mut counts: HashMap<u64, usize> = HashMap::new();
         let mut all = 0;
         for (text, value) in slot.values.iter().enumerate() {
@@ -429,11 +460,11 @@ impl<'g, 't> AlignedGroup<'g, 't> {
         let has_majority = 2 * most > all;
         2 * all >= self.texts.len()
             && counts.len() >= self.limits.least_values
-            && !(self.limits.needs_own_values && has_majority)
+            && !(self.limits.rejects_repeated_values && has_majority)
     }
 
-    /// Returns `true` if at least half of the texts have values of their own in all slots together.
-    fn are_values_distinct(&self, slots: &[GroupSlot]) -> bool {
+    /// Returns `true` if there are at least half as many different combinations of values as texts.
+    fn has_enough_combinations(&self, slots: &[GroupSlot]) -> bool {
         if slots.is_empty() {
             return false;
         }
@@ -463,8 +494,8 @@ impl<'g, 't> AlignedGroup<'g, 't> {
             .collect()
     }
 
-    /// Returns the form, if enough texts have its frame: in a group of joined groups, others may share a sentence of it.
-    /// Its number of documents is that of the texts with the frame, or a share of `documents` if the texts are a sample.
+    /// Returns the form, if enough texts have its frame: in a group of joined groups, others may share a sentence of it alone.
+    /// Its number of documents is the share of `documents` that the texts with the frame have among the aligned ones.
     fn make_form(&self, slots: &[GroupSlot], documents: u64) -> Option<Form> {
         let is_frame = self.frame_tokens();
         let with_frame = self.count_texts_with_frame(&is_frame, slots);

@@ -24,7 +24,7 @@ pub(crate) use differences::{ContentDifference, compared_part, find_difference};
 pub use form_index::FormId;
 pub(crate) use form_index::{FormIndex, FormMatch, do_forms_agree, visit_form_keys};
 pub use group_learning::FormCorpus;
-pub use learning::{COMPARED_HASHES, FormLearner, LEAST_TEXTS, MOST_SAMPLED_TEXTS};
+pub use learning::{COMPARED_HASHES, FormLearner, LEAST_TEXTS, MOST_SAMPLED_TEXTS, RejectedForms};
 pub use table::{Form, FormTable};
 
 #[cfg(test)]

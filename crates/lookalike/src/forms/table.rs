@@ -104,17 +104,21 @@ impl FormTable {
     /// and one whose name another frame has here gets a further name.
     pub fn extend_with(&self, other: &Self) -> Self {
         let mut forms = self.forms.clone();
+        let mut frames: HashSet<&[String]> = HashSet::new();
+        frames.extend(self.forms.iter().map(|form| form.frame.as_slice()));
+        let mut names: HashSet<String> = forms.iter().map(|form| form.name.clone()).collect();
         for form in &other.forms {
-            if forms.iter().any(|known| known.frame == form.frame) {
+            if !frames.insert(&form.frame) {
                 continue;
             }
-            let is_free = |name: &String| forms.iter().all(|known| known.name != *name);
             let further = (2..).map(|number| format!("{}-{number}", form.name));
             let name = std::iter::once(form.name.clone())
                 .chain(further)
-                .find(is_free);
+                .find(|name| !names.contains(name));
+            let name = name.unwrap_or_default();
+            names.insert(name.clone());
             forms.push(Form {
-                name: name.unwrap_or_default(),
+                name,
                 ..form.clone()
             });
         }

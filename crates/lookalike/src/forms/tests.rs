@@ -240,6 +240,36 @@ fn form_of_several_groups_is_one_form() {
     assert!(table.forms().contains(&other));
 }
 
+/// Each form that a person has rejected counts, not only the first one of which the frame has enough.
+#[test]
+fn rejected_forms_are_left_out_with_their_like() {
+    let learner = FormLearner::new(&Recipe::default());
+    let with_frame = |name: &str, frame: &[&str]| {
+        let frame = frame.iter().map(|&part| part.to_owned()).collect();
+        Form::from_frame(name.to_owned(), frame).unwrap()
+    };
+    let more = "Order it by telephone from Monday to Friday, or in the shop around the corner of your street.";
+    let long = format!("{} {more}", OFFER[2]);
+    let short_form = with_frame("short", &OFFER);
+    let long_form = with_frame("long", &[OFFER[0], OFFER[1], &long]);
+    let learned = FormTable::from_forms(vec![long_form.clone()]);
+    let correct = |rejected: Vec<Form>| learner.correct_table(learned.clone(), &[], rejected);
+    assert_eq!(correct(vec![short_form.clone()]), learned);
+    for rejected in [vec![long_form.clone()], vec![short_form, long_form.clone()]] {
+        assert_eq!(correct(rejected).forms(), []);
+    }
+    // Two frames of one name, which is a hash of 32 bits, are both kept.
+    let mut other = with_frame("long", &["The minutes of", "were agreed by all"]);
+    other.documents = 9;
+    let names: Vec<String> = learner
+        .make_table(vec![long_form, other])
+        .forms()
+        .iter()
+        .map(|form| form.name.clone())
+        .collect();
+    assert_eq!(names, ["long", "long-2"]);
+}
+
 /// Slots of titles are often at their edges. Headers of some copies are no slots.
 #[test]
 fn edges_of_titles_are_slots() {

@@ -15,12 +15,15 @@ use rayon::prelude::*;
 
 use crate::index::index_recipe;
 use crate::index::run_index::is_index;
+use crate::memory::run_plan::RunShares;
 use crate::run::execution::document_measures::plan_spilling;
 use crate::run::execution::person_decisions::{apply_decisions, correct_forms};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_directories::{PlannedDirectories, RunDirectories};
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
-use crate::run::execution::work_directory::{BegunRun, LockedDirectory, WorkDirectory};
+use crate::run::execution::work_directory::{
+    BegunRun, InputMoment, LearnedStep, LockedDirectory, RemovedWithoutForms, WorkDirectory,
+};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::corpus_reader::RejectRows;
 use crate::run::reading::open_inputs::OpenInputs;
@@ -34,25 +37,12 @@ pub(in crate::run) struct ResolvedForms {
     /// The settings. They say [`FormLearning::Always`] if the run in memory learns the forms itself, else
     /// [`FormLearning::Never`].
     pub(in crate::run) settings: RunSettings,
-    /// Documents that would be removed by their similarity alone, if forms were learned in a pass of their own.
-    pub(in crate::run) removed_without_forms: Option<RemovedWithoutForms>,
+    /// The forms, if they were learned in a pass of their own.
+    pub(in crate::run) learned: Option<LearnedStep>,
+    /// The inputs when this process learned them.
+    learned_from: Option<InputMoment>,
     /// `true` if the forms are those of the inputs of the run.
     pub(in crate::run) has_own_forms: bool,
-}
-
-/// Documents that would be removed by their similarity alone.
-pub(in crate::run) struct RemovedWithoutForms {
-    removed: Vec<DocId>,
-    /// Number of documents of the pass that found them.
-    documents: usize,
-}
-
-impl RemovedWithoutForms {
-    /// Returns the documents for a run of so many documents. Inputs that have changed since the pass have other documents
-    /// under these numbers.
-    pub(in crate::run) fn in_run_of(self, documents: usize) -> Option<Vec<DocId>> {
-        (self.documents == documents).then_some(self.removed)
-    }
 }
 
 /// The origin of the forms of a run.
@@ -62,7 +52,7 @@ enum FormOrigin {
     /// The index beside the run has them.
     Index(Recipe),
     /// The run has learned them before it was interrupted.
-    BegunRun(FormTable),
+    BegunRun(LearnedStep),
     /// The run learns them in memory.
     MemoryPass,
     /// The run learns them in a pass of its own before.
@@ -85,12 +75,16 @@ pub(in crate::run) fn resolve_forms(
     progress: &dyn ProgressListener,
 ) -> Result<ResolvedForms> {
     let origin = find_origin(paths, settings, directories, needs_all)?;
+    if let (FormOrigin::Recipe, Some(work)) = (&origin, directories.work) {
+        work.refuse_unlearned()?;
+    }
     let mut resolved = ResolvedForms {
         settings: RunSettings {
             form_learning: FormLearning::Never,
             ..settings.clone()
         },
-        removed_without_forms: None,
+        learned: None,
+        learned_from: None,
         has_own_forms: true,
     };
     match origin {
@@ -99,25 +93,43 @@ pub(in crate::run) fn resolve_forms(
             resolved.settings.recipe = recipe;
             resolved.has_own_forms = false;
         }
-        FormOrigin::BegunRun(table) => resolved.add_forms(&table)?,
+        FormOrigin::BegunRun(learned) => resolved.add_forms(learned)?,
         FormOrigin::MemoryPass => resolved.settings.form_learning = FormLearning::Always,
         FormOrigin::SeparatePass => {
             check_run()?;
+            refuse_pipes(paths, settings)?;
             resolved.copy_standard_input(paths)?;
             let work = directories.work;
-            let learned =
-                learn_in_separate_pass(paths, &resolved.settings, work, needs_all, progress)?;
-            resolved.add_forms(&learned.table)?;
-            resolved.removed_without_forms = Some(learned.removed_without_forms);
+            let opened = OpenInputs::new(paths, &resolved.settings)?;
+            resolved.learned_from = Some(InputMoment::of_inputs(&opened));
+            let settings = &resolved.settings;
+            let spill = plan_spilling(paths, settings, needs_all, false)?;
+            let learned = learn_in_separate_pass(&opened, settings, work, spill, progress)?;
+            resolved.add_forms(LearnedStep {
+                table: learned.table,
+                removed: learned.removed_without_forms,
+            })?;
         }
     }
     Ok(resolved)
 }
 
 impl ResolvedForms {
-    fn add_forms(&mut self, table: &FormTable) -> Result<()> {
+    /// Refuses inputs that have changed since this process learned their forms.
+    pub(in crate::run) fn check_unchanged(&self, opened: &OpenInputs) -> Result<()> {
+        let learned_from = self.learned_from.as_ref();
+        match learned_from.and_then(|before| before.find_change(&InputMoment::of_inputs(opened))) {
+            Some(change) => Err(Error::input_error(format!(
+                "the inputs have changed while the run learned their forms: {change}; run it again"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn add_forms(&mut self, learned: LearnedStep) -> Result<()> {
         let recipe = self.settings.recipe.clone();
-        self.settings.recipe = recipe.with_forms(LEARNED_FORMS, table)?;
+        self.settings.recipe = recipe.with_forms(LEARNED_FORMS, &learned.table)?;
+        self.learned = Some(learned);
         Ok(())
     }
 
@@ -201,7 +213,7 @@ impl FormLearningPass {
     }
 }
 
-/// Returns `true` if a run may learn forms that does not demand them.
+/// Returns `true` if a run that is to learn forms where possible can learn them.
 fn may_learn(settings: &RunSettings) -> bool {
     // Equal texts alone show no forms.
     let compares_texts = settings.matching.method != MatchMethod::Exact;
@@ -212,35 +224,39 @@ fn may_learn(settings: &RunSettings) -> bool {
         && can_have_forms(&settings.recipe)
 }
 
-/// Learns forms in a run of its own, which can be continued if the directory `work` is given.
+/// Refuses inputs that cannot be read twice.
+fn refuse_pipes(paths: &RunInputs, settings: &RunSettings) -> Result<()> {
+    if !paths.documents.has_pipe() && !paths.against.has_pipe() {
+        return Ok(());
+    }
+    let forms = settings.spelling.spell_option("forms");
+    Err(Error::usage_error(format!(
+        "this run reads its inputs twice, the first time to learn forms, and a named pipe can be read only once: \
+         give a file or standard input, or a table with {forms}, or the value off for {forms}"
+    )))
+}
+
+/// Learns forms in a run of its own, which can be continued if the directory `work` is given. `spill` says how the work
+/// is divided if the run is out of core.
 fn learn_in_separate_pass(
-    paths: &RunInputs,
+    opened: &OpenInputs,
     settings: &RunSettings,
     work: Option<&LockedDirectory>,
-    needs_all: Option<&'static str>,
+    spill: Option<RunShares>,
     progress: &dyn ProgressListener,
 ) -> Result<LearnedForms> {
-    if paths.documents.has_pipe() || paths.against.has_pipe() {
-        let forms = settings.spelling.spell_option("forms");
-        return Err(Error::usage_error(format!(
-            "this run reads its inputs twice, the first time to learn forms, and a named pipe can be read only once: \
-             give a file or standard input, or a table with {forms}, or the value off for {forms}"
-        )));
-    }
-    let opened = OpenInputs::new(paths, settings)?;
     let ignore = |_: &_, _: &_| Ok(());
     let progress = StagesOnly(progress);
-    let spill = plan_spilling(paths, settings, needs_all, false)?;
     let work = work.map(|work| {
-        let directory = work.learning_directory()?;
-        WorkDirectory::open_run(&directory, settings, &opened, spill.is_some())
+        let directory = work.begin_learning()?;
+        WorkDirectory::open_run(&directory, settings, opened, spill.is_some(), None)
     });
     let work = work.transpose()?;
     let storage = RunStorage {
         work: work.as_ref(),
         spill,
     };
-    learn_from_inputs(&opened, settings, storage, &ignore, &progress)
+    learn_from_inputs(opened, settings, storage, &ignore, &progress)
 }
 
 /// Returns the recipe of an index if the one of the run differs from it by the forms alone, and else that of the run.
@@ -261,8 +277,8 @@ fn use_forms_of_index(settings: &RunSettings, index: &Path) -> Result<FormOrigin
 
 /// Returns the forms of a run that is continued, if it was begun with forms.
 fn use_begun_forms(settings: &RunSettings, begun: BegunRun) -> Result<FormOrigin> {
-    match begun.forms {
-        Some(table) => Ok(FormOrigin::BegunRun(table)),
+    match begun.learned {
+        Some(learned) => Ok(FormOrigin::BegunRun(learned)),
         None if settings.form_learning == FormLearning::Always => Err(Error::usage_error(format!(
             "the run in {} was begun without forms, and cannot be continued with them: leave {} out, or name another \
              directory",
@@ -342,7 +358,7 @@ pub(in crate::run) fn learn_from_inputs(
         table: learn_from_removals(&linked.corpus, &removals, settings)?,
         removed_without_forms: RemovedWithoutForms {
             removed: list_removed(&removals),
-            documents: linked.corpus.len(),
+            documents: linked.corpus.len() as u64,
         },
         documents: linked.corpus.documents.len() as u64,
         bytes: linked.corpus.documents.bytes,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use lookalike::DocId;
 use lookalike::dedup::{PairDecision, PairDecisions};
-use lookalike::forms::{Form, FormLearner, FormTable};
+use lookalike::forms::{Form, FormLearner, FormTable, RejectedForms};
 use lookalike::text::TextState;
 use lookalike_comparison::content_hash::ContentHash;
 use lookalike_io::error::{Error, Result};
@@ -77,12 +77,18 @@ pub(in crate::run) fn correct_forms(
     table: FormTable,
     settings: &RunSettings,
 ) -> FormTable {
-    let decided = |decision| list_decided_forms(settings, decision).cloned().collect();
-    let (added, rejected): (Vec<Form>, Vec<Form>) = (
-        decided(PairDecision::Different),
-        decided(PairDecision::Same),
-    );
-    learner.correct_table(table, &added, &rejected)
+    let decided = |decision| list_decided_forms(settings, decision).cloned();
+    let added: Vec<Form> = decided(PairDecision::Different).collect();
+    learner.correct_table(table, &added, decided(PairDecision::Same).collect())
+}
+
+/// Returns the forms that a person has decided to be those of copies.
+pub(in crate::run) fn rejected_forms(
+    learner: &FormLearner,
+    settings: &RunSettings,
+) -> RejectedForms {
+    let rejected = list_decided_forms(settings, PairDecision::Same);
+    RejectedForms::new(learner, rejected.cloned().collect())
 }
 
 /// Returns the forms of the decisions that a run with these settings applies.

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use lookalike::compare::FilledForm;
-use lookalike::dedup::{DocumentRemoval, PairDecision};
+use lookalike::dedup::DocumentRemoval;
 use lookalike::forms::{Form, FormLearner, FormTable};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{DocId, Recipe};
@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::run::execution::form_learning::{can_have_forms, group_removals, groups_without_form};
+use crate::run::execution::person_decisions::rejected_forms;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::report::budgets::{
     FORM_BYTES, FORM_DOCUMENTS_READ, LISTED_DOCUMENTS_PER_FORM, LISTED_FORMS, POSSIBLE_FORM_BYTES,
@@ -29,7 +30,10 @@ use crate::run::settings::RunSettings;
 /// Name of the table of possible forms, in a recipe that no other run sees.
 const POSSIBLE_TABLE: &str = "possible-forms.toml";
 
-/// Least number of documents of a listed form. A form that fewer of its documents match would have no effect.
+/// Groups of removals among which those are searched for that may have a form: the largest ones.
+const EXAMINED_GROUPS: usize = 4 * POSSIBLE_FORM_GROUPS;
+
+/// Least number of documents of a listed form. One with fewer could keep no two documents apart.
 const LEAST_LISTED_DOCUMENTS: usize = 2;
 
 /// Forms as columns: those of the run, the one of most documents first, and then the possible ones, the one whose values
@@ -81,8 +85,8 @@ pub(super) struct ListedForms {
     pub(super) documents: FormDocumentColumns,
 }
 
-/// A form with the documents that may fill it.
-struct FormCandidate {
+/// A form of the run or a possible one, with its documents.
+struct FormEntry {
     form: Form,
     documents: FormTally,
 }
@@ -140,7 +144,8 @@ impl FormCollector<'_, '_> {
         }
         if self.removes_documents && can_have_forms(recipe) {
             let forms = self.possible_forms()?;
-            let table = FormTable::from_forms(forms.iter().map(|one| one.form.clone()).collect());
+            let table =
+                FormTable::from_forms(forms.iter().map(|entry| entry.form.clone()).collect());
             let recipe = recipe.clone().without_forms();
             let recipe = recipe.with_forms(POSSIBLE_TABLE, &table)?;
             let start = lister.listed.forms.name.len();
@@ -153,24 +158,20 @@ impl FormCollector<'_, '_> {
     }
 
     /// Returns the forms of the run that documents have, the one of most documents first.
-    fn forms_of_run(
-        &self,
-        table: &FormTable,
-        removed: &HashSet<DocId>,
-    ) -> Result<Vec<FormCandidate>> {
+    fn forms_of_run(&self, table: &FormTable, removed: &HashSet<DocId>) -> Result<Vec<FormEntry>> {
         let mut documents_by_form: HashMap<&str, FormTally> = HashMap::new();
         for (document, name) in self.look_up_forms()? {
             let tally = documents_by_form.entry(name).or_default();
             tally.count_document(document, removed.contains(&document));
         }
         let forms = table.forms().iter().filter_map(|form| {
-            Some(FormCandidate {
+            Some(FormEntry {
                 form: form.clone(),
                 documents: documents_by_form.remove(&*form.name)?,
             })
         });
-        let mut forms: Vec<FormCandidate> = forms.collect();
-        forms.sort_by_key(|one| std::cmp::Reverse(one.documents.count));
+        let mut forms: Vec<FormEntry> = forms.collect();
+        forms.sort_by_key(|form| std::cmp::Reverse(form.documents.count));
         forms.truncate(LISTED_FORMS);
         Ok(forms)
     }
@@ -180,7 +181,7 @@ impl FormCollector<'_, '_> {
     fn look_up_forms(&self) -> Result<Vec<(DocId, &str)>> {
         let corpus = self.corpus;
         if corpus.holds_forms() {
-            let documents = (0..corpus.len() as u32).map(DocId);
+            let documents = (corpus.known_count() as u32..corpus.len() as u32).map(DocId);
             let with_form =
                 documents.filter_map(|document| Some((document, corpus.held_form_name(document)?)));
             return Ok(with_form.collect());
@@ -189,6 +190,7 @@ impl FormCollector<'_, '_> {
         let matched = matched.flat_map(|removal| [removal.document, removal.kept.with]);
         let similar: HashSet<DocId> = matched
             .chain(self.removed_without_forms.iter().copied())
+            .filter(|document| document.index() >= corpus.known_count())
             .collect();
         let mut similar: Vec<DocId> = similar.into_iter().collect();
         similar.sort_unstable_by_key(|&document| (draw_number(document), document));
@@ -204,23 +206,23 @@ impl FormCollector<'_, '_> {
 
     /// Returns possible forms of the largest groups of removals, the largest group first. Those that a person has decided to be copies
     /// are left out.
-    fn possible_forms(&self) -> Result<Vec<FormCandidate>> {
+    fn possible_forms(&self) -> Result<Vec<FormEntry>> {
         let mut groups = group_removals(self.removals);
         groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
-        groups.truncate(4 * POSSIBLE_FORM_GROUPS);
+        groups.truncate(EXAMINED_GROUPS);
         let mut groups = groups_without_form(self.corpus, groups)?;
         groups.truncate(POSSIBLE_FORM_GROUPS);
         let learner = FormLearner::for_possible_forms(self.corpus.run_recipe());
         let forms = learner.learn_each_group(self.corpus, &groups)?;
         let mut clusters = self.list_clusters(&groups);
-        let decisions = self.settings.decisions.iter();
-        let copies = decisions.filter(|one| one.decision == PairDecision::Same);
-        let copies = copies.filter_map(|one| Some(one.form.as_ref()?.frame.clone()));
-        let mut known: HashSet<Vec<String>> = copies.collect();
+        let rejected = rejected_forms(&learner, self.settings);
+        let mut known: HashSet<Vec<String>> = HashSet::new();
+        let mut is_new =
+            |form: &Form| known.insert(form.frame.clone()) && !rejected.has_form(&learner, form);
         let forms = forms.into_iter().zip(&groups);
         let forms = forms.filter_map(|(form, group)| {
-            Some(FormCandidate {
-                form: form.filter(|form| known.insert(form.frame.clone()))?,
+            Some(FormEntry {
+                form: form.filter(|form| is_new(form))?,
                 documents: clusters.remove(&group[0])?,
             })
         });
@@ -264,19 +266,21 @@ struct FilledDocument {
     document: DocId,
     id: String,
     values: Vec<String>,
+    /// Hash of the whole values.
+    values_hash: u64,
     example: ExampleText,
 }
 
 /// A form with the documents that are read of it.
 struct FormWithDocuments<'f> {
-    candidate: &'f FormCandidate,
+    entry: &'f FormEntry,
     documents: Vec<FilledDocument>,
 }
 
 impl FormWithDocuments<'_> {
     /// Returns about how many bytes the form and its first documents take in the JSON of a page.
     fn count_bytes(&self, documents: usize) -> usize {
-        let frame = self.candidate.form.frame.iter();
+        let frame = self.entry.form.frame.iter();
         let frame = frame.map(|part| count_json_bytes(part));
         let documents = self.documents[..documents].iter().map(|filled| {
             let texts = std::iter::once(&filled.id).chain(&filled.values);
@@ -287,9 +291,9 @@ impl FormWithDocuments<'_> {
 
     /// Returns how many in a thousand documents have values that no other one has. Copies of a text have few.
     fn distinct_permille(&self) -> usize {
-        let mut counts: HashMap<&[String], usize> = HashMap::new();
+        let mut counts: HashMap<u64, usize> = HashMap::new();
         for filled in &self.documents {
-            *counts.entry(&filled.values).or_default() += 1;
+            *counts.entry(filled.values_hash).or_default() += 1;
         }
         let single = counts.values().filter(|&&count| count == 1).count();
         1000 * single / self.documents.len().max(1)
@@ -302,13 +306,13 @@ impl FormLister<'_, '_> {
         &self,
         recipe: &Recipe,
         table: &FormTable,
-        forms: &'f [FormCandidate],
+        forms: &'f [FormEntry],
     ) -> Result<Vec<FormWithDocuments<'f>>> {
         let analyzer = TextAnalyzer::new(recipe);
-        let forms = forms.iter().map(|candidate| {
+        let forms = forms.iter().map(|entry| {
             Ok(FormWithDocuments {
-                candidate,
-                documents: self.read_documents(&analyzer, table, candidate)?,
+                entry,
+                documents: self.read_documents(&analyzer, table, entry)?,
             })
         });
         forms.collect()
@@ -328,7 +332,7 @@ impl FormLister<'_, '_> {
                 continue;
             }
             budget -= bytes;
-            self.push_form(form.candidate, &form.documents[..listed]);
+            self.push_form(form.entry, &form.documents[..listed]);
         }
     }
 
@@ -337,23 +341,24 @@ impl FormLister<'_, '_> {
         &self,
         analyzer: &TextAnalyzer,
         table: &FormTable,
-        candidate: &FormCandidate,
+        entry: &FormEntry,
     ) -> Result<Vec<FilledDocument>> {
         let (mut parse, mut scratch) = (ParseScratch::default(), AnalysisScratch::default());
         let mut filled_documents = Vec::new();
-        for &document in &candidate.documents.first {
+        for &document in &entry.documents.first {
             let Some(text) = self.corpus.reread_text(document, &mut parse)? else {
                 continue;
             };
             let filled = FilledForm::find_form(analyzer, &text, &mut scratch);
             let is_of_form =
-                |filled: &FilledForm| table.forms()[filled.form_position()] == candidate.form;
+                |filled: &FilledForm| table.forms()[filled.form_position()] == entry.form;
             let Some(filled) = filled.filter(is_of_form) else {
                 continue;
             };
             let id = shorten_name(&self.corpus.document_id(document)?);
             filled_documents.push(FilledDocument {
                 document,
+                values_hash: hash_values(&filled),
                 values: filled
                     .values()
                     .map(|value| shorten_text(value, VALUE_CHARACTERS))
@@ -369,17 +374,17 @@ impl FormLister<'_, '_> {
         Ok(filled_documents)
     }
 
-    fn push_form(&mut self, candidate: &FormCandidate, filled: &[FilledDocument]) {
+    fn push_form(&mut self, entry: &FormEntry, filled: &[FilledDocument]) {
         let forms = &mut self.listed.forms;
         let row = forms.name.len();
-        let documents = &candidate.documents;
-        forms.name.push(candidate.form.name.clone());
+        let documents = &entry.documents;
+        forms.name.push(entry.form.name.clone());
         forms.possible.push(false);
         forms.documents.push(documents.count);
         forms
             .removed
             .push(self.removes_documents.then_some(documents.removed));
-        forms.frame.push(candidate.form.frame.clone());
+        forms.frame.push(entry.form.frame.clone());
         forms.examples.push(choose_examples(filled));
         let columns = &mut self.listed.documents;
         for FilledDocument {
@@ -400,6 +405,11 @@ impl FormLister<'_, '_> {
     }
 }
 
+fn hash_values(filled: &FilledForm) -> u64 {
+    let values: Vec<&str> = filled.values().collect();
+    lookalike::value_hash(values.join("\0").as_bytes())
+}
+
 /// Returns two documents whose texts differ after normalisation, with other values if there are some.
 fn choose_examples(filled: &[FilledDocument]) -> Option<[ExampleText; 2]> {
     let (first, others) = filled.split_first()?;
@@ -407,7 +417,7 @@ fn choose_examples(filled: &[FilledDocument]) -> Option<[ExampleText; 2]> {
         let others = others.iter();
         others.filter(|other| other.example.key != first.example.key)
     };
-    let with_values = other_texts().find(|other| other.values != first.values);
+    let with_values = other_texts().find(|other| other.values_hash != first.values_hash);
     let other = with_values.or_else(|| other_texts().next())?;
     Some([first.example.clone(), other.example.clone()])
 }

@@ -27,7 +27,7 @@ use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::commands::repeated_text::RepeatedPassages;
 use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::commands::summary::DedupSummary;
-use crate::run::execution::form_learning::{self, RemovedWithoutForms};
+use crate::run::execution::form_learning::{self, ResolvedForms};
 use crate::run::execution::index_matches::{add_kept_documents, find_index_matches};
 use crate::run::execution::out_of_core::resolving::RunVerdicts;
 use crate::run::execution::person_decisions::{apply_decisions, count_ineffective_forms};
@@ -124,7 +124,7 @@ fn run_in_directories(
             &check,
             progress,
         )?;
-        if resolved.removed_without_forms.is_some() {
+        if resolved.learned.is_some() {
             clock.end_stage("forms");
         }
         let settings = &resolved.settings;
@@ -132,10 +132,9 @@ fn run_in_directories(
         let plan_with_forms = plan.with_forms();
         let session = DedupSession {
             settings,
+            resolved: &resolved,
             plan: &plan,
             plan_with_forms: &plan_with_forms,
-            removed_without_forms: resolved.removed_without_forms,
-            has_own_forms: resolved.has_own_forms,
             decisions: None,
             progress,
             clock,
@@ -147,13 +146,10 @@ fn run_in_directories(
 /// State that all stages of a dedup run share.
 struct DedupSession<'a> {
     settings: &'a RunSettings,
+    resolved: &'a ResolvedForms,
     plan: &'a MatchPlan,
     /// The plan that compares forms. It is used only if the run learns them.
     plan_with_forms: &'a MatchPlan,
-    /// Documents that would be removed by their similarity alone, if the forms were learned before.
-    removed_without_forms: Option<RemovedWithoutForms>,
-    /// `true` if the forms of the run are those of its inputs.
-    has_own_forms: bool,
     /// Decisions of a person, once they are applied.
     decisions: Option<DecisionSummary>,
     progress: &'a dyn ProgressListener,
@@ -168,7 +164,7 @@ impl<'a> DedupSession<'a> {
         directories: RunDirectories<'_>,
     ) -> Result<DedupSummary> {
         let (settings, plan, progress) = (self.settings, self.plan, self.progress);
-        let mut run = OpenedDedup::open(paths, settings, plan, directories, outputs, progress)?;
+        let mut run = OpenedDedup::open(&self, paths, directories, outputs)?;
         let bad_rows = BadRowOutputs::create_output(run.outputs.rejected.as_ref())?;
         let reject = |inputs: &_, rows: &_| bad_rows.push_rows(inputs, rows);
         let storage = run.storage();
@@ -180,10 +176,9 @@ impl<'a> DedupSession<'a> {
         let index_matches = self.match_index(run.index.as_ref(), &mut sketched)?;
         progress.begin_stage(RunStage::Candidates, None);
         let mut linked = sketched.link(true)?;
-        let removed_before = self.removed_without_forms.take();
-        linked.removed_without_forms =
-            removed_before.and_then(|removed| removed.in_run_of(linked.corpus.len()));
-        linked.has_own_forms = self.has_own_forms;
+        let learned = self.resolved.learned.as_ref();
+        linked.removed_without_forms = learned.map(|learned| learned.removed.removed.clone());
+        linked.has_own_forms = self.resolved.has_own_forms;
         self.learn_and_apply_forms(&mut linked)?;
         let (decided, copied) = self.decide_and_copy(&linked, &run, &index_matches)?;
         if let Some(work) = &run.work {

@@ -4,6 +4,7 @@ use lookalike::plan::MatchPlan;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::{check_kept, check_output, check_table};
 
+use super::DedupSession;
 use crate::index::run_index::{RunIndex, RunIndexMemory, RunIndexSettings, check_new_index};
 use crate::memory::run_plan::RunShares;
 use crate::run::commands::repeated_text::{self, RepeatedTextAction};
@@ -12,9 +13,9 @@ use crate::run::execution::document_measures::plan_spilling;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::RunStorage;
 use crate::run::execution::work_directory::WorkDirectory;
-use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::progress::RunStage;
 use crate::run::reading::open_inputs::OpenInputs;
-use crate::run::settings::{RunInputs, RunSettings};
+use crate::run::settings::{FormLearning, RunInputs, RunSettings};
 
 /// An opened dedup run. Its outputs are checked, and nothing is written yet.
 pub(super) struct OpenedDedup {
@@ -32,16 +33,21 @@ impl OpenedDedup {
     /// # Errors
     /// If something cannot be opened, or if settings, directories and outputs contradict each other.
     pub(super) fn open(
+        session: &DedupSession<'_>,
         paths: &RunInputs,
-        settings: &RunSettings,
-        plan: &MatchPlan,
         directories: RunDirectories<'_>,
         outputs: &DedupOutputs,
-        progress: &dyn ProgressListener,
     ) -> Result<Self> {
+        let (settings, plan, progress) = (session.settings, session.plan, session.progress);
         let needs_all = option_that_needs_all(settings, outputs);
         let mut spill = plan_spilling(paths, settings, needs_all, directories.index.is_some())?;
+        if spill.is_some() && settings.form_learning == FormLearning::Always {
+            return Err(Error::input_error(
+                "the inputs have grown since the run began, and do not fit into memory any more: run it again",
+            ));
+        }
         let opened = OpenInputs::new(paths, settings)?;
+        session.resolved.check_unchanged(&opened)?;
         check_outputs(&opened, outputs)?;
         if outputs.passages.is_some() {
             repeated_text::check_settings(settings)?;
@@ -57,12 +63,10 @@ impl OpenedDedup {
         let work = match directories.work {
             Some(work) => {
                 let is_out_of_core = spill.is_some();
-                Some(WorkDirectory::open_run(
-                    work,
-                    settings,
-                    &opened,
-                    is_out_of_core,
-                )?)
+                let learned = session.resolved.learned.as_ref();
+                let work =
+                    WorkDirectory::open_run(work, settings, &opened, is_out_of_core, learned);
+                Some(work?)
             }
             None => None,
         };

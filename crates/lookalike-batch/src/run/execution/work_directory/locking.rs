@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lookalike::forms::FormTable;
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::sync_parent;
 
+use crate::run::execution::work_directory::learned_step::LearnedStep;
 use crate::run::execution::work_directory::manifest::{self, WorkManifest, WorkStage};
 use crate::run::settings::RunInputs;
 
-/// The file that the process of a run locks. It holds the number of the process.
+/// The file that the process of a run locks. It holds the id of the process.
 pub(super) const LOCK_FILE: &str = "lock";
 
 /// The directory of a run that learns the forms of the run.
 pub(super) const LEARNING_DIRECTORY: &str = "forms";
 
-/// Attempts to lock, because `status` holds the lock for a moment.
+/// Number of attempts to lock. `status` can hold the lock for a moment.
 const LOCK_ATTEMPTS: usize = 20;
 
 /// Time between two attempts.
@@ -44,10 +44,10 @@ pub(in crate::run) struct LockedDirectory {
 
 /// A run that a directory holds, and that is to be continued.
 pub(in crate::run) struct BegunRun {
-    /// Name of the directory.
+    /// The directory, as messages show it.
     pub(in crate::run) directory: String,
     /// The forms that it has learned.
-    pub(in crate::run) forms: Option<FormTable>,
+    pub(in crate::run) learned: Option<LearnedStep>,
 }
 
 impl LockedDirectory {
@@ -95,7 +95,7 @@ impl LockedDirectory {
         })
     }
 
-    /// Returns the run that is to be continued; `None` if a run begins, or if it still learns its forms.
+    /// Returns the run that is to be continued; `None` if this is not asked for, or if no run has learned its forms yet.
     ///
     /// # Errors
     /// If a file of the directory is damaged.
@@ -103,27 +103,44 @@ impl LockedDirectory {
         let Some(manifest) = read_manifest(&self.path)?.filter(|_| self.resume) else {
             return Ok(None);
         };
-        let place = self.path.join(manifest::forms_file_name(manifest.run));
-        let forms = match fs::read_to_string(&place) {
-            Ok(text) => Some(FormTable::parse_table(&display_path(&place), &text)?),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
-            Err(cause) => return Err(Error::read_error("read", display_path(&place), cause)),
-        };
-        let directory = display_path(&self.path);
-        Ok(Some(BegunRun { directory, forms }))
+        let place = self.path.join(manifest::learned_file_name());
+        let learned = manifest.learned.as_ref();
+        let learned = learned.map(|entry| LearnedStep::read_step(&place, manifest.run, entry));
+        Ok(Some(BegunRun {
+            directory: display_path(&self.path),
+            learned: learned.transpose()?,
+        }))
     }
 
-    /// Returns the directory of the run that learns the forms. It is locked with this one. A finished run that this
+    /// Returns an error if the run in this directory was interrupted while it learned its forms.
+    ///
+    /// # Errors
+    /// If it was, or if its manifest is damaged.
+    pub(in crate::run) fn refuse_unlearned(&self) -> Result<()> {
+        let is_learning =
+            read_manifest(&self.path)?.is_none() && read_manifest(&self.learning_path())?.is_some();
+        if is_learning {
+            return Err(Error::usage_error(format!(
+                "the run in {} was interrupted while it learned its forms, and cannot be continued without learning \
+                 them: give the settings with which it was begun, or delete the directory",
+                display_path(&self.path)
+            )));
+        }
+        Ok(())
+    }
+
+    /// Creates the directory of the run that learns the forms. It is locked with this one. A finished run that this
     /// directory holds is forgotten.
     ///
     /// # Errors
     /// If a directory or a manifest cannot be written.
-    pub(in crate::run) fn learning_directory(&self) -> Result<Self> {
+    pub(in crate::run) fn begin_learning(&self) -> Result<Self> {
         let manifest = self.path.join(manifest::MANIFEST_FILE);
-        if let Err(cause) = fs::remove_file(&manifest)
-            && cause.kind() != io::ErrorKind::NotFound
-        {
-            return Err(Error::write_error("remove", display_path(&manifest), cause));
+        match fs::remove_file(&manifest).and_then(|()| sync_parent(&manifest)) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::write_error("remove", display_path(&manifest), cause));
+            }
+            _ => {}
         }
         let path = self.learning_path();
         create_directory(&path)?;

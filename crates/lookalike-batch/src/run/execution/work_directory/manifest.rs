@@ -11,6 +11,7 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::source::InputSet;
 use serde::{Deserialize, Serialize};
 
+use crate::run::reading::open_inputs::OpenInputs;
 use crate::sealed_manifest::{FileChecksum, ManifestKind};
 
 /// The manifest's file name.
@@ -64,10 +65,12 @@ pub(in crate::run) enum StepKind {
     Documents,
     /// Verdicts.
     Verdicts,
+    /// The forms that the run has learned.
+    Forms,
 }
 
 impl StepKind {
-    pub(super) const ALL: [Self; 3] = [Self::Against, Self::Documents, Self::Verdicts];
+    pub(super) const ALL: [Self; 4] = [Self::Against, Self::Documents, Self::Verdicts, Self::Forms];
 
     /// Returns the first part of the names of its files.
     pub(super) fn name(self) -> &'static str {
@@ -75,6 +78,7 @@ impl StepKind {
             Self::Against => "against",
             Self::Documents => "documents",
             Self::Verdicts => "verdicts",
+            Self::Forms => "forms",
         }
     }
 }
@@ -99,6 +103,9 @@ pub(super) struct WorkManifest {
     pub(super) stage: WorkStage,
     /// Number of all documents, once they are read.
     pub(super) documents: Option<u64>,
+    /// The step of the forms that the run has learned, if it has learned any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) learned: Option<StepEntry>,
     /// Complete steps, in the order of their kinds and, of a kind, of their numbers.
     pub(super) steps: Vec<StepEntry>,
     /// The outputs in place, once the run is finished.
@@ -158,8 +165,12 @@ pub(super) fn step_file_name(kind: StepKind, number: usize) -> String {
     format!("{}-{number:06}.step", kind.name())
 }
 
-/// Returns `true` if a run could have made a file of this name: a step, a table of forms, or a temporary file of these or
-/// of a manifest.
+/// Name of the file of the step of learned forms.
+pub(super) fn learned_file_name() -> String {
+    step_file_name(StepKind::Forms, 1)
+}
+
+/// Returns `true` if a run could have made a file of this name: a step, or a temporary file of one or of a manifest.
 pub(super) fn is_work_file(name: &str) -> bool {
     let plain = match name
         .strip_prefix('.')
@@ -174,19 +185,7 @@ pub(super) fn is_work_file(name: &str) -> bool {
         let is_number = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
         Some(is_number && StepKind::ALL.iter().any(|step| step.name() == kind))
     };
-    is_step() == Some(true) || is_forms_file(plain) || is_hidden && plain == MANIFEST_FILE
-}
-
-/// Returns the name of the table of the forms that a run has learned.
-pub(super) fn forms_file_name(run: FileChecksum) -> String {
-    format!("forms-{:016x}.toml", run.0)
-}
-
-fn is_forms_file(name: &str) -> bool {
-    let number = name
-        .strip_prefix("forms-")
-        .and_then(|rest| rest.strip_suffix(".toml"));
-    number.is_some_and(|number| number.len() == 16 && u64::from_str_radix(number, 16).is_ok())
+    is_step() == Some(true) || is_hidden && plain == MANIFEST_FILE
 }
 
 /// Returns `true` if `name` is one under which a file is complete but not in place yet: `.TARGET.HEX.tmp`.
@@ -207,6 +206,25 @@ pub(super) fn damaged_file(path: &Path, what: &str) -> Error {
         "{} is damaged: {what}; delete its directory, or name another one, to begin the run again",
         display_path(path)
     ))
+}
+
+/// The inputs of a run as they were at a moment, if all of them are regular files.
+pub(in crate::run) struct InputMoment(Option<[Vec<InputEntry>; 2]>);
+
+impl InputMoment {
+    pub(in crate::run) fn of_inputs(opened: &OpenInputs) -> Self {
+        let against = opened.against.as_ref().map(InputEntry::list_inputs);
+        let lists = InputEntry::list_inputs(&opened.inputs)
+            .and_then(|inputs| Ok([inputs, against.transpose()?.unwrap_or_default()]));
+        Self(lists.ok())
+    }
+
+    /// Returns the difference to a later moment, as a phrase; `None` if none is known.
+    pub(in crate::run) fn find_change(&self, now: &Self) -> Option<String> {
+        let ([inputs, against], [inputs_now, against_now]) = (self.0.as_ref()?, now.0.as_ref()?);
+        difference_of_inputs("input", inputs, inputs_now)
+            .or_else(|| difference_of_inputs("reference input", against, against_now))
+    }
 }
 
 impl InputEntry {
@@ -271,12 +289,18 @@ impl WorkManifest {
             .map(move |(number, step)| (step_file_name(kind, number), step))
     }
 
-    /// Returns the names of the files of all steps.
-    pub(super) fn step_names(&self) -> Vec<String> {
+    /// Returns all steps with the names of their files.
+    pub(super) fn named_steps(&self) -> impl Iterator<Item = (String, &StepEntry)> {
+        let learned = self.learned.iter();
+        let learned = learned.map(|step| (learned_file_name(), step));
         let kinds = StepKind::ALL.into_iter();
-        kinds
-            .flat_map(|kind| self.steps_of(kind).map(|(name, _)| name))
-            .collect()
+        learned.chain(kinds.flat_map(|kind| self.steps_of(kind)))
+    }
+
+    /// Returns the difference between the inputs of two runs, as a phrase; `None` if there is none.
+    pub(super) fn find_input_difference(&self, now: &Self) -> Option<String> {
+        difference_of_inputs("input", &self.inputs, &now.inputs)
+            .or_else(|| difference_of_inputs("reference input", &self.against, &now.against))
     }
 
     /// Returns the difference to what a run would compute now, as a phrase; `None` if there is none.
@@ -288,9 +312,7 @@ impl WorkManifest {
             ));
         }
         let settings = difference_of_settings(&self.settings, &now.settings);
-        settings
-            .or_else(|| difference_of_inputs("input", &self.inputs, &now.inputs))
-            .or_else(|| difference_of_inputs("reference input", &self.against, &now.against))
+        settings.or_else(|| self.find_input_difference(now))
     }
 }
 

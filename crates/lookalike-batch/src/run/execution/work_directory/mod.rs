@@ -4,7 +4,7 @@
 //! DIR/manifest               what is computed, from which inputs; the steps that are complete
 //! DIR/lock                   locked by the process that works on the run; holds its number
 //! DIR/forms/                 files as these, of the pass in which the run learns its forms; removed after it
-//! DIR/forms-RUN.toml         the forms that the run has learned, if it has learned any
+//! DIR/forms-000001.step      the forms that the run has learned, if it has learned any
 //! DIR/against-000001.step    sketches of documents of `--against`
 //! DIR/documents-000001.step  sketches of documents of the inputs, some seconds of work each
 //! DIR/verdicts-000001.step   verdicts of documents, in their total order
@@ -24,6 +24,7 @@
 //! copied later. It analyses only rows that no step has. It then builds the buckets of all documents but the removed ones.
 //! Outputs are one step, which is repeated.
 
+mod learned_step;
 mod locking;
 pub(in crate::run) mod manifest;
 pub(in crate::run) mod reading;
@@ -38,18 +39,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use lookalike::forms::FormTable;
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, parent_directory};
 use lookalike_options::keep_order::KeepOrder;
 
+pub(in crate::run) use self::learned_step::{LearnedStep, RemovedWithoutForms};
 pub use self::locking::WorkSettings;
 pub(in crate::run) use self::locking::{BegunRun, LockedDirectory};
 use self::locking::{LEARNING_DIRECTORY, read_manifest};
-pub(in crate::run) use self::manifest::OutputEntry;
 pub use self::manifest::WorkStage;
+pub(in crate::run) use self::manifest::{InputMoment, OutputEntry};
 pub use self::status::{StageProgress, WorkStatus, read_work_status};
-use crate::run::execution::form_learning::learned_forms;
 use crate::run::execution::work_directory::manifest::{InputEntry, WorkManifest};
 use crate::run::execution::work_directory::step_file::NewStep;
 use crate::run::reading::open_inputs::OpenInputs;
@@ -127,11 +127,12 @@ impl WorkDirectory {
         settings: &RunSettings,
         opened: &OpenInputs,
         is_out_of_core: bool,
+        learned: Option<&LearnedStep>,
     ) -> Result<Self> {
         let path = &directory.path;
         let new = NewRun {
             manifest: new_manifest(settings, opened, is_out_of_core)?,
-            forms: learned_forms(&settings.recipe),
+            learned,
         };
         let manifest = match read_manifest(path)?.filter(|_| directory.resume) {
             Some(there) => {
@@ -144,7 +145,7 @@ impl WorkDirectory {
                 }
                 there
             }
-            None => new.write_forms(path)?,
+            None => new.begin_in(path)?,
         };
         // The manifest comes first: it must not name a step that is removed.
         write_manifest(path, &manifest)?;
@@ -280,18 +281,30 @@ impl WorkState {
 }
 
 /// A run that may begin now.
-struct NewRun {
+struct NewRun<'a> {
     manifest: WorkManifest,
     /// The forms that it has learned.
-    forms: Option<FormTable>,
+    learned: Option<&'a LearnedStep>,
 }
 
-impl NewRun {
-    /// Writes the table of its forms, before a manifest names the run. Returns its manifest.
-    fn write_forms(self, path: &Path) -> Result<WorkManifest> {
-        if let Some(forms) = self.forms {
-            let place = path.join(manifest::forms_file_name(self.manifest.run));
-            step_file::write_file(&place, &[forms.to_toml().as_bytes()])?;
+impl NewRun<'_> {
+    /// Begins the run: writes the step of its forms, if it has learned any. Returns its manifest, which names the step.
+    ///
+    /// # Errors
+    /// If the inputs have changed since the forms were learned, or if the step cannot be written.
+    fn begin_in(mut self, path: &Path) -> Result<WorkManifest> {
+        if let Some(learned) = self.learned {
+            let pass = read_manifest(&path.join(LEARNING_DIRECTORY))?;
+            let difference = pass.and_then(|pass| pass.find_input_difference(&self.manifest));
+            if let Some(difference) = difference {
+                return Err(Error::input_error(format!(
+                    "the run in {} has learned its forms from other inputs: {difference}; delete the directory, or \
+                     name another one, to begin again",
+                    display_path(path)
+                )));
+            }
+            let place = path.join(manifest::learned_file_name());
+            self.manifest.learned = Some(learned.write_step(&place, self.manifest.run)?);
         }
         Ok(self.manifest)
     }
@@ -314,6 +327,7 @@ fn new_manifest(
         changed: seconds_since_1970(),
         stage: WorkStage::Read,
         documents: None,
+        learned: None,
         steps: Vec::new(),
         outputs: Vec::new(),
     };
@@ -428,8 +442,7 @@ fn write_manifest(path: &Path, manifest: &WorkManifest) -> Result<()> {
 /// Removes files that the manifest does not name: those of a step that was interrupted, of a finished run, and of the
 /// pass that learned the forms. The next run tries again to remove files that cannot be removed now.
 fn remove_unnamed_files(path: &Path, manifest: &WorkManifest) {
-    let mut named = manifest.step_names();
-    named.push(manifest::forms_file_name(manifest.run));
+    let named: Vec<String> = manifest.named_steps().map(|(name, _)| name).collect();
     let Ok(entries) = fs::read_dir(path) else {
         return;
     };

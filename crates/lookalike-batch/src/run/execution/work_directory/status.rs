@@ -133,8 +133,7 @@ fn find_process(path: &Path) -> Result<Option<u32>> {
 }
 
 pub(super) fn find_damage(path: &Path, manifest: &WorkManifest, verifies: bool) -> Vec<String> {
-    let kinds = StepKind::ALL.into_iter();
-    let steps = kinds.flat_map(|kind| manifest.steps_of(kind));
+    let steps = manifest.named_steps();
     steps
         .filter_map(|(name, step)| {
             let file = path.join(&name);
