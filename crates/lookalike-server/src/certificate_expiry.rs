@@ -18,13 +18,13 @@ use jiff::tz::TimeZone;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 const INTEGER_TAG: u8 = 0x02;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
+const UTC_TIME_TAG: u8 = 0x17;
+const GENERALIZED_TIME_TAG: u8 = 0x18;
 const SEQUENCE_TAG: u8 = 0x30;
 const VERSION_TAG: u8 = 0xa0;
 
-/// Returns the time at which the first certificate of a chain expires, in seconds since 1970. `None` if the chain is
-/// empty or a certificate has no valid time of expiry.
+/// Returns the earliest expiry of all certificates in a chain, in seconds since 1970. `None` if the chain is empty or a
+/// certificate has no valid time of expiry.
 pub(crate) fn earliest_expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
     let times = chain.iter().map(|certificate| read_expiry(certificate));
     times.collect::<Option<Vec<_>>>()?.into_iter().min()
@@ -33,15 +33,15 @@ pub(crate) fn earliest_expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
 /// Returns the time of expiry of a certificate in DER, in seconds since 1970.
 fn read_expiry(certificate: &[u8]) -> Option<i64> {
     let mut certificate = DerReader(DerReader(certificate).read_content(SEQUENCE_TAG)?);
-    let mut signed = DerReader(certificate.read_content(SEQUENCE_TAG)?);
-    if signed.0.first() == Some(&VERSION_TAG) {
-        signed.read_content(VERSION_TAG)?;
+    let mut to_be_signed = DerReader(certificate.read_content(SEQUENCE_TAG)?);
+    if to_be_signed.0.first() == Some(&VERSION_TAG) {
+        to_be_signed.read_content(VERSION_TAG)?; // version
     }
-    signed.read_content(INTEGER_TAG)?;
-    signed.read_content(SEQUENCE_TAG)?;
-    signed.read_content(SEQUENCE_TAG)?;
-    let mut validity = DerReader(signed.read_content(SEQUENCE_TAG)?);
-    validity.read_element()?;
+    to_be_signed.read_content(INTEGER_TAG)?; // serialNumber
+    to_be_signed.read_content(SEQUENCE_TAG)?; // signature
+    to_be_signed.read_content(SEQUENCE_TAG)?; // issuer
+    let mut validity = DerReader(to_be_signed.read_content(SEQUENCE_TAG)?);
+    validity.read_element()?; // notBefore
     let (tag, time) = validity.read_element()?;
     parse_time(tag, std::str::from_utf8(time).ok()?)
 }
@@ -49,9 +49,9 @@ fn read_expiry(certificate: &[u8]) -> Option<i64> {
 /// Parses a time, in seconds since 1970. Two digits of a year stand for 1950 to 2049.
 fn parse_time(tag: u8, time: &str) -> Option<i64> {
     let time = match tag {
-        GENERALIZED_TIME => time.to_owned(),
-        UTC_TIME if time.get(..2)? < "50" => format!("20{time}"),
-        UTC_TIME => format!("19{time}"),
+        GENERALIZED_TIME_TAG => time.to_owned(),
+        UTC_TIME_TAG if time.get(..2)? < "50" => format!("20{time}"),
+        UTC_TIME_TAG => format!("19{time}"),
         _ => return None,
     };
     let time = DateTime::strptime("%Y%m%d%H%M%SZ", time).ok()?;
@@ -72,13 +72,15 @@ impl<'a> DerReader<'a> {
     /// Reads an element and returns its tag and its content.
     fn read_element(&mut self) -> Option<(u8, &'a [u8])> {
         let (&tag, rest) = self.0.split_first()?;
-        let (&short, rest) = rest.split_first()?;
-        // From 128 on, the length is in as many bytes as the lower bits say.
-        let (length, rest) = match short {
-            0..0x80 => (usize::from(short), rest),
+        let (&first_length_byte, rest) = rest.split_first()?;
+        // A first byte below 128 is the length itself. In any other, the lower seven bits say how many bytes of the
+        // length follow.
+        let (length, rest) = match first_length_byte {
+            0..0x80 => (usize::from(first_length_byte), rest),
             _ => {
-                let (long, rest) = rest.split_at_checked(usize::from(short & 0x7f))?;
-                (big_endian(long)?, rest)
+                let byte_count = usize::from(first_length_byte & 0x7f);
+                let (length_bytes, rest) = rest.split_at_checked(byte_count)?;
+                (decode_big_endian(length_bytes)?, rest)
             }
         };
         let (content, rest) = rest.split_at_checked(length)?;
@@ -87,10 +89,10 @@ impl<'a> DerReader<'a> {
     }
 }
 
-/// Returns the number of at most four bytes, the highest one first.
-fn big_endian(bytes: &[u8]) -> Option<usize> {
-    let is_short = (1..=4).contains(&bytes.len());
-    is_short.then(|| {
+/// Decodes 1 to 4 big-endian bytes; `None` for any other length.
+fn decode_big_endian(bytes: &[u8]) -> Option<usize> {
+    let has_valid_length = (1..=4).contains(&bytes.len());
+    has_valid_length.then(|| {
         bytes
             .iter()
             .fold(0, |sum, &byte| (sum << 8) | usize::from(byte))
@@ -122,16 +124,22 @@ mod tests {
             let read = read_expiry(&certificate_until(year, month, day));
             assert_eq!(read, Some(expected), "{date:?}");
         }
-        assert_eq!(parse_time(UTC_TIME, "700101000000Z"), Some(0));
-        assert_eq!(parse_time(UTC_TIME, "491231235959Z"), Some(2_524_607_999));
-        assert_eq!(parse_time(UTC_TIME, "500101000000Z"), Some(-631_152_000));
+        assert_eq!(parse_time(UTC_TIME_TAG, "700101000000Z"), Some(0));
+        assert_eq!(
+            parse_time(UTC_TIME_TAG, "491231235959Z"),
+            Some(2_524_607_999)
+        );
+        assert_eq!(
+            parse_time(UTC_TIME_TAG, "500101000000Z"),
+            Some(-631_152_000)
+        );
     }
 
     #[test]
-    fn chain_expires_with_its_first_certificate() {
+    fn chain_expires_with_the_earliest_of_its_certificates() {
         let chain = |years: &[i32]| -> Vec<CertificateDer<'static>> {
-            let made = years.iter().map(|&year| certificate_until(year, 1, 1));
-            made.map(CertificateDer::from).collect()
+            let certificates = years.iter().map(|&year| certificate_until(year, 1, 1));
+            certificates.map(CertificateDer::from).collect()
         };
         assert_eq!(
             earliest_expiry(&chain(&[2040, 2031, 2035])),
@@ -150,7 +158,7 @@ mod tests {
             assert_eq!(read_expiry(&whole[..length]), None, "{length} bytes");
         }
         for time in ["", "310203", "3102030000", "311303000000Z", "310203000000"] {
-            assert_eq!(parse_time(UTC_TIME, time), None, "{time}");
+            assert_eq!(parse_time(UTC_TIME_TAG, time), None, "{time}");
         }
         assert_eq!(parse_time(SEQUENCE_TAG, "310203000000Z"), None);
         let endless = [0x30, 0x84, 0xff, 0xff, 0xff, 0xff];
