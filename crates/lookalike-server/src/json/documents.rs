@@ -17,7 +17,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::verdicts::VerdictJson;
-use super::{JsonObject, ShortList, bad_json_problem};
+use super::{CappedList, JsonObject, bad_json_problem};
 use crate::api::listing::MAX_IDS;
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 
@@ -422,7 +422,7 @@ impl<'a> DocumentJson<'a> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct IdListJson {
-    ids: ShortList<IdJson, MAX_IDS>,
+    ids: CappedList<IdJson, MAX_IDS>,
 }
 
 /// An id: a string or an integer, as [`deserialize_id`] takes it.

@@ -24,11 +24,11 @@ use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 
 /// Returns the problem of malformed JSON, with the position of the mistake.
 fn bad_json_problem(error: &serde_json::Error) -> ApiProblem {
-    let (told, column) = (error.to_string(), error.column());
-    // Answers in bulk give the line number in a field of their own.
-    let detail = match told.strip_suffix(&format!(" at line 1 column {column}")) {
-        Some(what) => format!("{what} at column {column}"),
-        None => told,
+    let (message, column) = (error.to_string(), error.column());
+    // Each line of a bulk request is parsed alone, so serde always says line 1; the real line is a separate field.
+    let detail = match message.strip_suffix(&format!(" at line 1 column {column}")) {
+        Some(complaint) => format!("{complaint} at column {column}"),
+        None => message,
     };
     ApiProblem::new(ProblemCode::BadJson, detail)
 }
@@ -61,8 +61,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
 /// [`VALUES_OF_OBJECT`]. So the tree takes a few megabytes beside its texts.
 const MAX_VALUES: usize = 100_000;
 
-/// Values that take the memory of an object with a few fields.
-const VALUES_OF_OBJECT: usize = 20;
+/// Number of values as which an object counts: one as every value, and 20 more for the memory of its map with a few
+/// fields.
+const VALUES_OF_OBJECT: usize = 21;
 
 fn too_many_values() -> ApiProblem {
     let detail = format!(
@@ -72,24 +73,25 @@ fn too_many_values() -> ApiProblem {
     ApiProblem::new(ProblemCode::TooLarge, detail)
 }
 
-/// Parses a JSON value in which no object has a duplicate field, as long as there is room for further values.
-struct UniqueFields<'a> {
+/// Parses any JSON value, and refuses one that has too many values or an object with a duplicate field.
+struct BoundedValueParser<'a> {
     /// Values for which there is room; `None` once there were more.
     room: &'a Cell<Option<usize>>,
 }
 
-impl UniqueFields<'_> {
+impl BoundedValueParser<'_> {
     fn take_room<E: serde::de::Error>(&self, values: usize) -> Result<(), E> {
         let left = self.room.get().and_then(|room| room.checked_sub(values));
         self.room.set(left);
         match left {
             Some(_) => Ok(()),
+            // Replaced by `too_many_values`.
             None => Err(E::custom("too many values")),
         }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for UniqueFields<'_> {
+impl<'de> DeserializeSeed<'de> for BoundedValueParser<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -98,7 +100,7 @@ impl<'de> DeserializeSeed<'de> for UniqueFields<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for UniqueFields<'_> {
+impl<'de> Visitor<'de> for BoundedValueParser<'_> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,40 +137,40 @@ impl<'de> Visitor<'de> for UniqueFields<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Value, A::Error> {
         let (room, mut list) = (self.room, Vec::new());
-        while let Some(value) = values.next_element_seed(UniqueFields { room })? {
+        while let Some(value) = values.next_element_seed(BoundedValueParser { room })? {
             list.push(value);
         }
         Ok(list.into())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<Value, A::Error> {
-        self.take_room(VALUES_OF_OBJECT)?;
+        self.take_room(VALUES_OF_OBJECT - 1)?;
         let (room, mut fields) = (self.room, Map::new());
         while let Some(name) = given.next_key::<String>()? {
             if fields.contains_key(&name) {
                 let shown = shorten_text(&name);
                 return Err(A::Error::custom(format!("duplicate field `{shown}`")));
             }
-            fields.insert(name, given.next_value_seed(UniqueFields { room })?);
+            fields.insert(name, given.next_value_seed(BoundedValueParser { room })?);
         }
         Ok(fields.into())
     }
 }
 
 /// A list of which only the first values are kept, so that a long one takes no memory before it is refused.
-pub(crate) struct ShortList<T, const MOST: usize> {
+pub(crate) struct CappedList<T, const MOST: usize> {
     /// The first values, at most `MOST`.
     pub(crate) first: Vec<T>,
     /// Number of all values.
     pub(crate) count: usize,
 }
 
-impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for ShortList<T, MOST> {
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for CappedList<T, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct FirstValues<T, const MOST: usize>(PhantomData<T>);
 
         impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for FirstValues<T, MOST> {
-            type Value = ShortList<T, MOST>;
+            type Value = CappedList<T, MOST>;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("a list")
@@ -185,7 +187,7 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for ShortList
                 while values.next_element::<IgnoredAny>()?.is_some() {
                     count += 1;
                 }
-                Ok(ShortList { first, count })
+                Ok(CappedList { first, count })
             }
         }
         deserializer.deserialize_seq(FirstValues(PhantomData))
@@ -203,7 +205,7 @@ impl JsonFields {
     pub(crate) fn read_fields(bytes: &[u8]) -> Result<Self, ApiProblem> {
         let room = Cell::new(Some(MAX_VALUES));
         let mut parser = serde_json::Deserializer::from_slice(bytes);
-        let value = UniqueFields { room: &room }.deserialize(&mut parser);
+        let value = BoundedValueParser { room: &room }.deserialize(&mut parser);
         let value = value.and_then(|value| parser.end().map(|()| value));
         let is_full = room.get().is_none();
         let refused = |error| {
@@ -215,7 +217,10 @@ impl JsonFields {
         };
         match value.map_err(refused)? {
             Value::Object(fields) => Ok(Self(fields)),
-            _ => Err(ApiProblem::new(ProblemCode::BadJson, "it is not an object")),
+            _ => Err(ApiProblem::new(
+                ProblemCode::BadJson,
+                "the JSON is not an object",
+            )),
         }
     }
 
@@ -300,8 +305,8 @@ impl JsonFields {
     }
 }
 
-pub(crate) fn bad_settings(what: impl fmt::Display) -> ApiProblem {
-    ApiProblem::new(ProblemCode::BadSettings, what.to_string())
+pub(crate) fn bad_settings(complaint: impl fmt::Display) -> ApiProblem {
+    ApiProblem::new(ProblemCode::BadSettings, complaint.to_string())
 }
 
 #[cfg(test)]
@@ -312,8 +317,8 @@ mod tests {
     #[test]
     fn trees_are_bounded() {
         let list = |count: usize| format!(r#"{{"a":[{}0]}}"#, "0,".repeat(count - 1));
-        // The object and the list are values too.
-        let most = MAX_VALUES - VALUES_OF_OBJECT - 2;
+        // The list is a value too.
+        let most = MAX_VALUES - VALUES_OF_OBJECT - 1;
         assert!(JsonFields::read_fields(list(most).as_bytes()).is_ok());
         let refused = JsonFields::read_fields(list(most + 1).as_bytes());
         assert!(refused.err().unwrap().detail.contains("limit of 100000"));
