@@ -1,6 +1,6 @@
 //! The host that a request names.
 //!
-//! A service without keys answers only requests that name it by a loopback address, so that a web page cannot
+//! A service without API keys answers only requests that name it by a loopback address, so that a web page cannot
 //! reach it from a browser under a host name of its own (DNS rebinding).
 
 use std::net::IpAddr;
@@ -14,47 +14,52 @@ use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 /// # Errors
 /// [`ProblemCode::WrongHost`] if it names another host or none.
 pub(crate) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), ApiProblem> {
-    let stated = headers
+    let host_header = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
     let authority = uri
         .authority()
         .map(|authority| authority.as_str())
-        .or(stated);
-    let host = authority.unwrap_or_default();
-    if is_loopback(host) {
+        .or(host_header);
+    let authority = authority.unwrap_or_default();
+    if is_loopback(authority) {
         return Ok(());
     }
-    let told = match host {
-        "" => "has no Host header".to_owned(),
-        host => format!("is for '{}'", shorten_text(host)),
+    let complaint = match authority {
+        "" => "names no host".to_owned(),
+        authority => format!("is for '{}'", shorten_text(authority)),
     };
     Err(ApiProblem::new(
         ProblemCode::WrongHost,
         format!(
-            "the request {told}, and a service without keys answers only requests for a loopback \
+            "the request {complaint}, and a service without API keys answers only requests for a loopback \
              address or localhost"
         ),
     ))
 }
 
-/// Returns `true` if an authority, a host with an optional port, names this machine by loopback.
-fn is_loopback(host: &str) -> bool {
-    let parts = match host.strip_prefix('[') {
+/// Returns `true` if `authority` names this machine by loopback. It is a host with an optional port.
+fn is_loopback(authority: &str) -> bool {
+    let parts = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']'),
-        None => Some(host.split_at(host.find(':').unwrap_or(host.len()))),
+        None => Some(authority.split_at(authority.find(':').unwrap_or(authority.len()))),
     };
     let Some((name, port)) = parts else {
         return false;
     };
-    let digits = port.strip_prefix(':').unwrap_or(port);
-    if digits.len() > 5 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !port.is_empty() && !is_port(port) {
         return false;
     }
-    let address = name
+    let is_loopback_address = name
         .parse::<IpAddr>()
         .is_ok_and(|address| address.is_loopback());
-    address || name.eq_ignore_ascii_case("localhost")
+    is_loopback_address || name.eq_ignore_ascii_case("localhost")
+}
+
+/// Returns `true` for a colon and at most five digits. RFC 3986 allows a colon without digits.
+fn is_port(text: &str) -> bool {
+    text.strip_prefix(':')
+        .is_some_and(|digits| digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -70,6 +75,8 @@ mod tests {
             "127.1.2.3",
             "[::1]:7600",
             "[::1]",
+            "[::1]:",
+            "localhost:",
         ] {
             assert!(is_loopback(host), "{host}");
         }
@@ -83,6 +90,7 @@ mod tests {
             "localhost:80@example.com",
             "localhost:700000",
             "[::1]x",
+            "[::1]80",
             "[::1",
         ] {
             assert!(!is_loopback(host), "{host}");
