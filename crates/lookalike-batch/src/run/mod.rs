@@ -60,7 +60,7 @@ pub use self::commands::segment::{
     SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment,
 };
 pub use self::commands::summary::{
-    ByRoute, DedupSummary, FormAdvice, LargeCluster, PairsSummary, RunSummary, SpilledRuns,
+    ByRoute, DedupSummary, FormAdvice, LargeCluster, PairsSummary, RunSummary, SpilledData,
     SuspicionKind, SuspiciousCluster,
 };
 pub use self::commands::tune::{

@@ -196,7 +196,7 @@ fn describe_frequencies(done: &IdfSummary, args: &IdfArgs) -> String {
     text.add_line(&messages::terms(), terms);
     let terms = format!("{} {}", messages::terms(), done.terms_id);
     text.add_line(&messages::recipe(), format_recipe(&done.recipe, terms));
-    text.add_spilled_runs(done.spilled);
+    text.add_spilled_data(done.spilled);
     text.add_output(args.output.as_deref());
     text.into_text()
 }

@@ -583,7 +583,7 @@ fn describe_passages(
         &messages::recipe(),
         format_recipe(&done.recipe, &done.recipe_id),
     );
-    text.add_spilled_runs(done.spilled);
+    text.add_spilled_data(done.spilled);
     text.add_output(args.output.as_deref());
     text.into_text()
 }

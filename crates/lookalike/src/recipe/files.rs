@@ -282,7 +282,7 @@ impl Recipe {
         match (&table.kind, weights) {
             (TableKind::Frequencies(head), WeightScheme::Tfidf | WeightScheme::Levels) => {
                 let own = self.terms_id().to_string();
-                if head.recipe_id == own || self.restricts_terms_of(&head.recipe_id) {
+                if head.terms_id == own || self.restricts_terms_of(&head.terms_id) {
                     return Ok(table);
                 }
                 Err(self.recipe_error(format!(
@@ -290,7 +290,7 @@ impl Recipe {
                      other terms than this recipe (terms {own}): learn a table with `lookalike \
                      idf` (in Python Idf.learn). Only filters may be added afterwards, to a recipe \
                      of single tokens (ngram = 1)",
-                    head.recipe, head.recipe_id
+                    head.recipe, head.terms_id
                 )))
             }
             (TableKind::Frequencies(_), _) => Err(self.recipe_error(format!(

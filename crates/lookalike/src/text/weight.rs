@@ -58,7 +58,7 @@ pub struct FrequencyTableHeader {
     /// Name of the recipe under which the table was learned.
     pub recipe: String,
     /// Identity of the part of the recipe that makes terms: [`Recipe::terms_id`].
-    pub recipe_id: String,
+    pub terms_id: String,
     /// Number of documents of the corpus that have a term.
     pub documents: u64,
     /// Number of terms in the table.
@@ -79,7 +79,7 @@ impl FrequencyTableHeader {
     pub fn new(recipe: &Recipe, documents: u64, rows: usize) -> Self {
         Self {
             recipe: recipe.name.clone(),
-            recipe_id: recipe.terms_id().to_string(),
+            terms_id: recipe.terms_id().to_string(),
             documents,
             rows: rows as u64,
         }
@@ -90,7 +90,7 @@ impl FrequencyTableHeader {
         format!(
             "{MAGIC}{VERSION}\n# recipe {}\n# terms {}\n# documents {}\n# rows {}\nterm\tdocuments\tidf\n",
             escape_term(&self.recipe),
-            self.recipe_id,
+            self.terms_id,
             self.documents,
             self.rows
         )
@@ -341,7 +341,7 @@ impl<'t> TableLines<'t> {
             )));
         }
         let recipe = unescape_term(self.expect_prefix("# recipe ")?);
-        let recipe_id = self.expect_prefix("# terms ")?.to_owned();
+        let terms_id = self.expect_prefix("# terms ")?.to_owned();
         let documents = self.expect_prefix("# documents ")?;
         let documents = documents
             .parse()
@@ -353,7 +353,7 @@ impl<'t> TableLines<'t> {
         self.expect_prefix("term\tdocuments\tidf")?;
         Ok(FrequencyTableHeader {
             recipe,
-            recipe_id,
+            terms_id,
             documents,
             rows,
         })

@@ -125,7 +125,7 @@ pub struct DedupSummary {
 
 /// The data of a run that went to temporary files of sorted runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct SpilledRuns {
+pub struct SpilledData {
     /// Bytes that were written to temporary files.
     pub bytes: u64,
     /// Sorted runs in which they were written.

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 use std::path::Path;
 
-use lookalike_batch::run::{FormUse, RunSummary, SimilarityHistogram, SpilledRuns, SpilledSummary};
+use lookalike_batch::run::{FormUse, RunSummary, SimilarityHistogram, SpilledData, SpilledSummary};
 
 use super::outputs::is_standard;
 use crate::language::{CountedNoun, NounCount, messages};
@@ -91,7 +91,7 @@ impl SummaryText {
     }
 
     /// Adds how much of a run went to temporary files of sorted runs, if there are any.
-    pub(crate) fn add_spilled_runs(&mut self, spilled: Option<SpilledRuns>) {
+    pub(crate) fn add_spilled_data(&mut self, spilled: Option<SpilledData>) {
         if let Some(spilled) = spilled {
             let written = messages::written_to_disk(&format_bytes(spilled.bytes));
             self.add_line(&messages::out_of_core(), written);

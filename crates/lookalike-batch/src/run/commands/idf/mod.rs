@@ -31,7 +31,7 @@ use serde::Serialize;
 pub use settings::IdfSettings;
 
 use crate::memory::frequency_plan::FrequencyShares;
-use crate::run::commands::summary::SpilledRuns;
+use crate::run::commands::summary::SpilledData;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::ordered_pipeline::parse_blocks_in_order;
 use crate::run::reading::rejected_rows::{CountedRows, OpenedRows};
@@ -39,6 +39,9 @@ use spilled_terms::{SpilledRows, TermSpill};
 
 /// Number of terms whose lines are formatted at a time.
 const LINES_AT_ONCE: usize = 16 << 10;
+
+/// Number of such groups of lines that all threads format before they are written.
+const LINE_GROUPS_AT_ONCE: usize = 64;
 
 /// Bytes of lines that are written at a time.
 const LINE_BUFFER_BYTES: usize = 256 << 10;
@@ -65,7 +68,7 @@ pub struct IdfSummary {
     pub terms_id: String,
     /// The data of the run that went to temporary files, if not everything fitted into the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spilled: Option<SpilledRuns>,
+    pub spilled: Option<SpilledData>,
 }
 
 /// Writes a table of document frequencies. The most frequent terms come first, and equally frequent
@@ -87,8 +90,11 @@ pub fn write_frequencies(
     })
 }
 
-/// Counts the terms of blocks. A thread takes an idle worker for each block.
-struct IdfWorker {
+/// The buffers and the tally with which a thread counts a block.
+///
+/// States are kept in a pool and not by the threads, because their tallies are needed after the last block: they have the
+/// text of each term, and counts that are not added yet. There are at most as many states as threads.
+struct CountingState {
     scratch: AnalysisScratch,
     tally: FrequencyTally,
 }
@@ -105,7 +111,7 @@ fn run_idf(
     let memory = FrequencyShares::new(settings.memory, settings.threads)?;
     let frequencies = DocumentFrequencies::with_table_bytes(&settings.recipe, memory.table_bytes());
     let spill = TermSpill::new(&frequencies, memory, settings.read.scratch.clone());
-    let (earlier, before) = if memory.keeps_tables(&settings.merge)? {
+    let (merged_documents, merged_counts) = if memory.keeps_tables(&settings.merge)? {
         read_merged_tables(settings)?
     } else {
         (spill.add_tables(settings)?, HashMap::new())
@@ -114,14 +120,15 @@ fn run_idf(
     let opened = OpenedRows::open_source(source, read, output, rejected, strict, progress)?;
     let (total, tallies) = count_inputs(&opened, settings, &spill)?;
     opened.refuse_useless()?;
-    let written = if spill.must_finish_outside(&tallies) {
+    let written = if spill.needs_temporary_files(&tallies) {
         progress.begin_stage(RunStage::Write, None);
-        if !before.is_empty() {
-            // They did fit while nothing else was in memory.
+        if !merged_counts.is_empty() {
+            // The merged tables fitted when they were read; now the run uses temporary files, so they are read again into
+            // these.
             spill.add_tables(settings)?;
-            drop(before);
+            drop(merged_counts);
         }
-        let documents = earlier + frequencies.counted_documents();
+        let documents = merged_documents + frequencies.counted_documents();
         let rows = spill.order_rows(tallies, settings)?;
         write_spilled_table(&settings.recipe, documents, &rows, output)?
     } else {
@@ -130,7 +137,8 @@ fn run_idf(
             frequencies.merge_tally(tally);
         }
         let least = settings.least_documents;
-        let learned = frequencies.finish_counting(earlier, before, least, settings.top);
+        let learned =
+            frequencies.finish_counting(merged_documents, merged_counts, least, settings.top);
         write_table(&settings.recipe, &learned, output)?
     };
     Ok(IdfSummary {
@@ -146,14 +154,15 @@ fn run_idf(
     })
 }
 
-/// The content of a table of frequencies.
-struct WrittenTable {
+/// The documents and terms of a table that was written, and the data that went to temporary files for it.
+struct TableTotals {
     documents: u64,
     terms: u64,
-    spilled: Option<SpilledRuns>,
+    spilled: Option<SpilledData>,
 }
 
-/// Counts the terms of all inputs. Returns the tallies of all threads, in which only spellings are left.
+/// Counts the terms of all inputs. All counts are in `spill.frequencies()` by then; the tallies, which are returned, keep
+/// only the text of each term.
 fn count_inputs(
     opened: &OpenedRows<'_>,
     settings: &IdfSettings,
@@ -161,9 +170,10 @@ fn count_inputs(
 ) -> Result<(CountedRows, Vec<FrequencyTally>)> {
     let analyzer = TextAnalyzer::new(&settings.recipe);
     let frequencies = spill.frequencies();
-    let idle: Mutex<Vec<IdfWorker>> = Mutex::default();
+    let idle_states: Mutex<Vec<CountingState>> = Mutex::default();
     let lock = || {
-        idle.lock()
+        idle_states
+            .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     };
     let mut total = CountedRows::default();
@@ -171,21 +181,21 @@ fn count_inputs(
         &opened.inputs,
         opened.progress,
         |block, parse, (): &mut (), _| {
-            let free = lock().pop();
-            let mut worker = free.unwrap_or_else(|| IdfWorker {
+            let idle = lock().pop();
+            let mut state = idle.unwrap_or_else(|| CountingState {
                 scratch: AnalysisScratch::default(),
                 tally: frequencies.new_tally(),
             });
             let mut chunk = CountedRows::default();
             opened.inputs.parse_block(block, parse, &mut |row| {
                 if let Some(row) = chunk.count_row(row) {
-                    let IdfWorker { scratch, tally } = &mut worker;
+                    let CountingState { scratch, tally } = &mut state;
                     frequencies.count_document(&analyzer, row.text, scratch, tally);
                     spill.keep_limits(tally)?;
                 }
                 Ok(())
             })?;
-            lock().push(worker);
+            lock().push(state);
             Ok(chunk)
         },
         |chunk: CountedRows| {
@@ -194,9 +204,9 @@ fn count_inputs(
             opened.report_rows(&chunk.bad, chunk.documents)
         },
     )?;
-    let workers = idle.into_inner();
-    let workers = workers.unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut tallies: Vec<_> = workers.into_iter().map(|worker| worker.tally).collect();
+    let states = idle_states.into_inner();
+    let states = states.unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut tallies: Vec<_> = states.into_iter().map(|state| state.tally).collect();
     for tally in &mut tallies {
         frequencies.count_waiting(tally);
         spill.keep_limits(tally)?;
@@ -219,7 +229,8 @@ fn read_merged_tables(settings: &IdfSettings) -> Result<(u64, HashMap<String, u6
     Ok((documents, counts))
 }
 
-/// Reads a table to merge line by line, and returns the number of its documents.
+/// Reads a table to merge line by line, and returns the number of its documents. It calls `visit` with each term, the
+/// number of documents that have it, and the number of its line.
 fn read_table_lines(
     settings: &IdfSettings,
     path: &Path,
@@ -246,7 +257,7 @@ fn read_table_lines(
 /// Refuses a table that was learned with another recipe. Returns the number of its documents.
 fn check_terms(recipe: &Recipe, head: &FrequencyTableHeader, path: &Path) -> Result<u64> {
     let own = recipe.terms_id().to_string();
-    if head.recipe_id == own {
+    if head.terms_id == own {
         return Ok(head.documents);
     }
     Err(Error::usage_error(format!(
@@ -254,7 +265,7 @@ fn check_terms(recipe: &Recipe, head: &FrequencyTableHeader, path: &Path) -> Res
          (terms {own}): their counts cannot be added",
         display_path(path),
         head.recipe,
-        head.recipe_id,
+        head.terms_id,
         recipe.name
     )))
 }
@@ -284,13 +295,13 @@ fn write_table(
     recipe: &Recipe,
     learned: &LearnedFrequencies,
     output: &OutputTarget,
-) -> Result<WrittenTable> {
+) -> Result<TableTotals> {
     let head = FrequencyTableHeader::new(recipe, learned.documents, learned.len());
     let mut writer = ByteWriter::create_output(output)?;
     writer.write_bytes(head.to_text().as_bytes())?;
     let starts: Vec<usize> = (0..learned.len()).step_by(LINES_AT_ONCE).collect();
-    for starts in starts.chunks(64) {
-        let lots: Vec<String> = starts
+    for starts in starts.chunks(LINE_GROUPS_AT_ONCE) {
+        let texts: Vec<String> = starts
             .par_iter()
             .map(|&start| {
                 let mut lines = String::with_capacity(24 * LINES_AT_ONCE);
@@ -299,12 +310,12 @@ fn write_table(
                 lines
             })
             .collect();
-        for lines in lots {
+        for lines in texts {
             writer.write_bytes(lines.as_bytes())?;
         }
     }
     writer.finish_output()?;
-    Ok(WrittenTable {
+    Ok(TableTotals {
         documents: learned.documents,
         terms: learned.len() as u64,
         spilled: None,
@@ -317,7 +328,7 @@ fn write_spilled_table(
     documents: u64,
     rows: &SpilledRows,
     output: &OutputTarget,
-) -> Result<WrittenTable> {
+) -> Result<TableTotals> {
     let head = FrequencyTableHeader::new(recipe, documents, rows.rows as usize);
     let mut writer = ByteWriter::create_output(output)?;
     let mut lines = head.to_text();
@@ -332,7 +343,7 @@ fn write_spilled_table(
     })?;
     writer.write_bytes(lines.as_bytes())?;
     writer.finish_output()?;
-    Ok(WrittenTable {
+    Ok(TableTotals {
         documents,
         terms: rows.rows,
         spilled: Some(rows.spilled),

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 
 use crate::memory::frequency_plan::FrequencyShares;
 use crate::run::commands::idf::settings::IdfSettings;
-use crate::run::commands::summary::SpilledRuns;
+use crate::run::commands::summary::SpilledData;
 use crate::temporary::sorted_runs::{RunCollector, SortedRuns};
 
 /// Ends a term in a key of `by_term`. No UTF-8 has this byte.
@@ -50,7 +50,7 @@ pub(super) struct SpilledRows {
     by_count: SortedRuns,
     memory: FrequencyShares,
     pub(super) rows: u64,
-    pub(super) spilled: SpilledRuns,
+    pub(super) spilled: SpilledData,
 }
 
 impl<'a> TermSpill<'a> {
@@ -132,7 +132,7 @@ impl<'a> TermSpill<'a> {
     }
 
     /// Returns `true` if something was written, or if the terms in memory cannot be ordered there.
-    pub(super) fn must_finish_outside(&self, tallies: &[FrequencyTally]) -> bool {
+    pub(super) fn needs_temporary_files(&self, tallies: &[FrequencyTally]) -> bool {
         if self.has_spilled.load(Ordering::Relaxed) || self.by_term.written_runs() > 0 {
             return true;
         }
@@ -186,7 +186,7 @@ impl<'a> TermSpill<'a> {
         let bytes = self.counts.written_bytes() + self.by_term.written_bytes();
         let runs = [&self.counts, &self.by_term, &by_count].map(SortedRuns::written_runs);
         Ok(SpilledRows {
-            spilled: SpilledRuns {
+            spilled: SpilledData {
                 bytes: bytes + by_count.written_bytes(),
                 runs: runs.iter().sum(),
             },

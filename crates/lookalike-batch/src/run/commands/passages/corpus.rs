@@ -21,7 +21,7 @@ use crate::run::commands::passages::cache::DocumentCache;
 use crate::run::commands::passages::gram_file::{CollectedGrams, GramCollector, IndexedGrams};
 use crate::run::commands::passages::gram_index::{DiskGrams, GramIndex, RareTerms};
 use crate::run::commands::passages::settings::PassageRunSettings;
-use crate::run::commands::summary::SpilledRuns;
+use crate::run::commands::summary::SpilledData;
 use crate::run::progress::{ProgressListener, RepeatedIds, RunStage};
 use crate::run::reading::corpus_reader::RejectRows;
 use crate::run::reading::corpus_rows::{CorpusRows, IndexedDocuments};
@@ -141,7 +141,7 @@ impl<'a> PassageCorpus<'a> {
     }
 
     /// Returns how much of the run went to temporary files.
-    pub(super) fn spilled_runs(&self) -> Option<SpilledRuns> {
+    pub(super) fn spilled_data(&self) -> Option<SpilledData> {
         let grams = match &self.index {
             GramIndex::File(file) => Some(file.spilled),
             GramIndex::Memory(_) | GramIndex::Disk(_) => None,
@@ -152,7 +152,7 @@ impl<'a> PassageCorpus<'a> {
         };
         let all = grams.into_iter().chain(terms);
         let [bytes, runs] = all.reduce(|a, b| [a[0] + b[0], a[1] + b[1]])?;
-        Some(SpilledRuns { bytes, runs })
+        Some(SpilledData { bytes, runs })
     }
 
     /// Returns the documents that are searched for passages.

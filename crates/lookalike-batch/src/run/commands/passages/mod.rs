@@ -224,7 +224,7 @@ impl FoundPassages {
             extracted_texts,
             bytes: corpus.rows.documents.bytes + corpus.rows.against.bytes,
             index_bytes: corpus.index_bytes() as u64,
-            spilled: corpus.spilled_runs(),
+            spilled: corpus.spilled_data(),
             seconds: 0.0,
             min_words: settings.passages.min_words(),
             recipe: settings.reading.recipe.name.clone(),

@@ -10,7 +10,7 @@ use lookalike_options::boilerplate_limit::BoilerplateLimit;
 use serde::Serialize;
 
 use crate::index::indexed_passages::IndexedPassages;
-use crate::run::commands::summary::SpilledRuns;
+use crate::run::commands::summary::SpilledData;
 use crate::run::report::ReportOutput;
 use crate::run::settings::RunSettings;
 
@@ -176,7 +176,7 @@ pub struct PassagesSummary {
     pub index_bytes: u64,
     /// The data of the run that went to temporary files, if the index did not fit into the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spilled: Option<SpilledRuns>,
+    pub spilled: Option<SpilledData>,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
     /// Smallest number of words of a passage.
