@@ -335,7 +335,7 @@ impl RunIndex {
                 let row = position - segment.base;
                 named.push(IndexedDocument {
                     id: segment.stored.names.id_of_row(row)?.into_owned(),
-                    row: segment.live_base + row - u64::from(removed_before(row as u32)) + 1,
+                    row_number: segment.live_base + row - u64::from(removed_before(row as u32)) + 1,
                 });
             }
         }

@@ -252,7 +252,7 @@ impl<'a> RunCorpus<'a> {
     pub(in crate::run) fn node_ranks(&self) -> Option<Vec<u32>> {
         let order = self.order.as_ref()?;
         let mut ranks = vec![0; self.node_count()];
-        let indexed = self.rows.indexed.rows.len();
+        let indexed = self.rows.indexed.documents.len();
         for (rank, &document) in (0..).zip(order) {
             if document.index() >= indexed {
                 ranks[self.node_of(document) as usize] = rank;
@@ -292,23 +292,27 @@ impl<'a> RunCorpus<'a> {
 
     /// Puts documents of an index before all others. Their sketches are those of an empty text, which matches nothing,
     /// because the index has been searched. The run has no time window and no partitions.
-    pub(in crate::run) fn put_indexed_first(&mut self, source: String, rows: Vec<IndexedDocument>) {
+    pub(in crate::run) fn put_indexed_first(
+        &mut self,
+        source: String,
+        documents: Vec<IndexedDocument>,
+    ) {
         debug_assert!(self.times.is_empty() && self.partitions.is_empty());
         if self.has_sketches {
             let sketcher =
                 DocumentSketcher::new(self.analyzer.recipe(), self.plan, Cpu::detect_best());
             let mut sketches = sketcher.new_sketches(FEATURES_IN_MEMORY);
-            sketches.reserve_documents(rows.len() + self.sketches.len());
-            self.add_empty_sketches(&sketcher, rows.len(), &mut sketches);
+            sketches.reserve_documents(documents.len() + self.sketches.len());
+            self.add_empty_sketches(&sketcher, documents.len(), &mut sketches);
             sketches.append_sketches(&self.sketches);
             self.sketches = sketches;
         }
         if let Some(order) = &mut self.order {
-            let shift = rows.len() as u32;
+            let shift = documents.len() as u32;
             let shifted = order.iter().map(|document| DocId(document.0 + shift));
             *order = (0..shift).map(DocId).chain(shifted).collect();
         }
-        self.rows.indexed = IndexedDocuments { source, rows };
+        self.rows.indexed = IndexedDocuments { source, documents };
     }
 
     /// Adds the sketches of `count` empty texts, which match nothing.
@@ -424,7 +428,7 @@ impl<'a> RunCorpus<'a> {
     pub(in crate::run) fn against_document(&self, number: u64) -> Option<DocId> {
         self.against
             .index_of_row(number)
-            .map(|index| DocId((self.indexed.rows.len() + index) as u32))
+            .map(|index| DocId((self.indexed.documents.len() + index) as u32))
     }
 
     /// Reads a document again and calls `visit` with its analysis, which must have the text key `expected` if that is

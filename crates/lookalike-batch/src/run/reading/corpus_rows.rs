@@ -1,7 +1,6 @@
 //! The inputs of a run that reads its rows twice, and where each document's row is.
 //!
-//! Documents of the index that match, if there is one, come first and have the first numbers. Those of `--against`
-//! follow.
+//! If the run has an index, its matching documents come first and have the first numbers. Those of `--against` follow.
 
 use std::borrow::Cow;
 
@@ -19,7 +18,7 @@ use crate::run::reading::repeated_ids::read_id;
 pub(in crate::run) struct IndexedDocuments {
     /// The name of the index.
     pub(in crate::run) source: String,
-    pub(in crate::run) rows: Vec<IndexedDocument>,
+    pub(in crate::run) documents: Vec<IndexedDocument>,
 }
 
 /// The rows of all documents of a run.
@@ -33,8 +32,8 @@ pub(in crate::run) struct CorpusRows<'a> {
 impl CorpusRows<'_> {
     /// Returns the name of a document's input and the row number within it, from 1.
     pub(in crate::run) fn source_and_row(&self, document: DocId) -> (&str, u64) {
-        if let Some(row) = self.indexed.rows.get(document.index()) {
-            return (&self.indexed.source, row.row);
+        if let Some(indexed) = self.indexed.documents.get(document.index()) {
+            return (&self.indexed.source, indexed.row_number);
         }
         let (inputs, documents, index) = self.locate_document(document);
         inputs.source_row(documents.place_of(index), documents.row_number(index))
@@ -43,7 +42,7 @@ impl CorpusRows<'_> {
     /// Returns the number of documents that are known before the run: matching documents of the index, and documents
     /// of `--against`.
     pub(in crate::run) fn known_count(&self) -> usize {
-        self.indexed.rows.len() + self.against.len()
+        self.indexed.documents.len() + self.against.len()
     }
 
     /// Returns the number of all documents, including the known ones.
@@ -53,11 +52,11 @@ impl CorpusRows<'_> {
 
     /// Returns all documents but those of the index.
     pub(in crate::run) fn input_documents(&self) -> impl Iterator<Item = DocId> + Clone + use<> {
-        (self.indexed.rows.len() as u32..self.len() as u32).map(DocId)
+        (self.indexed.documents.len() as u32..self.len() as u32).map(DocId)
     }
 
-    /// Returns the node of a document in a run out of core, which follows from its row: rows of `--against` come
-    /// first. Documents of the index have none.
+    /// Returns the node number of a document in the graph of possible matches, which a run out of core builds. It follows
+    /// from the row: rows of `--against` come first. Documents of the index have no node.
     pub(in crate::run) fn node_of(&self, document: DocId) -> u32 {
         let (_, documents, index) = self.locate_document(document);
         let first = if document.index() < self.known_count() {
@@ -68,16 +67,16 @@ impl CorpusRows<'_> {
         (first + documents.row_number(index) - 1) as u32
     }
 
-    /// Returns the number of nodes.
+    /// Returns the number of nodes in the graph of possible matches.
     pub(in crate::run) fn node_count(&self) -> usize {
         (self.against.last_number() + self.documents.last_number()) as usize
     }
 
-    /// Returns the document with a node.
+    /// Returns the document with a node number.
     pub(in crate::run) fn document_of_node(&self, node: u32) -> Option<DocId> {
         let number = u64::from(node) + 1;
         let index = match number.checked_sub(self.against.last_number()) {
-            None | Some(0) => self.indexed.rows.len() + self.against.index_of_row(number)?,
+            None | Some(0) => self.indexed.documents.len() + self.against.index_of_row(number)?,
             Some(number) => self.known_count() + self.documents.index_of_row(number)?,
         };
         Some(DocId(index as u32))
@@ -105,38 +104,39 @@ impl CorpusRows<'_> {
         inputs.reread_document(documents.place_of(index), parse)
     }
 
-    /// Returns the inputs and the documents to which a document belongs, and its index there. The document
-    /// must not be from the index, because documents of the index have no rows in inputs.
+    /// Returns the inputs and the documents to which a document belongs, and its index among these documents. The
+    /// document must not be from the index, because documents of the index have no rows in inputs.
     pub(in crate::run) fn locate_document(
         &self,
         document: DocId,
     ) -> (&InputSet, &ReadDocuments, usize) {
-        match (
-            document.index().checked_sub(self.known_count()),
-            &self.opened.against,
-        ) {
-            (None, Some(against)) => {
-                let at = document.index() - self.indexed.rows.len();
-                (against, &self.against, at)
-            }
-            (at, _) => (&self.opened.inputs, &self.documents, at.unwrap_or_default()),
+        let position = document.index();
+        if let Some(index) = position.checked_sub(self.known_count()) {
+            return (&self.opened.inputs, &self.documents, index);
         }
+        let index = position
+            .checked_sub(self.indexed.documents.len())
+            .expect("documents of the index have no rows in inputs, so no caller asks for them");
+        let against = self.opened.against.as_ref();
+        let against =
+            against.expect("known documents behind those of the index are from `--against`");
+        (against, &self.against, index)
     }
 
     /// Returns the id of a document.
     pub(in crate::run) fn document_id(&self, document: DocId) -> Result<Cow<'_, str>> {
-        if let Some(row) = self.indexed.rows.get(document.index()) {
-            return Ok(Cow::Borrowed(&row.id));
+        if let Some(indexed) = self.indexed.documents.get(document.index()) {
+            return Ok(Cow::Borrowed(&indexed.id));
         }
         let (inputs, documents, index) = self.locate_document(document);
         read_id(inputs, documents, index)
     }
 }
 
-/// A document of an index as tables name it.
+/// Reference of the output tables to a document of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexedDocument {
     pub(crate) id: String,
-    /// Number among the rows that are not removed, from 1.
-    pub(crate) row: u64,
+    /// Row number in the index, from 1, not counting rows deleted from it.
+    pub(crate) row_number: u64,
 }
