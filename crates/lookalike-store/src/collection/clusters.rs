@@ -58,7 +58,7 @@ impl Collection {
             return Ok(None);
         };
         if let Some(after) = after
-            && !cluster.walk.skip_to(&state, after)?
+            && !cluster.walk.resume_after(&state, after)?
         {
             let id = shorten_id(id);
             let what = format!("number {after} is not a member of the cluster '{id}'");

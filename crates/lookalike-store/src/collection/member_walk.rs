@@ -1,6 +1,10 @@
 //! Walks through the duplicates of a kept document, from the newest backwards.
 //!
-//! Each duplicate names the one before it in its row, and the kept document names the newest one in memory.
+//! The row of each duplicate holds the row number of the next older one. The row number of the newest one is in memory,
+//! with the kept document.
+//!
+//! A *deleted* member still has its row, which can be read until compaction. An *erased* member has none: compaction has
+//! dropped its row, and left at most the number of the next older one ([`PartitionRow::ErasedDuplicate`]).
 
 use std::ops::ControlFlow;
 
@@ -19,20 +23,38 @@ pub(super) struct MemberWalk {
     /// Sequence number of the kept document.
     kept: u64,
     now: Timestamp,
-    /// Number before which the next member is: the numbers of members fall.
-    before: u64,
-    /// Row with which the walk goes on, or 0 at the end; `None` for the newest member.
-    next: Option<u64>,
-    /// Members that were passed over to find the place again.
+    /// Row of the last visited member; `u64::MAX` before the first one. Members come in descending row order, so the
+    /// next one has a smaller row.
+    last_visited: u64,
+    next: NextMember,
+    /// Members that were passed over to find the last visited one again.
     skipped: usize,
-    /// Row that was erased when the walk came to it, or 0.
-    erased: u64,
+    /// Row that was erased when the walk came to it.
+    erased: Option<u64>,
     /// Work so far, in steps of [`STEPS_PER_LOCK`].
     steps: u64,
 }
 
-/// Visits a member by the number of its row. `None` stands for one that is deleted, or past the window by the wall
-/// clock. The walk stops if it breaks.
+/// The member with which a walk continues.
+#[derive(Clone, Copy, Debug)]
+enum NextMember {
+    /// The newest one, whose row is looked up again.
+    Newest,
+    /// The one in this row, unless it is erased meanwhile.
+    Row(u64),
+    /// There is none.
+    End,
+}
+
+impl NextMember {
+    /// Returns the member in a row as rows and the kept document name it: 0 stands for none.
+    fn from_row_number(row: u64) -> Self {
+        if row == 0 { Self::End } else { Self::Row(row) }
+    }
+}
+
+/// Closure that receives a member and the number of its row. `None` stands for a member that is deleted, or past the
+/// window by the wall clock. The walk stops if the closure returns `Break`.
 type VisitMember<'a> = dyn FnMut(u64, Option<KnownDocument>) -> ControlFlow<()> + 'a;
 
 /// The end of a walk.
@@ -42,13 +64,13 @@ pub(super) enum WalkEnd {
     Complete,
     /// The visitor stopped it.
     Stopped,
-    /// The place of the walk was erased meanwhile, and very many members are newer.
+    /// The last visited row was erased, and finding it again would pass over more than [`MOST_SKIPPED_MEMBERS`] members.
     PlaceLost,
     /// The kept document no longer exists.
     ClusterGone,
 }
 
-/// Largest number of members that are passed over to find a place again. Tests have small clusters.
+/// Largest number of members that are passed over to find the last visited one again. Tests have small clusters.
 const MOST_SKIPPED_MEMBERS: usize = if cfg!(test) { 64 } else { 1 << 16 };
 
 impl MemberWalk {
@@ -62,36 +84,38 @@ impl MemberWalk {
         Some(Self {
             kept: kept.seq,
             now,
-            before: u64::MAX,
-            next: Some(state.last_duplicate(slot)),
+            last_visited: u64::MAX,
+            next: NextMember::from_row_number(state.last_duplicate(slot)),
             skipped: 0,
-            erased: 0,
+            erased: None,
             steps: 0,
         })
     }
 
-    /// Moves the walk behind the member in a row. Returns `false` if that row is not a member. The sequence number of a
-    /// duplicate is the number of its row, because only kept documents are moved to a later row.
-    pub(super) fn skip_to(&mut self, state: &CollectionState, row: u64) -> Result<bool> {
+    /// Continues with the member before `row`, the next older one. Returns `false` if that row is not a member. The
+    /// sequence number of a duplicate is the number of its row, because only kept documents are moved to a later row.
+    pub(super) fn resume_after(&mut self, state: &CollectionState, row: u64) -> Result<bool> {
         if row < state.first_live_row() {
             // A member that has left the window is the end of the list.
-            self.next = Some(0);
+            self.next = NextMember::End;
             return Ok(true);
         }
         if row > state.last_row() {
             return Ok(false);
         }
-        self.before = row;
+        self.last_visited = row;
         self.next = match state.read_row(row)? {
             PartitionRow::Document(document) => match document.verdict {
-                RowVerdict::Duplicate { seq, previous, .. } if seq == self.kept => Some(previous),
+                RowVerdict::Duplicate { seq, previous, .. } if seq == self.kept => {
+                    NextMember::from_row_number(previous)
+                }
                 _ => return Ok(false),
             },
             PartitionRow::ErasedDuplicate { seq, previous, .. } if seq == self.kept => {
-                Some(previous)
+                NextMember::from_row_number(previous)
             }
-            // The erased row may have been a member: the list continues with the newest member before it.
-            PartitionRow::Erased { .. } => None,
+            // The erased row may have been a member: the walk passes over those that are newer.
+            PartitionRow::Erased { .. } => NextMember::Newest,
             _ => return Ok(false),
         };
         Ok(true)
@@ -125,33 +149,37 @@ impl MemberWalk {
     ) -> Result<Option<WalkEnd>> {
         let end_steps = self.steps + most_steps;
         while self.steps < end_steps {
-            let Some(row) = self.next else {
-                self.next = self.newest_member(state)?;
-                if self.next.is_none() {
-                    return Ok(Some(WalkEnd::ClusterGone));
+            let row = match self.next {
+                NextMember::Row(row) => row,
+                NextMember::Newest => {
+                    let Some(newest) = self.newest_member(state)? else {
+                        return Ok(Some(WalkEnd::ClusterGone));
+                    };
+                    self.next = newest;
+                    continue;
                 }
-                continue;
+                NextMember::End => return Ok(Some(WalkEnd::Complete)),
             };
-            // A member that has left the window is the end of the list, and so is one to which a list that was read
-            // again still leads although it is none.
-            if row < state.first_live_row().max(1) || row == self.erased {
+            // The list ends at a member that has left the window. It also ends if the re-read list leads back to the row
+            // found erased, because that row is no longer a member.
+            if row < state.first_live_row() || self.erased == Some(row) {
                 return Ok(Some(WalkEnd::Complete));
             }
             let Some((previous, member)) = self.read_member(state, row)? else {
-                // It was erased while the lock was released. The list is read again, and those that were visited are
-                // passed over.
-                (self.next, self.erased) = (None, row);
+                // It was erased while the lock was released. The list is read again from the newest member, and visited
+                // members are passed over.
+                (self.next, self.erased) = (NextMember::Newest, Some(row));
                 continue;
             };
-            self.next = Some(previous);
-            if row >= self.before {
+            self.next = NextMember::from_row_number(previous);
+            if row >= self.last_visited {
                 self.skipped += 1;
                 if self.skipped > MOST_SKIPPED_MEMBERS {
                     return Ok(Some(WalkEnd::PlaceLost));
                 }
                 continue;
             }
-            self.before = row;
+            self.last_visited = row;
             let member = member.filter(|member| !state.is_past_window(member, self.now));
             if visit(row, member).is_break() {
                 return Ok(Some(WalkEnd::Stopped));
@@ -160,8 +188,8 @@ impl MemberWalk {
         Ok(None)
     }
 
-    /// Returns the row of the newest member, or 0 if there is none; `None` if the kept document no longer exists.
-    fn newest_member(&mut self, state: &CollectionState) -> Result<Option<u64>> {
+    /// Returns the newest member; `None` if the kept document no longer exists.
+    fn newest_member(&mut self, state: &CollectionState) -> Result<Option<NextMember>> {
         self.steps += ROW_STEPS;
         // The row of a document that has left the window cannot be read.
         if state.is_dead_document(self.kept) {
@@ -169,11 +197,11 @@ impl MemberWalk {
         }
         let kept = state.find_by_seq(self.kept)?;
         let slot = kept.and_then(|kept| state.document_slot(&kept));
-        Ok(slot.map(|slot| state.last_duplicate(slot)))
+        Ok(slot.map(|slot| NextMember::from_row_number(state.last_duplicate(slot))))
     }
 
-    /// Reads a member from a row. Returns the row of the member before it, and the member itself unless it is deleted.
-    /// Returns `None` if the row is not a member.
+    /// Reads a member from a row. Returns the row of the next older member, 0 if there is none, and the member itself
+    /// unless it is deleted or erased. Returns `None` if the row is not a member.
     fn read_member(
         &mut self,
         state: &CollectionState,
@@ -364,7 +392,7 @@ mod tests {
         insert("member", "one and the same text", 101);
         let mut walk = begin(&collection);
         let mut from_newest = begin(&collection);
-        from_newest.next = None;
+        from_newest.next = NextMember::Newest;
         insert("later", "another text of much later", 1000);
         let mut visit = |_, _: Option<KnownDocument>| ControlFlow::Continue(());
         let end = walk.visit_members(&collection, &mut visit).unwrap();

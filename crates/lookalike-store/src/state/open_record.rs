@@ -22,6 +22,7 @@ pub(crate) struct OpenRecord {
 enum RecordSource {
     File {
         files: Arc<PartitionFiles>,
+        /// Place of the record in the file of texts, in units of [`PLACE_UNIT_BYTES`](crate::files::rows::PLACE_UNIT_BYTES).
         place: u32,
     },
     /// A copy of a record that was not on disk yet.
@@ -31,24 +32,24 @@ enum RecordSource {
 /// The text of a document: a short one is read at once, and a long one once the lock is released.
 #[derive(Clone, Debug)]
 pub(crate) enum OpenText {
-    Read(String),
-    Unread(OpenRecord),
+    Loaded(String),
+    NotLoaded(OpenRecord),
 }
 
 impl OpenText {
-    /// Returns the length of the text in bytes. That of an unread text is not verified yet.
+    /// Returns the length of the text in bytes. It is not verified yet if the text is not loaded.
     pub(crate) fn text_bytes(&self) -> usize {
         match self {
-            Self::Read(text) => text.len(),
-            Self::Unread(record) => record.text_bytes(),
+            Self::Loaded(text) => text.len(),
+            Self::NotLoaded(record) => record.text_bytes(),
         }
     }
 
     /// Returns the text.
     pub(crate) fn into_text(self) -> Result<String> {
         match self {
-            Self::Read(text) => Ok(text),
-            Self::Unread(record) => record.visit_text(|_, text| text.to_owned()),
+            Self::Loaded(text) => Ok(text),
+            Self::NotLoaded(record) => record.visit_text(|_, text| text.to_owned()),
         }
     }
 }
@@ -76,7 +77,7 @@ impl OpenRecord {
         self.text_bytes
     }
 
-    /// Returns the bytes that were copied to open the record.
+    /// Returns how many bytes were copied to open the record.
     pub(super) fn copied_bytes(&self) -> usize {
         match &self.source {
             RecordSource::File { .. } => 0,
@@ -89,11 +90,12 @@ impl OpenRecord {
         &self,
         visit: impl FnOnce(&StoredRecord<'_>, &str) -> T,
     ) -> Result<T> {
-        let read = |record: &StoredRecord<'_>| record.visit_text(|text| visit(record, text));
+        let visit_parsed =
+            |record: &StoredRecord<'_>| record.visit_text(|text| visit(record, text));
         let visited = match &self.source {
-            RecordSource::File { files, place } => files.visit_record(*place, read)?,
+            RecordSource::File { files, place } => files.visit_record(*place, visit_parsed)?,
             RecordSource::Memory(record) => {
-                read(&StoredRecord::parse_record(record).ok_or_else(damaged_record)?)
+                visit_parsed(&StoredRecord::parse_record(record).ok_or_else(damaged_record)?)
             }
         };
         visited.ok_or_else(damaged_record)

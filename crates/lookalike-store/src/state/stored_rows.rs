@@ -328,8 +328,8 @@ impl StoredRows {
         let place = known.document.place.at;
         let read = |record: &StoredRecord<'_>| record.visit_text(str::to_owned);
         match self.visit_short_record(partition, place, SHORT_TEXT, read)? {
-            None => self.open_record(known).map(OpenText::Unread),
-            Some(Some(text)) => Ok(OpenText::Read(text)),
+            None => self.open_record(known).map(OpenText::NotLoaded),
+            Some(Some(text)) => Ok(OpenText::Loaded(text)),
             Some(None) => Err(self.damaged_texts(partition, format!("the text at place {place}"))),
         }
     }
