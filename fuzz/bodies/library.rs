@@ -9,7 +9,7 @@ use lookalike::passages::PassageSettings;
 use lookalike::plan::{EditUnit, SimilarityMeasure};
 use lookalike::{Recipe, Threshold};
 use lookalike_batch::index::{
-    self, BuildSettings, IndexEntries, IndexManifest, IndexReadOptions, ListedMatches,
+    self, BuildSettings, IndexManifest, IndexReadOptions, ListedMatches, RowContent,
     SearchCandidates, SearchSettings, TextCheck,
 };
 use lookalike_batch::run::SilentProgress;
@@ -126,8 +126,8 @@ fn sample() -> &'static Sample {
 
 fn reading() -> IndexReadOptions {
     IndexReadOptions {
-        entries: IndexEntries::Documents,
-        options: ReadOptions::default(),
+        content: RowContent::Documents,
+        read: ReadOptions::default(),
         strict: true,
         threads: 1,
         memory: None,

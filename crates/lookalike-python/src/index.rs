@@ -8,7 +8,7 @@ use lookalike::Threshold;
 use lookalike::passages::PassageSettings;
 use lookalike::plan::{CandidateRule, EditUnit};
 use lookalike_batch::index::{
-    self, BuildSettings, IndexEntries, IndexReadOptions, ListedMatches, SearchCandidates,
+    self, BuildSettings, IndexReadOptions, ListedMatches, RowContent, SearchCandidates,
     SearchSettings, TextCheck,
 };
 use lookalike_io::sink::{CollectedTable, OutputTarget};
@@ -59,13 +59,13 @@ pub(crate) struct IndexQuery {
 
 impl IndexReading {
     fn read_options(self) -> PyResult<IndexReadOptions> {
-        let entries = match self.fingerprint {
-            Some(field) => IndexEntries::Field(FingerprintNotation::Hex, field),
-            None => IndexEntries::Documents,
+        let content = match self.fingerprint {
+            Some(field) => RowContent::Field(FingerprintNotation::Hex, field),
+            None => RowContent::Documents,
         };
         Ok(IndexReadOptions {
-            entries,
-            options: self.reading.read_options(),
+            content,
+            read: self.reading.read_options(),
             strict: self.strict,
             threads: thread_count(self.threads)?,
             memory: None,

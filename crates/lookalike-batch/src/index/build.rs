@@ -27,7 +27,7 @@ use crate::index::texts::StoredTexts;
 use crate::index::tombstones::Tombstones;
 use crate::index::unfingerprinted::UnfingerprintedRows;
 use crate::index::{
-    AddSummary, BuildSettings, IndexEntries, IndexReadOptions, by_width, directory, grams, ids,
+    AddSummary, BuildSettings, IndexReadOptions, RowContent, by_width, directory, grams, ids,
     inspect,
 };
 use crate::memory::build_plan::{ExpectedRows, smallest_limit};
@@ -109,7 +109,7 @@ pub fn add_to_index(
     let space = build_space(index_path, inputs, reading, true)?;
     let _lock = directory::lock_index(index_path)?;
     let manifest = directory::read_manifest(index_path)?;
-    if manifest.matching && reading.entries != IndexEntries::Documents {
+    if manifest.matching && reading.content != RowContent::Documents {
         return Err(Error::usage_error(format!(
             "the index {} is also searched by thresholds, for which bare fingerprints are not \
              enough: add documents, or build it with --distance-only",
@@ -160,12 +160,12 @@ pub(super) fn new_manifest(
     reading: &IndexReadOptions,
 ) -> Result<IndexManifest> {
     let bits = settings.bits;
-    if reading.entries != IndexEntries::Documents && settings.texts {
+    if reading.content != RowContent::Documents && settings.texts {
         return Err(Error::usage_error(
             "bare fingerprints have no texts to store: leave --texts out",
         ));
     }
-    if reading.options.fields.features.is_some() && settings.texts {
+    if reading.read.fields.features.is_some() && settings.texts {
         return Err(Error::usage_error(
             "the fingerprints are computed from --features, so stored texts could not be compared: \
              leave --texts out",
@@ -177,7 +177,7 @@ pub(super) fn new_manifest(
         ));
     }
     let distance = Distance::new(settings.distance, bits)?;
-    let of_documents = reading.entries == IndexEntries::Documents;
+    let of_documents = reading.content == RowContent::Documents;
     // Fails now rather than after all inputs have been read.
     let request = PlanRequest {
         count: 1,
@@ -268,8 +268,8 @@ fn add_rows<C: FingerprintCode>(
     let file = manifest.next_file;
     manifest.next_file += 1;
     let rejected = RejectedRows::create_output(change.rejected)?;
-    let (new, rejected) = match change.reading.entries {
-        IndexEntries::Numbers => (read_numbers::<C>(change, &manifest, paths)?, rejected),
+    let (new, rejected) = match change.reading.content {
+        RowContent::Numbers => (read_numbers::<C>(change, &manifest, paths)?, rejected),
         _ => read_rows::<C>(change, &manifest, file, paths, rejected)?,
     };
     let (empty_rows, bytes) = (new.empty_rows, new.bytes);
@@ -333,19 +333,19 @@ fn read_rows<C: FingerprintCode>(
     rejected: RejectedRows,
 ) -> Result<(NewRows<C>, RejectedRows)> {
     let IndexReadOptions {
-        entries,
-        options,
+        content,
+        read,
         strict,
         ..
     } = change.reading;
     let inputs = InputSet::open_paths(
         paths,
-        &entries.read_options(options, change.rejected.is_some())?,
+        &content.read_options(read, change.rejected.is_some())?,
     )?;
     if let Some(output) = change.rejected {
         check_output(output, &inputs)?;
     }
-    let recorder = RowRecorder::new(manifest, entries, &options.fields.id)?;
+    let recorder = RowRecorder::new(manifest, content, &read.fields.id)?;
     let opened = OpenedRows::new(inputs, rejected, *strict, change.progress);
     let inputs = &opened.inputs;
     let mut new = NewRows::create_files(change, manifest, file, &recorder)?;
@@ -422,10 +422,10 @@ fn read_numbers<C: FingerprintCode>(
 
 /// Refuses options that binary files of fingerprints have no use for.
 fn check_number_options(reading: &IndexReadOptions, rejected: Option<&OutputTarget>) -> Result<()> {
-    if reading.entries != IndexEntries::Numbers {
+    if reading.content != RowContent::Numbers {
         return Ok(());
     }
-    if let IdField::Named(field) = &reading.options.fields.id {
+    if let IdField::Named(field) = &reading.read.fields.id {
         return Err(Error::usage_error(format!(
             "binary files of fingerprints have no field `{field}`: leave --id out"
         )));

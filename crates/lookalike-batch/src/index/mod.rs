@@ -2,19 +2,22 @@
 //! similarity.
 //!
 //! ```text
-//! manifest             recipe, limits, segments and their files; replaced by renaming
-//! lock                 held by the only writer
-//! 00000001.codes       Hamming index of a segment's fingerprints (see lookalike::hamming)
-//! 00000001.ids         ids, unless rows are numbered
-//! 00000001.texts       texts, compressed, if they are stored
-//! 00000001.unfingerprinted        texts without a fingerprint
-//! 00000001.records     documents in the form in which they are compared …
-//! 00000001.signatures  … with the signatures of the long ones …
-//! 00000001.postings    … and the rows of each bucket key
-//! 00000001.grams       rows of each gram, if passages can be found
-//! 00000002.tombstones     tombstones of a segment
-//! 00000003.table       a file that the recipe names
+//! manifest                  recipe, limits, segments and their files; replaced by renaming
+//! lock                      held by the only writer
+//! 00000001.table            a file that the recipe names
+//! 00000002.codes            Hamming index of a segment's fingerprints (see lookalike::hamming)
+//! 00000002.ids              ids, unless rows are numbered
+//! 00000002.texts            texts, compressed, if they are stored
+//! 00000002.unfingerprinted  hashes of the texts that have no fingerprint
+//! 00000002.records          documents in the form in which thresholds and measures compare them
+//! 00000002.signatures       signatures of the long documents among the records
+//! 00000002.postings         rows of the records by bucket key
+//! 00000002.grams            rows of each gram, if passages can be found
+//! 00000003.tombstones       tombstones of a segment
 //! ```
+//!
+//! Files are numbered in the order in which they are written. All files of a segment but its tombstones have the same
+//! number.
 //!
 //! A segment is a set of files that never change. Adding rows writes a new segment and merges it with
 //! the segments before it that are at most twice as large. So there are few segments, and each row is
@@ -38,6 +41,18 @@
 //! An empty text is left out and counted.
 //!
 //! An index has no notion of time; time windows are a feature of the service.
+//!
+//! | module | has |
+//! |---|---|
+//! | `build`, `remove`, `compact` | the changes of an index |
+//! | `search`, `export`, `inspect` | the uses that leave it as it is: search, export of fingerprints, description, verification |
+//! | `run_index`, `indexed_passages` | an index beside a run that removes near-duplicates, or that searches for passages |
+//! | `directory`, `manifest`, `segments` | the directory and its lock, the list of files, and the files of each segment |
+//! | `rows`, `number_files`, `row_lots`, `row_numbers`, `repeated_ids` | new rows: their fingerprints, binary inputs, the way to the files, those without ids, ids that occur again |
+//! | `row_measures`, `build_space`, `spill_buffer` | the memory of a build: measured, shared out, and the temporary files beyond it |
+//! | `match_finder`, `containment` | search with a match plan; its candidates by containment |
+//! | `ids`, `texts`, `unfingerprinted`, `records`, `postings`, `grams`, `tombstones` | one kind of file each |
+//! | `paged` | the pages of these files, which are verified on first use |
 
 mod build;
 mod build_space;
@@ -94,7 +109,7 @@ pub use search::{
 
 /// The content of an input's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IndexEntries {
+pub enum RowContent {
     /// Documents. Their fingerprints are made with the recipe of the index.
     Documents,
     /// Lines with a fingerprint, preceded by an id and a tab if rows have ids. If the fingerprint of
@@ -111,9 +126,9 @@ pub enum IndexEntries {
 #[derive(Debug, Clone)]
 pub struct IndexReadOptions {
     /// The content of the rows.
-    pub entries: IndexEntries,
+    pub content: RowContent,
     /// Options of reading the inputs.
-    pub options: ReadOptions,
+    pub read: ReadOptions,
     /// `true` to stop at the first bad row.
     pub strict: bool,
     /// Number of threads, from 1.

@@ -384,7 +384,7 @@ mod tests {
 
     use super::*;
     use crate::index::{
-        BuildSettings, IndexEntries, IndexReadOptions, ListedMatches, SearchCandidates,
+        BuildSettings, IndexReadOptions, ListedMatches, RowContent, SearchCandidates,
         SearchSettings, TextCheck, build_index, directory, search_index, verify_index,
     };
     use crate::run::commands::run_outputs::PairsOutputs;
@@ -408,8 +408,8 @@ mod tests {
 
     fn read_options() -> IndexReadOptions {
         IndexReadOptions {
-            entries: IndexEntries::Documents,
-            options: ReadOptions::default(),
+            content: RowContent::Documents,
+            read: ReadOptions::default(),
             strict: true,
             threads: 2,
             memory: None,

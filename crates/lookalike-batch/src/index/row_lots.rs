@@ -23,7 +23,7 @@ use crate::index::segments::MOST_ROWS;
 use crate::index::spill_buffer::FingerprintSpool;
 use crate::index::spill_buffer::spill_failed;
 use crate::index::texts::TextsWriter;
-use crate::index::{IndexEntries, grams, ids, records, texts};
+use crate::index::{RowContent, grams, ids, records, texts};
 
 /// Bytes of a lot's fingerprints, ids, texts and records that are passed on before its block ends.
 pub(super) const CHUNK_BYTES: usize = 8 << 20;
@@ -51,12 +51,12 @@ impl RowRecorder {
     /// If the index has no recipe for documents, or if the rows are binary numbers.
     pub(super) fn new(
         manifest: &IndexManifest,
-        entries: &IndexEntries,
+        content: &RowContent,
         id: &IdField,
     ) -> Result<Self> {
         let recipe = manifest.known_recipe();
         Ok(Self {
-            fingerprinter: RowFingerprinter::new(entries, recipe.as_ref(), manifest.bits, id)?,
+            fingerprinter: RowFingerprinter::new(content, recipe.as_ref(), manifest.bits, id)?,
             recorder: recipe
                 .as_ref()
                 .filter(|_| manifest.matching)
@@ -116,7 +116,7 @@ pub(super) struct RowLot<C> {
     /// Grams of the texts.
     grams: Vec<u64>,
     pub(super) bad: Vec<BadRow>,
-    /// Numbers of the rows empty_rows ids.
+    /// Numbers of the rows without ids.
     unnamed: RowNumbers,
     /// Number of the last row read, whether it was used or not.
     last: u64,

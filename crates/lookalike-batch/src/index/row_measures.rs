@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lookalike_io::error::Result;
 use lookalike_io::source::{IdField, InputSet, ParseScratch, RowSource};
 
-use crate::index::{IndexEntries, IndexReadOptions};
+use crate::index::{IndexReadOptions, RowContent};
 use crate::memory::MemoryLimit;
 use crate::memory::build_plan::{BuildPlan, ExpectedRows};
 
@@ -22,16 +22,15 @@ impl ExpectedRows {
         limit: Option<MemoryLimit>,
     ) -> Result<Self> {
         let mut expected = Self {
-            are_documents: reading.entries == IndexEntries::Documents,
+            are_documents: reading.content == RowContent::Documents,
             are_added,
             ..Self::default()
         };
         let source = RowSource::from(paths.to_vec());
-        if reading.entries == IndexEntries::Numbers || source.is_read_once() || source.has_objects()
-        {
+        if reading.content == RowContent::Numbers || source.is_read_once() || source.has_objects() {
             return Ok(expected);
         }
-        let options = reading.entries.read_options(&reading.options, false)?;
+        let options = reading.content.read_options(&reading.read, false)?;
         let inputs = InputSet::open_source(&source, &options)?;
         let Some(bytes) = inputs.total_bytes() else {
             return Ok(expected);
@@ -40,10 +39,10 @@ impl ExpectedRows {
             return Ok(expected);
         }
         expected.documents = inputs.expected_rows()?;
-        if reading.options.fields.id != IdField::RowNumber
+        if reading.read.fields.id != IdField::RowNumber
             && let Some(block) = inputs.next_block()?
         {
-            let is_line = matches!(reading.entries, IndexEntries::Lines(_));
+            let is_line = matches!(reading.content, RowContent::Lines(_));
             inputs.parse_block(&block, &mut ParseScratch::default(), &mut |row| {
                 if let Ok(row) = row {
                     expected.have_ids |= row.id.is_some() || is_line && row.text.contains('\t');

@@ -10,7 +10,7 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions};
 use lookalike_options::fingerprint_notation::FingerprintNotation;
 
-use crate::index::IndexEntries;
+use crate::index::RowContent;
 use crate::index::number_files::is_number_file;
 use crate::run::reading::row_analysis::analyze_row;
 
@@ -58,26 +58,26 @@ impl ComparedValue {
 
 impl RowFingerprinter {
     pub(super) fn new(
-        entries: &IndexEntries,
+        content: &RowContent,
         recipe: Option<&Recipe>,
         bits: u32,
         id: &IdField,
     ) -> Result<Self> {
-        let kind = match (entries, recipe) {
-            (IndexEntries::Documents, Some(recipe)) => FingerprinterKind::Documents(
+        let kind = match (content, recipe) {
+            (RowContent::Documents, Some(recipe)) => FingerprinterKind::Documents(
                 Box::new(TextAnalyzer::new(recipe)),
                 SimHasher::new(&recipe.simhash, Cpu::detect_best()),
             ),
-            (IndexEntries::Documents, None) => {
+            (RowContent::Documents, None) => {
                 return Err(Error::usage_error(
                     "the index holds bare fingerprints of an unknown recipe, so texts cannot be \
                      compared with them: give fingerprints with --fingerprints, or build the index \
                      with --recipe",
                 ));
             }
-            (IndexEntries::Numbers, _) => return Err(numbers_error()),
-            (IndexEntries::Lines(digits), _) => FingerprinterKind::Lines(*digits),
-            (IndexEntries::Field(digits, field), _) => {
+            (RowContent::Numbers, _) => return Err(numbers_error()),
+            (RowContent::Lines(digits), _) => FingerprinterKind::Lines(*digits),
+            (RowContent::Field(digits, field), _) => {
                 FingerprinterKind::Field(*digits, field.clone())
             }
         };
@@ -173,8 +173,8 @@ fn is_first_of_file(inputs: &InputSet, row: &InputRow<'_>) -> bool {
     inputs.input_of(row.place).first_number() == Some(row.number)
 }
 
-impl IndexEntries {
-    /// Returns the entries of bare fingerprints. They are in the field if one is named, and in binary files of
+impl RowContent {
+    /// Returns the content of bare fingerprints. They are in the field if one is named, and in binary files of
     /// integers if an input is one. Otherwise they are in the default field if the inputs have fields, and in lines if
     /// not.
     pub fn bare_fingerprints(

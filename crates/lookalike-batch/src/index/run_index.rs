@@ -47,7 +47,7 @@ use crate::index::row_lots::{NewRows, RecordScratch, RowLot, RowRecorder};
 use crate::index::search::refuse_index;
 use crate::index::segments::{StoredSegment, open_index, open_stored_segment};
 use crate::index::texts::UnpackedFrame;
-use crate::index::{BuildSettings, IndexEntries, IndexReadOptions, by_width, directory, inspect};
+use crate::index::{BuildSettings, IndexReadOptions, RowContent, by_width, directory, inspect};
 use crate::run::progress::ProgressListener;
 use crate::run::settings::RunSettings;
 
@@ -520,8 +520,8 @@ fn manifest_for_run(run: &RunSettings, plan: &MatchPlan, path: &Path) -> Result<
 /// Returns how a run reads the rows that an index receives.
 fn reading_of_run(run: &RunSettings) -> IndexReadOptions {
     IndexReadOptions {
-        entries: IndexEntries::Documents,
-        options: run.read.clone(),
+        content: RowContent::Documents,
+        read: run.read.clone(),
         strict: run.strict,
         threads: run.threads,
         memory: None,
@@ -703,8 +703,8 @@ fn place_run_rows<C: FingerprintCode>(
 ) -> Result<PlacedRows> {
     let file = manifest.next_file;
     manifest.next_file += 1;
-    let id = &change.reading.options.fields.id;
-    let recorder = RowRecorder::new(manifest, &IndexEntries::Documents, id)?;
+    let id = &change.reading.read.fields.id;
+    let recorder = RowRecorder::new(manifest, &RowContent::Documents, id)?;
     let mut new = NewRows::<C>::create_files(change, manifest, file, &recorder)?;
     let mut rest = added.rows;
     while !rest.is_empty() {

@@ -28,7 +28,7 @@ use crate::index::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
 use crate::index::rows::{ComparedValue, RowFingerprinter};
 use crate::index::segments::{StoredSegment, open_index, open_stored_segment};
 use crate::index::texts::UnpackedFrame;
-use crate::index::{IndexEntries, IndexReadOptions, by_width, directory};
+use crate::index::{IndexReadOptions, RowContent, by_width, directory};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::ordered_pipeline::{EmitChunk, parse_blocks_in_order};
 use crate::run::reading::rejected_rows::{OpenedRows, RejectedRows};
@@ -413,12 +413,10 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
 
 /// Opens the inputs with the queries, and checks the outputs.
 fn open_queries(job: &SearchJob<'_>) -> Result<InputSet> {
-    let IndexReadOptions {
-        entries, options, ..
-    } = job.reading;
+    let IndexReadOptions { content, read, .. } = job.reading;
     let outputs = || [Some(job.output), job.rejected].into_iter().flatten();
     outputs().try_for_each(|output| refuse_index(output, job.index_path))?;
-    let read_options = entries.read_options(options, job.rejected.is_some())?;
+    let read_options = content.read_options(read, job.rejected.is_some())?;
     let inputs = InputSet::open_paths(job.inputs, &read_options)?;
     outputs().try_for_each(|output| check_output(output, &inputs))?;
     Ok(inputs)
@@ -552,7 +550,7 @@ impl<C: FingerprintCode> OpenIndex<C> {
         let by_plan = settings.candidates == SearchCandidates::Plan;
         let by_sequences = check.is_some_and(|check| check.measure.sequence_measure().is_some());
         let by_records = by_plan && !by_sequences;
-        if by_plan && !manifest.matching && job.reading.entries == IndexEntries::Documents {
+        if by_plan && !manifest.matching && job.reading.content == RowContent::Documents {
             return Err(Error::usage_error(format!(
                 "the index {index_path} stores only fingerprints, which find near texts but not all \
                  texts at a threshold: build it again with `lookalike index build {index_path} IN \
@@ -566,7 +564,7 @@ impl<C: FingerprintCode> OpenIndex<C> {
                  with --texts, or leave --verify and --threshold out to get distances"
             )));
         }
-        if compares && job.reading.entries != IndexEntries::Documents {
+        if compares && job.reading.content != RowContent::Documents {
             return Err(Error::usage_error(
                 "similarities need texts, and the queries are bare fingerprints: give documents, \
                  or leave --verify and --threshold out to get distances",
@@ -646,7 +644,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
     ) -> Result<Self> {
         let settings = job.settings;
         let recipe = opened.recipe.as_ref();
-        let id = &job.reading.options.fields.id;
+        let id = &job.reading.read.fields.id;
         let bits = opened.manifest.bits;
         Ok(Self {
             opened,
@@ -659,7 +657,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
                 },
                 limit: usize::MAX,
             },
-            fingerprinter: RowFingerprinter::new(&job.reading.entries, recipe, bits, id)?,
+            fingerprinter: RowFingerprinter::new(&job.reading.content, recipe, bits, id)?,
             matcher: search.matcher.as_ref(),
             verifier: search.new_verifier(recipe),
             template,

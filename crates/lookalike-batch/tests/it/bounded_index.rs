@@ -6,7 +6,7 @@ use std::path::Path;
 use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
 use lookalike_batch::index::{
-    AddSummary, BuildSettings, IndexEntries, IndexReadOptions, add_to_index, build_index,
+    AddSummary, BuildSettings, IndexReadOptions, RowContent, add_to_index, build_index,
     verify_index,
 };
 use lookalike_batch::run::{MemoryLimit, SilentProgress};
@@ -49,16 +49,16 @@ fn build_settings(texts: bool, distance_only: bool, finds_passages: bool) -> Bui
 }
 
 fn read_options(numbered: bool, memory: Option<MemoryLimit>) -> IndexReadOptions {
-    let mut options = ReadOptions {
+    let mut read = ReadOptions {
         block_bytes: 64 << 10,
         ..ReadOptions::default()
     };
     if numbered {
-        options.fields.id = IdField::RowNumber;
+        read.fields.id = IdField::RowNumber;
     }
     IndexReadOptions {
-        entries: IndexEntries::Documents,
-        options,
+        content: RowContent::Documents,
+        read,
         strict: false,
         threads: 2,
         memory,

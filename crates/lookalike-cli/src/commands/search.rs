@@ -7,7 +7,7 @@ use clap::Args;
 use lookalike::Threshold;
 use lookalike::plan::{CandidateRule, EditUnit, MatchSettings, SimilarityMeasure};
 use lookalike_batch::index::{
-    self, IndexEntries, ListedMatches, SearchCandidates, SearchSettings, SearchSummary, TextCheck,
+    self, ListedMatches, RowContent, SearchCandidates, SearchSettings, SearchSummary, TextCheck,
 };
 use lookalike_options::match_options::list_sequence_measures;
 
@@ -176,7 +176,7 @@ pub(crate) fn run_search(args: &SearchArgs) -> Result<CommandOutcome> {
         )
     })?;
     run.finish_run(&done, done.rejected, || {
-        describe_search(&done, args, &reading.entries)
+        describe_search(&done, args, &reading.content)
     })
 }
 
@@ -239,7 +239,7 @@ fn text_check(args: &SearchMatchArgs, reading: &ReadingArgs) -> Result<Option<Te
 }
 
 /// Returns the summary for people.
-fn describe_search(done: &SearchSummary, args: &SearchArgs, entries: &IndexEntries) -> String {
+fn describe_search(done: &SearchSummary, args: &SearchArgs, content: &RowContent) -> String {
     let mut text = SummaryText::default();
     text.add_text(describe_speed(done));
     let queries = NounCount(done.queries, CountedNoun::Query);
@@ -256,7 +256,7 @@ fn describe_search(done: &SearchSummary, args: &SearchArgs, entries: &IndexEntri
     }
     text.add_unfingerprinted(done.unfingerprinted);
     text.add_empty_rows(done.empty, messages::empty_match_nothing);
-    text.add_rejected(done.rejected, done.queries, field_option(entries));
+    text.add_rejected(done.rejected, done.queries, field_option(content));
     let recipe = format_optional_recipe(done.recipe.as_deref(), done.recipe_id.as_deref());
     let candidates = translate_phrase(&done.candidates);
     let by = match (done.measure, done.threshold) {

@@ -178,7 +178,7 @@ impl IndexRowsArgs {
         check_standard_output(named.as_slice(), self.running.json)?;
         let reading = index_read_options(&self.inputs, &self.bare, &self.reading, &self.running)?;
         Ok(IndexReadOptions {
-            memory: self.memory.limit(&reading.entries),
+            memory: self.memory.limit(&reading.content),
             ..reading
         })
     }

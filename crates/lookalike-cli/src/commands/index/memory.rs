@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use lookalike_batch::index::{BuildPlan, IndexEntries, IndexReadOptions};
+use lookalike_batch::index::{BuildPlan, IndexReadOptions, RowContent};
 use lookalike_batch::run::MemoryLimit;
 use lookalike_options::units::parse_size;
 
@@ -35,9 +35,9 @@ pub(crate) struct BuildMemoryArgs {
 
 impl BuildMemoryArgs {
     /// Returns the limit of a build of rows with this content.
-    pub(super) fn limit(&self, entries: &IndexEntries) -> Option<MemoryLimit> {
-        match (self.memory, entries) {
-            (None, IndexEntries::Documents) => memory_limit(None),
+    pub(super) fn limit(&self, content: &RowContent) -> Option<MemoryLimit> {
+        match (self.memory, content) {
+            (None, RowContent::Documents) => memory_limit(None),
             (None, _) => None,
             (set, _) => memory_limit(set),
         }

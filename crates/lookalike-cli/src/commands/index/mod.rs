@@ -85,7 +85,7 @@ fn insert_rows(
     let run = RowsRun::new(running, bad_rows.rejected.as_deref(), rejected.is_some());
     let done = run.watch_work(|reporter| insert(&reading, rejected.as_ref(), reporter))?;
     run.finish_run(&done, done.rejected, || {
-        report::describe_added(&done, &reading.entries)
+        report::describe_added(&done, &reading.content)
     })
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use lookalike::passages::PassageSettings;
-use lookalike_batch::index::{self, BuildSettings, IndexEntries, IndexReadOptions};
+use lookalike_batch::index::{self, BuildSettings, IndexReadOptions, RowContent};
 
 use super::args::{IndexInfoArgs, IndexRemoveArgs, IndexVerifyArgs};
 use super::memory::BuildMemoryArgs;
@@ -144,14 +144,14 @@ impl PassagesRowsArgs {
         let named = rejected.map(|place| ("rejected rows", place));
         check_standard_output(named.as_slice(), self.running.json)?;
         refuse_features(&self.reading)?;
-        let mut options = read_options(&self.reading)?;
-        options.text_documents = !self.document_per_line;
+        let mut read = read_options(&self.reading)?;
+        read.text_documents = !self.document_per_line;
         Ok(IndexReadOptions {
-            entries: IndexEntries::Documents,
-            options,
+            content: RowContent::Documents,
+            read,
             strict: self.running.strict,
             threads: thread_count(self.running.threads),
-            memory: self.memory.limit(&IndexEntries::Documents),
+            memory: self.memory.limit(&RowContent::Documents),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Summaries of `index` for people.
 
 use lookalike_batch::index::{
-    AddSummary, CompactSummary, IndexEntries, IndexInfo, RemoveSummary, VerifySummary,
+    AddSummary, CompactSummary, IndexInfo, RemoveSummary, RowContent, VerifySummary,
 };
 
 use crate::commands::shared::fingerprints::field_option;
@@ -10,13 +10,13 @@ use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{escape_control, format_bytes, format_count, format_duration};
 
 /// Returns the summary of building an index or adding to one.
-pub(super) fn describe_added(done: &AddSummary, entries: &IndexEntries) -> String {
+pub(super) fn describe_added(done: &AddSummary, content: &RowContent) -> String {
     let read = done.added + done.empty;
     let mut text = SummaryText::from_speed(read, done.bytes, done.seconds);
     text.add_line(&messages::added(), format_count(done.added));
     text.add_unfingerprinted(done.unfingerprinted);
     text.add_empty_rows(done.empty, messages::empty_left_out);
-    text.add_rejected(done.rejected, read, field_option(entries));
+    text.add_rejected(done.rejected, read, field_option(content));
     if done.spilled_bytes > 0 {
         let written = messages::written_to_disk(&format_bytes(done.spilled_bytes));
         text.add_line(&messages::out_of_core(), written);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use lookalike_batch::index::{IndexEntries, IndexReadOptions};
+use lookalike_batch::index::{IndexReadOptions, RowContent};
 use lookalike_options::fingerprint_notation::FingerprintNotation;
 
 use super::inputs::{ReadingArgs, read_options};
@@ -64,29 +64,28 @@ pub(crate) fn index_read_options(
     reading: &ReadingArgs,
     running: &RunningArgs,
 ) -> Result<IndexReadOptions> {
-    let options = read_options(reading)?;
-    let entries = if reads_bare_fingerprints(bare) {
+    let read = read_options(reading)?;
+    let content = if reads_bare_fingerprints(bare) {
         check_bare(reading)?;
         let (digits, field) = (notation_from_arg(bare.digits), bare.fingerprint.as_deref());
-        IndexEntries::bare_fingerprints(digits, field, inputs, options.format)
+        RowContent::bare_fingerprints(digits, field, inputs, read.format)
     } else if bare.digits.is_some() {
         bail!("--digits is for bare fingerprints: add --fingerprints or --fingerprint FIELD");
     } else {
-        IndexEntries::Documents
+        RowContent::Documents
     };
-    if entries == IndexEntries::Numbers && bare.digits.is_some() {
+    if content == RowContent::Numbers && bare.digits.is_some() {
         bail!("--digits is the notation of text, and .npy and .u64 files are binary: leave it out");
     }
-    if matches!(entries, IndexEntries::Lines(_)) && (reading.no_header || reading.document_per_file)
-    {
+    if matches!(content, RowContent::Lines(_)) && (reading.no_header || reading.document_per_file) {
         bail!(
             "lines of fingerprints are recognised with or without a header: leave --no-header and \
              --document-per-file out, or name the column with --fingerprint"
         );
     }
     Ok(IndexReadOptions {
-        entries,
-        options,
+        content,
+        read,
         strict: running.strict,
         threads: thread_count(running.threads),
         memory: None,
@@ -108,10 +107,10 @@ fn check_bare(reading: &ReadingArgs) -> Result<()> {
 }
 
 /// Returns the option that names the fingerprints or texts of rows.
-pub(crate) fn field_option(entries: &IndexEntries) -> &'static str {
-    match entries {
-        IndexEntries::Documents => "--text FIELD",
-        IndexEntries::Lines(_) | IndexEntries::Numbers => "--digits",
-        IndexEntries::Field(..) => "--fingerprint FIELD",
+pub(crate) fn field_option(content: &RowContent) -> &'static str {
+    match content {
+        RowContent::Documents => "--text FIELD",
+        RowContent::Lines(_) | RowContent::Numbers => "--digits",
+        RowContent::Field(..) => "--fingerprint FIELD",
     }
 }
