@@ -49,7 +49,7 @@
 //! | `run_index`, `indexed_passages` | an index beside a run that removes near-duplicates, or that searches for passages |
 //! | `directory`, `manifest`, `segments` | the directory and its lock, the list of files, and the files of each segment |
 //! | `rows`, `number_files`, `row_lots`, `row_numbers`, `repeated_ids` | new rows: their fingerprints, binary inputs, the way to the files, those without ids, ids that occur again |
-//! | `row_measures`, `build_space`, `spill_buffer` | the memory of a build: measured, shared out, and the temporary files beyond it |
+//! | `memory_planning`, `build_space`, `spill_buffer` | the memory of a build: planned, shared out, and the temporary files beyond it |
 //! | `match_finder`, `containment` | search with a match plan; its candidates by containment |
 //! | `ids`, `texts`, `unfingerprinted`, `records`, `postings`, `grams`, `tombstones` | one kind of file each |
 //! | `paged` | the pages of these files, which are verified on first use |
@@ -66,6 +66,7 @@ pub(crate) mod indexed_passages;
 mod inspect;
 pub(crate) mod manifest;
 mod match_finder;
+mod memory_planning;
 mod number_files;
 mod paged;
 mod postings;
@@ -73,7 +74,6 @@ mod records;
 mod remove;
 mod repeated_ids;
 mod row_lots;
-mod row_measures;
 mod row_numbers;
 mod rows;
 pub(crate) mod run_index;

@@ -387,7 +387,7 @@ mod tests {
         BuildSettings, IndexReadOptions, ListedMatches, RowContent, SearchCandidates,
         SearchSettings, TextCheck, build_index, directory, search_index, verify_index,
     };
-    use crate::run::commands::run_outputs::PairsOutputs;
+    use crate::run::commands::output_settings::PairsOutputs;
     use crate::run::{RunInputs, RunSettings, SilentProgress, find_pairs};
 
     const DOCUMENT_COUNT: usize = 400;

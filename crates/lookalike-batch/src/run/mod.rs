@@ -42,6 +42,7 @@ pub use self::commands::labelled::{
     ContradictoryLabels, GradeThresholds, GroupTexts, LabelledInputs, LabelledRows, PairFields,
     ReadLabels, read_labelled,
 };
+pub use self::commands::output_settings::{DedupOutputs, PairsOutputs};
 pub use self::commands::pairs::find_pairs;
 pub use self::commands::passages::{
     BoilerplateExample, BoilerplateSummary, CopiedPair, DescribedPassage, OffsetUnit,
@@ -55,7 +56,6 @@ pub use self::commands::plant::{
 pub use self::commands::repeated_text::{
     RepeatedTextAction, RepeatedTextSettings, RepeatedTextSummary,
 };
-pub use self::commands::run_outputs::{DedupOutputs, PairsOutputs};
 pub use self::commands::segment::{
     SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment,
 };

@@ -8,8 +8,8 @@ use lookalike_io::sink::{ByteWriter, OutputTarget, StagedOutput, check_output, c
 use serde::Serialize;
 
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
-use crate::run::execution::document_measures::plan_spilling;
 use crate::run::execution::form_learning;
+use crate::run::execution::memory_planning::plan_spilling;
 use crate::run::execution::run_stages::RunStorage;
 use crate::run::progress::ProgressListener;
 use crate::run::reading::open_inputs::OpenInputs;

@@ -12,11 +12,11 @@ use lookalike_io::sink::{
 use rayon::prelude::*;
 
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
-use crate::run::commands::run_outputs::PairsOutputs;
+use crate::run::commands::output_settings::PairsOutputs;
 use crate::run::commands::summary::{PairsSummary, RunSummary};
 use crate::run::execution::audit::report::ReportedPairs;
-use crate::run::execution::document_measures::plan_spilling;
 use crate::run::execution::form_learning;
+use crate::run::execution::memory_planning::plan_spilling;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};

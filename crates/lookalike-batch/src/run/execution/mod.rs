@@ -2,9 +2,9 @@
 
 pub(crate) mod audit;
 pub(crate) mod disk_backend;
-pub(in crate::run) mod document_measures;
 pub(crate) mod form_learning;
 pub(crate) mod index_matches;
+pub(in crate::run) mod memory_planning;
 pub(crate) mod out_of_core;
 pub(crate) mod person_decisions;
 pub(crate) mod run_corpus;

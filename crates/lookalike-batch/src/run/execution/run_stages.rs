@@ -22,15 +22,14 @@ use crate::run::execution::audit::RunAudit;
 use crate::run::execution::audit::reading::AuditBackend;
 use crate::run::execution::audit::report::{AuditReport, ReportedPairs};
 use crate::run::execution::disk_backend::DiskBackend;
-use crate::run::execution::document_measures::shuffle_setup;
 use crate::run::execution::out_of_core::grouping::{DocumentGrouping, SpilledSummary};
 use crate::run::execution::out_of_core::resolving::{
     RunVerdicts, decide_groups, find_pairs_of_groups,
 };
-use crate::run::execution::out_of_core::spilled_reading::SpillFiles;
+use crate::run::execution::out_of_core::spilled_reading::{SpillFiles, shuffle_setup};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::work_directory::WorkDirectory;
-use crate::run::execution::work_directory::verdicts::VerdictSteps;
+use crate::run::execution::work_directory::verdict_steps::VerdictSteps;
 use crate::run::progress::ProgressListener;
 use crate::run::reading::corpus_reader::{RejectRows, SketchedInputs, read_inputs};
 use crate::run::reading::documents::{ReadDocuments, TextStateCounts, count_state};
@@ -99,7 +98,8 @@ impl<'a> SketchedRun<'a> {
         })
     }
 
-    /// Links documents that may match, if the run is out of core. `merges_equal_texts` says whether documents of equal
+    /// Links documents that may match, if the run is out of core. In memory nothing is searched yet: candidates are found
+    /// while deciding. `merges_equal_texts` says whether documents of equal
     /// texts get equal verdicts, as far as the settings allow it.
     ///
     /// # Errors
@@ -263,7 +263,7 @@ impl<'a> LinkedRun<'a> {
             .map(DocumentGrouping::summarize_spilled)
     }
 
-    /// Returns the text states of the documents to decide about.
+    /// Returns the text states of the new documents, which the run decides about.
     pub(in crate::run) fn text_states(&self) -> TextStateCounts {
         self.text_states
     }

@@ -5,7 +5,8 @@ mod report;
 
 use anyhow::Result;
 use lookalike::dedup::SurveyKind;
-use lookalike_batch::run::{self, PlannedDirectories};
+use lookalike_batch::run as batch_run;
+use lookalike_batch::run::PlannedDirectories;
 
 pub(crate) use self::args::DedupArgs;
 use self::args::DedupRun;
@@ -40,11 +41,13 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
     let replaced = written.iter().map(|(_, place)| *place);
     let run = RowsRun::new(running, replaced, outputs.rejected.is_some());
     let done = run.watch_work(|reporter| match (&work, &library) {
-        (None, None) => run::run_dedup(&inputs, &settings, &outputs, reporter),
+        (None, None) => batch_run::run_dedup(&inputs, &settings, &outputs, reporter),
         (None, Some(library)) => {
-            run::run_dedup_beside_index(&inputs, &settings, &outputs, library, reporter)
+            batch_run::run_dedup_beside_index(&inputs, &settings, &outputs, library, reporter)
         }
-        (Some(work), _) => run::run_resumable_dedup(&inputs, &settings, &outputs, work, reporter),
+        (Some(work), _) => {
+            batch_run::run_resumable_dedup(&inputs, &settings, &outputs, work, reporter)
+        }
     })?;
     run.finish_run(&done, done.run.rejected, || {
         report::describe_dedup(&done, args, &written, &run.printer)

@@ -24,8 +24,8 @@ use self::verdicts_so_far::VerdictsSoFar;
 use crate::decisions::DecisionSummary;
 use crate::index::run_index::{RunIndex, RunIndexSettings};
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
+use crate::run::commands::output_settings::DedupOutputs;
 use crate::run::commands::repeated_text::RepeatedPassages;
-use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::commands::summary::DedupSummary;
 use crate::run::execution::form_learning::{self, ResolvedForms};
 use crate::run::execution::index_matches::{add_kept_documents, find_index_matches};
@@ -230,8 +230,9 @@ impl<'a> DedupSession<'a> {
         Ok(matches)
     }
 
-    /// Decides all documents. If verdicts are decided in row order, kept rows are copied meanwhile, and the copy is
-    /// returned, still to be put in place.
+    /// Decides all documents. If verdicts are decided in row order, another thread copies kept rows meanwhile, and the copy
+    /// is returned, still to be put in place. The copier asks [`VerdictsSoFar`] for every row, whose `OutputRows::is_kept`
+    /// waits until the verdict is decided.
     fn decide_and_copy(
         &mut self,
         linked: &LinkedRun<'_>,
@@ -286,7 +287,8 @@ impl<'a> DedupSession<'a> {
         })
     }
 
-    /// Returns the output of kept rows if they can be copied while later verdicts are still open.
+    /// Returns the output of kept rows if they can be copied while later verdicts are still open: `OutputRows::is_kept`
+    /// then waits for each verdict in row order.
     fn output_to_copy_early<'o>(
         &self,
         linked: &LinkedRun<'_>,

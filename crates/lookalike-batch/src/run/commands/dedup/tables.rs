@@ -11,8 +11,8 @@ use lookalike_io::source::RowPlace;
 use rayon::prelude::*;
 
 use super::verdicts::DocumentVerdicts;
+use crate::run::commands::output_settings::DedupOutputs;
 use crate::run::commands::repeated_text::{RepeatedPassages, RepeatedTextAction};
-use crate::run::commands::run_outputs::DedupOutputs;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::settings::RunSettings;

@@ -20,7 +20,7 @@ mod corpus;
 mod evaluation;
 mod gram_file;
 mod gram_index;
-mod gram_measures;
+mod memory_planning;
 mod report_data;
 mod search;
 pub(crate) mod settings;

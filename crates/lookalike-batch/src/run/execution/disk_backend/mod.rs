@@ -14,7 +14,7 @@ use self::stored_block::{BlockStart, StoredBlockRows};
 use crate::run::execution::out_of_core::spilled_reading::{ScatteredBlock, SpillFiles};
 use crate::run::execution::work_directory::WorkDirectory;
 use crate::run::execution::work_directory::manifest::StepKind;
-use crate::run::execution::work_directory::reading::{ReadingSteps, StoredBlock};
+use crate::run::execution::work_directory::reading_steps::{ReadingSteps, StoredBlock};
 use crate::run::reading::documents::ReadDocuments;
 use crate::run::reading::reading_sink::{
     BlockSource, InputRole, ReadBuffers, ReadingBackend, ReadingSink, RowSketching, SinkWorker,
@@ -54,7 +54,7 @@ struct SpillTarget<'a> {
     reading: &'a SpillFiles,
     /// Node of the first row of these inputs.
     first_node: u64,
-    /// `true` if the run decides about these documents.
+    /// `true` if these documents are new, so that the run decides about them.
     is_judged: bool,
 }
 

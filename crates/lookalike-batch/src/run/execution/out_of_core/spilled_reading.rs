@@ -1,20 +1,20 @@
 //! The first reading of a run out of core: all threads write sketches, keys and features to temporary files.
 
-use crate::run::reading::documents::count_state;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lookalike::shuffle::{
-    EqualTexts, FeatureBlocks, LocalKeys, LocalScatterer, ShuffleBlock, ShuffleBlockKind,
-    ShuffleSetup,
+    DocumentOrder, EqualTexts, FeatureBlocks, LocalKeys, LocalScatterer, MatchBounds, ShuffleBlock,
+    ShuffleBlockKind, ShuffleSetup,
 };
 use lookalike::{DocId, DocumentSketches};
 use lookalike_io::error::Result;
 
 use crate::memory::run_plan::RunShares;
 use crate::run::execution::out_of_core::lock;
-use crate::run::reading::documents::TextStateCounts;
+use crate::run::reading::documents::{TextStateCounts, count_state};
+use crate::run::settings::RunSettings;
 use crate::temporary::part_file::PartFile;
 
 /// The parts of the file of blocks.
@@ -23,6 +23,24 @@ pub(super) const FEATURES_PART: u32 = 1;
 
 /// Number of parts among which the names of texts are divided while they are read.
 const TEXT_PARTS: u32 = 64;
+
+/// Returns the setup of the engine's shuffle for a run.
+///
+/// # Errors
+/// If there is no match plan for the settings.
+pub(in crate::run) fn shuffle_setup(settings: &RunSettings) -> Result<Arc<ShuffleSetup>> {
+    let bounds = MatchBounds {
+        within: settings.within.is_some(),
+        ..MatchBounds::default()
+    };
+    let setup = ShuffleSetup::new(
+        &settings.recipe,
+        settings.matching,
+        DocumentOrder::Smallest,
+        bounds,
+    );
+    Ok(setup?)
+}
 
 /// Keys, features and names of texts that a thread has made of a block of the inputs.
 #[derive(Default)]
@@ -47,7 +65,7 @@ pub(in crate::run) struct SpillFiles {
     pub(super) released: u64,
     /// Sketches in the order of the documents. Each block begins with the number of its documents.
     pub(super) sketches: PartFile,
-    /// Text states of the documents to decide about.
+    /// Text states of the new documents.
     states: Mutex<TextStateCounts>,
     /// Number of these documents that are of a form.
     documents_of_forms: AtomicU64,
@@ -105,9 +123,9 @@ impl SpillFiles {
         blocks.try_for_each(|block| Ok(self.keys.count_block(&block.block)?))
     }
 
-    /// Writes keys, features and names of texts of a block of the inputs, in any order. `of_block` says whether the run
-    /// decides about its documents, and its number. Blocks are read in the order of these, so that keys are chosen alike
-    /// in every run over the same inputs.
+    /// Writes keys, features and names of texts of a block of the inputs, in any order. `of_block` is `true` for new
+    /// documents, with the number of the block. Blocks are read in the order of these, so that keys are chosen alike in
+    /// every run over the same inputs.
     ///
     /// # Errors
     /// If they cannot be written, or if names are truncated.

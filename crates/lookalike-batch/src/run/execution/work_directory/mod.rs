@@ -27,10 +27,10 @@
 mod learned_step;
 mod locking;
 pub(in crate::run) mod manifest;
-pub(in crate::run) mod reading;
+pub(in crate::run) mod reading_steps;
 mod status;
 mod step_file;
-pub(in crate::run) mod verdicts;
+pub(in crate::run) mod verdict_steps;
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Outputs of the dedup and pairs runs.
+//! Settings of the outputs of the dedup and pairs runs: which are wanted, and where they go.
 
 use lookalike::dedup::CopyPairs;
 use lookalike_io::sink::OutputTarget;

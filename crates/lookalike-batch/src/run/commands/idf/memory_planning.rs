@@ -1,4 +1,5 @@
-//! Measures of the terms of a run, from the first blocks of its inputs, by which its memory is planned.
+//! The planning of the memory of a run: the terms of its first blocks are measured, and [`IdfPlan`] is made from the
+//! measures.
 
 use std::collections::HashSet;
 

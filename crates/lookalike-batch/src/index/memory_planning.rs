@@ -1,4 +1,5 @@
-//! Measures of the rows of a build, from the first block of its inputs, by which its memory is planned.
+//! The planning of the memory of a build: its rows are estimated from the first block, and [`BuildPlan`] is made from
+//! them.
 
 use std::path::PathBuf;
 

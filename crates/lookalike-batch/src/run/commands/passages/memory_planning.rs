@@ -1,4 +1,5 @@
-//! Measures of the rows and grams of a run, from the first block of its inputs, by which its memory is planned.
+//! The planning of the memory of a run: the rows and grams of its first block are measured, and [`PassagePlan`] is made
+//! from the measures.
 
 use lookalike::passages::{SelectedGram, Winnower};
 use lookalike::text::{SpanTokenizer, SpannedTokens};

@@ -1,7 +1,7 @@
-//! Measures of the documents of a run, from the first blocks of its inputs, by which its memory is planned.
+//! The planning of the memory of a run: its first documents are measured, and [`MemoryPlan`] is made from the measures.
 
 use lookalike::plan::MatchPlan;
-use lookalike::shuffle::{DocumentOrder, LocalKeys, LocalScatterer, MatchBounds, ShuffleSetup};
+use lookalike::shuffle::{LocalKeys, LocalScatterer};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, DocId, DocumentSketcher};
 use lookalike_io::error::{Error, Result};
@@ -9,19 +9,20 @@ use lookalike_io::source::{InputRow, ParseScratch};
 
 use crate::memory::MemoryLimit;
 use crate::memory::run_plan::{DocumentBytes, MemoryPlan, PlanFrame, RunShares};
+use crate::run::execution::out_of_core::spilled_reading::shuffle_setup;
 use crate::run::reading::corpus_reader::FEATURES_IN_MEMORY;
 use crate::run::reading::documents::ReadDocuments;
 use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::row_analysis::analyze_row;
 use crate::run::settings::{RunInputs, RunSettings};
 
-/// Number of documents of the first blocks that are measured, and most blocks.
+/// Largest number of documents that are measured, and of blocks in which they are.
 const MEASURED_DOCUMENTS: usize = 4096;
 const MEASURED_BLOCKS: usize = 8;
 
 impl MemoryPlan {
-    /// Plans a run over inputs, beside an index if `has_index`. It reads the first block of the inputs, from a source
-    /// of its own.
+    /// Plans a run over inputs, beside an index if `has_index`. It reads up to eight first blocks of the inputs,
+    /// from a source of its own.
     ///
     /// # Errors
     /// If the inputs cannot be read, or the limit is too small for any run over them; the message says which limit
@@ -36,7 +37,7 @@ impl MemoryPlan {
         let of_unknown_size = || Self::from_measures(None, DocumentBytes::default(), frame);
         let sources = [&paths.documents, &paths.against];
         let are_read_once = sources.iter().any(|source| source.is_read_once());
-        // Measuring reads the first block of an object once more.
+        // Measuring reads the first blocks of an object once more.
         let are_remote = sources.iter().any(|source| source.has_objects());
         if are_read_once || are_remote && !frame.limit.is_set {
             return of_unknown_size();
@@ -86,26 +87,6 @@ pub(in crate::run) fn plan_spilling(
         }
         _ => Ok(shares),
     }
-}
-
-/// Returns the setup of the engine's shuffle for a run.
-///
-/// # Errors
-/// If there is no match plan for the settings.
-pub(in crate::run) fn shuffle_setup(
-    settings: &RunSettings,
-) -> Result<std::sync::Arc<ShuffleSetup>> {
-    let bounds = MatchBounds {
-        within: settings.within.is_some(),
-        ..MatchBounds::default()
-    };
-    let setup = ShuffleSetup::new(
-        &settings.recipe,
-        settings.matching,
-        DocumentOrder::Smallest,
-        bounds,
-    );
-    Ok(setup?)
 }
 
 /// Returns the bytes of a document, from the first blocks of the inputs.
