@@ -33,16 +33,16 @@ pub(in crate::run) struct SketchedInputs {
     pub(in crate::run) analyzer: TextAnalyzer,
     /// Known documents (`--against`), without their sketches.
     pub(in crate::run) against: ReadDocuments,
-    /// Documents that the run decides about, without their sketches.
+    /// New documents, which the run decides about, without their sketches.
     pub(in crate::run) documents: ReadDocuments,
-    /// Sketches of the known documents and then of all others; empty if the backend has taken them.
+    /// Sketches of the known documents and then of the new ones; empty if the backend has taken them.
     pub(in crate::run) sketches: DocumentSketches,
     /// Ids that several documents have, if all rows were read.
     pub(in crate::run) repeated_ids: Option<RepeatedIds>,
 }
 
-/// Reads the known documents and then all others. `backend` takes part; see
-/// [`reading_sink`](crate::run::reading::reading_sink). `reject` receives all bad rows in order.
+/// Reads the known documents and then the new ones. `backend` decides where sketches go (memory or disk) and which blocks
+/// are restored. `reject` receives all bad rows in order.
 ///
 /// # Errors
 /// If an input cannot be read, if no row of it can be used, if no row has a field of the settings, in a strict run if
@@ -73,7 +73,9 @@ pub(in crate::run) fn read_inputs(
             repeated_ids = find_repeats(inputs, &against)?;
         }
     }
-    let sink = backend.open_sink(InputRole::Decided, against.last_number());
+    let sink = backend.open_sink(InputRole::New, against.last_number());
+    // The new documents are appended to the sketches of the known ones. So `documents` has the rows of the new ones, and
+    // the sketches of both sets until these are returned by themselves.
     let base = ReadDocuments::with_sketches(std::mem::take(&mut against.sketches));
     let mut documents = reader.read_set(&opened.inputs, &opened.document_fields, base, &*sink)?;
     if reader.reads_all_rows {

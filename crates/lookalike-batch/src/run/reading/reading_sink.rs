@@ -24,8 +24,8 @@ use crate::run::reading::documents::ReadDocuments;
 pub(in crate::run) enum InputRole {
     /// Known documents (`--against`), which are read first.
     Known,
-    /// The documents that the run decides about.
-    Decided,
+    /// New documents, which the run decides about.
+    New,
 }
 
 /// The place of the documents of a run while they are read: memory or disk.

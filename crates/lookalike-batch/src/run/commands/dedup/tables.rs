@@ -125,7 +125,7 @@ impl DocumentVerdicts<'_> {
         columns.extend(compares_forms.then_some(TableColumn::Text("form")));
         let threshold = self.corpus.plan.threshold().get();
         let mut table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
-        let removals = self.judged_documents();
+        let removals = self.list_new_documents();
         let removals: Vec<&DocumentRemoval> = removals
             .filter_map(|document| self.removal_of(document))
             .collect();

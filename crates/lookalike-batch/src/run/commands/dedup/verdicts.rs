@@ -65,8 +65,8 @@ impl<'a> DocumentVerdicts<'a> {
         }
     }
 
-    /// Returns the documents of the inputs, without the known ones, in reading order.
-    pub(super) fn judged_documents(&self) -> impl Iterator<Item = DocId> + '_ {
+    /// Lists the new documents, those of the inputs without the known ones, in reading order.
+    pub(super) fn list_new_documents(&self) -> impl Iterator<Item = DocId> + '_ {
         (self.corpus.known_count()..self.corpus.len()).map(|at| DocId(at as u32))
     }
 

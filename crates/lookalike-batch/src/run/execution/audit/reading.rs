@@ -20,7 +20,7 @@ pub(in crate::run) struct AuditBackend<'a> {
 
 impl ReadingBackend for AuditBackend<'_> {
     fn open_sink(&self, role: InputRole, _rows_before: u64) -> Box<dyn ReadingSink + '_> {
-        if role == InputRole::Decided {
+        if role == InputRole::New {
             self.audit.audit_drawing().begin_inputs();
         }
         Box::new(AuditSink { backend: self })

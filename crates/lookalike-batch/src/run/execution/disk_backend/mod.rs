@@ -32,9 +32,9 @@ pub(in crate::run) struct DiskBackend<'a> {
 
 impl ReadingBackend for DiskBackend<'_> {
     fn open_sink(&self, role: InputRole, rows_before: u64) -> Box<dyn ReadingSink + '_> {
-        let (kind, is_judged) = match role {
+        let (kind, is_new) = match role {
             InputRole::Known => (StepKind::Against, false),
-            InputRole::Decided => (StepKind::Documents, true),
+            InputRole::New => (StepKind::Documents, true),
         };
         Box::new(DiskSink {
             sketcher: &self.sketcher,
@@ -42,7 +42,7 @@ impl ReadingBackend for DiskBackend<'_> {
             spill: self.spilled.map(|reading| SpillTarget {
                 reading,
                 first_node: rows_before,
-                is_judged,
+                is_new,
             }),
         })
     }
@@ -55,7 +55,7 @@ struct SpillTarget<'a> {
     /// Node of the first row of these inputs.
     first_node: u64,
     /// `true` if these documents are new, so that the run decides about them.
-    is_judged: bool,
+    is_new: bool,
 }
 
 impl SpillTarget<'_> {
@@ -75,9 +75,9 @@ impl SpillTarget<'_> {
         sketches: &DocumentSketches,
         scattered: &ScatteredBlock,
     ) -> Result<Vec<u8>> {
-        let order = (self.is_judged, source.block.ordinal());
+        let order = (self.is_new, source.block.ordinal());
         self.reading.push_scattered(order, scattered)?;
-        if self.is_judged {
+        if self.is_new {
             self.reading.count_states(sketches);
         }
         Ok(self.reading.encode_sketches(sketches))

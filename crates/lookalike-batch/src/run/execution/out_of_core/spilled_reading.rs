@@ -134,8 +134,8 @@ impl SpillFiles {
         of_block: (bool, u64),
         scattered: &ScatteredBlock,
     ) -> Result<()> {
-        let (is_judged, ordinal) = of_block;
-        let order = u64::from(is_judged) << 63 | ordinal;
+        let (is_new, ordinal) = of_block;
+        let order = u64::from(is_new) << 63 | ordinal;
         for block in &scattered.blocks {
             let part = match block.kind {
                 ShuffleBlockKind::Part => KEYS_PART,
