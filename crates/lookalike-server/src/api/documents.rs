@@ -54,7 +54,7 @@ const COMPARED_BYTES: usize = 16 << 20;
 
 /// Checks and inserts documents.
 pub(crate) async fn insert_documents(api_request: ApiRequest) -> ApiResult {
-    handle_documents(api_request, StreamTask::Insert).await
+    process_body(api_request, StreamTask::Insert).await
 }
 
 /// Largest number of matches of a query.
@@ -68,7 +68,7 @@ pub(crate) async fn query_documents(api_request: ApiRequest) -> ApiResult {
         .is_some();
     let limit = is_given.then(|| parameters.count_parameter("limit", 1, MAX_MATCHES));
     match limit.transpose()? {
-        None => handle_documents(api_request, StreamTask::Query).await,
+        None => process_body(api_request, StreamTask::Query).await,
         Some(limit) => list_matches(api_request, limit).await,
     }
 }
@@ -95,18 +95,19 @@ async fn list_matches(mut api_request: ApiRequest, limit: usize) -> ApiResult {
     Ok(responses::json_response(StatusCode::OK, &body))
 }
 
-async fn handle_documents(api_request: ApiRequest, task: StreamTask) -> ApiResult {
+/// Inserts or queries the documents of a body, as `task` says: a single document, or one on each line.
+async fn process_body(api_request: ApiRequest, task: StreamTask) -> ApiResult {
     // A body that arrives slowly must not keep the collection from being deleted, so the collection is opened
     // again when the body is there.
     drop(api_request.find_open_collection()?);
     match responses::body_kind(&api_request.headers)? {
-        BodyKind::Json => handle_document(api_request, task).await,
-        BodyKind::Lines => check_lines(api_request, task).await,
+        BodyKind::Json => process_single_document(api_request, task).await,
+        BodyKind::Lines => process_document_lines(api_request, task).await,
     }
 }
 
-/// Checks one document.
-async fn handle_document(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
+/// Inserts or queries the only document of a body.
+async fn process_single_document(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
     let reader = api_request.read_body(api_request.service.config.limits.document)?;
     let (service, client) = (&api_request.service, api_request.client);
     let (document, room) =
@@ -159,8 +160,8 @@ async fn answer_query(
     .await
 }
 
-/// Checks one document per line, and answers while the lines arrive.
-async fn check_lines(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
+/// Inserts or queries the document on each line of a body, and answers while the lines arrive.
+async fn process_document_lines(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
     let limits = api_request.service.config.limits;
     let mut reader = api_request.read_body(limits.body)?;
     if expects_continue(&api_request.headers) {

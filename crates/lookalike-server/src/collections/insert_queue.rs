@@ -1,14 +1,14 @@
 //! The queue of single-document inserts into a collection.
 //!
-//! Inserts that arrive one at a time share the cost of a sync. One task takes every waiting document,
-//! prepares and admits them as one batch, and goes on with those that arrived meanwhile; it does not wait for
-//! the disk. A second task returns the answers: while it waits for one sync, more documents are admitted, and
+//! Inserts that arrive one at a time share the cost of a sync. One task, `admit_waiting`, prepares and admits all
+//! waiting documents as one batch, and goes on with those that arrived meanwhile; it does not wait for the disk. A
+//! second task, `finish_batches`, returns the answers: while it waits for one sync, more documents are admitted, and
 //! the next sync writes all of them. A document therefore waits for at most two syncs: the one in progress
 //! and its own.
 //!
 //! ```text
-//! request ──> waiting ──admit──> taken ──settle──> answer
-//!             (queue)            (queue)
+//! request ──> waiting ──admit_waiting──> admitted ──finish_batches──> answer
+//!             (queue)                    (queue)
 //! ```
 //!
 //! There are two lanes, each with a queue and tasks of its own: preparing a document of megabytes, or comparing it with
@@ -66,7 +66,8 @@ struct InsertQueue {
     waiting: FairQueue<WaitingInsert>,
     /// `true` while a task admits waiting documents.
     admitting: bool,
-    taken: Vec<(AdmittedBatch, Vec<AnswerSender>)>,
+    /// Batches that wait for the disk, with the senders of their answers.
+    admitted: Vec<(AdmittedBatch, Vec<AnswerSender>)>,
     /// `true` while a task returns answers.
     answering: bool,
 }
@@ -180,7 +181,7 @@ impl OpenCollection {
                     .take_batch(MAX_BATCH_DOCUMENTS, MAX_BATCH_BYTES, weight)
             };
             let (prepared, mut senders) = self.prepare_all(lane, waiting, &mut scratch);
-            let (taken, rest) = self.admit_turn(prepared, lane == InsertLane::Short);
+            let (batch, rest) = self.admit_turn(prepared, lane == InsertLane::Short);
             let senders_of_rest = senders.split_off(senders.len() - rest.len());
             let rest = rest.into_iter().zip(senders_of_rest);
             let rest = rest.map(|(prepared, (client, answer))| {
@@ -203,7 +204,7 @@ impl OpenCollection {
                 if answers.is_empty() {
                     continue;
                 }
-                queue.taken.push((taken, answers));
+                queue.admitted.push((batch, answers));
                 !std::mem::replace(&mut queue.answering, true)
             };
             if begins {
@@ -227,16 +228,16 @@ impl OpenCollection {
     /// Returns answers until none is due.
     fn finish_batches(&self, lane: InsertLane) {
         loop {
-            let taken = {
+            let admitted = {
                 let mut queue = self.lock_queue(lane);
-                if queue.taken.is_empty() {
+                if queue.admitted.is_empty() {
                     queue.answering = false;
                     return;
                 }
-                std::mem::take(&mut queue.taken)
+                std::mem::take(&mut queue.admitted)
             };
-            for (taken, senders) in taken {
-                let answers = self.wait_for_answers(taken);
+            for (batch, senders) in admitted {
+                let answers = self.wait_for_answers(batch);
                 for (sender, answer) in senders.into_iter().zip(answers) {
                     // The bytes are released first, so that a client that has its answer can send the next
                     // document.

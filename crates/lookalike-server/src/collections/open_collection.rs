@@ -69,8 +69,8 @@ pub(crate) struct RefusedDocument {
 /// Admitted documents, whose answers are due once they are on disk.
 pub(crate) struct AdmittedBatch {
     documents: Vec<PendingInsert>,
-    /// One entry for each document offered: the refusal, or `None` if it is among `documents`.
-    places: Vec<Option<RefusedDocument>>,
+    /// One entry for each document offered, in their order: the refusal, or `None` if it is among `documents`.
+    refusals: Vec<Option<RefusedDocument>>,
     admitted: AdmittedDocuments,
 }
 
@@ -92,22 +92,22 @@ fn refuse_document(document: PreparationResult, problem: &ApiProblem) -> Refused
     }
 }
 
-/// Returns the documents, and for each place the refusal, or `None` for a document.
-fn separate(
+/// Returns the documents, and for each position the refusal, or `None` for a document.
+fn separate_refusals(
     prepared: Vec<PreparationResult>,
 ) -> (Vec<PendingInsert>, Vec<Option<RefusedDocument>>) {
     let mut documents = Vec::with_capacity(prepared.len());
-    let mut places = Vec::with_capacity(prepared.len());
-    for one in prepared {
-        match one {
+    let mut refusals = Vec::with_capacity(prepared.len());
+    for document in prepared {
+        match document {
             Ok(document) => {
                 documents.push(document);
-                places.push(None);
+                refusals.push(None);
             }
-            Err(refused) => places.push(Some(refused)),
+            Err(refused) => refusals.push(Some(refused)),
         }
     }
-    (documents, places)
+    (documents, refusals)
 }
 
 impl From<ApiProblem> for RefusedDocument {
@@ -319,7 +319,7 @@ impl OpenCollection {
         prepared: Vec<PreparationResult>,
         leaves_unlocked_work: bool,
     ) -> (AdmittedBatch, Vec<PreparationResult>) {
-        let (mut documents, mut places) = separate(prepared);
+        let (mut documents, mut refusals) = separate_refusals(prepared);
         let admitted = if leaves_unlocked_work {
             self.collection.admit_short_turn(&mut documents)
         } else {
@@ -327,27 +327,27 @@ impl OpenCollection {
         };
         let mut left = documents.split_off(admitted.count()).into_iter();
         // A refusal belongs to the turn up to the first document that is left.
-        let mut admitted_places = 0;
-        let is_left = |place: &Option<RefusedDocument>| {
-            admitted_places += usize::from(place.is_none());
-            admitted_places > documents.len()
+        let mut passed_documents = 0;
+        let is_left = |refusal: &Option<RefusedDocument>| {
+            passed_documents += usize::from(refusal.is_none());
+            passed_documents > documents.len()
         };
-        let end = places.iter().position(is_left).unwrap_or(places.len());
-        let left_places = places.split_off(end).into_iter();
-        let rest = left_places.filter_map(|place| match place {
+        let end = refusals.iter().position(is_left).unwrap_or(refusals.len());
+        let left_refusals = refusals.split_off(end).into_iter();
+        let rest = left_refusals.filter_map(|refusal| match refusal {
             Some(refused) => Some(Err(refused)),
             None => left.next().map(Ok),
         });
         let rest = rest.collect();
         // A batch waits for the disk, and each turn of a portion makes one.
         documents.shrink_to_fit();
-        places.shrink_to_fit();
-        let taken = AdmittedBatch {
+        refusals.shrink_to_fit();
+        let batch = AdmittedBatch {
             documents,
-            places,
+            refusals,
             admitted,
         };
-        (taken, rest)
+        (batch, rest)
     }
 
     /// Blocks until the admitted documents of a portion are on disk, and returns the answers to all of it.
@@ -361,9 +361,9 @@ impl OpenCollection {
     }
 
     /// Blocks until the admitted documents are on disk, and returns their answers.
-    pub(crate) fn wait_for_answers(&self, taken: AdmittedBatch) -> Vec<AnswerResult> {
-        let answers = self.collection.wait_until_durable(taken.admitted);
-        let mut answers = taken
+    pub(crate) fn wait_for_answers(&self, batch: AdmittedBatch) -> Vec<AnswerResult> {
+        let answers = self.collection.wait_until_durable(batch.admitted);
+        let mut answers = batch
             .documents
             .iter()
             .zip(answers)
@@ -373,11 +373,12 @@ impl OpenCollection {
                     problem: self.to_problem(error),
                 })
             });
-        let mut place = |refused: Option<RefusedDocument>| match refused {
+        let mut next_answer = |refusal: Option<RefusedDocument>| match refusal {
             Some(refused) => Some(Err(refused)),
             None => answers.next(),
         };
-        let answers: Vec<_> = taken.places.into_iter().filter_map(&mut place).collect();
+        let refusals = batch.refusals.into_iter();
+        let answers: Vec<_> = refusals.filter_map(&mut next_answer).collect();
         answers.iter().for_each(|answer| self.count_answer(answer));
         answers
     }
