@@ -89,8 +89,10 @@ impl Collection {
         documents: &mut [PendingInsert],
         policy: UnlockedWorkPolicy,
     ) -> AdmittedDocuments {
-        let taken = documents.iter_mut().map(|document| document.check.take());
-        let mut checks: Vec<PendingCheck> = taken.collect();
+        // Checks are changed while documents are only read, so they leave the documents for the turn. They are put back,
+        // because a later turn continues the checks of those that were not admitted.
+        let checks = documents.iter_mut().map(|document| document.check.take());
+        let mut checks: Vec<PendingCheck> = checks.collect();
         let admitted = self.admit_turns(documents, &mut checks, 1, policy);
         for (document, check) in documents.iter_mut().zip(checks) {
             document.check = check;
@@ -175,8 +177,8 @@ impl Collection {
     }
 
     /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at
-    /// the same time as readers and other callers of this function, and what needs long texts or many steps without a
-    /// lock, for the first document alone. The lock is released whenever the work exceeds that of a turn. Returns
+    /// the same time as readers and other callers of this function. Work on long texts, or of many steps, is done without
+    /// a lock, and for the first document alone. The lock is released whenever the work exceeds that of a turn. Returns
     /// `false` if the portion is not finished, because no turns are left, or because work without the lock is left.
     ///
     /// A document that others have overtaken [`MOST_TIMES_OVERTAKEN`] times makes them wait until it is inserted,

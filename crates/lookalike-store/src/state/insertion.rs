@@ -69,9 +69,11 @@ impl CollectionState {
         }
     }
 
-    /// Brings the check of a document up to date, as if the document that it replaces did not exist. The caller has
-    /// done so by turns, under this lock. Nothing is left, unless room was made for the document: a partition that
-    /// has begun or expired decides again which of the compared documents are visible.
+    /// Brings the check of a document up to date, as if the document that it replaces did not exist.
+    ///
+    /// The caller has completed the check before, under the same exclusive lock, so mostly nothing is left to do. Only if
+    /// a partition has begun or expired since, to make room for the document, the check decides again which of the
+    /// compared documents are visible.
     fn check_without(
         &self,
         replaced: Option<DocumentSlot>,
@@ -80,7 +82,7 @@ impl CollectionState {
         arrival: &ArrivalTime,
     ) -> Result<()> {
         let turn = &mut SearchTurn::unlimited();
-        self.continue_checked(check, document, arrival, replaced, turn)?;
+        self.update_verdict(check, document, arrival, replaced, turn)?;
         Ok(())
     }
 

@@ -4,6 +4,14 @@
 //! A document is kept if and only if no kept document before it matches it. A [precheck](PrecheckedDocument)
 //! finds the match in advance; [`insertion`](super::insertion) brings it up to date at the document's turn.
 //!
+//! ```text
+//! precheck, update_check      several documents on all cores, or a single one
+//!  └─ check_or_refuse         begins a check if there is none; an error becomes the refusal of the document
+//!      └─ check_content_first   the stored document with the same id: if the content is the same, nothing is searched
+//!          └─ update_verdict      the verdict by the best match, and the move of a kept document   (also insertion)
+//!              └─ continue_search   the search for matches                                        (also queries)
+//! ```
+//!
 //! Cost under one lock: the steps of a [turn](begin_turn), those of a unit, which is a quarter of it, and what a
 //! unit counts only afterwards: the analysis of up to two texts of a byte for every four of its steps. Whatever needs
 //! a longer text, or more steps, is done [without the lock](super::unlocked_work).
@@ -181,7 +189,7 @@ impl CollectionState {
                 return false;
             }
             let is_complete =
-                self.continue_check(&mut check, &documents[at], &arrivals[at], &mut turn);
+                self.check_or_refuse(&mut check, &documents[at], &arrivals[at], &mut turn);
             spent.fetch_add(turn.steps(), Ordering::Relaxed);
             let Some(check) = &mut *check else {
                 return false;
@@ -208,11 +216,12 @@ impl CollectionState {
         turn: &mut SearchTurn,
     ) -> bool {
         let arrival = self.matcher.resolve_arrival(document.time, now);
-        self.continue_check(check, document, &arrival, turn)
+        self.check_or_refuse(check, document, &arrival, turn)
     }
 
-    /// Begins or continues the check of a document. Returns `true` if it is complete, or the document refused.
-    fn continue_check(
+    /// Begins or continues the check of a document. An error becomes its refusal. Returns `true` if the check is
+    /// complete, or the document refused.
+    fn check_or_refuse(
         &self,
         check: &mut PendingCheck,
         document: &PendingInsert,
@@ -225,7 +234,7 @@ impl CollectionState {
         };
         let check = check.get_or_insert_with(begin);
         turn.add_steps(STEPS_OF_CHECK);
-        match self.continue_unrefused(check, document, arrival, turn) {
+        match self.check_content_first(check, document, arrival, turn) {
             Ok(is_complete) => is_complete,
             Err(error) => {
                 check.refusal = Some(error);
@@ -234,7 +243,9 @@ impl CollectionState {
         }
     }
 
-    fn continue_unrefused(
+    /// Continues a check: compares the document with the stored one that has its id, and finds the verdict unless their
+    /// contents are the same. Returns `true` if the check is complete.
+    fn check_content_first(
         &self,
         check: &mut PrecheckedDocument,
         document: &PendingInsert,
@@ -259,11 +270,12 @@ impl CollectionState {
         let replaced = known
             .filter(|_| self.settings.on_conflict == OnConflict::Replace)
             .and_then(|known| self.document_slot(&known));
-        self.continue_checked(check, document, arrival, replaced, turn)
+        self.update_verdict(check, document, arrival, replaced, turn)
     }
 
-    /// Continues a check, and makes its verdict once it is complete.
-    pub(super) fn continue_checked(
+    /// Continues the search for matches. Once it is complete, makes the verdict, and prepares the move of the kept document
+    /// if there is one. Returns `true` if nothing is left to do. `replaced` is not found as a match.
+    pub(super) fn update_verdict(
         &self,
         check: &mut PrecheckedDocument,
         document: &PendingInsert,

@@ -1,8 +1,8 @@
 //! Rows: the ordered log of everything that happened in a collection. All other state is derived from it.
 //!
-//! Rows are numbered from 1 without gaps. The number of a document's row is its sequence number. Rows are
-//! stored in blocks, under the number of the first row, and each block has a checksum of that number and its
-//! bytes.
+//! Rows are numbered from 1 without gaps. The sequence number of a document is the number of the row that inserted it; a
+//! kept document that is [moved](PartitionRow::Moved) to a later row keeps it. Rows are stored in blocks, under the
+//! number of the first row, and each block has a checksum of that number and its bytes.
 //!
 //! Compaction replaces dead rows by what other rows still need of them, without ids, texts, metas and hashes:
 //! see [`PartitionRow::Erased`], [`PartitionRow::ErasedMove`] and [`PartitionRow::ErasedDuplicate`].
