@@ -17,8 +17,8 @@ use arrow_pyarrow::PyArrowType;
 use arrow_schema::DataType;
 use lookalike::shuffle::{
     BlockGatherer as Gathering, ComponentDocument, ComponentMembers, ComponentResolver as Settling,
-    DocumentCollector as Collecting, DocumentOrder, DocumentRole, DocumentScatterer as Scattering,
-    FeatureOrder, MatchBounds, RepeatedText, ResolvedPair, ShuffleBlock, ShuffleBlockKind,
+    DocumentOrder, DocumentRole, DocumentScatterer as Scattering, FeatureOrder, MatchBounds,
+    RepeatedText, ResolvedPair, RoleFinder as Collecting, ShuffleBlock, ShuffleBlockKind,
     ShuffleDocument, ShuffleRemoval, ShuffleSetup, TextName, TextNode, divide_block,
 };
 use lookalike_io::source::{first_malformed, to_binary, to_large_strings};
@@ -636,7 +636,7 @@ impl CollectedRows {
             ..
         } = *document;
         match role {
-            DocumentRole::Alone => {}
+            DocumentRole::KeptHere => {}
             DocumentRole::Repeats(kept) => {
                 // A decided row can go to any component, so the hash of its id spreads such rows
                 // evenly.

@@ -91,7 +91,7 @@ pub(crate) fn recipe_bytes(recipe: &Recipe) -> u64 {
 /// Writes a recipe with its files, durably, in place of an existing file of this name.
 pub(crate) fn write_recipe(disk: &dyn Disk, name: &str, recipe: &Recipe) -> Result<()> {
     let stored = StoredRecipe::from_recipe(recipe);
-    let mut head = serde_json::to_vec(&stored).map_err(|error| Error::damaged_file(name, error))?;
+    let mut head = serde_json::to_vec(&stored).expect("a recipe has only strings and numbers");
     head.push(b'\n');
     let pieces =
         || std::iter::once(&*head).chain(recipe.files.iter_contents().map(|(_, content)| content));
@@ -300,9 +300,10 @@ impl RecipeArchive {
     /// the old or the new recipe.
     fn update_record(&self, name: &str) {
         let file = format!("{name}{RECIPE_EXTENSION}");
+        // Locked first, so that of two changes the description that is read last is the one that stays.
+        let mut records = self.lock_records();
         let is_there = list_files(&*self.disk).map(|names| names.contains(&file));
         let record = RecipeFile::read_file(&*self.disk, &file).map(|read| read.description);
-        let mut records = self.lock_records();
         match is_there {
             Ok(false) => records.remove(name),
             _ => records.insert(name.to_owned(), record),

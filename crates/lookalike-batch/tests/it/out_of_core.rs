@@ -369,8 +369,21 @@ fn resumed_runs_take_stored_keys() {
     let bytes = |name: &str| std::fs::read(path(name)).unwrap();
     assert!(bytes("first.tsv") == bytes("again.tsv"));
     assert_eq!(steps(), before);
+    // The memory of a machine is more than enough, and a run that has begun out of core stays so.
+    let machine = MemoryLimit {
+        bytes: 8 << 30,
+        is_set: false,
+        working_set: None,
+    };
+    settings.memory = Some(machine);
+    let continued = run(&settings, "machine.tsv", true).unwrap();
+    assert!(continued.spilled.is_some());
+    assert!(bytes("first.tsv") == bytes("machine.tsv"));
     // Steps of a run in memory have no keys.
-    settings.memory = None;
+    settings.memory = Some(MemoryLimit {
+        is_set: true,
+        ..machine
+    });
     let error = run(&settings, "other.tsv", true).unwrap_err().to_string();
-    assert!(error.contains("bounded memory"), "{error}");
+    assert!(error.contains("begun with temporary files"), "{error}");
 }

@@ -22,14 +22,13 @@ fn idf_keeps_its_limit_and_writes_the_same_table() {
     write_texts(&place, "in.jsonl", 12_000, 100);
     place.ok("idf in.jsonl --recipe words-5 -o all.tsv --threads 2");
     let line = "idf in.jsonl --recipe words-5 -o bounded.tsv --memory 240M --threads 2";
-    let done = place.summary(line);
+    let (done, peak) = place.summary_and_peak(line);
     assert!(
         done["spilled"]["bytes"].as_u64().unwrap() > 20_000_000,
         "{done}"
     );
-    assert!(place.bytes("all.tsv") == place.bytes("bounded.tsv"));
-    let peak = place.peak_of(line);
     assert!(peak <= 240_000_000, "{peak}");
+    assert!(place.bytes("all.tsv") == place.bytes("bounded.tsv"));
     let said = place.ok(line).err;
     assert!(said.contains("written to temporary files"), "{said}");
     place.refused(
@@ -83,11 +82,9 @@ fn index_of_documents_keeps_its_limit_and_is_the_same() {
         names.into_iter().map(read).collect::<Vec<_>>()
     };
     place.ok("index build all in.jsonl --texts --threads 2 --memory 8G");
-    let line = "index build bounded in.jsonl --texts --threads 2 --memory 340M --force";
-    place.ok(line);
-    assert!(files("all") == files("bounded"));
-    let peak = place.peak_of(line);
+    let peak = place.peak_of("index build bounded in.jsonl --texts --threads 2 --memory 340M");
     assert!(peak <= 340_000_000, "{peak}");
+    assert!(files("all") == files("bounded"));
     place.refused(
         "index build no in.jsonl --memory 320M --threads 2",
         &[
@@ -139,14 +136,13 @@ fn passages_keep_their_limit_and_are_the_same() {
     write_sharing_texts(&place, "in.jsonl", 80_000);
     place.ok("passages in.jsonl -o all.tsv --threads 2");
     let line = "passages in.jsonl -o bounded.tsv --threads 2 --memory 245M";
-    let done = place.summary(line);
+    let (done, peak) = place.summary_and_peak(line);
     assert!(
         done["spilled"]["bytes"].as_u64().unwrap() > 10_000_000,
         "{done}"
     );
-    assert!(place.bytes("all.tsv") == place.bytes("bounded.tsv"));
-    let peak = place.peak_of(line);
     assert!(peak <= 245_000_000, "{peak}");
+    assert!(place.bytes("all.tsv") == place.bytes("bounded.tsv"));
     place.refused(
         "passages in.jsonl -o no.tsv --threads 2 --memory 200M",
         &[

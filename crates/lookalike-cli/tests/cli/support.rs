@@ -121,17 +121,26 @@ impl Place {
     /// Runs the program and expects success. Returns the peak memory in bytes, except for some milliseconds
     /// before the end.
     pub(crate) fn peak_of(&self, line: &str) -> u64 {
+        self.run_and_watch(line).1
+    }
+
+    /// Runs the program with `--json` and expects success. Returns the summary and what [`peak_of`](Self::peak_of) does.
+    pub(crate) fn summary_and_peak(&self, line: &str) -> (serde_json::Value, u64) {
+        let (ran, peak) = self.run_and_watch(&format!("{line} --json"));
+        (serde_json::from_slice(&ran.out).unwrap(), peak)
+    }
+
+    /// Runs the program, which prints less than a pipe holds, and watches its memory.
+    fn run_and_watch(&self, line: &str) -> (Ran, u64) {
         let mut child = self.spawn(line);
         let mut most = 0;
-        let status = loop {
-            if let Some(status) = child.try_wait().unwrap() {
-                break status;
-            }
+        while child.try_wait().unwrap().is_none() {
             most = most.max(peak_memory(child.id()).unwrap_or(0));
             std::thread::sleep(std::time::Duration::from_millis(2));
-        };
-        assert!(status.success(), "{line}");
-        most
+        }
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, Some(0), "{line}\n{}", ran.err);
+        (ran, most)
     }
 
     pub(crate) fn run_with(&self, line: &str, input: &[u8]) -> Ran {

@@ -19,7 +19,7 @@ pub(super) struct RecordCopier {
     /// Records that are not copied yet, by their place before and their units.
     queue: VecDeque<(u64, u64)>,
     /// New place of the first queued record, in units.
-    copied_end: u64,
+    next_place: u64,
     /// Place after the last queued record, in units.
     end: u64,
     /// Bytes of the queued records.
@@ -35,7 +35,7 @@ impl RecordCopier {
             from,
             to,
             queue: VecDeque::new(),
-            copied_end: base,
+            next_place: base,
             end: base,
             waiting_bytes: 0,
             unsynced_bytes: 0,
@@ -68,10 +68,10 @@ impl RecordCopier {
         if piece.is_empty() {
             return Ok(());
         }
-        let to = self.to.record_offset(self.copied_end)?;
+        let to = self.to.record_offset(self.next_place)?;
         let written = self.to.texts_file.write_at(&piece, to);
-        written.map_err(|error| self.copy_refused(&error))?;
-        self.copied_end += piece.len() as u64 / PLACE_UNIT_BYTES;
+        written.map_err(|error| self.write_error(&error))?;
+        self.next_place += piece.len() as u64 / PLACE_UNIT_BYTES;
         self.waiting_bytes -= piece.len() as u64;
         self.unsynced_bytes += piece.len() as u64;
         if self.unsynced_bytes >= MOST_UNSYNCED_BYTES {
@@ -104,8 +104,8 @@ impl RecordCopier {
         Ok(piece)
     }
 
-    fn copy_refused(&self, error: &io::Error) -> Error {
-        Error::disk_error("cannot copy", &self.from.rows_name(), error)
+    fn write_error(&self, error: &io::Error) -> Error {
+        Error::disk_error("cannot write", &self.to.rows_name(), error)
     }
 
     /// Copies all queued records, durably.

@@ -43,7 +43,7 @@ impl CompactionTrigger {
     }
 
     /// Returns `true` if the dead bytes are enough for their share to be considered.
-    fn is_considered(&self, dead: DeadSpace) -> bool {
+    fn has_enough_dead_bytes(&self, dead: DeadSpace) -> bool {
         dead.bytes > 0 && dead.bytes >= self.least_dead_bytes
     }
 
@@ -75,16 +75,19 @@ impl CompactionStart {
         self.dead_rows.contains_row(number - self.first_row)
     }
 
-    /// Returns `true` if opening the collection still needs row `number`, which removes row `about`.
-    pub(crate) fn is_needed_row(&self, number: u64, about: u64) -> bool {
-        let behind = self
+    /// Returns `true` if opening the collection still needs a row that removes `removed_row`.
+    pub(crate) fn is_needed_row(&self, removing_row: u64, removed_row: u64) -> bool {
+        let next_partition = self
             .applied_rows
-            .partition_point(|&(first_row, _)| first_row <= about);
-        let partition = behind.checked_sub(1).map(|at| self.applied_rows[at]);
+            .partition_point(|&(first_row, _)| first_row <= removed_row);
+        let partition = next_partition
+            .checked_sub(1)
+            .map(|at| self.applied_rows[at]);
         // An expired partition is not in the list, and a compacted partition takes its own deletions into
         // account.
-        partition
-            .is_some_and(|(first_row, applied)| first_row != self.first_row && applied <= number)
+        partition.is_some_and(|(first_row, applied)| {
+            first_row != self.first_row && applied <= removing_row
+        })
     }
 }
 
@@ -105,7 +108,7 @@ impl CollectionState {
                 return Ok(Some(number));
             }
             let files = self.rows.on_disk().find_by_number(number);
-            if let Some(files) = files.filter(|_| trigger.is_considered(dead))
+            if let Some(files) = files.filter(|_| trigger.has_enough_dead_bytes(dead))
                 && trigger.is_share_reached(dead, files.size_in_bytes()?)
             {
                 return Ok(Some(number));
@@ -121,7 +124,8 @@ impl CollectionState {
         with_dead.map(PartitionState::number).collect()
     }
 
-    /// Begins the compaction of a partition and returns its state, or `None` if there is no such partition.
+    /// Begins the compaction of a partition: takes its dead space and returns its state. Returns `None` if there is no such
+    /// partition.
     /// The compaction [ends](Self::end_compaction) or is [given up](Self::give_up_compaction).
     pub(crate) fn begin_compaction(&mut self, number: u64) -> Option<CompactionStart> {
         let partitions = &mut self.rows.partitions;

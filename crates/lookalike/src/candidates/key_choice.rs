@@ -119,7 +119,7 @@ impl KeyChoice {
             choice.expected = choice.estimate_keys(source, &sample, &choice.combiner);
             // In documents of one template, combinations are as frequent as their features.
             if !pays_off(&choice.expected, &shorter) {
-                choice.combiner.remove_feature();
+                choice.combiner.lower_max_features();
                 choice.expected = shorter;
                 break;
             }
@@ -127,12 +127,12 @@ impl KeyChoice {
             if choice.combiner.max_features() == MAX_KEY_FEATURES {
                 break;
             }
-            choice.combiner.add_feature();
+            choice.combiner.raise_max_features();
             let expected = choice.estimate_keys(source, &sample, &choice.combiner);
             if pays_off(&expected, &shorter) {
                 choice.expected = expected;
             } else {
-                choice.combiner.remove_feature();
+                choice.combiner.lower_max_features();
             }
         }
         Ok(choice)

@@ -12,8 +12,8 @@
 //! c₁ c₂ c₃    if c₁ c₂ is crowded
 //! ```
 //!
-//! Guarantee: two sets that reach the threshold have a key in common. For whether a key is crowded depends on the
-//! key alone, so both sets have the same one of the three. Where a match may share fewer features than a key has, the
+//! Guarantee: two sets that reach the threshold have a key in common, because whether a key is crowded depends on the
+//! key alone. So both sets have the same one of the three. Where a match may share fewer features than a key has, the
 //! sizes of both sets show it, and both have the shorter key as well.
 //!
 //! Counts of combinations are those of a table without collision handling ([`KeyCounters`]): counts that are too
@@ -94,12 +94,12 @@ impl KeyCombiner {
     }
 
     /// Lets crowded keys of the largest number of features have one feature more.
-    pub(crate) fn add_feature(&mut self) {
+    pub(crate) fn raise_max_features(&mut self) {
         self.max_features += 1;
     }
 
-    /// Lets keys have at most one feature less than before.
-    pub(crate) fn remove_feature(&mut self) {
+    /// Lowers the largest number of features in a key by one.
+    pub(crate) fn lower_max_features(&mut self) {
         self.max_features -= 1;
     }
 
@@ -211,7 +211,8 @@ impl KeyCounters {
         }
     }
 
-    /// Sets the frequency of keys, which is that of the key with one feature less. All counters are prefetched first, because they are scattered in memory.
+    /// Replaces the frequency of keys, which is that of the key with one feature less, by their own count, unless that has
+    /// reached 255. All counters are prefetched first, because they are scattered in memory.
     fn look_up_all(&self, keys: &mut [(CombinedKey, usize)]) {
         keys.iter()
             .for_each(|(key, _)| prefetch(self.counter_of(key.key)));
@@ -275,9 +276,9 @@ mod tests {
                 counters.count_keys(&longest.map(|key| key.key).collect::<Vec<_>>());
             }
             combiner.add_counters(counters);
-            combiner.add_feature();
+            combiner.raise_max_features();
         }
-        combiner.remove_feature();
+        combiner.lower_max_features();
         rarest
             .iter()
             .map(|rarest| visit(&combiner, rarest))

@@ -12,7 +12,7 @@
 //!    sketches do not rule out: not every pair, but enough pairs that all matching documents are
 //!    connected. Equal texts are one [`TextNode`].
 //! 3. [`ComponentMembers`] holds the documents with a link, by connected component, and the texts that several
-//!    documents have. No document matches one of another component. [`DocumentCollector`] finds the members in a
+//!    documents have. No document matches one of another component. [`RoleFinder`] finds the members in a
 //!    portion.
 //! 4. [`ComponentResolver`] receives the texts of whole components and resolves them with
 //!    [`find_verdicts`](crate::dedup::find_verdicts), so every reported pair was compared.
@@ -37,9 +37,9 @@
 
 mod block_division;
 mod blocks;
-mod collect;
 mod component_texts;
 mod document;
+mod document_roles;
 mod feature_order;
 mod gather;
 mod key_collector;
@@ -64,9 +64,9 @@ use crate::text::{TextAnalyzer, TextState};
 use crate::types::DocId;
 
 pub use block_division::divide_block;
-pub use collect::{DocumentCollector, DocumentRole};
 pub use component_texts::{CreateTextSpill, TextSpill};
 pub use document::{MatchBounds, ShuffleDocument, pack_features};
+pub use document_roles::{DocumentRole, RoleFinder};
 pub use feature_order::FeatureOrder;
 pub use gather::{BlockGatherer, GatheredLinks, RepeatedText};
 pub use local::{EqualTexts, FeatureBlocks, LocalKeys, LocalLinks, LocalScatterer};

@@ -260,11 +260,11 @@ fn settle(
 ) -> Found {
     let mut found = Found::default();
     let mut collected = Vec::new();
-    let mut collect = DocumentCollector::new(setup.clone(), members.clone());
+    let mut collect = RoleFinder::new(setup.clone(), members.clone());
     for document in documents {
         let role = collect.document_role(&document.document());
         match role.unwrap() {
-            DocumentRole::Alone => {}
+            DocumentRole::KeptHere => {}
             DocumentRole::Repeats(kept) => {
                 let removed = (kept, 1.0, "exact");
                 found.removed.insert(document.id.clone(), removed);

@@ -79,6 +79,7 @@ pub fn run_resumable_dedup(
         ));
     }
     let work = LockedDirectory::lock_directory(work, inputs)?;
+    let settings = &work.keep_out_of_core(settings)?;
     let directories = RunDirectories {
         work: Some(&work),
         index: None,

@@ -11,7 +11,7 @@ use lookalike_io::sink::sync_parent;
 
 use crate::run::execution::work_directory::learned_step::LearnedStep;
 use crate::run::execution::work_directory::manifest::{self, WorkManifest, WorkStage};
-use crate::run::settings::RunInputs;
+use crate::run::settings::{RunInputs, RunSettings};
 
 /// The file that the process of a run locks. It holds the id of the process.
 pub(super) const LOCK_FILE: &str = "lock";
@@ -93,6 +93,28 @@ impl LockedDirectory {
             Some(manifest) => manifest.stage != WorkStage::Finished,
             None => read_manifest(&self.learning_path())?.is_some(),
         })
+    }
+
+    /// Returns the settings of a run in this directory. One that is continued and was begun out of core stays so, whatever
+    /// memory is free now, unless a user has set the limit.
+    ///
+    /// # Errors
+    /// If a manifest is damaged.
+    pub(in crate::run) fn keep_out_of_core(&self, settings: &RunSettings) -> Result<RunSettings> {
+        let manifest = match read_manifest(&self.path)? {
+            Some(manifest) => Some(manifest),
+            None => read_manifest(&self.learning_path())?,
+        };
+        let is_out_of_core = manifest.is_some_and(|manifest| manifest.is_out_of_core());
+        let mut settings = settings.clone();
+        if let Some(limit) = settings.memory.as_mut()
+            && self.resume
+            && is_out_of_core
+            && !limit.is_set
+        {
+            limit.working_set.get_or_insert(limit.bytes / 4);
+        }
+        Ok(settings)
     }
 
     /// Returns the run that is to be continued; `None` if this is not asked for, or if no run has learned its forms yet.

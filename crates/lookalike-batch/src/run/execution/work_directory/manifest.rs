@@ -29,6 +29,9 @@ pub(super) const WORK_FORMAT_VERSION: u32 = 3;
 
 const VERSION_WORD: &str = "3";
 
+/// The setting by which runs out of core and others are told apart.
+pub(super) const OUT_OF_CORE_SETTING: &str = "bounded memory";
+
 /// The stages of an interruptible run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -289,6 +292,12 @@ impl WorkManifest {
             .map(move |(number, step)| (step_file_name(kind, number), step))
     }
 
+    /// Returns `true` if the run is out of core.
+    pub(super) fn is_out_of_core(&self) -> bool {
+        let mut settings = self.settings.iter();
+        settings.any(|(name, value)| name == OUT_OF_CORE_SETTING && value == "true")
+    }
+
     /// Returns all steps with the names of their files.
     pub(super) fn named_steps(&self) -> impl Iterator<Item = (String, &StepEntry)> {
         let learned = self.learned.iter();
@@ -323,6 +332,16 @@ fn difference_of_settings(before: &[(String, String)], now: &[(String, String)])
     };
     let mut names = before.iter().chain(now).map(|(name, _)| name);
     let name = names.find(|name| value(before, name) != value(now, name))?;
+    if name == OUT_OF_CORE_SETTING {
+        let difference = if value(before, name) == "true" {
+            "it was begun with temporary files, and now it would keep everything in memory: give the --memory with \
+             which it was begun"
+        } else {
+            "it was begun with everything in memory, and now it would use temporary files: free memory, or raise \
+             --memory"
+        };
+        return Some(difference.to_owned());
+    }
     Some(format!(
         "it was begun with the {name} {}, and now the {name} is {}",
         value(before, name),

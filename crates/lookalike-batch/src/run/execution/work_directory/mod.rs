@@ -409,7 +409,7 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
         ("document files", read.document_files.is_some().to_string()),
         ("largest row", read.max_row_bytes.to_string()),
         ("block size", read.block_bytes.to_string()),
-        ("bounded memory", out_of_core.to_string()),
+        (manifest::OUT_OF_CORE_SETTING, out_of_core.to_string()),
     ];
     let owned = named.into_iter();
     owned

@@ -12,12 +12,12 @@ use crate::types::DocId;
 /// The role of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentRole {
-    /// The document is kept, because it has no link.
-    Alone,
+    /// The document is kept without being resolved: it has no link, or it is known and repeats a known text.
+    KeptHere,
     /// The document is removed: it has the text of the document with this id, which comes first and is
     /// kept.
     Repeats(String),
-    /// The document is sent to the thread that resolves its component.
+    /// The document is sent to the task that resolves its component.
     Member {
         /// Component of the document.
         component: u64,
@@ -33,15 +33,15 @@ pub enum DocumentRole {
 }
 
 /// Determines the roles of documents.
-pub struct DocumentCollector {
+pub struct RoleFinder {
     setup: Arc<ShuffleSetup>,
     members: Arc<ComponentMembers>,
     scratch: AnalysisScratch,
     sketches: DocumentSketches,
 }
 
-impl DocumentCollector {
-    /// Returns a collector with the members of the whole run.
+impl RoleFinder {
+    /// Creates a finder with the members of the whole run.
     pub fn new(setup: Arc<ShuffleSetup>, members: Arc<ComponentMembers>) -> Self {
         Self {
             sketches: DocumentSketches::default(),
@@ -57,18 +57,18 @@ impl DocumentCollector {
     /// Fails if a position among the members does not belong to this run.
     pub fn document_role(&mut self, document: &ShuffleDocument<'_>) -> Result<DocumentRole> {
         let Some(name) = self.text_name(document) else {
-            return Ok(DocumentRole::Alone);
+            return Ok(DocumentRole::KeptHere);
         };
         let component = self.members.component_of(name.text_node());
         let first = self.members.first_position(name);
         if component.is_none() && first.is_none() {
-            return Ok(DocumentRole::Alone);
+            return Ok(DocumentRole::KeptHere);
         }
         let position = self.document_position(document);
         let is_first = first.is_none_or(|first| first == position);
         if document.is_known && !is_first {
             // It is kept, and documents that match it name the first document with its text.
-            return Ok(DocumentRole::Alone);
+            return Ok(DocumentRole::KeptHere);
         }
         match (component, first) {
             (Some(component), _) => Ok(DocumentRole::Member {
@@ -81,7 +81,7 @@ impl DocumentCollector {
             (None, Some(first)) if !is_first => Ok(DocumentRole::Repeats(
                 self.setup.id_at_position(first)?.to_owned(),
             )),
-            (None, _) => Ok(DocumentRole::Alone),
+            (None, _) => Ok(DocumentRole::KeptHere),
         }
     }
 
