@@ -108,7 +108,8 @@ impl DecisionLine {
             let content = ContentHash::parse_hash(content).ok_or_else(|| {
                 format!("`{side}` is '{content}', not `sha256:` and 64 hexadecimal digits")
             })?;
-            let digits = Some(key).filter(|key| key.len() == 32);
+            let is_digit = |byte: u8| byte.is_ascii_hexdigit();
+            let digits = Some(key).filter(|key| key.len() == 32 && key.bytes().all(is_digit));
             let text_key = digits
                 .and_then(|key| u128::from_str_radix(key, 16).ok())
                 .ok_or_else(|| format!("`{side}_key` is '{key}', not 32 hexadecimal digits"))?;
@@ -197,8 +198,9 @@ impl DecisionReader {
         })?;
         let text = std::str::from_utf8(&bytes)
             .map_err(|_| Error::input_error(format!("the decisions in {name} are not UTF-8")))?;
-        let lines = text.trim_start_matches('\u{feff}').lines();
-        for (at, line) in lines.enumerate() {
+        for (at, line) in text.lines().enumerate() {
+            // Files that are joined can each begin with a byte order mark.
+            let line = line.trim_start_matches('\u{feff}');
             if line.trim().is_empty() {
                 continue;
             }

@@ -57,7 +57,7 @@ impl IndexedPassages {
                 .filter(|_| base <= u64::from(u32::MAX))
                 .ok_or_else(|| {
                     Error::limit_error(format!(
-                        "the index {} has {base} rows; passages are found in at most {}",
+                        "the index {} has more than {} rows, the most in which passages are found",
                         display_path(index_path),
                         u32::MAX
                     ))

@@ -88,18 +88,19 @@ impl UnfingerprintedRows {
         let entries: Vec<_> = bytes.chunks_exact(ENTRY_BYTES).map(entry).collect();
         let whole = bytes.len().is_multiple_of(ENTRY_BYTES);
         let ascending = entries.windows(2).all(|pair| pair[0] < pair[1]);
+        let are_in_range = entries.iter().all(|&(_, row)| u64::from(row) < rows);
+        let damaged = || {
+            let what = format!(
+                "its entries are cut, out of order or repeated, or name rows that a segment of {rows} rows has not"
+            );
+            damaged_file(path, &what)
+        };
+        if !whole || !ascending || !are_in_range {
+            return Err(damaged());
+        }
         let unfingerprinted = Self::from_sorted(entries);
-        let known = unfingerprinted
-            .entries
-            .iter()
-            .all(|&(_, row)| u64::from(row) < rows);
-        if !whole
-            || !ascending
-            || !known
-            || unfingerprinted.rows.count_removed() != unfingerprinted.row_count()
-        {
-            let what = format!("it does not belong to a segment of {rows} rows");
-            return Err(damaged_file(path, &what));
+        if unfingerprinted.rows.count_removed() != unfingerprinted.row_count() {
+            return Err(damaged());
         }
         Ok((unfingerprinted, file.file_checksum()))
     }

@@ -33,7 +33,7 @@ fn run_maintenance(service: &Weak<ServiceState>) {
         let names = service.collections.open_names();
         refused_collections.retain_subjects(&names);
         for name in names {
-            // One collection at a time, because a deletion waits for what uses the collection.
+            // Each is opened only for its own maintenance, because a deletion waits until nobody holds the collection.
             if let Ok(open) = service.collections.find_open_collection(&name) {
                 maintain_and_log(&mut refused_collections, &open);
             }
@@ -41,8 +41,12 @@ fn run_maintenance(service: &Weak<ServiceState>) {
     }
 }
 
-/// Does the maintenance that is due for a collection, and logs a failure unless it is known.
+/// Does the maintenance that is due for a collection, and logs a failure as [`log_result`] says.
 fn maintain_and_log(log: &mut ConditionLog, open: &OpenCollection) {
+    // A collection that has stopped accepts no writes, and its last failure lasts.
+    if open.is_stopped() {
+        return;
+    }
     let refused = maintain_collection(open);
     log_result(log, &open.name, refused.as_deref());
 }
@@ -51,20 +55,17 @@ fn maintain_and_log(log: &mut ConditionLog, open: &OpenCollection) {
 fn log_result(log: &mut ConditionLog, collection: &str, refused: Option<&str>) {
     let Some(error) = refused else {
         if let Some(attempts) = log.end_condition(collection) {
-            tracing::info!(collection, attempts, "can be compacted again");
+            tracing::info!(collection, attempts, "maintenance works again");
         }
         return;
     };
     if let Some(attempts) = log.count_failure(collection, error, Instant::now()) {
-        tracing::warn!(collection, error, attempts, "cannot be compacted");
+        tracing::warn!(collection, error, attempts, "maintenance fails");
     }
 }
 
 /// Does the maintenance that is due for a collection; returns the reason if it failed.
 fn maintain_collection(open: &OpenCollection) -> Option<String> {
-    if open.is_stopped() {
-        return None;
-    }
     let started = Instant::now();
     let mut pace = MaintenancePace::new();
     let mut go_on = || {
@@ -194,9 +195,9 @@ mod tests {
         let [refused, _tidied, again] = of_compaction.collect::<Vec<_>>()[..] else {
             panic!("{lines:?}");
         };
-        assert!(refused.starts_with("WARN ") && refused.contains("cannot be compacted"));
+        assert!(refused.starts_with("WARN ") && refused.contains("maintenance fails"));
         assert!(refused.contains("collection=\"news\"") && refused.contains("attempts=1 "));
-        assert!(again.starts_with("INFO ") && again.contains("can be compacted again"));
+        assert!(again.starts_with("INFO ") && again.contains("maintenance works again"));
         assert!(again.contains("attempts=3 "), "{again}");
     }
 }

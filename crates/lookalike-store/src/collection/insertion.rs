@@ -116,6 +116,9 @@ impl Collection {
             return refused(error);
         }
         if let Err(error) = self.check_room_for(documents) {
+            if documents.len() > 1 && error.kind() == ErrorKind::Full {
+                return self.admit_singly(documents, checks, turns, policy);
+            }
             return self.answer_repeated(documents, &error);
         }
         let mut admitted = AdmittedDocuments {
@@ -302,6 +305,31 @@ impl Collection {
         drop(state);
         checks[..count].fill(None);
         Ok(count)
+    }
+
+    /// Admits documents one after another, so that one for which the disk has no space does not make others be refused.
+    fn admit_singly(
+        &self,
+        documents: &[PendingInsert],
+        checks: &mut [PendingCheck],
+        turns: usize,
+        policy: UnlockedWorkPolicy,
+    ) -> AdmittedDocuments {
+        let mut admitted = AdmittedDocuments {
+            answers: Vec::with_capacity(documents.len()),
+            last: 0,
+        };
+        let documents = documents.iter().zip(checks);
+        for (document, check) in documents {
+            let check = std::slice::from_mut(check);
+            let single = self.admit_turns(std::slice::from_ref(document), check, turns, policy);
+            if single.answers.is_empty() {
+                break;
+            }
+            admitted.answers.extend(single.answers);
+            admitted.last = admitted.last.max(single.last);
+        }
+        admitted
     }
 
     /// Checks that there is room for documents. Documents that expire a partition may use half of the

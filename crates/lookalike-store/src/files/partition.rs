@@ -143,7 +143,11 @@ impl PartitionFiles {
         };
         let error = read.err().filter(|error| error.kind() == ErrorKind::Disk);
         if error.is_none() {
-            *self.failed_read() = None;
+            let mut noted = self.failed_read();
+            // Another read can have failed meanwhile.
+            if *noted == failed {
+                *noted = None;
+            }
         }
         error
     }

@@ -35,19 +35,32 @@ impl CollectionState {
             self.check_without(replaced, check, document, &arrival)?;
             return self.answer_with(check.precheck.found_match(), document, &arrival);
         }
+        // A document that is refused expires no others, so it is refused before there is room for it.
+        let replaced = known.as_ref().and_then(|known| self.document_slot(known));
+        self.check_without(replaced, check, document, &arrival)?;
+        self.check_keepable(check)?;
         self.make_room(document, &arrival)?;
         // A document that expired with its partition in the meantime is not replaced any more.
         let known = known.filter(|known| !self.is_dead_row(known.number));
         let replaced = known.as_ref().and_then(|known| self.document_slot(known));
         self.check_without(replaced, check, document, &arrival)?;
-        if check.precheck.found_match().is_none() {
-            self.matcher.check_keepable(&check.precheck)?;
+        self.check_keepable(check)?;
+        if check.precheck.found_match().is_none() || check.moving.is_some() {
+            self.matcher.check_free_slot()?;
         }
         // The reads that can fail are done, so a replaced document is deleted only if the new one is stored.
         if let Some(known) = known {
             self.delete_document(&known, now);
         }
         self.store_document(document, arrival.time, check)
+    }
+
+    /// Refuses a document that would be kept and may not be.
+    fn check_keepable(&self, check: &PrecheckedDocument) -> Result<()> {
+        if check.precheck.found_match().is_none() {
+            self.matcher.check_keepable(&check.precheck)?;
+        }
+        Ok(())
     }
 
     /// Inserts bucket keys of the document that is admitted next, before the document itself, until the turn is over.

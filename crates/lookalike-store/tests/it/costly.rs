@@ -10,7 +10,7 @@ use lookalike_store::{
 };
 
 use crate::disk::Simulated;
-use crate::support::{Hand, Random, document, prepare};
+use crate::support::{Hand, Random, S, document, prepare, settings};
 
 fn by_edits() -> CollectionSettings {
     CollectionSettings {
@@ -103,6 +103,43 @@ fn length_of_turns_changes_no_answer() {
             "{turn_steps}: {turns} turns"
         );
     }
+}
+
+/// The partition that a document would begin expires no other one if the document is refused.
+#[test]
+fn refused_costly_documents_expire_nothing() {
+    let texts = texts(60);
+    let hand = Hand::default();
+    let settings = CollectionSettings {
+        window: settings(Some((100, false))).window,
+        ..by_edits()
+    };
+    let options = CollectionOptions {
+        verification: VerificationLimits {
+            document_steps: 400_000,
+            turn_steps: 1 << 21,
+        },
+        ..hand.options()
+    };
+    let disk = Arc::new(Simulated::new());
+    let collection = Collection::create_empty(disk, &settings, options).unwrap();
+    let insert = |id: &str, text: &str, seconds: i64| {
+        hand.set(hand.get().max(seconds * S));
+        let offered = prepare(&collection, vec![document(id, text, Some(seconds * S))]);
+        summarise(collection.insert_documents(&offered)).remove(0)
+    };
+    let honest = "an honest text ".repeat(20);
+    assert_eq!(insert("first", &honest, 1), Ok(None));
+    let mut refused = Vec::new();
+    for (id, text) in texts.iter().enumerate() {
+        if insert(&id.to_string(), text, 100) == Err(ErrorKind::TooCostly) {
+            refused.push(text);
+        }
+    }
+    // It comes when the first document is no longer in its window.
+    assert_eq!(insert("costly", refused[0], 150), Err(ErrorKind::TooCostly));
+    let again = insert("again", &format!("{honest}!"), 95);
+    assert_eq!(again, Ok(Some("first".to_owned())));
 }
 
 /// Beyond the limit nothing is stored, and beyond half of it only what matches. Others keep their verdicts.

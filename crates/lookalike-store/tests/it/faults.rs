@@ -425,6 +425,27 @@ fn nearly_full_disk_is_not_written_to() {
     assert!(collection.insert_documents(&documents).remove(0).is_ok());
 }
 
+/// A document for which the disk has no space does not make others of its batch be refused.
+#[test]
+fn nearly_full_disk_takes_the_documents_for_which_it_has_space() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let mut options = hand.options();
+    options.headroom = 1 << 20;
+    let new = Arc::new(disk.clone());
+    let collection =
+        Collection::create_empty(new, &CollectionSettings::default(), options).unwrap();
+    let long = "a long text of many words ".repeat(20_000);
+    let texts = ["one two three", &long, "four five six"];
+    let documents = texts.iter().zip(["a", "b", "c"]);
+    let documents = documents
+        .map(|(text, id)| document(id, text, None))
+        .collect();
+    disk.set_free((1 << 20) + 100_000);
+    let answers = collection.insert_documents(&prepare(&collection, documents));
+    assert!(answers[0].is_ok() && answers[2].is_ok());
+    assert_eq!(answers[1].as_ref().unwrap_err().kind(), ErrorKind::Full);
+}
+
 /// Expiry makes room on a full disk.
 #[test]
 fn full_disk_is_freed_by_the_window() {

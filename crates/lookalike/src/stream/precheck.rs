@@ -282,6 +282,14 @@ impl StreamMatcher {
         ))
     }
 
+    /// Checks that a further document can be kept.
+    ///
+    /// # Errors
+    /// Fails if the newest partition is full.
+    pub fn check_free_slot(&self) -> Result<()> {
+        self.partitions.next_slot().map(drop)
+    }
+
     /// Inserts a document as [`keep_document`](Self::keep_document) does, with the keys that its check
     /// has made.
     ///
