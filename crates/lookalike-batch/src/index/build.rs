@@ -19,12 +19,12 @@ use crate::index::records::DocumentRecords;
 use crate::index::repeated_ids::NewIds;
 use crate::index::row_lots::{CHUNK_BYTES, NewRows, RecordScratch, RowLot, RowRecorder, check_ids};
 use crate::index::row_numbers::RowNumbers;
+use crate::index::row_set::RowSet;
 use crate::index::segments::{
     MOST_ROWS, SegmentIds, SegmentSource, StoredSegment, merge_segments, write_index,
     write_unfingerprinted,
 };
 use crate::index::texts::StoredTexts;
-use crate::index::tombstones::Tombstones;
 use crate::index::unfingerprinted::UnfingerprintedRows;
 use crate::index::{
     AddSummary, BuildSettings, IndexReadOptions, RowContent, by_width, directory, grams, ids,
@@ -461,7 +461,7 @@ fn finish_new_rows<C: FingerprintCode>(
         removed: None,
     };
     let mut repeated = None;
-    let names = match new.ids {
+    let ids = match new.ids {
         None => name_by_number(&path("ids"), manifest.next_row, &new.unnamed, &mut entry)?,
         Some(writer) => {
             entry.ids = Some(FileChecksum(writer.finish_file()?));
@@ -511,12 +511,12 @@ fn finish_new_rows<C: FingerprintCode>(
     entry.unfingerprinted = write_unfingerprinted(index_path, file, &unfingerprinted)?;
     let stored = StoredSegment {
         entry,
-        names,
+        ids,
         texts,
         unfingerprinted,
         records,
         grams,
-        removed: Tombstones::without_rows(),
+        removed: RowSet::new(),
     };
     let source = SegmentSource {
         codes: new.codes,

@@ -18,14 +18,13 @@ pub struct ExportedFingerprints {
     pub distance: u32,
     /// Fingerprints of the rows that have one, in the order of the rows.
     pub codes: Vec<u128>,
-    /// Ids of these rows.
+    /// Ids of the same rows, in the same order.
     pub ids: Vec<String>,
 }
 
 /// Returns the fingerprints of all rows that are not removed. Rows without a fingerprint are left out.
 ///
 /// # Errors
-///
 /// If `index_path` is not an index or is damaged.
 pub fn export_fingerprints(index_path: &Path) -> Result<ExportedFingerprints> {
     directory::read_consistently(index_path, |manifest| {
@@ -50,12 +49,13 @@ fn export_rows<C: FingerprintCode>(
                 rows.push((row, code.widen()));
             }
         });
+        // The index visits rows in the order of its tables.
         rows.sort_unstable();
         for (row, code) in rows {
             exported.codes.push(code);
             exported
                 .ids
-                .push(stored.names.id_of_row(row.into())?.into_owned());
+                .push(stored.ids.id_of_row(row.into())?.into_owned());
         }
     }
     Ok(exported)

@@ -133,7 +133,7 @@ pub(super) fn merge_grams(
                     }
                 })?;
             }
-            base += (stored.entry.rows - removed.count_removed()) as u32;
+            base += (stored.entry.rows - removed.count_rows()) as u32;
         }
         Ok(())
     })?;
@@ -160,7 +160,7 @@ pub(super) fn verify_sampled_rows(
             })?;
             if !is_found {
                 let path = index_path.join(file_name(stored.entry.file, GRAMS_FILE));
-                let id = stored.names.id_of_row(row)?;
+                let id = stored.ids.id_of_row(row)?;
                 let what = format!("a gram of '{id}' is missing");
                 return Err(damaged_file(&path, &what));
             }

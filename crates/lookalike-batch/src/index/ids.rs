@@ -134,8 +134,8 @@ impl StoredIds {
         self.rows
     }
 
-    pub(super) fn file_checksum(&self) -> u64 {
-        self.file.file_checksum()
+    pub(super) fn seal(&self) -> u64 {
+        self.file.seal()
     }
 
     /// Returns the id of a row.
@@ -267,7 +267,7 @@ mod tests {
                 writer.put_lot(&lot).unwrap();
                 let seal = writer.finish_file().unwrap();
                 let ids = StoredIds::open_file(&path).unwrap();
-                assert_eq!((ids.len(), ids.file_checksum()), (count as u64, seal));
+                assert_eq!((ids.len(), ids.seal()), (count as u64, seal));
                 (0..count).for_each(|row| assert_eq!(ids.id_of_row(row as u64).unwrap(), id(row)));
                 assert!(ids.id_of_row(count as u64).is_err());
                 let mut next = 0;

@@ -71,13 +71,13 @@ impl IndexedPassages {
         })
     }
 
-    /// Keeps at most about `bytes` of the files in memory, if they are larger. All of it stays there otherwise.
+    /// If the files have more than `bytes` bytes, keeps about that many in memory; otherwise keeps all.
     pub(crate) fn keep_within(&mut self, bytes: u64) {
         let mut files: Vec<&mut PagedFile> = Vec::new();
         for (_, stored) in &mut self.segments {
             files.extend(stored.grams.as_mut().map(PostingList::file_mut));
             files.extend(stored.texts.as_mut().map(StoredTexts::file_mut));
-            if let SegmentIds::Stored(ids) = &mut stored.names {
+            if let SegmentIds::Stored(ids) = &mut stored.ids {
                 files.push(ids.file_mut());
             }
         }
@@ -100,20 +100,21 @@ impl IndexedPassages {
     }
 
     /// Returns the number of sources that are not removed.
-    pub(crate) fn count_sources(&self) -> usize {
+    pub(crate) fn count_live_sources(&self) -> usize {
         let live = self.segments.iter();
         live.map(|(_, stored)| stored.entry.count_live_rows() as usize)
             .sum()
     }
 
     /// Replaces `sources` by those that have a gram, ascending.
-    pub(crate) fn find_gram(&self, hash: u64, sources: &mut Vec<u32>) -> Result<()> {
+    pub(crate) fn find_sources_with_gram(&self, hash: u64, sources: &mut Vec<u32>) -> Result<()> {
         sources.clear();
         for (base, stored) in &self.segments {
             let Some(postings) = &stored.grams else {
                 continue;
             };
             postings.visit_rows(postings.find_key(hash)?, |row| {
+                // Only a damaged file has a row beyond the segment. Its number would be that of a row of the next segment.
                 if !stored.removed.contains_row(row) && u64::from(row) < stored.entry.rows {
                     sources.push(base + row);
                 }
@@ -128,7 +129,7 @@ impl IndexedPassages {
         let segment = self.segments.partition_point(|(base, _)| *base <= number) - 1;
         let (base, stored) = &self.segments[segment];
         let row = u64::from(number - base);
-        let id = stored.names.id_of_row(row)?.into_owned();
+        let id = stored.ids.id_of_row(row)?.into_owned();
         let text = match &stored.texts {
             Some(texts) => texts
                 .text_of_row(row, &mut UnpackedFrame::default())?

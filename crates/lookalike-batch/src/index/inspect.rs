@@ -232,7 +232,7 @@ fn verify_files<C: FingerprintCode>(
             ));
         }
         let stored = open_stored_segment(index_path, entry)?;
-        if let SegmentIds::Stored(ids) = &stored.names {
+        if let SegmentIds::Stored(ids) = &stored.ids {
             ids.verify_file()?;
         }
         if let Some(texts) = &stored.texts {
@@ -299,7 +299,7 @@ fn verify_sampled_rows<C: FingerprintCode>(
                 .any(|other| other == row),
         };
         if !is_of_text {
-            let id = stored.names.id_of_row(row.into())?;
+            let id = stored.ids.id_of_row(row.into())?;
             let what = format!("the fingerprint of '{id}' is not that of its text");
             return Err(damaged_file(path, &what));
         }

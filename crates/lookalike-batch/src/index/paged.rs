@@ -263,7 +263,7 @@ impl PagedFile {
     }
 
     /// Returns the seal: a checksum that identifies the whole content.
-    pub(super) fn file_checksum(&self) -> u64 {
+    pub(super) fn seal(&self) -> u64 {
         self.seal
     }
 
@@ -409,10 +409,7 @@ mod tests {
             let data: Vec<u8> = (0..length).map(|at| (at * 31 / 7) as u8).collect();
             let seal = write(&path, &data);
             let mut file = PagedFile::open_file(&path, TEST_MAGIC).unwrap();
-            assert_eq!(
-                (file.byte_length(), file.file_checksum()),
-                (length as u64, seal)
-            );
+            assert_eq!((file.byte_length(), file.seal()), (length as u64, seal));
             file.verify_pages().unwrap();
             let borders = (0..4).flat_map(|page| [0, 1, 2].map(|off| page * PAGE_BYTES + off));
             let places: Vec<_> = borders.map(|at| at.saturating_sub(1).min(length)).collect();

@@ -288,7 +288,7 @@ impl PostingList {
     /// Opens a file and compares its checksum with that of the manifest.
     pub(super) fn open_named(path: &Path, expected: FileChecksum) -> Result<Self> {
         let postings = Self::open_file(path)?;
-        if FileChecksum(postings.file_checksum()) == expected {
+        if FileChecksum(postings.seal()) == expected {
             Ok(postings)
         } else {
             Err(damaged_file(
@@ -298,8 +298,8 @@ impl PostingList {
         }
     }
 
-    pub(super) fn file_checksum(&self) -> u64 {
-        self.file.file_checksum()
+    pub(super) fn seal(&self) -> u64 {
+        self.file.seal()
     }
 
     /// Returns the positions of a key's postings.
@@ -401,7 +401,7 @@ mod tests {
             })
             .unwrap();
             let postings = PostingList::open_file(&path).unwrap();
-            assert_eq!(postings.file_checksum(), seal);
+            assert_eq!(postings.seal(), seal);
             postings.verify_file().unwrap();
             for at in (0..count).step_by(11).chain([count + 5]) {
                 let range = postings.find_key(key(at)).unwrap();

@@ -28,9 +28,9 @@ use crate::index::paged::{
     FileMagic, MIN_RECENT_PAGES, PagedFile, PagedWriter, damaged_file, to_array,
 };
 use crate::index::postings::{PostingList, PostingSort, pack_posting, write_postings};
+use crate::index::row_set::RowSet;
 use crate::index::spill_buffer::SpillBuffer;
 use crate::index::spill_buffer::spill_failed;
-use crate::index::tombstones::Tombstones;
 use crate::sealed_manifest::FileChecksum;
 
 const RECORDS_MAGIC: FileMagic = *b"LAre";
@@ -127,7 +127,7 @@ impl RecordsWriter {
     }
 
     /// Appends all rows of another segment that are not removed.
-    pub(super) fn copy_rows(&mut self, from: &DocumentRecords, removed: &Tombstones) -> Result<()> {
+    pub(super) fn copy_rows(&mut self, from: &DocumentRecords, removed: &RowSet) -> Result<()> {
         for row in (0..from.rows as u32).filter(|&row| !removed.contains_row(row)) {
             if let Some(signature) = from.signature_bytes(row)? {
                 self.put_signed_row(self.rows as u32)?;
@@ -218,8 +218,8 @@ impl DocumentRecords {
     /// Returns the seals of the records and of the signatures.
     pub(super) fn file_checksums(&self) -> (FileChecksum, Option<FileChecksum>) {
         let signatures = self.signatures.as_ref();
-        let signatures = signatures.map(|signatures| FileChecksum(signatures.file.file_checksum()));
-        (FileChecksum(self.file.file_checksum()), signatures)
+        let signatures = signatures.map(|signatures| FileChecksum(signatures.file.seal()));
+        (FileChecksum(self.file.seal()), signatures)
     }
 
     /// Returns the record of a row.

@@ -14,6 +14,7 @@ use crate::index::manifest::{IndexManifest, RemovedEntry, SegmentEntry, file_nam
 use crate::index::segments::{
     SegmentIds, SegmentSource, StoredSegment, merge_segments, open_stored_segment,
 };
+use crate::index::tombstones::write_tombstones;
 use crate::index::{by_width, directory, inspect};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::sealed_manifest::FileChecksum;
@@ -113,8 +114,8 @@ fn other_segments(manifest: &IndexManifest, entry: &SegmentEntry) -> Vec<Segment
 
 /// Adds tombstones for the wanted rows of a segment and returns their number.
 fn mark_removed(stored: &mut StoredSegment, is_found: &mut HashMap<&str, bool>) -> Result<u64> {
-    let before = stored.removed.count_removed();
-    match &stored.names {
+    let before = stored.removed.count_rows();
+    match &stored.ids {
         SegmentIds::Stored(ids) => ids.visit_ids(|row, id| {
             if let Some(found) = is_found.get_mut(id)
                 && !stored.removed.contains_row(row as u32)
@@ -133,7 +134,7 @@ fn mark_removed(stored: &mut StoredSegment, is_found: &mut HashMap<&str, bool>) 
             }
         }
     }
-    Ok(stored.removed.count_removed() - before)
+    Ok(stored.removed.count_rows() - before)
 }
 
 /// Parses a row number in the exact form in which the index writes it.
@@ -151,7 +152,7 @@ fn with_removed(
     let file = manifest.next_file;
     manifest.next_file += 1;
     let path = index_path.join(file_name(file, "removed"));
-    let seal = stored.removed.write_file(&path, stored.entry.rows)?;
+    let seal = write_tombstones(&stored.removed, &path, stored.entry.rows)?;
     let mut entry = stored.entry;
     if let Some(unfingerprinted) = &mut entry.unfingerprinted {
         let rows = stored.unfingerprinted.sorted_entries().iter();
@@ -161,7 +162,7 @@ fn with_removed(
     }
     entry.removed = Some(RemovedEntry {
         file,
-        rows: stored.removed.count_removed(),
+        rows: stored.removed.count_rows(),
         seal: FileChecksum(seal),
     });
     Ok(entry)

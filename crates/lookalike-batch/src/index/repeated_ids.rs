@@ -186,7 +186,7 @@ fn visit_live_ids(
                 visit(id)
             }
         };
-        match &stored.names {
+        match &stored.ids {
             SegmentIds::Stored(ids) => ids.visit_ids(unless_removed)?,
             SegmentIds::Numbered(first) => (0..entry.rows)
                 .try_for_each(|row| unless_removed(row, &(first + row).to_string()))?,

@@ -334,7 +334,7 @@ impl RunIndex {
             {
                 let row = position - segment.base;
                 named.push(IndexedDocument {
-                    id: segment.stored.names.id_of_row(row)?.into_owned(),
+                    id: segment.stored.ids.id_of_row(row)?.into_owned(),
                     row_number: segment.live_base + row - u64::from(removed_before(row as u32)) + 1,
                 });
             }

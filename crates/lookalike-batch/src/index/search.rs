@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::index::build_space::BuildSpace;
 use crate::index::manifest::IndexManifest;
 use crate::index::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
-use crate::index::rows::{ComparedValue, RowFingerprinter};
+use crate::index::row_fingerprints::{ComparedValue, RowFingerprinter};
 use crate::index::segments::{StoredSegment, open_index, open_stored_segment};
 use crate::index::texts::UnpackedFrame;
 use crate::index::{IndexReadOptions, RowContent, by_width, directory};
@@ -807,7 +807,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
         let unfingerprinted = &worker.unfingerprinted[from(start)..from(end)];
         for ((index, stored), &base) in self.opened.segments.iter().zip(&self.opened.bases) {
             let all_count =
-                stored.removed.count_removed() == 0 && stored.unfingerprinted.row_count() == 0;
+                stored.removed.count_rows() == 0 && stored.unfingerprinted.row_count() == 0;
             let counts = |row| {
                 !stored.removed.contains_row(row) && !stored.unfingerprinted.contains_row(row)
             };
@@ -946,7 +946,7 @@ impl<'a, C: FingerprintCode> BlockSearcher<'a, C> {
             block.counts.truncated += u64::from(is_truncated);
             for hit in &listed[..listed.len().min(limit)] {
                 let (segment, row) = self.opened.locate_row(hit.position);
-                let id = self.opened.segments[segment].1.names.id_of_row(row)?;
+                let id = self.opened.segments[segment].1.ids.id_of_row(row)?;
                 let value = match self.settings.check {
                     None => TableCell::Integer(hit.rank),
                     Some(_) => TableCell::Number(hit.similarity()),

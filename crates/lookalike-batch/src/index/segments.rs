@@ -18,10 +18,11 @@ use crate::index::manifest::{
 use crate::index::paged::damaged_file;
 use crate::index::postings::PostingList;
 use crate::index::records::{DocumentRecords, RecordsWriter};
+use crate::index::row_set::RowSet;
 use crate::index::spill_buffer::FingerprintSpool;
 use crate::index::spill_buffer::spill_failed;
 use crate::index::texts::{StoredTexts, TextsWriter, UnpackedFrame};
-use crate::index::tombstones::Tombstones;
+use crate::index::tombstones::read_tombstones;
 use crate::index::unfingerprinted::UnfingerprintedRows;
 use crate::index::{grams, ids, texts};
 use crate::sealed_manifest::FileChecksum;
@@ -54,18 +55,18 @@ impl SegmentIds {
 /// The opened files of a segment, without its Hamming index.
 pub(super) struct StoredSegment {
     pub(super) entry: SegmentEntry,
-    pub(super) names: SegmentIds,
+    pub(super) ids: SegmentIds,
     pub(super) texts: Option<StoredTexts>,
     pub(super) unfingerprinted: UnfingerprintedRows,
     pub(super) records: Option<DocumentRecords>,
     pub(super) grams: Option<PostingList>,
-    pub(super) removed: Tombstones,
+    pub(super) removed: RowSet,
 }
 
 impl StoredSegment {
     /// Keeps only the pages of files that were read last from now on, because all rows are read once and in order.
     fn keep_recent_pages(&mut self) {
-        if let SegmentIds::Stored(ids) = &mut self.names {
+        if let SegmentIds::Stored(ids) = &mut self.ids {
             ids.keep_recent_pages();
         }
         if let Some(texts) = &mut self.texts {
@@ -86,11 +87,11 @@ pub(super) fn open_stored_segment(
     entry: &SegmentEntry,
 ) -> Result<StoredSegment> {
     let path = |extension| index_path.join(file_name(entry.file, extension));
-    let names = match (entry.first, entry.ids) {
+    let ids = match (entry.first, entry.ids) {
         (_, Some(seal)) => {
             let path = path("ids");
             let ids = StoredIds::open_file(&path)?;
-            entry.check_file(&path, ids.len(), FileChecksum(ids.file_checksum()), seal)?;
+            entry.check_file(&path, ids.len(), FileChecksum(ids.seal()), seal)?;
             SegmentIds::Stored(ids)
         }
         (first, None) => SegmentIds::Numbered(first.unwrap_or(1)),
@@ -100,19 +101,14 @@ pub(super) fn open_stored_segment(
         Some(seal) => {
             let path = path("texts");
             let texts = StoredTexts::open_file(&path)?;
-            entry.check_file(
-                &path,
-                texts.len(),
-                FileChecksum(texts.file_checksum()),
-                seal,
-            )?;
+            entry.check_file(&path, texts.len(), FileChecksum(texts.seal()), seal)?;
             Some(texts)
         }
     };
     let open_grams = |seal| grams::open_grams(index_path, entry.file, seal);
     Ok(StoredSegment {
         entry: entry.clone(),
-        names,
+        ids,
         texts,
         unfingerprinted: open_unfingerprinted(&path("poor"), entry)?,
         records: open_records(index_path, entry)?,
@@ -170,13 +166,13 @@ fn open_records(index_path: &Path, entry: &SegmentEntry) -> Result<Option<Docume
     Ok(Some(records))
 }
 
-fn open_removed(index_path: &Path, entry: &SegmentEntry) -> Result<Tombstones> {
+fn open_removed(index_path: &Path, entry: &SegmentEntry) -> Result<RowSet> {
     let Some(removed) = &entry.removed else {
-        return Ok(Tombstones::without_rows());
+        return Ok(RowSet::new());
     };
     let path = index_path.join(file_name(removed.file, "removed"));
-    let (rows, seal) = Tombstones::read_file(&path, entry.rows)?;
-    if rows.count_removed() != removed.rows || FileChecksum(seal) != removed.seal {
+    let (rows, seal) = read_tombstones(&path, entry.rows)?;
+    if rows.count_rows() != removed.rows || FileChecksum(seal) != removed.seal {
         return Err(refuse_other_file(&path));
     }
     Ok(rows)
@@ -545,7 +541,7 @@ fn merge_unfingerprinted<C: FingerprintCode>(sources: &[SegmentSource<C>]) -> Un
         let entries = unfingerprinted.sorted_entries().iter();
         let live = entries.filter(|&&(_, row)| !removed.contains_row(row));
         all.extend(live.map(|&(key, row)| (key, base + row - removed_before(row))));
-        base += source.codes.len() as u32 - removed.count_removed() as u32;
+        base += source.codes.len() as u32 - removed.count_rows() as u32;
     }
     UnfingerprintedRows::from_unsorted(all)
 }
@@ -555,10 +551,10 @@ fn first_consecutive_number<C: FingerprintCode>(sources: &[SegmentSource<C>]) ->
     let mut next = None;
     let mut first = None;
     for source in sources {
-        let SegmentIds::Numbered(own) = source.stored.names else {
+        let SegmentIds::Numbered(own) = source.stored.ids else {
             return None;
         };
-        if source.stored.removed.count_removed() > 0 || next.is_some_and(|next| next != own) {
+        if source.stored.removed.count_rows() > 0 || next.is_some_and(|next| next != own) {
             return None;
         }
         first = first.or(Some(own));
@@ -584,7 +580,7 @@ fn write_merged_ids<C: FingerprintCode>(
             }
             Ok(())
         };
-        match &source.stored.names {
+        match &source.stored.ids {
             SegmentIds::Stored(ids) => ids.visit_ids(push)?,
             SegmentIds::Numbered(first) => (0..source.codes.len() as u64)
                 .try_for_each(|row| push(row, &(first + row).to_string()))?,
@@ -603,7 +599,7 @@ fn merge_texts<C: FingerprintCode>(
         let Some(texts) = &source.stored.texts else {
             continue;
         };
-        if source.stored.removed.count_removed() == 0 {
+        if source.stored.removed.count_rows() == 0 {
             writer.copy_texts(texts)?;
             continue;
         }

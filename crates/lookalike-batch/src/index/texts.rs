@@ -190,8 +190,8 @@ impl StoredTexts {
         self.rows
     }
 
-    pub(super) fn file_checksum(&self) -> u64 {
-        self.file.file_checksum()
+    pub(super) fn seal(&self) -> u64 {
+        self.file.seal()
     }
 
     /// Returns the text of a row. Decompresses its frame into `unpacked` unless it is there already.

@@ -1,16 +1,17 @@
 //! Rows of a segment whose texts have no fingerprint, because they are too short or have only symbols.
 //! They match only equal texts.
 //!
-//! The file has one entry of 20 bytes per row, in ascending order: the key of the normalised text (16
-//! bytes) and the row (4 bytes). In the Hamming index these rows have a placeholder for a fingerprint.
+//! The file has one entry of 20 bytes per row: the key of the normalised text (16 bytes) and the row
+//! (4 bytes). Entries are sorted by key, then by row. In the Hamming index these rows have a placeholder for a fingerprint.
 
 use std::path::Path;
 
 use lookalike_io::error::Result;
 
 use crate::index::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
-use crate::index::tombstones::Tombstones;
+use crate::index::row_set::RowSet;
 
+/// The last two letters stand for "poor", the name of these rows in the file format.
 const UNFINGERPRINTED_MAGIC: FileMagic = *b"LApo";
 
 /// Bytes per entry.
@@ -19,10 +20,10 @@ const ENTRY_BYTES: usize = 20;
 /// The rows of a segment that have no fingerprint.
 #[derive(Debug, Clone, Default)]
 pub(super) struct UnfingerprintedRows {
-    /// Keys and rows, in ascending order.
+    /// Keys and rows, sorted by key, then by row.
     entries: Vec<(u128, u32)>,
     /// The set of the rows.
-    rows: Tombstones,
+    rows: RowSet,
 }
 
 impl UnfingerprintedRows {
@@ -33,7 +34,7 @@ impl UnfingerprintedRows {
     }
 
     fn from_sorted(entries: Vec<(u128, u32)>) -> Self {
-        let mut rows = Tombstones::without_rows();
+        let mut rows = RowSet::new();
         for &(_, row) in &entries {
             rows.insert_row(row);
         }
@@ -99,10 +100,10 @@ impl UnfingerprintedRows {
             return Err(damaged());
         }
         let unfingerprinted = Self::from_sorted(entries);
-        if unfingerprinted.rows.count_removed() != unfingerprinted.row_count() {
+        if unfingerprinted.rows.count_rows() != unfingerprinted.row_count() {
             return Err(damaged());
         }
-        Ok((unfingerprinted, file.file_checksum()))
+        Ok((unfingerprinted, file.seal()))
     }
 }
 

@@ -101,7 +101,7 @@ impl<'a> PassageCorpus<'a> {
         opened.inputs.refuse_absent_fields()?;
         progress.begin_stage(RunStage::Index, None);
         let sources = match (&disk, &opened.against) {
-            (Some(disk), _) => disk.count_sources(),
+            (Some(disk), _) => disk.count_live_sources(),
             (None, Some(_)) => against.len(),
             (None, None) => documents.len(),
         };
@@ -164,7 +164,7 @@ impl<'a> PassageCorpus<'a> {
     pub(super) fn count_others(&self) -> usize {
         match &self.index {
             GramIndex::Memory(_) | GramIndex::File(_) => self.rows.known_count(),
-            GramIndex::Disk(disk) => disk.passages.count_sources(),
+            GramIndex::Disk(disk) => disk.passages.count_live_sources(),
         }
     }
 

@@ -42,7 +42,7 @@ impl DiskGrams {
     /// Appends the sources that have a gram. Returns `false` if there are too many, so that it is boilerplate.
     fn find_gram(&self, hash: u64, found: &mut Vec<u32>) -> Result<bool> {
         let mut sources = Vec::new();
-        self.passages.find_gram(hash, &mut sources)?;
+        self.passages.find_sources_with_gram(hash, &mut sources)?;
         let documents = sources.len() as u32;
         if self.max_documents.is_some_and(|most| documents > most) {
             let gram = BoilerplateGram {
