@@ -15,7 +15,8 @@
 //! | `a_key`, `b_key` | key of the text after normalisation by that recipe, 32 hexadecimal digits |
 //!
 //! A line may have `form` too, with the `name` and the `frame` of a form that both texts fill. Then the label is about all
-//! documents of the form: they are copies (`same`), or the frame is a form (`different`).
+//! documents of the form. `same` says that they are copies of each other; `different` says that they are filled forms and
+//! no copies.
 //!
 //! Other fields are for people. The key finds the documents of a text without reading every text again; the
 //! content decides whether a document is meant, so texts that differ only before normalisation can be told apart.
@@ -73,8 +74,8 @@ pub struct DecisionSummary {
     /// Decisions about a form that were applied to the pair of texts alone, because the run learned no forms.
     #[serde(skip_serializing_if = "is_zero")]
     pub forms_not_applied: u64,
-    /// Decisions that make a form which no document has that resembles another one, for example because the texts have
-    /// changed. A run out of core does not count them.
+    /// Decisions about a form that had no effect: among the documents that resemble another one, none has the form. For
+    /// example, the texts have changed. A run out of core does not count them.
     #[serde(skip_serializing_if = "is_zero")]
     pub forms_without_documents: u64,
 }
@@ -170,8 +171,10 @@ impl<S> Default for DecidedSubjects<S> {
 }
 
 impl<S: Eq + Hash> DecidedSubjects<S> {
-    /// Notes a decision. Returns `true` if it is the first one on its subject, and the place of an earlier one as an error if that
-    /// decides the opposite.
+    /// Notes a decision. Returns `true` if it is the first one on its subject.
+    ///
+    /// # Errors
+    /// The place of an earlier decision on the subject, if that decides the opposite.
     fn note_decision(
         &mut self,
         subject: S,

@@ -167,9 +167,10 @@ pub(crate) struct MeasuredTerms {
     /// Terms of all documents, each once in a document.
     pub(crate) occurrences: u64,
     pub(crate) distinct: HashSet<u64>,
-    /// The same when half of the documents were read.
+    /// Numbers of documents and of distinct terms after the last block that ends within the first half of the documents.
     pub(crate) half: (u64, usize),
-    pub(crate) characters: u64,
+    /// Bytes of the spellings of all distinct terms.
+    pub(crate) spelling_bytes: u64,
 }
 
 impl IdfPlan {
@@ -201,7 +202,7 @@ impl IdfPlan {
         let grown = (documents / measured.documents.max(1) as f64).max(1.0);
         let terms = measured.distinct.len() as f64 * grown.powf(measured.growth());
         let occurrences = measured.occurrences as f64 * grown;
-        let spelling = measured.characters as f64 / measured.distinct.len().max(1) as f64;
+        let spelling = measured.spelling_bytes as f64 / measured.distinct.len().max(1) as f64;
         let of_term = if packed {
             COUNTED_TERM_BYTES + FINISHED_TERM_BYTES as f64
         } else {

@@ -61,7 +61,7 @@ impl RunSummary {
 /// The result of a dedup run.
 #[derive(Debug, Clone, Serialize)]
 pub struct DedupSummary {
-    /// The way to keep filled forms that were removed.
+    /// The way in which a next run keeps the filled forms that this one removed.
     #[serde(skip)]
     pub form_advice: FormAdvice,
     /// Documents read, without those of `--against`.
@@ -123,12 +123,12 @@ pub struct DedupSummary {
     pub stages: Vec<(&'static str, f64)>,
 }
 
-/// The data of a run that went to temporary files of sorted runs.
+/// The data that a command wrote to temporary files, in sorted pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SpilledData {
     /// Bytes that were written to temporary files.
     pub bytes: u64,
-    /// Sorted runs in which they were written.
+    /// Number of sorted pieces.
     pub runs: u64,
 }
 
@@ -180,13 +180,14 @@ pub struct SuspiciousCluster {
     pub cluster: String,
     /// The kind of suspicion.
     pub kind: SuspicionKind,
-    /// Removed documents of a cluster of possible forms, or clusters that a stretched component connects.
+    /// Number of removed documents if a cluster may be filled forms; number of connected clusters if a component is
+    /// stretched.
     pub count: u64,
     /// A phrase that says what is suspicious.
     pub reason: String,
 }
 
-/// The way to keep filled forms that a run has removed.
+/// The way in which a next run keeps the filled forms that a run removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormAdvice {
     /// There is no way: the recipe can have no forms.
@@ -220,8 +221,8 @@ pub struct PairsSummary {
     /// Pairs that are similar enough and are kept apart by their form, title or numbers, if they are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub apart: Option<u64>,
-    /// Documents whose text equals that of an earlier document within reach; 0 if all pairs of equal
-    /// texts are listed.
+    /// Documents whose text equals that of an earlier document in the window. 0 if all pairs of equal texts are
+    /// listed, because they count as pairs then.
     pub equal_texts: u64,
     /// Documents that have the id of an earlier document.
     #[serde(skip_serializing_if = "is_zero")]

@@ -28,7 +28,8 @@ pub(in crate::run) enum InputRole {
     New,
 }
 
-/// The place of the documents of a run while they are read: memory or disk.
+/// The place of the documents of a run while they are read: memory or disk. The reader itself appends documents with
+/// their sketches in memory; a backend does only what goes beyond that, and [`MemoryBackend`] does nothing.
 pub(in crate::run) trait ReadingBackend {
     /// Opens the sink of one set of inputs. `rows_before` is the number of rows of the sets before it.
     fn open_sink(&self, role: InputRole, rows_before: u64) -> Box<dyn ReadingSink + '_>;
@@ -40,7 +41,7 @@ pub(in crate::run) trait ReadingBackend {
     }
 }
 
-/// Takes the documents of one set of inputs. All threads use it at the same time.
+/// Sees the documents of one set of inputs, which the reader appends. All threads use it at the same time.
 pub(in crate::run) trait ReadingSink: Sync {
     /// Creates the part of one thread.
     fn new_worker(&self) -> Box<dyn SinkWorker + '_>;
@@ -164,7 +165,7 @@ impl SketchedBlock {
     }
 }
 
-/// Keeps everything in memory.
+/// Does nothing, so everything that the reader appends stays in memory.
 pub(in crate::run) struct MemoryBackend;
 
 impl ReadingBackend for MemoryBackend {

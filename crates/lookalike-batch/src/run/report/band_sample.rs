@@ -1,8 +1,9 @@
 //! A sample of the pairs of a run from each band of similarity, with their texts, so that a person can choose a
 //! threshold by eye.
 //!
-//! The bands are the bins of [`SimilarityHistogram`]. A band's sample has the pairs with the smallest hashes of their
-//! two documents, so it depends on the inputs alone: not on the number of threads, and hardly on pairs that are added.
+//! The bands are the bins of [`SimilarityHistogram`]. A pair has the hash of the numbers of its two documents, and a
+//! band's sample has the pairs with the smallest hashes. So the sample depends on the inputs and their order alone, not
+//! on the number of threads. Documents that are appended to the inputs change little of it.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ const SHOWN_CHARACTERS: usize = 20_000;
 pub struct SimilarityBand {
     /// Least similarity of the band.
     pub from: f64,
-    /// Similarity above the band; `None` for the band of exactly 1.
+    /// Upper edge, which is outside the band; `None` for the band of exactly 1.
     pub below: Option<f64>,
     /// Number of pairs in the band.
     pub pairs: u64,
@@ -55,8 +56,8 @@ pub struct BandDocument {
     pub text: String,
 }
 
-/// Returns a hash of the two documents of a pair. The pairs with the smallest hashes are a sample that depends on
-/// the inputs alone.
+/// Returns a hash of the numbers of the two documents of a pair. The pairs with the smallest hashes are a sample that
+/// depends on the inputs and their order alone.
 pub(in crate::run) fn hash_pair(pair: &MatchingPair) -> u64 {
     let mut numbers = [0; 8];
     numbers[..4].copy_from_slice(&pair.a.0.to_le_bytes());

@@ -3,6 +3,8 @@
 //! The data stands in an element `<script type="application/json">`, which no browser executes. Every `<` in it is
 //! written as `\u003c`, so no text can end the element or begin a comment. Scripts and styles of the page are allowed
 //! by their hashes alone.
+//!
+//! This module only renders the page. `ReportData::prepare_file` writes it.
 
 use serde::Serialize;
 

@@ -79,7 +79,7 @@ pub fn run_resumable_dedup(
         ));
     }
     let work = LockedDirectory::lock_directory(work, inputs)?;
-    let settings = &work.keep_out_of_core(settings)?;
+    let settings = &work.settings_to_continue(settings)?;
     let directories = RunDirectories {
         work: Some(&work),
         index: None,
@@ -88,7 +88,8 @@ pub fn run_resumable_dedup(
 }
 
 /// Removes near-duplicates as [`run_dedup`] does, where the documents of an index come before all others and count as
-/// kept. The index receives the kept documents after the outputs have appeared.
+/// kept. The rows of the kept documents are written to the index before the outputs appear; the index names them
+/// afterwards.
 ///
 /// # Errors
 /// As [`run_dedup`], and if the index does not support the settings or cannot be changed. The index is then unchanged.
@@ -334,6 +335,7 @@ impl<'a> DedupSession<'a> {
             count_ineffective_forms(decisions, &linked.corpus, self.settings, has_own_forms)
         });
         summary.passages = repeated.map(|repeated| repeated.summary);
+        // The report shows the times so far. The caller sets those of the whole run.
         summary.run.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages.clone();
         let report = outputs.report.as_ref().map(|output| {

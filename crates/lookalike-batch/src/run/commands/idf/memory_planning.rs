@@ -12,7 +12,7 @@ use crate::memory::MemoryLimit;
 use crate::memory::frequency_plan::{IdfPlan, MeasuredTerms};
 use crate::run::commands::idf::settings::IdfSettings;
 
-/// Bytes of text that are read to estimate the number of different terms.
+/// Bytes of text after which no further block is read to estimate the number of different terms.
 const MEASURED_BYTES: u64 = 32 << 20;
 
 impl IdfPlan {
@@ -70,6 +70,7 @@ impl MeasuredTerms {
         Ok(measured)
     }
 
+    /// Counts the terms of a text: each once in the text, and once in `distinct` with the bytes of its spelling.
     fn add_text(
         &mut self,
         analyzer: &TextAnalyzer,
@@ -92,7 +93,7 @@ impl MeasuredTerms {
             let hash = lookalike::value_hash(&bytes);
             if of_text.insert(hash) && self.distinct.insert(hash) {
                 let start = at.checked_sub(1).map_or(0, |before| ends[before]);
-                self.characters += (ends[at + ngram - 1] - start) as u64;
+                self.spelling_bytes += (ends[at + ngram - 1] - start) as u64;
             }
         }
         self.documents += u64::from(!of_text.is_empty());

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::run::execution::audit::tallies::EstimatedShare;
 
-/// One edited copy of each sampled document.
+/// One edited copy of each sampled document to which an edit applies.
 pub(super) struct EditedCopies<'a> {
     plan: &'a MatchPlan,
     sketches: DocumentSketches,
@@ -89,22 +89,25 @@ impl<'a> EditedCopies<'a> {
         for (at, &edit) in self.edits.iter().enumerate() {
             let (a, b) = (DocId(2 * at as u32), DocId(2 * at as u32 + 1));
             let similarity = self.similarity(a, b);
-            let found = match similarity {
-                Some(_) => Some(route_between(&corpus, a, b)?.is_some()),
-                None => None,
+            let outcome = if similarity.is_none() {
+                CopyOutcome::BelowThreshold
+            } else if route_between(&corpus, a, b)?.is_some() {
+                CopyOutcome::Found
+            } else {
+                CopyOutcome::Missed
             };
-            kinds.entry(edit).or_default().count_copy(found);
-            all.count_copy(found);
+            kinds.entry(edit).or_default().count_copy(outcome);
+            all.count_copy(outcome);
         }
         let by_edit = kinds.into_iter().map(|(edit, tally)| ByEdit {
             kind: edit.edit_kind().name(),
             strength: edit.edit_strength(),
             copies: tally.copies,
-            recall: tally.similar_share(),
+            recall: tally.recall(),
         });
         Ok(PlantedReport {
             copies: all.copies,
-            recall: all.similar_share(),
+            recall: all.recall(),
             by_edit: by_edit.collect(),
         })
     }
@@ -126,6 +129,14 @@ impl DocumentSource for EditedCopies<'_> {
     }
 }
 
+/// The result of the comparison of a copy with its original.
+#[derive(Clone, Copy, PartialEq)]
+enum CopyOutcome {
+    BelowThreshold,
+    Missed,
+    Found,
+}
+
 #[derive(Default)]
 struct CopyTally {
     copies: u64,
@@ -135,13 +146,13 @@ struct CopyTally {
 }
 
 impl CopyTally {
-    fn count_copy(&mut self, found: Option<bool>) {
+    fn count_copy(&mut self, outcome: CopyOutcome) {
         self.copies += 1;
-        self.similar += u64::from(found.is_some());
-        self.found += u64::from(found == Some(true));
+        self.similar += u64::from(outcome != CopyOutcome::BelowThreshold);
+        self.found += u64::from(outcome == CopyOutcome::Found);
     }
 
-    fn similar_share(&self) -> EstimatedShare {
+    fn recall(&self) -> EstimatedShare {
         EstimatedShare::from(WilsonEstimate::new(self.found as f64, self.similar))
     }
 }

@@ -100,7 +100,10 @@ impl LockedDirectory {
     ///
     /// # Errors
     /// If a manifest is damaged.
-    pub(in crate::run) fn keep_out_of_core(&self, settings: &RunSettings) -> Result<RunSettings> {
+    pub(in crate::run) fn settings_to_continue(
+        &self,
+        settings: &RunSettings,
+    ) -> Result<RunSettings> {
         let manifest = match read_manifest(&self.path)? {
             Some(manifest) => Some(manifest),
             None => read_manifest(&self.learning_path())?,

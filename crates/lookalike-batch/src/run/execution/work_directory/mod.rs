@@ -20,6 +20,9 @@
 //! a file of the directory is damaged; the message names the difference or the file. A run out of core links and decides again,
 //! and the forms are learned again from the steps of their pass.
 //!
+//! Stored blocks come back in `disk_backend`. A run whose outputs are already written is skipped in
+//! `commands/dedup/opening.rs`.
+//!
 //! Cost: a resumed run reads compressed inputs, JSON lists and Parquet again up to where it was, because rows are compared and
 //! copied later. It analyses only rows that no step has. It then builds the buckets of all documents but the removed ones.
 //! Outputs are one step, which is repeated.
