@@ -38,7 +38,7 @@ messages! {
     // Warnings.
     warning() "warning:" "警告：";
     more_bad_rows(count: NounCount, hint: &str) "{count}{hint}" "另有 {count}{hint}";
-    rejected_rows_are_written() "; --rejected FILE writes them all" "；--rejected FILE 把它们全部写出";
+    rejected_option_hint() "; --rejected FILE writes them all" "；--rejected FILE 把它们全部写出";
     repeated_document_ids(count: NounCount, id: &str, first: &str, next: &str)
         "{count} the id of an earlier document, first '{id}' in {first} and {next}: tables distinguish them by source and row; --id-row uses row numbers as ids, --strict refuses repeated ids"
         "{count}的 id 与前面的相同，第一个是 {first} 和 {next} 里的 '{id}'：各表用 source 和 row 区分它们；--id-row 以行号作 id，--strict 拒绝重复的 id";

@@ -231,14 +231,14 @@ pub(super) struct DedupRun<'a> {
 
 impl<'a> DedupRun<'a> {
     pub(super) fn new(args: &'a DedupArgs) -> Result<Self> {
-        let usual = match &args.library {
+        let library_recipe = match &args.library {
             Some(library) => index_recipe(library)?,
             None => None,
         };
         let settings = RunSettings {
             temporary: args.work.clone(),
             decisions: read_decisions(&args.decisions)?,
-            ..args.run.to_settings_with(&args.keep, usual)?
+            ..args.run.to_settings_with(&args.keep, library_recipe)?
         };
         let named = args.named_outputs();
         check_outputs(args, &named)?;

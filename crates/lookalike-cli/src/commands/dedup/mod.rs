@@ -45,6 +45,7 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
         (None, Some(library)) => {
             batch_run::run_dedup_beside_index(&inputs, &settings, &outputs, library, reporter)
         }
+        // `--library` conflicts with `--work`, so there is no library here.
         (Some(work), _) => {
             batch_run::run_resumable_dedup(&inputs, &settings, &outputs, work, reporter)
         }

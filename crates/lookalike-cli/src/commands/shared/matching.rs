@@ -192,19 +192,19 @@ pub(crate) fn recipe_and_plan(
 }
 
 /// Returns the recipe, the match options, and the plan that follows from both. If the options name no recipe, it is
-/// `usual`, or the default if there is none.
+/// `library_recipe`, or the default if there is none.
 pub(crate) fn settings_and_plan(
     rule: &MatchRuleArgs,
     reading: &ReadingArgs,
-    usual: Option<Recipe>,
+    library_recipe: Option<Recipe>,
 ) -> Result<(Recipe, MatchSettings, MatchPlan)> {
     let chosen = MatchOptions::from(rule).to_settings(OptionSpelling::Options)?;
     edit_unit(rule.verify, rule.unit, reading)?;
     if rule.method.equal_key().is_some() {
         check_has_text(reading, &format!("--method {}", rule.method.name()))?;
     }
-    let recipe = match (&rule.recipe, usual) {
-        (None, Some(usual)) if rule.changes.set.is_empty() => usual,
+    let recipe = match (&rule.recipe, library_recipe) {
+        (None, Some(library_recipe)) if rule.changes.set.is_empty() => library_recipe,
         (named, _) => load_recipe(named.as_deref().unwrap_or("default"), &rule.changes)?,
     };
     let plan = MatchPlan::new(&recipe, chosen)?;

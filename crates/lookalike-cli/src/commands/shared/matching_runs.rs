@@ -137,11 +137,11 @@ impl MatchingRunArgs {
         self.to_settings_with(keep, None)
     }
 
-    /// Returns the validated settings. If the options name no recipe, it is `usual`, or the default if there is none.
+    /// Returns the validated settings. If the options name no recipe, it is `library_recipe`, or the default if there is none.
     pub(crate) fn to_settings_with(
         &self,
         keep: &KeepOrder,
-        usual: Option<Recipe>,
+        library_recipe: Option<Recipe>,
     ) -> Result<RunSettings> {
         let Self {
             matching,
@@ -150,7 +150,7 @@ impl MatchingRunArgs {
             running,
             ..
         } = self;
-        let (recipe, chosen, _) = settings_and_plan(&matching.rule, reading, usual)?;
+        let (recipe, chosen, _) = settings_and_plan(&matching.rule, reading, library_recipe)?;
         let forms = matching.forms.as_deref().map(FormsChoice::from);
         let recipe = match &forms {
             None => recipe,

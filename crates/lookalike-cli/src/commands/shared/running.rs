@@ -98,7 +98,7 @@ impl<'a> RowsRun<'a> {
         let hint = if self.writes_rejected {
             String::new()
         } else {
-            messages::rejected_rows_are_written()
+            messages::rejected_option_hint()
         };
         let done = ProgressReporter::watch_run(self.printer, self.running.strict, &hint, work)?;
         self.replaced.report_replaced(&self.printer);
