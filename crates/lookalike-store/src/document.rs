@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::files::records;
 use crate::files::rows::{self, RowVerdict};
 use crate::settings::CollectionContent;
-use crate::state::{PendingCheck, PrecheckedDocument};
+use crate::state::{DocumentCheck, PendingCheck};
 
 /// Largest id, in bytes.
 pub const LONGEST_ID: usize = 512;
@@ -25,7 +25,7 @@ pub const LONGEST_TEXT: usize = 64 << 20;
 /// Largest metadata of a document, in bytes.
 pub const LONGEST_META: usize = 64 << 10;
 
-/// Bytes that are copied in a step.
+/// Bytes that are copied in a step of a check.
 pub(crate) const BYTES_OF_STEP: u64 = 16;
 
 /// A document to be inserted, or to be queried: then its id is an `Option`, because a query needs none.
@@ -59,7 +59,7 @@ pub struct PendingInsert {
     pub(crate) time: Option<Timestamp>,
     pub(crate) meta: Option<String>,
     /// Hash of content and metadata.
-    pub(crate) content: u64,
+    pub(crate) content_hash: u64,
     pub(crate) fingerprint: Option<u128>,
     pub(crate) sketched: stream::SketchedDocument,
     /// The record of its text, encoded.
@@ -69,8 +69,8 @@ pub struct PendingInsert {
 }
 
 impl PendingInsert {
-    /// Returns `true` if the check goes on with work on long texts, or on very many features, which takes up to a second and
-    /// no lock.
+    /// Returns `true` if the check goes on with work on long texts, or on very many features, which takes up to a second and is
+    /// done without the lock.
     pub fn has_unlocked_work(&self) -> bool {
         self.check
             .as_ref()
@@ -78,7 +78,7 @@ impl PendingInsert {
     }
 
     /// Returns the steps that storing the document takes about, beyond those of its check.
-    pub(crate) fn insertion_steps(&self, check: &PrecheckedDocument) -> u64 {
+    pub(crate) fn insertion_steps(&self, check: &DocumentCheck) -> u64 {
         let bytes = self.record.len() as u64 + self.sketched.memory_bytes();
         check.insertion_steps() + bytes / BYTES_OF_STEP
     }
@@ -106,15 +106,16 @@ impl PendingInsert {
         let id = id.unwrap_or_default();
         let meta_bytes = meta.as_ref().map_or(0, String::len);
         check_length("meta of", &shown, meta_bytes, 0, LONGEST_META)?;
-        let (sketched, content_hash, fingerprint) = match (content, holds) {
+        let (sketched, hash_without_meta, fingerprint) = match (content, holds) {
             (DocumentContent::Text(text), CollectionContent::Texts) => {
                 check_length("text of", &shown, text.len(), 0, LONGEST_TEXT)?;
-                let content_hash = value_hash(text.as_bytes());
-                (preparer.prepare_text(text, scratch), content_hash, None)
+                let hash_without_meta = value_hash(text.as_bytes());
+                let sketched = preparer.prepare_text(text, scratch);
+                (sketched, hash_without_meta, None)
             }
             (DocumentContent::Fingerprint(code), CollectionContent::Fingerprints) => {
-                let content_hash = value_hash(&code.to_le_bytes());
-                (preparer.fingerprint(code)?, content_hash, Some(code))
+                let hash_without_meta = value_hash(&code.to_le_bytes());
+                (preparer.fingerprint(code)?, hash_without_meta, Some(code))
             }
             (_, CollectionContent::Texts) => {
                 let what = format!("document {shown} has no text");
@@ -126,12 +127,12 @@ impl PendingInsert {
             }
         };
         let meta_hash = meta.as_ref().map(|meta| value_hash(meta.as_bytes()));
-        let content = [content_hash, meta_hash.unwrap_or(0)].map(u64::to_le_bytes);
+        let hashes = [hash_without_meta, meta_hash.unwrap_or(0)].map(u64::to_le_bytes);
         Ok(Self {
             record: records::encode_record(&id, sketched.text().unwrap_or_default()),
             check: None,
             id_hash: hash_id(&id),
-            content: value_hash(content.as_flattened()),
+            content_hash: value_hash(hashes.as_flattened()),
             id,
             time,
             meta,
@@ -247,7 +248,7 @@ pub enum StoredVerdict {
     Duplicate(DuplicateEvidence),
 }
 
-/// The kept document that a duplicate matches: the most similar one, and the earliest of equally similar
+/// A kept document that a document matches. In a verdict it is the most similar one, and the earliest of equally similar
 /// ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DuplicateEvidence {
@@ -312,6 +313,7 @@ pub struct ListedDocument {
 pub(crate) struct KnownDocument {
     /// Number of the row.
     pub(crate) number: u64,
+    /// Sequence number, which stays when the document moves to another row.
     pub(crate) seq: u64,
     pub(crate) document: rows::RowDocument,
 }
@@ -337,17 +339,17 @@ pub struct DocumentCluster {
     /// follow, if many were deleted.
     pub members: Vec<InsertAnswer>,
     /// Sequence number of the last member that was examined, to be passed as `after`; `None` if there are no more.
-    pub next: Option<u64>,
+    pub continue_after: Option<u64>,
 }
 
 /// A preference among the documents of a cluster, and how much of the cluster is read for it.
 pub struct ClusterPreference<'a> {
     /// Compares the metadata of two documents: `Less` if the first document is preferred.
     pub compare: &'a dyn Fn(Option<&str>, Option<&str>) -> Ordering,
-    /// Largest number of duplicates that are compared with the representative, the newest ones. As many deleted ones
-    /// are passed over.
+    /// Largest number of duplicates that are compared with the representative, the newest ones. Besides, at most
+    /// this many deleted duplicates are skipped.
     pub most_members: usize,
-    /// Largest number of bytes of their metadata.
+    /// Largest number of bytes of the metadata that is compared.
     pub most_bytes: usize,
 }
 

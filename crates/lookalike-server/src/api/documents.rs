@@ -318,7 +318,7 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
         let page = ClusterPageJson {
             clusters: clusters_as_json(&page.clusters, prefer.as_ref(), &preferred),
             next: page
-                .next
+                .continue_after
                 .map(|slot| format!("{}-{}", slot.partition, slot.index)),
         };
         text.write_json(&page)

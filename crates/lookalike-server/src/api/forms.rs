@@ -182,7 +182,7 @@ impl StoredGroups {
                     groups.push(group);
                 }
             }
-            after = page.next;
+            after = page.continue_after;
             if after.is_none() {
                 break true;
             }

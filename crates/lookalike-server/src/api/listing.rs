@@ -137,7 +137,7 @@ pub(crate) async fn list_documents(api_request: ApiRequest) -> ApiResult {
             documents: documents
                 .map(|listed| DocumentJson::from_listed(listed, bits))
                 .collect(),
-            next: page.next,
+            next: page.continue_after,
         })
     })
     .await

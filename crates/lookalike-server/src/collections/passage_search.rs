@@ -415,13 +415,13 @@ impl PassageSearch {
         self.check_memory(service, open, pairs.len() + seqs.len())?;
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         index.after = page
-            .next
+            .continue_after
             .unwrap_or(last.max(seqs.last().copied().unwrap_or(0)));
         index.seqs.extend(seqs);
         index.postings.append_postings(pairs);
         self.bytes.store(index.memory_bytes(), Ordering::Relaxed);
         drop(index);
-        match page.next {
+        match page.continue_after {
             Some(_) => Ok(PageProgress::MoreWait),
             None => self.purge_removed(open).map(|()| PageProgress::Complete),
         }

@@ -131,8 +131,8 @@ impl<'a> From<&'a DocumentCluster> for ClusterJson<'a> {
             cluster: &cluster.kept.id,
             kept: VerdictJson::from(&cluster.kept),
             members: cluster.members.iter().map(VerdictJson::from).collect(),
-            more: cluster.next.is_some(),
-            next: cluster.next,
+            more: cluster.continue_after.is_some(),
+            next: cluster.continue_after,
             preferred: None,
         }
     }

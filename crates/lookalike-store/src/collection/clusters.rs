@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use lookalike::stream::{DocumentSlot, Timestamp};
 
 use super::Collection;
-use super::listing::{LOCKS_PER_PAGE, PAGE_BYTES, ROW_STEPS, STEP_BYTES, STEPS_PER_LOCK};
+use super::listing::{
+    BYTES_OF_WALK_STEP, LOCKS_PER_PAGE, PAGE_BYTES, STEPS_PER_LOCK, WALK_STEPS_OF_ROW,
+};
 use super::member_walk::{MemberWalk, WalkEnd};
 use crate::document::{DocumentCluster, InsertAnswer, KnownDocument, shorten_id};
 use crate::error::{Error, Result};
@@ -32,12 +34,12 @@ pub struct ClusterPage {
     pub clusters: Vec<DocumentCluster>,
     /// Place of the last kept document that was examined, to be passed as `after`; `None` at the end of the
     /// collection.
-    pub next: Option<DocumentSlot>,
+    pub continue_after: Option<DocumentSlot>,
 }
 
 impl Collection {
     /// Returns the cluster whose representative has the given id, with up to `most` of its members, newest
-    /// first. `after` is the [`next`](DocumentCluster::next) of the previous page, or the sequence number of any
+    /// first. `after` is the [`continue_after`](DocumentCluster::continue_after) of the previous page, or the sequence number of any
     /// member. A page ends early after 16 MiB, or if many members were deleted. Returns `None` if there is no such
     /// document, or it is not a kept one.
     ///
@@ -78,8 +80,8 @@ impl Collection {
     }
 
     /// Returns the clusters that a selection accepts and that have a member besides the representative. The search
-    /// continues after `after`, which is the [`next`](ClusterPage::next) of the previous page. A page ends early if
-    /// many documents were examined: it can be short, even empty, and still have a `next`.
+    /// continues after `after`, which is the [`continue_after`](ClusterPage::continue_after) of the previous page. A page ends early if
+    /// many documents were examined: it can be short, even empty, and still have a `continue_after`.
     ///
     /// # Errors
     /// If a file is damaged.
@@ -101,7 +103,7 @@ impl Collection {
         }
         Ok(ClusterPage {
             clusters: search.clusters,
-            next: search.examined.filter(|_| goes_on),
+            continue_after: search.examined.filter(|_| goes_on),
         })
     }
 }
@@ -156,7 +158,7 @@ impl ClusterBuilder {
 
     /// Returns the cluster; `None` if it no longer exists.
     fn finish(self, end: WalkEnd) -> Option<DocumentCluster> {
-        let next = match end {
+        let continue_after = match end {
             WalkEnd::Complete => None,
             WalkEnd::Stopped | WalkEnd::PlaceLost => self.members.last,
             WalkEnd::ClusterGone => return None,
@@ -164,7 +166,7 @@ impl ClusterBuilder {
         Some(DocumentCluster {
             kept: self.kept.to_answer(false),
             members: self.members.members,
-            next,
+            continue_after,
         })
     }
 }
@@ -271,7 +273,7 @@ impl ClusterSearch<'_> {
         let meta = known
             .as_ref()
             .and_then(|known| known.document.meta.as_deref());
-        self.steps += ROW_STEPS + meta.map_or(0, str::len) as u64 / STEP_BYTES;
+        self.steps += WALK_STEPS_OF_ROW + meta.map_or(0, str::len) as u64 / BYTES_OF_WALK_STEP;
         let known = known.filter(|known| {
             !state.is_past_window(known, now)
                 && (self.selection.accepts)(known.document.meta.as_deref())
@@ -285,8 +287,9 @@ impl ClusterSearch<'_> {
         self.steps += cluster.walk.steps();
         self.bytes += cluster.members.bytes;
         let cluster = cluster.finish(end);
-        let has_members =
-            |cluster: &DocumentCluster| !cluster.members.is_empty() || cluster.next.is_some();
+        let has_members = |cluster: &DocumentCluster| {
+            !cluster.members.is_empty() || cluster.continue_after.is_some()
+        };
         self.clusters.extend(cluster.filter(has_members));
     }
 }

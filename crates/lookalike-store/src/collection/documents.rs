@@ -9,7 +9,7 @@ use crate::document::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::rows::RowVerdict;
-use crate::state::{CollectionState, OpenText, PrecheckedDocument};
+use crate::state::{CollectionState, DocumentCheck, OpenText};
 
 /// Documents that are deleted under one lock.
 const DELETIONS_PER_LOCK: usize = 16;
@@ -49,7 +49,7 @@ impl Collection {
         answer: impl Fn(
             &CollectionState,
             Timestamp,
-            &mut PrecheckedDocument,
+            &mut DocumentCheck,
             &mut SearchTurn,
         ) -> Result<Option<T>>,
     ) -> Result<T> {

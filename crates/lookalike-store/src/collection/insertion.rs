@@ -1,14 +1,23 @@
 //! Insertion of documents: they are admitted in memory, and answered once they are on disk.
+//!
+//! | word | means |
+//! |---|---|
+//! | turn | the steps of work after which the lock is released, so that others have theirs |
+//! | chunk | documents of one call that are checked together, and admitted under one lock if a turn is enough |
+//! | check | the search for the match of a document, before it is admitted; it keeps its state between turns |
+//! | unlocked work | a part of a check that needs long texts or many steps, and is done without a lock |
+//! | headroom | free bytes of the disk that insertions leave |
 
 use lookalike::stream::Timestamp;
 
 use super::{Collection, check_room};
 use crate::document::{InsertAnswer, PendingInsert};
 use crate::error::{Error, ErrorKind, Result};
-use crate::state::{PendingCheck, PrecheckedDocument};
+use crate::state::{DocumentCheck, PendingCheck};
 
-/// Largest number of documents that are admitted under one lock; their work can end it earlier.
-const PORTION_LENGTH: usize = 512;
+/// Largest number of documents that are admitted under one lock. The lock is released earlier if their work exceeds a
+/// turn.
+const CHUNK_LENGTH: usize = 512;
 
 /// Distance, in documents, between the prefetch of a document's memory and its insertion.
 const PREFETCH_DISTANCE: usize = 4;
@@ -45,7 +54,7 @@ impl Collection {
     /// insertion of a document are one step: of two matching documents in one call, the first is kept. When
     /// this returns, all that was answered is on disk.
     ///
-    /// If a document with the same id and the same content exists, its first answer is returned again. A
+    /// If a document with the same id and the same content exists, its earlier answer is returned again. A
     /// document older than the window is answered but not stored.
     ///
     /// # Errors
@@ -119,16 +128,16 @@ impl Collection {
             if documents.len() > 1 && error.kind() == ErrorKind::Full {
                 return self.admit_singly(documents, checks, turns, policy);
             }
-            return self.answer_repeated(documents, &error);
+            return self.answer_with_earlier(documents, &error);
         }
         let mut admitted = AdmittedDocuments {
             answers: Vec::with_capacity(documents.len()),
             last: 0,
         };
         let mut turns_left = turns;
-        let checks = checks.chunks_mut(PORTION_LENGTH);
-        for (portion, checks) in documents.chunks(PORTION_LENGTH).zip(checks) {
-            match self.admit_portion(portion, checks, &mut admitted, &mut turns_left, policy) {
+        let checks = checks.chunks_mut(CHUNK_LENGTH);
+        for (chunk, checks) in documents.chunks(CHUNK_LENGTH).zip(checks) {
+            match self.admit_chunk(chunk, checks, &mut admitted, &mut turns_left, policy) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => return refused(error),
@@ -139,11 +148,15 @@ impl Collection {
     }
 
     /// Answers documents that exist already and refuses all others.
-    fn answer_repeated(&self, documents: &[PendingInsert], refusal: &Error) -> AdmittedDocuments {
+    fn answer_with_earlier(
+        &self,
+        documents: &[PendingInsert],
+        refusal: &Error,
+    ) -> AdmittedDocuments {
         let (now, mut last) = ((self.options.clock)(), 0);
         let mut answer = |document: &PendingInsert| {
-            let again = self.find_repeated(document, now)?;
-            let (answer, number) = again.ok_or_else(|| refusal.clone())?;
+            let earlier = self.find_earlier_answer(document, now)?;
+            let (answer, number) = earlier.ok_or_else(|| refusal.clone())?;
             last = last.max(number);
             Ok(answer)
         };
@@ -151,8 +164,8 @@ impl Collection {
         AdmittedDocuments { answers, last }
     }
 
-    /// Returns the first answer of a document that exists already, and the number of its row.
-    fn find_repeated(
+    /// Returns the earlier answer of a document that exists already, and the number of its row.
+    fn find_earlier_answer(
         &self,
         document: &PendingInsert,
         now: Timestamp,
@@ -160,11 +173,11 @@ impl Collection {
         let mut check = self.read_state()?.begin_query(document, now, false);
         loop {
             let turn = &mut self.options.verification.begin_turn();
-            let again = self
+            let earlier = self
                 .read_state()?
-                .repeated_answer(document, now, &mut check, turn)?;
+                .query_earlier_answer(document, now, &mut check, turn)?;
             if !check.has_unlocked_work() {
-                return Ok(again);
+                return Ok(earlier);
             }
             check.do_unlocked_work(document);
         }
@@ -182,14 +195,14 @@ impl Collection {
     /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at
     /// the same time as readers and other callers of this function. Work on long texts, or of many steps, is done without
     /// a lock, and for the first document alone. The lock is released whenever the work exceeds that of a turn. Returns
-    /// `false` if the portion is not finished, because no turns are left, or because work without the lock is left.
+    /// `false` if the chunk is not finished, because no turns are left, or because work without the lock is left.
     ///
     /// A document that others have overtaken [`MOST_TIMES_OVERTAKEN`] times makes them wait until it is inserted,
     /// however many turns that takes, and so does one with more keys than a turn inserts. They wait without the lock of
     /// the state, so readers do not wait.
-    fn admit_portion(
+    fn admit_chunk(
         &self,
-        portion: &[PendingInsert],
+        chunk: &[PendingInsert],
         checks: &mut [PendingCheck],
         admitted: &mut AdmittedDocuments,
         turns_left: &mut usize,
@@ -197,16 +210,20 @@ impl Collection {
     ) -> Result<bool> {
         let now = (self.options.clock)();
         let turn_steps = self.options.verification.turn_steps;
-        let (mut rest, mut checks) = (portion, checks);
-        let mut others_wait = None;
+        let (mut rest, mut checks) = (chunk, checks);
+        let mut exclusive_turn = None;
         while !rest.is_empty() {
-            if makes_others_wait(&checks[0]) && others_wait.is_none() {
+            if makes_others_wait(&checks[0]) && exclusive_turn.is_none() {
                 // One caller at a time, so that those who wait for it are not behind all that follow it.
-                let turn = self.inserting_alone.lock();
-                others_wait = Some((turn, self.inserting.write()));
+                let sole_caller = self.inserting_alone.lock();
+                exclusive_turn = Some((sole_caller, self.inserting.write()));
             }
             // While others wait, only the document that they wait for is checked.
-            let length = if others_wait.is_some() { 1 } else { rest.len() };
+            let length = if exclusive_turn.is_some() {
+                1
+            } else {
+                rest.len()
+            };
             let (documents, their_checks) = (&rest[..length], &mut checks[..length]);
             let state = self.read_state()?;
             let checked_count = state.precheck(documents, their_checks, now, turn_steps);
@@ -217,14 +234,14 @@ impl Collection {
             }
             let count = if checked_count == 0 {
                 if has_work && !is_overtaken(&checks[0]) {
-                    others_wait = None;
+                    exclusive_turn = None;
                 }
                 do_unlocked_work(&rest[0], &mut checks[0]);
                 0
             } else {
                 let (is_alone, their_checks) =
-                    (others_wait.is_some(), &mut checks[..checked_count]);
-                let _waits = (!is_alone).then(|| self.inserting.read());
+                    (exclusive_turn.is_some(), &mut checks[..checked_count]);
+                let _shared_turn = (!is_alone).then(|| self.inserting.read());
                 self.admit_checked(
                     &rest[..checked_count],
                     their_checks,
@@ -235,10 +252,10 @@ impl Collection {
             };
             (rest, checks) = (&rest[count..], &mut checks[count..]);
             if count > 0 {
-                others_wait = None;
+                exclusive_turn = None;
             }
             // A document whose insertion turns out to take more than a turn goes on at once.
-            let goes_on = others_wait.is_some()
+            let goes_on = exclusive_turn.is_some()
                 || count == 0 && checked_count > 0 && checks.first().is_some_and(makes_others_wait);
             if !rest.is_empty() && !goes_on {
                 *turns_left -= 1;
@@ -354,9 +371,7 @@ impl Collection {
 }
 
 fn has_unlocked_work(check: &PendingCheck) -> bool {
-    check
-        .as_ref()
-        .is_some_and(PrecheckedDocument::has_unlocked_work)
+    check.as_ref().is_some_and(DocumentCheck::has_unlocked_work)
 }
 
 /// Returns `true` if other insertions wait until the document is inserted.
@@ -537,9 +552,9 @@ mod tests {
         assert!(collection.inserting.try_write().is_some());
     }
 
-    /// The checks of a portion end once they keep too many candidates in memory, and go on as documents are admitted.
+    /// The checks of a chunk end once they keep too many candidates in memory, and go on as documents are admitted.
     #[test]
-    fn candidates_of_a_portion_are_bounded() {
+    fn candidates_of_a_chunk_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let collection = collection_by(SimilarityMeasure::Containment, &folder, u64::MAX);
         for at in 0..100 {

@@ -18,10 +18,10 @@ use crate::state::CollectionState;
 pub(super) const STEPS_PER_LOCK: u64 = 1 << 16;
 
 /// Steps of reading a row.
-pub(super) const ROW_STEPS: u64 = 256;
+pub(super) const WALK_STEPS_OF_ROW: u64 = 256;
 
 /// Bytes of metadata and texts that take one step.
-pub(super) const STEP_BYTES: u64 = 4;
+pub(super) const BYTES_OF_WALK_STEP: u64 = 4;
 
 /// Number of locks for one page: it examines at most 16,384 documents, or 4 million numbers without one.
 pub(super) const LOCKS_PER_PAGE: usize = 64;
@@ -45,14 +45,14 @@ pub struct DocumentPage {
     /// The documents of this page.
     pub documents: Vec<ListedDocument>,
     /// Last sequence number that was examined, to be passed as `after`; `None` at the end of the collection.
-    pub next: Option<u64>,
+    pub continue_after: Option<u64>,
 }
 
 impl Collection {
     /// Returns the documents with sequence numbers after `after` that a selection accepts, in their order, kept ones
-    /// and duplicates. `after` is the [`next`](DocumentPage::next) of the previous page, or any sequence number; 0
+    /// and duplicates. `after` is the [`continue_after`](DocumentPage::continue_after) of the previous page, or any sequence number; 0
     /// begins with the first document. A page ends early after 16 MiB, or if many documents were examined: it can be
-    /// short, even empty, and still have a `next`.
+    /// short, even empty, and still have a `continue_after`.
     ///
     /// If the window follows the wall clock, documents that are past it by now are left out.
     ///
@@ -75,8 +75,8 @@ impl Collection {
                 builder.offer_document(state, known)
             })?;
             if !goes_on || builder.is_full() {
-                let next = goes_on.then_some(walk.after);
-                return builder.into_page(next);
+                let continue_after = goes_on.then_some(walk.after);
+                return builder.into_page(continue_after);
             }
         }
         builder.into_page(Some(walk.after))
@@ -148,14 +148,14 @@ impl PageBuilder<'_> {
     }
 
     /// Reads the texts, which needs no lock, and returns the page.
-    fn into_page(self, next: Option<u64>) -> Result<DocumentPage> {
+    fn into_page(self, continue_after: Option<u64>) -> Result<DocumentPage> {
         let documents = self
             .documents
             .into_iter()
             .map(OpenListedDocument::into_listed);
         Ok(DocumentPage {
             documents: documents.collect::<Result<_>>()?,
-            next,
+            continue_after,
         })
     }
 }
@@ -200,7 +200,7 @@ impl DocumentWalk {
             if state.is_dead_document(seq) {
                 continue;
             }
-            steps += ROW_STEPS;
+            steps += WALK_STEPS_OF_ROW;
             let Some(known) = reader.find_by_seq(seq)? else {
                 continue;
             };
@@ -209,7 +209,7 @@ impl DocumentWalk {
             let ControlFlow::Continue(text_bytes) = visit(&state, known)? else {
                 return Ok(true);
             };
-            steps += (meta_bytes + text_bytes) as u64 / STEP_BYTES;
+            steps += (meta_bytes + text_bytes) as u64 / BYTES_OF_WALK_STEP;
         }
         Ok(false)
     }

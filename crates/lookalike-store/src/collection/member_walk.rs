@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use lookalike::stream::Timestamp;
 
 use super::Collection;
-use super::listing::{ROW_STEPS, STEP_BYTES, STEPS_PER_LOCK};
+use super::listing::{BYTES_OF_WALK_STEP, STEPS_PER_LOCK, WALK_STEPS_OF_ROW};
 use crate::document::KnownDocument;
 use crate::error::Result;
 use crate::files::rows::{PartitionRow, RowVerdict};
@@ -190,7 +190,7 @@ impl MemberWalk {
 
     /// Returns the newest member; `None` if the kept document no longer exists.
     fn newest_member(&mut self, state: &CollectionState) -> Result<Option<NextMember>> {
-        self.steps += ROW_STEPS;
+        self.steps += WALK_STEPS_OF_ROW;
         // The row of a document that has left the window cannot be read.
         if state.is_dead_document(self.kept) {
             return Ok(None);
@@ -207,7 +207,7 @@ impl MemberWalk {
         state: &CollectionState,
         row: u64,
     ) -> Result<Option<(u64, Option<KnownDocument>)>> {
-        self.steps += ROW_STEPS;
+        self.steps += WALK_STEPS_OF_ROW;
         let read = state.read_row(row)?;
         if let PartitionRow::ErasedDuplicate { previous, .. } = read {
             return Ok(Some((previous, None)));
@@ -216,7 +216,7 @@ impl MemberWalk {
             return Ok(None);
         };
         let meta_bytes = document.meta.as_ref().map_or(0, String::len) as u64;
-        self.steps += meta_bytes / STEP_BYTES;
+        self.steps += meta_bytes / BYTES_OF_WALK_STEP;
         let RowVerdict::Duplicate { previous, .. } = document.verdict else {
             return Ok(None);
         };
@@ -302,7 +302,7 @@ mod tests {
             };
             let state = collection.read_state().unwrap();
             let end = walk
-                .visit_under_lock(&state, 2 * ROW_STEPS, &mut visit)
+                .visit_under_lock(&state, 2 * WALK_STEPS_OF_ROW, &mut visit)
                 .unwrap();
             if let Some(end) = end {
                 return (ids, end);

@@ -428,9 +428,8 @@ mod tests {
                 meta: meta.map(str::to_owned),
             };
             let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
-            let content = 7;
             PendingInsert {
-                content,
+                content_hash: 7,
                 ..prepared.unwrap()
             }
         };

@@ -57,13 +57,18 @@ enum FailedRead {
 impl PartitionFiles {
     /// Creates a partition. The database gets its final name once it is complete.
     pub(crate) fn create_files(disk: &dyn Disk, about: PartitionHeader) -> Result<Self> {
-        let name = about.file_names().rows_file();
-        let wrong = |error: io::Error| Error::disk_error("cannot make", &name, &error);
-        let texts_file = disk
-            .create_file(&about.file_names().texts_file())
-            .map_err(wrong)?;
-        texts_file.sync().map_err(wrong)?;
-        let rows_file = disk.create_file(&incomplete_name(&name)).map_err(wrong)?;
+        let (name, texts_name) = (
+            about.file_names().rows_file(),
+            about.file_names().texts_file(),
+        );
+        let refuse = |name, error: io::Error| Error::disk_error("cannot make", name, &error);
+        let texts_file = disk.create_file(&texts_name);
+        let texts_file = texts_file.map_err(|error| refuse(&texts_name, error))?;
+        texts_file
+            .sync()
+            .map_err(|error| refuse(&texts_name, error))?;
+        let rows_file = disk.create_file(&incomplete_name(&name));
+        let rows_file = rows_file.map_err(|error| refuse(&name, error))?;
         let database = open_or_create_database(&name, &rows_file)?;
         guard_database(&name, || {
             let mut transaction = database.database()?.begin_write()?;
@@ -76,8 +81,8 @@ impl PartitionFiles {
             transaction.commit()?;
             Ok(())
         })?;
-        rows_file.sync().map_err(wrong)?;
-        publish_file(disk, &name).map_err(wrong)?;
+        let published = rows_file.sync().and_then(|()| publish_file(disk, &name));
+        published.map_err(|error| refuse(&name, error))?;
         Ok(Self {
             about,
             database,

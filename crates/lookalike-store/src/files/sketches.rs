@@ -53,8 +53,8 @@ pub(crate) struct SketchEntries {
 
 impl SketchEntries {
     /// Adds the entry of a document with this content hash.
-    pub(crate) fn push_entry(&mut self, content: u64, write: impl FnOnce(&mut Vec<u8>)) {
-        self.bytes.extend(content.to_le_bytes());
+    pub(crate) fn push_entry(&mut self, content_hash: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        self.bytes.extend(content_hash.to_le_bytes());
         let at = self.bytes.len();
         self.bytes.extend([0; 4]);
         write(&mut self.bytes);
@@ -146,13 +146,13 @@ pub(crate) struct SketchEntry {
     block: Arc<Vec<u8>>,
     start: usize,
     end: usize,
-    content: u64,
+    content_hash: u64,
 }
 
 impl SketchEntry {
     /// Returns the sketch, if the entry belongs to this content hash.
-    pub(crate) fn sketches_for(&self, content: u64) -> Option<&[u8]> {
-        (self.content == content).then(|| &self.block[self.start..self.end])
+    pub(crate) fn sketches_for(&self, content_hash: u64) -> Option<&[u8]> {
+        (self.content_hash == content_hash).then(|| &self.block[self.start..self.end])
     }
 }
 
@@ -203,7 +203,7 @@ impl SketchFileReader {
             self.next_block()?;
         }
         let mut reader = ByteReader::new(&self.block[self.read..]);
-        let (content, length) = (reader.read_u64()?, reader.read_u32()? as usize);
+        let (content_hash, length) = (reader.read_u64()?, reader.read_u32()? as usize);
         reader.read_bytes(length)?;
         let start = self.read + ENTRY_HEAD;
         self.read = start + length;
@@ -212,7 +212,7 @@ impl SketchFileReader {
             block: self.block.clone(),
             start,
             end: start + length,
-            content,
+            content_hash,
         })
     }
 
@@ -289,9 +289,9 @@ mod tests {
 
     fn entries(from: u64, count: u64) -> SketchEntries {
         let mut entries = SketchEntries::default();
-        for content in from..from + count {
-            entries.push_entry(content, |into| {
-                into.extend(vec![content as u8; content as usize % 9])
+        for content_hash in from..from + count {
+            entries.push_entry(content_hash, |into| {
+                into.extend(vec![content_hash as u8; content_hash as usize % 9])
             });
         }
         entries
@@ -299,13 +299,15 @@ mod tests {
 
     fn right(reading: &mut SketchFileReader, contents: std::ops::Range<u64>) -> u64 {
         let mut right = 0;
-        for content in contents {
+        for content_hash in contents {
             let entry = reading.next_entry();
-            let written = entry.as_ref().and_then(|entry| entry.sketches_for(content));
-            if written != Some(&vec![content as u8; content as usize % 9][..]) {
+            let written = entry
+                .as_ref()
+                .and_then(|entry| entry.sketches_for(content_hash));
+            if written != Some(&vec![content_hash as u8; content_hash as usize % 9][..]) {
                 break;
             }
-            assert!(entry.is_some_and(|entry| entry.sketches_for(content + 1).is_none()));
+            assert!(entry.is_some_and(|entry| entry.sketches_for(content_hash + 1).is_none()));
             right += 1;
         }
         right

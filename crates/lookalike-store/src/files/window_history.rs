@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::settings::ExpiryClock;
 
-/// Largest number of windows in a manifest.
+/// Largest number of changes of the window in a manifest.
 pub(crate) const MAX_WINDOW_CHANGES: usize = 256;
 
 /// A window as it is written in the manifest.
@@ -92,15 +92,15 @@ impl WindowHistory {
 
     /// Returns `true` if a duplicate in this row refreshed its kept document.
     pub(crate) fn is_refreshing_at(&self, row: u64) -> bool {
-        let behind = self
+        let begun = self
             .changes
             .partition_point(|change| change.from_row <= row);
-        let changed = behind.checked_sub(1).map(|at| self.changes[at].window);
+        let changed = begun.checked_sub(1).map(|at| self.changes[at].window);
         let window = changed.or(self.created);
         window.is_some_and(|window| window.is_refreshing())
     }
 
-    /// Returns `true` if a row from this one on, or a row that may follow, is under a window that refreshes.
+    /// Returns `true` if any window in force from this row on, the current one included, refreshes.
     pub(crate) fn is_refreshing_since(&self, row: u64) -> bool {
         let later = self.changes.iter().filter(|change| change.from_row > row);
         self.is_refreshing_at(row)
@@ -109,7 +109,7 @@ impl WindowHistory {
                 .any(|change| change.window.is_refreshing())
     }
 
-    /// Returns the history with another window from row `from_row` on. Windows under which no row from
+    /// Returns the history with another window from row `change.from_row` on. Windows under which no row from
     /// `first_live_row` on was written are left out.
     ///
     /// # Errors

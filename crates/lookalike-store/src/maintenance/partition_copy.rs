@@ -168,15 +168,15 @@ impl<'a> PartitionCopy<'a> {
 
     fn copy_row(&mut self, row: PartitionRow) -> Result<()> {
         let (number, count) = (self.next_row, row.number_count());
-        let kept_content = row.as_kept_document().map(|document| document.content);
+        let kept_hash = row.as_kept_document().map(|document| document.content_hash);
         let row = if number < self.begun.applied {
             self.compact_row(number, row)
         } else {
             self.copy_new_row(row)?
         };
         let is_live = row.as_document().is_some();
-        if let (Some(content), Some(sketches)) = (kept_content, &mut self.sketches) {
-            sketches.copy_entry(content, is_live);
+        if let (Some(content_hash), Some(sketches)) = (kept_hash, &mut self.sketches) {
+            sketches.copy_entry(content_hash, is_live);
         }
         self.next_row = number.saturating_add(count);
         self.rows.push_row(row);

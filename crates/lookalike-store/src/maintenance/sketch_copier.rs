@@ -27,13 +27,18 @@ impl SketchCopier {
     }
 
     /// Reads the entry of the next kept document, and copies it if that is live.
-    pub(super) fn copy_entry(&mut self, content: u64, is_live: bool) {
+    pub(super) fn copy_entry(&mut self, content_hash: u64, is_live: bool) {
         let entry = self.reader.next_entry();
         if self.file.is_none() || !is_live {
             return;
         }
-        match entry.as_ref().and_then(|entry| entry.sketches_for(content)) {
-            Some(bytes) => self.entries.push_entry(content, |into| into.extend(bytes)),
+        match entry
+            .as_ref()
+            .and_then(|entry| entry.sketches_for(content_hash))
+        {
+            Some(bytes) => self
+                .entries
+                .push_entry(content_hash, |into| into.extend(bytes)),
             None => self.file = None,
         }
     }

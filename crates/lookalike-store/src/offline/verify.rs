@@ -85,7 +85,7 @@ impl SketchCacheCheck {
         };
         let Some(reader) = cache else { return };
         let entry = reader.next_entry();
-        if entry.is_none_or(|entry| entry.sketches_for(document.content).is_none()) {
+        if entry.is_none_or(|entry| entry.sketches_for(document.content_hash).is_none()) {
             *cache = None;
             self.wrong.push(names.sketches_file());
         }

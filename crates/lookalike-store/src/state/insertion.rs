@@ -7,7 +7,7 @@ use lookalike::stream::{
 };
 
 use super::unlocked_work::{MovePreparation, MovingDocument};
-use super::{CollectionState, PrecheckedDocument};
+use super::{CollectionState, DocumentCheck};
 use crate::document::{
     DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredVerdict, hash_id,
 };
@@ -20,30 +20,30 @@ impl CollectionState {
     pub(crate) fn admit_document(
         &mut self,
         document: &PendingInsert,
-        check: &mut PrecheckedDocument,
+        check: &mut DocumentCheck,
         now: Timestamp,
     ) -> Result<InsertAnswer> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
         let arrival = self.matcher.resolve_arrival(document.time, now);
         let turn = &mut SearchTurn::unlimited();
         self.compare_content(known.as_ref(), check, document, &arrival, turn)?;
-        if let Some(first) = self.first_answer(document, known.as_ref(), &arrival, check)? {
-            return Ok(first);
+        if let Some(earlier) = self.earlier_answer(document, known.as_ref(), &arrival, check)? {
+            return Ok(earlier);
         }
         if arrival.late {
             let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-            self.check_without(replaced, check, document, &arrival)?;
+            self.update_check_ignoring(replaced, check, document, &arrival)?;
             return self.answer_with(check.precheck.found_match(), document, &arrival);
         }
         // A document that is refused expires no others, so it is refused before there is room for it.
         let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-        self.check_without(replaced, check, document, &arrival)?;
+        self.update_check_ignoring(replaced, check, document, &arrival)?;
         self.check_keepable(check)?;
         self.make_room(document, &arrival)?;
         // A document that expired with its partition in the meantime is not replaced any more.
         let known = known.filter(|known| !self.is_dead_row(known.number));
         let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-        self.check_without(replaced, check, document, &arrival)?;
+        self.update_check_ignoring(replaced, check, document, &arrival)?;
         self.check_keepable(check)?;
         if check.precheck.found_match().is_none() || check.moving.is_some() {
             self.matcher.check_free_slot()?;
@@ -56,7 +56,7 @@ impl CollectionState {
     }
 
     /// Refuses a document that would be kept and may not be.
-    fn check_keepable(&self, check: &PrecheckedDocument) -> Result<()> {
+    fn check_keepable(&self, check: &DocumentCheck) -> Result<()> {
         if check.precheck.found_match().is_none() {
             self.matcher.check_keepable(&check.precheck)?;
         }
@@ -68,7 +68,7 @@ impl CollectionState {
     pub(crate) fn insert_ahead(
         &mut self,
         document: &PendingInsert,
-        check: &mut PrecheckedDocument,
+        check: &mut DocumentCheck,
         turn: &mut SearchTurn,
     ) -> bool {
         if let Some(moving) = &mut check.moving {
@@ -87,10 +87,10 @@ impl CollectionState {
     /// The caller has completed the check before, under the same exclusive lock, so mostly nothing is left to do. Only if
     /// a partition has begun or expired since, to make room for the document, the check decides again which of the
     /// compared documents are visible.
-    fn check_without(
+    fn update_check_ignoring(
         &self,
         replaced: Option<DocumentSlot>,
-        check: &mut PrecheckedDocument,
+        check: &mut DocumentCheck,
         document: &PendingInsert,
         arrival: &ArrivalTime,
     ) -> Result<()> {
@@ -103,7 +103,7 @@ impl CollectionState {
         &mut self,
         document: &PendingInsert,
         time: Timestamp,
-        check: &PrecheckedDocument,
+        check: &DocumentCheck,
     ) -> Result<InsertAnswer> {
         let (seq, found) = (
             self.rows.partitions.next_row(),
@@ -120,7 +120,7 @@ impl CollectionState {
         self.rows.append_row(&PartitionRow::Document(RowDocument {
             id: document.id.clone(),
             time,
-            content: document.content,
+            content_hash: document.content_hash,
             place,
             fingerprint: document.fingerprint,
             meta: document.meta.clone(),
@@ -153,14 +153,14 @@ impl CollectionState {
         let slot = self.matcher.keep_checked(sketched, precheck, seq, time)?;
         let place = self.rows.append_record(&document.record);
         self.rows.append_kept(place, seq, 0);
-        self.append_sketches(document.content, sketched);
+        self.append_sketches(document.content_hash, sketched);
         Ok((place, RowVerdict::Kept { index: slot.index }))
     }
 
-    fn append_sketches(&mut self, content: u64, document: &SketchedDocument) {
+    fn append_sketches(&mut self, content_hash: u64, document: &SketchedDocument) {
         let preparer = self.matcher.document_preparer();
         let write = |into: &mut Vec<u8>| preparer.encode_document(document, into);
-        self.rows.pending.push_sketches(content, write);
+        self.rows.pending.push_sketches(content_hash, write);
     }
 
     /// Counts the document of the newest row, and makes its id known.
@@ -260,7 +260,7 @@ impl CollectionState {
         let slot = self.matcher.keep_with_keys(sketched, keys, seq, time)?;
         let place = self.rows.append_record(record);
         self.rows.append_kept(place, seq, last);
-        self.append_sketches(kept.content, sketched);
+        self.append_sketches(kept.content_hash, sketched);
         let (number, id_hash) = (self.rows.partitions.next_row(), hash_id(&kept.id));
         self.rows.partitions.note_move(from, kept.bytes_on_disk());
         self.index.note_move(seq, number);

@@ -13,7 +13,7 @@ use lookalike::plan::{self, MatchMethod};
 use lookalike::stream::{DocumentPreparer, StreamWindow, Timestamp};
 use lookalike::text::AnalysisScratch;
 
-use super::{CollectionState, PrecheckedDocument};
+use super::{CollectionState, DocumentCheck};
 use crate::document::{DocumentContent, InsertAnswer, NewDocument, PendingInsert, hash_id};
 use crate::error::{ErrorKind, Result};
 use crate::files::rows::PartitionRow;
@@ -71,7 +71,7 @@ pub(super) fn check(
     state: &CollectionState,
     documents: &[PendingInsert],
     now: Timestamp,
-) -> Vec<PrecheckedDocument> {
+) -> Vec<DocumentCheck> {
     let mut checks: Vec<_> = documents.iter().map(|_| None).collect();
     let count = state.precheck(documents, &mut checks, now, u64::MAX);
     assert_eq!(count, documents.len());

@@ -53,7 +53,7 @@ pub(crate) use self::partition_state::NO_PLACE;
 pub(crate) use self::pending_queue::{PendingBatch, PendingWork};
 pub(crate) use self::row_reader::DocumentReader;
 use self::stored_rows::StoredRows;
-pub(crate) use self::verdicts::{PendingCheck, PrecheckedDocument, begin_turn};
+pub(crate) use self::verdicts::{DocumentCheck, PendingCheck, begin_turn};
 use crate::document::KnownDocument;
 use crate::error::Result;
 use crate::files::partition::PartitionFiles;

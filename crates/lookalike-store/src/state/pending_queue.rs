@@ -150,10 +150,10 @@ impl PendingQueue {
     }
 
     /// Adds the sketches of a kept document with this content hash, unless the collection has no sketches.
-    pub(super) fn push_sketches(&mut self, content: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn push_sketches(&mut self, content_hash: u64, write: impl FnOnce(&mut Vec<u8>)) {
         let sketches = self.open.as_mut().and_then(|open| open.sketches.as_mut());
         if let Some(sketches) = sketches {
-            sketches.push_entry(content, write);
+            sketches.push_entry(content_hash, write);
         }
     }
 

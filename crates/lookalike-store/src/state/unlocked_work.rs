@@ -10,7 +10,7 @@ use lookalike::stream::{
 };
 use lookalike::text::AnalysisScratch;
 
-use super::PrecheckedDocument;
+use super::DocumentCheck;
 use super::open_record::OpenRecord;
 use crate::document::{BYTES_OF_STEP, PendingInsert};
 use crate::error::Result;
@@ -118,15 +118,15 @@ impl MovingDocument {
     }
 }
 
-impl PrecheckedDocument {
+impl DocumentCheck {
     /// Returns `true` if the check goes on only after [work without the lock](Self::do_unlocked_work).
     pub(crate) fn has_unlocked_work(&self) -> bool {
-        self.unlocked.is_some()
+        self.unlocked_work.is_some()
     }
 
     /// Does the work that ended the last turn of the check.
     pub(crate) fn do_unlocked_work(&mut self, document: &PendingInsert) {
-        let Some(work) = self.unlocked.take() else {
+        let Some(work) = self.unlocked_work.take() else {
             return;
         };
         let done = match *work {

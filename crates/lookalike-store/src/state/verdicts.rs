@@ -1,7 +1,7 @@
 //! Checks and answers of documents. Nothing here changes the state, so all of it runs under the shared lock,
 //! at the same time as readers.
 //!
-//! A document is kept if and only if no kept document before it matches it. A [precheck](PrecheckedDocument)
+//! A document is kept if and only if no kept document before it matches it. A [precheck](DocumentCheck)
 //! finds the match in advance; [`insertion`](super::insertion) brings it up to date at the document's turn.
 //!
 //! ```text
@@ -38,9 +38,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::parallel_map;
 use crate::settings::OnConflict;
 
-/// A document that was checked before it is admitted, and the verdict of that check.
+/// The check of a document: begun, suspended or complete.
 #[derive(Clone, Debug)]
-pub(crate) struct PrecheckedDocument {
+pub(crate) struct DocumentCheck {
     pub(super) precheck: PrecheckResult,
     /// Verdict by the match in `verdict_of`.
     pub(super) verdict: StoredVerdict,
@@ -52,8 +52,8 @@ pub(crate) struct PrecheckedDocument {
     /// The kept document that it moves to the newest partition.
     pub(super) moving: Option<Box<MovingDocument>>,
     /// Work without the lock that ended the last turn.
-    pub(super) unlocked: Option<Box<UnlockedWork>>,
-    /// `true` if the check goes on only once its document is the first of its portion, because it needs work without
+    pub(super) unlocked_work: Option<Box<UnlockedWork>>,
+    /// `true` if the check goes on only once its document is the first of its chunk, because it needs work without
     /// the lock.
     waits_until_first: bool,
     /// Number of times that the check was not up to date when the document could have been admitted, because
@@ -67,7 +67,7 @@ pub(crate) struct PrecheckedDocument {
     bytes: CheckBytes,
 }
 
-impl PrecheckedDocument {
+impl DocumentCheck {
     fn new(precheck: PrecheckResult, memory: &CheckMemory) -> Self {
         Self {
             precheck,
@@ -76,7 +76,7 @@ impl PrecheckedDocument {
             refusal: None,
             content: None,
             moving: None,
-            unlocked: None,
+            unlocked_work: None,
             waits_until_first: false,
             overtaken: 0,
             inserts_in_turns: false,
@@ -85,7 +85,7 @@ impl PrecheckedDocument {
         }
     }
 
-    /// Counts the memory that it keeps until its document is admitted.
+    /// Counts the memory that the check keeps until its document is admitted.
     fn count_bytes(&mut self) {
         let moving = self
             .moving
@@ -94,10 +94,10 @@ impl PrecheckedDocument {
         self.bytes.set(self.precheck.memory_bytes() + moving);
     }
 
-    /// Leaves work without the lock until the document is the first of its portion, and frees what only a check that
+    /// Leaves work without the lock until the document is the first of its chunk, and frees what only a check that
     /// goes on needs. So whatever is sent together, the texts of one stored document at a time are in memory.
     fn suspend(&mut self) {
-        self.waits_until_first = self.unlocked.take().is_some();
+        self.waits_until_first = self.unlocked_work.take().is_some();
         self.precheck.forget_lists();
     }
 
@@ -118,7 +118,7 @@ impl PrecheckedDocument {
         turn.add_steps(work.record.copied_bytes() as u64 / BYTES_OF_STEP);
         let text_bytes = work.record.text_bytes();
         if text_bytes > turn.most_text_bytes() {
-            self.unlocked = Some(Box::new(UnlockedWork::ReadRecord(work)));
+            self.unlocked_work = Some(Box::new(UnlockedWork::ReadRecord(work)));
             return Ok(false);
         }
         turn.add_text_bytes(text_bytes);
@@ -128,7 +128,7 @@ impl PrecheckedDocument {
 }
 
 /// A check that has begun, if it has.
-pub(crate) type PendingCheck = Option<PrecheckedDocument>;
+pub(crate) type PendingCheck = Option<DocumentCheck>;
 
 /// Number of units in a turn: a turn ends at most one unit beyond its steps.
 const UNITS_OF_TURN: u64 = 4;
@@ -160,7 +160,7 @@ impl CollectionState {
     /// Checks documents that are about to be admitted together, on all cores and in their order, and brings
     /// those up to date that were checked before. It ends once the work exceeds `turn_steps`; what was done is
     /// kept in `checks`. Returns how many of the first ones are up to date: none if the first one takes more
-    /// than a turn, or if it has [work without the lock](PrecheckedDocument::has_unlocked_work).
+    /// than a turn, or if it has [work without the lock](DocumentCheck::has_unlocked_work).
     pub(crate) fn precheck(
         &self,
         documents: &[PendingInsert],
@@ -230,7 +230,7 @@ impl CollectionState {
     ) -> bool {
         let begin = || {
             let precheck = self.matcher.begin_precheck(arrival);
-            PrecheckedDocument::new(precheck, &self.check_memory)
+            DocumentCheck::new(precheck, &self.check_memory)
         };
         let check = check.get_or_insert_with(begin);
         turn.add_steps(STEPS_OF_CHECK);
@@ -247,7 +247,7 @@ impl CollectionState {
     /// contents are the same. Returns `true` if the check is complete.
     fn check_content_first(
         &self,
-        check: &mut PrecheckedDocument,
+        check: &mut DocumentCheck,
         document: &PendingInsert,
         arrival: &ArrivalTime,
         turn: &mut SearchTurn,
@@ -264,7 +264,7 @@ impl CollectionState {
             && matches!(content.is_same, Ok(true))
             && !self.has_passed(known, arrival)
         {
-            // It gets its first answer, whatever matches it.
+            // It gets its earlier answer, whatever matches it.
             return Ok(true);
         }
         let replaced = known
@@ -277,7 +277,7 @@ impl CollectionState {
     /// if there is one. Returns `true` if nothing is left to do. `replaced` is not found as a match.
     pub(super) fn update_verdict(
         &self,
-        check: &mut PrecheckedDocument,
+        check: &mut DocumentCheck,
         document: &PendingInsert,
         arrival: &ArrivalTime,
         replaced: Option<DocumentSlot>,
@@ -297,7 +297,7 @@ impl CollectionState {
     /// Continues the search for matches. Returns `true` if it is complete.
     fn continue_search(
         &self,
-        check: &mut PrecheckedDocument,
+        check: &mut DocumentCheck,
         document: &PendingInsert,
         arrival: &ArrivalTime,
         without: Option<DocumentSlot>,
@@ -320,11 +320,11 @@ impl CollectionState {
             let verifier = self.matcher.candidate_verifier().clone();
             let task = RecordTask::CompareCandidate(verifier);
             let work = UnlockedWork::ReadRecord(RecordWork { record, task });
-            check.unlocked = Some(Box::new(work));
+            check.unlocked_work = Some(Box::new(work));
         }
         if check.precheck.awaits_keys() {
             let work = UnlockedWork::MakeKeys(self.matcher.key_extractor());
-            check.unlocked = Some(Box::new(work));
+            check.unlocked_work = Some(Box::new(work));
         }
         Ok(is_complete)
     }
@@ -333,7 +333,7 @@ impl CollectionState {
     /// waits until the lock is released.
     fn prepare_move(
         &self,
-        check: &mut PrecheckedDocument,
+        check: &mut DocumentCheck,
         document: &PendingInsert,
         arrival: &ArrivalTime,
         turn: &mut SearchTurn,
@@ -362,7 +362,7 @@ impl CollectionState {
     }
 
     /// Prefetches the memory that a document will need when it is inserted.
-    pub(crate) fn prefetch_document(&self, document: &PendingInsert, check: &PrecheckedDocument) {
+    pub(crate) fn prefetch_document(&self, document: &PendingInsert, check: &DocumentCheck) {
         self.index.prefetch_id(document.id_hash);
         self.matcher
             .prefetch_checked(&document.sketched, &check.precheck);
@@ -391,14 +391,14 @@ impl CollectionState {
         document: &PendingInsert,
         now: Timestamp,
         lists_all: bool,
-    ) -> PrecheckedDocument {
+    ) -> DocumentCheck {
         let arrival = self.matcher.resolve_arrival(document.time, now);
         let precheck = if lists_all {
             self.matcher.begin_listing(&arrival)
         } else {
             self.matcher.begin_precheck(&arrival)
         };
-        PrecheckedDocument::new(precheck, &self.check_memory)
+        DocumentCheck::new(precheck, &self.check_memory)
     }
 
     /// Answers a document as if it were inserted now. Returns `None` if the search takes further turns.
@@ -406,7 +406,7 @@ impl CollectionState {
         &self,
         document: &PendingInsert,
         now: Timestamp,
-        check: &mut PrecheckedDocument,
+        check: &mut DocumentCheck,
         turn: &mut SearchTurn,
     ) -> Result<Option<InsertAnswer>> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
@@ -414,8 +414,8 @@ impl CollectionState {
         if !self.compare_content(known.as_ref(), check, document, &arrival, turn)? {
             return Ok(None);
         }
-        if let Some(first) = self.first_answer(document, known.as_ref(), &arrival, check)? {
-            return Ok(Some(first));
+        if let Some(earlier) = self.earlier_answer(document, known.as_ref(), &arrival, check)? {
+            return Ok(Some(earlier));
         }
         let own = known.as_ref().and_then(|known| self.document_slot(known));
         if !self.continue_search(check, document, &arrival, own, turn)? {
@@ -432,7 +432,7 @@ impl CollectionState {
         document: &PendingInsert,
         now: Timestamp,
         limit: usize,
-        check: &mut PrecheckedDocument,
+        check: &mut DocumentCheck,
         turn: &mut SearchTurn,
     ) -> Result<Option<(InsertAnswer, Vec<DuplicateEvidence>)>> {
         let known = self.find_by_id(&document.id, document.id_hash)?;
@@ -441,12 +441,12 @@ impl CollectionState {
         if !self.compare_content(known.as_ref(), check, document, &arrival, turn)? {
             return Ok(None);
         }
-        let first = self.first_answer(document, known.as_ref(), &arrival, check)?;
+        let earlier = self.earlier_answer(document, known.as_ref(), &arrival, check)?;
         if !self.continue_search(check, document, &arrival, own, turn)? {
             return Ok(None);
         }
-        let answer = match first {
-            Some(first) => first,
+        let answer = match earlier {
+            Some(earlier) => earlier,
             None => self.answer_with(check.precheck.found_match(), document, &arrival)?,
         };
         let found = check.precheck.list_matches(limit);
@@ -469,13 +469,13 @@ impl CollectionState {
         Ok(Some((answer, matches.collect())))
     }
 
-    /// Returns the first answer of a document that exists already, and the number of its row. If `check` has
-    /// [work without the lock](PrecheckedDocument::has_unlocked_work) afterwards, nothing is known before it is done.
-    pub(crate) fn repeated_answer(
+    /// Returns the earlier answer of a document that exists already, and the number of its row. If `check` has
+    /// [work without the lock](DocumentCheck::has_unlocked_work) afterwards, nothing is known before it is done.
+    pub(crate) fn query_earlier_answer(
         &self,
         document: &PendingInsert,
         now: Timestamp,
-        check: &mut PrecheckedDocument,
+        check: &mut DocumentCheck,
         turn: &mut SearchTurn,
     ) -> Result<Option<(InsertAnswer, u64)>> {
         let Some(known) = self.find_by_id(&document.id, document.id_hash)? else {
@@ -485,21 +485,21 @@ impl CollectionState {
         if !self.compare_content(Some(&known), check, document, &arrival, turn)? {
             return Ok(None);
         }
-        let first = self.first_answer(document, Some(&known), &arrival, check)?;
-        Ok(first.map(|answer| (answer, known.number)))
+        let earlier = self.earlier_answer(document, Some(&known), &arrival, check)?;
+        Ok(earlier.map(|answer| (answer, known.number)))
     }
 
-    /// Returns the first answer of the document with this id, if `check` says that its content is the same. A
+    /// Returns the earlier answer of the document with this id, if `check` says that its content is the same. A
     /// document that is past the window at this arrival counts as absent, even if it is still on disk.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`] if the content differs and documents are not replaced.
-    pub(super) fn first_answer(
+    pub(super) fn earlier_answer(
         &self,
         document: &PendingInsert,
         known: Option<&KnownDocument>,
         arrival: &ArrivalTime,
-        check: &PrecheckedDocument,
+        check: &DocumentCheck,
     ) -> Result<Option<InsertAnswer>> {
         let Some(known) = known.filter(|known| !self.has_passed(known, arrival)) else {
             return Ok(None);
@@ -527,7 +527,7 @@ impl CollectionState {
     pub(super) fn compare_content(
         &self,
         known: Option<&KnownDocument>,
-        check: &mut PrecheckedDocument,
+        check: &mut DocumentCheck,
         document: &PendingInsert,
         arrival: &ArrivalTime,
         turn: &mut SearchTurn,
@@ -544,8 +544,8 @@ impl CollectionState {
             return Ok(true);
         }
         let stored = &known.document;
-        let may_be_same = (stored.content, &stored.meta, stored.fingerprint)
-            == (document.content, &document.meta, document.fingerprint);
+        let may_be_same = (stored.content_hash, &stored.meta, stored.fingerprint)
+            == (document.content_hash, &document.meta, document.fingerprint);
         if !may_be_same || stored.fingerprint.is_some() {
             let is_same = Ok(may_be_same);
             check.content = Some(ContentComparison { row, is_same });

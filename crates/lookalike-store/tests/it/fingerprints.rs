@@ -233,7 +233,7 @@ fn sparse_clusters_are_paged() {
                 .iter()
                 .map(|cluster| cluster.kept.id.parse::<usize>());
             found.extend(ids.map(Result::unwrap));
-            after = page.next;
+            after = page.continue_after;
             if after.is_none() {
                 break;
             }

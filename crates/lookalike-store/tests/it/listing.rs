@@ -38,7 +38,7 @@ fn list_all(collection: &Collection, count: usize) -> Vec<ListedDocument> {
         let page = page_where(collection, after, count, &|_, _| true);
         assert!(page.documents.len() <= count);
         all.extend(page.documents);
-        match page.next {
+        match page.continue_after {
             Some(next) => after = next,
             None => return all,
         }
@@ -147,7 +147,9 @@ fn cursors_stay_valid_while_documents_change() {
                     .into_iter()
                     .map(|document| (document.answer.seq.unwrap(), document.answer.id)),
             );
-            let Some(next) = page.next else { break };
+            let Some(next) = page.continue_after else {
+                break;
+            };
             after = next;
             let id = format!("d{}", random.below(300));
             if collection.delete_document(&id).unwrap() {
@@ -216,7 +218,7 @@ fn pages_with_few_matches_are_bounded() {
                 .into_iter()
                 .map(|document| document.answer.id),
         );
-        match page.next {
+        match page.continue_after {
             Some(next) => after = next,
             None => break,
         }
@@ -265,14 +267,14 @@ fn pages_of_clusters_are_bounded() {
         assert!(examined.get() <= 17_000, "{}", examined.get());
         pages += 1;
         found.extend(page.clusters);
-        after = page.next;
+        after = page.continue_after;
         if after.is_none() {
             break;
         }
     }
     let found: Vec<_> = found
         .iter()
-        .map(|it| (&*it.kept.id, it.members.len(), it.next))
+        .map(|it| (&*it.kept.id, it.members.len(), it.continue_after))
         .collect();
     assert_eq!((pages, found), (2, vec![(&*wanted, 1, None)]));
 }
@@ -299,7 +301,7 @@ fn deleted_members_are_passed_in_pages() {
             assert!(page.members.len() <= most);
             found.extend(page.members.into_iter().map(|member| member.id));
             pages += 1;
-            after = page.next;
+            after = page.continue_after;
             if after.is_none() {
                 break;
             }
@@ -309,7 +311,7 @@ fn deleted_members_are_passed_in_pages() {
     }
     let page = page_of_clusters(&collection, None, 10, 100);
     assert_eq!(page.clusters.len(), 1);
-    assert!(page.clusters[0].next.is_some());
+    assert!(page.clusters[0].continue_after.is_some());
 }
 
 /// A page ends after 16 MiB of texts, and has at least one document.
@@ -338,7 +340,7 @@ fn pages_are_bounded_in_bytes() {
                     .iter()
                     .all(|document| document.content.is_some() == has_texts)
             );
-            match page.next {
+            match page.continue_after {
                 Some(next) => after = next,
                 None => return sizes,
             }

@@ -156,7 +156,7 @@ impl RowDocument {
         into.push(verdict | fingerprint | meta | refreshed);
         put_string(&self.id, into);
         into.extend(self.time.0.to_le_bytes());
-        into.extend(self.content.to_le_bytes());
+        into.extend(self.content_hash.to_le_bytes());
         into.extend(self.place.at.to_le_bytes());
         into.extend(self.place.units.to_le_bytes());
         if let Some(fingerprint) = self.fingerprint {
@@ -197,7 +197,7 @@ impl RowDocument {
         Some(Self {
             id: reader.read_string()?.to_owned(),
             time: Timestamp(reader.read_i64()?),
-            content: reader.read_u64()?,
+            content_hash: reader.read_u64()?,
             place: RecordPlace {
                 at: reader.read_u32()?,
                 units: reader.read_u32()?,

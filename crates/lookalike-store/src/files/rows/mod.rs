@@ -79,8 +79,8 @@ pub(crate) struct DeletionRecord {
 pub(crate) struct RowDocument {
     pub(crate) id: String,
     pub(crate) time: Timestamp,
-    /// Hash of its content.
-    pub(crate) content: u64,
+    /// Hash of its content and metadata.
+    pub(crate) content_hash: u64,
     /// Place of its record.
     pub(crate) place: RecordPlace,
     /// Its fingerprint, if the collection holds fingerprints.

@@ -47,7 +47,7 @@ fn documents() -> impl Strategy<Value = RowDocument> {
         |(id, rest, (fingerprint, meta, verdict), refreshed)| RowDocument {
             id,
             time: Timestamp(rest.0),
-            content: rest.1,
+            content_hash: rest.1,
             place: RecordPlace {
                 at: rest.2,
                 units: rest.3,
@@ -113,7 +113,7 @@ fn row_of(meta_bytes: usize) -> PartitionRow {
     PartitionRow::Document(RowDocument {
         id: "a".to_owned(),
         time: Timestamp(2),
-        content: 3,
+        content_hash: 3,
         place: RecordPlace { at: 4, units: 5 },
         fingerprint: None,
         meta: Some("m".repeat(meta_bytes)),
@@ -181,7 +181,7 @@ fn row_bytes_never_change() {
     let row = PartitionRow::Document(RowDocument {
         id: "a".to_owned(),
         time: Timestamp(2),
-        content: 3,
+        content_hash: 3,
         place: RecordPlace { at: 4, units: 5 },
         fingerprint: None,
         meta: Some("m".to_owned()),

@@ -147,7 +147,7 @@ impl RowPreparer<'_> {
             let kept = row.as_kept_document().map(|document| {
                 let cached = entry
                     .as_ref()
-                    .and_then(|entry| entry.sketches_for(document.content));
+                    .and_then(|entry| entry.sketches_for(document.content_hash));
                 let prepared =
                     reprepare_document(&self.preparer, &at.partition, document, cached, scratch);
                 prepared.map(|(document, is_from_text)| KeptDocument {
@@ -189,7 +189,7 @@ fn sketch_entries(
     let mut entries = SketchEntries::default();
     for (row, prepared) in rows.iter().zip(prepared) {
         if let (Some(document), Some(kept)) = (row.as_kept_document(), prepared) {
-            entries.push_entry(document.content, |into| {
+            entries.push_entry(document.content_hash, |into| {
                 preparer.encode_document(&kept.document, into)
             });
         }
