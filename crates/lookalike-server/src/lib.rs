@@ -1,9 +1,9 @@
 //! The HTTP service: collections that check documents for near-duplicates and insert them, in one step.
 //!
-//! This is the only asynchronous code of the project. A few threads read requests and write answers; they
-//! block for nothing but the query of a single short document. A thread pool prepares documents. Checking,
-//! inserting and syncing run on threads that may block. [`run_service`] serves until a signal stops the
-//! process.
+//! The only crate that serves requests asynchronously; `lookalike-io` also uses tokio, to read object stores. A few
+//! threads read requests and write answers; they block for nothing but the query of a single short document. A thread
+//! pool prepares the documents of large batches; others are prepared by the thread that admits them. Checking, inserting
+//! and syncing run on threads that may block. [`run_service`] serves until a signal stops the process.
 //!
 //! # Guarantees
 //!
@@ -20,11 +20,12 @@
 //! | `connections` | accept a connection and read the request head in time |
 //! | `api::router`, `access` | find the call in the table and check the key |
 //! | `api::body`, `api::stream` | decompress the body and cut it into lines |
+//! | `api::documents` | queue a single document, answer a query, or begin a stream of lines |
 //! | `json` | parse a line into a document |
 //! | `collections` | prepare, check and insert it, in a batch with other waiting documents |
 //! | `api::problem` | or report why it was refused |
 //!
-//! One more thread, `collections::maintenance`, compacts partitions and expires documents, also while no
+//! A thread of its own, `collections::maintenance`, compacts partitions and expires documents, also while no
 //! requests arrive.
 
 mod access;

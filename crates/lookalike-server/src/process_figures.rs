@@ -1,4 +1,5 @@
-//! Figures of the process and its disk, under the names that Prometheus exporters use.
+//! Figures of the process and its disk, under the names that Prometheus exporters use; figures of our own begin with
+//! `lookalike_`.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -37,7 +38,7 @@ pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<Proc
         (
             "lookalike_memory_limit_bytes",
             "gauge",
-            "Memory that the process may take: of the machine, or less if a control group limits it.",
+            "Memory of the machine, or the limit of the control group if that is smaller.",
             memory_limit().map(|bytes| bytes as f64),
         ),
         (

@@ -55,9 +55,9 @@ pub(crate) struct ServiceState {
     /// Permits for work on texts that clients send: searches for passages, comparisons, document files. They are apart,
     /// so that no such work keeps a list or an export waiting.
     pub(crate) text_permits: Arc<AnswerPermits>,
-    /// Permits for short look-ups that block a request thread. There is one fewer than request threads, so
-    /// that one request thread always stays free.
-    pub(crate) look_up_permits: Semaphore,
+    /// Permits for short queries that run on a request thread. There is one fewer than request threads, so that one
+    /// request thread always stays free.
+    pub(crate) short_query_permits: Semaphore,
 }
 
 impl ServiceState {
@@ -94,7 +94,7 @@ impl ServiceState {
             rate: RequestRate::new(config.limits.rate),
             answer_permits: start_permits(LONG_ANSWERS)?,
             text_permits: start_permits(TEXT_REQUESTS)?,
-            look_up_permits: Semaphore::new(Handle::current().metrics().num_workers() - 1),
+            short_query_permits: Semaphore::new(Handle::current().metrics().num_workers() - 1),
             config,
         })
     }

@@ -79,7 +79,7 @@ async fn list_matches(mut api_request: ApiRequest, limit: usize) -> ApiResult {
         let detail = "the parameter `limit` is for one document: give application/json";
         return Err(ApiProblem::new(ProblemCode::UnsupportedType, detail));
     }
-    let reader = api_request.read_body(api_request.service.config.limits.document)?;
+    let reader = api_request.take_body_reader(api_request.service.config.limits.document)?;
     let (service, client) = (&api_request.service, api_request.client);
     let (document, room) =
         responses::read_whole_body(reader, &service.waiting_budget, client).await?;
@@ -108,7 +108,7 @@ async fn process_body(api_request: ApiRequest, task: StreamTask) -> ApiResult {
 
 /// Inserts or queries the only document of a body.
 async fn process_single_document(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
-    let reader = api_request.read_body(api_request.service.config.limits.document)?;
+    let reader = api_request.take_body_reader(api_request.service.config.limits.document)?;
     let (service, client) = (&api_request.service, api_request.client);
     let (document, room) =
         responses::read_whole_body(reader, &service.waiting_budget, client).await?;
@@ -131,8 +131,8 @@ async fn process_single_document(mut api_request: ApiRequest, task: StreamTask) 
 /// Longest work of a query on the thread of its request.
 const SHORT_QUERY: Duration = Duration::from_millis(20);
 
-/// Answers the query for a document. A short document is compared at once. A query that takes long goes on in the
-/// background, and ends if its client disconnects.
+/// Answers the query for a document. A short document is compared at once. A query that takes long is begun again
+/// in the background, and ends if its client disconnects.
 async fn answer_query(
     service: &ServiceState,
     open: &Arc<OpenCollection>,
@@ -140,7 +140,7 @@ async fn answer_query(
     room: HeldBytes,
 ) -> AnswerResult {
     if document.len() <= MAX_SHORT_BYTES {
-        let answer = run_briefly(&service.look_up_permits, || {
+        let answer = run_briefly(&service.short_query_permits, || {
             let begun = Instant::now();
             let may_go_on = || begun.elapsed() < SHORT_QUERY;
             open.query_document(&document, &mut AnalysisScratch::default(), &may_go_on)
@@ -163,7 +163,7 @@ async fn answer_query(
 /// Inserts or queries the document on each line of a body, and answers while the lines arrive.
 async fn process_document_lines(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
     let limits = api_request.service.config.limits;
-    let mut reader = api_request.read_body(limits.body)?;
+    let mut reader = api_request.take_body_reader(limits.body)?;
     if expects_continue(&api_request.headers) {
         check_room(&api_request.service.waiting_budget)?;
         reader.wait_for_begin().await?;
@@ -172,8 +172,8 @@ async fn process_document_lines(mut api_request: ApiRequest, task: StreamTask) -
         open: api_request.find_open_collection()?,
         task,
         reader,
-        queue: Arc::clone(&api_request.service.waiting_budget),
-        held: Arc::clone(&api_request.service.answer_budget),
+        waiting_budget: Arc::clone(&api_request.service.waiting_budget),
+        answer_budget: Arc::clone(&api_request.service.answer_budget),
         timed: api_request.timed,
         client: api_request.client,
         access: api_request.access,

@@ -38,8 +38,8 @@ pub(crate) async fn export_documents(api_request: ApiRequest) -> ApiResult {
     let sink = ExportSink {
         open: Arc::clone(&open),
         sender,
-        room: ByteBudget::new(UNREAD_BYTES),
-        held: Arc::clone(&api_request.service.answer_budget),
+        own_budget: ByteBudget::new(UNREAD_BYTES),
+        answer_budget: Arc::clone(&api_request.service.answer_budget),
         permits: Arc::clone(&api_request.service.answer_permits),
         client: api_request.client,
         access: api_request.access.clone(),
@@ -129,8 +129,8 @@ struct ExportSink {
     open: Arc<OpenCollection>,
     sender: mpsc::UnboundedSender<HeldAnswer>,
     /// Budget for untaken lines of this export; `held` is that of the whole service.
-    room: Arc<ByteBudget>,
-    held: Arc<ByteBudget>,
+    own_budget: Arc<ByteBudget>,
+    answer_budget: Arc<ByteBudget>,
     permits: Arc<AnswerPermits>,
     client: ClientId,
     access: RequestAccess,
@@ -176,10 +176,10 @@ impl ExportSink {
 
     async fn wait_for_permit(&self) -> Result<PortionPermit, BrokenExport> {
         let permit = async {
-            let bytes = PORTION_BYTES.min(self.held.total_bytes());
+            let bytes = PORTION_BYTES.min(self.answer_budget.total_bytes());
             PortionPermit {
-                own: self.room.take_bytes(self.client, PORTION_BYTES).await,
-                held: self.held.take_bytes(self.client, bytes).await,
+                own: self.own_budget.take_bytes(self.client, PORTION_BYTES).await,
+                held: self.answer_budget.take_bytes(self.client, bytes).await,
                 permit: self.permits.acquire_permit(self.client).await,
             }
         };
@@ -194,9 +194,9 @@ impl ExportSink {
 
     /// Returns budget for as many bytes as a portion has.
     async fn fit_budget(&self, mut held: HeldBytes, bytes: usize) -> Result<HeldBytes, ApiProblem> {
-        let bytes = bytes.min(self.held.total_bytes());
+        let bytes = bytes.min(self.answer_budget.total_bytes());
         if let Some(more) = bytes.checked_sub(held.byte_count()) {
-            let more = self.held.take_bytes(self.client, more);
+            let more = self.answer_budget.take_bytes(self.client, more);
             let more = timeout(self.patience, more).await;
             held.merge_bytes(more.map_err(|_| queue_full())?);
         }

@@ -43,7 +43,7 @@ pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
         pdf: service.config.pdf.clone(),
         ..ExtractOptions::default()
     };
-    let reader = api_request.read_body(most)?;
+    let reader = api_request.take_body_reader(most)?;
     let (body, room) = responses::read_whole_body(reader, &service.waiting_budget, client).await?;
     let needed = estimate_memory(kind, &body, &options);
     check_memory(

@@ -22,8 +22,8 @@ pub(crate) const MAX_PARTS: usize = 32;
 /// Longest file name, in bytes.
 const LONGEST_FILE_NAME: usize = 255;
 
-/// Copies of a body that parsing it takes at most: the body, its parts, and the tables made of them.
-pub(crate) const COPIES: usize = 4;
+/// Most copies of a body that are in memory while it is parsed: the body, its parts, and the tables made of them.
+pub(crate) const BODY_COPIES: usize = 4;
 
 /// Name of the part with the recipe.
 const RECIPE_PART: &str = "recipe";

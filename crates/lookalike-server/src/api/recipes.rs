@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::access::{AccessScope, ApiCaller};
 use crate::api::problem::ApiProblem;
-use crate::api::recipe_upload::{self, COPIES, MAX_UPLOAD_BYTES, RecipeUpload};
+use crate::api::recipe_upload::{self, BODY_COPIES, MAX_UPLOAD_BYTES, RecipeUpload};
 use crate::api::responses::{self, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::queue_full;
@@ -79,10 +79,10 @@ pub(crate) async fn put_recipe(mut api_request: ApiRequest) -> ApiResult {
     check_recipe_name(&name)?;
     let boundary = recipe_upload::find_boundary(&api_request.headers)?;
     let limits = &service.config.limits;
-    let share = limits.client_share() / COPIES as u64;
-    let reader = api_request.read_body(MAX_UPLOAD_BYTES.min(limits.body).min(share))?;
+    let share = limits.client_share() / BODY_COPIES as u64;
+    let reader = api_request.take_body_reader(MAX_UPLOAD_BYTES.min(limits.body).min(share))?;
     let (body, room) = responses::read_whole_body(reader, &service.waiting_budget, client).await?;
-    let more = room.byte_count() * (COPIES - 1);
+    let more = room.byte_count() * (BODY_COPIES - 1);
     let more = service.waiting_budget.try_take_bytes(client, more);
     let more = more.ok_or_else(queue_full)?;
     in_background(move || {

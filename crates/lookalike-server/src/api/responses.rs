@@ -71,8 +71,8 @@ pub(crate) async fn long_answer(
         &service.answer_permits,
         client,
     );
-    let (room, permit) = begun.await?;
-    let mut text = AnswerText::new_waiting(memory, room, TURN_PATIENCE.min(patience));
+    let (held_bytes, permit) = begun.await?;
+    let mut text = AnswerText::new_waiting(memory, held_bytes, TURN_PATIENCE.min(patience));
     let release_memory = service.config.release_memory;
     let working = permit.run_work(move || {
         let made = work(&mut text);
@@ -213,7 +213,7 @@ pub(crate) async fn read_json_body(
         let detail = "the call takes one JSON object: give application/json";
         return Err(ApiProblem::new(ProblemCode::UnsupportedType, detail));
     }
-    let reader = api_request.read_body(most)?;
+    let reader = api_request.take_body_reader(most)?;
     read_whole_body(
         reader,
         &api_request.service.waiting_budget,
@@ -225,23 +225,23 @@ pub(crate) async fn read_json_body(
 /// Reads a whole body. There must be budget for every piece as it arrives; this never waits for budget.
 pub(crate) async fn read_whole_body(
     mut reader: BodyReader,
-    queue: &Arc<ByteBudget>,
+    waiting_budget: &Arc<ByteBudget>,
     client: ClientId,
 ) -> Result<(Bytes, HeldBytes), ApiProblem> {
     reader.check_stated_length()?;
     let first = reader.next_piece().await?.unwrap_or_default();
-    let held = queue.try_take_bytes(client, first.len());
-    let held = held.ok_or_else(queue_full)?;
+    let held_bytes = waiting_budget.try_take_bytes(client, first.len());
+    let held_bytes = held_bytes.ok_or_else(queue_full)?;
     let Some(mut piece) = reader.next_piece().await? else {
-        return Ok((without_mark(first), held));
+        return Ok((without_mark(first), held_bytes));
     };
     let mut body = GrowingBody {
         bytes: Vec::from(first),
-        held,
+        held_bytes,
         longest: reader.longest_length(),
     };
     loop {
-        body.push_piece(&piece, queue, client)?;
+        body.push_piece(&piece, waiting_budget, client)?;
         reader.check_rate(body.bytes.len())?;
         match reader.next_piece().await? {
             Some(next) => piece = next,
@@ -253,7 +253,7 @@ pub(crate) async fn read_whole_body(
 /// A body that arrives in pieces, and the budget that its buffer occupies.
 struct GrowingBody {
     bytes: Vec<u8>,
-    held: HeldBytes,
+    held_bytes: HeldBytes,
     /// Largest length that the body can have.
     longest: usize,
 }
@@ -264,30 +264,30 @@ impl GrowingBody {
     fn push_piece(
         &mut self,
         piece: &[u8],
-        queue: &Arc<ByteBudget>,
+        waiting_budget: &Arc<ByteBudget>,
         client: ClientId,
     ) -> Result<(), ApiProblem> {
         let needed = self.bytes.len() + piece.len();
-        let occupied = self.held.byte_count();
+        let occupied = self.held_bytes.byte_count();
         if needed > occupied {
             let wanted = (2 * occupied).min(self.longest).max(needed);
-            let take = |size: usize| queue.try_take_bytes(client, size - occupied);
+            let take = |size: usize| waiting_budget.try_take_bytes(client, size - occupied);
             let more = take(wanted).or_else(|| take(needed));
-            self.held.merge_bytes(more.ok_or_else(queue_full)?);
-            let capacity = self.held.byte_count();
+            self.held_bytes.merge_bytes(more.ok_or_else(queue_full)?);
+            let capacity = self.held_bytes.byte_count();
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
         self.bytes.extend_from_slice(piece);
-        let empty = self.held.byte_count() - self.bytes.len();
-        self.held.set_empty(empty);
+        let empty = self.held_bytes.byte_count() - self.bytes.len();
+        self.held_bytes.set_empty(empty);
         Ok(())
     }
 
     /// Returns the body, with the budget of its bytes alone.
     fn into_bytes(mut self) -> (Bytes, HeldBytes) {
         self.bytes.shrink_to_fit();
-        let held = self.held.split_bytes(self.bytes.len());
-        (without_mark(self.bytes.into()), held)
+        let held_bytes = self.held_bytes.split_bytes(self.bytes.len());
+        (without_mark(self.bytes.into()), held_bytes)
     }
 }
 
@@ -495,25 +495,28 @@ mod tests {
         length: usize,
         piece: usize,
         longest: usize,
-        queue: &Arc<ByteBudget>,
+        waiting_budget: &Arc<ByteBudget>,
     ) -> Result<(GrowingBody, usize), ApiProblem> {
-        let held = queue.try_take_bytes(CLIENT, 0).unwrap();
+        let held_bytes = waiting_budget.try_take_bytes(CLIENT, 0).unwrap();
         let mut body = GrowingBody {
             bytes: Vec::new(),
-            held,
+            held_bytes,
             longest,
         };
         let mut growths = 0;
         while body.bytes.len() < length {
             let before = body.bytes.capacity();
             let next = vec![b'x'; piece.min(length - body.bytes.len())];
-            body.push_piece(&next, queue, CLIENT)?;
+            body.push_piece(&next, waiting_budget, CLIENT)?;
             growths += usize::from(body.bytes.capacity() != before);
-            let occupied = body.held.byte_count();
+            let occupied = body.held_bytes.byte_count();
             assert_eq!(body.bytes.capacity(), occupied);
             assert!(occupied <= longest.max(body.bytes.len()));
-            assert_eq!(occupied, queue.total_bytes() - queue.free_bytes());
-            assert_eq!(queue.used_bytes(), body.bytes.len() as u64);
+            assert_eq!(
+                occupied,
+                waiting_budget.total_bytes() - waiting_budget.free_bytes()
+            );
+            assert_eq!(waiting_budget.used_bytes(), body.bytes.len() as u64);
         }
         Ok((body, growths))
     }
@@ -549,26 +552,29 @@ mod tests {
 
     #[test]
     fn buffer_doubles_within_budget_and_length() {
-        let queue = ByteBudget::new(1 << 30);
+        let waiting_budget = ByteBudget::new(1 << 30);
         for longest in [16 << 20, 64 << 20] {
-            let (body, growths) = grow(16 << 20, 16 << 10, longest, &queue).unwrap();
+            let (body, growths) = grow(16 << 20, 16 << 10, longest, &waiting_budget).unwrap();
             assert_eq!(growths, 11);
-            let (bytes, held) = body.into_bytes();
-            assert_eq!((bytes.len(), held.byte_count()), (16 << 20, 16 << 20));
-            assert_eq!(queue.free_bytes(), (1 << 30) - (16 << 20));
-            assert_eq!(queue.used_bytes(), 16 << 20);
+            let (bytes, held_bytes) = body.into_bytes();
+            assert_eq!((bytes.len(), held_bytes.byte_count()), (16 << 20, 16 << 20));
+            assert_eq!(waiting_budget.free_bytes(), (1 << 30) - (16 << 20));
+            assert_eq!(waiting_budget.used_bytes(), 16 << 20);
         }
-        assert_eq!((queue.free_bytes(), queue.used_bytes()), (1 << 30, 0));
+        assert_eq!(
+            (waiting_budget.free_bytes(), waiting_budget.used_bytes()),
+            (1 << 30, 0)
+        );
     }
 
     #[test]
     fn body_within_budget_is_never_refused() {
         let share = ByteBudget::client_share(1000);
-        let queue = ByteBudget::new(1000);
-        assert!(grow(share, 7, 10_000, &queue).is_ok());
-        assert_eq!(queue.free_bytes(), 1000);
-        let refused = grow(2000, 7, 10_000, &queue).err().unwrap();
+        let waiting_budget = ByteBudget::new(1000);
+        assert!(grow(share, 7, 10_000, &waiting_budget).is_ok());
+        assert_eq!(waiting_budget.free_bytes(), 1000);
+        let refused = grow(2000, 7, 10_000, &waiting_budget).err().unwrap();
         assert_eq!(refused.code, ProblemCode::Busy);
-        assert_eq!(queue.free_bytes(), 1000);
+        assert_eq!(waiting_budget.free_bytes(), 1000);
     }
 }

@@ -343,7 +343,7 @@ impl ApiRequest {
     ///
     /// # Errors
     /// If its encoding is not supported.
-    pub(crate) fn read_body(&mut self, most: u64) -> Result<BodyReader, ApiProblem> {
+    pub(crate) fn take_body_reader(&mut self, most: u64) -> Result<BodyReader, ApiProblem> {
         let body = std::mem::take(&mut self.body);
         let patience = self.service.config.limits.body_timeout;
         let reader = BodyReader::new(&self.headers, body, most, patience)?;

@@ -62,8 +62,8 @@ impl CostlyCollection {
             let sent = serde_json::json!({ "id": format!("first-{number}"), "text": text });
             open.prepare_document(sent.to_string().as_bytes(), &mut AnalysisScratch::default())
         });
-        let portion = open.admit_while(documents.collect(), &mut || Ok(()));
-        assert!(open.wait_for_portion(portion).iter().all(Result::is_ok));
+        let admitted = open.admit_while(documents.collect(), &mut || Ok(()));
+        assert!(open.wait_for_turns(admitted).iter().all(Result::is_ok));
         Self {
             open,
             hook,

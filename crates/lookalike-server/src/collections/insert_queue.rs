@@ -39,8 +39,8 @@ const LONG_DOCUMENT_BYTES: usize = 64 << 10;
 /// Largest number of documents admitted as one batch.
 const MAX_BATCH_DOCUMENTS: usize = 1024;
 
-/// Size of a batch, in bytes, from which nothing is added to it, so that a document waits for the preparation of at most
-/// so many bytes, and of one document, of others.
+/// Once a batch has this many bytes, no document is added. So others delay a document by the preparation of at most these
+/// bytes and one more document.
 const MAX_BATCH_BYTES: usize = 256 << 10;
 
 /// Size of a batch, in bytes, from which it is prepared on all threads.
@@ -106,7 +106,7 @@ impl WaitingDocument {
 /// if the client disconnects.
 struct AnswerSender {
     answer: oneshot::Sender<AnswerResult>,
-    room: HeldBytes,
+    held_bytes: HeldBytes,
 }
 
 impl OpenCollection {
@@ -118,14 +118,14 @@ impl OpenCollection {
         self: &Arc<Self>,
         client: ClientId,
         document: Bytes,
-        room: HeldBytes,
+        held_bytes: HeldBytes,
     ) -> AnswerResult {
         let lane = if document.len() < LONG_DOCUMENT_BYTES {
             InsertLane::Short
         } else {
             InsertLane::Long
         };
-        let (answered, begins) = self.push_sent(lane, client, document, room);
+        let (answered, begins) = self.push_sent(lane, client, document, held_bytes);
         if begins {
             self.begin_admitting(lane);
         }
@@ -149,10 +149,10 @@ impl OpenCollection {
         lane: InsertLane,
         client: ClientId,
         document: Bytes,
-        room: HeldBytes,
+        held_bytes: HeldBytes,
     ) -> (oneshot::Receiver<AnswerResult>, bool) {
         let (answer, answered) = oneshot::channel();
-        let answer = AnswerSender { answer, room };
+        let answer = AnswerSender { answer, held_bytes };
         let document = WaitingDocument::Sent(document);
         let begins = self.push_waiting(lane, client, WaitingInsert { document, answer });
         (answered, begins)
@@ -181,7 +181,8 @@ impl OpenCollection {
                     .take_batch(MAX_BATCH_DOCUMENTS, MAX_BATCH_BYTES, weight)
             };
             let (prepared, mut senders) = self.prepare_all(lane, waiting, &mut scratch);
-            let (batch, rest) = self.admit_turn(prepared, lane == InsertLane::Short);
+            let (batch, rest) = self.admit_prepared_turn(prepared, lane == InsertLane::Short);
+            // `rest` is a suffix of the documents that were given.
             let senders_of_rest = senders.split_off(senders.len() - rest.len());
             let rest = rest.into_iter().zip(senders_of_rest);
             let rest = rest.map(|(prepared, (client, answer))| {
@@ -241,7 +242,7 @@ impl OpenCollection {
                 for (sender, answer) in senders.into_iter().zip(answers) {
                     // The bytes are released first, so that a client that has its answer can send the next
                     // document.
-                    drop(sender.room);
+                    drop(sender.held_bytes);
                     // The client may have disconnected; then nobody needs the answer.
                     let _ = sender.answer.send(answer);
                 }
@@ -312,8 +313,8 @@ mod tests {
         let budget = ByteBudget::new(1 << 20);
         let push = move |open: &OpenCollection, client, id: &str, text: &str| {
             let document = serde_json::json!({ "id": id, "text": text }).to_string();
-            let room = budget.try_take_bytes(client, document.len()).unwrap();
-            open.push_sent(InsertLane::Long, client, document.into(), room)
+            let held_bytes = budget.try_take_bytes(client, document.len()).unwrap();
+            open.push_sent(InsertLane::Long, client, document.into(), held_bytes)
         };
         let mut waiting = Vec::new();
         for (id, text) in first {
@@ -376,9 +377,9 @@ mod tests {
             let mut waiting = Vec::new();
             for (id, text) in ["costly", "short"].into_iter().zip(&texts) {
                 let document = serde_json::json!({ "id": id, "text": text }).to_string();
-                let room = budget.try_take_bytes(FIRST, document.len()).unwrap();
+                let held_bytes = budget.try_take_bytes(FIRST, document.len()).unwrap();
                 let (answered, begins) =
-                    open.push_sent(InsertLane::Short, FIRST, document.into(), room);
+                    open.push_sent(InsertLane::Short, FIRST, document.into(), held_bytes);
                 assert_eq!(begins, waiting.is_empty());
                 waiting.push(answered);
             }

@@ -173,8 +173,8 @@ mod tests {
             let sent = format!("{{\"id\":\"{id}\",\"text\":\"The boat of {id} left at dawn.\"}}");
             open.prepare_document(sent.as_bytes(), &mut AnalysisScratch::default())
         });
-        let portion = open.admit_while(documents.into(), &mut || Ok(()));
-        assert!(open.wait_for_portion(portion).iter().all(Result::is_ok));
+        let admitted = open.admit_while(documents.into(), &mut || Ok(()));
+        assert!(open.wait_for_turns(admitted).iter().all(Result::is_ok));
         assert!(open.collection.delete_document("a").unwrap());
         drop(open);
 

@@ -76,7 +76,7 @@ pub(crate) struct AdmittedBatch {
 
 /// Documents admitted in turns, and those behind them that were refused.
 #[derive(Default)]
-pub(crate) struct AdmittedPortion {
+pub(crate) struct AdmittedTurns {
     batches: Vec<AdmittedBatch>,
     refused: Vec<RefusedDocument>,
 }
@@ -287,26 +287,26 @@ impl OpenCollection {
         &self,
         prepared: Vec<PreparationResult>,
         may_go_on: &mut dyn FnMut() -> Result<(), ApiProblem>,
-    ) -> AdmittedPortion {
-        let mut portion = AdmittedPortion::default();
+    ) -> AdmittedTurns {
+        let mut admitted = AdmittedTurns::default();
         let mut waiting = prepared.into_iter();
         loop {
             // A few at a time, because a turn looks at all that it is given.
             let mut rest: Vec<_> = waiting.by_ref().take(MAX_TURN_DOCUMENTS).collect();
             if rest.is_empty() {
-                return portion;
+                return admitted;
             }
             while !rest.is_empty() {
                 if let Err(problem) = may_go_on() {
-                    portion.refused = rest
+                    admitted.refused = rest
                         .into_iter()
                         .chain(waiting)
                         .map(|document| refuse_document(document, &problem))
                         .collect();
-                    return portion;
+                    return admitted;
                 }
-                let (batch, left) = self.admit_turn(rest, false);
-                portion.batches.push(batch);
+                let (batch, left) = self.admit_prepared_turn(rest, false);
+                admitted.batches.push(batch);
                 rest = left;
             }
         }
@@ -314,7 +314,7 @@ impl OpenCollection {
 
     /// Checks and inserts documents until a turn ends; also returns those that were not admitted. `leaves_unlocked_work`
     /// ends it before a document that [has work without the lock](PendingInsert::has_unlocked_work).
-    pub(super) fn admit_turn(
+    pub(super) fn admit_prepared_turn(
         &self,
         prepared: Vec<PreparationResult>,
         leaves_unlocked_work: bool,
@@ -339,7 +339,7 @@ impl OpenCollection {
             None => left.next().map(Ok),
         });
         let rest = rest.collect();
-        // A batch waits for the disk, and each turn of a portion makes one.
+        // A batch waits for the disk, and each turn makes one.
         documents.shrink_to_fit();
         refusals.shrink_to_fit();
         let batch = AdmittedBatch {
@@ -350,13 +350,13 @@ impl OpenCollection {
         (batch, rest)
     }
 
-    /// Blocks until the admitted documents of a portion are on disk, and returns the answers to all of it.
-    pub(crate) fn wait_for_portion(&self, portion: AdmittedPortion) -> Vec<AnswerResult> {
-        let batches = portion.batches.into_iter();
+    /// Blocks until the documents that were admitted in turns are on disk, and returns the answers to all.
+    pub(crate) fn wait_for_turns(&self, admitted: AdmittedTurns) -> Vec<AnswerResult> {
+        let batches = admitted.batches.into_iter();
         let mut answers: Vec<_> = batches
             .flat_map(|batch| self.wait_for_answers(batch))
             .collect();
-        answers.extend(portion.refused.into_iter().map(Err));
+        answers.extend(admitted.refused.into_iter().map(Err));
         answers
     }
 

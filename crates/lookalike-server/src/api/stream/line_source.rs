@@ -27,7 +27,7 @@ pub(super) struct BrokenRead {
 /// The reading stage of a stream.
 pub(super) struct LineSource {
     reader: BodyReader,
-    queue: Arc<ByteBudget>,
+    waiting_budget: Arc<ByteBudget>,
     client: ClientId,
     patience: Duration,
     portion: LinePortion,
@@ -39,14 +39,14 @@ impl LineSource {
     /// Creates the stage. Lines have at most `longest` bytes; `patience` is the longest wait for budget.
     pub(super) fn new(
         reader: BodyReader,
-        queue: Arc<ByteBudget>,
+        waiting_budget: Arc<ByteBudget>,
         client: ClientId,
         longest: usize,
         patience: Duration,
     ) -> Self {
         Self {
             reader,
-            queue,
+            waiting_budget,
             client,
             patience,
             portion: LinePortion::new(longest),
@@ -155,7 +155,7 @@ impl LineSource {
         bytes: usize,
         portions: &mpsc::Sender<LinePortion>,
     ) -> Result<(), ApiProblem> {
-        let mut permits = self.queue.try_take_bytes(self.client, bytes);
+        let mut permits = self.waiting_budget.try_take_bytes(self.client, bytes);
         if permits.is_none() {
             self.send_portion(portions).await?;
             self.reader.stop_waiting();
@@ -164,12 +164,12 @@ impl LineSource {
             } else {
                 INCOMPLETE_LINE_PATIENCE.min(self.patience)
             };
-            let room = timeout(patience, self.queue.take_bytes(self.client, bytes));
-            permits = Some(room.await.map_err(|_| queue_full())?);
+            let taken = timeout(patience, self.waiting_budget.take_bytes(self.client, bytes));
+            permits = Some(taken.await.map_err(|_| queue_full())?);
         }
         match (&mut self.portion.permits, permits) {
-            (Some(held), Some(more)) => held.merge_bytes(more),
-            (held, more) => *held = more,
+            (Some(held_bytes), Some(more)) => held_bytes.merge_bytes(more),
+            (held_bytes, more) => *held_bytes = more,
         }
         Ok(())
     }

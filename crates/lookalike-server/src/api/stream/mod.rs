@@ -42,7 +42,7 @@ use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::in_background;
 use crate::api::router::{TimedRequest, UnfinishedBody};
 use crate::collections::open_collection::{
-    AdmittedPortion, AnswerResult, OpenCollection, PreparationResult, RefusedDocument,
+    AdmittedTurns, AnswerResult, OpenCollection, PreparationResult, RefusedDocument,
 };
 use crate::json::verdicts::{RefusedLineJson, VerdictJson};
 use crate::limits::byte_budget::{ByteBudget, ClientId};
@@ -67,9 +67,9 @@ pub(crate) struct DocumentStream {
     pub(crate) reader: BodyReader,
     pub(crate) timed: TimedRequest,
     /// Budget, in bytes, for documents waiting in the whole service.
-    pub(crate) queue: Arc<ByteBudget>,
+    pub(crate) waiting_budget: Arc<ByteBudget>,
     /// Budget, in bytes, for answers that the whole service holds.
-    pub(crate) held: Arc<ByteBudget>,
+    pub(crate) answer_budget: Arc<ByteBudget>,
     pub(crate) client: ClientId,
     pub(crate) access: RequestAccess,
     /// Longest line, in bytes.
@@ -84,12 +84,12 @@ impl DocumentStream {
     /// # Errors
     /// If the budget for waiting documents is used up.
     pub(crate) fn begin_answer(self) -> Result<Response<Body>, ApiProblem> {
-        check_room(&self.queue)?;
+        check_room(&self.waiting_budget)?;
         let (sender, answers) = mpsc::unbounded_channel();
         let out = AnswerSink {
             sender,
-            room: ByteBudget::new(MAX_UNREAD_ANSWER_BYTES),
-            held: Arc::clone(&self.held),
+            own_budget: ByteBudget::new(MAX_UNREAD_ANSWER_BYTES),
+            answer_budget: Arc::clone(&self.answer_budget),
             client: self.client,
             patience: self.patience,
         };
@@ -107,7 +107,7 @@ impl DocumentStream {
             task,
             reader,
             timed,
-            queue,
+            waiting_budget,
             client,
             access,
             longest,
@@ -117,7 +117,7 @@ impl DocumentStream {
         let (portions, to_prepare) = mpsc::channel(1);
         let (prepared, to_admit) = mpsc::channel(1);
         let (admitted, to_answer) = mpsc::channel(1);
-        let source = LineSource::new(reader, queue, client, longest, patience);
+        let source = LineSource::new(reader, waiting_budget, client, longest, patience);
         let reading = source.read_portions(&open, portions, &out);
         let sender = out.sender.clone();
         let preparing = prepare_portions(&open, task, sender, to_prepare, prepared);
@@ -148,8 +148,8 @@ impl DocumentStream {
 ///
 /// # Errors
 /// [`ProblemCode::Busy`] if it is used up.
-pub(crate) fn check_room(queue: &ByteBudget) -> Result<(), ApiProblem> {
-    match queue.free_bytes() {
+pub(crate) fn check_room(waiting_budget: &ByteBudget) -> Result<(), ApiProblem> {
+    match waiting_budget.free_bytes() {
         0 => Err(queue_full()),
         _ => Ok(()),
     }
@@ -174,7 +174,7 @@ struct PipelineStep {
 /// State of the documents of a portion. Queries are answered by the first stage.
 enum PortionState {
     Prepared(Vec<PreparationResult>),
-    Admitted(AdmittedPortion),
+    Admitted(AdmittedTurns),
     Answered(Vec<AnswerResult>),
 }
 
@@ -195,7 +195,7 @@ impl PortionState {
     fn into_answers(self, open: &OpenCollection) -> Vec<AnswerResult> {
         match self {
             Self::Prepared(_) => unreachable!("a portion is admitted before it is answered"),
-            Self::Admitted(portion) => open.wait_for_portion(portion),
+            Self::Admitted(turns) => open.wait_for_turns(turns),
             Self::Answered(answers) => answers,
         }
     }
@@ -373,9 +373,10 @@ fn write_line(text: &mut Vec<u8>, line: &impl serde::Serialize) {
 /// Destination of the answers of a stream.
 struct AnswerSink {
     sender: mpsc::UnboundedSender<HeldAnswer>,
-    /// Budget for untaken answers of this request; `held` is that of the whole service.
-    room: Arc<ByteBudget>,
-    held: Arc<ByteBudget>,
+    /// Budget for untaken answers of this request.
+    own_budget: Arc<ByteBudget>,
+    /// Budget for untaken answers of the whole service.
+    answer_budget: Arc<ByteBudget>,
     client: ClientId,
     patience: Duration,
 }
@@ -388,17 +389,17 @@ impl AnswerSink {
     async fn send_answer(&self, text: Vec<u8>) -> Result<(), ()> {
         let bytes = text
             .len()
-            .min(self.held.total_bytes())
+            .min(self.answer_budget.total_bytes())
             .min(MAX_UNREAD_ANSWER_BYTES);
-        let room = async {
-            let own = self.room.take_bytes(self.client, bytes).await;
-            let held = self.held.take_bytes(self.client, bytes).await;
-            (Some(own), held)
+        let taking = async {
+            let own_bytes = self.own_budget.take_bytes(self.client, bytes).await;
+            let answer_bytes = self.answer_budget.take_bytes(self.client, bytes).await;
+            (Some(own_bytes), answer_bytes)
         };
         tokio::select! {
-            room = timeout(self.patience, room) => {
-                let room = room.map_err(|_| ())?;
-                self.sender.send(HeldAnswer::new(text, room)).map_err(|_| ())
+            taken = timeout(self.patience, taking) => {
+                let held_bytes = taken.map_err(|_| ())?;
+                self.sender.send(HeldAnswer::new(text, held_bytes)).map_err(|_| ())
             }
             () = self.sender.closed() => Err(()),
         }
