@@ -14,9 +14,9 @@
 //! | `recipe` | identity of the recipe of the run that the decision is about |
 //! | `a_key`, `b_key` | key of the text after normalisation by that recipe, 32 hexadecimal digits |
 //!
-//! A line may have `form` too, with the `name` and the `frame` of a form that both texts fill. Then the label is about all
-//! documents of the form. `same` says that they are copies of each other; `different` says that they are filled forms and
-//! no copies.
+//! A line may have `form` too, with the `name` and the `frame` of a form that both texts fill. Then the label is about
+//! all documents of the form. `same` says that they are copies of each other; `different` says that they are filled
+//! forms and no copies.
 //!
 //! Other fields are for people. The key finds the documents of a text without reading every text again; the
 //! content decides whether a document is meant, so texts that differ only before normalisation can be told apart.

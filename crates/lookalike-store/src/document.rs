@@ -69,8 +69,8 @@ pub struct PendingInsert {
 }
 
 impl PendingInsert {
-    /// Returns `true` if the check goes on with work on long texts, or on very many features, which takes up to a second and is
-    /// done without the lock.
+    /// Returns `true` if the check goes on with work on long texts, or on very many features, which takes up to a
+    /// second and is done without the lock.
     pub fn has_unlocked_work(&self) -> bool {
         self.check
             .as_ref()

@@ -114,7 +114,8 @@ impl IndexedPassages {
                 continue;
             };
             postings.visit_rows(postings.find_key(hash)?, |row| {
-                // Only a damaged file has a row beyond the segment. Its number would be that of a row of the next segment.
+                // Only a damaged file has a row beyond the segment. Its number would be that of a row of the next
+                // segment.
                 if !stored.removed.contains_row(row) && u64::from(row) < stored.entry.rows {
                     sources.push(base + row);
                 }

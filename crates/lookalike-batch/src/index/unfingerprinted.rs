@@ -1,8 +1,8 @@
 //! Rows of a segment whose texts have no fingerprint, because they are too short or have only symbols.
 //! They match only equal texts.
 //!
-//! The file has one entry of 20 bytes per row: the key of the normalised text (16 bytes) and the row
-//! (4 bytes). Entries are sorted by key, then by row. In the Hamming index these rows have a placeholder for a fingerprint.
+//! The file has one entry of 20 bytes per row: the key of the normalised text (16 bytes) and the row (4 bytes). Entries
+//! are sorted by key, then by row. In the Hamming index these rows have a placeholder for a fingerprint.
 
 use std::path::Path;
 

@@ -39,8 +39,8 @@ const LONG_DOCUMENT_BYTES: usize = 64 << 10;
 /// Largest number of documents admitted as one batch.
 const MAX_BATCH_DOCUMENTS: usize = 1024;
 
-/// Once a batch has this many bytes, no document is added. So others delay a document by the preparation of at most these
-/// bytes and one more document.
+/// Once a batch has this many bytes, no document is added. So others delay a document by the preparation of at most
+/// these bytes and one more document.
 const MAX_BATCH_BYTES: usize = 256 << 10;
 
 /// Size of a batch, in bytes, from which it is prepared on all threads.

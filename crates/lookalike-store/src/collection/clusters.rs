@@ -38,10 +38,10 @@ pub struct ClusterPage {
 }
 
 impl Collection {
-    /// Returns the cluster whose representative has the given id, with up to `most` of its members, newest
-    /// first. `after` is the [`continue_after`](DocumentCluster::continue_after) of the previous page, or the sequence number of any
-    /// member. A page ends early after 16 MiB, or if many members were deleted. Returns `None` if there is no such
-    /// document, or it is not a kept one.
+    /// Returns the cluster whose representative has the given id, with up to `most` of its members, newest first.
+    /// `after` is the [`continue_after`](DocumentCluster::continue_after) of the previous page, or the sequence number
+    /// of any member. A page ends early after 16 MiB, or if many members were deleted. Returns `None` if there is no
+    /// such document, or it is not a kept one.
     ///
     /// # Errors
     /// If `after` is not a member, or was one that is erased and has very many newer ones, or a file is damaged.
@@ -80,8 +80,8 @@ impl Collection {
     }
 
     /// Returns the clusters that a selection accepts and that have a member besides the representative. The search
-    /// continues after `after`, which is the [`continue_after`](ClusterPage::continue_after) of the previous page. A page ends early if
-    /// many documents were examined: it can be short, even empty, and still have a `continue_after`.
+    /// continues after `after`, which is the [`continue_after`](ClusterPage::continue_after) of the previous page. A
+    /// page ends early if many documents were examined: it can be short, even empty, and still have a `continue_after`.
     ///
     /// # Errors
     /// If a file is damaged.

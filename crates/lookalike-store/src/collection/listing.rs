@@ -50,9 +50,9 @@ pub struct DocumentPage {
 
 impl Collection {
     /// Returns the documents with sequence numbers after `after` that a selection accepts, in their order, kept ones
-    /// and duplicates. `after` is the [`continue_after`](DocumentPage::continue_after) of the previous page, or any sequence number; 0
-    /// begins with the first document. A page ends early after 16 MiB, or if many documents were examined: it can be
-    /// short, even empty, and still have a `continue_after`.
+    /// and duplicates. `after` is the [`continue_after`](DocumentPage::continue_after) of the previous page, or any
+    /// sequence number; 0 begins with the first document. A page ends early after 16 MiB, or if many documents were
+    /// examined: it can be short, even empty, and still have a `continue_after`.
     ///
     /// If the window follows the wall clock, documents that are past it by now are left out.
     ///

@@ -5,10 +5,10 @@
 //! SketchedRun::read ────> SketchedRun::link ──> LinkedRun::decide_documents, find_pairs
 //! ```
 //!
-//! Every run passes through these stages. One that is out of core keeps sketches and keys in temporary files: its `link`
-//! joins documents that may match into components, and it decides the components in groups that fit into the memory. Any
-//! other run keeps all sketches in memory, and its `link` groups nothing. Guarantee: both give the same results, byte for
-//! byte.
+//! Every run passes through these stages. One that is out of core keeps sketches and keys in temporary files: its
+//! `link` joins documents that may match into components, and it decides the components in groups that fit into the
+//! memory. Any other run keeps all sketches in memory, and its `link` groups nothing. Guarantee: both give the same
+//! results, byte for byte.
 
 use std::ops::ControlFlow;
 

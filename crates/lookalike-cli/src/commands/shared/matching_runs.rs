@@ -137,7 +137,8 @@ impl MatchingRunArgs {
         self.to_settings_with(keep, None)
     }
 
-    /// Returns the validated settings. If the options name no recipe, it is `library_recipe`, or the default if there is none.
+    /// Returns the validated settings. If the options name no recipe, it is `library_recipe`, or the default if there
+    /// is none.
     pub(crate) fn to_settings_with(
         &self,
         keep: &KeepOrder,
