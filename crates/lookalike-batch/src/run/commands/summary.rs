@@ -221,8 +221,8 @@ pub struct PairsSummary {
     /// Pairs that are similar enough and are kept apart by their form, title or numbers, if they are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub apart: Option<u64>,
-    /// Documents whose text equals that of an earlier document that it may match by `--window` and `--within`. 0 if all pairs of equal texts are
-    /// listed, because they count as pairs then.
+    /// Documents whose text equals that of an earlier document that they may match by `--window` and `--within`. 0 if all
+    /// pairs of equal texts are listed, because they count as pairs then.
     pub equal_texts: u64,
     /// Documents that have the id of an earlier document.
     #[serde(skip_serializing_if = "is_zero")]
