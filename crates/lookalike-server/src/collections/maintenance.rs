@@ -191,8 +191,12 @@ mod tests {
             }
         });
         let lines = lines.0.lock().unwrap();
-        let of_compaction = lines.iter().filter(|line| line.contains("compacted"));
-        let [refused, _tidied, again] = of_compaction.collect::<Vec<_>>()[..] else {
+        let is_about_maintenance = |line: &&String| line.contains("maintenance ");
+        let [refused, again] = lines
+            .iter()
+            .filter(is_about_maintenance)
+            .collect::<Vec<_>>()[..]
+        else {
             panic!("{lines:?}");
         };
         assert!(refused.starts_with("WARN ") && refused.contains("maintenance fails"));

@@ -50,7 +50,7 @@ enum FormOrigin {
     /// The recipe has them, or the run compares by none.
     Recipe,
     /// The index beside the run has them.
-    Index(Recipe),
+    Index(Box<Recipe>),
     /// The run has learned them before it was interrupted.
     BegunRun(LearnedStep),
     /// The run learns them in memory.
@@ -90,7 +90,7 @@ pub(in crate::run) fn resolve_forms(
     match origin {
         FormOrigin::Recipe => resolved.has_own_forms = false,
         FormOrigin::Index(recipe) => {
-            resolved.settings.recipe = recipe;
+            resolved.settings.recipe = *recipe;
             resolved.has_own_forms = false;
         }
         FormOrigin::BegunRun(learned) => resolved.add_forms(learned)?,
@@ -272,7 +272,8 @@ fn use_forms_of_index(settings: &RunSettings, index: &Path) -> Result<FormOrigin
         let without = recipe.clone().without_forms();
         settings.recipe.forms.is_none() && without.recipe_id() == settings.recipe.recipe_id()
     });
-    Ok(recipe_of_index.map_or(FormOrigin::Recipe, FormOrigin::Index))
+    let of_index = recipe_of_index.map(|recipe| FormOrigin::Index(Box::new(recipe)));
+    Ok(of_index.unwrap_or(FormOrigin::Recipe))
 }
 
 /// Returns the forms of a run that is continued, if it was begun with forms.
