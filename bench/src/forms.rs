@@ -74,7 +74,7 @@ impl FormLanguage {
 
 /// The sizes of a corpus. Numbers of documents are those of different texts.
 struct FormSizes {
-    /// What the tables call a corpus of these sizes.
+    /// Name of a corpus of these sizes in the tables.
     corpus: &'static str,
     /// Tokens of frames.
     frame_tokens: &'static [usize],

@@ -292,21 +292,6 @@ const AUDIT_COLUMNS: Columns<10> = [
     ("more", "share", 2),
 ];
 
-const FORMS_ALONE_COLUMNS: Columns<8> = [
-    ("language", "language", 0),
-    ("`--forms`", "forms", 0),
-    ("documents", "documents", 0),
-    ("filled forms lost, %", "lost_percent", 2),
-    (
-        "the same, from twelve of a form on",
-        "lost_percent_from_twelve",
-        2,
-    ),
-    ("repeats removed", "repeats_removed", 3),
-    ("copies of articles removed", "copies_removed", 3),
-    ("articles taken for forms, %", "articles_apart_percent", 2),
-];
-
 const FORMS_COLUMNS: Columns<9> = [
     ("language", "language", 0),
     ("corpus", "corpus", 0),
@@ -322,6 +307,12 @@ const FORMS_COLUMNS: Columns<9> = [
     ("copies of articles removed", "copies_removed", 3),
     ("articles taken for forms, %", "articles_apart_percent", 2),
 ];
+
+/// Columns of a table of one corpus, which need not name it.
+const FORMS_ALONE_COLUMNS: Columns<8> = {
+    let [language, _, a, b, c, d, e, f, g] = FORMS_COLUMNS;
+    [language, a, b, c, d, e, f, g]
+};
 
 const FORMS_LABELLED_COLUMNS: Columns<7> = [
     ("set", "set", 0),

@@ -32,6 +32,13 @@ pub struct AdmittedDocuments {
 }
 
 impl AdmittedDocuments {
+    fn with_capacity(documents: usize) -> Self {
+        Self {
+            answers: Vec::with_capacity(documents),
+            last: 0,
+        }
+    }
+
     /// Returns for how many documents there is an answer.
     pub fn count(&self) -> usize {
         self.answers.len()
@@ -130,10 +137,7 @@ impl Collection {
             }
             return self.answer_with_earlier(documents, &error);
         }
-        let mut admitted = AdmittedDocuments {
-            answers: Vec::with_capacity(documents.len()),
-            last: 0,
-        };
+        let mut admitted = AdmittedDocuments::with_capacity(documents.len());
         let mut turns_left = turns;
         let checks = checks.chunks_mut(CHUNK_LENGTH);
         for (chunk, checks) in documents.chunks(CHUNK_LENGTH).zip(checks) {
@@ -324,7 +328,8 @@ impl Collection {
         Ok(count)
     }
 
-    /// Admits documents one after another, so that one for which the disk has no space does not make others be refused.
+    /// Admits documents one after another, so that one for which the disk has no space does not make others be refused. Each
+    /// takes a turn, so at most `turns` documents are admitted.
     fn admit_singly(
         &self,
         documents: &[PendingInsert],
@@ -332,12 +337,9 @@ impl Collection {
         turns: usize,
         policy: UnlockedWorkPolicy,
     ) -> AdmittedDocuments {
-        let mut admitted = AdmittedDocuments {
-            answers: Vec::with_capacity(documents.len()),
-            last: 0,
-        };
+        let mut admitted = AdmittedDocuments::with_capacity(documents.len());
         let documents = documents.iter().zip(checks);
-        for (document, check) in documents {
+        for (document, check) in documents.take(turns) {
             let check = std::slice::from_mut(check);
             let single = self.admit_turns(std::slice::from_ref(document), check, turns, policy);
             if single.answers.is_empty() {

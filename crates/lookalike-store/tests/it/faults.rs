@@ -444,6 +444,13 @@ fn nearly_full_disk_takes_the_documents_for_which_it_has_space() {
     let answers = collection.insert_documents(&prepare(&collection, documents));
     assert!(answers[0].is_ok() && answers[2].is_ok());
     assert_eq!(answers[1].as_ref().unwrap_err().kind(), ErrorKind::Full);
+    // Each takes a turn of its own, so that others have theirs between two of them.
+    let documents = [("d", "seven eight nine"), ("e", &*long)];
+    let documents = documents.map(|(id, text)| document(id, text, None));
+    let mut prepared = prepare(&collection, documents.into());
+    let admitted = collection.admit_turn(&mut prepared);
+    assert_eq!(admitted.count(), 1);
+    assert!(collection.wait_until_durable(admitted)[0].is_ok());
 }
 
 /// Expiry makes room on a full disk.

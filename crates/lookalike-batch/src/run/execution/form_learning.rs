@@ -55,13 +55,13 @@ enum FormOrigin {
     BegunRun(LearnedStep),
     /// The run learns them in memory.
     MemoryPass,
-    /// The run learns them in a pass of its own before.
+    /// The run learns them in a pass of its own, before it reads for its outputs.
     SeparatePass,
 }
 
 /// Decides whether a run learns forms, and learns them if it needs a pass of its own for this: out of core, if it can be
-/// interrupted, or if it makes an index. The recipe that is returned then has the table. Before such a pass, which can take as
-/// long as the run, `check_run` refuses what can be refused before.
+/// interrupted, or if it makes an index. The recipe that is returned then has the table. Such a pass can take as long as the
+/// run, so `check_run` reports before it the errors that need no reading.
 ///
 /// # Errors
 /// As [`learn_from_inputs`]; if the settings demand forms where there can be none; and if inputs that are read twice can
@@ -179,7 +179,7 @@ fn find_origin(
 /// The way in which a run learns forms.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::run) enum FormLearningPass {
-    /// From the documents in memory, between two decisions.
+    /// From the documents in memory, after they are decided without forms and before they are decided with them.
     InMemory,
     /// In a pass of its own before.
     Separate,
@@ -259,7 +259,8 @@ fn learn_in_separate_pass(
     learn_from_inputs(opened, settings, storage, &ignore, &progress)
 }
 
-/// Returns the recipe of an index if the one of the run differs from it by the forms alone, and else that of the run.
+/// Returns the forms of an index if its recipe differs from that of the run in forms alone; otherwise those of the recipe of
+/// the run.
 fn use_forms_of_index(settings: &RunSettings, index: &Path) -> Result<FormOrigin> {
     if settings.form_learning == FormLearning::Always {
         return Err(Error::usage_error(format!(
