@@ -186,7 +186,7 @@ def dedup(
     table of :func:`learn_forms`, and "off" compares by similarity alone. By default they are those of ``recipe``, or are
     learned if the data have texts.
 
-    ``keep`` is first, last, longest, max:FIELD or min:FIELD. ``within`` restricts matches to equal values
+    ``keep`` is first, last, longest, max:FIELD or min:FIELD, or several of these, separated by commas. ``within`` restricts matches to equal values
     of a field, ``window`` (for example "2d", seconds or a timedelta) to rows near each other in ``time``.
     All documents of ``against`` precede the data and are kept.
 

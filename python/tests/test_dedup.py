@@ -32,6 +32,7 @@ SETTINGS = [
     ({"keep": "longest"}, ["--keep", "longest"]),
     ({"keep": "max:score"}, ["--keep", "max:score"]),
     ({"keep": "min:id"}, ["--keep", "min:id"]),
+    ({"keep": "longest,max:score,last"}, ["--keep", "longest,max:score,last"]),
     ({"within": "source"}, ["--within", "source"]),
     ({"window": "1d", "time": "at"}, ["--window", "1d", "--time", "at"]),
     ({"threads": 1}, ["--threads", "1"]),

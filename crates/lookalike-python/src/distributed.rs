@@ -22,7 +22,7 @@ use lookalike::shuffle::{
     ShuffleDocument, ShuffleRemoval, ShuffleSetup, TextName, TextNode, divide_block,
 };
 use lookalike_io::source::{first_malformed, to_binary, to_large_strings};
-use lookalike_options::keep_order::{KeepOrder, parse_keep};
+use lookalike_options::keep_order::{KeepKey, parse_keep};
 use pyo3::prelude::*;
 
 use crate::documents::TableDocumentReader;
@@ -83,7 +83,7 @@ static SINGLE_THREAD_POOL: LazyLock<rayon::ThreadPool> = LazyLock::new(|| {
 pub(crate) struct ShuffleJob {
     setup: Arc<ShuffleSetup>,
     recipe: lookalike::Recipe,
-    keep: KeepOrder,
+    keep: KeepKey,
     bounds: MatchBounds,
 }
 
@@ -108,16 +108,22 @@ impl ShuffleJob {
         };
         let keep = parse_keep(keep)
             .map_err(|reason| SettingError::new_err(format!("keep is '{keep}': {reason}")))?;
-        let keep = match keep {
-            KeepOrder::Min(field) if field == id => KeepOrder::First,
-            KeepOrder::Max(field) if field == id => KeepOrder::Last,
-            other => other,
+        let Some(key) = keep.single_key() else {
+            return Err(SettingError::new_err(format!(
+                "keep is '{keep}': a run of Spark or Ray orders documents by one key, and those that are equal by it \
+                 by their ids: give one key, or add a column in which the values of all keys are joined"
+            )));
+        };
+        let keep = match key {
+            KeepKey::Min(field) if field == id => KeepKey::First,
+            KeepKey::Max(field) if field == id => KeepKey::Last,
+            other => other.clone(),
         };
         let first = match keep {
-            KeepOrder::First => DocumentOrder::Smallest,
-            KeepOrder::Last => DocumentOrder::Largest,
-            KeepOrder::Min(_) => DocumentOrder::Least,
-            KeepOrder::Max(_) | KeepOrder::Longest => DocumentOrder::Most,
+            KeepKey::First => DocumentOrder::Smallest,
+            KeepKey::Last => DocumentOrder::Largest,
+            KeepKey::Min(_) => DocumentOrder::Least,
+            KeepKey::Max(_) | KeepKey::Longest => DocumentOrder::Most,
         };
         let setup = ShuffleSetup::new(&recipe.0, rule.match_settings()?, first, bounds)
             .map_err(engine_error_to_py)?;
@@ -133,7 +139,7 @@ impl ShuffleJob {
     #[getter]
     fn field(&self) -> Option<&str> {
         match &self.keep {
-            KeepOrder::Min(field) | KeepOrder::Max(field) => Some(field),
+            KeepKey::Min(field) | KeepKey::Max(field) => Some(field),
             _ => None,
         }
     }

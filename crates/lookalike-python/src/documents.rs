@@ -11,7 +11,7 @@ use lookalike_io::source::{
     FieldValue, IdField, InputRow, InputSet, MemoryTable, ParseScratch, ReadOptions, RowSource,
     WantedFields, to_large_strings,
 };
-use lookalike_options::keep_order::KeepOrder;
+use lookalike_options::keep_order::KeepKey;
 use pyo3::prelude::*;
 
 use crate::error::{InputError, engine_error_to_py, run_error_to_py};
@@ -30,7 +30,7 @@ pub(crate) struct TableDocumentReader {
 
 impl TableDocumentReader {
     /// Selects the fields that the order and the bounds of a run need.
-    pub(crate) fn new(keep: &KeepOrder, bounds: MatchBounds) -> Self {
+    pub(crate) fn new(keep: &KeepKey, bounds: MatchBounds) -> Self {
         let mut extra = Vec::new();
         let mut wanted = |name: &str, is_wanted: bool| {
             is_wanted.then(|| {
@@ -38,10 +38,7 @@ impl TableDocumentReader {
                 extra.len() - 1
             })
         };
-        let value = wanted(
-            "value",
-            matches!(keep, KeepOrder::Max(_) | KeepOrder::Min(_)),
-        );
+        let value = wanted("value", matches!(keep, KeepKey::Max(_) | KeepKey::Min(_)));
         let partition = wanted("part", bounds.within);
         let given = wanted("given", bounds.against);
         let fields = WantedFields {
@@ -55,7 +52,7 @@ impl TableDocumentReader {
                 fields,
                 ..ReadOptions::default()
             },
-            longest: *keep == KeepOrder::Longest,
+            longest: *keep == KeepKey::Longest,
             value,
             partition,
             given,

@@ -12,7 +12,7 @@ use lookalike_batch::run::{
     run_resumable_dedup,
 };
 use lookalike_io::sink::OutputTarget;
-use lookalike_options::keep_order::KeepOrder;
+use lookalike_options::keep_order::parse_keep;
 use tempfile::tempdir;
 
 /// A generator of numbers that are the same in every run.
@@ -98,18 +98,20 @@ pub(crate) fn all_settings() -> Vec<RunSettings> {
         },
     ];
     let keep = [
-        KeepOrder::First,
-        KeepOrder::Last,
-        KeepOrder::Longest,
-        KeepOrder::Max("rank".to_owned()),
-        KeepOrder::Min("rank".to_owned()),
+        "first",
+        "last",
+        "longest",
+        "max:rank,longest,last",
+        "min:rank",
+        "longest,min:rank",
+        "max:rank",
     ];
     let matching = matching.into_iter().enumerate();
     matching
         .map(|(number, matching)| {
             let mut settings = RunSettings {
                 matching,
-                keep: keep[number % keep.len()].clone(),
+                keep: parse_keep(keep[number % keep.len()]).unwrap(),
                 within: (number % 4 == 1).then(|| "part".to_owned()),
                 window: (number % 4 == 2).then(|| RunWindow {
                     seconds: 900.0,

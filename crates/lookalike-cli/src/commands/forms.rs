@@ -168,7 +168,7 @@ fn learn_forms(args: &LearnFormsArgs) -> Result<CommandOutcome> {
     let recipe = run.matching.rule.recipe.as_deref();
     let place = output.as_deref();
     let outputs = TableOutputs::new("the table", place, bad_rows, run.running.json, recipe)?;
-    let mut settings = run.to_settings(&KeepOrder::First)?;
+    let mut settings = run.to_settings(&KeepOrder::default())?;
     let extended = extend.clone().map(FormsChoice::Table);
     settings.recipe = extended
         .unwrap_or(FormsChoice::Learn)

@@ -11,7 +11,7 @@ use crate::support::{Numbers, Place, corpus_jsonl, jsonl, row};
 const VARIANTS: [(&str, &str); 12] = [
     ("", ""),
     ("--threshold 0.6 --keep longest", ""),
-    ("--threshold 0.9 --keep last", ""),
+    ("--threshold 0.9 --keep longest,last", ""),
     ("--verify containment --threshold 0.8", ""),
     ("--verify cosine", ""),
     ("--verify levenshtein --threshold 0.7", ""),

@@ -199,6 +199,65 @@ fn keep_option_selects_the_kept_document() {
     );
 }
 
+/// Each key of `--keep` decides where those before it are equal, and the last ties go to the first document. All ways
+/// of running give the same outputs.
+#[test]
+fn keep_option_takes_several_keys() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        r#"{"id":"a","text":"one two three four","q":5,"site":"x","part":1}
+{"id":"b","text":"One two three four!!!","q":7,"part":1}
+{"id":"c","text":"one two three four!!!","q":7.0,"site":"z","part":1}
+{"id":"d","text":"ONE TWO THREE FOUR","q":7,"site":"y","part":1}
+"#,
+    );
+    let ways = [
+        "",
+        "--memory 1GB",
+        "--within part",
+        "--against known.jsonl",
+        "--library seen.lib",
+        "--work run",
+    ];
+    place.write(
+        "known.jsonl",
+        "{\"id\":\"k\",\"text\":\"nothing of the kind\"}\n",
+    );
+    for (rule, id) in [
+        ("max:q", "b"),
+        ("max:q,first", "b"),
+        ("max:q,last", "d"),
+        ("max:q,longest", "b"),
+        ("max:q,longest,last", "c"),
+        ("max:q,min:site", "d"),
+        ("max:q,max:site", "c"),
+        ("longest,min:q,last", "c"),
+        ("min:q,longest", "a"),
+    ] {
+        for way in ways {
+            place.ok(&format!(
+                "dedup in.jsonl --keep {rule} {way} -o out.jsonl --removed removed.tsv"
+            ));
+            assert_eq!(place.ids("out.jsonl"), [id], "{rule} {way}");
+            for directory in ["seen.lib", "run"] {
+                let _ = std::fs::remove_dir_all(place.path(directory));
+            }
+        }
+    }
+    for (rule, said) in [
+        ("first,longest", "give first as the last key"),
+        ("max:q,min:q", "min:q never decides"),
+        ("max:q,", "none of the 4 documents has a field 'q,'"),
+        (
+            "longest,max:likes",
+            "--keep longest,max:likes: none of the 4",
+        ),
+    ] {
+        place.refused(&format!("dedup in.jsonl --keep {rule} -o x.jsonl"), &[said]);
+    }
+}
+
 /// Values of `--keep` are compared exactly, and documents without a valid value come last.
 #[test]
 fn keep_order_compares_values() {

@@ -22,7 +22,7 @@ const RUNS: [KilledRun; 6] = [
         outputs: &["kept.jsonl", "removed.tsv", "clusters.tsv", "rejected"],
     },
     KilledRun {
-        line: "dedup b.jsonl.gz --against a.jsonl -o OUT/kept.jsonl.gz --removed OUT/removed.tsv --keep longest",
+        line: "dedup b.jsonl.gz --against a.jsonl -o OUT/kept.jsonl.gz --removed OUT/removed.tsv --keep longest,max:time",
         outputs: &["kept.jsonl.gz", "removed.tsv"],
     },
     KilledRun {

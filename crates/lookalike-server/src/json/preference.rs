@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use lookalike_options::keep_order::{KeepOrder, parse_keep};
+use lookalike_options::keep_order::{KeepKey, parse_keep};
 use lookalike_options::rank_value::RankValue;
 use serde_json::value::RawValue;
 
@@ -24,9 +24,10 @@ impl FromStr for ClusterPreferenceRule {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (field, descending) = match parse_keep(text) {
-            Ok(KeepOrder::Max(field)) => (field, true),
-            Ok(KeepOrder::Min(field)) => (field, false),
+        let order = parse_keep(text).map_err(|_| ())?;
+        let (field, descending) = match order.single_key() {
+            Some(KeepKey::Max(field)) => (field.clone(), true),
+            Some(KeepKey::Min(field)) => (field.clone(), false),
             _ => return Err(()),
         };
         if field.len() <= LONGEST_FIELD {

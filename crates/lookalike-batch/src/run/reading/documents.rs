@@ -4,9 +4,10 @@ pub(in crate::run) mod block_codec;
 
 use lookalike::text::TextState;
 use lookalike_options::document_time::{is_compact_date, is_plausible_time, parse_time};
-use lookalike_options::keep_order::KeepOrder;
+use lookalike_options::keep_order::{KeepKey, KeepOrder};
 use lookalike_options::rank_value::RankValue;
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use lookalike::{ColumnReservation, DocId, DocumentSketches};
@@ -23,7 +24,7 @@ pub(in crate::run) struct ReadDocuments {
     places: Vec<RowPlace>,
     numbers: Vec<u32>,
     pub(in crate::run) ids: DocumentIds,
-    /// Values of the field of `--keep`.
+    /// Values of `--keep`: for each document one for each of [`ExtraFields::ranks`].
     keep_values: Vec<RankValue>,
     /// Times in seconds, with `--window`.
     pub(in crate::run) times: Vec<f64>,
@@ -41,9 +42,8 @@ pub(in crate::run) struct ReadDocuments {
 /// The extra fields that a run reads from every row, with their indices in `names`.
 #[derive(Debug, Clone)]
 pub(in crate::run) struct ExtraFields {
-    rank: Option<usize>,
-    rank_is_id: bool,
-    longest: bool,
+    /// The values by which `--keep` orders documents, one for each key that has any.
+    ranks: Vec<RankSource>,
     time: Option<usize>,
     partition: Option<usize>,
     /// The text fields, if there are several. Each must occur in at least one row.
@@ -52,22 +52,27 @@ pub(in crate::run) struct ExtraFields {
     pub(in crate::run) names: Vec<String>,
 }
 
+/// A value by which documents are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RankSource {
+    /// The number of characters.
+    Length,
+    /// An extra field, by its index in the names.
+    Field { at: usize, is_id: bool },
+}
+
 impl ExtraFields {
     /// Returns the fields for the documents of the run.
     pub(in crate::run) fn new(settings: &RunSettings) -> Self {
-        let rank = match &settings.keep {
-            KeepOrder::Max(field) | KeepOrder::Min(field) => Some(field),
-            KeepOrder::First | KeepOrder::Last | KeepOrder::Longest => None,
-        };
-        Self::with_rank(settings, rank, settings.keep == KeepOrder::Longest)
+        Self::with_keys(settings, settings.keep.keys())
     }
 
     /// Returns the fields for the documents of `--against`, whose order does not matter.
     pub(in crate::run) fn for_against(settings: &RunSettings) -> Self {
-        Self::with_rank(settings, None, false)
+        Self::with_keys(settings, &[])
     }
 
-    fn with_rank(settings: &RunSettings, rank: Option<&String>, longest: bool) -> Self {
+    fn with_keys(settings: &RunSettings, keys: &[KeepKey]) -> Self {
         let mut names = Vec::new();
         let mut add_field = |name: Option<&String>| {
             name.map(|name| {
@@ -81,17 +86,22 @@ impl ExtraFields {
                 "id"
             }
         };
-        let rank_is_id = rank.is_some_and(|field| field == id);
-        let rank = add_field(rank);
+        let ranks = keys.iter().filter_map(|key| match key {
+            KeepKey::Max(field) | KeepKey::Min(field) => {
+                let is_id = field == id;
+                add_field(Some(field)).map(|at| RankSource::Field { at, is_id })
+            }
+            KeepKey::Longest => Some(RankSource::Length),
+            KeepKey::First | KeepKey::Last => None,
+        });
+        let ranks = ranks.collect();
         let time = add_field(settings.window.as_ref().map(|window| &window.field));
         let partition = add_field(settings.within.as_ref());
         let text = &settings.read.fields.text;
         let texts = names.len()..names.len() + if text.len() > 1 { text.len() } else { 0 };
         names.extend(text[..texts.len()].iter().cloned());
         Self {
-            rank,
-            rank_is_id,
-            longest,
+            ranks,
             time,
             partition,
             texts,
@@ -122,9 +132,12 @@ impl ReadDocuments {
     /// Returns the bytes of memory of the values of `--keep` and of the order that follows from them, apart from
     /// those of texts.
     pub(in crate::run) fn value_bytes(&self) -> u64 {
+        if self.keep_values.is_empty() {
+            return 0;
+        }
         // The order itself, and the rank of each document.
-        let of_document = size_of::<RankValue>() + 2 * size_of::<DocId>();
-        (self.keep_values.len() * of_document) as u64
+        let of_order = 2 * size_of::<DocId>() * self.len();
+        (self.keep_values.len() * size_of::<RankValue>() + of_order) as u64
     }
 
     /// Returns the bytes of memory of all texts among the values of `--keep`.
@@ -190,14 +203,11 @@ impl ReadDocuments {
         if let Some(id) = row.id {
             self.ids.push_id(id);
         }
-        if let Some(at) = extra.rank {
-            self.keep_values
-                .push(rank_of_field(row.extra[at], extra.rank_is_id));
-        }
-        if extra.longest {
-            let length = row.text.chars().count();
-            self.keep_values.push(RankValue::Integer(length as i64));
-        }
+        self.keep_values
+            .extend(extra.ranks.iter().map(|&source| match source {
+                RankSource::Length => RankValue::Integer(row.text.chars().count() as i64),
+                RankSource::Field { at, is_id } => rank_of_field(row.extra[at], is_id),
+            }));
         if let Some(at) = extra.partition {
             self.partitions.push(partition_value(row.extra[at]));
         }
@@ -250,18 +260,15 @@ impl ReadDocuments {
             return Ok(());
         };
         let field = &extra.names[at];
-        let setting = match &settings.keep {
-            KeepOrder::Max(_) if extra.rank == Some(at) => settings
-                .spelling
-                .spell_choice("keep", &format!("max:{field}")),
-            KeepOrder::Min(_) if extra.rank == Some(at) => settings
-                .spelling
-                .spell_choice("keep", &format!("min:{field}")),
-            _ if extra.texts.contains(&at) => {
-                let names = settings.read.fields.text.join(",");
-                settings.spelling.spell_choice("text", &names)
-            }
-            _ => settings.spelling.spell_choice("within", field),
+        let is_rank = |source: &RankSource| matches!(source, RankSource::Field { at: rank, .. } if *rank == at);
+        let setting = if extra.ranks.iter().any(is_rank) {
+            let order = settings.keep.to_string();
+            settings.spelling.spell_choice("keep", &order)
+        } else if extra.texts.contains(&at) {
+            let names = settings.read.fields.text.join(",");
+            settings.spelling.spell_choice("text", &names)
+        } else {
+            settings.spelling.spell_choice("within", field)
         };
         let there = inputs.describe_fields(field);
         let there = there.map_or_else(String::new, |there| format!(": {there}"));
@@ -271,16 +278,26 @@ impl ReadDocuments {
         )))
     }
 
-    /// Returns how many documents have a number and how many a string in the field of `--keep`, if both
-    /// occur.
+    /// Returns how many documents have a number and how many a string in the first field of `--keep` that has both, if
+    /// one has.
     pub(in crate::run) fn mixed_values(&self) -> Option<MixedValues> {
-        let mut mixed = MixedValues::default();
-        for rank in &self.keep_values {
-            mixed.numbers +=
-                u64::from(matches!(rank, RankValue::Integer(_) | RankValue::Number(_)));
-            mixed.strings += u64::from(matches!(rank, RankValue::Text(_)));
-        }
-        Some(mixed).filter(|mixed| mixed.numbers > 0 && mixed.strings > 0)
+        let values_each = self.values_each();
+        let count_key = |key: usize| {
+            let mut mixed = MixedValues::default();
+            for rank in self.keep_values.iter().skip(key).step_by(values_each) {
+                mixed.numbers +=
+                    u64::from(matches!(rank, RankValue::Integer(_) | RankValue::Number(_)));
+                mixed.strings += u64::from(matches!(rank, RankValue::Text(_)));
+            }
+            mixed
+        };
+        let mut counts = (0..values_each).map(count_key);
+        counts.find(|mixed| mixed.numbers > 0 && mixed.strings > 0)
+    }
+
+    /// Returns the number of values of `--keep` that each document has.
+    fn values_each(&self) -> usize {
+        self.keep_values.len().checked_div(self.len()).unwrap_or(0)
     }
 
     /// Returns all documents of a run in their total order, or `None` if that is the reading order. The
@@ -290,22 +307,41 @@ impl ReadDocuments {
         keep: &KeepOrder,
         known_count: usize,
     ) -> Option<Vec<DocId>> {
+        if keep.single_key() == Some(&KeepKey::First) {
+            return None;
+        }
         let mut order: Vec<_> = (0..(known_count + self.len()) as u32).map(DocId).collect();
         let rest = &mut order[known_count..];
-        let by_value = |descending: bool| {
-            move |a: &DocId, b: &DocId| {
-                let (a, b) = (
-                    &self.keep_values[a.index() - known_count],
-                    &self.keep_values[b.index() - known_count],
-                );
-                a.compare_preferred(b, descending)
-            }
+        // The sort is stable, so documents that are equal stay in the order that they have before it.
+        if keep.keys().last() == Some(&KeepKey::Last) {
+            rest.reverse();
+        }
+        let descending: Vec<bool> = keep
+            .keys()
+            .iter()
+            .filter_map(|key| match key {
+                KeepKey::Longest | KeepKey::Max(_) => Some(true),
+                KeepKey::Min(_) => Some(false),
+                KeepKey::First | KeepKey::Last => None,
+            })
+            .collect();
+        let values_of = |document: &DocId| {
+            let first = (document.index() - known_count) * descending.len();
+            &self.keep_values[first..first + descending.len()]
         };
-        match keep {
-            KeepOrder::First => return None,
-            KeepOrder::Last => rest.reverse(),
-            KeepOrder::Longest | KeepOrder::Max(_) => rest.sort_by(by_value(true)),
-            KeepOrder::Min(_) => rest.sort_by(by_value(false)),
+        match descending[..] {
+            [] => {}
+            [descending] => rest.sort_by(|a, b| {
+                let (a, b) = (&values_of(a)[0], &values_of(b)[0]);
+                a.compare_preferred(b, descending)
+            }),
+            _ => rest.sort_by(|a, b| {
+                let values = values_of(a).iter().zip(values_of(b)).zip(&descending);
+                values
+                    .map(|((a, b), &descending)| a.compare_preferred(b, descending))
+                    .find(|ordering| ordering.is_ne())
+                    .unwrap_or(Ordering::Equal)
+            }),
         }
         Some(order)
     }

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use lookalike::Recipe;
 use lookalike::plan::MatchPlan;
-use lookalike_options::keep_order::KeepOrder;
 use serde::Serialize;
 
 use crate::run::execution::form_learning::learned_forms;
@@ -49,13 +48,7 @@ impl PlanData {
                 .recipe_id()
                 .to_string(),
             recipe_toml: settings.recipe.to_toml(),
-            keep: match &settings.keep {
-                KeepOrder::First => "first".to_owned(),
-                KeepOrder::Last => "last".to_owned(),
-                KeepOrder::Longest => "longest".to_owned(),
-                KeepOrder::Max(field) => shorten_name(&format!("max:{field}")),
-                KeepOrder::Min(field) => shorten_name(&format!("min:{field}")),
-            },
+            keep: shorten_name(&settings.keep.to_string()),
             within: settings.within.as_deref().map(shorten_name),
             window_seconds: settings.window.as_ref().map(|window| window.seconds),
             bands: bands.map(|bands| bands.bands),

@@ -131,8 +131,12 @@ pub(crate) struct DedupArgs {
     pub(crate) cuts: Option<PathBuf>,
 
     /// Rule that selects the kept document of each group: first, last, longest (most characters), max:FIELD
-    /// or min:FIELD (largest or smallest value). Strings are larger than numbers; missing, empty and NaN
-    /// values come last in both. Ties go to the first document
+    /// or min:FIELD (largest or smallest value), or several of these, separated by commas: each decides where those
+    /// before it are equal. Strings are larger than numbers; missing, empty and NaN values come last in both. Ties go
+    /// to the first document
+    ///
+    /// For example, `--keep max:quality,longest` keeps the document of the best quality, and of equally good ones the
+    /// longest.
     #[arg(
         long,
         value_name = "RULE",

@@ -154,7 +154,7 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
         let planned = PlannedRun {
             args: &args.run,
             against: &args.against,
-            keep: &KeepOrder::First,
+            keep: &KeepOrder::default(),
             directories: PlannedDirectories::default(),
             purpose: SurveyKind::Pairs,
         };
@@ -163,7 +163,7 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
     if args.sample_by_similarity.is_some() && args.run.reading.features.is_some() {
         bail!("--sample-by-similarity shows texts, and --features has no texts: leave one out");
     }
-    let settings = args.run.to_settings(&KeepOrder::First)?;
+    let settings = args.run.to_settings(&KeepOrder::default())?;
     let outputs = args.to_outputs()?;
     let targets = [&outputs.pairs, &outputs.rejected].into_iter().flatten();
     let report = outputs.report.as_ref().map(|report| &report.target);

@@ -44,7 +44,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, parent_directory};
-use lookalike_options::keep_order::KeepOrder;
 
 pub(in crate::run) use self::learned_step::{LearnedStep, RemovedWithoutForms};
 pub use self::locking::WorkSettings;
@@ -361,13 +360,6 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
         decisions,
         spelling: _,
     } = settings;
-    let keep = match keep {
-        KeepOrder::First => "first".to_owned(),
-        KeepOrder::Last => "last".to_owned(),
-        KeepOrder::Longest => "longest".to_owned(),
-        KeepOrder::Max(field) => format!("max:{field}"),
-        KeepOrder::Min(field) => format!("min:{field}"),
-    };
     let window = window.as_ref();
     let window = window.map(|window| format!("{} s in field {}", window.seconds, window.field));
     let none = || "not set".to_owned();
@@ -387,7 +379,7 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
         ("unit", matching.unit.name().to_owned()),
         ("candidates", matching.candidates.name().to_owned()),
         ("number of sentences", matching.sentences.to_string()),
-        ("keep rule", keep),
+        ("keep rule", keep.to_string()),
         ("field of `within`", within.clone().unwrap_or_else(none)),
         ("window", window.unwrap_or_else(none)),
         ("decisions", decisions.unwrap_or_else(none)),

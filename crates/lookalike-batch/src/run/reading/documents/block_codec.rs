@@ -1,7 +1,8 @@
 //! Serialisation of the documents of one block, so that an interrupted run need not sketch them again.
 //!
 //! A list follows its number of elements (8 bytes). A place takes 12 bytes, a row number 4, an id as many as it has,
-//! a time and a partition 8. A value of `--keep` begins with a byte for its kind. The sketches are
+//! a time and a partition 8. Each document has as many values of `--keep`, one after another; a value begins with a byte
+//! for its kind. The sketches are
 //! [columns](DocumentSketcher::encode_columns).
 
 use lookalike::DocumentSketcher;
@@ -82,6 +83,11 @@ fn is_column<T>(values: &[T], documents: usize) -> bool {
     values.is_empty() || values.len() == documents
 }
 
+/// Returns `true` if each document has as many values.
+fn is_columns<T>(values: &[T], documents: usize) -> bool {
+    values.is_empty() || values.len().is_multiple_of(documents)
+}
+
 impl ReadDocuments {
     /// Appends all documents, with the bad rows among them. `keeps_lists` is that of
     /// [`DocumentSketcher::encode_columns`].
@@ -134,7 +140,7 @@ impl ReadDocuments {
         let documents = places.len();
         let fits = sketches.len() == documents
             && ids.fits_documents(documents)
-            && is_column(&keep_values, documents)
+            && is_columns(&keep_values, documents)
             && is_column(&times, documents)
             && is_column(&partitions, documents);
         fits.then(|| Self {
