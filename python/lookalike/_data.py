@@ -282,6 +282,85 @@ def select(data: Any, rows: Any) -> Any:
     return select(stream_of(data, ["text"]), rows)
 
 
+def refuse_added(data: Any, names: Sequence[str]) -> None:
+    """Refuses data to whose rows no fields of these names can be added."""
+    if not names:
+        return
+    first = data[0] if isinstance(data, Sequence) and not isinstance(data, str) and len(data) else None
+    if _is_frame(data) or isinstance(data, Mapping):
+        there: Any = _names_of(data)
+    elif isinstance(first, Mapping):
+        there = {name for row in data for name in row}
+    elif isinstance(data, Sequence) and not len(data):
+        return
+    else:
+        raise InputError(
+            f"data is {_kind(data)}, whose rows have no fields to which `{names[0]}` could be added: give a table, or a list "
+            "of dictionaries"
+        )
+    for name in names:
+        if name in there:
+            raise InputError(f"data already has a field `{name}`: give the added field another name")
+
+
+def _is_frame(data: Any) -> bool:
+    import pyarrow as pa
+
+    kinds = ("DataFrame", "Dataset", "DatasetDict")
+    return isinstance(data, (pa.Table, pa.RecordBatch)) or type(data).__name__ in kinds
+
+
+def _names_of(data: Any) -> list[str]:
+    if type(data).__name__ == "DatasetDict":
+        return [name for split in data.values() for name in split.column_names]
+    if isinstance(data, Mapping):
+        return [str(name) for name in data]
+    if hasattr(data, "schema") and hasattr(data.schema, "names") and not callable(data.schema.names):
+        return list(data.schema.names)
+    return [str(name) for name in getattr(data, "column_names", None) or data.columns]
+
+
+def with_added(data: Any, added: Mapping[str, list[Any]]) -> Any:
+    """Returns data with further fields, as a value of the same type. :func:`refuse_added` says what can have them."""
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    module = type(data).__module__.partition(".")[0]
+    if isinstance(data, pa.Table):
+        for name, values in added.items():
+            data = data.append_column(name, pa.array(values, type=_type_of(values)))
+        return data
+    if module == "pandas":
+        return data.assign(**{name: list(values) for name, values in added.items()})
+    if module == "polars":
+        import polars as pl
+
+        return data.with_columns([pl.from_arrow(pa.array(values, type=_type_of(values))).alias(name) for name, values in added.items()])
+    if type(data).__name__ == "DatasetDict":
+        splits, start = {}, 0
+        for name, split in data.items():
+            end = start + len(split)
+            splits[name] = with_added(split, {field: values[start:end] for field, values in added.items()})
+            start = end
+        return type(data)(splits)
+    if module == "datasets":
+        for name, values in added.items():
+            data = data.add_column(name, values)
+        return data
+    if isinstance(data, Mapping):
+        return {**data, **added}
+    rows = zip(data, *added.values())
+    return type(data)({**row, **dict(zip(added, values))} for row, *values in rows)
+
+
+def _type_of(values: Sequence[Any]) -> Any:
+    """Returns the type of a column of added values, which may all be empty lists."""
+    import pyarrow as pa
+
+    return pa.list_(pa.string()) if any(isinstance(value, list) for value in values) else None
+
+
 def _select_splits(data: Any, rows: Any) -> Any:
     """Returns a dictionary of data sets with the rows, which are numbered through all of them."""
     selected, start = {}, 0

@@ -6,6 +6,7 @@ import datetime
 import json
 import numbers
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Union
@@ -14,7 +15,7 @@ import numpy as np
 
 from . import _arguments as arguments
 from . import _engine, _notebook
-from ._data import Names, held, select, stream_of
+from ._data import Names, held, refuse_added, select, stream_of, with_added
 from ._errors import SettingError
 from ._ids import IdColumn, located, named_ids
 from ._progress import teller
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Window = Union[str, float, datetime.timedelta]
+#: A rule by its name, a table by its path, or weights by numbers of copies.
+WeightBy = Union[str, "os.PathLike[str]", Mapping[int, float]]
 Features = Union[str, Callable[[str], Iterable[str]], None]
 
 #: Name of the column that a function for features fills.
@@ -61,11 +64,14 @@ class Deduplicated:
     #: have no id.
     summary: dict[str, Any]
     _data: Any = None
+    _added: Optional[dict[str, list[Any]]] = None
 
     @cached_property
     def kept(self) -> Any:
-        """The kept rows, with the type of the data: a table, a frame, a data set or a list."""
-        return select(self._data, self.kept_rows)
+        """The kept rows, with the type of the data: a table, a frame, a data set or a list. They have the fields of
+        ``copies``, ``sources`` and ``weight``."""
+        kept = select(self._data, self.kept_rows)
+        return with_added(kept, self._added) if self._added else kept
 
     @property
     def pairs(self) -> pa.Table:
@@ -159,6 +165,13 @@ def dedup(
     against: Any = None,
     features: Features = None,
     components: bool = False,
+    keep_count: Optional[int] = None,
+    drop_all: Union[int, bool, None] = None,
+    copies: Optional[str] = None,
+    sources: Optional[str] = None,
+    most_sources: int = 10,
+    weight: Optional[str] = None,
+    weight_by: WeightBy = "log",
     audit: Union[int, bool, None] = None,
     strict: bool = False,
     threads: Optional[int] = None,
@@ -190,6 +203,15 @@ def dedup(
     of a field, ``window`` (for example "2d", seconds or a timedelta) to rows near each other in ``time``.
     All documents of ``against`` precede the data and are kept.
 
+    ``keep_count`` keeps as many documents of each cluster: the first ones in the order of ``keep``. ``drop_all`` keeps none
+    of a cluster of two or more (True), or of so many.
+
+    Three fields can be added to the kept rows, under the names that are given: ``copies`` says how many documents a row
+    stands for, itself and the removed ones that name it. ``sources`` is a field of the data, or ``"FIELD=NAME"``: the added
+    field, by default ``sources``, lists its values in these documents, the most frequent first and at most
+    ``most_sources``. ``weight`` follows from the copies, by ``weight_by``: "log" (1 + the natural logarithm), "sqrt", a
+    dictionary of weights by numbers of copies from which they count, or the path of such a table.
+
     ``audit`` (True, or the number of documents to sample) estimates the missed matches; see
     ``summary["audit"]``. ``progress`` is True for a progress bar (needs tqdm; the default on a terminal),
     False for none, or a function of stage, done and total.
@@ -210,6 +232,8 @@ def dedup(
     ['b.org/7', 'a.org/2']
     >>> result.removed.select(["id", "kept", "similarity"]).to_pylist()
     [{'id': 'a.org/1', 'kept': 'b.org/7', 'similarity': 1.0}]
+    >>> [row["copies"] for row in la.dedup(rows, id="url", copies="copies").kept]
+    [2, 1]
     """
     options = _options(
         text, id, features, recipe, forms, method, threshold, distance, candidates, sentences, verify, unit,
@@ -217,11 +241,23 @@ def dedup(
     )
     arguments.truth("components", components)
     names = options["reading"]["text"]
+    counted = _copy_options(keep_count, drop_all, copies, sources, most_sources, weight, weight_by)
+    fields = _added_names(counted)
     data = held(data)
+    refuse_added(data, fields)
     inputs = _Inputs(data, against, names, id, features, strict)
     with teller(progress) as told:
-        found = _engine.dedup(inputs.data, inputs.against, options, components, told)
+        found = _engine.dedup(inputs.data, inputs.against, options, components, counted, told)
+    added = None
+    if fields:
+        columns = found["added"].columns
+        found["kept"] = np.asarray(columns[0].to_numpy(), np.int64)
+        added = {name: column.to_pylist() for name, column in zip(fields, columns[1:])}
+        if counted["sources"]:
+            name = counted["sources"][1]
+            added[name] = [json.loads(values) for values in added[name]]
     return Deduplicated(
+        _added=added,
         kept_rows=found["kept"],
         removed=located(found["removed"], [("id", ""), ("kept", "kept_")], inputs.ids),
         clusters=located(found["clusters"], [("id", "")], inputs.ids),
@@ -375,6 +411,42 @@ def _copies(all: bool, distinct: bool) -> str:
             "all=True lists every pair of equal texts and distinct=True lists none: give only one of them"
         )
     return "all" if all else "none" if distinct else "earliest"
+
+
+def _copy_options(
+    keep_count: Any, drop_all: Any, copies: Any, sources: Any, most_sources: Any, weight: Any, weight_by: Any
+) -> dict[str, Any]:
+    """Returns how many documents of a cluster are kept, and the fields that are added to kept rows."""
+    keep_count = arguments.whole("keep_count", keep_count, 1)
+    drop_all = {True: 2, False: None}[drop_all] if isinstance(drop_all, bool) else arguments.whole("drop_all", drop_all, 2)
+    if keep_count is not None and drop_all is not None:
+        raise SettingError("keep_count keeps documents of each cluster and drop_all keeps none: give only one of them")
+    field, named, name = (arguments.word("sources", sources) or "").rpartition("=")
+    if sources is not None and (not name or bool(named) and not field):
+        arguments.refuse("sources", sources, '"FIELD" or "FIELD=NAME"')
+    if isinstance(weight_by, Mapping):
+        try:
+            weight_by = sorted((int(count), float(value)) for count, value in weight_by.items())
+        except (TypeError, ValueError):
+            arguments.refuse("weight_by", weight_by, "numbers of copies with their weights")
+    else:
+        weight_by = arguments.choice_or_path("weight_by", weight_by, '"log", "sqrt", a dictionary or the path of a table')
+    return {
+        "keep_count": keep_count,
+        "drop_all": drop_all,
+        "copies": arguments.word("copies", copies),
+        "sources": None if sources is None else (field, name) if named else (name, "sources"),
+        "most_sources": arguments.given_whole("most_sources", most_sources, 1, 1000),
+        "weight": arguments.word("weight", weight),
+        "weight_by": arguments.needed("weight_by", weight_by, '"log", "sqrt", a dictionary or the path of a table'),
+    }
+
+
+def _added_names(counted: dict[str, Any]) -> list[str]:
+    """Returns the names of the fields that are added to kept rows, in the order of the engine."""
+    sources = counted["sources"]
+    names = [counted["copies"], sources and sources[1], counted["weight"]]
+    return [name for name in names if name is not None]
 
 
 def _options(

@@ -77,7 +77,7 @@ impl OptionSpelling {
             (Self::Options, _) => format!("--{option}"),
             (Self::Fields, _) => format!("\"{option}\""),
             (Self::Arguments, "measure") => "verify".to_owned(),
-            (Self::Arguments, _) => option.to_owned(),
+            (Self::Arguments, _) => option.replace('-', "_"),
         }
     }
 

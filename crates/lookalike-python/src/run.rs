@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{OutputError, run_error_to_py};
-use crate::settings::{RunOptions, thread_count};
+use crate::settings::{CopyOptions, RunOptions, thread_count};
 use crate::table::{PyTableStream, give_rows, give_table, take_sized_table};
 
 /// Interval between handling signals and reporting progress.
@@ -241,17 +241,19 @@ pub(crate) fn run_inputs(
 
 /// Removes the near-duplicates of a table.
 #[pyfunction]
-#[pyo3(signature = (table, against, options, components, progress))]
+#[pyo3(signature = (table, against, options, components, copies, progress))]
 pub(crate) fn dedup<'py>(
     py: Python<'py>,
     table: PyTableStream,
     against: Option<PyTableStream>,
     options: RunOptions,
     components: bool,
+    copies: CopyOptions,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let given = options.given_threads();
     let mut settings = options.run_settings(py)?;
+    settings.sources = copies.source_field().map(str::to_owned);
     let (inputs, bytes) = run_inputs(table, against)?;
     settings.threads = threads_by_size(given, bytes)?;
     let [kept, removed, clusters] = [(); 3].map(|()| CollectedTable::default());
@@ -261,6 +263,8 @@ pub(crate) fn dedup<'py>(
         removed: memory(&removed),
         clusters: memory(&clusters),
         components,
+        members: copies.kept_members(),
+        copy_fields: copies.copy_fields()?,
         ..DedupOutputs::default()
     };
     let watch = RunWatch::default();
@@ -268,7 +272,11 @@ pub(crate) fn dedup<'py>(
         lookalike_batch::run::run_dedup(&inputs, &settings, &outputs, &watch)
     })?;
     let result = PyDict::new(py);
-    result.set_item("kept", give_rows(py, &kept))?;
+    if outputs.copy_fields.is_empty() {
+        result.set_item("kept", give_rows(py, &kept))?;
+    } else {
+        result.set_item("added", give_table(py, &kept)?)?;
+    }
     result.set_item("removed", give_table(py, &removed)?)?;
     result.set_item("clusters", give_table(py, &clusters)?)?;
     result.set_item("rejected", watch.bad_row_list())?;

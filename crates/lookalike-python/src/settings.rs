@@ -3,7 +3,10 @@
 
 use lookalike::Threshold;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
-use lookalike_batch::run::{AuditSettings, FormLearning, RunSettings, RunWindow};
+use lookalike_batch::run::{
+    AuditSettings, CopyFields, CopyWeight, FormLearning, KeptMembers, RunSettings, RunWindow,
+    SourcesField, WeightField, WeightTable,
+};
 use lookalike_io::source::{IdField, ReadOptions, WantedFields};
 use lookalike_options::forms_choice::FormsChoice;
 use lookalike_options::keep_order::parse_keep;
@@ -11,7 +14,7 @@ use lookalike_options::match_options::{MatchOptions, OptionSpelling, choose_by_n
 use lookalike_options::units::parse_duration;
 use pyo3::prelude::*;
 
-use crate::error::{SettingError, engine_error_to_py, option_error_to_py};
+use crate::error::{SettingError, engine_error_to_py, option_error_to_py, run_error_to_py};
 use crate::recipe::Recipe;
 
 /// Largest number of threads, as on the command line.
@@ -48,6 +51,74 @@ pub(crate) struct ReadSettings {
     id: Option<String>,
     id_row: bool,
     features: Option<String>,
+}
+
+/// How many documents of a cluster are kept, and the fields about copies that kept rows get.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct CopyOptions {
+    keep_count: Option<u32>,
+    drop_all: Option<u32>,
+    copies: Option<String>,
+    /// The field that is read, and the field that is added.
+    sources: Option<(String, String)>,
+    most_sources: usize,
+    weight: Option<String>,
+    weight_by: WeightChoice,
+}
+
+/// The argument `weight_by`.
+#[derive(FromPyObject)]
+pub(crate) enum WeightChoice {
+    /// `log`, `sqrt` or the path of a table.
+    Named(String),
+    /// A table.
+    Steps(Vec<(u64, f64)>),
+}
+
+impl CopyOptions {
+    /// Returns the field with the source of each document.
+    pub(crate) fn source_field(&self) -> Option<&str> {
+        self.sources.as_ref().map(|(field, _)| &**field)
+    }
+
+    /// Returns how many documents of a cluster are kept.
+    pub(crate) fn kept_members(&self) -> KeptMembers {
+        match (self.keep_count, self.drop_all) {
+            (_, Some(least)) => KeptMembers::DropClusters(least),
+            (Some(count), None) => KeptMembers::Best(count),
+            (None, None) => KeptMembers::Representative,
+        }
+    }
+
+    /// Returns the fields that are added to kept rows.
+    pub(crate) fn copy_fields(self) -> PyResult<CopyFields> {
+        let weight = match self.weight {
+            None => None,
+            Some(name) => {
+                let rule = match self.weight_by {
+                    WeightChoice::Named(rule) => {
+                        CopyWeight::from_name_or_file(&rule).map_err(run_error_to_py)?
+                    }
+                    WeightChoice::Steps(steps) => {
+                        let table = WeightTable::from_steps(steps).map_err(|reason| {
+                            SettingError::new_err(format!("weight_by is a table, and {reason}"))
+                        })?;
+                        CopyWeight::Table(table)
+                    }
+                };
+                Some(WeightField { name, rule })
+            }
+        };
+        Ok(CopyFields {
+            copies: self.copies,
+            sources: self.sources.map(|(_, name)| SourcesField {
+                name,
+                most: self.most_sources,
+            }),
+            weight,
+        })
+    }
 }
 
 /// Options of a run: fields, match options, and the documents that are kept.
@@ -175,6 +246,7 @@ impl RunOptions {
             read: self.reading.read_options(),
             keep,
             within: self.within,
+            sources: None,
             window: run_window(self.window, self.time)?,
             threads: thread_count(self.threads.or(Some(1)))?,
             strict: self.strict,

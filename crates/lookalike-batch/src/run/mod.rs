@@ -23,7 +23,9 @@ pub(crate) mod reading;
 pub mod report;
 pub(crate) mod settings;
 
+pub use self::commands::copy_weights::{CopyWeight, WeightTable};
 pub use self::commands::corpus_sample::CorpusSample;
+pub use self::commands::dedup::kept_members::KeptMembers;
 pub use self::commands::dedup::{run_dedup, run_dedup_beside_index, run_resumable_dedup};
 pub use self::commands::evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, LabelSummary, SettingSummary,
@@ -42,7 +44,9 @@ pub use self::commands::labelled::{
     ContradictoryLabels, GradeThresholds, GroupTexts, LabelledInputs, LabelledRows, PairFields,
     ReadLabels, read_labelled,
 };
-pub use self::commands::output_settings::{DedupOutputs, PairsOutputs};
+pub use self::commands::output_settings::{
+    CopyFields, DedupOutputs, PairsOutputs, SourcesField, WeightField,
+};
 pub use self::commands::pairs::find_pairs;
 pub use self::commands::passages::{
     BoilerplateExample, BoilerplateSummary, CopiedPair, DescribedPassage, OffsetUnit,

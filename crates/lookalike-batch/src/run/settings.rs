@@ -36,6 +36,8 @@ pub struct RunSettings {
     pub keep: KeepOrder,
     /// A field that must have equal values in both documents of a match.
     pub within: Option<String>,
+    /// A field whose values are counted for each kept document: the sources of the documents that it stands for.
+    pub sources: Option<String>,
     /// Largest distance in time between the documents of a match.
     pub window: Option<RunWindow>,
     /// Number of threads, from 1.
@@ -86,6 +88,7 @@ impl Default for RunSettings {
             read: ReadOptions::default(),
             keep: KeepOrder::default(),
             within: None,
+            sources: None,
             window: None,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             strict: false,

@@ -139,6 +139,8 @@ messages! {
         "--keep 的字段有 {numbers} 个数字和 {strings} 个字符串：字符串一律大于数字";
     kept() "kept" "保留";
     removed() "removed" "删除";
+    dropped_clusters(clusters: NounCount)
+        "of {clusters} no document is kept (--drop-all)" "{clusters}一篇也不留（--drop-all）";
     share_of(number: &str, share: impl Display) "{number} ({share} %)" "{number}（{share} %）";
     by_equal_text() "equal after normalisation" "归一化后相同";
     decisions() "decisions" "人工判定";

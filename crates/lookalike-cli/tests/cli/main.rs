@@ -11,6 +11,7 @@ mod bounded;
 mod bounded_tables;
 mod comparing;
 mod compat;
+mod copies;
 mod documents;
 mod evaluating;
 mod explaining;

@@ -103,7 +103,7 @@ pub(super) fn annotated_header(
 ) -> Result<Vec<u8>> {
     let taken = |field: &&str| {
         file.column_names()
-            .is_some_and(|names| names.iter().any(|name| name == field))
+            .is_some_and(|names| names.iter().any(|name| name == *field))
     };
     if let Some(field) = fields.names().find(taken) {
         return Err(Error::input_error(format!(
@@ -133,7 +133,11 @@ fn append_cells(values: &[AddedValue], delimiter: u8, quoting: bool, out: &mut S
             AddedValue::Text(text) | AddedValue::Json(text) => {
                 put_delimited(text, delimiter, quoting, out);
             }
+            AddedValue::Texts(texts) => {
+                put_delimited(&texts_to_json(texts), delimiter, quoting, out);
+            }
             AddedValue::Number(number) => out.push_str(&number.to_string()),
+            AddedValue::Integer(number) => out.push_str(&number.to_string()),
             AddedValue::Null => {}
         }
     }
@@ -154,10 +158,25 @@ pub(super) fn put_members(
         match value {
             AddedValue::Text(text) => put_json_string(text, out),
             AddedValue::Json(json) => out.push_str(json),
+            AddedValue::Texts(texts) => out.push_str(&texts_to_json(texts)),
+            AddedValue::Integer(number) => out.push_str(&number.to_string()),
             AddedValue::Number(number) if number.is_finite() => out.push_str(&number.to_string()),
             AddedValue::Number(_) | AddedValue::Null => out.push_str("null"),
         }
     }
+}
+
+/// Returns a list of strings as JSON.
+pub(super) fn texts_to_json(texts: &[String]) -> String {
+    let mut json = "[".to_owned();
+    for (at, text) in texts.iter().enumerate() {
+        if at > 0 {
+            json.push(',');
+        }
+        put_json_string(text, &mut json);
+    }
+    json.push(']');
+    json
 }
 
 /// Replaces every non-ASCII character of JSON with an escape.

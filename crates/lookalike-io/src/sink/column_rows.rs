@@ -4,8 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{
-    ArrayRef, Float64Array, LargeStringArray, RecordBatch, StringArray, StringViewArray,
+    ArrayRef, Float64Array, Int64Array, LargeStringArray, ListArray, RecordBatch, StringArray,
+    StringViewArray,
 };
 use arrow_ipc::CompressionType;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -13,7 +15,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use super::kept_rows::WriteJob;
-use super::{AddedField, AddedFields, AddedValue, LeftOutText, RowChange};
+use super::{AddedField, AddedFields, AddedKind, AddedValue, LeftOutText, RowChange};
 use crate::error::{Error, Result};
 use crate::source::to_large_strings;
 
@@ -69,15 +71,16 @@ pub(super) fn output_schema(
     };
     refuse_taken_names(source, added)?;
     let mut fields = schema.fields().to_vec();
-    for &AddedField { name, is_number } in added.fields {
-        let data_type = if is_number {
-            DataType::Float64
-        } else {
-            DataType::Utf8
+    for AddedField { name, kind } in added.fields {
+        let data_type = match kind {
+            AddedKind::Text => DataType::Utf8,
+            AddedKind::Number => DataType::Float64,
+            AddedKind::Integer => DataType::Int64,
+            AddedKind::Texts => DataType::new_list(DataType::Utf8, true),
         };
         // The first column has a value in every row.
         let is_nullable = fields.len() > schema.fields().len();
-        fields.push(Arc::new(Field::new(name, data_type, is_nullable)));
+        fields.push(Arc::new(Field::new(&**name, data_type, is_nullable)));
     }
     Ok(Arc::new(Schema::new_with_metadata(
         fields,
@@ -139,10 +142,11 @@ fn added_columns(fields: &AddedFields<'_>, rows: &[usize]) -> Result<Vec<ArrayRe
     let values: Vec<Vec<AddedValue>> = values.collect::<Result<_>>()?;
     let column = |(at, field): (usize, &AddedField)| -> ArrayRef {
         let values = values.iter().map(|row| &row[at]);
-        if field.is_number {
-            Arc::new(values.map(number_of).collect::<Float64Array>())
-        } else {
-            Arc::new(values.map(text_of).collect::<StringArray>())
+        match field.kind {
+            AddedKind::Number => Arc::new(values.map(number_of).collect::<Float64Array>()),
+            AddedKind::Integer => Arc::new(values.map(integer_of).collect::<Int64Array>()),
+            AddedKind::Text => Arc::new(values.map(text_of).collect::<StringArray>()),
+            AddedKind::Texts => Arc::new(collect_lists(values)),
         }
     };
     Ok(fields.fields.iter().enumerate().map(column).collect())
@@ -151,14 +155,32 @@ fn added_columns(fields: &AddedFields<'_>, rows: &[usize]) -> Result<Vec<ArrayRe
 fn number_of(value: &AddedValue) -> Option<f64> {
     match value {
         AddedValue::Number(number) => Some(*number),
-        AddedValue::Text(_) | AddedValue::Json(_) | AddedValue::Null => None,
+        _ => None,
     }
+}
+
+fn integer_of(value: &AddedValue) -> Option<i64> {
+    match value {
+        AddedValue::Integer(number) => i64::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+fn collect_lists<'v>(values: impl Iterator<Item = &'v AddedValue>) -> ListArray {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for value in values {
+        match value {
+            AddedValue::Texts(texts) => lists.append_value(texts.iter().map(Some)),
+            _ => lists.append_null(),
+        }
+    }
+    lists.finish()
 }
 
 fn text_of(value: &AddedValue) -> Option<&str> {
     match value {
         AddedValue::Text(text) | AddedValue::Json(text) => Some(text),
-        AddedValue::Number(_) | AddedValue::Null => None,
+        _ => None,
     }
 }
 

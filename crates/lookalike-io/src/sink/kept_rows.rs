@@ -17,14 +17,16 @@ use std::sync::{Mutex, PoisonError};
 
 use arrow_schema::SchemaRef;
 
-use super::annotate::{self, RowAnnotator};
+use super::annotate::{self, RowAnnotator, texts_to_json};
 use super::atomic::{OutputDirectories, check_upload};
 use super::conversion::{RowWriting, check_conversion, choose_writing, write_columns};
 use super::cut_text::{LeftOutText, TextCutter};
 use super::output_stream::{OpenOutput, OutputStream, compression, refuse_inputs};
 use super::staged_output::StagedOutput;
 use super::table::{TableCell, TableColumn, TableWriter};
-use super::{AddedValue, OutputRows, OutputTarget, RowChange, WriteOptions, WrittenOutput};
+use super::{
+    AddedKind, AddedValue, OutputRows, OutputTarget, RowChange, WriteOptions, WrittenOutput,
+};
 use crate::error::{Error, Result, display_path};
 use crate::objects::{ObjectUrl, is_url};
 use crate::ordered_results::work_in_order;
@@ -45,21 +47,25 @@ fn write_numbers(
     let mut columns = vec![TableColumn::Integer("row")];
     let added = options.change.added_fields();
     let fields = added.iter().flat_map(|fields| fields.fields);
-    columns.extend(fields.map(|field| {
-        if field.is_number {
-            TableColumn::Number(field.name)
-        } else {
-            TableColumn::Text(field.name)
-        }
+    columns.extend(fields.map(|field| match field.kind {
+        AddedKind::Number => TableColumn::Number(&field.name),
+        AddedKind::Integer => TableColumn::Integer(&field.name),
+        AddedKind::Text | AddedKind::Texts => TableColumn::Text(&field.name),
     }));
     let mut table = TableWriter::create_table(output, &columns, None)?;
     for index in (0..rows.len()).filter(|&index| rows.is_kept(index)) {
-        let values = added.map_or(Ok(Vec::new()), |added| (added.values)(index))?;
+        let mut values = added.map_or(Ok(Vec::new()), |added| (added.values)(index))?;
+        for value in &mut values {
+            if let AddedValue::Texts(texts) = value {
+                *value = AddedValue::Json(texts_to_json(texts));
+            }
+        }
         let mut cells = vec![TableCell::Integer(rows.row_number(index) - 1)];
         cells.extend(values.iter().map(|value| match value {
             AddedValue::Text(text) | AddedValue::Json(text) => TableCell::Text(text),
             AddedValue::Number(number) => TableCell::Number(*number),
-            AddedValue::Null => TableCell::Null,
+            AddedValue::Integer(number) => TableCell::Integer(*number),
+            AddedValue::Texts(_) | AddedValue::Null => TableCell::Null,
         }));
         table.push_row(&cells)?;
     }

@@ -22,6 +22,7 @@ mod parquet_writer;
 mod staged_output;
 mod table;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
@@ -148,6 +149,10 @@ pub enum AddedValue {
     Text(String),
     /// A number.
     Number(f64),
+    /// An integer.
+    Integer(u64),
+    /// A list of strings; its JSON in formats that have no lists.
+    Texts(Vec<String>),
     /// A JSON value: a value in JSON, a string elsewhere.
     Json(String),
     /// Null, or an empty cell.
@@ -155,12 +160,25 @@ pub enum AddedValue {
 }
 
 /// The name and the type of an added field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedField {
     /// Its name.
-    pub name: &'static str,
-    /// `true` if it is a number, `false` if it is a string in tables with types.
-    pub is_number: bool,
+    pub name: Cow<'static, str>,
+    /// Its type in tables with types.
+    pub kind: AddedKind,
+}
+
+/// The type of an added field in tables with types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddedKind {
+    /// A string.
+    Text,
+    /// A double.
+    Number,
+    /// An integer of 64 bits.
+    Integer,
+    /// A list of strings.
+    Texts,
 }
 
 /// Fields that are added to every row.
@@ -172,8 +190,8 @@ pub struct AddedFields<'a> {
 }
 
 impl AddedFields<'_> {
-    fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.fields.iter().map(|field| field.name)
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|field| &*field.name)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Kept rows are written unchanged, all of them or none, and never over an input.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::slice::from_ref;
@@ -12,8 +13,8 @@ use arrow_array::*;
 use arrow_select::concat::concat_batches;
 use lookalike_io::error::{ErrorKind, Result};
 use lookalike_io::sink::{
-    AddedField, AddedFields, AddedValue, LeftOutText, OutputRows, OutputTarget, RowChange,
-    WriteOptions, WrittenOutput, prepare_kept,
+    AddedField, AddedFields, AddedKind, AddedValue, LeftOutText, OutputRows, OutputTarget,
+    RowChange, WriteOptions, WrittenOutput, prepare_kept,
 };
 use lookalike_io::source::{InputSet, ReadOptions, RowPlace};
 use parquet::arrow::ArrowWriter;
@@ -53,16 +54,16 @@ impl OutputRows for Rows {
 const ADDED: AddedFields<'_> = AddedFields {
     fields: &[
         AddedField {
-            name: "cluster",
-            is_number: false,
+            name: Cow::Borrowed("cluster"),
+            kind: AddedKind::Text,
         },
         AddedField {
-            name: "duplicate_of",
-            is_number: false,
+            name: Cow::Borrowed("duplicate_of"),
+            kind: AddedKind::Text,
         },
         AddedField {
-            name: "similarity",
-            is_number: true,
+            name: Cow::Borrowed("similarity"),
+            kind: AddedKind::Number,
         },
     ],
     values: &added_values,

@@ -1,6 +1,7 @@
 //! Commands: one run for each command, from its settings to its outputs and its summary.
 
 mod bad_row_outputs;
+pub(crate) mod copy_weights;
 pub(crate) mod corpus_sample;
 pub(crate) mod dedup;
 mod document_table;

@@ -3,6 +3,8 @@
 use lookalike::dedup::CopyPairs;
 use lookalike_io::sink::OutputTarget;
 
+use crate::run::commands::copy_weights::CopyWeight;
+use crate::run::commands::dedup::kept_members::KeptMembers;
 use crate::run::commands::repeated_text::RepeatedTextSettings;
 use crate::run::execution::work_directory::NamedOutput;
 use crate::run::report::ReportOutput;
@@ -14,6 +16,11 @@ pub struct DedupOutputs {
     pub kept: Option<OutputTarget>,
     /// `true` to write all rows, with the fields `cluster`, `duplicate_of` and `similarity` added.
     pub annotate: bool,
+    /// How many documents of a cluster are kept. Only [`KeptMembers::Representative`] can be combined with `annotate`.
+    pub members: KeptMembers,
+    /// Fields that are added to kept rows, about the documents for which these stand. Removed rows that `annotate` writes
+    /// have no values in them.
+    pub copy_fields: CopyFields,
     /// A table of the removed documents: `id, kept, similarity, method, threshold, cluster, source,
     /// row, kept_source, kept_row`, and `form` if documents are compared by forms. Rows count from 1 within their source.
     pub removed: Option<OutputTarget>,
@@ -38,15 +45,22 @@ pub struct DedupOutputs {
 impl DedupOutputs {
     /// Returns the outputs that are wanted, each with the name of its content.
     pub(super) fn named_outputs(&self) -> Vec<NamedOutput<'_>> {
-        let kept_name = match (&self.passages, self.annotate) {
+        let mut kept_name = match (&self.passages, self.annotate) {
             (Some(passages), _) => format!("kept, {passages:?}"),
             (None, true) => "annotated".to_owned(),
             (None, false) => "kept".to_owned(),
         };
+        if self.copy_fields != CopyFields::default() {
+            kept_name = format!("{kept_name}, {:?}", self.copy_fields);
+        }
         let clusters_name = if self.components {
             "clusters, components"
         } else {
             "clusters"
+        };
+        let members = match self.members {
+            KeptMembers::Representative => String::new(),
+            members => format!(", {members:?}"),
         };
         let report = self.report.as_ref().map(|report| &report.target);
         let targets = [
@@ -59,7 +73,7 @@ impl DedupOutputs {
         ];
         let named = targets.into_iter().filter_map(|(name, target)| {
             Some(NamedOutput {
-                name: name.to_owned(),
+                name: format!("{name}{members}"),
                 target: target?,
             })
         });
@@ -69,10 +83,62 @@ impl DedupOutputs {
     /// Returns no outputs, but the settings on which the counts of the summary depend.
     pub(super) fn without_files(&self) -> Self {
         Self {
+            members: self.members,
             components: self.components,
             passages: self.passages,
             ..Self::default()
         }
+    }
+}
+
+/// Fields about the documents for which a kept row stands: itself, and the removed ones that name it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CopyFields {
+    /// Name of the field with their number.
+    pub copies: Option<String>,
+    /// The field with their sources, the values of [`RunSettings::sources`](crate::run::RunSettings::sources).
+    pub sources: Option<SourcesField>,
+    /// The field with a weight that follows from their number.
+    pub weight: Option<WeightField>,
+}
+
+/// A field with the sources of documents, the most frequent first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourcesField {
+    /// Name of the field.
+    pub name: String,
+    /// Largest number of sources.
+    pub most: usize,
+}
+
+/// A field with a weight.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WeightField {
+    /// Name of the field.
+    pub name: String,
+    /// The weight of a number of documents.
+    pub rule: CopyWeight,
+}
+
+impl CopyFields {
+    /// Returns `true` if no field is added.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the first name that two added fields would have. `others` are those of further added fields.
+    pub(in crate::run) fn repeated_name(&self, others: &[&str]) -> Option<&str> {
+        let names = [
+            self.copies.as_deref(),
+            self.sources.as_ref().map(|field| &*field.name),
+            self.weight.as_ref().map(|field| &*field.name),
+        ];
+        let names: Vec<&str> = names.into_iter().flatten().collect();
+        let repeated = names.iter().enumerate();
+        let mut repeated = repeated
+            .filter(|(at, name)| names[..*at].contains(*name) || others.contains(*name))
+            .map(|(_, &name)| name);
+        repeated.next()
     }
 }
 

@@ -85,6 +85,10 @@ pub struct DedupSummary {
     pub kept: u64,
     /// Documents removed.
     pub removed: u64,
+    /// Removed documents among these that represent a cluster of which no document is kept; `None` if each cluster keeps
+    /// one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
     /// Clusters: kept documents that at least one removed document names.
     pub clusters: u64,
     /// Components: groups of at least two documents connected by verified pairs. `None` if not asked

@@ -343,9 +343,10 @@ pub(in crate::run) fn learn_from_inputs(
     progress: &dyn ProgressListener,
 ) -> Result<LearnedForms> {
     with_empty_table(&settings.recipe)?;
-    // Only the main run is audited.
+    // Only the main run is audited and counts sources.
     let settings = &RunSettings {
         audit: None,
+        sources: None,
         ..settings.clone()
     };
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;

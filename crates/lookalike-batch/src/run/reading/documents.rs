@@ -15,6 +15,7 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, FieldValue, InputRow, InputSet, RowPlace, shortest_digits};
 
 use crate::run::reading::document_ids::DocumentIds;
+use crate::run::reading::source_values::{SourceValues, source_text};
 use crate::run::settings::RunSettings;
 
 /// The documents of one set of inputs, in reading order. Each takes 16 bytes and its id, and more only
@@ -30,6 +31,8 @@ pub(in crate::run) struct ReadDocuments {
     pub(in crate::run) times: Vec<f64>,
     /// Hashes of the values of `--within`.
     pub(in crate::run) partitions: Vec<u64>,
+    /// Values of the field of `--sources`.
+    pub(in crate::run) sources: SourceValues,
     pub(in crate::run) sketches: DocumentSketches,
     /// For each of [`ExtraFields::names`]: `true` if some row had the field.
     seen_fields: Vec<bool>,
@@ -46,6 +49,7 @@ pub(in crate::run) struct ExtraFields {
     ranks: Vec<RankSource>,
     time: Option<usize>,
     partition: Option<usize>,
+    source: Option<usize>,
     /// The text fields, if there are several. Each must occur in at least one row.
     texts: Range<usize>,
     /// The names, as [`WantedFields::extra`](lookalike_io::source::WantedFields) expects them.
@@ -64,15 +68,15 @@ enum RankSource {
 impl ExtraFields {
     /// Returns the fields for the documents of the run.
     pub(in crate::run) fn new(settings: &RunSettings) -> Self {
-        Self::with_keys(settings, settings.keep.keys())
+        Self::with_keys(settings, settings.keep.keys(), settings.sources.as_ref())
     }
 
-    /// Returns the fields for the documents of `--against`, whose order does not matter.
+    /// Returns the fields for the documents of `--against`, whose order and sources do not matter.
     pub(in crate::run) fn for_against(settings: &RunSettings) -> Self {
-        Self::with_keys(settings, &[])
+        Self::with_keys(settings, &[], None)
     }
 
-    fn with_keys(settings: &RunSettings, keys: &[KeepKey]) -> Self {
+    fn with_keys(settings: &RunSettings, keys: &[KeepKey], source: Option<&String>) -> Self {
         let mut names = Vec::new();
         let mut add_field = |name: Option<&String>| {
             name.map(|name| {
@@ -97,6 +101,7 @@ impl ExtraFields {
         let ranks = ranks.collect();
         let time = add_field(settings.window.as_ref().map(|window| &window.field));
         let partition = add_field(settings.within.as_ref());
+        let source = add_field(source);
         let text = &settings.read.fields.text;
         let texts = names.len()..names.len() + if text.len() > 1 { text.len() } else { 0 };
         names.extend(text[..texts.len()].iter().cloned());
@@ -104,6 +109,7 @@ impl ExtraFields {
             ranks,
             time,
             partition,
+            source,
             texts,
             names,
         }
@@ -126,7 +132,9 @@ impl ReadDocuments {
     pub(in crate::run) fn memory_bytes(&self) -> u64 {
         let fixed =
             self.places.len() * size_of::<RowPlace>() + self.numbers.len() * size_of::<u32>();
-        (fixed + 8 * (self.times.len() + self.partitions.len()) + self.ids.memory_bytes()) as u64
+        let columns =
+            8 * (self.times.len() + self.partitions.len()) + self.sources.document_bytes();
+        (fixed + columns + self.ids.memory_bytes()) as u64
     }
 
     /// Returns the bytes of memory of the values of `--keep` and of the order that follows from them, apart from
@@ -140,10 +148,10 @@ impl ReadDocuments {
         (self.keep_values.len() * size_of::<RankValue>() + of_order) as u64
     }
 
-    /// Returns the bytes of memory of all texts among the values of `--keep`.
+    /// Returns the bytes of memory of all texts among the values of `--keep` and `--sources`.
     pub(in crate::run) fn text_value_bytes(&self) -> u64 {
         let of_texts = self.keep_values.iter().map(RankValue::heap_bytes);
-        of_texts.sum::<usize>() as u64
+        (of_texts.sum::<usize>() + self.sources.text_bytes()) as u64
     }
 
     pub(in crate::run) fn place_of(&self, index: usize) -> RowPlace {
@@ -193,6 +201,11 @@ impl ReadDocuments {
                 u32::MAX
             )
         })?;
+        let source = extra.source.map(|at| source_text(row.extra[at]));
+        let source = source.transpose().map_err(|reason| {
+            let field = extra.source.map_or("", |at| &extra.names[at]);
+            format!("the source in field '{field}' {reason}")
+        })?;
         self.seen_fields.resize(extra.names.len(), false);
         for (is_seen, value) in self.seen_fields.iter_mut().zip(row.extra) {
             *is_seen |= *value != FieldValue::Missing;
@@ -211,6 +224,9 @@ impl ReadDocuments {
         if let Some(at) = extra.partition {
             self.partitions.push(partition_value(row.extra[at]));
         }
+        if let Some(source) = source {
+            self.sources.push_value(source.as_deref());
+        }
         Ok(())
     }
 
@@ -225,6 +241,7 @@ impl ReadDocuments {
         reserve.extend_column(&mut self.keep_values);
         reserve.extend_column(&mut self.times);
         reserve.extend_column(&mut self.partitions);
+        self.sources.reserve_values(reserve);
         self.ids.reserve_ids(reserve);
         // The sketches are also those of the known documents.
         let known = self.sketches.len().saturating_sub(self.len());
@@ -238,6 +255,7 @@ impl ReadDocuments {
         self.keep_values.append(&mut other.keep_values);
         self.times.append(&mut other.times);
         self.partitions.append(&mut other.partitions);
+        self.sources.append_values(&mut other.sources);
         self.sketches.append_sketches(&other.sketches);
         self.seen_fields
             .resize(self.seen_fields.len().max(other.seen_fields.len()), false);
@@ -267,6 +285,8 @@ impl ReadDocuments {
         } else if extra.texts.contains(&at) {
             let names = settings.read.fields.text.join(",");
             settings.spelling.spell_choice("text", &names)
+        } else if extra.source == Some(at) {
+            settings.spelling.spell_choice("sources", field)
         } else {
             settings.spelling.spell_choice("within", field)
         };

@@ -24,3 +24,4 @@ pub(crate) mod rejected_rows;
 pub(crate) mod repeated_ids;
 pub(crate) mod row_analysis;
 pub(crate) mod row_sampling;
+pub(crate) mod source_values;

@@ -9,7 +9,8 @@ use lookalike_batch::decisions::read_decisions;
 use lookalike_batch::index::{RunIndexSettings, index_recipe};
 use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
-    DedupOutputs, RepeatedTextAction, RepeatedTextSettings, RunInputs, RunSettings, WorkSettings,
+    CopyFields, CopyWeight, DedupOutputs, KeptMembers, RepeatedTextAction, RepeatedTextSettings,
+    RunInputs, RunSettings, SourcesField, WeightField, WorkSettings,
 };
 use lookalike_options::keep_order::{KeepOrder, parse_keep};
 
@@ -32,6 +33,7 @@ Examples:
   lookalike dedup today.csv --against yesterday.csv -o new.csv
   lookalike dedup march.jsonl.zst --library seen.lib -o march-new.jsonl.zst
   lookalike dedup corpus.jsonl -o clean.jsonl --passages remove --cuts cuts.jsonl
+  lookalike dedup crawls/*.parquet -o unique.parquet --copies copies --sources crawl --weight weight
   lookalike dedup big/*.jsonl.zst -o unique.jsonl.zst --work run1 --resume")]
 pub(crate) struct DedupArgs {
     /// Reference documents: they come before all others, count as kept and are never written. Give them after
@@ -86,6 +88,50 @@ pub(crate) struct DedupArgs {
     /// Write all rows to OUT, with added fields: `cluster`, `duplicate_of` and `similarity`
     #[arg(long, help_heading = "Output")]
     pub(crate) annotate: bool,
+
+    /// Add a field to kept rows: how many documents a row stands for, itself and the removed ones that name it
+    #[arg(long, value_name = "NAME", help_heading = "Copies")]
+    pub(crate) copies: Option<String>,
+
+    /// Add a field to kept rows: the values of FIELD, for example of a crawl or a site, in the documents that a row stands
+    /// for, the most frequent first. The added field is `sources`, or NAME
+    ///
+    /// It is a list of strings; in CSV its JSON. Values are equal as ids are: 1, 1.0 and "1" are one value.
+    #[arg(
+        long,
+        value_name = "FIELD[=NAME]",
+        value_parser = parse_sources,
+        help_heading = "Copies"
+    )]
+    pub(crate) sources: Option<SourcesArg>,
+
+    /// Largest number of values in the field of --sources
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=1000),
+        requires = "sources",
+        help_heading = "Copies"
+    )]
+    pub(crate) most_sources: u32,
+
+    /// Add a field to kept rows: a weight that follows from how many documents a row stands for
+    #[arg(long, value_name = "NAME", help_heading = "Copies")]
+    pub(crate) weight: Option<String>,
+
+    /// Weight of a number of documents: log (1 + its natural logarithm), sqrt (its square root), or a table with a number
+    /// and a weight in each line, separated by a tab
+    ///
+    /// A table begins with 1, and a weight counts from its number to the next one. Weights have six decimal places.
+    #[arg(
+        long,
+        value_name = "log|sqrt|FILE",
+        default_value = "log",
+        requires = "weight",
+        help_heading = "Copies"
+    )]
+    pub(crate) weight_by: String,
 
     /// Write nothing; the summary shows how many documents would be kept and removed
     #[arg(long, help_heading = "Output")]
@@ -146,6 +192,31 @@ pub(crate) struct DedupArgs {
     )]
     pub(crate) keep: KeepOrder,
 
+    /// Number of documents to keep of each group: the kept one of --keep, and those that come next in its order
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with = "drop_all",
+        help_heading = "Matching"
+    )]
+    pub(crate) keep_count: Option<u32>,
+
+    /// Keep no document of a group of N or more, 2 without a number
+    ///
+    /// A document of --against counts. In the table of --removed, the document that --keep would keep names the one that is
+    /// most similar to it.
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2",
+        value_parser = clap::value_parser!(u32).range(2..),
+        help_heading = "Matching"
+    )]
+    pub(crate) drop_all: Option<u32>,
+
     /// Decisions of a person, as a report saves them: pairs decided as the same match, pairs decided as different do
     /// not, and everything else follows from the corrected matches. May be repeated
     #[arg(long, value_name = "FILE", help_heading = "Matching")]
@@ -185,6 +256,30 @@ pub(crate) enum PassagesArg {
     Remove,
 }
 
+/// The value of `--sources`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SourcesArg {
+    /// The field that is read.
+    field: String,
+    /// The field that is added.
+    name: String,
+}
+
+/// Name of the field of `--sources` if none is given.
+const SOURCES_NAME: &str = "sources";
+
+/// Parses `FIELD` or `FIELD=NAME`. The name of the added field follows the last equals sign.
+fn parse_sources(text: &str) -> Result<SourcesArg, String> {
+    let (field, name) = text.rsplit_once('=').unwrap_or((text, SOURCES_NAME));
+    if field.is_empty() || name.is_empty() {
+        return Err("give FIELD, or FIELD=NAME".to_owned());
+    }
+    Ok(SourcesArg {
+        field: field.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
 /// An output with its name in messages.
 pub(super) type OutputArgument<'a> = (&'static str, &'a Path);
 
@@ -201,6 +296,40 @@ impl DedupArgs {
             },
             passages: PassageSettings::new(self.min_length)?,
         }))
+    }
+
+    /// Returns the field with the source of each document.
+    pub(super) fn source_field(&self) -> Option<&str> {
+        self.sources.as_ref().map(|sources| &*sources.field)
+    }
+
+    /// Returns how many documents of a cluster are kept.
+    fn kept_members(&self) -> KeptMembers {
+        match (self.keep_count, self.drop_all) {
+            (_, Some(least)) => KeptMembers::DropClusters(least),
+            (Some(count), None) => KeptMembers::Best(count),
+            (None, None) => KeptMembers::Representative,
+        }
+    }
+
+    /// Returns the fields about copies that are added to kept rows.
+    fn copy_fields(&self) -> Result<CopyFields> {
+        let sources = self.sources.as_ref().map(|sources| SourcesField {
+            name: sources.name.clone(),
+            most: self.most_sources as usize,
+        });
+        let weight = match &self.weight {
+            Some(name) => Some(WeightField {
+                name: name.clone(),
+                rule: CopyWeight::from_name_or_file(&self.weight_by)?,
+            }),
+            None => None,
+        };
+        Ok(CopyFields {
+            copies: self.copies.clone(),
+            sources,
+            weight,
+        })
     }
 
     /// Returns the outputs that are given.
@@ -242,6 +371,7 @@ impl<'a> DedupRun<'a> {
         let settings = RunSettings {
             temporary: args.work.clone(),
             decisions: read_decisions(&args.decisions)?,
+            sources: args.source_field().map(str::to_owned),
             ..args.run.to_settings_with(&args.keep, library_recipe)?
         };
         let named = args.named_outputs();
@@ -254,6 +384,8 @@ impl<'a> DedupRun<'a> {
         let outputs = DedupOutputs {
             kept: args.output.as_deref().map(output_target),
             annotate: args.annotate,
+            members: args.kept_members(),
+            copy_fields: args.copy_fields()?,
             removed: args.removed.as_deref().map(output_target),
             clusters: args.clusters.as_deref().map(output_target),
             components: args.components,
@@ -266,6 +398,7 @@ impl<'a> DedupRun<'a> {
                 .map(|place| report_output(args, place, &named)),
         };
         let nothing = DedupOutputs {
+            members: outputs.members,
             components: args.components,
             passages: outputs.passages,
             ..DedupOutputs::default()
@@ -329,6 +462,19 @@ fn check_outputs(args: &DedupArgs, named: &[OutputArgument<'_>]) -> Result<()> {
     }
     if args.annotate && args.output.is_none() {
         bail!("--annotate adds fields to the rows of -o OUT, which is missing");
+    }
+    let fields = [
+        ("--copies", args.copies.is_some()),
+        (
+            "--sources",
+            args.sources.is_some() && args.library.is_none(),
+        ),
+        ("--weight", args.weight.is_some()),
+    ];
+    if let Some((option, _)) = fields.iter().find(|(_, is_given)| *is_given)
+        && args.output.is_none()
+    {
+        bail!("{option} adds a field to the rows of -o OUT, which is missing");
     }
     check_standard_output(named, args.run.running.json)?;
     check_separate_outputs(named, args.run.matching.rule.recipe.as_deref())

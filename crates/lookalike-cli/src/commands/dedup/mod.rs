@@ -22,6 +22,7 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
             args: &args.run,
             against: &args.against,
             keep: &args.keep,
+            sources: args.source_field(),
             directories: PlannedDirectories {
                 index: args.library.as_deref(),
                 has_work: args.work.is_some(),

@@ -92,6 +92,10 @@ fn add_removed(text: &mut SummaryText, done: &DedupSummary) {
     let removed = format_count(done.removed);
     let removed = messages::share_of(&removed, format_args!("{share:.1}"));
     text.add_line(&messages::removed(), removed);
+    if let Some(dropped) = done.dropped {
+        let dropped = NounCount(dropped, CountedNoun::Cluster);
+        text.add_line("", messages::dropped_clusters(dropped));
+    }
     for (route, documents) in done.by_route.counts() {
         if documents > 0 {
             let how = translate_phrase(route.description());
@@ -277,6 +281,7 @@ mod tests {
             mixed_values: None,
             kept: 1150,
             removed: 50,
+            dropped: None,
             clusters: 30,
             components: None,
             forms: None,

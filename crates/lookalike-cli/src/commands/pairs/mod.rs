@@ -155,6 +155,7 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
             args: &args.run,
             against: &args.against,
             keep: &KeepOrder::default(),
+            sources: None,
             directories: PlannedDirectories::default(),
             purpose: SurveyKind::Pairs,
         };

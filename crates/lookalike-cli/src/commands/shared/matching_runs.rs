@@ -179,6 +179,7 @@ impl MatchingRunArgs {
             read: read_options(reading)?,
             keep: keep.clone(),
             within: matching.within.clone(),
+            sources: None,
             window,
             threads: thread_count(running.threads),
             strict: running.strict,

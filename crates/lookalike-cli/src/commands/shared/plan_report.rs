@@ -49,9 +49,20 @@ pub(crate) struct PlannedRun<'a> {
     pub(crate) args: &'a MatchingRunArgs,
     pub(crate) against: &'a [PathBuf],
     pub(crate) keep: &'a KeepOrder,
+    /// The field of `--sources`.
+    pub(crate) sources: Option<&'a str>,
     pub(crate) directories: PlannedDirectories<'a>,
     /// Purpose for which the run compares documents.
     pub(crate) purpose: SurveyKind,
+}
+
+impl PlannedRun<'_> {
+    fn to_settings(self) -> Result<RunSettings> {
+        Ok(RunSettings {
+            sources: self.sources.map(str::to_owned),
+            ..self.args.to_settings(self.keep)?
+        })
+    }
 }
 
 pub(crate) fn explain_plan(
@@ -88,7 +99,7 @@ fn forecast_run(planned: PlannedRun<'_>, printer: OutputPrinter) -> Result<Optio
     }
     let settings = RunSettings {
         audit: None,
-        ..planned.args.to_settings(planned.keep)?
+        ..planned.to_settings()?
     };
     let inputs = planned.args.run_inputs(planned.against);
     let forecast = ProgressReporter::watch_run(printer, false, "", |reporter| {
@@ -100,7 +111,7 @@ fn forecast_run(planned: PlannedRun<'_>, printer: OutputPrinter) -> Result<Optio
 
 /// Returns the plan of the memory of a run over the inputs, or `None` if there are none or nothing limits it.
 fn plan_memory(planned: PlannedRun<'_>) -> Result<Option<MemoryPlan>> {
-    let settings = planned.args.to_settings(planned.keep)?;
+    let settings = planned.to_settings()?;
     let Some(limit) = settings.memory.filter(|_| !planned.args.inputs.is_empty()) else {
         return Ok(None);
     };

@@ -1,5 +1,7 @@
 //! The dedup run: removes near-duplicates.
 
+pub(crate) mod copy_counts;
+pub(crate) mod kept_members;
 mod opening;
 mod summary;
 mod tables;
@@ -187,7 +189,8 @@ impl<'a> DedupSession<'a> {
             work.finish_deciding()?;
         }
         let components = decided.components.as_deref();
-        let verdicts = DocumentVerdicts::new(&linked.corpus, &decided.outcome, components);
+        let members = run.outputs.members;
+        let verdicts = DocumentVerdicts::new(&linked.corpus, &decided.outcome, components, members);
         let (mut summary, staged) =
             self.stage_outputs(&linked, &verdicts, &run, bad_rows, copied)?;
         if let Some(index) = &mut run.index {
@@ -296,7 +299,10 @@ impl<'a> DedupSession<'a> {
         linked: &LinkedRun<'_>,
         outputs: &'o DedupOutputs,
     ) -> Option<&'o OutputTarget> {
-        let is_unchanged = !outputs.annotate && outputs.passages.is_none();
+        let is_unchanged = !outputs.annotate
+            && outputs.passages.is_none()
+            && outputs.copy_fields.is_empty()
+            && outputs.members.is_representative();
         let is_in_row_order =
             linked.decides_in_order() && linked.corpus.match_corpus().order.is_none();
         let output = outputs.kept.as_ref()?;
@@ -342,7 +348,7 @@ impl<'a> DedupSession<'a> {
             let inputs = MatchReportInputs {
                 kind: "dedup",
                 corpus: &linked.corpus,
-                removals: &verdicts.outcome.removals,
+                removals: verdicts.compared_removals(),
                 removed_without_forms: linked.removed_without_forms.as_deref().unwrap_or_default(),
                 settings: self.settings,
                 plan: self.plan,

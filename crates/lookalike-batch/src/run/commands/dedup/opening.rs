@@ -7,8 +7,9 @@ use lookalike_io::sink::{check_kept, check_output, check_table};
 use super::DedupSession;
 use crate::index::run_index::{RunIndex, RunIndexMemory, RunIndexSettings, check_new_index};
 use crate::memory::run_plan::RunShares;
+use crate::run::commands::dedup::kept_members::KeptMembers;
 use crate::run::commands::output_settings::DedupOutputs;
-use crate::run::commands::repeated_text::{self, RepeatedTextAction};
+use crate::run::commands::repeated_text::{self, RepeatedTextAction, RepeatedTextSettings};
 use crate::run::execution::memory_planning::plan_spilling;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::RunStorage;
@@ -46,6 +47,7 @@ impl OpenedDedup {
                 "the inputs have grown since the run began, and do not fit into memory any more: run it again",
             ));
         }
+        check_members_and_fields(settings, outputs)?;
         let opened = OpenInputs::new(paths, settings)?;
         session.resolved.check_unchanged(&opened)?;
         check_outputs(&opened, outputs)?;
@@ -105,6 +107,7 @@ pub(super) fn check_before_learning(
     directories: RunDirectories<'_>,
     outputs: &DedupOutputs,
 ) -> Result<()> {
+    check_members_and_fields(settings, outputs)?;
     if let Some(index) = directories.index {
         check_index_options(settings, outputs)?;
         check_new_index(&index.path, settings)?;
@@ -166,7 +169,8 @@ fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {
         let marks = outputs
             .passages
             .is_some_and(|passages| passages.action == RepeatedTextAction::Mark);
-        check_kept(&opened.inputs, output, outputs.annotate || marks)?;
+        let adds_fields = outputs.annotate || marks || !outputs.copy_fields.is_empty();
+        check_kept(&opened.inputs, output, adds_fields)?;
     }
     let tables = [&outputs.removed, &outputs.clusters, &outputs.cuts];
     for table in tables.into_iter().flatten() {
@@ -180,6 +184,58 @@ fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses rules about the members of clusters, and added fields, that contradict other outputs.
+fn check_members_and_fields(settings: &RunSettings, outputs: &DedupOutputs) -> Result<()> {
+    let spell = |option: &str| settings.spelling.spell_option(option);
+    let several = match outputs.members {
+        members if members.is_representative() => None,
+        KeptMembers::DropClusters(_) => Some("drop-all"),
+        _ => Some("keep-count"),
+    };
+    if let Some(option) = several.filter(|_| outputs.annotate) {
+        return Err(Error::usage_error(format!(
+            "{} selects the rows that are written, and {} writes all of them: leave one of them out",
+            spell(option),
+            spell("annotate")
+        )));
+    }
+    if several == Some("keep-count") && outputs.passages.is_some() {
+        return Err(Error::usage_error(format!(
+            "{} keeps near-duplicates, and {} would find nearly all of their text repeated: leave one of them out",
+            spell("keep-count"),
+            spell("passages")
+        )));
+    }
+    let fields = &outputs.copy_fields;
+    let cuts = |passages: RepeatedTextSettings| passages.action == RepeatedTextAction::Remove;
+    if !fields.is_empty() && outputs.passages.is_some_and(cuts) {
+        return Err(Error::usage_error(format!(
+            "the fields of copies cannot be added while passages are removed: run twice, first with {} and the other \
+             fields, and then with {} on the rows of that run",
+            spell("copies"),
+            spell("passages")
+        )));
+    }
+    if fields.sources.is_some() && settings.sources.is_none() {
+        return Err(Error::usage_error(
+            "the sources of kept documents need a field with the source of each document",
+        ));
+    }
+    let others: &[&str] = if outputs.annotate {
+        &["cluster", "duplicate_of", "similarity"]
+    } else if outputs.passages.is_some() {
+        &["passages"]
+    } else {
+        &[]
+    };
+    match fields.repeated_name(others) {
+        Some(name) => Err(Error::usage_error(format!(
+            "two added fields would have the name `{name}`: give one of them another name"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses what an index has no texts or pairs for.
@@ -213,6 +269,21 @@ fn check_index_options(settings: &RunSettings, outputs: &DedupOutputs) -> Result
             "--decisions",
             "because decisions are about texts, and those of a library are not read",
         );
+    }
+    match outputs.members {
+        members if members.is_representative() => {}
+        KeptMembers::DropClusters(_) => {
+            return refuse(
+                "--drop-all",
+                "because a document that an earlier run has written cannot be taken back when a copy of it comes",
+            );
+        }
+        _ => {
+            return refuse(
+                "--keep-count",
+                "because a library keeps one document of each cluster, and later runs would keep as many again",
+            );
+        }
     }
     if outputs.passages.is_some() {
         return refuse(

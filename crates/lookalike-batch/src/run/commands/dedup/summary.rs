@@ -1,7 +1,7 @@
 //! The summary of a dedup run, with the clusters that a person should look at.
 
 use lookalike::Similarity;
-use lookalike::dedup::DedupOutcome;
+use lookalike::dedup::DocumentRemoval;
 use lookalike_io::error::Result;
 
 use super::verdicts::{DocumentVerdicts, VerdictCluster};
@@ -25,9 +25,9 @@ pub(super) fn summarize_run(
     rejected: u64,
     has_index: bool,
 ) -> Result<DedupSummary> {
-    let (corpus, outcome) = (&run.corpus, verdicts.outcome);
+    let (corpus, removals) = (&run.corpus, &verdicts.removals[..]);
     let documents = corpus.documents.len() as u64;
-    let removed = outcome.removals.len() as u64;
+    let removed = removals.len() as u64;
     let clusters = verdicts.list_clusters();
     let plan = corpus.plan;
     Ok(DedupSummary {
@@ -40,15 +40,16 @@ pub(super) fn summarize_run(
         mixed_values: corpus.documents.mixed_values(),
         kept: documents - removed,
         removed,
+        dropped: verdicts.dropped_count(),
         clusters: clusters.len() as u64,
         components: verdicts.component_count(),
         run: RunSummary::new(corpus, plan, rejected),
-        by_route: count_by_route(outcome),
+        by_route: count_by_route(removals),
         states: run.text_states(),
         largest: name_largest_clusters(corpus, &clusters)?,
         suspicious: find_suspicious_clusters(run, &clusters, verdicts)?,
-        histogram: removal_similarities(outcome).collect(),
-        forms: run.form_summary(Some(&|document| verdicts.is_kept(document))),
+        histogram: removal_similarities(removals).collect(),
+        forms: run.form_summary(Some(&|document| verdicts.is_representative(document))),
         audit: verdicts.audit_report(run)?,
         decisions: None,
         passages: None,
@@ -57,9 +58,9 @@ pub(super) fn summarize_run(
     })
 }
 
-fn count_by_route(outcome: &DedupOutcome) -> ByRoute {
+fn count_by_route(removals: &[DocumentRemoval]) -> ByRoute {
     let mut counts = ByRoute::default();
-    for removal in &outcome.removals {
+    for removal in removals {
         counts.count_removal(removal.kept.route);
     }
     counts
@@ -142,7 +143,6 @@ fn list_possible_forms(run: &LinkedRun<'_>, clusters: &[VerdictCluster]) -> Vec<
     large
 }
 
-fn removal_similarities(outcome: &DedupOutcome) -> impl Iterator<Item = Similarity> {
-    let removals = outcome.removals.iter();
-    removals.map(|removal| removal.kept.similarity)
+fn removal_similarities(removals: &[DocumentRemoval]) -> impl Iterator<Item = Similarity> {
+    removals.iter().map(|removal| removal.kept.similarity)
 }

@@ -1,15 +1,18 @@
 //! The outputs of a dedup run: kept rows, removed documents and clusters.
 
+use std::borrow::Cow;
+
 use lookalike::DocId;
 use lookalike::dedup::DocumentRemoval;
 use lookalike_io::error::Result;
 use lookalike_io::sink::{
-    AddedField, AddedFields, AddedValue, OutputRows, OutputTarget, RowChange, StagedOutput,
-    TableCell, TableColumn, TableWriter, WriteOptions, prepare_kept,
+    AddedField, AddedFields, AddedKind, AddedValue, OutputRows, OutputTarget, RowChange,
+    StagedOutput, TableCell, TableColumn, TableWriter, WriteOptions, prepare_kept,
 };
 use lookalike_io::source::RowPlace;
 use rayon::prelude::*;
 
+use super::copy_counts::CopyCounts;
 use super::verdicts::DocumentVerdicts;
 use crate::run::commands::output_settings::DedupOutputs;
 use crate::run::commands::repeated_text::{RepeatedPassages, RepeatedTextAction};
@@ -20,16 +23,16 @@ use crate::run::settings::RunSettings;
 /// The fields of `--annotate`.
 const ANNOTATED_FIELDS: [AddedField; 3] = [
     AddedField {
-        name: "cluster",
-        is_number: false,
+        name: Cow::Borrowed("cluster"),
+        kind: AddedKind::Text,
     },
     AddedField {
-        name: "duplicate_of",
-        is_number: false,
+        name: Cow::Borrowed("duplicate_of"),
+        kind: AddedKind::Text,
     },
     AddedField {
-        name: "similarity",
-        is_number: true,
+        name: Cow::Borrowed("similarity"),
+        kind: AddedKind::Number,
     },
 ];
 
@@ -38,8 +41,8 @@ const REMOVALS_AT_ONCE: usize = 8192;
 
 /// The field of `--passages mark`.
 const MARKED_FIELDS: [AddedField; 1] = [AddedField {
-    name: "passages",
-    is_number: false,
+    name: Cow::Borrowed("passages"),
+    kind: AddedKind::Text,
 }];
 
 impl DocumentVerdicts<'_> {
@@ -73,29 +76,49 @@ impl DocumentVerdicts<'_> {
         };
         progress.begin_stage(RunStage::Write, Some(self.corpus.documents.len() as u64));
         let document = |index: usize| DocId((self.corpus.known_count() + index) as u32);
-        let annotation = |index: usize| self.annotation(document(index));
-        let annotations = AddedFields {
-            fields: &ANNOTATED_FIELDS,
-            values: &annotation,
-        };
-        let mark = |index: usize| {
-            Ok(repeated
-                .map(|repeated| repeated.marked_value(document(index)))
+        let action = outputs.passages.map(|passages| passages.action);
+        let marks = repeated.filter(|_| action == Some(RepeatedTextAction::Mark));
+        let copy_fields = &outputs.copy_fields;
+        let copies = (!copy_fields.is_empty()).then(|| CopyCounts::count(self));
+        let mut fields = Vec::new();
+        fields.extend(marks.iter().flat_map(|_| MARKED_FIELDS));
+        fields.extend(
+            outputs
+                .annotate
+                .then_some(ANNOTATED_FIELDS)
                 .into_iter()
-                .collect())
+                .flatten(),
+        );
+        fields.extend(copy_fields.added_fields());
+        let values = |index: usize| {
+            let document = document(index);
+            let mut values = Vec::new();
+            values.extend(marks.map(|repeated| repeated.marked_value(document)));
+            if outputs.annotate {
+                values.extend(self.annotation(document)?);
+            }
+            let copies = copies.as_ref();
+            values.extend(
+                copies
+                    .map(|copies| copies.added_values(copy_fields, document))
+                    .into_iter()
+                    .flatten(),
+            );
+            Ok(values)
         };
-        let marks = AddedFields {
-            fields: &MARKED_FIELDS,
-            values: &mark,
+        let added = AddedFields {
+            fields: &fields,
+            values: &values,
         };
         let left_out =
             |index: usize| repeated.and_then(|repeated| repeated.left_out(document(index)));
         let options = WriteOptions {
-            change: match outputs.passages.map(|passages| passages.action) {
-                Some(RepeatedTextAction::Mark) => RowChange::AddFields(&marks),
-                Some(RepeatedTextAction::Remove) => RowChange::CutText(&left_out),
-                None if outputs.annotate => RowChange::AddFields(&annotations),
-                None => RowChange::Unchanged,
+            change: if action == Some(RepeatedTextAction::Remove) {
+                RowChange::CutText(&left_out)
+            } else if fields.is_empty() {
+                RowChange::Unchanged
+            } else {
+                RowChange::AddFields(&added)
             },
             threads: settings.threads,
         };
@@ -164,13 +187,15 @@ impl DocumentVerdicts<'_> {
             let (source, row) = self.corpus.source_and_row(document);
             let (kept_source, kept_row) = self.corpus.source_and_row(removal.kept.with);
             let id = self.corpus.document_id(document)?;
+            let representative = self.representative_of(document);
+            let cluster = self.corpus.document_id(representative)?;
             let mut cells = vec![
                 TableCell::Text(&id),
                 TableCell::Text(&kept),
                 TableCell::Number(removal.kept.similarity.get()),
                 TableCell::Text(removal.kept.route.name()),
                 TableCell::Number(threshold),
-                TableCell::Text(&kept),
+                TableCell::Text(&cluster),
                 TableCell::Text(source),
                 TableCell::Integer(row),
                 TableCell::Text(kept_source),
@@ -211,7 +236,7 @@ impl DocumentVerdicts<'_> {
         };
         let mut table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
         for document in (0..self.corpus.len()).map(|at| DocId(at as u32)) {
-            let removal = self.removal_of(document);
+            let removal = self.verdict_of(document);
             if removal.is_none() && !represents[document.index()] && !is_connected(document) {
                 continue;
             }
@@ -227,7 +252,7 @@ impl DocumentVerdicts<'_> {
                 TableCell::Text(&cluster),
                 TableCell::Text(&cluster),
                 TableCell::Number(similarity),
-                TableCell::Bool(removal.is_none()),
+                TableCell::Bool(self.is_kept(document)),
                 TableCell::Text(source),
                 TableCell::Integer(row),
             ];

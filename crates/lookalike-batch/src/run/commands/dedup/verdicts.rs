@@ -1,9 +1,12 @@
 //! The verdicts of a run by document, and the clusters that follow from them.
 
+use std::borrow::Cow;
+
 use lookalike::dedup::{DedupOutcome, DocumentRemoval};
 use lookalike::{DocId, Similarity};
 use lookalike_io::error::Result;
 
+use super::kept_members::KeptMembers;
 use crate::run::execution::audit::report::{AuditReport, ReportedPairs};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_stages::LinkedRun;
@@ -12,8 +15,14 @@ use crate::run::execution::run_stages::LinkedRun;
 pub(super) struct DocumentVerdicts<'a> {
     pub(super) corpus: &'a RunCorpus<'a>,
     pub(super) outcome: &'a DedupOutcome,
-    /// Index of each document's removal in the outcome, or [`NO_REMOVAL`].
+    /// The removals in the total order of their documents. They differ from those of the outcome if clusters keep several
+    /// documents or none.
+    pub(super) removals: Cow<'a, [DocumentRemoval]>,
+    /// Index of each document's removal, or [`NO_REMOVAL`].
     removal: Vec<u32>,
+    /// Index of each document's removal in the outcome, or [`NO_REMOVAL`]; `None` if that is the same.
+    verdict: Option<Vec<u32>>,
+    members: KeptMembers,
     pub(super) components: Option<&'a [DocId]>,
 }
 
@@ -40,28 +49,71 @@ impl<'a> DocumentVerdicts<'a> {
         corpus: &'a RunCorpus<'a>,
         outcome: &'a DedupOutcome,
         components: Option<&'a [DocId]>,
+        members: KeptMembers,
     ) -> Self {
-        let mut removal = vec![NO_REMOVAL; corpus.len()];
-        for (at, removed) in outcome.removals.iter().enumerate() {
-            removal[removed.document.index()] = at as u32;
-        }
+        let removals = members.apply_to(&outcome.removals, corpus);
+        let verdict = match &removals {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(_) => Some(index_removals(&outcome.removals, corpus.len())),
+        };
         Self {
             corpus,
             outcome,
-            removal,
+            removal: index_removals(&removals, corpus.len()),
+            removals,
+            verdict,
+            members,
             components,
         }
     }
 
-    /// Returns `true` if a document is kept.
+    /// Returns `true` if a document is kept, or a known one that is never written.
     pub(super) fn is_kept(&self, document: DocId) -> bool {
         self.removal[document.index()] == NO_REMOVAL
+    }
+
+    /// Returns the removal of a document by its verdict alone, whether its cluster keeps further documents or none.
+    pub(super) fn verdict_of(&self, document: DocId) -> Option<&DocumentRemoval> {
+        let verdict = self.verdict.as_ref().unwrap_or(&self.removal);
+        match verdict[document.index()] {
+            NO_REMOVAL => None,
+            at => Some(&self.outcome.removals[at as usize]),
+        }
+    }
+
+    /// Returns `true` if a document represents its cluster, or is alone.
+    pub(super) fn is_representative(&self, document: DocId) -> bool {
+        self.verdict_of(document).is_none()
+    }
+
+    /// Returns the document that represents the cluster of a document.
+    pub(super) fn representative_of(&self, document: DocId) -> DocId {
+        let verdict = self.verdict_of(document);
+        verdict.map_or(document, |removal| removal.kept.with)
+    }
+
+    /// Returns the removed documents with the representatives to which they were compared. Representatives that are
+    /// removed themselves are not among the removed documents here.
+    pub(super) fn compared_removals(&self) -> &[DocumentRemoval] {
+        match self.members {
+            KeptMembers::DropClusters(_) => &self.outcome.removals,
+            KeptMembers::Representative | KeptMembers::Best(_) => &self.removals,
+        }
+    }
+
+    /// Returns the number of representatives that are removed.
+    pub(super) fn dropped_count(&self) -> Option<u64> {
+        let dropped = self.removals.len().checked_sub(self.outcome.removals.len());
+        match self.members {
+            KeptMembers::DropClusters(_) => dropped.map(|dropped| dropped as u64),
+            KeptMembers::Representative | KeptMembers::Best(_) => None,
+        }
     }
 
     pub(super) fn removal_of(&self, document: DocId) -> Option<&DocumentRemoval> {
         match self.removal[document.index()] {
             NO_REMOVAL => None,
-            at => Some(&self.outcome.removals[at as usize]),
+            at => Some(&self.removals[at as usize]),
         }
     }
 
@@ -98,7 +150,7 @@ impl<'a> DocumentVerdicts<'a> {
     /// Returns the report of the audit on these verdicts, if there is one.
     pub(super) fn audit_report(&self, run: &LinkedRun<'_>) -> Result<Option<AuditReport>> {
         let reported = ReportedPairs::from_removals(&self.outcome.removals);
-        let kept = |document| self.is_kept(document);
+        let kept = |document| self.is_representative(document);
         run.audit_report(reported, Some(&kept))
     }
 
@@ -122,11 +174,20 @@ impl<'a> DocumentVerdicts<'a> {
         };
         let mut kept = vec![0u64; components.len()];
         for (document, component) in (0..).map(DocId).zip(components) {
-            kept[component.index()] += u64::from(self.is_kept(document));
+            kept[component.index()] += u64::from(self.is_representative(document));
         }
         let is_stretched = |(_, count): &(DocId, u64)| *count >= MIN_STRETCHED_KEPT;
         let mut found: Vec<_> = (0u32..).map(DocId).zip(kept).filter(is_stretched).collect();
         found.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
         found
     }
+}
+
+/// Returns the index of each document's removal, or [`NO_REMOVAL`].
+fn index_removals(removals: &[DocumentRemoval], documents: usize) -> Vec<u32> {
+    let mut index = vec![NO_REMOVAL; documents];
+    for (at, removed) in (0u32..).zip(removals) {
+        index[removed.document.index()] = at;
+    }
+    index
 }

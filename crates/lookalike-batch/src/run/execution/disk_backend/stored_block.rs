@@ -7,6 +7,7 @@
 //! | 8, then 1 for each wanted field | number of wanted fields, and for each a 1 if a row has had it so far |
 //! | | the documents with their sketches |
 //! | | keys, features and names of texts, if the memory of the run is limited |
+//! | | values of the field of `--sources`, if there is one |
 
 use lookalike::DocumentSketcher;
 use lookalike::byte_reader::ByteReader;
@@ -18,6 +19,7 @@ use crate::run::reading::corpus_reader::FEATURES_IN_MEMORY;
 use crate::run::reading::documents::ReadDocuments;
 use crate::run::reading::element_count::{put_count, read_count};
 use crate::run::reading::reading_sink::BlockSource;
+use crate::run::reading::source_values::SourceValues;
 
 /// The beginning of a block among its inputs.
 #[derive(Clone, Copy)]
@@ -110,6 +112,9 @@ impl StoredBlockRows {
         bytes.extend(seen.into_iter().map(u8::from));
         documents.encode_block(sketcher, keeps_lists, &mut bytes);
         put_scattered(scattered, &mut bytes);
+        if !documents.sources.is_empty() {
+            documents.sources.encode_values(&mut bytes);
+        }
         bytes
     }
 
@@ -121,9 +126,13 @@ impl StoredBlockRows {
         let fields = read_count(&mut reader)?;
         let seen = reader.read_bytes(fields)?.iter().map(|&seen| seen != 0);
         let seen_fields = seen.collect();
-        let documents = ReadDocuments::decode_block(&mut reader, sketcher, FEATURES_IN_MEMORY)?;
+        let mut documents = ReadDocuments::decode_block(&mut reader, sketcher, FEATURES_IN_MEMORY)?;
         let scattered = read_scattered(&mut reader)?;
-        reader.is_at_end().then_some(Self {
+        if !reader.is_at_end() {
+            documents.sources = SourceValues::decode_values(&mut reader)?;
+        }
+        let is_whole = reader.is_at_end() && documents.sources.fits_documents(documents.len());
+        is_whole.then_some(Self {
             bytes_on_disk,
             start,
             seen_fields,

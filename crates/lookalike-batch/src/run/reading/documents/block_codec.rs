@@ -13,6 +13,7 @@ use lookalike_options::rank_value::RankValue;
 use crate::run::reading::document_ids::DocumentIds;
 use crate::run::reading::documents::ReadDocuments;
 use crate::run::reading::element_count::{put_count, read_count};
+use crate::run::reading::source_values::SourceValues;
 
 fn put_place(place: RowPlace, into: &mut Vec<u8>) {
     into.extend(place.start_offset().to_le_bytes());
@@ -89,7 +90,7 @@ fn is_columns<T>(values: &[T], documents: usize) -> bool {
 }
 
 impl ReadDocuments {
-    /// Appends all documents, with the bad rows among them. `keeps_lists` is that of
+    /// Appends all documents, with the bad rows among them and without the values of `--sources`. `keeps_lists` is that of
     /// [`DocumentSketcher::encode_columns`].
     pub(in crate::run) fn encode_block(
         &self,
@@ -150,6 +151,7 @@ impl ReadDocuments {
             keep_values,
             times,
             partitions,
+            sources: SourceValues::default(),
             sketches,
             seen_fields: seen_fields
                 .into_iter()
