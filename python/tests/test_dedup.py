@@ -33,6 +33,13 @@ SETTINGS = [
     ({"keep": "max:score"}, ["--keep", "max:score"]),
     ({"keep": "min:id"}, ["--keep", "min:id"]),
     ({"keep": "longest,max:score,last"}, ["--keep", "longest,max:score,last"]),
+    ({"keep_count": 2}, ["--keep-count", "2"]),
+    ({"drop_all": True}, ["--drop-all"]),
+    ({"drop_all": 3, "keep": "longest"}, ["--drop-all=3", "--keep", "longest"]),
+    (
+        {"copies": "n", "sources": "source=from", "most_sources": 2, "weight": "w", "weight_by": "sqrt"},
+        ["--copies", "n", "--sources", "source=from", "--most-sources", "2", "--weight", "w", "--weight-by", "sqrt"],
+    ),
     ({"within": "source"}, ["--within", "source"]),
     ({"window": "1d", "time": "at"}, ["--window", "1d", "--time", "at"]),
     ({"threads": 1}, ["--threads", "1"]),
@@ -121,6 +128,50 @@ def test_components_and_audit(documents):
     assert found.summary["components"] > 0
     assert found.summary["audit"]
     assert la.dedup(documents_texts(documents), audit=False).summary.get("audit") is None
+
+
+def test_copies_are_fields_of_the_type_of_the_data():
+    rows = [
+        {"id": "a", "text": "one two three", "site": "x"},
+        {"id": "b", "text": "One two three!", "site": "y"},
+        {"id": "c", "text": "something else", "site": None},
+        {"id": "d", "text": "one, two, three", "site": "y"},
+    ]
+    expected = [
+        {"id": "a", "text": "one two three", "site": "x", "n": 3, "sources": ["y", "x"], "w": 0.5},
+        {"id": "c", "text": "something else", "site": None, "n": 1, "sources": [], "w": 1.0},
+    ]
+    options = {"copies": "n", "sources": "site", "weight": "w", "weight_by": {1: 1, 2: 0.5}}
+    table = pa.Table.from_pylist(rows)
+    assert la.dedup(rows, **options).kept == expected
+    assert la.dedup(table, **options).kept.to_pylist() == expected
+    assert la.dedup(table.to_batches()[0], **options).kept.to_pylist() == expected
+    columns = la.dedup(table.to_pydict(), **options).kept
+    assert columns["n"] == [3, 1] and columns["sources"] == [["y", "x"], []]
+    frame = la.dedup(table.to_pandas(), **options).kept
+    assert frame["n"].tolist() == [3, 1] and frame["sources"].tolist() == [["y", "x"], []]
+    polars = pytest.importorskip("polars")
+    assert la.dedup(polars.from_arrow(table), **options).kept.to_dicts() == expected
+    assert la.dedup([], copies="n").kept == []
+
+
+def test_settings_of_copies_are_checked():
+    rows = [{"text": "one two three"}, {"text": "one two three"}]
+    for options, said in [
+        ({"keep_count": 0}, "keep_count is 0"),
+        ({"drop_all": 1}, "drop_all is 1"),
+        ({"keep_count": 2, "drop_all": True}, "give only one of them"),
+        ({"sources": "=x"}, "sources is '=x'"),
+        ({"weight": "w", "weight_by": {2: 1.0}}, "begin with 1"),
+        ({"weight": "w", "weight_by": None}, "weight_by is None"),
+        ({"copies": "n", "weight": "n"}, "two added fields would have the name `n`"),
+    ]:
+        with pytest.raises(la.SettingError, match=said):
+            la.dedup(rows, **options)
+    with pytest.raises(la.InputError, match="already has a field `text`"):
+        la.dedup(rows, copies="text")
+    with pytest.raises(la.InputError, match="give a table, or a list of dictionaries"):
+        la.dedup(["one two three"], copies="n")
 
 
 def documents_texts(documents):

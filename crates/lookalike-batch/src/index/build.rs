@@ -196,6 +196,7 @@ pub(super) fn new_manifest(
         texts: settings.texts,
         matching: of_documents && !settings.distance_only,
         passages: settings.passages.map(PassageSettings::min_words),
+        sources: None,
         next_row: 1,
         next_file: 1,
         segments: Vec::new(),
@@ -459,6 +460,7 @@ fn finish_new_rows<C: FingerprintCode>(
         matching: None,
         grams: None,
         removed: None,
+        counts: new.counts,
     };
     let mut repeated = None;
     let ids = match new.ids {

@@ -11,7 +11,7 @@ use crate::index::manifest;
 use crate::index::manifest::IndexManifest;
 
 /// Extensions of an index's files.
-const FILE_EXTENSIONS: [&str; 10] = [
+const FILE_EXTENSIONS: [&str; 11] = [
     "codes",
     "ids",
     "texts",
@@ -21,6 +21,7 @@ const FILE_EXTENSIONS: [&str; 10] = [
     "postings",
     "grams",
     "removed",
+    "counts",
     "table",
 ];
 

@@ -10,6 +10,7 @@ use lookalike::{Cpu, Recipe};
 use lookalike_io::error::Result;
 use serde::Serialize;
 
+use crate::index::counts::CountsReader;
 use crate::index::directory::DirectoryKind;
 use crate::index::grams::GramSelector;
 use crate::index::manifest::{IndexManifest, SegmentEntry, file_name};
@@ -242,6 +243,7 @@ fn verify_files<C: FingerprintCode>(
             records.verify_files()?;
             open_postings(index_path, entry.file, matching.postings)?.verify_file()?;
         }
+        CountsReader::open_counts(index_path, entry)?.visit_entries(entry.rows, |_, _| Ok(()))?;
         if let (Some(postings), Some(selector)) = (&stored.grams, GramSelector::for_index(manifest))
         {
             postings.verify_file()?;

@@ -11,25 +11,29 @@ use lookalike::passages::PassageSettings;
 use lookalike_io::error::Result;
 use serde::{Deserialize, Serialize};
 
+use crate::index::counts::COUNTS_FILE;
 use crate::index::paged::damaged_file;
 
 /// The manifest's file name.
 pub(super) const MANIFEST_FILE: &str = "manifest";
 
 /// The versions that are read. Version 2 added rows without a fingerprint, version 3 added records, version 4 added
-/// grams.
+/// grams, version 5 added counts.
 const MANIFEST_KIND: ManifestKind = ManifestKind {
     magic: "lookalike-library",
     noun: "an index",
-    versions: &["1", "2", WRITTEN_VERSION, PASSAGES_VERSION],
+    versions: &["1", "2", WRITTEN_VERSION, PASSAGES_VERSION, COUNTS_VERSION],
     damaged_file,
 };
 
-/// The version that is written, unless the index finds passages.
+/// The version that is written, unless the index finds passages or has counts.
 const WRITTEN_VERSION: &str = "3";
 
 /// The version of an index that finds passages.
 const PASSAGES_VERSION: &str = "4";
+
+/// The version of an index with counts.
+const COUNTS_VERSION: &str = "5";
 
 /// The settings of an index and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +59,9 @@ pub struct IndexManifest {
     /// Fewest words of a passage, if grams are stored, so that passages of the texts can be found.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) passages: Option<u32>,
+    /// The field with the sources of documents that runs count, if they count any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) sources: Option<String>,
     /// The number of the next row, from 1.
     pub(super) next_row: u64,
     /// The number of the next file, from 1.
@@ -105,6 +112,19 @@ pub(super) struct SegmentEntry {
     pub(super) grams: Option<FileChecksum>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) removed: Option<RemovedEntry>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) counts: Option<CountsEntry>,
+}
+
+/// The counts of a segment: how many documents its rows stand for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CountsEntry {
+    pub(super) file: u64,
+    pub(super) seal: FileChecksum,
+    /// Rows, at most, whose counts begin later than they were added.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub(super) uncounted: u64,
 }
 
 /// The rows of a segment without a fingerprint, including removed ones.
@@ -154,7 +174,10 @@ pub(super) fn file_name(number: u64, extension: &str) -> String {
 impl IndexManifest {
     /// Returns the content of the manifest's file.
     pub fn to_text(&self) -> String {
+        let has_counts =
+            self.sources.is_some() || self.segments.iter().any(|segment| segment.counts.is_some());
         let version = match self.passages {
+            _ if has_counts => COUNTS_VERSION,
             None => WRITTEN_VERSION,
             Some(_) => PASSAGES_VERSION,
         };
@@ -243,7 +266,12 @@ impl IndexManifest {
     fn check_segment(&self, segment: &SegmentEntry) -> Result<(), String> {
         let file = segment.file;
         let removed = segment.removed.as_ref();
-        let files = [Some(file), removed.map(|removed| removed.file)];
+        let counts = segment.counts.as_ref();
+        let files = [
+            Some(file),
+            removed.map(|removed| removed.file),
+            counts.map(|counts| counts.file),
+        ];
         if files
             .into_iter()
             .flatten()
@@ -327,6 +355,9 @@ impl IndexManifest {
             if let Some(removed) = &segment.removed {
                 names.push(file_name(removed.file, "removed"));
             }
+            if let Some(counts) = &segment.counts {
+                names.push(file_name(counts.file, COUNTS_FILE));
+            }
         }
         names
     }
@@ -336,6 +367,14 @@ impl SegmentEntry {
     /// Returns the number of rows that are not removed.
     pub(super) fn count_live_rows(&self) -> u64 {
         self.rows - self.removed.as_ref().map_or(0, |removed| removed.rows)
+    }
+
+    /// Returns the number of rows, at most, whose counts begin later than they were added.
+    pub(super) fn count_uncounted(&self) -> u64 {
+        let live = self.count_live_rows();
+        self.counts
+            .as_ref()
+            .map_or(live, |counts| counts.uncounted.min(live))
     }
 
     /// Returns the number of rows that have no fingerprint and are not removed.

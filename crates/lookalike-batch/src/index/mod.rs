@@ -59,6 +59,8 @@ mod build;
 mod build_space;
 mod compact;
 mod containment;
+mod counted_rows;
+pub(crate) mod counts;
 mod directory;
 mod export;
 mod grams;
@@ -97,6 +99,7 @@ use crate::memory::MemoryLimit;
 pub use crate::memory::build_plan::BuildPlan;
 pub use build::{add_to_index, build_index};
 pub use compact::{CompactSummary, compact_index};
+pub use counted_rows::{CountsSummary, write_counts};
 pub use export::{ExportedFingerprints, export_fingerprints};
 pub use inspect::{
     IndexInfo, SegmentInfo, VerifySummary, index_info, index_recipe, min_passage_words,

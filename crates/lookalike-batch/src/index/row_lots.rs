@@ -15,7 +15,7 @@ use lookalike_io::source::{BadRow, IdField, InputRow, InputSet};
 use crate::index::build::IndexChange;
 use crate::index::grams::GramSelector;
 use crate::index::ids::IdsWriter;
-use crate::index::manifest::{IndexManifest, file_name};
+use crate::index::manifest::{CountsEntry, IndexManifest, file_name};
 use crate::index::records::RecordsWriter;
 use crate::index::row_fingerprints::{ComparedValue, IndexRow, RowFingerprinter};
 use crate::index::row_numbers::RowNumbers;
@@ -186,6 +186,11 @@ impl<C: FingerprintCode> RowLot<C> {
         self.bad.push(bad);
     }
 
+    /// Returns the number of rows, without empty ones.
+    pub(super) fn row_count(&self) -> usize {
+        self.codes.len()
+    }
+
     /// Returns the number of rows that could be used, including empty ones.
     pub(super) fn used_rows(&self) -> u64 {
         self.codes.len() as u64 + self.empty_rows
@@ -227,6 +232,8 @@ pub(super) struct NewRows<C> {
     pub(super) named: Option<bool>,
     pub(super) empty_rows: u64,
     pub(super) bytes: u64,
+    /// The counts of the rows, if a run adds them.
+    pub(super) counts: Option<CountsEntry>,
 }
 
 impl<C: FingerprintCode> NewRows<C> {
@@ -246,6 +253,7 @@ impl<C: FingerprintCode> NewRows<C> {
             named: manifest.ids,
             empty_rows: 0,
             bytes: 0,
+            counts: None,
         }
     }
 

@@ -39,11 +39,13 @@ use serde::Serialize;
 
 use crate::index::build::{IndexChange, PlacedRows, copy_tables, new_manifest, place_rows};
 use crate::index::build_space::BuildSpace;
+use crate::index::counts::{COUNTS_FILE, CountsWriter, DocumentCounts, update_counts};
 use crate::index::directory::{DirectoryKind, IndexLock, NewDirectory};
-use crate::index::manifest::{IndexManifest, SegmentEntry};
+use crate::index::manifest::{CountsEntry, IndexManifest, SegmentEntry, file_name};
 use crate::index::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
 use crate::index::records::DocumentRecords;
 use crate::index::row_lots::{NewRows, RecordScratch, RowLot, RowRecorder};
+use crate::index::row_numbers::RowNumbers;
 use crate::index::search::refuse_index;
 use crate::index::segments::{StoredSegment, open_index, open_stored_segment};
 use crate::index::texts::UnpackedFrame;
@@ -334,6 +336,7 @@ impl RunIndex {
             {
                 let row = position - segment.base;
                 named.push(IndexedDocument {
+                    position: *position,
                     id: segment.stored.ids.id_of_row(row)?.into_owned(),
                     row_number: segment.live_base + row - u64::from(removed_before(row as u32)) + 1,
                 });
@@ -345,6 +348,27 @@ impl RunIndex {
     /// Returns `true` if the run adds rows.
     pub(crate) fn adds_rows(&self) -> bool {
         !matches!(self.lock, RunIndexLock::None)
+    }
+
+    /// Adds counts of rows by their positions, ascending: documents that the run has removed because of them. The index has
+    /// the counts after [`finish_run`](Self::finish_run).
+    ///
+    /// # Errors
+    ///
+    /// If counts cannot be read or written.
+    pub(crate) fn add_counts(&mut self, counts: Vec<(u64, DocumentCounts)>) -> Result<()> {
+        let mut counts = counts.into_iter().peekable();
+        for (number, segment) in self.segments.iter().enumerate() {
+            let end = segment.base + segment.stored.entry.rows;
+            let mut updates = Vec::new();
+            while let Some((position, counts)) = counts.next_if(|&(position, _)| position < end) {
+                updates.push(((position - segment.base) as u32, counts));
+            }
+            if !updates.is_empty() {
+                update_counts(&self.path, &mut self.manifest, number, &updates)?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes rows of the inputs as a new segment. The index names it after [`finish_run`](Self::finish_run).
@@ -369,6 +393,7 @@ impl RunIndex {
             is_of_run: true,
             progress,
         };
+        self.manifest.sources.clone_from(&run.sources);
         let bits = self.manifest.bits;
         let placed = by_width!(bits, place_run_rows(&change, &mut self.manifest, added))?;
         self.placed = Some(placed);
@@ -574,6 +599,14 @@ fn check_index(
 ) -> Result<()> {
     let name = display_path(path);
     check_recipe(manifest, run, &name)?;
+    if let Some(field) = &manifest.sources
+        && manifest.sources != run.sources
+    {
+        return Err(Error::usage_error(format!(
+            "the library {name} counts the sources of documents by the field '{field}', and would lose those of this run: \
+             give --sources {field}"
+        )));
+    }
     if !manifest.matching {
         return Err(Error::usage_error(format!(
             "the library {name} stores only fingerprints, which do not tell equal texts from near ones: build it \
@@ -693,6 +726,8 @@ pub(crate) struct AddedRows<'a> {
     pub(crate) rows: &'a [(RowPlace, u64)],
     /// Number of the last row of all inputs, whether it is added or not.
     pub(crate) last_row: u64,
+    /// Returns the documents for which a row stands, by its number.
+    pub(crate) counts: &'a (dyn Fn(u64) -> DocumentCounts + Sync),
 }
 
 /// Writes rows of the inputs as a new segment, which the manifest then names.
@@ -707,19 +742,23 @@ fn place_run_rows<C: FingerprintCode>(
     let recorder = RowRecorder::new(manifest, &RowContent::Documents, id)?;
     let mut new = NewRows::<C>::create_files(change, manifest, file, &recorder)?;
     let mut rest = added.rows;
+    let mut numbers = RowNumbers::default();
     while !rest.is_empty() {
         let (batch, later) = rest.split_at(batch_length(rest));
         rest = later;
-        let lots: Vec<RowLot<C>> = batch
+        let lots: Vec<(RowLot<C>, RowNumbers)> = batch
             .par_chunks(LOT_ROWS)
             .map_init(
                 <(ParseScratch, RecordScratch)>::default,
                 |(parse, scratch), rows| record_lot(added.inputs, &recorder, rows, parse, scratch),
             )
             .collect::<Result<_>>()?;
-        lots.into_iter()
-            .try_for_each(|lot| new.append_lot(change, lot))?;
+        for (lot, recorded) in lots {
+            new.append_lot(change, lot)?;
+            numbers.append_numbers(&recorded);
+        }
     }
+    new.counts = Some(write_new_counts(change, manifest, &numbers, added)?);
     new.last = added.last_row;
     new.finish_codes()?;
     place_rows(change, manifest, file, new)
@@ -742,15 +781,41 @@ fn record_lot<C: FingerprintCode>(
     rows: &[(RowPlace, u64)],
     parse: &mut ParseScratch,
     scratch: &mut RecordScratch,
-) -> Result<RowLot<C>> {
+) -> Result<(RowLot<C>, RowNumbers)> {
     let mut lot = RowLot::default();
+    let mut numbers = RowNumbers::default();
     for &(place, number) in rows {
+        let before = lot.row_count();
         let recorded = inputs.reread_row(place, parse, |row| {
             recorder.record_row(inputs, row, number, scratch, &mut lot)
         })?;
         if let Err(reason) = recorded? {
             return Err(Error::input_error(format!("row {number}: {reason}")));
         }
+        if lot.row_count() > before {
+            numbers.push_number(number);
+        }
     }
-    lot.take_closed()
+    Ok((lot.take_closed()?, numbers))
+}
+
+/// Writes the counts of new rows, which have these numbers in the inputs.
+fn write_new_counts(
+    change: &IndexChange<'_>,
+    manifest: &mut IndexManifest,
+    numbers: &RowNumbers,
+    added: &AddedRows<'_>,
+) -> Result<CountsEntry> {
+    let file = manifest.next_file;
+    manifest.next_file += 1;
+    let path = change.index_path.join(file_name(file, COUNTS_FILE));
+    let mut writer = CountsWriter::create_file(&path)?;
+    for (row, number) in (0u32..).zip(numbers.iter_ranges().flatten()) {
+        writer.push_row(row, &(added.counts)(number))?;
+    }
+    Ok(CountsEntry {
+        file,
+        seal: writer.finish_file()?,
+        uncounted: 0,
+    })
 }

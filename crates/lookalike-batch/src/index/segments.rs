@@ -11,6 +11,7 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::AtomicFile;
 
 use crate::index::build_space::BuildSpace;
+use crate::index::counts::merge_counts;
 use crate::index::ids::{IdsWriter, StoredIds};
 use crate::index::manifest::{
     IndexManifest, MatchingEntry, SegmentEntry, UnfingerprintedEntry, file_name,
@@ -65,7 +66,7 @@ pub(super) struct StoredSegment {
 
 impl StoredSegment {
     /// Keeps only the pages of files that were read last from now on, because all rows are read once and in order.
-    fn keep_recent_pages(&mut self) {
+    pub(super) fn keep_recent_pages(&mut self) {
         if let SegmentIds::Stored(ids) = &mut self.ids {
             ids.keep_recent_pages();
         }
@@ -484,6 +485,11 @@ pub(super) fn merge_segments<C: FingerprintCode>(
         }
         None => None,
     };
+    let counted: Vec<_> = sources
+        .iter()
+        .map(|source| (&source.stored.entry, &source.stored.removed))
+        .collect();
+    let counts = merge_counts(index_path, file, &counted)?;
     let mut codes = space.new_spool();
     for source in sources {
         source.copy_kept_codes(&mut codes)?;
@@ -502,6 +508,7 @@ pub(super) fn merge_segments<C: FingerprintCode>(
         matching,
         grams,
         removed: None,
+        counts,
     })
 }
 

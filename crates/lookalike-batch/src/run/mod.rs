@@ -25,6 +25,7 @@ pub(crate) mod settings;
 
 pub use self::commands::copy_weights::{CopyWeight, WeightTable};
 pub use self::commands::corpus_sample::CorpusSample;
+pub(crate) use self::commands::dedup::copy_counts::sort_sources;
 pub use self::commands::dedup::kept_members::KeptMembers;
 pub use self::commands::dedup::{run_dedup, run_dedup_beside_index, run_resumable_dedup};
 pub use self::commands::evaluate::{

@@ -567,6 +567,11 @@ messages! {
         "of at least {words} words, with `lookalike passages IN --index`" "不少于 {words} 个词，用 `lookalike passages IN --index` 查找";
     on_disk() "on disk" "磁盘";
     segment() "segment" "分段";
+    rows_stand_for(rows: NounCount, documents: NounCount) "{rows}, which stand for {documents}" "{rows}，代表 {documents}";
+    counts() "counts" "份数";
+    counted_later(rows: &str)
+        "of up to {rows} rows begin later: they were added by an earlier version, or by `index add` or `index build`"
+        "至多 {rows} 行的份数从加入之后才开始累计：它们由较早的版本、`index add` 或 `index build` 加入";
     files_whole(files: NounCount, size: &str, rows: NounCount, time: &str)
         "{files} ({size}) with {rows} in {time}: whole" "{files}（{size}），{rows}，用时 {time}：完整";
     computed_again(count: &str)

@@ -1,9 +1,11 @@
 //! Several documents of a cluster or none (`--keep-count`, `--drop-all`), and fields about copies (`--copies`, `--sources`,
 //! `--weight`).
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use crate::support::{Place, read_parquet, write_parquet};
+use crate::support::{Numbers, Place, read_parquet, write_parquet};
 
 /// Ways of running that give the same outputs.
 const WAYS: [&str; 6] = [
@@ -69,14 +71,14 @@ fn several_documents_of_a_cluster_are_kept() {
             .iter()
             .map(|row| (&*row[0], &*row[1], &*row[5]))
             .collect();
-        assert_eq!(named[1..], [("a", "b", "b"), ("d", "b", "b")], "{way}");
+        assert_eq!(named, [("a", "b", "b"), ("d", "b", "b")], "{way}");
         let clusters = place.table("clusters.tsv");
         let members: Vec<_> = clusters
             .iter()
             .map(|row| (&*row[0], &*row[1], &*row[4]))
             .collect();
         assert_eq!(
-            members[1..],
+            members,
             [
                 ("a", "b", "false"),
                 ("e", "f", "true"),
@@ -119,7 +121,7 @@ fn clusters_are_dropped() {
             .map(|row| (&*row[0], &*row[1], &*row[5]))
             .collect();
         assert_eq!(
-            named[1..],
+            named,
             [
                 ("a", "b", "a"),
                 ("b", "a", "a"),
@@ -256,4 +258,142 @@ fn contradictory_outputs_of_copies_are_refused() {
         );
     }
     place.refused("dedup in.jsonl --copies n --removed r.tsv", &["-o OUT"]);
+}
+
+/// Writes a corpus in months, with a crawl for each month, and all of it in `all.jsonl`.
+fn write_months(place: &Place, documents: usize, months: usize) {
+    let mut numbers = Numbers::new(29);
+    let mut corpus = numbers.corpus(documents);
+    for at in (0..corpus.len()).step_by(11) {
+        corpus[at].1 = ["?", "", "short"][numbers.below(3)].to_owned();
+    }
+    for at in (1..corpus.len()).rev() {
+        corpus.swap(at, numbers.below(at + 1));
+    }
+    let mut all = String::new();
+    for (month, documents) in corpus.chunks(corpus.len() / months + 1).enumerate() {
+        let mut rows = String::new();
+        for (at, (id, text)) in documents.iter().enumerate() {
+            let crawl = format!("crawl-{}", (month + at % 2) % months);
+            rows += &format!("{}\n", json!({"id": id, "text": text, "crawl": crawl}));
+        }
+        place.write(&format!("month-{month}.jsonl"), &rows);
+        all += &rows;
+    }
+    place.write("all.jsonl", all);
+}
+
+/// Returns the copies and the sources of kept rows by id.
+fn counts_of_rows(place: &Place, name: &str) -> BTreeMap<String, (u64, Value)> {
+    let rows = json_rows(place, name).into_iter().map(|row| {
+        let id = row["id"].as_str().unwrap().to_owned();
+        (id, (row["n"].as_u64().unwrap(), row["sources"].clone()))
+    });
+    rows.collect()
+}
+
+/// Returns the copies and the sources in a table of `index counts` by id.
+fn counts_of_library(place: &Place, line: &str) -> BTreeMap<String, (u64, Value)> {
+    place.ok(&format!("index counts seen.lib -o counts.tsv {line}"));
+    let rows = place.table("counts.tsv").into_iter().map(|row| {
+        let sources = row
+            .get(2)
+            .map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
+        (row[0].clone(), (row[1].parse().unwrap(), sources))
+    });
+    rows.collect()
+}
+
+/// Twelve runs, one for each month, count as one run over all months does.
+#[test]
+fn libraries_count_the_copies_of_later_runs() {
+    let place = Place::new();
+    let months = 12;
+    write_months(&place, 1500, months);
+    let options = "--copies n --sources crawl --most-sources 20 --threshold 0.6 --forms off";
+    place.ok(&format!("dedup all.jsonl {options} -o all-kept.jsonl"));
+    let expected = counts_of_rows(&place, "all-kept.jsonl");
+    let mut written = 0;
+    for month in 0..months {
+        let memory = if month % 3 == 1 { "--memory 1GB" } else { "" };
+        let line = format!(
+            "dedup month-{month}.jsonl {options} {memory} -o kept-{month}.jsonl --library seen.lib"
+        );
+        place.ok(&line);
+        written += counts_of_rows(&place, &format!("kept-{month}.jsonl")).len();
+    }
+    let counted = counts_of_library(&place, "--most-sources 20");
+    let mut both = 0;
+    for (id, counts) in &counted {
+        if let Some(expected) = expected.get(id) {
+            assert_eq!(counts, expected, "{id}");
+            both += 1;
+        }
+    }
+    assert!(
+        both * 100 >= counted.len() * 99,
+        "{both} of {}",
+        counted.len()
+    );
+    assert!(counted.values().filter(|(copies, _)| *copies > 2).count() > 50);
+    // Empty texts are in no library.
+    assert!(written > counted.len());
+    place.ok("index verify seen.lib");
+    // Removal and compaction keep the counts of all other rows.
+    let gone: Vec<&String> = counted.keys().step_by(3).collect();
+    place.write(
+        "gone.txt",
+        gone.iter().map(|id| format!("{id}\n")).collect::<String>(),
+    );
+    place.ok("index remove seen.lib --ids gone.txt");
+    let mut rest = counted.clone();
+    gone.iter().for_each(|id| drop(rest.remove(*id)));
+    assert_eq!(counts_of_library(&place, "--most-sources 20"), rest);
+    place.ok("index compact seen.lib");
+    assert_eq!(counts_of_library(&place, "--most-sources 20"), rest);
+    place.ok("index verify seen.lib");
+    let short = counts_of_library(&place, "--most-sources 1");
+    assert!(
+        short
+            .values()
+            .all(|(_, sources)| sources.as_array().unwrap().len() <= 1)
+    );
+    place.refused(
+        "dedup month-0.jsonl --library seen.lib --threshold 0.6 -o x.jsonl",
+        &["counts the sources", "--sources crawl"],
+    );
+    place.refused(
+        "index counts seen.lib -o seen.lib/counts.tsv",
+        &["inside the index"],
+    );
+}
+
+/// A library that was made before, or by `index build`, is read, and its counts begin with the next run.
+#[test]
+fn counts_of_earlier_libraries_begin_later() {
+    let place = Place::new();
+    write_months(&place, 300, 3);
+    place.ok("index build seen.lib month-0.jsonl");
+    let before = place.read("seen.lib/manifest");
+    assert!(before.starts_with("lookalike-library 3 "), "{before}");
+    assert!(
+        counts_of_library(&place, "")
+            .values()
+            .all(|(copies, _)| *copies == 1)
+    );
+    // A run that changes nothing leaves it as it is.
+    place.ok("dedup month-1.jsonl --library seen.lib --dry-run");
+    assert_eq!(place.read("seen.lib/manifest"), before);
+    place.ok("dedup month-1.jsonl --library seen.lib -o kept.jsonl --removed removed.tsv");
+    let counted = counts_of_library(&place, "");
+    let removed = place.table("removed.tsv").len() as u64;
+    let kept = counted.len() as u64;
+    let total: u64 = counted.values().map(|(copies, _)| copies).sum();
+    // Equal empty texts are kept and not in the library, and nothing is removed for them.
+    assert_eq!(total, kept + removed);
+    let ran = place.ok("index counts seen.lib -o counts.jsonl");
+    assert!(ran.err.contains("begin later"), "{}", ran.err);
+    place.ok("dedup month-2.jsonl --library seen.lib -o kept.jsonl");
+    let printed = place.ok("index counts seen.lib");
+    assert!(printed.text().starts_with("id\tcopies\n"));
 }

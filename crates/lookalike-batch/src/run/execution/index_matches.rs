@@ -16,6 +16,7 @@ use lookalike_io::error::Result;
 use lookalike_io::source::RowPlace;
 use rayon::prelude::*;
 
+use crate::index::counts::DocumentCounts;
 use crate::index::run_index::{AddedRows, IndexHit, RunIndex, RunIndexScratch};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::progress::{ProgressListener, RunStage};
@@ -87,17 +88,25 @@ fn find_hits(
     Ok(hits)
 }
 
-/// Adds the kept documents to the index, if the run adds any. The index leaves out empty texts.
+/// Adds the kept documents to the index, if the run adds any, and the counts of the documents for which these and earlier
+/// ones stand. The index leaves out empty texts.
 pub(in crate::run) fn add_kept_documents(
     corpus: &RunCorpus<'_>,
     index: &mut RunIndex,
     settings: &RunSettings,
     is_kept: impl Fn(DocId) -> bool,
+    counts: &(dyn Fn(DocId) -> DocumentCounts + Sync),
     progress: &dyn ProgressListener,
 ) -> Result<()> {
     if !index.adds_rows() {
         return Ok(());
     }
+    let indexed = corpus.indexed.documents.iter();
+    let copied = (0..).map(DocId).zip(indexed).filter_map(|(document, row)| {
+        let counts = counts(document);
+        (counts.copies > 0).then_some((row.position, counts))
+    });
+    index.add_counts(copied.collect())?;
     let known = corpus.known_count();
     let documents = &corpus.documents;
     let kept: Vec<(RowPlace, u64)> = (0..documents.len())
@@ -109,6 +118,12 @@ pub(in crate::run) fn add_kept_documents(
         inputs: &corpus.opened.inputs,
         rows: &kept,
         last_row: last.map_or(0, |at| documents.row_number(at)),
+        counts: &|number| {
+            corpus
+                .document_of_row(number)
+                .map(counts)
+                .unwrap_or_default()
+        },
     };
     index.add_rows(&added, settings, progress)
 }

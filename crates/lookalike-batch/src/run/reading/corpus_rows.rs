@@ -137,6 +137,8 @@ impl CorpusRows<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexedDocument {
     pub(crate) id: String,
+    /// Position among all rows of the index, from 0.
+    pub(crate) position: u64,
     /// Row number in the index, from 1, not counting rows deleted from it.
     pub(crate) row_number: u64,
 }

@@ -16,7 +16,7 @@ use crate::commands::shared::fingerprints::{
 use crate::commands::shared::inputs::ReadingArgs;
 use crate::commands::shared::outputs::{RejectedArgs, check_standard_output};
 use crate::commands::shared::recipes::{RecipeChangeArgs, load_recipe, refuse_changes};
-use crate::commands::shared::running::{ReportingArgs, RunningArgs};
+use crate::commands::shared::running::{ReportingArgs, RunningArgs, SummaryArgs};
 
 /// Build and maintain an index of fingerprints for searching
 ///
@@ -44,6 +44,7 @@ pub(crate) enum IndexCommand {
     Compact(IndexCompactArgs),
     Info(IndexInfoArgs),
     Verify(IndexVerifyArgs),
+    Counts(IndexCountsArgs),
     Plan(IndexPlanArgs),
 }
 
@@ -268,6 +269,45 @@ pub(crate) struct IndexVerifyArgs {
 
     #[command(flatten)]
     pub(crate) reporting: ReportingArgs,
+}
+
+/// Write how many documents each row of a library stands for
+///
+/// A document that `lookalike dedup --library` has kept stands for itself and for all documents that this run and later
+/// ones removed because of it. So outputs that were written before get counts of what came after them. The table has the
+/// columns id, copies and, if runs had --sources, sources: a JSON list, the most frequent first. Counts of rows that were
+/// added by an earlier version or by `index add` begin with the first run after that.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike index counts seen.lib -o counts.tsv")]
+pub(crate) struct IndexCountsArgs {
+    /// Library directory
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    /// File for the table (.tsv, .csv, .jsonl, .parquet or .arrow); - for standard output
+    #[arg(
+        short,
+        long,
+        value_name = "TABLE",
+        default_value = "-",
+        help_heading = "Output"
+    )]
+    pub(crate) output: PathBuf,
+
+    /// Largest number of sources of a row
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=1000),
+        help_heading = "Output"
+    )]
+    pub(crate) most_sources: u32,
+
+    #[command(flatten)]
+    pub(crate) summary: SummaryArgs,
 }
 
 /// Returns the settings of a new index.

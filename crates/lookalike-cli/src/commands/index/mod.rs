@@ -15,11 +15,11 @@ use lookalike_io::sink::OutputTarget;
 
 pub(crate) use self::args::IndexArgs;
 use self::args::{
-    IndexAddArgs, IndexBuildArgs, IndexCommand, IndexCompactArgs, IndexInfoArgs, IndexRemoveArgs,
-    IndexVerifyArgs, build_settings,
+    IndexAddArgs, IndexBuildArgs, IndexCommand, IndexCompactArgs, IndexCountsArgs, IndexInfoArgs,
+    IndexRemoveArgs, IndexVerifyArgs, build_settings,
 };
 pub(crate) use self::passages::{PassagesIndexArgs, run_passages_index};
-use super::shared::outputs::RejectedArgs;
+use super::shared::outputs::{RejectedArgs, check_standard_output, output_target};
 use super::shared::running::{RowsRun, RunningArgs, print_summary, thread_count};
 use crate::CommandOutcome;
 use crate::language::{CountedNoun, NounCount, messages};
@@ -37,6 +37,7 @@ pub(crate) fn run_index(args: &IndexArgs) -> Result<CommandOutcome> {
         IndexCommand::Compact(args) => run_compact(args),
         IndexCommand::Info(args) => run_info(args),
         IndexCommand::Verify(args) => run_verify(args),
+        IndexCommand::Counts(args) => run_counts(args),
         IndexCommand::Plan(args) => plan::run_plan(args),
     }
 }
@@ -134,6 +135,17 @@ fn run_compact(args: &IndexCompactArgs) -> Result<CommandOutcome> {
     })?;
     print_summary(&printer, summary.json, &done, || {
         report::describe_compaction(&done)
+    })?;
+    Ok(CommandOutcome::Done)
+}
+
+fn run_counts(args: &IndexCountsArgs) -> Result<CommandOutcome> {
+    let printer = OutputPrinter::new(args.summary.quiet);
+    check_standard_output(&[("counts", &args.output)], args.summary.json)?;
+    let output = output_target(&args.output);
+    let done = index::write_counts(&args.library, &output, args.most_sources as usize)?;
+    print_summary(&printer, args.summary.json, &done, || {
+        report::describe_counts(&done)
     })?;
     Ok(CommandOutcome::Done)
 }

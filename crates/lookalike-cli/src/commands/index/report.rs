@@ -1,7 +1,7 @@
 //! Summaries of `index` for people.
 
 use lookalike_batch::index::{
-    AddSummary, CompactSummary, IndexInfo, RemoveSummary, RowContent, VerifySummary,
+    AddSummary, CompactSummary, CountsSummary, IndexInfo, RemoveSummary, RowContent, VerifySummary,
 };
 
 use crate::commands::shared::fingerprints::field_option;
@@ -35,6 +35,19 @@ pub(super) fn describe_removal(done: &RemoveSummary) -> String {
         text.add_line(&messages::not_found(), missing);
     }
     add_index(&mut text, &done.index);
+    text.into_text()
+}
+
+/// Returns the summary of the counts of a library.
+pub(super) fn describe_counts(done: &CountsSummary) -> String {
+    let mut text = SummaryText::default();
+    let rows = NounCount(done.rows, CountedNoun::Row);
+    let documents = NounCount(done.documents, CountedNoun::Document);
+    text.add_text(messages::rows_stand_for(rows, documents));
+    if done.uncounted > 0 {
+        let later = messages::counted_later(&format_count(done.uncounted));
+        text.add_line(&messages::counts(), later);
+    }
     text.into_text()
 }
 

@@ -7,6 +7,7 @@ use lookalike::DocId;
 use lookalike_io::sink::{AddedField, AddedKind, AddedValue};
 
 use super::verdicts::DocumentVerdicts;
+use crate::index::counts::DocumentCounts;
 use crate::run::commands::output_settings::CopyFields;
 
 /// The numbers of copies, and the sources of kept documents.
@@ -60,6 +61,17 @@ impl<'a> CopyCounts<'a> {
             .collect();
         sort_sources(&mut counted);
         counted
+    }
+
+    /// Returns the documents for which a document stands, as an index stores them.
+    pub(super) fn counts_of(&self, document: DocId) -> DocumentCounts {
+        let sources = self.sources_of(document).into_iter();
+        DocumentCounts {
+            copies: self.copies_of(document),
+            sources: sources
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect(),
+        }
     }
 
     /// Returns the values of the fields of a row. A removed row stands for nothing, and its values are null.

@@ -19,6 +19,7 @@ use lookalike_io::sink::{
     OutputTarget, RowChange, StagedOutput, WriteOptions, commit_all, prepare_kept,
 };
 
+use self::copy_counts::CopyCounts;
 use self::opening::{OpenedDedup, check_before_learning, option_that_needs_all};
 use self::summary::summarize_run;
 use self::verdicts::DocumentVerdicts;
@@ -195,7 +196,9 @@ impl<'a> DedupSession<'a> {
             self.stage_outputs(&linked, &verdicts, &run, bad_rows, copied)?;
         if let Some(index) = &mut run.index {
             let is_kept = |document| verdicts.is_kept(document);
-            add_kept_documents(&linked.corpus, index, settings, is_kept, progress)?;
+            let copies = CopyCounts::count(&verdicts);
+            let counts = |document| copies.counts_of(document);
+            add_kept_documents(&linked.corpus, index, settings, is_kept, &counts, progress)?;
         }
         commit_all(staged)?;
         summary.library = run.index.map(RunIndex::finish_run).transpose()?;
