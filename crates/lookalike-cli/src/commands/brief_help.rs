@@ -16,25 +16,28 @@ const LONGEST_TEXT: usize = 72;
 const CLAUSE_ENDS: [(&str, usize); 4] = [("; ", 12), (": ", 12), (" (", 22), (", ", 22)];
 
 /// Options that few runs need. Only the full help has them.
-const RARE_OPTIONS: [&str; 44] = [
+const RARE_OPTIONS: [&str; 51] = [
     "audit-seed",
     "body-timeout",
     "candidates",
     "components",
     "connections-per-address",
     "contradictory",
+    "copies",
     "cuts",
     "decisions",
     "digits",
     "distance",
     "document-per-file",
     "drain",
+    "drop-all",
     "encoding",
     "features",
     "fingerprint",
     "hashes",
     "header-timeout",
     "id-row",
+    "keep-count",
     "kind",
     "log-requests",
     "lossy",
@@ -44,6 +47,7 @@ const RARE_OPTIONS: [&str; 44] = [
     "max-row",
     "max-verification-steps",
     "min-length",
+    "most-sources",
     "negative",
     "no-header",
     "passage-memory",
@@ -56,11 +60,14 @@ const RARE_OPTIONS: [&str; 44] = [
     "sentences",
     "set",
     "slow-request",
+    "sources",
     "strict",
     "texts",
     "traces",
     "trusted-proxy",
     "unit",
+    "weight",
+    "weight-by",
 ];
 
 /// Options whose values the short help lists.

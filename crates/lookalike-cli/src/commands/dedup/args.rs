@@ -33,7 +33,6 @@ Examples:
   lookalike dedup today.csv --against yesterday.csv -o new.csv
   lookalike dedup march.jsonl.zst --library seen.lib -o march-new.jsonl.zst
   lookalike dedup corpus.jsonl -o clean.jsonl --passages remove --cuts cuts.jsonl
-  lookalike dedup crawls/*.parquet -o unique.parquet --copies copies --sources crawl --weight weight
   lookalike dedup big/*.jsonl.zst -o unique.jsonl.zst --work run1 --resume")]
 pub(crate) struct DedupArgs {
     /// Reference documents: they come before all others, count as kept and are never written. Give them after
