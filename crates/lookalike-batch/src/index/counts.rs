@@ -175,6 +175,9 @@ impl CountsReader {
         let end = end.ok_or_else(|| self.damaged("it has no end"))?;
         let numbers = file.read_range(end, length)?;
         let (start, count) = (read_u64(&numbers, 0), read_u64(&numbers, 8));
+        if start > end {
+            return Err(self.damaged("its names begin behind its end"));
+        }
         let mut at = start;
         for _ in 0..count {
             let bytes = file.read_range(at, at.saturating_add(4))?;

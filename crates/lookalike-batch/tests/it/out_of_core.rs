@@ -7,9 +7,9 @@ use lookalike::dedup::CopyPairs;
 use lookalike::plan::{CandidateRule, MatchMethod, MatchSettings, SimilarityMeasure};
 use lookalike_batch::index::RunIndexSettings;
 use lookalike_batch::run::{
-    DedupOutputs, DedupSummary, MemoryLimit, PairsOutputs, RunInputs, RunSettings, RunWindow,
-    SilentProgress, WorkSettings, find_pairs, run_dedup, run_dedup_beside_index,
-    run_resumable_dedup,
+    CopyFields, DedupOutputs, DedupSummary, KeptMembers, MemoryLimit, PairsOutputs, RunInputs,
+    RunSettings, RunWindow, SilentProgress, SourcesField, WorkSettings, find_pairs, run_dedup,
+    run_dedup_beside_index, run_resumable_dedup,
 };
 use lookalike_io::sink::OutputTarget;
 use lookalike_options::keep_order::parse_keep;
@@ -113,6 +113,7 @@ pub(crate) fn all_settings() -> Vec<RunSettings> {
                 matching,
                 keep: parse_keep(keep[number % keep.len()]).unwrap(),
                 within: (number % 4 == 1).then(|| "part".to_owned()),
+                sources: Some("part".to_owned()),
                 window: (number % 4 == 2).then(|| RunWindow {
                     seconds: 900.0,
                     field: "time".to_owned(),
@@ -164,6 +165,19 @@ fn verdicts_are_those_of_a_run_in_memory() {
             let outputs = DedupOutputs {
                 kept: output("kept.jsonl"),
                 annotate: number % 5 == 4,
+                members: match number % 5 {
+                    1 => KeptMembers::Best(2),
+                    2 => KeptMembers::DropClusters(3),
+                    _ => KeptMembers::Representative,
+                },
+                copy_fields: CopyFields {
+                    copies: Some("copies".to_owned()),
+                    sources: Some(SourcesField {
+                        name: "sources".to_owned(),
+                        most: 3,
+                    }),
+                    weight: None,
+                },
                 removed: output("removed.tsv"),
                 clusters: output("clusters.tsv"),
                 components: true,

@@ -352,6 +352,27 @@ fn libraries_count_the_copies_of_later_runs() {
     place.ok("index compact seen.lib");
     assert_eq!(counts_of_library(&place, "--most-sources 20"), rest);
     place.ok("index verify seen.lib");
+    assert!(
+        place
+            .read("seen.lib/manifest")
+            .starts_with("lookalike-library 5 ")
+    );
+    let names = std::fs::read_dir(place.path("seen.lib")).unwrap();
+    let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let file = format!(
+        "seen.lib/{}",
+        names.find(|name| name.ends_with(".counts")).unwrap()
+    );
+    let whole = place.bytes(&file);
+    for at in (0..whole.len()).step_by(whole.len() / 7) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        place.write(&file, &damaged);
+        place.refused("index verify seen.lib", &[".counts"]);
+        place.refused("index counts seen.lib -o x.tsv", &[".counts"]);
+        assert!(!place.has("x.tsv"));
+    }
+    place.write(&file, &whole);
     let short = counts_of_library(&place, "--most-sources 1");
     assert!(
         short

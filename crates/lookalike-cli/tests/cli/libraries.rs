@@ -1253,11 +1253,11 @@ fn damage_is_detected_and_named() {
     let manifest = place.read("lib/manifest");
     place.write(
         "lib/manifest",
-        manifest.replacen("lookalike-library 3", "lookalike-library 5", 1),
+        manifest.replacen("lookalike-library 3", "lookalike-library 6", 1),
     );
     place.refused(
         "search lib in.jsonl",
-        &["version 5", "versions 1, 2, 3, 4", "manifest"],
+        &["version 6", "versions 1, 2, 3, 4, 5", "manifest"],
     );
     // A well-formed file from another index.
     place.write("lib/manifest", &manifest);
