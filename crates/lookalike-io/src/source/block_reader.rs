@@ -377,7 +377,7 @@ impl ReadProgress {
         let first = *self.first_columns.get_or_insert(self.file);
         if let Some(known) = inputs.input_files()[first]
             .column_names()
-            .filter(|known| *known != columns.names)
+            .filter(|known| *known != columns.names && !inputs.read_options().fields.is_empty())
         {
             return Err(Error::input_error(format!(
                 "{name} has the columns `{}` where {} has `{}`",

@@ -347,7 +347,7 @@ pub(crate) fn unreadable(name: &str, format: InputFormat, reason: &str) -> Error
     Error::input_error(format!("cannot read {name} as {format}: {reason}"))
 }
 
-/// Returns the leaf columns below the wanted fields. The schema tells a struct's field from a name with
+/// Returns the leaf columns below the wanted fields, or all if none is wanted by its name. The schema tells a struct's field from a name with
 /// a dot.
 fn wanted_leaf_columns(
     leaves: &SchemaDescriptor,
@@ -367,7 +367,7 @@ fn wanted_leaf_columns(
             })
     };
     (0..leaves.num_columns())
-        .filter(|&leaf| wanted(leaves.column(leaf).path().parts()))
+        .filter(|&leaf| plan.reads_whole_rows() || wanted(leaves.column(leaf).path().parts()))
         .collect()
 }
 

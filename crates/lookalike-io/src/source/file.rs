@@ -255,7 +255,7 @@ impl InputFile {
     }
 
     /// Returns the path below the given directory, or the file name if no directory was given.
-    pub(crate) fn path_below(&self) -> &Path {
+    pub fn path_below(&self) -> &Path {
         &self.below
     }
 

@@ -16,6 +16,7 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::row_values::{FieldPlan, RowValues, ValueKind, ValueSlot};
 use super::{IdField, WantedFields};
@@ -170,10 +171,27 @@ fn parse_by_definition(
     }
     .deserialize(&mut deserializer)
     .and_then(|()| deserializer.end())
-    .map_err(|error| match mend_surrogates(row) {
+    .map_err(|error| describe_row_error(row, &error))
+}
+
+/// Returns all fields of a row that is an object. Values are parsed that [`parse_row`] passes over.
+pub(super) fn parse_fields(
+    row: &str,
+    invalid_text: InvalidText,
+) -> Result<Map<String, Value>, String> {
+    let mended = match invalid_text {
+        InvalidText::Reject => None,
+        InvalidText::Lossy => mend_surrogates(row),
+    };
+    let row = mended.as_deref().unwrap_or(row);
+    serde_json::from_str(row).map_err(|error| describe_row_error(row, &error))
+}
+
+fn describe_row_error(row: &str, error: &serde_json::Error) -> String {
+    match mend_surrogates(row) {
         Some(_) => "an escape in the row is half of a surrogate pair".to_owned(),
-        None => describe_error(&error),
-    })
+        None => describe_error(error),
+    }
 }
 
 /// Returns the message of `serde_json` with the column as the position, because a row is a single line.

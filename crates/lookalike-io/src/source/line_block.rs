@@ -19,6 +19,31 @@ impl InputSet {
         let file = &self.files[lines.file];
         let layout = self.provisional_layout(file);
         let layout = layout.as_ref().unwrap_or_else(|| self.row_layout());
+        let ParseScratch {
+            values,
+            cells,
+            decoded,
+            ..
+        } = scratch;
+        self.visit_lines(lines, wanted, decoded, |position, row| {
+            let parsed = row.and_then(|row| self.parse_row(file, layout, row, values, cells));
+            match parsed {
+                Ok(row) => row.visit_row(&layout.plan, position, &mut *visit),
+                Err(reason) => visit(Err(position.bad_row_for(reason))),
+            }
+        })
+    }
+
+    /// Calls `visit` with the text of each row, or with the reason why it has none. `decoded` is memory for texts that
+    /// have to be decoded.
+    pub(super) fn visit_lines(
+        &self,
+        lines: &LineBlock,
+        wanted: Option<&[u64]>,
+        decoded: &mut String,
+        mut visit: impl FnMut(RowPosition<'_>, std::result::Result<&str, String>) -> Result<()>,
+    ) -> Result<()> {
+        let file = &self.files[lines.file];
         let bytes = &lines.buffer.filled_bytes()[lines.start..];
         let base = self.bases[lines.file] + lines.offset;
         // For a few rows, checking the encoding of each is cheaper than checking the whole block.
@@ -40,17 +65,11 @@ impl InputSet {
                     number,
                     place,
                 };
-                let decoded = match whole {
+                let row = match whole {
                     Some(text) => Ok(&text[start..start + content.len()]),
-                    None => self.decoding.decode_row(content, &mut scratch.decoded),
+                    None => self.decoding.decode_row(content, decoded),
                 };
-                let parsed = decoded.and_then(|row| {
-                    self.parse_row(file, layout, row, &mut scratch.values, &mut scratch.cells)
-                });
-                match parsed {
-                    Ok(row) => row.visit_row(&layout.plan, position, &mut *visit)?,
-                    Err(reason) => visit(Err(position.bad_row_for(reason)))?,
-                }
+                visit(position, row)?;
             }
             number += u64::from(!content.is_empty());
             line += match ends {

@@ -111,6 +111,7 @@ pub(crate) use parquet_file::{load_metadata, open_batches};
 pub(crate) use text_place::{find_cell_text, find_json_text};
 pub use utf8::first_malformed;
 pub use whole_input::WholeInput;
+pub use whole_rows::WholeRow;
 
 /// Default of [`ReadOptions::block_bytes`]: 1 MiB. This is large enough that handing out a block costs
 /// next to nothing, and small enough that the block stays in a core's second-level cache.
@@ -260,6 +261,25 @@ pub struct WantedFields {
     pub lists_only: bool,
     /// Further fields to read as [`FieldValue`]s, returned in this order.
     pub extra: Vec<String>,
+}
+
+impl WantedFields {
+    /// Wants no field by its name, for [`InputSet::parse_whole_rows`]. Inputs of CSV may then have different columns.
+    pub fn whole_rows() -> Self {
+        Self {
+            text: Vec::new(),
+            id: IdField::RowNumber,
+            ..Self::default()
+        }
+    }
+
+    /// Returns `true` if no field is wanted by its name.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+            && self.features.is_none()
+            && self.extra.is_empty()
+            && !matches!(self.id, IdField::Named(_))
+    }
 }
 
 impl Default for WantedFields {

@@ -71,12 +71,18 @@ impl FieldPlan {
                 && (!self.extra.contains(&slot) || single)
     }
 
+    /// Returns `true` if no field is wanted by its name, so that rows are read whole.
+    pub(super) fn reads_whole_rows(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// Returns `true` if a column of this name, or a field within it, is wanted.
     pub(super) fn reads_column(&self, column: &str) -> bool {
-        self.names.iter().any(|name| {
-            let rest = name.strip_prefix(column);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
+        self.reads_whole_rows()
+            || self.names.iter().any(|name| {
+                let rest = name.strip_prefix(column);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
     }
 
     /// Returns the slot of the text, if the text is a single field.

@@ -13,7 +13,7 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{DataType, Field, Fields as ArrowFields};
 use arrow_select::concat::concat_batches;
 use lookalike_io::error::ErrorKind;
-use lookalike_io::source::{InputSet, ReadOptions};
+use lookalike_io::source::{InputSet, ParseScratch, ReadOptions, WantedFields};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tempfile::tempdir;
@@ -496,4 +496,98 @@ fn inputs_without_rows_become_outputs_without_rows() {
         write(&[path("b.jsonl")], |_| true, &path(name)).unwrap();
         assert_eq!(rows_of(&path(name)).num_columns(), 0);
     }
+}
+
+/// Rows with all of their fields are the same in every format.
+#[test]
+fn whole_rows_have_all_fields() {
+    let directory = tempdir().unwrap();
+    let jsonl = store(directory.path(), "a.jsonl", CONVERTED.as_bytes());
+    let list = format!("[{}]", CONVERTED.trim_end().replace("}\n{", "},\n{"));
+    let mut paths = vec![
+        jsonl.clone(),
+        store(directory.path(), "a.json", list.as_bytes()),
+    ];
+    for name in COLUMNAR {
+        let columns = directory.path().join(name);
+        write(from_ref(&jsonl), |_| true, &columns).unwrap();
+        paths.push(columns);
+    }
+    let expected: Vec<serde_json::Value> = CONVERTED
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for path in &paths {
+        let (rows, bad) = whole_rows(from_ref(path));
+        assert!(bad.is_empty(), "{bad:?}");
+        let numbers: Vec<u64> = rows.iter().map(|(number, ..)| *number).collect();
+        assert_eq!(numbers, [1, 2, 3, 4], "{}", path.display());
+        let fields: Vec<&serde_json::Value> = rows.iter().map(|(.., fields)| fields).collect();
+        assert_eq!(
+            fields,
+            expected.iter().collect::<Vec<_>>(),
+            "{}",
+            path.display()
+        );
+    }
+    // Inputs with different columns, and bad rows of every format that has lines.
+    let delimited = [
+        store(directory.path(), "c.csv", b"a,b\n\n1,\"x\"\"\ny\"\n2\n"),
+        store(directory.path(), "d.tsv", b"c\n\"z\n"),
+        store(
+            directory.path(),
+            "e.jsonl",
+            b"{\"a\":\n[1]\n{\"a\": \"\\ud800\"}\n",
+        ),
+        store(directory.path(), "f.txt", b"text\n"),
+    ];
+    let (rows, bad) = whole_rows(&delimited);
+    let shown: Vec<String> = (rows.iter())
+        .map(|(number, line, fields)| format!("{number} {line} {fields}"))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "1 3 {\"a\":\"1\",\"b\":\"x\\\"\\ny\"}",
+            "1 2 {\"c\":\"\\\"z\"}"
+        ]
+    );
+    assert_eq!(
+        bad,
+        [
+            "5 the row has 1 fields where the first row has 2",
+            "1 the row is not valid JSON: EOF while parsing a value at its byte 5",
+            "2 the row is a JSON list, not an object",
+            "3 an escape in the row is half of a surrogate pair",
+            "1 the row is plain text, which has no fields",
+        ]
+    );
+}
+
+/// A row of [`whole_rows`]: its number, its line and its fields.
+type NumberedFields = (u64, u64, serde_json::Value);
+
+/// Reads all rows with all of their fields, and the lines and reasons of bad rows.
+fn whole_rows(paths: &[PathBuf]) -> (Vec<NumberedFields>, Vec<String>) {
+    let options = ReadOptions {
+        fields: WantedFields::whole_rows(),
+        again: false,
+        ..ReadOptions::default()
+    };
+    let inputs = InputSet::open_paths(paths, &options).unwrap();
+    let mut scratch = ParseScratch::default();
+    let (mut rows, mut bad) = (Vec::new(), Vec::new());
+    while let Some(block) = inputs.next_block().unwrap() {
+        inputs
+            .parse_whole_rows(&block, &mut scratch, &mut |row| {
+                match row {
+                    Ok(row) => rows.push((row.number, row.line, row.fields.into())),
+                    Err(row) => bad.push(format!("{} {}", row.line, row.reason)),
+                }
+                Ok(())
+            })
+            .unwrap();
+        inputs.recycle_block(block);
+    }
+    (rows, bad)
 }
