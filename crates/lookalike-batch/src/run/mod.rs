@@ -84,6 +84,9 @@ pub use self::execution::work_directory::{
     StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status,
 };
 pub use self::progress::{ProgressListener, RepeatedIds, RunStage, SilentProgress};
+pub use self::reading::benchmarks::{
+    BenchmarkInfo, BenchmarkItem, BenchmarkSet, ItemFields, RejectedItem, read_benchmarks,
+};
 pub use self::reading::documents::{MixedValues, TextStateCounts, partition_value};
 pub use self::report::band_sample::{BandDocument, SampledPair, SimilarityBand};
 pub use self::report::similarity_histogram::SimilarityHistogram;

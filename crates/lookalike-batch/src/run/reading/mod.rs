@@ -2,6 +2,7 @@
 //!
 //! | module | has |
 //! |---|---|
+//! | [`benchmarks`] | items of evaluation benchmarks |
 //! | [`open_inputs`] | the opened inputs of a run |
 //! | [`ordered_pipeline`] | blocks on all threads, with results in input order |
 //! | [`corpus_reader`] | the reader of all documents of a run |
@@ -12,6 +13,7 @@
 //! | [`row_sampling`] | a sample of rows, for a forecast |
 //! | [`rejected_rows`], [`repeated_ids`] | bad rows, and ids that several documents have |
 
+pub(crate) mod benchmarks;
 pub(crate) mod corpus_reader;
 pub(crate) mod corpus_rows;
 pub(crate) mod document_ids;
