@@ -103,7 +103,8 @@
 //!
 //! [`quality`] makes edits of known kind and strength, measures recall and precision on labelled pairs, and
 //! estimates how many matches a run has missed. [`compare`] shows every step for two texts, [`passages`] finds what
-//! two texts share and where, and [`hamming`] finds the fingerprints within a distance.
+//! two texts share and where, [`contamination`] finds items of benchmarks in documents, and [`hamming`] finds the
+//! fingerprints within a distance.
 //!
 //! # Limits
 //!
@@ -119,6 +120,7 @@ pub mod bytes;
 pub mod candidates;
 pub mod compare;
 mod compat;
+pub mod contamination;
 pub mod dedup;
 mod digest;
 mod error;

@@ -70,6 +70,31 @@ impl SpannedTokens {
         is_between.then_some(count)
     }
 
+    /// Removes the tokens that begin within one of these ranges of bytes, which ascend and do not overlap.
+    pub(crate) fn remove_within(&mut self, ranges: &[Range<usize>]) {
+        let Some(first) = ranges.first() else {
+            return;
+        };
+        let mut to = self
+            .starts
+            .partition_point(|&start| (start as usize) < first.start);
+        let mut ranges = ranges.iter().peekable();
+        for from in to..self.len() {
+            let start = self.starts[from] as usize;
+            while ranges.next_if(|range| range.end <= start).is_some() {}
+            if ranges.peek().is_some_and(|range| range.contains(&start)) {
+                continue;
+            }
+            self.values[to] = self.values[from];
+            self.starts[to] = self.starts[from];
+            self.ends[to] = self.ends[from];
+            to += 1;
+        }
+        self.values.truncate(to);
+        self.starts.truncate(to);
+        self.ends.truncate(to);
+    }
+
     /// Removes all tokens and keeps the memory.
     pub fn clear(&mut self) {
         self.values.clear();

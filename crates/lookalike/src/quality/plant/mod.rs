@@ -24,6 +24,7 @@
 //!
 //! Cost: some tens of nanoseconds a byte of text.
 
+mod benchmark_items;
 mod edits;
 mod filled_forms;
 mod negatives;
@@ -37,6 +38,7 @@ mod tests;
 use std::fmt;
 
 use crate::error::{Error, Result};
+pub use benchmark_items::{ItemDecoy, ItemForm};
 pub use negatives::{NegativeCandidates, NegativeOptions, NegativePair, NegativeSampler};
 use random::SplitMix64;
 pub use stock::TextStock;

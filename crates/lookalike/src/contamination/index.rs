@@ -1,0 +1,348 @@
+//! The items of benchmarks, prepared for the search.
+//!
+//! A *unit* is a text that is searched for: the question of an item, and its answer if that is long enough to be known by
+//! itself. Equal questions of several items are one unit. A *part* is a text that is looked for near a question: a choice,
+//! the answer, or the end of the passage.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use super::alignment::SixteenthBits;
+use super::evidence::{CorpusTerms, EvidenceWeights, log2_sixteenths};
+use super::item_tokens::ItemTokenizer;
+use super::seed_index::{SeedIndex, seed_length};
+use super::term_table::{NO_TERM, TermTable};
+use crate::error::{Error, ErrorKind, Result};
+use crate::hash::hash_sequence;
+
+/// Tokens of a question or an answer that are looked at: the first ones.
+const MAX_UNIT_TOKENS: usize = 512;
+
+/// Fewest tokens of an answer that is searched for by itself.
+const MIN_ANSWER_UNIT_TOKENS: usize = 20;
+
+/// Tokens at the end of a passage that are looked for before a question.
+const PASSAGE_TOKENS: usize = 48;
+
+/// Domain of the hash of a unit's tokens.
+const UNIT_DOMAIN: u64 = 11;
+
+/// Lists of words that are frequent in every corpus.
+const STOP_WORD_LISTS: [&str; 2] = ["en", "zh"];
+
+/// The texts of an item.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemTexts<'a> {
+    /// The question.
+    pub question: &'a str,
+    /// The choices, in any order; none if the item has none.
+    pub choices: &'a [String],
+    /// The right answer; empty if it is unknown.
+    pub answer: &'a str,
+    /// A text that the question is about; empty if there is none.
+    pub passage: &'a str,
+}
+
+/// What a unit is of its items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum UnitKind {
+    Question,
+    Answer,
+}
+
+/// A text that is searched for.
+#[derive(Clone, Debug)]
+pub(super) struct SearchUnit {
+    pub(super) kind: UnitKind,
+    /// The tokens, as a range of [`ContaminationIndex::terms`].
+    pub(super) tokens: Range<u32>,
+    /// The items with this text.
+    pub(super) items: Vec<u32>,
+    /// Bits of all tokens, by items alone.
+    pub(super) weight: u64,
+}
+
+/// An item, as ranges of [`ContaminationIndex::terms`].
+#[derive(Clone, Debug)]
+pub(super) struct IndexedItem {
+    pub(super) choices: Vec<Range<u32>>,
+    pub(super) answer: Range<u32>,
+    pub(super) passage: Range<u32>,
+    /// The unit of the question; `None` if it has no tokens.
+    pub(super) question: Option<u32>,
+    /// The unit of the answer, if it is one.
+    pub(super) answer_unit: Option<u32>,
+}
+
+/// The items of benchmarks, prepared for the search.
+#[derive(Clone, Debug)]
+pub struct ContaminationIndex {
+    pub(super) table: TermTable,
+    /// The tokens of all units and parts.
+    pub(super) terms: Vec<u32>,
+    /// The part of its weight that each of these tokens has, in sixteenths; see [`distinctive_shares`].
+    pub(super) shares: Vec<u8>,
+    /// Units, by their tokens.
+    pub(super) units: Vec<SearchUnit>,
+    pub(super) items: Vec<IndexedItem>,
+    pub(super) seeds: SeedIndex,
+    /// Counts of tokens before a document is read: those of the items and what is known of the language.
+    pub(super) prior: CorpusTerms,
+    pub(super) prior_weights: EvidenceWeights,
+}
+
+impl ContaminationIndex {
+    /// Builds the index of items.
+    ///
+    /// Cost: some microseconds for each item, and sorts of all tokens on all threads of the pool.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] if all items have 2³¹ tokens or more, or a text has 4 GiB.
+    pub fn build<'a>(items: impl IntoIterator<Item = ItemTexts<'a>>) -> Result<Self> {
+        let mut builder = IndexBuilder::new();
+        for item in items {
+            builder.add_item(item)?;
+        }
+        builder.finish_index()
+    }
+
+    /// Returns the number of items.
+    pub fn item_count(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Returns the number of different tokens of the items.
+    pub fn term_count(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Returns the bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes()
+            + self.seeds.memory_bytes()
+            + size_of_val(&*self.terms)
+            + self.shares.len()
+            + size_of_val(&*self.units)
+            + self
+                .units
+                .iter()
+                .map(|unit| 4 * unit.items.len())
+                .sum::<usize>()
+            + size_of_val(&*self.items)
+            + self
+                .items
+                .iter()
+                .map(|item| size_of_val(&*item.choices))
+                .sum::<usize>()
+            + 12 * self.table.len()
+    }
+
+    /// Returns the weight of each token of a range.
+    pub(super) fn range_weights(
+        &self,
+        range: &Range<u32>,
+        weights: &EvidenceWeights,
+    ) -> impl Iterator<Item = u64> {
+        let places = range.start as usize..range.end as usize;
+        places.map(move |place| u64::from(self.weight_at(place, weights)))
+    }
+
+    /// Returns the weight of the token at a place.
+    pub(super) fn weight_at(&self, place: usize, weights: &EvidenceWeights) -> SixteenthBits {
+        weights.weight_of(self.terms[place]) * SixteenthBits::from(self.shares[place]) / 16
+    }
+
+    /// Returns the tokens of a unit.
+    pub(super) fn unit_terms(&self, unit: &SearchUnit) -> &[u32] {
+        self.range_terms(&unit.tokens)
+    }
+
+    pub(super) fn range_terms(&self, range: &Range<u32>) -> &[u32] {
+        &self.terms[range.start as usize..range.end as usize]
+    }
+
+    /// Returns the unit that an item has for its question or its answer.
+    pub(super) fn unit_of(&self, item: u32, kind: UnitKind) -> Option<&SearchUnit> {
+        let item = &self.items[item as usize];
+        let unit = match kind {
+            UnitKind::Question => item.question,
+            UnitKind::Answer => item.answer_unit,
+        };
+        unit.map(|unit| &self.units[unit as usize])
+    }
+}
+
+struct IndexBuilder {
+    tokenizer: ItemTokenizer,
+    table: TermTable,
+    terms: Vec<u32>,
+    units: Vec<SearchUnit>,
+    items: Vec<IndexedItem>,
+    /// Units by kind and hash of their tokens.
+    known_units: HashMap<(UnitKind, u128), u32>,
+    stop_words: HashSet<u64>,
+    prior: CorpusTerms,
+}
+
+impl IndexBuilder {
+    fn new() -> Self {
+        let mut tokenizer = ItemTokenizer::new();
+        let words = STOP_WORD_LISTS
+            .iter()
+            .flat_map(|name| stop_words::lookup(name).unwrap_or_default());
+        let mut stop_words = HashSet::new();
+        for word in words {
+            if let Ok(tokens) = tokenizer.tokenize_text(word)
+                && let &[token] = tokens.values()
+            {
+                stop_words.insert(token);
+            }
+        }
+        Self {
+            tokenizer,
+            table: TermTable::new(),
+            terms: Vec::new(),
+            units: Vec::new(),
+            items: Vec::new(),
+            known_units: HashMap::new(),
+            stop_words,
+            prior: CorpusTerms::with_prior_total(),
+        }
+    }
+
+    fn add_item(&mut self, texts: ItemTexts<'_>) -> Result<()> {
+        let number = self.items.len() as u32;
+        let question = self.add_unit(number, UnitKind::Question, texts.question)?;
+        let answer = self.add_text(texts.answer, MAX_UNIT_TOKENS, false)?;
+        let answer_unit = if answer.len() >= MIN_ANSWER_UNIT_TOKENS {
+            self.push_unit(number, UnitKind::Answer, answer.clone())
+        } else {
+            None
+        };
+        let mut choices = Vec::with_capacity(texts.choices.len());
+        for choice in texts.choices {
+            choices.push(self.add_text(choice, MAX_UNIT_TOKENS, false)?);
+        }
+        let passage = self.add_text(texts.passage, PASSAGE_TOKENS, true)?;
+        self.items.push(IndexedItem {
+            choices,
+            answer,
+            passage,
+            question,
+            answer_unit,
+        });
+        Ok(())
+    }
+
+    fn add_unit(&mut self, item: u32, kind: UnitKind, text: &str) -> Result<Option<u32>> {
+        let tokens = self.add_text(text, MAX_UNIT_TOKENS, false)?;
+        Ok(self.push_unit(item, kind, tokens))
+    }
+
+    /// Adds an item to the unit of these tokens, which are the last ones if the unit is new.
+    fn push_unit(&mut self, item: u32, kind: UnitKind, tokens: Range<u32>) -> Option<u32> {
+        if tokens.is_empty() {
+            return None;
+        }
+        let terms = &self.terms[tokens.start as usize..tokens.end as usize];
+        let key = (kind, hash_sequence(UNIT_DOMAIN, terms));
+        let unit = *self.known_units.entry(key).or_insert_with(|| {
+            self.units.push(SearchUnit {
+                kind,
+                tokens,
+                items: Vec::new(),
+                weight: 0,
+            });
+            self.units.len() as u32 - 1
+        });
+        self.units[unit as usize].items.push(item);
+        Some(unit)
+    }
+
+    /// Adds the first or the last tokens of a text, and returns their range.
+    fn add_text(&mut self, text: &str, limit: usize, takes_last: bool) -> Result<Range<u32>> {
+        let tokens = self.tokenizer.tokenize_text(text)?;
+        let count = tokens.len().min(limit);
+        let first = if takes_last { tokens.len() - count } else { 0 };
+        let start = self.terms.len();
+        if start + count >= (NO_TERM / 2) as usize {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                "the items of all benchmarks have 2147483647 words and single characters or more, the limit of one \
+                 search: search for some benchmarks at a time",
+            ));
+        }
+        for (at, &token) in tokens.values().iter().enumerate().skip(first).take(count) {
+            let (term, is_new) = self.table.add_term(token);
+            if is_new {
+                let place = tokens.byte_range(at..at + 1);
+                let is_stop_word = self.stop_words.contains(&token);
+                self.prior.push_term(&text[place], is_stop_word);
+            }
+            self.prior.count_term(term);
+            self.terms.push(term);
+        }
+        Ok(start as u32..self.terms.len() as u32)
+    }
+
+    fn finish_index(mut self) -> Result<ContaminationIndex> {
+        self.prior.add_total(self.terms.len() as u64);
+        let prior_weights = EvidenceWeights::from_terms(&self.prior);
+        // Answers were added behind the questions of their items, so the units ascend.
+        debug_assert!(self.units.is_sorted_by_key(|unit| unit.tokens.start));
+        let ranges = self.units.iter().map(|unit| unit.tokens.clone());
+        let mut unit_counts = vec![1; self.terms.len()];
+        let seeds = SeedIndex::build(&self.terms, ranges, |place, units| {
+            unit_counts[place as usize] = units;
+        });
+        let shares = distinctive_shares(&self.terms, &self.units, &unit_counts);
+        let mut index = ContaminationIndex {
+            table: self.table,
+            terms: self.terms,
+            shares,
+            units: self.units,
+            items: self.items,
+            seeds,
+            prior: self.prior,
+            prior_weights,
+        };
+        for at in 0..index.units.len() {
+            let tokens = index.units[at].tokens.clone();
+            index.units[at].weight = index.range_weights(&tokens, &index.prior_weights).sum();
+        }
+        Ok(index)
+    }
+}
+
+/// Returns the part of its weight that each token has in its unit, in sixteenths.
+///
+/// - A token that only frequent seeds cover belongs to a phrase of many units, for example "which of the following". If
+///   the rarest of its seeds stands in `n` units, it keeps 1 / (1 + log₂ n) of its weight. So what sets an item apart from
+///   the others of its series decides.
+/// - The `k`-th occurrence of a token in a unit keeps 1 / k of that, because a text that has a word once often has it again.
+///
+/// `unit_counts` has the number of units with the seed at each place. Tokens outside of units keep all of their weight.
+fn distinctive_shares(terms: &[u32], units: &[SearchUnit], unit_counts: &[u32]) -> Vec<u8> {
+    let mut shares = vec![16; terms.len()];
+    let mut occurrences: HashMap<u32, u32> = HashMap::new();
+    let mut fewest: Vec<u32> = Vec::new();
+    for unit in units {
+        let tokens = unit.tokens.start as usize..unit.tokens.end as usize;
+        occurrences.clear();
+        fewest.clear();
+        fewest.resize(tokens.len(), u32::MAX);
+        for (at, place) in tokens.clone().enumerate() {
+            let length = seed_length(&terms[place..tokens.end]);
+            for count in &mut fewest[at..at + length] {
+                *count = (*count).min(unit_counts[place]);
+            }
+        }
+        for (place, count) in tokens.zip(&fewest) {
+            let occurrence = occurrences.entry(terms[place]).or_default();
+            *occurrence += 1;
+            let share = 256 / (16 + log2_sixteenths(u64::from(*count), 1));
+            shares[place] = (share / *occurrence).max(1) as u8;
+        }
+    }
+    shares
+}
