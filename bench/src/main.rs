@@ -20,6 +20,7 @@ mod bounded;
 mod chinese;
 mod compaction;
 mod compat;
+mod contamination;
 mod corpora;
 mod dedup;
 mod forecast;
@@ -136,6 +137,18 @@ enum Command {
     Attacks(attacks::AttackOptions),
     /// How often an audit's interval holds the truth, and what an audit costs.
     Audit,
+    /// Items of benchmarks in documents: what is found, and how fast.
+    Contamination {
+        /// A folder of benchmarks.
+        #[arg(long)]
+        benchmarks: PathBuf,
+        /// The corpus into which they are planted.
+        #[arg(long, default_value = "en_docs.jsonl")]
+        corpus: String,
+        /// Items that are planted.
+        #[arg(long, default_value_t = 500)]
+        sample: usize,
+    },
     /// Puts the results into the documents.
     Tables {
         /// Only say whether they are up to date.
@@ -215,6 +228,7 @@ fn main() -> Result<()> {
             | Command::Attacks(_)
             | Command::Compaction(_)
             | Command::Audit
+            | Command::Contamination { .. }
     );
     if timed && !busy {
         machine::refuse_if_busy()?;
@@ -248,6 +262,11 @@ fn main() -> Result<()> {
         Command::Attacks(options) => attacks::run(&options),
         Command::Compaction(options) => compaction::run(&options),
         Command::Audit => audit::run(&data),
+        Command::Contamination {
+            benchmarks,
+            corpus,
+            sample,
+        } => contamination::run(&data, &benchmarks, &corpus, sample),
         Command::Tables { check } => tables::run(check),
     }
 }

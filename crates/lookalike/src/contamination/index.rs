@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::alignment::SixteenthBits;
 use super::evidence::{CorpusTerms, EvidenceWeights, log2_sixteenths};
 use super::item_tokens::ItemTokenizer;
-use super::seed_index::{SeedIndex, seed_length};
+use super::seed_index::{SeedIndex, has_seed, seed_length};
 use super::term_table::{NO_TERM, TermTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hash::hash_sequence;
@@ -109,6 +109,18 @@ impl ContaminationIndex {
     /// Returns the number of items.
     pub fn item_count(&self) -> usize {
         self.items.len()
+    }
+
+    /// Returns the number of an item's question. Equal questions have one number. `None` if the question has no words.
+    pub fn question_number(&self, item: u32) -> Option<u32> {
+        self.items[item as usize].question
+    }
+
+    /// Returns `true` if the question of an item is long enough to be found: three words, or four characters of a script
+    /// without spaces.
+    pub fn is_findable(&self, item: u32) -> bool {
+        let unit = self.unit_of(item, UnitKind::Question);
+        unit.is_some_and(|unit| has_seed(self.unit_terms(unit)))
     }
 
     /// Returns the number of different tokens of the items.

@@ -28,6 +28,7 @@
 //! Cost: some 25 nanoseconds for each word of a document; some 30 bytes of memory for each word of an item.
 
 mod alignment;
+mod cut_places;
 mod evidence;
 mod index;
 mod item_tokens;
@@ -37,6 +38,7 @@ mod search;
 mod seed_index;
 mod term_table;
 
+pub use cut_places::{extend_to_marks, extend_to_sentences};
 pub use evidence::{CorpusTerms, CountedTerms, EvidenceWeights, FoundParts, ItemEvidence};
 pub use index::{ContaminationIndex, ItemTexts};
 pub use item_tokens::ItemTokenizer;

@@ -271,6 +271,11 @@ fn extend_hash(hash: u64, term: u32) -> u64 {
     fold_product(hash ^ u64::from(term), HASH_STEP ^ u64::from(term) << 32)
 }
 
+/// Returns `true` if some tokens are enough for a seed.
+pub(super) fn has_seed(terms: &[u32]) -> bool {
+    first_seed(terms).is_some()
+}
+
 /// Returns the number of tokens of the shortest seed at the front of some tokens of a unit.
 pub(super) fn seed_length(terms: &[u32]) -> usize {
     let mut width = 0;

@@ -3,6 +3,7 @@
 mod bad_row_outputs;
 pub(crate) mod copy_weights;
 pub(crate) mod corpus_sample;
+pub(crate) mod decontaminate;
 pub(crate) mod dedup;
 mod document_table;
 pub(crate) mod evaluate;

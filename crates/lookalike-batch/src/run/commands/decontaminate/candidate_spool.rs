@@ -1,0 +1,177 @@
+//! The candidates of all documents, until the whole corpus is read: in memory, and in a temporary file from 64 MiB on.
+
+use std::path::PathBuf;
+
+use lookalike::byte_reader::{ByteReader, put_string};
+use lookalike::contamination::{ContaminationIndex, ItemCandidate};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::RowPlace;
+use lookalike_io::spool::SpoolFile;
+
+/// Bytes that stay in memory, and that are read again at a time.
+const CHUNK_BYTES: usize = 64 << 20;
+
+/// A document with candidates.
+#[derive(Debug, PartialEq)]
+pub(super) struct CandidateDocument {
+    /// Its number among the usable rows, from 0.
+    pub(super) index: u64,
+    /// Number of its row over all inputs, from 1.
+    pub(super) row_number: u64,
+    pub(super) place: RowPlace,
+    pub(super) id: String,
+    /// Length of its text in bytes.
+    pub(super) text_bytes: u64,
+    pub(super) candidates: Vec<LocatedCandidate>,
+}
+
+/// A candidate, and its places in the text.
+#[derive(Debug, PartialEq)]
+pub(super) struct LocatedCandidate {
+    pub(super) candidate: ItemCandidate,
+    /// Characters of the part that was found.
+    pub(super) characters: std::ops::Range<u64>,
+    /// Bytes that are cut with the item, and with its sentences.
+    pub(super) passage: std::ops::Range<u64>,
+    pub(super) sentences: std::ops::Range<u64>,
+}
+
+impl CandidateDocument {
+    /// Appends the document as bytes, with their number in front.
+    pub(super) fn append_bytes(&self, bytes: &mut Vec<u8>) {
+        let start = bytes.len();
+        bytes.extend([0; 4]);
+        let place = (self.place.start_offset(), self.place.byte_length());
+        let numbers = [
+            self.index,
+            self.row_number,
+            place.0,
+            u64::from(place.1),
+            self.text_bytes,
+        ];
+        numbers
+            .iter()
+            .for_each(|number| bytes.extend(number.to_le_bytes()));
+        put_string(&self.id, bytes);
+        bytes.extend((self.candidates.len() as u32).to_le_bytes());
+        for located in &self.candidates {
+            located.candidate.append_bytes(bytes);
+            for range in [&located.characters, &located.passage, &located.sentences] {
+                bytes.extend(range.start.to_le_bytes());
+                bytes.extend(range.end.to_le_bytes());
+            }
+        }
+        let length = (bytes.len() - start - 4) as u32;
+        bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    }
+
+    fn from_bytes(bytes: &[u8], index: &ContaminationIndex) -> Option<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let (number, row_number) = (reader.read_u64()?, reader.read_u64()?);
+        let (offset, length) = (reader.read_u64()?, reader.read_u64()?);
+        let text_bytes = reader.read_u64()?;
+        let id = reader.read_string()?.to_owned();
+        let count = reader.read_u32()?;
+        let candidates = (0..count).map(|_| {
+            let candidate = ItemCandidate::from_bytes(&mut reader, index)?;
+            let mut range = || Some(reader.read_u64()?..reader.read_u64()?);
+            Some(LocatedCandidate {
+                candidate,
+                characters: range()?,
+                passage: range()?,
+                sentences: range()?,
+            })
+        });
+        let candidates = candidates.collect::<Option<Vec<_>>>()?;
+        reader.is_at_end().then_some(Self {
+            index: number,
+            row_number,
+            place: RowPlace::new(offset, u32::try_from(length).ok()?),
+            id,
+            text_bytes,
+            candidates,
+        })
+    }
+}
+
+/// Candidates in the order in which they are added.
+pub(super) struct CandidateSpool {
+    pending: Vec<u8>,
+    /// The file, and the length of each chunk in it.
+    file: Option<SpoolFile>,
+    chunks: Vec<usize>,
+    directory: Option<PathBuf>,
+}
+
+impl CandidateSpool {
+    /// Creates an empty spool. Its file, if it needs one, is made in `directory`.
+    pub(super) fn new(directory: Option<PathBuf>) -> Self {
+        Self {
+            pending: Vec::new(),
+            file: None,
+            chunks: Vec::new(),
+            directory,
+        }
+    }
+
+    /// Adds documents that were appended to bytes.
+    ///
+    /// # Errors
+    /// If the temporary file cannot be written.
+    pub(super) fn push_documents(&mut self, documents: &[u8]) -> Result<()> {
+        if self.pending.len() + documents.len() > CHUNK_BYTES && !self.pending.is_empty() {
+            let file = match &mut self.file {
+                Some(file) => file,
+                missing => missing.insert(SpoolFile::create_file(self.directory.as_deref())?),
+            };
+            file.append_bytes(&self.pending)?;
+            self.chunks.push(self.pending.len());
+            self.pending.clear();
+        }
+        self.pending.extend_from_slice(documents);
+        Ok(())
+    }
+
+    /// Calls `visit` with every document, in order.
+    ///
+    /// # Errors
+    /// If the temporary file cannot be read, and the errors of `visit`.
+    pub(super) fn visit_documents(
+        &self,
+        index: &ContaminationIndex,
+        mut visit: impl FnMut(CandidateDocument) -> Result<()>,
+    ) -> Result<()> {
+        let mut start = 0;
+        let mut chunk = Vec::new();
+        for &length in &self.chunks {
+            chunk.resize(length, 0);
+            if let Some(file) = &self.file {
+                file.read_exact_at(&mut chunk, start).map_err(|cause| {
+                    Error::read_error("read", "the temporary file of candidates", cause)
+                })?;
+            }
+            start += length as u64;
+            visit_chunk(&chunk, index, &mut visit)?;
+        }
+        visit_chunk(&self.pending, index, &mut visit)
+    }
+}
+
+fn visit_chunk(
+    chunk: &[u8],
+    index: &ContaminationIndex,
+    visit: &mut impl FnMut(CandidateDocument) -> Result<()>,
+) -> Result<()> {
+    let mut reader = ByteReader::new(chunk);
+    while !reader.is_at_end() {
+        let length = reader.read_u32().map(|length| length as usize);
+        let document = length
+            .and_then(|length| reader.read_bytes(length))
+            .and_then(|bytes| CandidateDocument::from_bytes(bytes, index));
+        let document = document.ok_or_else(|| {
+            Error::input_error("the temporary file of candidates is damaged: run again")
+        })?;
+        visit(document)?;
+    }
+    Ok(())
+}

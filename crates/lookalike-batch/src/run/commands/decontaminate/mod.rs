@@ -1,0 +1,235 @@
+//! The decontaminate run: takes documents with items of benchmarks out of a corpus.
+//!
+//! ```text
+//! benchmarks ──> items ──> index
+//!                            │
+//! corpus ──> first reading ──┴──> candidates (spooled), counts of tokens
+//!                                      │
+//!                            weights ──┴──> findings ──> tables
+//!                                              │
+//! corpus ──> second reading ───────────────────┴──> rows that stay
+//! ```
+//!
+//! A candidate is decided after the whole corpus is read, because its weight depends on how rare its words are there.
+//! The result depends neither on the number of threads nor on the order of the documents.
+//!
+//! Memory: the index of the items, 16 bytes for each row of the corpus, and the findings. Candidates go to a temporary
+//! file from 64 MiB on.
+
+mod candidate_spool;
+mod findings;
+mod search;
+mod settings;
+mod writing;
+
+use std::time::Instant;
+
+use lookalike::contamination::{ContaminationIndex, ItemTexts};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::sink::{StagedOutput, check_kept, check_output, commit_all};
+use lookalike_io::source::{InputSet, ReadOptions};
+use lookalike_options::shown_text::shorten_text;
+
+pub use self::settings::{
+    BenchmarkContamination, BoilerplateQuestion, ContaminationCut, DecontaminateInputs,
+    DecontaminateOutputs, DecontaminateSettings, DecontaminateSummary,
+};
+
+use self::candidate_spool::CandidateSpool;
+use self::findings::{ContaminatedDocument, CorpusFindings, decide_findings};
+use self::search::{SearchedCorpus, search_corpus};
+use self::writing::{CorpusCuts, FoundItems, write_findings};
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::reading::benchmarks::{BenchmarkSet, read_benchmarks};
+use crate::run::reading::rejected_rows::{OpenedRows, RejectedRows};
+
+/// Questions that are named in a summary as boilerplate.
+const NAMED_BOILERPLATE: usize = 10;
+
+/// Characters of such a question.
+const SHOWN_CHARACTERS: usize = 200;
+
+/// Takes the documents with items of benchmarks out of a corpus, or only the text of these items.
+///
+/// # Errors
+/// If something cannot be read or written, if no benchmark has an item, or if the settings contradict each other. The
+/// outputs are then unchanged.
+pub fn run_decontaminate(
+    inputs: &DecontaminateInputs,
+    settings: &DecontaminateSettings,
+    outputs: &DecontaminateOutputs,
+    progress: &dyn ProgressListener,
+) -> Result<DecontaminateSummary> {
+    crate::threads::run_in_pool(settings.threads, || {
+        decontaminate_corpus(inputs, settings, outputs, progress)
+    })
+}
+
+fn decontaminate_corpus(
+    inputs: &DecontaminateInputs,
+    settings: &DecontaminateSettings,
+    outputs: &DecontaminateOutputs,
+    progress: &dyn ProgressListener,
+) -> Result<DecontaminateSummary> {
+    let started = Instant::now();
+    check_text_field(settings)?;
+    let opened = open_corpus(inputs, settings, outputs, progress)?;
+    progress.begin_stage(RunStage::Index, None);
+    let fields = inputs.fields.as_ref();
+    let benchmarks = read_benchmarks(&inputs.benchmarks, fields, &settings.read)?;
+    let index = build_index(&benchmarks)?;
+    let spool = CandidateSpool::new(settings.read.scratch.clone());
+    let corpus = search_corpus(&opened, &index, spool)?;
+    let findings = decide_findings(&corpus, &index)?;
+    let documents = &findings.documents;
+    let found = FoundItems::of_documents(documents);
+    let cuts = CorpusCuts::new(documents, settings.cut);
+    let mut staged: Vec<StagedOutput> = Vec::new();
+    if let Some(output) = &outputs.findings {
+        let table = write_findings(documents, &benchmarks, &opened.inputs, output);
+        staged.push(StagedOutput::even_if_unread(table)?);
+    }
+    if let Some(output) = &outputs.items {
+        let table = found.write_table(&benchmarks, &opened.inputs, output);
+        staged.push(StagedOutput::even_if_unread(table)?);
+    }
+    if let Some(output) = &outputs.kept {
+        let (inputs, threads) = (&opened.inputs, settings.threads);
+        staged.push(cuts.write_rows(&corpus.rows, inputs, output, threads, progress)?);
+    }
+    let (rejected, rejected_rows) = opened.into_rejected().prepare_output()?;
+    // Kept rows come last, because standard output and pipes cannot take them back.
+    commit_all(rejected_rows.into_iter().chain(staged))?;
+    let mut summary = summarize_run(&benchmarks, &index, &corpus, &findings, &found, &cuts);
+    summary.rejected = rejected;
+    summary.seconds = started.elapsed().as_secs_f64();
+    Ok(summary)
+}
+
+/// Refuses parts of a text that has several fields.
+fn check_text_field(settings: &DecontaminateSettings) -> Result<()> {
+    let text = &settings.read.fields.text;
+    if settings.cut == ContaminationCut::Document || text.len() <= 1 {
+        return Ok(());
+    }
+    Err(Error::usage_error(format!(
+        "parts are cut from one field, and the text has {}: `{}`; name one, or leave out whole documents with \
+         --cut document",
+        text.len(),
+        text.join("`, `")
+    )))
+}
+
+fn open_corpus<'a>(
+    inputs: &DecontaminateInputs,
+    settings: &DecontaminateSettings,
+    outputs: &DecontaminateOutputs,
+    progress: &'a dyn ProgressListener,
+) -> Result<OpenedRows<'a>> {
+    let options = ReadOptions {
+        again: outputs.kept.is_some() || outputs.rejected.is_some(),
+        ..settings.read.clone()
+    };
+    let opened = InputSet::open_source(&inputs.documents, &options)?;
+    let tables = [&outputs.findings, &outputs.items, &outputs.rejected];
+    for output in tables.into_iter().flatten() {
+        check_output(output, &opened)?;
+    }
+    if let Some(output) = &outputs.kept {
+        check_kept(&opened, output, false)?;
+    }
+    let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
+    Ok(OpenedRows::new(opened, rejected, settings.strict, progress))
+}
+
+fn build_index(benchmarks: &BenchmarkSet) -> Result<ContaminationIndex> {
+    let items = benchmarks.items.iter().map(|item| ItemTexts {
+        question: &item.question,
+        choices: &item.choices,
+        answer: &item.answer,
+        passage: &item.passage,
+    });
+    Ok(ContaminationIndex::build(items)?)
+}
+
+fn summarize_run(
+    benchmarks: &BenchmarkSet,
+    index: &ContaminationIndex,
+    corpus: &SearchedCorpus,
+    findings: &CorpusFindings,
+    found: &FoundItems,
+    cuts: &CorpusCuts,
+) -> DecontaminateSummary {
+    let documents = corpus.rows.len() as u64;
+    let removed = cuts.removed.len() as u64;
+    let short = (0..benchmarks.items.len() as u32).filter(|&item| !index.is_findable(item));
+    let all = findings.documents.iter();
+    DecontaminateSummary {
+        documents,
+        kept: documents - removed,
+        removed,
+        cut: cuts.cut_count(),
+        findings: all.map(|document| document.findings.len() as u64).sum(),
+        items: benchmarks.items.len() as u64,
+        items_found: found.len(),
+        short_items: short.count() as u64,
+        boilerplate: findings.boilerplate_candidates,
+        boilerplate_questions: name_boilerplate(benchmarks, findings),
+        benchmarks: summarize_benchmarks(benchmarks, &findings.documents, found),
+        rejected: 0,
+        bytes: corpus.bytes,
+        index_bytes: index.memory_bytes() as u64,
+        seconds: 0.0,
+    }
+}
+
+fn name_boilerplate(
+    benchmarks: &BenchmarkSet,
+    findings: &CorpusFindings,
+) -> Vec<BoilerplateQuestion> {
+    let first = findings.boilerplate.iter().take(NAMED_BOILERPLATE);
+    let named = first.map(|&(item, documents)| {
+        let item = &benchmarks.items[item as usize];
+        BoilerplateQuestion {
+            benchmark: benchmarks.benchmarks[item.benchmark as usize].name.clone(),
+            item: item.id.clone(),
+            question: shorten_text(&item.question, SHOWN_CHARACTERS),
+            documents,
+        }
+    });
+    named.collect()
+}
+
+fn summarize_benchmarks(
+    benchmarks: &BenchmarkSet,
+    documents: &[ContaminatedDocument],
+    found: &FoundItems,
+) -> Vec<BenchmarkContamination> {
+    let mut with_items = vec![0; benchmarks.benchmarks.len()];
+    for document in documents {
+        let findings = document.findings.iter();
+        let of_items = findings.map(|finding| benchmarks.items[finding.item as usize].benchmark);
+        let mut of_items: Vec<u32> = of_items.collect();
+        of_items.sort_unstable();
+        of_items.dedup();
+        of_items
+            .iter()
+            .for_each(|&benchmark| with_items[benchmark as usize] += 1);
+    }
+    let counts = found.count_by_benchmark(benchmarks);
+    let all = benchmarks.benchmarks.iter().enumerate();
+    let summaries = all.map(|(number, info)| {
+        let [found, found_both] = counts.get(&(number as u32)).copied().unwrap_or_default();
+        BenchmarkContamination {
+            name: info.name.clone(),
+            presets: info.presets.clone(),
+            items: info.items,
+            rejected: info.rejected,
+            rejected_rows: info.rejected_rows.clone(),
+            found,
+            found_both,
+            documents: with_items[number],
+        }
+    });
+    summaries.collect()
+}

@@ -1,0 +1,225 @@
+//! The first reading: which documents may have which items, and the counts of the tokens of all documents.
+
+use lookalike::contamination::{
+    ContaminationIndex, CorpusTerms, CountedTerms, ItemSearcher, extend_to_marks,
+    extend_to_sentences,
+};
+use lookalike::passages::PlaceIndex;
+use lookalike_io::error::Result;
+use lookalike_io::sink::OutputRows;
+use lookalike_io::source::{InputRow, ParseScratch, RowPlace};
+
+use super::candidate_spool::{CandidateDocument, CandidateSpool, LocatedCandidate};
+use crate::run::reading::ordered_pipeline::process_blocks_in_order;
+use crate::run::reading::rejected_rows::{CountedRows, OpenedRows};
+use crate::run::reading::row_analysis::id_text;
+
+/// The rows of a corpus after the first reading. Memory: 16 bytes for each row.
+#[derive(Default)]
+pub(super) struct CorpusPlaces {
+    places: Vec<RowPlace>,
+    /// Numbers of the rows that cannot be used, ascending.
+    bad_numbers: Vec<u64>,
+}
+
+impl CorpusPlaces {
+    /// Returns the number of usable rows.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Returns the rows with those that are removed, by their numbers, ascending.
+    pub(super) fn without<'a>(&'a self, removed: &'a [u64]) -> RemainingRows<'a> {
+        RemainingRows {
+            rows: self,
+            removed,
+        }
+    }
+}
+
+/// The rows of a corpus, of which some are removed.
+pub(super) struct RemainingRows<'a> {
+    rows: &'a CorpusPlaces,
+    removed: &'a [u64],
+}
+
+impl OutputRows for RemainingRows<'_> {
+    fn len(&self) -> usize {
+        self.rows.places.len()
+    }
+
+    fn place_of(&self, index: usize) -> RowPlace {
+        self.rows.places[index]
+    }
+
+    fn row_number(&self, index: usize) -> u64 {
+        // Row `index` has as many bad rows before it as there are whose number is not larger than its own.
+        let bad = &self.rows.bad_numbers;
+        let (mut low, mut high) = (0, bad.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if bad[middle] <= index as u64 + 1 + middle as u64 {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        index as u64 + 1 + low as u64
+    }
+
+    fn is_kept(&self, index: usize) -> bool {
+        self.removed.binary_search(&(index as u64)).is_err()
+    }
+}
+
+/// A corpus after the first reading.
+pub(super) struct SearchedCorpus {
+    pub(super) rows: CorpusPlaces,
+    pub(super) candidates: CandidateSpool,
+    pub(super) terms: CorpusTerms,
+    pub(super) bytes: u64,
+}
+
+/// The result of a block.
+struct SearchedBlock {
+    read: CountedRows,
+    places: Vec<RowPlace>,
+    documents: Vec<CandidateDocument>,
+    terms: CountedTerms,
+}
+
+/// The state of a thread.
+struct SearchWorker<'a> {
+    parse: ParseScratch,
+    searcher: ItemSearcher<'a>,
+    number: String,
+}
+
+/// Searches all documents for items.
+///
+/// # Errors
+/// If an input or a temporary file fails, if no row can be used, and in a strict run if a row is bad.
+pub(super) fn search_corpus(
+    opened: &OpenedRows<'_>,
+    index: &ContaminationIndex,
+    mut candidates: CandidateSpool,
+) -> Result<SearchedCorpus> {
+    let mut rows = CorpusPlaces::default();
+    let mut terms = CorpusTerms::new(index);
+    let mut bytes = 0;
+    let mut spooled = Vec::new();
+    process_blocks_in_order(
+        &opened.inputs,
+        opened.progress,
+        || SearchWorker {
+            parse: ParseScratch::default(),
+            searcher: ItemSearcher::new(index),
+            number: String::new(),
+        },
+        &|| opened.inputs.next_block(),
+        |block, worker, _| {
+            let mut searched = SearchedBlock {
+                read: CountedRows::default(),
+                places: Vec::new(),
+                documents: Vec::new(),
+                terms: CountedTerms::default(),
+            };
+            let SearchWorker {
+                parse,
+                searcher,
+                number,
+            } = worker;
+            opened.inputs.parse_block(block, parse, &mut |row| {
+                if let Some(row) = searched.read.count_row(row) {
+                    let found = search_row(&row, searcher, number)?;
+                    searched
+                        .documents
+                        .extend(found.map(|document| CandidateDocument {
+                            index: searched.places.len() as u64,
+                            ..document
+                        }));
+                    searched.places.push(row.place);
+                }
+                Ok(())
+            })?;
+            searched.terms = searcher.take_counts();
+            Ok(searched)
+        },
+        |mut block| {
+            opened.report_rows(&block.read.bad, block.read.documents)?;
+            bytes += block.read.bytes;
+            spooled.clear();
+            for document in &mut block.documents {
+                document.index += rows.places.len() as u64;
+                document.append_bytes(&mut spooled);
+            }
+            candidates.push_documents(&spooled)?;
+            rows.places.append(&mut block.places);
+            rows.bad_numbers
+                .extend(block.read.bad.iter().map(|bad| bad.number));
+            terms.add_counted(&block.terms);
+            Ok(())
+        },
+    )?;
+    opened.refuse_useless()?;
+    rows.bad_numbers.sort_unstable();
+    Ok(SearchedCorpus {
+        rows,
+        candidates,
+        terms,
+        bytes,
+    })
+}
+
+/// Returns the document of a row if it has candidates. Its index is still to be set.
+fn search_row(
+    row: &InputRow<'_>,
+    searcher: &mut ItemSearcher<'_>,
+    number: &mut String,
+) -> Result<Option<CandidateDocument>> {
+    let mut found = Vec::new();
+    searcher.search_text(row.text, &mut found)?;
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let places = PlaceIndex::new(row.text);
+    let candidates = found.into_iter().map(|candidate| {
+        let characters = [candidate.place.start, candidate.place.end]
+            .map(|byte| places.count_characters(row.text, byte) as u64);
+        let passage = extend_to_marks(row.text, candidate.whole_place.clone());
+        let sentences = extend_to_sentences(row.text, passage.clone());
+        let to_u64 = |range: std::ops::Range<usize>| range.start as u64..range.end as u64;
+        LocatedCandidate {
+            characters: characters[0]..characters[1],
+            passage: to_u64(passage),
+            sentences: to_u64(sentences),
+            candidate,
+        }
+    });
+    Ok(Some(CandidateDocument {
+        index: 0,
+        row_number: row.number,
+        place: row.place,
+        id: id_text(row, number).to_owned(),
+        text_bytes: row.text.len() as u64,
+        candidates: candidates.collect(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_numbers_count_bad_rows() {
+        let rows = CorpusPlaces {
+            places: vec![RowPlace::new(0, 1); 6],
+            bad_numbers: vec![1, 2, 5, 9, 10, 11],
+        };
+        let remaining = rows.without(&[2, 4]);
+        let numbers: Vec<u64> = (0..6).map(|index| remaining.row_number(index)).collect();
+        assert_eq!(numbers, [3, 4, 6, 7, 8, 12]);
+        let kept: Vec<bool> = (0..6).map(|index| remaining.is_kept(index)).collect();
+        assert_eq!(kept, [true, true, false, true, false, true]);
+    }
+}
