@@ -6,6 +6,7 @@
 
 mod brief_help;
 mod compare;
+mod decontaminate;
 mod dedup;
 mod eval;
 mod explain;
@@ -40,6 +41,7 @@ use crate::CommandOutcome;
 use crate::language::MessageLanguage;
 use crate::output::ColorMode;
 use compare::CompareArgs;
+use decontaminate::DecontaminateArgs;
 use dedup::DedupArgs;
 use eval::EvalArgs;
 use explain::ExplainArgs;
@@ -179,6 +181,7 @@ fn find_color_mode(arguments: &[OsString]) -> ColorMode {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Dedup(Box<DedupArgs>),
+    Decontaminate(Box<DecontaminateArgs>),
     Status(StatusArgs),
     Pairs(Box<PairsArgs>),
     Passages(Box<PassagesArgs>),
@@ -233,6 +236,7 @@ impl Command {
     pub(crate) fn run_command(&self) -> Result<CommandOutcome> {
         match self {
             Self::Dedup(args) => dedup::run_dedup(args),
+            Self::Decontaminate(args) => decontaminate::run_decontaminate(args),
             Self::Status(args) => status::run_status(args),
             Self::Pairs(args) => pairs::run_pairs(args),
             Self::Passages(args) => passages::run_passages(args),

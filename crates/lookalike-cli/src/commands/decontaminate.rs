@@ -1,0 +1,219 @@
+//! `lookalike decontaminate`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use lookalike_batch::run::{
+    self, BenchmarkContamination, ContaminationCut, DecontaminateInputs, DecontaminateOutputs,
+    DecontaminateSettings, DecontaminateSummary, ItemFields,
+};
+
+use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
+use super::shared::outputs::{
+    RejectedArgs, check_separate_outputs, check_standard_output, output_file, output_target,
+};
+use super::shared::running::{RowsRun, RunningArgs, thread_count};
+use super::shared::summary::{SummaryText, TEXT_OPTIONS};
+use crate::CommandOutcome;
+use crate::language::messages;
+use crate::output::{format_bytes, format_count};
+
+/// Benchmarks that a summary lists.
+const LISTED_BENCHMARKS: usize = 20;
+
+/// Take items of evaluation benchmarks out of a corpus
+///
+/// An item is found where its question stands in a document: as it is or in other case and punctuation, over lines and
+/// cells of a table, between HTML tags and LaTeX commands, in the other Chinese script, or with some words replaced. A
+/// short or common question is found only with its answer or its choices nearby. How much a word tells follows from
+/// how rare it is in the corpus. Questions in very many documents are boilerplate and find nothing alone.
+///
+/// Benchmarks are read as they come: JSONL, CSV or Parquet of well-known benchmarks is recognised by its fields (MMLU, GSM8K,
+/// ARC, HellaSwag, AGIEval, C-Eval, CMMLU, HumanEval, MBPP and others). For other files, --fields names the fields.
+///
+/// The table of findings has the columns id, benchmark, item, found (question, answer, both), score, start, end, item_start,
+/// item_end, source and row. The score is the share of the question's information that was found in order. Positions count
+/// characters from 0.
+#[derive(Debug, Args)]
+#[command(mut_arg("features", without_features))]
+#[command(after_help = "\
+Examples:
+  lookalike decontaminate corpus.jsonl --benchmarks evals/ -o clean.jsonl --findings findings.tsv
+  lookalike decontaminate pages/ --benchmarks mmlu.parquet gsm8k.jsonl --items items.tsv
+  lookalike decontaminate corpus.parquet --benchmarks quiz.csv --fields question=ask,answer=key \\
+    --cut sentence -o clean.parquet")]
+pub(crate) struct DecontaminateArgs {
+    /// Corpus: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is given)
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// Benchmarks: files, directories and globs. Give them after IN, or before another option
+    #[arg(long, value_name = "DIR|FILE", num_args = 1.., required = true, help_heading = "Input")]
+    pub(crate) benchmarks: Vec<PathBuf>,
+
+    /// Fields of the benchmarks: question=FIELD, and choices=, answer=, passage= and id= if they have them. Several fields
+    /// with choices are joined by +
+    #[arg(long, value_name = "NAME=FIELD,…", help_heading = "Input")]
+    pub(crate) fields: Option<ItemFields>,
+
+    /// Corpus without the items, in the format of IN or of the extension; a directory mirrors the inputs
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Table of findings: which item stands in which document, and where
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) findings: Option<PathBuf>,
+
+    /// Table of the items that stand in the corpus, for whoever publishes scores: benchmark, item, found, score, documents
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) items: Option<PathBuf>,
+
+    /// What is taken out of a document with findings
+    #[arg(long, value_enum, default_value_t = CutArg::Document, help_heading = "Output")]
+    pub(crate) cut: CutArg,
+
+    #[command(flatten)]
+    pub(crate) bad_rows: RejectedArgs,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    #[command(flatten)]
+    pub(crate) running: RunningArgs,
+}
+
+/// What is taken out of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CutArg {
+    /// The whole document
+    Document,
+    /// The question, with its answer and choices if they stand nearby
+    Passage,
+    /// The same with the rest of their sentences
+    Sentence,
+}
+
+pub(crate) fn run_decontaminate(args: &DecontaminateArgs) -> Result<CommandOutcome> {
+    refuse_features(&args.reading)?;
+    let outputs = named_outputs(args)?;
+    let settings = DecontaminateSettings {
+        read: read_options(&args.reading)?,
+        threads: thread_count(args.running.threads),
+        strict: args.running.strict,
+        cut: match args.cut {
+            CutArg::Document => ContaminationCut::Document,
+            CutArg::Passage => ContaminationCut::Passage,
+            CutArg::Sentence => ContaminationCut::Sentence,
+        },
+    };
+    let inputs = DecontaminateInputs {
+        documents: args.inputs.clone().into(),
+        benchmarks: args.benchmarks.clone(),
+        fields: args.fields.clone(),
+    };
+    let targets = [
+        &outputs.kept,
+        &outputs.findings,
+        &outputs.items,
+        &outputs.rejected,
+    ];
+    let files = targets.into_iter().flatten().filter_map(output_file);
+    let run = RowsRun::new(&args.running, files, outputs.rejected.is_some());
+    let done =
+        run.watch_work(|reporter| run::run_decontaminate(&inputs, &settings, &outputs, reporter))?;
+    run.finish_run(&done, done.rejected, || describe_run(&done, args))
+}
+
+/// Returns the outputs. At least one of them must be given.
+fn named_outputs(args: &DecontaminateArgs) -> Result<DecontaminateOutputs> {
+    let named: Vec<(&str, &Path)> = [
+        ("the corpus", &args.output),
+        ("the findings", &args.findings),
+        ("the items", &args.items),
+        ("rejected rows", &args.bad_rows.rejected),
+    ]
+    .into_iter()
+    .filter_map(|(name, path)| Some((name, path.as_deref()?)))
+    .collect();
+    let has_output = args.output.is_some() || args.findings.is_some() || args.items.is_some();
+    if !has_output && !args.running.json {
+        bail!(
+            "there is nothing to write: give -o for the corpus without the items, --findings or --items for tables, or \
+             --json for the counts"
+        );
+    }
+    check_standard_output(&named, args.running.json)?;
+    check_separate_outputs(&named, None)?;
+    Ok(DecontaminateOutputs {
+        kept: args.output.as_deref().map(output_target),
+        findings: args.findings.as_deref().map(output_target),
+        items: args.items.as_deref().map(output_target),
+        rejected: args.bad_rows.target(),
+    })
+}
+
+/// Returns the summary for people.
+fn describe_run(done: &DecontaminateSummary, args: &DecontaminateArgs) -> String {
+    let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
+    text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
+    let count = format_count;
+    text.add_line(
+        &messages::contaminated(),
+        messages::contaminated_documents(&count(done.removed + done.cut), &count(done.findings)),
+    );
+    if done.cut > 0 {
+        let cut = messages::cut_documents(&count(done.cut), &count(done.removed));
+        text.add_line(&messages::cut(), cut);
+    }
+    text.add_line(
+        &messages::items(),
+        messages::items_found(&count(done.items_found), &count(done.items)),
+    );
+    text.add_line(&messages::memory_of_items(), format_bytes(done.index_bytes));
+    text.add_output(args.output.as_deref());
+    let mut text = text.into_text();
+    text.push('\n');
+    for benchmark in done.benchmarks.iter().take(LISTED_BENCHMARKS) {
+        text.push_str(&describe_benchmark(benchmark));
+    }
+    if done.benchmarks.len() > LISTED_BENCHMARKS {
+        let more = done.benchmarks.len() - LISTED_BENCHMARKS;
+        text.push_str(&messages::more_benchmarks(&count(more as u64)));
+        text.push('\n');
+    }
+    if done.short_items > 0 {
+        text.push_str(&messages::short_items(&count(done.short_items)));
+        text.push('\n');
+    }
+    for question in &done.boilerplate_questions {
+        let documents = count(question.documents);
+        let named = format!("{} {}", question.benchmark, question.item);
+        text.push_str(&messages::boilerplate_question(
+            &named,
+            &question.question,
+            &documents,
+        ));
+        text.push('\n');
+    }
+    text
+}
+
+fn describe_benchmark(benchmark: &BenchmarkContamination) -> String {
+    let mut line = messages::benchmark_found(
+        &benchmark.name,
+        &format_count(benchmark.found),
+        &format_count(benchmark.items),
+        &format_count(benchmark.documents),
+    );
+    if benchmark.rejected > 0 {
+        line.push_str(&messages::benchmark_rejected(&format_count(
+            benchmark.rejected,
+        )));
+        if let Some(first) = benchmark.rejected_rows.first() {
+            line.push_str(&format!(" ({}: {})", first.place, first.reason));
+        }
+    }
+    line.push('\n');
+    line
+}
