@@ -298,7 +298,7 @@ impl ReadProgress {
                 continue;
             }
             self.rows += rows;
-            let position = open.reader.position_on_disk();
+            let position = open.reader.source_position();
             self.open = Some(OpenInput::Lines(open));
             let (file, offset) = (self.file, offset + start as u64);
             let lines = LineBlock {

@@ -11,7 +11,7 @@ use liblzma::bufread::XzDecoder;
 use zstd::stream::read::Decoder as ZstdDecoder;
 
 use super::expand::{CompressionKind, LONGEST_MAGIC, compression_by_content};
-use super::json_list::ListRows;
+use super::json_list::{ListRows, MalformedList};
 use crate::error::{Error, Result};
 use crate::objects::ObjectFailure;
 
@@ -24,17 +24,17 @@ pub(super) struct ByteStream {
     reader: Box<dyn Read + Send>,
     position: Arc<AtomicU64>,
     compression: CompressionKind,
-    is_list: bool,
-    /// The file that is read, if its bytes are those of the stream.
-    plain: Option<File>,
+    /// Second handle of the input, if it can be sought: a file that is neither compressed nor a JSON list.
+    seekable: Option<File>,
 }
 
 impl ByteStream {
     /// Reads `file` without decompression.
     pub(super) fn from_plain(name: &str, file: File) -> Self {
         let position = Arc::new(AtomicU64::new(0));
-        // Both have one position. Without a second handle nothing can be skipped.
-        let plain = file.try_clone().ok();
+        // Both handles share one file offset, so that seeking one moves the other. If duplicating fails, nothing can be
+        // skipped.
+        let seekable = file.try_clone().ok();
         let reader = Box::new(CountedReader {
             inner: file,
             position: Arc::clone(&position),
@@ -44,17 +44,17 @@ impl ByteStream {
             reader,
             position,
             compression: CompressionKind::None,
-            is_list: false,
-            plain,
+            seekable,
         }
     }
 
-    /// Continues at a byte of the input. Returns `false` if only reading leads there.
+    /// Continues at a byte of the input. Returns `false` if the input cannot be sought; the caller then reads up to
+    /// `byte`.
     ///
     /// # Errors
     /// If the file cannot be read from there.
     pub(super) fn seek_to(&mut self, byte: u64) -> Result<bool> {
-        let Some(mut file) = self.plain.as_ref() else {
+        let Some(mut file) = self.seekable.as_ref() else {
             return Ok(false);
         };
         let sought = file.seek(io::SeekFrom::Start(byte));
@@ -69,8 +69,7 @@ impl ByteStream {
     pub(super) fn into_list_rows(self) -> Self {
         Self {
             reader: Box::new(ListRows::new(self.reader)),
-            is_list: true,
-            plain: None,
+            seekable: None,
             ..self
         }
     }
@@ -90,7 +89,7 @@ impl ByteStream {
         let mut buffered = BufReader::with_capacity(COMPRESSED_BUFFER, counted);
         let mut start = [0; LONGEST_MAGIC];
         let length =
-            peek_magic(&mut buffered, &mut start).map_err(|cause| match ObjectFailure::from_io(
+            read_magic(&mut buffered, &mut start).map_err(|cause| match ObjectFailure::from_io(
                 &cause,
             ) {
                 Some(failure) => failure.clone().into_error(name),
@@ -120,13 +119,12 @@ impl ByteStream {
             reader,
             position,
             compression,
-            is_list: false,
-            plain: None,
+            seekable: None,
         })
     }
 
-    /// Returns the number of bytes read from the file on disk.
-    pub(super) fn position_on_disk(&self) -> u64 {
+    /// Returns the bytes read from the file or object so far, compressed, including read-ahead.
+    pub(super) fn source_position(&self) -> u64 {
         self.position.load(Ordering::Relaxed)
     }
 
@@ -142,11 +140,11 @@ impl ByteStream {
     }
 
     fn unreadable(&self, cause: io::Error) -> Error {
-        let position = self.position_on_disk();
+        let position = self.source_position();
         if let Some(failure) = ObjectFailure::from_io(&cause) {
             return failure.clone().into_error(&self.name);
         }
-        if self.is_list && cause.kind() == io::ErrorKind::InvalidData {
+        if MalformedList::is_cause_of(&cause) {
             return Error::input_error(format!(
                 "cannot read {} as a JSON list: {cause}",
                 self.name
@@ -168,7 +166,7 @@ impl ByteStream {
     }
 }
 
-/// Largest memory of decompressing xz: as much as its highest preset needs, with room for twice its dictionary.
+/// Memory limit of the xz decoder in bytes. Dictionaries of 128 MiB fit, twice that of the highest preset.
 const XZ_MEMORY: u64 = 256 << 20;
 
 fn xz_stream(name: &str) -> Result<liblzma::stream::Stream> {
@@ -177,7 +175,7 @@ fn xz_stream(name: &str) -> Result<liblzma::stream::Stream> {
 }
 
 /// Reads the first bytes and returns their number.
-fn peek_magic(reader: &mut impl BufRead, start: &mut [u8; LONGEST_MAGIC]) -> io::Result<usize> {
+fn read_magic(reader: &mut impl BufRead, start: &mut [u8; LONGEST_MAGIC]) -> io::Result<usize> {
     let mut length = 0;
     while length < start.len() {
         match reader.read(&mut start[length..]) {

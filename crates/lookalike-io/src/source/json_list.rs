@@ -5,6 +5,7 @@
 //! list that does not end is an error, and so is anything after the list, because it is then unknown
 //! what is missing.
 
+use std::fmt;
 use std::io::{self, Read};
 
 use lookalike_documents::decoding::UTF8_MARK;
@@ -27,6 +28,27 @@ pub(super) struct ListRows<R> {
     /// Completed elements.
     elements: u64,
 }
+
+/// The error of bytes that are not one whole JSON list. It has a type of its own because decoders under the list also
+/// return [`io::ErrorKind::InvalidData`], for damaged compression.
+#[derive(Debug)]
+pub(super) struct MalformedList(String);
+
+impl MalformedList {
+    /// Returns `true` if this error of a [`ListRows`] is about the list, and not about reading its bytes.
+    pub(super) fn is_cause_of(error: &io::Error) -> bool {
+        let cause = error.get_ref();
+        cause.is_some_and(|cause| cause.is::<Self>())
+    }
+}
+
+impl fmt::Display for MalformedList {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for MalformedList {}
 
 /// The state of the scanner before the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +92,7 @@ impl<R: Read> ListRows<R> {
             self.position + 1,
             self.elements
         );
-        io::Error::new(io::ErrorKind::InvalidData, message)
+        io::Error::new(io::ErrorKind::InvalidData, MalformedList(message))
     }
 
     /// Reads until there is output. Returns `false` at the end of the list.

@@ -236,9 +236,9 @@ impl LineReader {
         }
     }
 
-    /// Returns the position in the file on disk.
-    pub(super) fn position_on_disk(&self) -> u64 {
-        self.stream.position_on_disk()
+    /// Returns the bytes read from the file or object so far; see [`ByteStream::source_position`].
+    pub(super) fn source_position(&self) -> u64 {
+        self.stream.source_position()
     }
 
     /// Returns the first bytes of the input, at most `length`. They stay unread.

@@ -558,6 +558,43 @@ fn truncated_and_corrupt_compressed_files() {
     }
 }
 
+/// The decoder of xz reports damage by the same kind of error as a malformed list. The message must blame the
+/// compression, and a malformed list in an intact file must still be named as such.
+#[test]
+fn damaged_compressed_list_is_reported_as_damaged() {
+    use std::io::{Read, Write};
+
+    let directory = tempdir().unwrap();
+    let list = |rows: usize| {
+        let rows: Vec<String> = (0..rows)
+            .map(|row| format!("{{\"id\": {row}, \"text\": \"{}\"}}", row * row))
+            .collect();
+        format!("[{}]", rows.join(",\n"))
+    };
+    let compress = |text: &str| {
+        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 6);
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let path = directory.path().join("a.json.xz");
+    let mut damaged = compress(&list(5000));
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 8].fill(0x55);
+    let mut decoder = liblzma::read::XzDecoder::new(&*damaged);
+    let cause = decoder.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(cause.kind(), std::io::ErrorKind::InvalidData);
+    fs::write(&path, &damaged).unwrap();
+    let error = read(from_ref(&path), &options()).unwrap_err().to_string();
+    assert!(error.contains("cannot decompress"), "{error}");
+    assert!(!error.contains("JSON list"), "{error}");
+    fs::write(&path, compress("[{\"text\": \"a\"},]")).unwrap();
+    let error = read(from_ref(&path), &options()).unwrap_err().to_string();
+    assert!(
+        error.contains("as a JSON list: an element is missing"),
+        "{error}"
+    );
+}
+
 #[test]
 fn directories_globs_and_missing_inputs() {
     let directory = tempdir().unwrap();
