@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, DiskFile, check_free_bytes};
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::file_names::MANIFEST_FILE;
 
 /// Bytes that are copied at a time.
 const COPIED_BYTES_AT_ONCE: usize = 8 << 20;
@@ -58,10 +59,17 @@ impl<'a> FileCopier<'a> {
 
     /// Removes everything copied, if the error was that there is no room.
     pub(crate) fn make_room_after(&self, error: &Error) {
-        if error.kind() != ErrorKind::Full {
-            return;
+        if error.kind() == ErrorKind::Full {
+            self.remove_copies();
         }
-        for name in self.to.file_names().unwrap_or_default() {
+    }
+
+    /// Removes all files of the disk, as far as that succeeds. The manifest goes first, because a copy with a manifest
+    /// counts as complete.
+    pub(crate) fn remove_copies(&self) {
+        let mut names = self.to.file_names().unwrap_or_default();
+        names.sort_by_key(|name| name != MANIFEST_FILE);
+        for name in names {
             let _ = self.to.remove_file(&name);
         }
     }

@@ -23,27 +23,31 @@ impl Collection {
     /// use. The manifest is written last: a copy without it is incomplete and is not a collection. The
     /// headroom applies to the other disk too.
     ///
-    /// Writers wait only while the rows of the newest partition are copied, and the texts that were added to
-    /// it since its copy began.
+    /// Writers wait only while this copies the rows of the newest partition, what was appended to its texts and
+    /// sketches since, and partitions that began since.
     ///
     /// # Errors
-    /// If an operation on either disk fails. If the other disk has no room, the copied files are removed
-    /// before writers go on, because these may need the same room.
+    /// If an operation on either disk fails. The copied files are removed then, as far as the other disk allows. If it
+    /// has no room while writers wait, they go on only after that, because they may need the same room.
     pub fn copy_to_snapshot(&self, to: &dyn Disk) -> Result<()> {
         let _files = self.lock_maintenance();
         let mut copier = FileCopier::new(to, self.options.headroom);
-        let (begun, ends) = {
+        let copied = self.copy_files(&mut copier, to);
+        copied.inspect_err(|_| copier.remove_copies())
+    }
+
+    fn copy_files(&self, copier: &mut FileCopier<'_>, to: &dyn Disk) -> Result<()> {
+        let (at_start, ends) = {
             let writer = self.lock_writer();
             (writer.partitions().clone(), writer.newest_file_ends())
         };
-        let named = begun.file_names();
+        let names_at_start = at_start.file_names();
         copier.reserve_bytes(recipe_bytes(&self.collection_settings().recipe))?;
-        let newest = self.copy_without_lock(&mut copier, begun, ends);
-        let newest = newest.inspect_err(|error| copier.make_room_after(error))?;
-        let (copied, listed, manifest) = self.copy_rest(&mut copier, newest)?;
+        let newest = self.copy_without_lock(copier, at_start, ends)?;
+        let (copied, listed, manifest) = self.finish_under_writer_lock(copier, newest)?;
         copied.iter().try_for_each(CopiedPartition::sync_files)?;
-        // More partitions than those that expired meanwhile may have to be removed.
-        for expired in named
+        // The copies of partitions that expired meanwhile are removed, because the list does not name them.
+        for expired in names_at_start
             .into_iter()
             .filter(|entry| entry.number < listed.first)
         {
@@ -81,7 +85,7 @@ impl Collection {
 
     /// Copies the rest of the partition that was the newest, and the partitions that began meanwhile, while
     /// nobody writes. Also returns the list of partitions and the manifest at that moment.
-    fn copy_rest(
+    fn finish_under_writer_lock(
         &self,
         copier: &mut FileCopier<'_>,
         newest: Option<CopiedPartition>,
@@ -91,16 +95,18 @@ impl Collection {
         let last = newest
             .as_ref()
             .map_or(0, |newest| newest.file_names().number);
-        let begun = writer.partitions().iter();
-        let begun = begun.filter(|begun| begun.about.number > last).cloned();
+        let begun_since = writer.partitions().iter();
+        let begun_since = begun_since
+            .filter(|partition| partition.about.number > last)
+            .cloned();
         let mut copied = Vec::from_iter(newest);
         let copy = || {
-            for partition in begun {
+            for partition in begun_since {
                 copied.push(CopiedPartition::begin_copy(copier, &*self.disk, partition)?);
             }
             copied
                 .iter_mut()
-                .try_for_each(|file| file.copy_rest(copier))
+                .try_for_each(|partition| partition.copy_rest(copier))
         };
         if let Err(error) = copy() {
             // Open files keep their room, so they are closed before they are removed.

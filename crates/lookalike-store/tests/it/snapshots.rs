@@ -10,7 +10,7 @@ use lookalike_store::{
     verify_collection,
 };
 
-use crate::disk::Simulated;
+use crate::disk::{Fault, Simulated};
 use crate::power::{Script, replacing_script, script};
 use crate::support::{Hand, document, prepare, settings};
 
@@ -239,6 +239,25 @@ fn failed_snapshot_is_removed_before_writes() {
         }
     }
     assert!(refused_at.iter().any(|&at| at > BESIDE), "{refused_at:?}");
+}
+
+/// Whatever operation finds the disk full, also while the list of partitions and the manifest are written, nothing is left
+/// of the copy.
+#[test]
+fn snapshot_on_a_full_disk_leaves_no_file() {
+    let collection = with_headroom(&Simulated::new(), 0);
+    let whole = Simulated::new();
+    collection.copy_to_snapshot(&whole).unwrap();
+    for operation in 1..=whole.operations() {
+        let copy = Simulated::new();
+        copy.fail(operation, Fault::Error(io::ErrorKind::StorageFull));
+        let refused = collection.copy_to_snapshot(&copy).unwrap_err();
+        let left = copy.file_names().unwrap();
+        assert!(
+            left.is_empty(),
+            "operation {operation}, {refused}: {left:?}"
+        );
+    }
 }
 
 /// Copies a collection while other threads insert a document before each of the first operations of the copy.
