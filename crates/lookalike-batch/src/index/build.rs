@@ -17,7 +17,9 @@ use crate::index::manifest::{IndexManifest, SegmentEntry, TableEntry, file_name}
 use crate::index::number_files::NumberFile;
 use crate::index::records::DocumentRecords;
 use crate::index::repeated_ids::NewIds;
-use crate::index::row_lots::{CHUNK_BYTES, NewRows, RecordScratch, RowLot, RowRecorder, check_ids};
+use crate::index::row_batches::{
+    CHUNK_BYTES, NewRows, RecordScratch, RowBatch, RowRecorder, check_ids,
+};
 use crate::index::row_numbers::RowNumbers;
 use crate::index::row_set::RowSet;
 use crate::index::segments::{
@@ -354,31 +356,31 @@ fn read_rows<C: FingerprintCode>(
         inputs,
         change.progress,
         |block, parse, scratch: &mut RecordScratch, emit| {
-            let mut lot = RowLot::default();
+            let mut batch = RowBatch::default();
             inputs.parse_block(block, parse, &mut |row| {
                 let row = match row {
                     Ok(row) => row,
                     Err(bad) => {
-                        lot.push_bad_row(bad);
+                        batch.push_bad_row(bad);
                         return Ok(());
                     }
                 };
-                lot.count_row(&row);
+                batch.count_row(&row);
                 if let Err(reason) =
-                    recorder.record_row(inputs, &row, row.number, scratch, &mut lot)?
+                    recorder.record_row(inputs, &row, row.number, scratch, &mut batch)?
                 {
-                    lot.bad.push(make_bad_row(inputs, &row, reason));
+                    batch.bad.push(make_bad_row(inputs, &row, reason));
                 }
-                if lot.is_full() {
-                    emit(lot.take_closed()?)?;
+                if batch.is_full() {
+                    emit(batch.take_closed()?)?;
                 }
                 Ok(())
             })?;
-            lot.take_closed()
+            batch.take_closed()
         },
-        |lot: RowLot<C>| {
-            opened.report_rows(&lot.bad, lot.used_rows())?;
-            new.append_lot(change, lot)
+        |batch: RowBatch<C>| {
+            opened.report_rows(&batch.bad, batch.used_rows())?;
+            new.append_batch(change, batch)
         },
     )?;
     opened.refuse_useless()?;
@@ -541,15 +543,15 @@ fn name_by_number(
         return Ok(SegmentIds::Numbered(name(first)));
     }
     let mut writer = IdsWriter::create_file(path)?;
-    let mut lot = ids::IdLot::default();
+    let mut batch = ids::IdBatch::default();
     for number in numbers.iter_ranges().flatten() {
-        lot.push_id(&name(number).to_string());
-        if lot.byte_count() >= CHUNK_BYTES {
-            writer.put_lot(&lot)?;
-            lot.clear_ids();
+        batch.push_id(&name(number).to_string());
+        if batch.byte_count() >= CHUNK_BYTES {
+            writer.append_batch(&batch)?;
+            batch.clear_ids();
         }
     }
-    writer.put_lot(&lot)?;
+    writer.append_batch(&batch)?;
     entry.ids = Some(FileChecksum(writer.finish_file()?));
     Ok(SegmentIds::Stored(StoredIds::open_file(path)?))
 }

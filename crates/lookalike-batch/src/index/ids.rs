@@ -22,7 +22,7 @@ const ROWS_PER_START: u64 = 64;
 
 /// Strings in the format of the file; several threads produce such batches.
 #[derive(Debug, Default)]
-pub(super) struct IdLot {
+pub(super) struct IdBatch {
     bytes: Vec<u8>,
     /// Start of each string.
     starts: Vec<u32>,
@@ -43,10 +43,10 @@ pub(super) struct StoredIds {
     table: u64,
 }
 
-impl IdLot {
+impl IdBatch {
     /// Appends a string. Panics if the batch is larger than 4 GiB.
     pub(super) fn push_id(&mut self, text: &str) {
-        let start = u32::try_from(self.bytes.len()).expect("a lot is of one block of rows");
+        let start = u32::try_from(self.bytes.len()).expect("a batch is of one block of rows");
         self.starts.push(start);
         put_length(text.len(), &mut self.bytes);
         self.bytes.extend_from_slice(text.as_bytes());
@@ -75,10 +75,10 @@ impl IdsWriter {
         })
     }
 
-    pub(super) fn put_lot(&mut self, lot: &IdLot) -> Result<()> {
+    pub(super) fn append_batch(&mut self, batch: &IdBatch) -> Result<()> {
         let base = self.file.byte_length();
         let to_next = (ROWS_PER_START - self.rows % ROWS_PER_START) % ROWS_PER_START;
-        for &start in lot
+        for &start in batch
             .starts
             .iter()
             .skip(to_next as usize)
@@ -86,8 +86,8 @@ impl IdsWriter {
         {
             self.places.extend((base + u64::from(start)).to_le_bytes());
         }
-        self.rows += lot.len() as u64;
-        self.file.put_bytes(&lot.bytes)
+        self.rows += batch.len() as u64;
+        self.file.put_bytes(&batch.bytes)
     }
 
     /// Completes the file and returns its seal.
@@ -256,15 +256,15 @@ mod tests {
             let id = |row: usize| format!("{row}é{}", "x".repeat(row * row % 300));
             for size in [1, 63, 64, 100] {
                 let mut writer = IdsWriter::create_file(&path).unwrap();
-                let mut lot = IdLot::default();
+                let mut batch = IdBatch::default();
                 for row in 0..count {
-                    lot.push_id(&id(row));
-                    if lot.len() == size {
-                        writer.put_lot(&lot).unwrap();
-                        lot.clear_ids();
+                    batch.push_id(&id(row));
+                    if batch.len() == size {
+                        writer.append_batch(&batch).unwrap();
+                        batch.clear_ids();
                     }
                 }
-                writer.put_lot(&lot).unwrap();
+                writer.append_batch(&batch).unwrap();
                 let seal = writer.finish_file().unwrap();
                 let ids = StoredIds::open_file(&path).unwrap();
                 assert_eq!((ids.len(), ids.seal()), (count as u64, seal));

@@ -48,7 +48,7 @@
 //! | `search`, `export`, `inspect` | the uses that leave it as it is: search, export of fingerprints, description, verification |
 //! | `run_index`, `indexed_passages` | an index beside a run that removes near-duplicates, or that searches for passages |
 //! | `directory`, `manifest`, `segments` | the directory and its lock, the list of files, and the files of each segment |
-//! | `row_fingerprints`, `number_files`, `row_lots`, `row_numbers`, `repeated_ids` | new rows: their fingerprints, binary inputs, the way to the files, those without ids, ids that occur again |
+//! | `row_fingerprints`, `number_files`, `row_batches`, `row_numbers`, `repeated_ids` | new rows: their fingerprints, binary inputs, the way to the files, those without ids, ids that occur again |
 //! | `memory_planning`, `build_space`, `spill_buffer` | the memory of a build: planned, shared out, and the temporary files beyond it |
 //! | `match_finder`, `containment` | search with a match plan; its candidates by containment |
 //! | `ids`, `texts`, `unfingerprinted`, `records`, `postings`, `grams`, `tombstones` | one kind of file each |
@@ -76,8 +76,8 @@ mod postings;
 mod records;
 mod remove;
 mod repeated_ids;
+mod row_batches;
 mod row_fingerprints;
-mod row_lots;
 mod row_numbers;
 mod row_set;
 pub(crate) mod run_index;

@@ -38,7 +38,7 @@ const SIGNATURES_MAGIC: FileMagic = *b"LAsi";
 
 /// Records and signatures in the format of the files; several threads produce such batches.
 #[derive(Default)]
-pub(super) struct RecordLot {
+pub(super) struct StoredRecordBatch {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     signatures: Vec<u32>,
@@ -46,7 +46,7 @@ pub(super) struct RecordLot {
     signed: Vec<u32>,
 }
 
-impl RecordLot {
+impl StoredRecordBatch {
     /// Appends the next row.
     pub(super) fn push_record(
         &mut self,
@@ -107,23 +107,23 @@ impl RecordsWriter {
         appended.map_err(spill_failed)
     }
 
-    pub(super) fn put_lot(&mut self, lot: &RecordLot) -> Result<()> {
-        for &row in &lot.signed {
+    pub(super) fn append_batch(&mut self, batch: &StoredRecordBatch) -> Result<()> {
+        for &row in &batch.signed {
             self.put_signed_row(self.rows as u32 + row)?;
         }
-        let bytes: Vec<u8> = lot
+        let bytes: Vec<u8> = batch
             .signatures
             .iter()
             .flat_map(|slot| slot.to_le_bytes())
             .collect();
         self.signatures.put_bytes(&bytes)?;
         let base = self.records.byte_length();
-        let starts = [0].into_iter().chain(lot.ends.iter().copied());
-        for start in starts.take(lot.ends.len()) {
+        let starts = [0].into_iter().chain(batch.ends.iter().copied());
+        for start in starts.take(batch.ends.len()) {
             self.put_place(base + start as u64)?;
         }
-        self.rows += lot.ends.len() as u64;
-        self.records.put_bytes(&lot.bytes)
+        self.rows += batch.ends.len() as u64;
+        self.records.put_bytes(&batch.bytes)
     }
 
     /// Appends all rows of another segment that are not removed.

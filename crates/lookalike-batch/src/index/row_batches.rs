@@ -1,6 +1,6 @@
-//! New rows of an index on their way to its files: threads record rows in lots, which are appended in order.
+//! New rows of an index on their way to its files: threads record rows in batches, which are appended in order.
 //!
-//! Memory: ids, texts and records of a lot go to files when the lot is appended. Hashes of ids stay in memory until the
+//! Memory: ids, texts and records of a batch go to files when the batch is appended. Hashes of ids stay in memory until the
 //! segment is written; fingerprints and grams stay there as far as the space of the build allows.
 
 use std::path::Path;
@@ -25,7 +25,7 @@ use crate::index::spill_buffer::spill_failed;
 use crate::index::texts::TextsWriter;
 use crate::index::{RowContent, grams, ids, records, texts};
 
-/// Bytes of a lot's fingerprints, ids, texts and records that are passed on before its block ends.
+/// Bytes of a batch's fingerprints, ids, texts and records that are passed on before its block ends.
 pub(super) const CHUNK_BYTES: usize = 8 << 20;
 
 /// Makes the entries of rows: their fingerprints, records and grams, as the index stores them.
@@ -66,16 +66,16 @@ impl RowRecorder {
         })
     }
 
-    /// Appends a row with this number to a lot. The inner error is the reason why the row is not valid.
+    /// Appends a row with this number to a batch. The inner error is the reason why the row is not valid.
     pub(super) fn record_row<C: FingerprintCode>(
         &self,
         inputs: &InputSet,
         row: &InputRow<'_>,
         number: u64,
         scratch: &mut RecordScratch,
-        lot: &mut RowLot<C>,
+        batch: &mut RowBatch<C>,
     ) -> Result<Result<(), String>> {
-        let records = &mut lot.records;
+        let records = &mut batch.records;
         let mut record = |analysis: &TextAnalysis<'_>| {
             if let Some(recorder) = &self.recorder {
                 records.push_record(recorder, analysis);
@@ -89,30 +89,30 @@ impl RowRecorder {
             Ok(None) => return Ok(Ok(())),
             Ok(Some(item)) => item,
         };
-        lot.push_row(&item, number, self.has_texts)?;
+        batch.push_row(&item, number, self.has_texts)?;
         if let Some(grams) = &self.grams
             && item.value != ComparedValue::Nothing
         {
-            let row = lot.codes.len() as u32 - 1;
+            let row = batch.codes.len() as u32 - 1;
             let selector = scratch.grams.get_or_insert_with(|| grams.clone());
-            selector.select_grams(item.text, row, &mut lot.grams)?;
+            selector.select_grams(item.text, row, &mut batch.grams)?;
         }
         Ok(Ok(()))
     }
 }
 
 /// The rows read from a block.
-pub(super) struct RowLot<C> {
+pub(super) struct RowBatch<C> {
     codes: Vec<C>,
-    /// Rows empty_rows a fingerprint, with the keys of their texts.
+    /// Rows without a fingerprint, with the keys of their texts.
     unfingerprinted: Vec<(u128, u32)>,
-    ids: ids::IdLot,
+    ids: ids::IdBatch,
     /// Hashes of the ids.
     hashes: Vec<u64>,
     /// Numbers of the rows with ids.
     numbers: Vec<u32>,
-    texts: texts::TextLot,
-    records: records::RecordLot,
+    texts: texts::TextBatch,
+    records: records::StoredRecordBatch,
     /// Grams of the texts.
     grams: Vec<u64>,
     pub(super) bad: Vec<BadRow>,
@@ -125,16 +125,16 @@ pub(super) struct RowLot<C> {
     bytes: u64,
 }
 
-impl<C> Default for RowLot<C> {
+impl<C> Default for RowBatch<C> {
     fn default() -> Self {
         Self {
             codes: Vec::new(),
             unfingerprinted: Vec::new(),
-            ids: ids::IdLot::default(),
+            ids: ids::IdBatch::default(),
             hashes: Vec::new(),
             numbers: Vec::new(),
-            texts: texts::TextLot::default(),
-            records: records::RecordLot::default(),
+            texts: texts::TextBatch::default(),
+            records: records::StoredRecordBatch::default(),
             grams: Vec::new(),
             bad: Vec::new(),
             unnamed: RowNumbers::default(),
@@ -145,7 +145,7 @@ impl<C> Default for RowLot<C> {
     }
 }
 
-impl<C: FingerprintCode> RowLot<C> {
+impl<C: FingerprintCode> RowBatch<C> {
     /// Adds a row, with its text if texts are stored.
     fn push_row(&mut self, item: &IndexRow<'_>, number: u64, texts: bool) -> Result<()> {
         let code = match item.value {
@@ -196,12 +196,12 @@ impl<C: FingerprintCode> RowLot<C> {
         self.codes.len() as u64 + self.empty_rows
     }
 
-    /// Returns `true` if the lot should be passed on.
+    /// Returns `true` if the batch should be passed on.
     pub(super) fn is_full(&self) -> bool {
         self.memory_bytes() >= CHUNK_BYTES
     }
 
-    /// Closes the lot and returns it, and begins a new one.
+    /// Closes the batch and returns it, and begins a new one.
     pub(super) fn take_closed(&mut self) -> Result<Self> {
         self.texts.close_frame()?;
         Ok(std::mem::take(self))
@@ -210,7 +210,11 @@ impl<C: FingerprintCode> RowLot<C> {
     fn memory_bytes(&self) -> usize {
         let codes = self.codes.len() * size_of::<C>();
         let grams = 8 * self.grams.len();
-        codes + grams + self.ids.byte_count() + self.texts.byte_count() + self.records.byte_count()
+        codes
+            + grams
+            + self.ids.byte_count()
+            + self.texts.compressed_bytes()
+            + self.records.byte_count()
     }
 }
 
@@ -297,49 +301,49 @@ impl<C: FingerprintCode> NewRows<C> {
         })
     }
 
-    /// Appends the next lot.
+    /// Appends the next batch.
     ///
     /// # Errors
     ///
     /// If some rows have ids and others have none, or if a file cannot be written.
-    pub(super) fn append_lot(
+    pub(super) fn append_batch(
         &mut self,
         change: &IndexChange<'_>,
-        mut lot: RowLot<C>,
+        mut batch: RowBatch<C>,
     ) -> Result<()> {
         check_ids(
             change.index_path,
             &mut self.named,
-            &lot.unnamed,
-            &lot.numbers,
+            &batch.unnamed,
+            &batch.numbers,
         )?;
-        if lot.ids.len() > 0 && self.ids.is_none() {
+        if batch.ids.len() > 0 && self.ids.is_none() {
             let path = change.index_path.join(file_name(self.file, "ids"));
             self.ids = Some(IdsWriter::create_file(&path)?);
         }
         if let Some(ids) = &mut self.ids {
-            ids.put_lot(&lot.ids)?;
+            ids.append_batch(&batch.ids)?;
         }
         if let Some(texts) = &mut self.texts {
-            texts.put_lot(&lot.texts)?;
+            texts.append_batch(&batch.texts)?;
         }
         if let Some(records) = &mut self.records {
-            records.put_lot(&lot.records)?;
+            records.append_batch(&batch.records)?;
         }
         let base = self.codes.len() as u32;
-        grams::append_grams(&mut self.grams, &mut lot.grams, base)?;
-        let unfingerprinted = lot
+        grams::append_grams(&mut self.grams, &mut batch.grams, base)?;
+        let unfingerprinted = batch
             .unfingerprinted
             .iter()
             .map(|&(key, row)| (key, base + row));
         self.unfingerprinted.extend(unfingerprinted);
-        self.unnamed.append_numbers(&lot.unnamed);
-        self.last = lot.last.max(self.last);
-        self.push_codes(&lot.codes)?;
-        self.hashes.append(&mut lot.hashes);
-        self.numbers.append(&mut lot.numbers);
-        self.empty_rows += lot.empty_rows;
-        self.bytes += lot.bytes;
+        self.unnamed.append_numbers(&batch.unnamed);
+        self.last = batch.last.max(self.last);
+        self.push_codes(&batch.codes)?;
+        self.hashes.append(&mut batch.hashes);
+        self.numbers.append(&mut batch.numbers);
+        self.empty_rows += batch.empty_rows;
+        self.bytes += batch.bytes;
         let (named, unfingerprinted) = (self.hashes.len(), self.unfingerprinted.len());
         change.space.keep_rows(named as u64, unfingerprinted as u64)
     }
@@ -352,7 +356,7 @@ impl<C: FingerprintCode> NewRows<C> {
 }
 
 /// Verifies that either all rows of an index have ids or none has.
-/// `unnamed` and `with_ids` are the numbers of new rows empty_rows and with ids.
+/// `unnamed` and `with_ids` are the numbers of new rows without and with ids.
 pub(super) fn check_ids(
     index_path: &Path,
     named: &mut Option<bool>,

@@ -80,9 +80,9 @@ mod tests {
             for cut in 0..=numbers.len() {
                 let mut all = RowNumbers::default();
                 for part in [&numbers[..cut], &numbers[cut..]] {
-                    let mut lot = RowNumbers::default();
-                    part.iter().for_each(|&number| lot.push_number(number));
-                    all.append_numbers(&lot);
+                    let mut batch = RowNumbers::default();
+                    part.iter().for_each(|&number| batch.push_number(number));
+                    all.append_numbers(&batch);
                 }
                 let mut pushed = RowNumbers::default();
                 numbers

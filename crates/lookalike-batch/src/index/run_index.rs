@@ -44,7 +44,7 @@ use crate::index::directory::{DirectoryKind, IndexLock, NewDirectory};
 use crate::index::manifest::{CountsEntry, IndexManifest, SegmentEntry, file_name};
 use crate::index::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
 use crate::index::records::DocumentRecords;
-use crate::index::row_lots::{NewRows, RecordScratch, RowLot, RowRecorder};
+use crate::index::row_batches::{NewRows, RecordScratch, RowBatch, RowRecorder};
 use crate::index::row_numbers::RowNumbers;
 use crate::index::search::refuse_index;
 use crate::index::segments::{StoredSegment, open_index, open_stored_segment};
@@ -57,12 +57,12 @@ use crate::run::settings::RunSettings;
 const USUAL_DISTANCE: u32 = 3;
 
 /// Rows that a thread records at a time.
-const LOT_ROWS: usize = 256;
+const BATCH_ROWS: usize = 256;
 
 /// Largest number of rows, and about the most bytes of their inputs, that all threads record before the rows are
 /// appended.
-const BATCH_ROWS: usize = 64 * LOT_ROWS;
-const BATCH_BYTES: u64 = 64 << 20;
+const ROWS_AT_ONCE: usize = 64 * BATCH_ROWS;
+const BYTES_AT_ONCE: u64 = 64 << 20;
 
 /// The index of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -744,17 +744,19 @@ fn place_run_rows<C: FingerprintCode>(
     let mut rest = added.rows;
     let mut numbers = RowNumbers::default();
     while !rest.is_empty() {
-        let (batch, later) = rest.split_at(batch_length(rest));
+        let (taken, later) = rest.split_at(count_rows_at_once(rest));
         rest = later;
-        let lots: Vec<(RowLot<C>, RowNumbers)> = batch
-            .par_chunks(LOT_ROWS)
+        let batches: Vec<(RowBatch<C>, RowNumbers)> = taken
+            .par_chunks(BATCH_ROWS)
             .map_init(
                 <(ParseScratch, RecordScratch)>::default,
-                |(parse, scratch), rows| record_lot(added.inputs, &recorder, rows, parse, scratch),
+                |(parse, scratch), rows| {
+                    record_batch(added.inputs, &recorder, rows, parse, scratch)
+                },
             )
             .collect::<Result<_>>()?;
-        for (lot, recorded) in lots {
-            new.append_lot(change, lot)?;
+        for (batch, recorded) in batches {
+            new.append_batch(change, batch)?;
             numbers.append_numbers(&recorded);
         }
     }
@@ -765,38 +767,38 @@ fn place_run_rows<C: FingerprintCode>(
 }
 
 /// Returns the number of rows that are recorded before they are appended, at least 1.
-fn batch_length(rows: &[(RowPlace, u64)]) -> usize {
+fn count_rows_at_once(rows: &[(RowPlace, u64)]) -> usize {
     let mut bytes = 0;
-    let fitting = rows.iter().take(BATCH_ROWS).take_while(|(place, _)| {
+    let fitting = rows.iter().take(ROWS_AT_ONCE).take_while(|(place, _)| {
         let is_first = bytes == 0;
         bytes += u64::from(place.byte_length()).max(1);
-        is_first || bytes <= BATCH_BYTES
+        is_first || bytes <= BYTES_AT_ONCE
     });
     fitting.count()
 }
 
-fn record_lot<C: FingerprintCode>(
+fn record_batch<C: FingerprintCode>(
     inputs: &InputSet,
     recorder: &RowRecorder,
     rows: &[(RowPlace, u64)],
     parse: &mut ParseScratch,
     scratch: &mut RecordScratch,
-) -> Result<(RowLot<C>, RowNumbers)> {
-    let mut lot = RowLot::default();
+) -> Result<(RowBatch<C>, RowNumbers)> {
+    let mut batch = RowBatch::default();
     let mut numbers = RowNumbers::default();
     for &(place, number) in rows {
-        let before = lot.row_count();
+        let before = batch.row_count();
         let recorded = inputs.reread_row(place, parse, |row| {
-            recorder.record_row(inputs, row, number, scratch, &mut lot)
+            recorder.record_row(inputs, row, number, scratch, &mut batch)
         })?;
         if let Err(reason) = recorded? {
             return Err(Error::input_error(format!("row {number}: {reason}")));
         }
-        if lot.row_count() > before {
+        if batch.row_count() > before {
             numbers.push_number(number);
         }
     }
-    Ok((lot.take_closed()?, numbers))
+    Ok((batch.take_closed()?, numbers))
 }
 
 /// Writes the counts of new rows, which have these numbers in the inputs.

@@ -32,7 +32,7 @@ use crate::sealed_manifest::FileChecksum;
 pub(super) const MOST_ROWS: u64 = (1 << 31) - 2;
 
 /// Bytes of ids or texts collected before they are put into a file.
-const LOT_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 1 << 20;
 
 /// Bytes per checksum.
 const CHECKSUM_PIECE_BYTES: usize = 64 << 10;
@@ -575,15 +575,15 @@ fn write_merged_ids<C: FingerprintCode>(
     sources: &[SegmentSource<C>],
 ) -> Result<FileChecksum> {
     let mut writer = IdsWriter::create_file(path)?;
-    let mut lot = ids::IdLot::default();
+    let mut batch = ids::IdBatch::default();
     for source in sources {
         let mut push = |row: u64, id: &str| {
             if !source.stored.removed.contains_row(row as u32) {
-                lot.push_id(id);
+                batch.push_id(id);
             }
-            if lot.byte_count() >= LOT_BYTES {
-                writer.put_lot(&lot)?;
-                lot.clear_ids();
+            if batch.byte_count() >= BATCH_BYTES {
+                writer.append_batch(&batch)?;
+                batch.clear_ids();
             }
             Ok(())
         };
@@ -593,7 +593,7 @@ fn write_merged_ids<C: FingerprintCode>(
                 .try_for_each(|row| push(row, &(first + row).to_string()))?,
         }
     }
-    writer.put_lot(&lot)?;
+    writer.append_batch(&batch)?;
     Ok(FileChecksum(writer.finish_file()?))
 }
 
@@ -610,17 +610,17 @@ fn merge_texts<C: FingerprintCode>(
             writer.copy_texts(texts)?;
             continue;
         }
-        let (mut lot, mut unpacked) = (texts::TextLot::default(), UnpackedFrame::default());
+        let (mut batch, mut unpacked) = (texts::TextBatch::default(), UnpackedFrame::default());
         for row in source.kept_rows() {
-            lot.push_text(texts.text_of_row(row.into(), &mut unpacked)?)?;
-            if lot.byte_count() >= LOT_BYTES {
-                lot.close_frame()?;
-                writer.put_lot(&lot)?;
-                lot.clear_texts();
+            batch.push_text(texts.text_of_row(row.into(), &mut unpacked)?)?;
+            if batch.compressed_bytes() >= BATCH_BYTES {
+                batch.close_frame()?;
+                writer.append_batch(&batch)?;
+                batch.clear_frames();
             }
         }
-        lot.close_frame()?;
-        writer.put_lot(&lot)?;
+        batch.close_frame()?;
+        writer.append_batch(&batch)?;
     }
     Ok(FileChecksum(writer.finish_file()?))
 }

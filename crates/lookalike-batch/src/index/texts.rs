@@ -20,8 +20,7 @@ use crate::index::paged::{
 
 const TEXTS_MAGIC: FileMagic = *b"LAtx";
 
-/// Target size of a frame in bytes of text. It is small, because reading one row decompresses its
-/// frame.
+/// Bytes of text from which a frame is closed. They are few, because reading one row decompresses its frame.
 const FRAME_BYTES: usize = 16 << 10;
 
 /// Compression level of Zstandard.
@@ -30,14 +29,34 @@ const ZSTD_LEVEL: i32 = 3;
 /// Bytes of a frame's entry in the table.
 const FRAME_ENTRY_BYTES: u64 = 24;
 
-/// Texts in the format of the file; several threads produce such batches.
+/// Texts compressed in the format of the file; several threads produce such batches.
 #[derive(Default)]
-pub(super) struct TextLot {
+pub(super) struct TextBatch {
+    /// Texts of the frame that is being filled, with their lengths.
     open: Vec<u8>,
     open_rows: u64,
+    /// Compressed frames.
     bytes: Vec<u8>,
-    /// Rows, compressed bytes and decompressed bytes of each frame.
-    frames: Vec<[u64; 3]>,
+    frames: Vec<FrameSizes>,
+}
+
+/// Sizes of a frame of a batch.
+struct FrameSizes {
+    rows: u64,
+    compressed_bytes: u64,
+    /// Bytes of the texts with their lengths.
+    text_bytes: u64,
+}
+
+/// An entry of the table of frames. The table in memory ends with the entry of an empty frame, which begins where the
+/// last one ends.
+#[derive(Clone, Copy)]
+struct FrameEntry {
+    first_row: u64,
+    /// Start of the compressed frame in the file.
+    start: u64,
+    /// Bytes of the texts with their lengths.
+    text_bytes: u64,
 }
 
 /// Writes the texts of a segment.
@@ -50,21 +69,38 @@ pub(super) struct TextsWriter {
 /// The texts of a segment.
 pub(super) struct StoredTexts {
     file: PagedFile,
-    /// First row, start and decompressed bytes of each frame, and an entry for the end.
-    frames: Vec<[u64; 3]>,
+    frames: Vec<FrameEntry>,
     rows: u64,
 }
 
-/// A decompressed frame, reused for subsequent rows.
+/// A decompressed frame of one file. Use a separate one for each [`StoredTexts`].
 #[derive(Default)]
 pub(super) struct UnpackedFrame {
+    /// Index of the frame.
     frame: Option<usize>,
     bytes: Vec<u8>,
     /// Range of each text in the frame.
     places: Vec<(usize, usize)>,
 }
 
-impl TextLot {
+impl FrameEntry {
+    fn from_bytes(entry: &[u8]) -> Self {
+        let number = |at: usize| u64::from_le_bytes(to_array(&entry[at..at + 8]));
+        Self {
+            first_row: number(0),
+            start: number(8),
+            text_bytes: number(16),
+        }
+    }
+
+    fn append_bytes(self, into: &mut Vec<u8>) {
+        for number in [self.first_row, self.start, self.text_bytes] {
+            into.extend(number.to_le_bytes());
+        }
+    }
+}
+
+impl TextBatch {
     pub(super) fn push_text(&mut self, text: &str) -> Result<()> {
         put_length(text.len(), &mut self.open);
         self.open.extend_from_slice(text.as_bytes());
@@ -81,8 +117,11 @@ impl TextLot {
         if self.open_rows > 0 {
             let packed = zstd::bulk::compress(&self.open, ZSTD_LEVEL)
                 .map_err(|cause| Error::output_error(format!("cannot compress texts: {cause}")))?;
-            let sizes = [packed.len() as u64, self.open.len() as u64];
-            self.frames.push([self.open_rows, sizes[0], sizes[1]]);
+            self.frames.push(FrameSizes {
+                rows: self.open_rows,
+                compressed_bytes: packed.len() as u64,
+                text_bytes: self.open.len() as u64,
+            });
             self.bytes.extend_from_slice(&packed);
             self.open.clear();
             self.open_rows = 0;
@@ -90,11 +129,13 @@ impl TextLot {
         Ok(())
     }
 
-    pub(super) fn byte_count(&self) -> usize {
+    /// Returns the bytes of the compressed frames. The open frame is not counted.
+    pub(super) fn compressed_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    pub(super) fn clear_texts(&mut self) {
+    /// Removes the compressed frames. The open frame stays.
+    pub(super) fn clear_frames(&mut self) {
         self.bytes.clear();
         self.frames.clear();
     }
@@ -110,28 +151,34 @@ impl TextsWriter {
     }
 
     /// Appends a closed batch.
-    pub(super) fn put_lot(&mut self, lot: &TextLot) -> Result<()> {
+    pub(super) fn append_batch(&mut self, batch: &TextBatch) -> Result<()> {
         let mut start = self.file.byte_length();
-        for &[rows, packed, bytes] in &lot.frames {
-            for number in [self.rows, start, bytes] {
-                self.table.extend(number.to_le_bytes());
-            }
-            self.rows += rows;
-            start += packed;
+        for frame in &batch.frames {
+            let entry = FrameEntry {
+                first_row: self.rows,
+                start,
+                text_bytes: frame.text_bytes,
+            };
+            entry.append_bytes(&mut self.table);
+            self.rows += frame.rows;
+            start += frame.compressed_bytes;
         }
-        self.file.put_bytes(&lot.bytes)
+        self.file.put_bytes(&batch.bytes)
     }
 
     /// Appends all texts of another file without recompressing them.
     pub(super) fn copy_texts(&mut self, texts: &StoredTexts) -> Result<()> {
         let base = self.file.byte_length();
-        for frame in texts.frames.windows(2) {
-            for number in [self.rows + frame[0][0], base + frame[0][1], frame[0][2]] {
-                self.table.extend(number.to_le_bytes());
-            }
+        let (end, frames) = texts.end_and_frames();
+        for frame in frames {
+            let entry = FrameEntry {
+                first_row: self.rows + frame.first_row,
+                start: base + frame.start,
+                ..*frame
+            };
+            entry.append_bytes(&mut self.table);
         }
         self.rows += texts.rows;
-        let end = texts.frames.last().map_or(0, |end| end[1]);
         texts.file.scan_pages(end, |page| self.file.put_bytes(page))
     }
 
@@ -148,7 +195,7 @@ impl TextsWriter {
 impl StoredTexts {
     pub(super) fn open_file(path: &Path) -> Result<Self> {
         let file = PagedFile::open_file(path, TEXTS_MAGIC)?;
-        let short = || damaged_file(path, "it is too short for its number of rows");
+        let short = || damaged_file(path, "it is too short for its table of frames");
         let at = file.byte_length().checked_sub(16).ok_or_else(short)?;
         let ends = file.read_range(at, at + 16)?;
         let count = u64::from_le_bytes(to_array(&ends[..8]));
@@ -158,16 +205,20 @@ impl StoredTexts {
             .and_then(|bytes| at.checked_sub(bytes));
         let table = table.ok_or_else(short)?;
         let entries = file.read_range(table, at)?;
-        let mut frames: Vec<[u64; 3]> = entries
+        let mut frames: Vec<FrameEntry> = entries
             .chunks_exact(FRAME_ENTRY_BYTES as usize)
-            .map(|entry| [0, 8, 16].map(|at| u64::from_le_bytes(to_array(&entry[at..at + 8]))))
+            .map(FrameEntry::from_bytes)
             .collect();
-        frames.push([rows, table, 0]);
-        let ascending = frames[0][0] == 0
-            && frames[0][1] == 0
-            && frames
-                .windows(2)
-                .all(|pair| pair[0][0] < pair[1][0] && pair[0][1] <= pair[1][1]);
+        frames.push(FrameEntry {
+            first_row: rows,
+            start: table,
+            text_bytes: 0,
+        });
+        let ascending = frames[0].first_row == 0
+            && frames[0].start == 0
+            && frames.windows(2).all(|pair| {
+                pair[0].first_row < pair[1].first_row && pair[0].start <= pair[1].start
+            });
         drop((ends, entries));
         if ascending {
             Ok(Self { file, frames, rows })
@@ -176,7 +227,16 @@ impl StoredTexts {
         }
     }
 
-    /// Keeps only the pages that were read last from now on.
+    /// Returns where the last frame ends, and the frames.
+    fn end_and_frames(&self) -> (u64, &[FrameEntry]) {
+        let (end, frames) = self
+            .frames
+            .split_last()
+            .expect("the table has an entry for its end");
+        (end.start, frames)
+    }
+
+    /// From now on, keeps only the [`MIN_RECENT_PAGES`] most recently read pages in memory.
     pub(super) fn keep_recent_pages(&mut self) {
         self.file.keep_recent_pages(MIN_RECENT_PAGES);
     }
@@ -208,7 +268,7 @@ impl StoredTexts {
         };
         let frame = self
             .frames
-            .partition_point(|frame| frame[0] <= row)
+            .partition_point(|frame| frame.first_row <= row)
             .checked_sub(1)
             .filter(|_| row < self.rows)
             .ok_or_else(wrong)?;
@@ -217,31 +277,32 @@ impl StoredTexts {
             self.unpack_frame(frame, unpacked)?;
             unpacked.frame = Some(frame);
         }
-        let (start, end) = unpacked.places[(row - self.frames[frame][0]) as usize];
+        let (start, end) = unpacked.places[(row - self.frames[frame].first_row) as usize];
         std::str::from_utf8(&unpacked.bytes[start..end]).map_err(|_| wrong())
     }
 
     fn unpack_frame(&self, index: usize, unpacked: &mut UnpackedFrame) -> Result<()> {
-        let ([first, start, bytes], [next, end, _]) = (self.frames[index], self.frames[index + 1]);
+        let (frame, next) = (self.frames[index], self.frames[index + 1]);
+        let (first_row, last_row) = (frame.first_row, next.first_row - 1);
         let wrong = |what: &str| {
             damaged_file(
                 self.file.file_path(),
-                &format!("the texts of rows {first} to {next} {what}"),
+                &format!("the texts of rows {first_row} to {last_row} {what}"),
             )
         };
-        let packed = self.file.read_range(start, end)?;
+        let packed = self.file.read_range(frame.start, next.start)?;
         // The size that the frame itself declares must be the one in the table, which limits the memory
         // to allocate.
-        let most = usize::try_from(bytes).map_err(|_| wrong("are too long"))?;
+        let most = usize::try_from(frame.text_bytes).map_err(|_| wrong("are too long"))?;
         let content_size = zstd::zstd_safe::get_frame_content_size(&packed);
-        if content_size.ok().flatten() != Some(bytes) {
+        if content_size.ok().flatten() != Some(frame.text_bytes) {
             return Err(wrong("are not as long as the table of frames says"));
         }
         unpacked.bytes = zstd::bulk::decompress(&packed, most)
             .map_err(|cause| wrong(&format!("cannot be decompressed ({cause})")))?;
         unpacked.places.clear();
         let mut at = 0;
-        for _ in first..next {
+        for _ in first_row..=last_row {
             let (start, length) =
                 read_length_at(&unpacked.bytes, at).ok_or_else(|| wrong("are truncated"))?;
             at = start + length;
@@ -250,13 +311,20 @@ impl StoredTexts {
             }
             unpacked.places.push((start, at));
         }
+        if at < unpacked.bytes.len() {
+            return Err(wrong("end before their frame does"));
+        }
         Ok(())
     }
 
+    /// Reads the whole file.
+    ///
+    /// # Errors
+    /// If a page, a frame or a text is damaged.
     pub(super) fn verify_file(&self) -> Result<()> {
         self.file.verify_pages()?;
         let mut unpacked = UnpackedFrame::default();
-        (0..self.frames.len() - 1).try_for_each(|frame| self.unpack_frame(frame, &mut unpacked))
+        (0..self.rows).try_for_each(|row| self.text_of_row(row, &mut unpacked).map(drop))
     }
 }
 
@@ -271,17 +339,17 @@ mod tests {
         let text = |row: usize| format!("{row} 文 {}", "word ".repeat(row * 37 % 900));
         for count in [0, 1, 400] {
             let mut writer = TextsWriter::create_file(&one).unwrap();
-            let mut lot = TextLot::default();
+            let mut batch = TextBatch::default();
             for row in 0..count {
-                lot.push_text(&text(row)).unwrap();
+                batch.push_text(&text(row)).unwrap();
                 if row % 150 == 0 {
-                    lot.close_frame().unwrap();
-                    writer.put_lot(&lot).unwrap();
-                    lot.clear_texts();
+                    batch.close_frame().unwrap();
+                    writer.append_batch(&batch).unwrap();
+                    batch.clear_frames();
                 }
             }
-            lot.close_frame().unwrap();
-            writer.put_lot(&lot).unwrap();
+            batch.close_frame().unwrap();
+            writer.append_batch(&batch).unwrap();
             writer.finish_file().unwrap();
             let texts = StoredTexts::open_file(&one).unwrap();
             let mut writer = TextsWriter::create_file(&two).unwrap();
@@ -303,6 +371,36 @@ mod tests {
                 }
             }
             assert!(texts.text_of_row(count as u64, &mut unpacked).is_err());
+        }
+    }
+    /// A writer that is wrong seals its mistakes, so the seals of pages do not find them.
+    #[test]
+    fn frames_with_wrong_texts_are_found() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("texts");
+        let verify = |open: &[u8], rows: u64| {
+            let mut batch = TextBatch {
+                open: open.to_vec(),
+                open_rows: rows,
+                ..TextBatch::default()
+            };
+            batch.close_frame().unwrap();
+            let mut writer = TextsWriter::create_file(&path).unwrap();
+            writer.append_batch(&batch).unwrap();
+            writer.finish_file().unwrap();
+            StoredTexts::open_file(&path).unwrap().verify_file()
+        };
+        verify(b"\x01a\x02bc", 2).unwrap();
+        for (open, message) in [
+            (&b"\x01a\x02b"[..], "the texts of rows 0 to 1 are truncated"),
+            (
+                b"\x01a\x02bcd",
+                "the texts of rows 0 to 1 end before their frame does",
+            ),
+            (b"\x01a\x02\xe6\x96", "the text of row 1 is not valid"),
+        ] {
+            let error = verify(open, 2).unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
         }
     }
 }
