@@ -18,11 +18,12 @@ use crate::memory::build_plan::{BuildShares, ExpectedRows, UNFINGERPRINTED_BYTES
 pub(super) struct BuildSpace {
     pub(super) sorting: BuildMemory,
     /// `None` if everything is kept in memory.
-    kept: Option<Arc<SpillSpace>>,
-    /// Bytes of memory of the process; 0 without a limit.
-    limit: u64,
+    spill_space: Option<Arc<SpillSpace>>,
+    /// Bytes of memory of the process; `None` if they are not limited, or if only the bytes of its working set are known.
+    limit: Option<u64>,
+    /// Bytes of memory of a row with an id.
     id_bytes: u64,
-    /// Bytes that were taken for ids and for rows without a fingerprint.
+    /// Bytes reserved for ids and for rows without a fingerprint; `u64::MAX` if they are unbounded.
     resident: AtomicU64,
 }
 
@@ -51,16 +52,21 @@ impl BuildSpace {
         Ok(Self::from_shares(shares, directory))
     }
 
-    /// Divides `work` bytes, of which `kept` are for kept columns. Ids are not bounded.
-    pub(super) fn with_working_set(work: u64, kept: u64, directory: &Path) -> Self {
-        Self::from_shares(BuildShares::from_working_bytes(work, kept), directory)
+    /// Divides `working_bytes`, of which `column_bytes` are for kept columns. Ids are not bounded.
+    pub(super) fn with_working_set(
+        working_bytes: u64,
+        column_bytes: u64,
+        directory: &Path,
+    ) -> Self {
+        let shares = BuildShares::from_working_bytes(working_bytes, column_bytes);
+        Self::from_shares(shares, directory)
     }
 
     fn from_shares(shares: BuildShares, directory: &Path) -> Self {
         let space = |bytes| Arc::new(SpillSpace::new(bytes, directory.to_path_buf()));
         Self {
             sorting: shares.sorting,
-            kept: shares.kept_bytes.map(space),
+            spill_space: shares.column_bytes.map(space),
             limit: shares.limit_bytes,
             id_bytes: shares.id_bytes,
             resident: AtomicU64::new(shares.resident_bytes),
@@ -69,40 +75,47 @@ impl BuildSpace {
 
     /// Returns `true` if the memory of the process is limited.
     pub(super) fn is_limited(&self) -> bool {
-        self.kept.is_some()
+        self.spill_space.is_some()
     }
 
     /// Returns the bytes that went to temporary files.
     pub(super) fn spilled_bytes(&self) -> u64 {
-        self.kept.as_ref().map_or(0, |kept| kept.written_bytes())
+        self.spill_space
+            .as_ref()
+            .map_or(0, |space| space.written_bytes())
     }
 
-    /// Takes memory for `named` rows with ids and `unfingerprinted` rows without a fingerprint, the numbers so far.
+    /// Reserves memory for ids and for rows without a fingerprint. Both parameters are numbers of rows since the build
+    /// began.
     ///
     /// # Errors
     /// If there is too little.
-    pub(super) fn keep_rows(&self, named: u64, unfingerprinted: u64) -> Result<()> {
-        let Some(kept) = &self.kept else {
+    pub(super) fn reserve_row_bytes(
+        &self,
+        named_so_far: u64,
+        unfingerprinted_so_far: u64,
+    ) -> Result<()> {
+        let Some(space) = &self.spill_space else {
             return Ok(());
         };
-        let needed_bytes = named * self.id_bytes + unfingerprinted * UNFINGERPRINTED_BYTES;
+        let needed_bytes =
+            named_so_far * self.id_bytes + unfingerprinted_so_far * UNFINGERPRINTED_BYTES;
         let resident = self.resident.load(Ordering::Relaxed);
         if needed_bytes <= resident {
             return Ok(());
         }
         // Memory is taken in large amounts, because each row takes little.
         let more = (needed_bytes - resident).max(4 << 20);
-        if kept.take_bytes(more) {
+        if space.take_bytes(more) {
             self.resident.fetch_add(more, Ordering::Relaxed);
             return Ok(());
         }
+        // A quarter of the memory beside the fixed part is for ids if the number of rows is unknown.
         Err(Error::limit_error(format!(
-            "{named} rows with ids and {unfingerprinted} without a fingerprint take {} MB, more than --memory {} leaves \
-             for them: give --memory {}M or more{}",
+            "{named_so_far} rows with ids and {unfingerprinted_so_far} without a fingerprint take {} MB, {}{}",
             needed_bytes.div_ceil(1_000_000),
-            self.limit,
-            (self.limit + 4 * needed_bytes).div_ceil(1_000_000),
-            if named > 0 {
+            self.limit_advice(4 * needed_bytes),
+            if named_so_far > 0 {
                 ", or number the rows with --id-row"
             } else {
                 ""
@@ -115,18 +128,29 @@ impl BuildSpace {
     ///
     /// # Errors
     /// If they do not fit.
-    pub(super) fn check_opened_segment(&self, bytes: u64) -> Result<()> {
+    pub(super) fn check_segment_fits(&self, bytes: u64) -> Result<()> {
         let Some(most) = self.sorting.most_bytes.filter(|&most| bytes > most as u64) else {
             return Ok(());
         };
+        // Inverse of `BuildShares::from_limit`: 15/16 of the rest is working memory, half of it is for sorting.
         let missing = 2 * (bytes - most as u64) / 15 * 16 + (1 << 20);
         Err(Error::limit_error(format!(
-            "merging the added rows with a segment before them takes {} MB at once, more than --memory {} leaves: give \
-             --memory {}M or more",
+            "merging the added rows with a segment before them takes {} MB at once, {}",
             bytes.div_ceil(1_000_000),
-            self.limit,
-            (self.limit + missing).div_ceil(1_000_000)
+            self.limit_advice(missing)
         )))
+    }
+
+    /// Returns the end of a message about too little memory. It names no limit if only the working set is known, because
+    /// the limit that the user gave has other parts.
+    fn limit_advice(&self, missing_bytes: u64) -> String {
+        match self.limit {
+            Some(limit) => format!(
+                "more than --memory {limit} leaves: give --memory {}M or more",
+                (limit + missing_bytes).div_ceil(1_000_000)
+            ),
+            None => "more than the part of --memory for the index: give more --memory".to_owned(),
+        }
     }
 
     /// Returns how postings are sorted.
@@ -137,12 +161,12 @@ impl BuildSpace {
         };
         PostingSort {
             most_sorted,
-            space: self.kept.clone(),
+            space: self.spill_space.clone(),
         }
     }
 
     pub(super) fn new_buffer(&self) -> SpillBuffer {
-        SpillBuffer::new(self.kept.clone())
+        SpillBuffer::new(self.spill_space.clone())
     }
 
     /// Adds to an error of the engine about too little memory how the option divides it.
@@ -150,13 +174,13 @@ impl BuildSpace {
         match self.sorting.most_bytes {
             None => error.into(),
             Some(_) => Error::limit_error(format!(
-                "{error} (of every two bytes of --memory, one is for sorting)"
+                "{error} (half of what --memory leaves beside threads and ids is for sorting)"
             )),
         }
     }
 
     pub(super) fn new_spool<C: FingerprintCode>(&self) -> FingerprintSpool<C> {
-        FingerprintSpool::new(self.kept.clone())
+        FingerprintSpool::new(self.spill_space.clone())
     }
 }
 
@@ -203,9 +227,12 @@ mod tests {
         let limit = smallest_limit(2, &rows(Some(1e6), true));
         let space =
             BuildSpace::new(Some(limit), 2, Path::new("."), &rows(Some(1e6), true)).unwrap();
-        space.keep_rows(1_100_000, 0).unwrap();
-        space.keep_rows(2_000_000, 0).unwrap();
-        let error = space.keep_rows(5_000_000, 10).unwrap_err().to_string();
+        space.reserve_row_bytes(1_100_000, 0).unwrap();
+        space.reserve_row_bytes(2_000_000, 0).unwrap();
+        let error = space
+            .reserve_row_bytes(5_000_000, 10)
+            .unwrap_err()
+            .to_string();
         let words = [
             "5000000 rows with ids",
             "take 201 MB",
@@ -213,7 +240,7 @@ mod tests {
             "or more",
         ];
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
-        BuildSpace::default().keep_rows(1 << 40, 0).unwrap();
+        BuildSpace::default().reserve_row_bytes(1 << 40, 0).unwrap();
     }
 
     #[test]
@@ -222,18 +249,27 @@ mod tests {
         let new = |limit| BuildSpace::new(Some(limit), 2, Path::new("."), &rows).unwrap();
         let space = new(1 << 30);
         let bytes = space.sorting.most_bytes.unwrap() as u64;
-        space.check_opened_segment(bytes).unwrap();
-        let error = space
-            .check_opened_segment(2 * bytes)
-            .unwrap_err()
-            .to_string();
+        space.check_segment_fits(bytes).unwrap();
+        let error = space.check_segment_fits(2 * bytes).unwrap_err().to_string();
         let named = error.split("give --memory ").nth(1).unwrap();
         let named = lookalike_options::units::parse_size(named.split(' ').next().unwrap()).unwrap();
-        new(named).check_opened_segment(2 * bytes).unwrap();
+        new(named).check_segment_fits(2 * bytes).unwrap();
         assert!(
             new(named - (4 << 20))
-                .check_opened_segment(2 * bytes)
+                .check_segment_fits(2 * bytes)
                 .is_err()
         );
+    }
+
+    /// The working set is a part of the limit of a run, so no limit can be told from it.
+    #[test]
+    fn a_segment_beyond_a_working_set_is_refused_without_a_limit_to_give() {
+        let space = BuildSpace::with_working_set(900_000_000, 450_000_000, Path::new("."));
+        space.check_segment_fits(450_000_000).unwrap();
+        let error = space.check_segment_fits(450_000_001).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("takes 451 MB at once"), "{error}");
+        assert!(error.ends_with("give more --memory"), "{error}");
+        space.reserve_row_bytes(1 << 40, 1 << 40).unwrap();
     }
 }

@@ -345,7 +345,9 @@ impl<C: FingerprintCode> NewRows<C> {
         self.empty_rows += batch.empty_rows;
         self.bytes += batch.bytes;
         let (named, unfingerprinted) = (self.hashes.len(), self.unfingerprinted.len());
-        change.space.keep_rows(named as u64, unfingerprinted as u64)
+        change
+            .space
+            .reserve_row_bytes(named as u64, unfingerprinted as u64)
     }
 
     /// Ends the fingerprints. No more rows follow.

@@ -410,7 +410,7 @@ impl<C: FingerprintCode> SegmentSource<C> {
         entry: &SegmentEntry,
         space: &BuildSpace,
     ) -> Result<Self> {
-        space.check_opened_segment(entry.rows * size_of::<C>() as u64 + entry.bytes)?;
+        space.check_segment_fits(entry.rows * size_of::<C>() as u64 + entry.bytes)?;
         let mut stored = open_stored_segment(index_path, entry)?;
         stored.keep_recent_pages();
         let index = open_index::<C>(index_path, manifest, entry)?;

@@ -78,13 +78,13 @@ impl BuildPlan {
 pub(crate) struct BuildShares {
     /// Slice and sorting.
     pub(crate) sorting: BuildMemory,
-    /// Bytes for kept columns; `None` if everything is kept.
-    pub(crate) kept_bytes: Option<u64>,
-    /// Bytes of memory of the process; 0 without a limit.
-    pub(crate) limit_bytes: u64,
+    /// Bytes for kept fingerprints, grams and columns; `None` if everything is kept.
+    pub(crate) column_bytes: Option<u64>,
+    /// Bytes of memory of the process; `None` if they are not limited, or if only the bytes of its working set are known.
+    pub(crate) limit_bytes: Option<u64>,
     /// Bytes of memory of a row with an id.
     pub(crate) id_bytes: u64,
-    /// Bytes for ids and for rows without a fingerprint.
+    /// Bytes reserved for ids and for rows without a fingerprint; `u64::MAX` if they are unbounded.
     pub(crate) resident_bytes: u64,
 }
 
@@ -96,8 +96,8 @@ impl BuildShares {
                 slice_bytes: MAX_SLICE_BYTES as usize,
                 most_bytes: None,
             },
-            kept_bytes: None,
-            limit_bytes: 0,
+            column_bytes: None,
+            limit_bytes: None,
             id_bytes: ADDED_ID_BYTES,
             resident_bytes: 0,
         }
@@ -111,30 +111,31 @@ impl BuildShares {
         check_limit(limit, threads, rows)?;
         // The allocator keeps a part of the memory that was freed.
         let resident = resident_bytes(rows);
-        let work = (limit - budget_of_build(threads, rows).fixed_bytes() - resident) / 16 * 15;
+        let working_bytes =
+            (limit - budget_of_build(threads, rows).fixed_bytes() - resident) / 16 * 15;
         // Rows of unknown number may have ids.
         let for_ids = match rows.documents {
             Some(_) => 0,
-            None => work / 4,
+            None => working_bytes / 4,
         };
         Ok(Self {
-            limit_bytes: limit,
+            limit_bytes: Some(limit),
             id_bytes: bytes_of_id(rows),
             resident_bytes: resident + for_ids,
-            ..Self::from_working_bytes(work, work / 2 - for_ids)
+            ..Self::from_working_bytes(working_bytes, working_bytes / 2 - for_ids)
         })
     }
 
-    /// Divides `work` bytes, of which `kept` are for kept columns. Ids are not bounded.
-    pub(crate) fn from_working_bytes(work: u64, kept: u64) -> Self {
-        let sorting = work / 2;
+    /// Divides `working_bytes`, of which `column_bytes` are for what is kept. Ids are not bounded.
+    pub(crate) fn from_working_bytes(working_bytes: u64, column_bytes: u64) -> Self {
+        let sorting = working_bytes / 2;
         Self {
             sorting: BuildMemory {
                 slice_bytes: (sorting / 2).min(MAX_SLICE_BYTES) as usize,
                 most_bytes: Some(sorting as usize),
             },
-            kept_bytes: Some(kept),
-            limit_bytes: work,
+            column_bytes: Some(column_bytes),
+            limit_bytes: None,
             id_bytes: ID_BYTES,
             resident_bytes: u64::MAX,
         }
