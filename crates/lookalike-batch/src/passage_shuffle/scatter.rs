@@ -1,4 +1,4 @@
-//! The first step: selects the grams of a portion of the documents.
+//! The first step: selects the grams of a batch of documents.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct ScatterCounts {
     pub tokens: u64,
 }
 
-/// Blocks of a portion of the documents.
+/// Blocks of a batch of documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScatteredBlocks {
     /// Selected grams, for [`CandidateGatherer`](super::CandidateGatherer).
@@ -29,10 +29,10 @@ pub struct ScatteredBlocks {
     pub ids: Vec<PartBlock>,
 }
 
-/// Selects the grams of documents, by the winnower of a run on one machine.
+/// Selects the grams of documents, with the same [`Winnower`] as a run on one machine, so that both select the same grams.
 ///
-/// Memory: 24 bytes for each selected gram and 32 and the id for each document, so the blocks should be
-/// [taken](Self::take_blocks) when they have some tens of megabytes.
+/// Memory: up to twice 24 bytes for each selected gram, and 32 and the id for each document, kept for the next documents.
+/// So the blocks should be [taken](Self::take_blocks) when they have some tens of megabytes.
 #[derive(Debug)]
 pub struct GramScatterer {
     setup: Arc<PassageShuffleSetup>,
@@ -46,7 +46,7 @@ pub struct GramScatterer {
 }
 
 impl GramScatterer {
-    /// Returns a step without documents.
+    /// Returns a scatterer without documents.
     pub fn new(setup: Arc<PassageShuffleSetup>) -> Self {
         Self {
             winnower: Winnower::new(setup.passages),
@@ -66,14 +66,16 @@ impl GramScatterer {
     /// If the text has 4 GiB or more.
     pub fn add_document(&mut self, document: &ShuffleDocument<'_>) -> lookalike::Result<()> {
         let setup = &self.setup;
-        let is_known = setup.bounds.against && document.is_known;
+        let has_known = setup.bounds.against;
+        let is_known = has_known && document.is_known;
         let key = DocumentKey::from_id(document.id, is_known);
         setup
             .tokenizer
             .tokenize_text(document.text, &mut self.tokens)?;
         self.winnower
             .select_grams(self.tokens.values(), &mut self.selected);
-        let partition = if setup.bounds.within {
+        let is_partitioned = setup.bounds.within;
+        let partition = if is_partitioned {
             document.partition
         } else {
             0
@@ -106,12 +108,12 @@ impl GramScatterer {
 
     /// Returns all grams and ids since the last call, in blocks for `parts` parts.
     pub fn take_blocks(&mut self, parts: u32) -> ScatteredBlocks {
-        let has_partitions = self.setup.bounds.within;
-        let encode_grams = |postings: &[GramPosting]| encode_postings(postings, has_partitions);
+        let is_partitioned = self.setup.bounds.within;
+        let encode_grams = |postings: &[GramPosting]| encode_postings(postings, is_partitioned);
         self.postings.sort_unstable_by_key(|posting| posting.hash);
         self.ids.sort_unstable();
         let blocks = ScatteredBlocks {
-            grams: divide_entries(&self.postings, parts, |gram| gram.hash, encode_grams),
+            grams: divide_entries(&self.postings, parts, |posting| posting.hash, encode_grams),
             ids: divide_entries(&self.ids, parts, |entry| entry.0.0, encode_ids),
         };
         self.postings.clear();

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::run::report::budgets::shorten_name;
 
-/// Reasons that are told apart. Rows with others are counted together.
+/// Largest number of reasons counted separately. All further ones share one entry, which comes in addition.
 const MAX_REASONS: usize = 100;
 
 /// Places that are named for each reason.
@@ -23,7 +23,7 @@ pub(in crate::run) struct BadRowTally {
 /// A reason for which rows are bad.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct BadRowReason {
-    /// The reason of the first of the rows; empty for all further reasons.
+    /// Reason of the first such row; empty for the shared entry of further reasons.
     reason: String,
     rows: u64,
     /// The first of the rows, as `FILE:LINE`.
@@ -37,12 +37,12 @@ impl BadRowTally {
         }
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         for row in rows {
-            let mut shape = without_numbers(&row.reason);
-            if reasons.len() >= MAX_REASONS && !reasons.contains_key(&shape) {
-                shape = String::new();
+            let mut pattern = without_numbers(&row.reason);
+            if reasons.len() >= MAX_REASONS && !reasons.contains_key(&pattern) {
+                pattern = String::new();
             }
-            let is_other = shape.is_empty();
-            let counted = reasons.entry(shape).or_insert_with(|| BadRowReason {
+            let is_other = pattern.is_empty();
+            let counted = reasons.entry(pattern).or_insert_with(|| BadRowReason {
                 reason: if is_other {
                     String::new()
                 } else {
@@ -69,15 +69,15 @@ impl BadRowTally {
 
 /// Returns a reason with `#` in place of each number.
 fn without_numbers(reason: &str) -> String {
-    let mut shape = String::with_capacity(reason.len());
+    let mut pattern = String::with_capacity(reason.len());
     for c in reason.chars() {
         if !c.is_ascii_digit() {
-            shape.push(c);
-        } else if !shape.ends_with('#') {
-            shape.push('#');
+            pattern.push(c);
+        } else if !pattern.ends_with('#') {
+            pattern.push('#');
         }
     }
-    shape
+    pattern
 }
 
 #[cfg(test)]

@@ -30,8 +30,12 @@ use crate::run::settings::RunSettings;
 /// Name of the table of possible forms, in a recipe that no other run sees.
 const POSSIBLE_TABLE: &str = "possible-forms.toml";
 
-/// Groups of removals among which those are searched for that may have a form: the largest ones.
+/// Number of the largest groups of removals that are checked for a form of the run. Of those without one,
+/// [`POSSIBLE_FORM_GROUPS`] are searched.
 const EXAMINED_GROUPS: usize = 4 * POSSIBLE_FORM_GROUPS;
+
+/// Bytes of a form apart from texts, names and ids: numbers, and the hashes and keys of two examples.
+const FORM_FIXED_BYTES: usize = 450;
 
 /// Least number of documents of a listed form. One with fewer could keep no two documents apart.
 const LEAST_LISTED_DOCUMENTS: usize = 2;
@@ -45,13 +49,15 @@ pub(super) struct FormColumns {
     name: Vec<String>,
     /// `true` if the run did not compare by the form.
     possible: Vec<bool>,
-    /// Documents of the form that were found. A run out of core looks at some of the similar documents alone.
+    /// Documents counted for the form. For a form of the run: those whose form was looked up, which out of core is a
+    /// sample of the matched ones. For a possible form: all of the cluster.
     documents: Vec<u64>,
     /// Removed documents among them; `None` in a report of pairs.
     removed: Vec<Option<u64>>,
     /// The parts of the frame.
     frame: Vec<Vec<String>>,
-    /// Two documents with different values, by which a decision names the form; `None` if there are none.
+    /// Two documents whose texts differ after normalisation, if possible with different values. A decision names the
+    /// form by them. `None` if all texts read are equal.
     examples: Vec<Option<[ExampleText; 2]>>,
 }
 
@@ -59,16 +65,17 @@ pub(super) struct FormColumns {
 #[derive(Debug, Clone, Serialize)]
 struct ExampleText {
     id: String,
-    /// Hash of the text.
-    content: String,
-    /// Key of the text after normalisation.
+    /// [`ContentHash`] of the unchanged text.
+    #[serde(rename = "content")]
+    content_hash: String,
+    /// Text key after normalisation, as 32 hexadecimal digits.
     key: String,
 }
 
 /// Documents of the listed forms, as columns.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct FormDocumentColumns {
-    /// Row of the form.
+    /// Index of the form in [`FormColumns`].
     form: Vec<usize>,
     id: Vec<String>,
     source: Vec<usize>,
@@ -138,7 +145,7 @@ impl FormCollector<'_, '_> {
         };
         if let Some(table) = recipe.form_table() {
             lister.listed.forms.total = table.forms().len();
-            let forms = self.forms_of_run(&table, &lister.removed)?;
+            let forms = self.count_documents_by_form(&table, &lister.removed)?;
             let forms = lister.read_forms(recipe, &table, &forms)?;
             lister.list_forms(&forms, FORM_BYTES);
         }
@@ -157,8 +164,12 @@ impl FormCollector<'_, '_> {
         Ok(lister.listed)
     }
 
-    /// Returns the forms of the run that documents have, the one of most documents first.
-    fn forms_of_run(&self, table: &FormTable, removed: &HashSet<DocId>) -> Result<Vec<FormEntry>> {
+    /// Returns the [`LISTED_FORMS`] forms of the run with the most documents, largest first.
+    fn count_documents_by_form(
+        &self,
+        table: &FormTable,
+        removed: &HashSet<DocId>,
+    ) -> Result<Vec<FormEntry>> {
         let mut documents_by_form: HashMap<&str, FormTally> = HashMap::new();
         for (document, name) in self.look_up_forms()? {
             let tally = documents_by_form.entry(name).or_default();
@@ -176,8 +187,8 @@ impl FormCollector<'_, '_> {
         Ok(forms)
     }
 
-    /// Returns documents with the names of their forms, in input order: all whose forms are in memory, or else some of those that
-    /// are similar to another one, which are read again.
+    /// Returns documents with the names of their forms, in input order. If forms are in memory, all documents that have
+    /// one. Otherwise a sample of at most [`FORM_DOCUMENTS_READ`] matched documents, which are read again.
     fn look_up_forms(&self) -> Result<Vec<(DocId, &str)>> {
         let corpus = self.corpus;
         if corpus.holds_forms() {
@@ -204,8 +215,8 @@ impl FormCollector<'_, '_> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Returns possible forms of the largest groups of removals, the largest group first. Those that a person has decided to be copies
-    /// are left out.
+    /// Returns possible forms of the largest groups of removals, the largest group first. Of groups with equal frames,
+    /// only the largest is listed. Those that a person has decided to be copies are left out.
     fn possible_forms(&self) -> Result<Vec<FormEntry>> {
         let mut groups = group_removals(self.removals);
         groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
@@ -214,23 +225,23 @@ impl FormCollector<'_, '_> {
         groups.truncate(POSSIBLE_FORM_GROUPS);
         let learner = FormLearner::for_possible_forms(self.corpus.run_recipe());
         let forms = learner.learn_each_group(self.corpus, &groups)?;
-        let mut clusters = self.list_clusters(&groups);
+        let mut clusters = self.tally_clusters(&groups);
         let rejected = rejected_forms(&learner, self.settings);
         let mut known: HashSet<Vec<String>> = HashSet::new();
-        let mut is_new =
+        let mut accept_form =
             |form: &Form| known.insert(form.frame.clone()) && !rejected.has_form(&learner, form);
         let forms = forms.into_iter().zip(&groups);
         let forms = forms.filter_map(|(form, group)| {
             Some(FormEntry {
-                form: form.filter(|form| is_new(form))?,
+                form: form.filter(|form| accept_form(form))?,
                 documents: clusters.remove(&group[0])?,
             })
         });
         Ok(forms.collect())
     }
 
-    /// Returns the whole clusters of the groups, with the documents whose texts equal the kept one.
-    fn list_clusters(&self, groups: &[Vec<DocId>]) -> HashMap<DocId, FormTally> {
+    /// Returns the counts of each group's whole cluster by its kept document, equal texts included.
+    fn tally_clusters(&self, groups: &[Vec<DocId>]) -> HashMap<DocId, FormTally> {
         let mut members: HashMap<DocId, Vec<DocId>> = groups
             .iter()
             .map(|group| (group[0], vec![group[0]]))
@@ -278,18 +289,27 @@ struct FormWithDocuments<'f> {
 }
 
 impl FormWithDocuments<'_> {
-    /// Returns about how many bytes the form and its first documents take in the JSON of a page.
+    /// Returns about how many bytes the form and its first documents take in the JSON of a page, and not fewer.
     fn count_bytes(&self, documents: usize) -> usize {
         let frame = self.entry.form.frame.iter();
         let frame = frame.map(|part| count_json_bytes(part));
-        let documents = self.documents[..documents].iter().map(|filled| {
+        let documents = &self.documents[..documents];
+        let examples = choose_examples(documents).into_iter().flatten();
+        let examples = examples.map(|example| count_json_bytes(&example.id));
+        let documents = documents.iter().map(|filled| {
             let texts = std::iter::once(&filled.id).chain(&filled.values);
             30 + texts.map(|text| count_json_bytes(text)).sum::<usize>()
         });
-        500 + frame.sum::<usize>() + documents.sum::<usize>()
+        let of_name = count_json_bytes(&self.entry.form.name);
+        FORM_FIXED_BYTES
+            + of_name
+            + frame.sum::<usize>()
+            + examples.sum::<usize>()
+            + documents.sum::<usize>()
     }
 
-    /// Returns how many in a thousand documents have values that no other one has. Copies of a text have few.
+    /// Returns, per thousand of the documents read, how many have values that no other of them has. Copies of a text
+    /// have few.
     fn distinct_permille(&self) -> usize {
         let mut counts: HashMap<u64, usize> = HashMap::new();
         for filled in &self.documents {
@@ -301,7 +321,8 @@ impl FormWithDocuments<'_> {
 }
 
 impl FormLister<'_, '_> {
-    /// Reads the first documents of each form of a table, which `recipe` has.
+    /// Reads the first documents of each of `forms`. `recipe` must contain `table`. Documents of another form are left
+    /// out.
     fn read_forms<'f>(
         &self,
         recipe: &Recipe,
@@ -318,8 +339,8 @@ impl FormLister<'_, '_> {
         forms.collect()
     }
 
-    /// Lists forms, and some documents of each. Each form has an equal share of what is left of the `budget` in bytes; one of
-    /// which two documents take more than all of it is left out.
+    /// Lists forms, and some documents of each. Each form may use an equal share of the remaining `budget` in bytes. A
+    /// form is left out if it has fewer than two documents, or if two exceed the whole rest.
     fn list_forms(&mut self, forms: &[FormWithDocuments<'_>], mut budget: usize) {
         for (at, form) in forms.iter().enumerate() {
             let share = budget / (forms.len() - at);
@@ -365,7 +386,7 @@ impl FormLister<'_, '_> {
                     .collect(),
                 example: ExampleText {
                     id: id.clone(),
-                    content: ContentHash::from_text(&text).to_string(),
+                    content_hash: ContentHash::from_text(&text).to_string(),
                     key: format!("{:032x}", self.corpus.key_of_text(&text)),
                 },
                 id,
@@ -385,7 +406,10 @@ impl FormLister<'_, '_> {
             .removed
             .push(self.removes_documents.then_some(documents.removed));
         forms.frame.push(entry.form.frame.clone());
-        forms.examples.push(choose_examples(filled));
+        let examples = choose_examples(filled);
+        forms
+            .examples
+            .push(examples.map(|pair| pair.map(ExampleText::clone)));
         let columns = &mut self.listed.documents;
         for FilledDocument {
             document,
@@ -411,7 +435,7 @@ fn hash_values(filled: &FilledForm) -> u64 {
 }
 
 /// Returns two documents whose texts differ after normalisation, with other values if there are some.
-fn choose_examples(filled: &[FilledDocument]) -> Option<[ExampleText; 2]> {
+fn choose_examples(filled: &[FilledDocument]) -> Option<[&ExampleText; 2]> {
     let (first, others) = filled.split_first()?;
     let other_texts = || {
         let others = others.iter();
@@ -419,5 +443,67 @@ fn choose_examples(filled: &[FilledDocument]) -> Option<[ExampleText; 2]> {
     };
     let with_values = other_texts().find(|other| other.values_hash != first.values_hash);
     let other = with_values.or_else(|| other_texts().next())?;
-    Some([first.example.clone(), other.example.clone()])
+    Some([&first.example, &other.example])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ids are counted with the documents and with the examples, so a form with long ids stays in its budget.
+    #[test]
+    fn counted_bytes_of_a_form_are_enough_for_its_json() {
+        for (id_length, frame) in [(1, "a"), (200, "\"price\" of "), (200, "")] {
+            let id = "\"".repeat(id_length);
+            let filled: Vec<FilledDocument> = (0..3)
+                .map(|document| FilledDocument {
+                    document: DocId(document),
+                    id: id.clone(),
+                    values: vec!["\n7".repeat(id_length)],
+                    values_hash: document.into(),
+                    example: ExampleText {
+                        id: id.clone(),
+                        content_hash: ContentHash::from_text(&id).to_string(),
+                        key: format!("{document:032x}"),
+                    },
+                })
+                .collect();
+            let form = Form {
+                name: "form-1".to_owned(),
+                documents: 3,
+                frame: vec![frame.to_owned(), String::new()],
+                values: Vec::new(),
+            };
+            let forms = FormColumns {
+                total: 1,
+                name: vec![form.name.clone()],
+                possible: vec![false],
+                documents: vec![3],
+                removed: vec![Some(2)],
+                frame: vec![form.frame.clone()],
+                examples: vec![choose_examples(&filled).map(|pair| pair.map(ExampleText::clone))],
+            };
+            let documents = FormDocumentColumns {
+                form: vec![0; 3],
+                id: filled.iter().map(|filled| filled.id.clone()).collect(),
+                source: vec![0; 3],
+                row: vec![1, 2, 3],
+                removed: vec![false, true, true],
+                values: filled.iter().map(|filled| filled.values.clone()).collect(),
+            };
+            let bytes = serde_json::to_string(&forms).unwrap().len()
+                + serde_json::to_string(&documents).unwrap().len();
+            let entry = FormEntry {
+                form,
+                documents: FormTally::default(),
+            };
+            let listed = FormWithDocuments {
+                entry: &entry,
+                documents: filled,
+            };
+            let counted = listed.count_bytes(3);
+            assert!(counted >= bytes, "{counted} of {bytes}");
+            assert!(counted < bytes + 400, "{counted} of {bytes}");
+        }
+    }
 }

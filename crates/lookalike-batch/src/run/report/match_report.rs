@@ -3,7 +3,8 @@
 //! Rows and texts are chosen in this order, until the budgets are spent:
 //!
 //! 1. the removals nearest to the threshold, which are the doubtful ones;
-//! 2. members of the largest clusters, the least similar first;
+//! 2. members of the largest clusters: of each up to four drawn by hashes of their numbers, and before these the least
+//!    similar of the others;
 //! 3. removals whose texts are equal after normalisation, but not before it;
 //! 4. some removals of every twentieth of the similarity;
 //! 5. further removals, drawn by hashes of their numbers.
@@ -105,7 +106,8 @@ struct EqualAfterNormalization {
 /// Inputs that are named.
 const NAMED_INPUTS: usize = 500;
 
-/// Collects the data of a report and writes the file. It is complete, but not in place yet.
+/// Collects the data of a report and writes the file, which has its final content and a temporary name until the result
+/// is published.
 ///
 /// # Errors
 /// If a document cannot be read again, or the file cannot be written.
@@ -114,7 +116,7 @@ pub(in crate::run) fn write_match_report(
     output: &ReportOutput,
 ) -> Result<StagedOutput> {
     let data = inputs.collect_data(output)?;
-    ReportData::new(inputs.kind, output.language, data).prepare_file(&output.target)
+    ReportData::new(inputs.kind, output.language, data).stage_file(&output.target)
 }
 
 impl MatchReportInputs<'_> {

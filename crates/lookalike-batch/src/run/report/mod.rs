@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! verdicts ── counted exactly ──────────────> totals ──┐
-//!    │                                                 ├─> JSON, at most 20 MB ──> page.rs ──> one file
+//!    │                                                 ├─> JSON ──> page.rs ──> one file, at most 20 MB
 //!    └─ chosen by fixed rules, within budgets > rows ──┘
 //! ```
 //!
 //! Totals, histograms and sizes of clusters count every document. Rows and texts have budgets in bytes
 //! (`budgets`), because a browser must open the file in seconds whatever the corpus is. Hashes of
-//! document numbers choose what is left out, so the same run gives the same report. The format is described in
+//! document numbers choose what is left out, so the same run shows the same rows and texts. The format is described in
 //! `docs/report.md`; [`FORMAT_VERSION`] grows when a field changes its meaning.
 //!
 //! The page is `pages/report.html`, which is built from `console/` and checked in. It opens no connection: its policy (CSP) forbids all.
@@ -44,13 +44,14 @@ pub fn render_report(
     ReportData::new(kind, language, data).render_page()
 }
 
-/// Writes a page with data of this kind. It is complete, but not in place yet.
-pub(super) fn write_report_file(
+/// Writes a page with data of this kind. The file has its final content and a temporary name until the result is
+/// published.
+pub(super) fn stage_report_file(
     kind: &'static str,
     output: &ReportOutput,
     data: impl Serialize,
 ) -> Result<StagedOutput> {
-    ReportData::new(kind, output.language, data).prepare_file(&output.target)
+    ReportData::new(kind, output.language, data).stage_file(&output.target)
 }
 
 /// Returns the summary of a run as JSON.
@@ -81,9 +82,12 @@ pub struct ReportOutput {
 #[derive(Debug, Serialize)]
 pub(super) struct ReportData<T> {
     format: &'static str,
-    version: u32,
+    #[serde(rename = "version")]
+    format_version: u32,
+    /// Tells the page what to show, for example `dedup` or `passages`.
     kind: &'static str,
-    program: &'static str,
+    #[serde(rename = "program")]
+    program_version: &'static str,
     created: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
@@ -96,9 +100,9 @@ impl<T: Serialize> ReportData<T> {
         let now = jiff::Timestamp::now();
         Self {
             format: "lookalike-report",
-            version: FORMAT_VERSION,
+            format_version: FORMAT_VERSION,
             kind,
-            program: env!("CARGO_PKG_VERSION"),
+            program_version: env!("CARGO_PKG_VERSION"),
             created: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             language,
             data,
@@ -110,8 +114,8 @@ impl<T: Serialize> ReportData<T> {
         page::render_page(self)
     }
 
-    /// Writes the page with the data. It is complete, but not in place yet.
-    pub(super) fn prepare_file(&self, target: &OutputTarget) -> Result<StagedOutput> {
+    /// Writes the page with the data. The file has its final content and a temporary name until the result is published.
+    pub(super) fn stage_file(&self, target: &OutputTarget) -> Result<StagedOutput> {
         let mut output = ByteWriter::create_output(target)?;
         output.write_bytes(self.render_page().as_bytes())?;
         output.prepare_output()

@@ -11,7 +11,14 @@ use lookalike_io::source::ParseScratch;
 use serde::Serialize;
 
 use crate::run::execution::run_corpus::RunCorpus;
-use crate::run::report::budgets::{TEXT_BYTES, TEXT_CHARACTERS, count_json_bytes};
+use crate::run::report::budgets::{TEXT_BYTES, TEXT_CHARACTERS, count_digits, count_json_bytes};
+
+/// Bytes in the JSON of a page, at most: a content hash, a key, a number of characters, and a difference apart from its
+/// numbers.
+const CONTENT_HASH_JSON_BYTES: usize = 74;
+const KEY_JSON_BYTES: usize = 35;
+const MAX_COUNT_JSON_BYTES: usize = 8;
+const DIFFERENCE_JSON_BYTES: usize = 10;
 
 /// Texts as columns.
 #[derive(Debug, Default, Serialize)]
@@ -21,7 +28,8 @@ pub(super) struct TextColumns {
     /// Characters of the whole text.
     characters: Vec<usize>,
     /// Hash of the whole text, for decisions.
-    content: Vec<String>,
+    #[serde(rename = "content")]
+    content_hash: Vec<String>,
     /// Key of the text after normalisation, for decisions.
     key: Vec<String>,
 }
@@ -29,7 +37,7 @@ pub(super) struct TextColumns {
 /// Differences of pairs, as columns.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct DifferenceColumns {
-    /// Row of the removed document.
+    /// Index into `removals`.
     removal: Vec<usize>,
     /// Runs, three numbers each: the kind, and the lengths in the kept and in the removed text in UTF-16 units. Kinds:
     /// 0 equal, 1 equal after normalisation, 2 in the kept text only, 3 in the removed text only.
@@ -89,12 +97,8 @@ impl<'a> ShownTexts<'a> {
         let runs = diff_paired(&kept_text.shown, &removed_text.shown, &self.tokenizer)?;
         let is_cut = kept_text.is_cut() || removed_text.is_cut();
         let runs = encode_runs(&runs, &kept_text.shown, &removed_text.shown, is_cut);
-        let bytes = 10
-            + runs
-                .iter()
-                .map(|number| 2 + number.to_string().len())
-                .sum::<usize>();
-        self.bytes += bytes;
+        let of_numbers = runs.iter().map(|&number| 1 + count_digits(number as u64));
+        self.bytes += DIFFERENCE_JSON_BYTES + of_numbers.sum::<usize>();
         self.add_text(kept, kept_text);
         self.add_text(removed, removed_text);
         Ok(Some(runs))
@@ -106,7 +110,7 @@ impl<'a> ShownTexts<'a> {
             return Ok(Some(ShownTextData {
                 shown: self.columns.text[number].clone(),
                 characters: self.columns.characters[number],
-                content: self.columns.content[number].clone(),
+                content_hash: self.columns.content_hash[number].clone(),
                 key: self.columns.key[number].clone(),
             }));
         }
@@ -114,7 +118,7 @@ impl<'a> ShownTexts<'a> {
             return Ok(None);
         };
         let characters = text.chars().count();
-        let content = ContentHash::from_text(&text).to_string();
+        let content_hash = ContentHash::from_text(&text).to_string();
         let key = self.corpus.key_of_text(&text);
         if let Some((end, _)) = text.char_indices().nth(TEXT_CHARACTERS) {
             text.truncate(end);
@@ -122,7 +126,7 @@ impl<'a> ShownTexts<'a> {
         Ok(Some(ShownTextData {
             shown: text,
             characters,
-            content,
+            content_hash,
             key: format!("{key:032x}"),
         }))
     }
@@ -133,9 +137,12 @@ impl<'a> ShownTexts<'a> {
         }
         let columns = &mut self.columns;
         self.number_of.insert(document, columns.text.len());
-        self.bytes += count_json_bytes(&text.shown) + 74 + 35 + 8;
+        self.bytes += count_json_bytes(&text.shown)
+            + CONTENT_HASH_JSON_BYTES
+            + KEY_JSON_BYTES
+            + MAX_COUNT_JSON_BYTES;
         columns.characters.push(text.characters);
-        columns.content.push(text.content);
+        columns.content_hash.push(text.content_hash);
         columns.key.push(text.key);
         columns.text.push(text.shown);
     }
@@ -151,7 +158,7 @@ struct ShownTextData {
     shown: String,
     /// Characters of the whole text.
     characters: usize,
-    content: String,
+    content_hash: String,
     key: String,
 }
 
@@ -179,8 +186,11 @@ pub fn encode_runs(runs: &[PairedRun], kept: &str, removed: &str, is_cut: bool) 
             RunKind::Kept => 2,
             RunKind::Removed => 3,
         };
-        let kept = units(&kept[run.kept.clone()]);
-        [kind, kept, units(&removed[run.removed.clone()])]
+        [
+            kind,
+            units(&kept[run.kept.clone()]),
+            units(&removed[run.removed.clone()]),
+        ]
     });
     numbers.collect()
 }

@@ -53,7 +53,7 @@ use crate::memory::passage_plan::PassageShares;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::rejected_rows::RejectedRows;
-use crate::run::report::{summary_to_json, write_report_file};
+use crate::run::report::{stage_report_file, summary_to_json};
 use crate::run::settings::RunInputs;
 use corpus::PassageCorpus;
 use report_data::PassageReport;
@@ -165,7 +165,7 @@ fn run_passages(
     let page = returned.page.zip(data.as_ref());
     let page = page.map(|(language, data)| data.render_page(language));
     let report = outputs.report.as_ref().zip(data);
-    let report = report.map(|(output, data)| write_report_file("passages", output, data));
+    let report = report.map(|(output, data)| stage_report_file("passages", output, data));
     let files = table.into_iter().chain(bad_rows).chain(texts);
     commit_all(files.chain(report.transpose()?))?;
     summary.seconds = started.elapsed().as_secs_f64();
