@@ -11,7 +11,7 @@ use lookalike_io::source::{IdField, ReadOptions, WantedFields};
 use lookalike_options::forms_choice::FormsChoice;
 use lookalike_options::keep_order::parse_keep;
 use lookalike_options::match_options::{MatchOptions, OptionSpelling, choose_by_name};
-use lookalike_options::units::parse_duration;
+use lookalike_options::units::parse_seconds;
 use pyo3::prelude::*;
 
 use crate::error::{SettingError, engine_error_to_py, option_error_to_py, run_error_to_py};
@@ -285,7 +285,7 @@ pub(crate) fn parse_window(span: TimeSpan) -> PyResult<f64> {
             "give a number of seconds of at least 0",
         )),
         TimeSpan::Text(text) => {
-            parse_duration(&text).map_err(|reason| wrong(&format!("'{text}'"), &reason))
+            parse_seconds(&text).map_err(|reason| wrong(&format!("'{text}'"), &reason))
         }
     }
 }

@@ -17,7 +17,7 @@ use lookalike_batch::run::{
 use lookalike_comparison::text_diff::diff_normalized;
 use lookalike_options::boilerplate_limit::{BoilerplateLimit, parse_boilerplate_limit};
 use lookalike_options::match_options::OptionSpelling;
-use lookalike_options::units::{parse_duration, parse_size};
+use lookalike_options::units::{parse_seconds, parse_size};
 
 use super::index::{PassagesIndexArgs, run_passages_index};
 use super::shared::inputs::{
@@ -170,7 +170,7 @@ pub(crate) struct PassagesArgs {
     #[arg(
         long,
         value_name = "DURATION",
-        value_parser = parse_duration,
+        value_parser = parse_seconds,
         allow_hyphen_values = true,
         requires = "time",
         help_heading = "Passages"

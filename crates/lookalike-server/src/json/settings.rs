@@ -11,7 +11,7 @@ use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, MatchSettings, Simil
 use lookalike::stream::StreamWindow;
 use lookalike::{Recipe, Threshold};
 use lookalike_options::match_options::{MatchOptions, OptionSpelling};
-use lookalike_options::units::parse_period;
+use lookalike_options::units::parse_duration;
 use lookalike_store::{
     CollectionContent, CollectionSettings, ExpiryClock, OnConflict, SettingsChange, SettingsRecord,
 };
@@ -140,7 +140,7 @@ impl JsonFields {
                 shorten_text(&text)
             ))
         };
-        parse_period(&text).map(Some).map_err(wrong)
+        parse_duration(&text).map(Some).map_err(wrong)
     }
 }
 
@@ -589,6 +589,10 @@ mod tests {
             (
                 r#"{"window":"2 days"}"#,
                 "the field `window` is '2 days': give a number with a unit",
+            ),
+            (
+                r#"{"window":"1e30s"}"#,
+                "the field `window` is '1e30s': the duration is too long: give 30s",
             ),
             (r#"{"window":"0s"}"#, "below a microsecond"),
             (

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lookalike_options::units::{parse_period, parse_size};
+use lookalike_options::units::{parse_duration, parse_size};
 use lookalike_server::SnapshotPlace;
 use serde::Deserialize;
 
@@ -579,7 +579,7 @@ impl FromStr for PeriodArg {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.strip_suffix("ms").map(str::parse) {
             Some(Ok(milliseconds)) => Ok(Self(Duration::from_millis(milliseconds))),
-            _ => parse_period(text).map(Self),
+            _ => parse_duration(text).map(Self),
         }
     }
 }

@@ -12,7 +12,7 @@ use lookalike_options::forms_choice::FormsChoice;
 use lookalike_options::keep_order::KeepOrder;
 use lookalike_options::machine_memory::default_memory;
 use lookalike_options::match_options::OptionSpelling;
-use lookalike_options::units::{parse_duration, parse_size};
+use lookalike_options::units::{parse_seconds, parse_size};
 
 use super::inputs::{ReadingArgs, check_has_text, read_options};
 use super::matching::{MatchRuleArgs, settings_and_plan};
@@ -84,7 +84,7 @@ pub(crate) struct MatchingArgs {
     #[arg(
         long,
         value_name = "DURATION",
-        value_parser = parse_duration,
+        value_parser = parse_seconds,
         allow_hyphen_values = true,
         requires = "time"
     )]
