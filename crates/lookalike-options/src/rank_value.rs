@@ -3,6 +3,8 @@
 
 use std::cmp::Ordering;
 
+use lookalike::shuffle::OrderValue;
+
 /// The value by which documents are ordered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RankValue {
@@ -64,6 +66,16 @@ impl RankValue {
             Ok(integer) => Self::Integer(integer),
             Err(_) if value.is_nan() => Self::Missing,
             Err(_) => Self::Number(value),
+        }
+    }
+
+    /// Returns the value for runs on many machines, which order documents by it in the same way.
+    pub fn as_order_value(&self) -> OrderValue<'_> {
+        match self {
+            Self::Integer(integer) => OrderValue::Integer(*integer),
+            Self::Number(number) => OrderValue::Number(*number),
+            Self::Text(text) => OrderValue::Text(text),
+            Self::Missing => OrderValue::Missing,
         }
     }
 
@@ -138,6 +150,66 @@ mod tests {
             for missing in [RankValue::Missing, text(" "), text("NaN")] {
                 assert_eq!(a.compare_preferred(&missing, true), Ordering::Less);
                 assert_eq!(missing.compare_preferred(a, false), Ordering::Greater);
+            }
+        }
+    }
+
+    /// A run on many machines compares positions, and one machine the values themselves.
+    #[test]
+    fn positions_compare_as_the_values_do() {
+        use lookalike::shuffle::DocumentOrder;
+
+        let text = RankValue::from_text;
+        let integers = [
+            0,
+            5,
+            1 << 53,
+            (1 << 53) + 1,
+            (1 << 53) + 2,
+            i64::MAX - 1,
+            i64::MAX,
+        ];
+        let signed = integers.iter().flat_map(|&integer| [integer, -integer]);
+        let doubles = [
+            -0.0,
+            0.5,
+            5.0,
+            9_007_199_254_740_992.0,
+            9.223_372_036_854_775e18,
+            1e300,
+        ];
+        let doubles = doubles.iter().flat_map(|&number| [number, -number]);
+        let mut values: Vec<RankValue> = signed.map(RankValue::Integer).collect();
+        values.extend(doubles.map(RankValue::Number));
+        values.extend(
+            [
+                " 5 ",
+                "",
+                "NaN",
+                "inf",
+                "-inf",
+                "9007199254740993",
+                "a",
+                "b 5",
+            ]
+            .map(text),
+        );
+        values.extend([RankValue::Integer(i64::MIN), RankValue::Missing]);
+        for (order, is_descending) in [(DocumentOrder::Least, false), (DocumentOrder::Most, true)] {
+            let position = |value: &RankValue| {
+                let mut position = Vec::new();
+                order.append_position("id", value.as_order_value(), &mut position);
+                position
+            };
+            for a in &values {
+                for b in &values {
+                    let by_value = a.compare_preferred(b, is_descending);
+                    assert_eq!(
+                        position(a).cmp(&position(b)),
+                        by_value,
+                        "{order:?} {a:?} {b:?}"
+                    );
+                }
             }
         }
     }

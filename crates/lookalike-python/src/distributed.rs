@@ -233,6 +233,12 @@ pub(crate) fn make_batch<const N: usize>(
     batch.map(PyArrowType).map_err(input_error)
 }
 
+fn missing_column(name: &str) -> PyErr {
+    InputError::new_err(format!(
+        "the batch has no column '{name}' of the type that this step needs"
+    ))
+}
+
 pub(crate) fn typed_column<'b, T: Array + 'static>(
     batch: &'b RecordBatch,
     name: &str,
@@ -240,13 +246,12 @@ pub(crate) fn typed_column<'b, T: Array + 'static>(
     let found = batch.column_by_name(name);
     found
         .and_then(|column| column.as_any().downcast_ref())
-        .ok_or_else(|| InputError::new_err(format!("a batch of this step has a column '{name}'")))
+        .ok_or_else(|| missing_column(name))
 }
 
 pub(crate) fn binary_column(batch: &RecordBatch, name: &str) -> PyResult<BinaryArray> {
-    let found = batch.column_by_name(name).ok_or_else(|| {
-        InputError::new_err(format!("a batch of this step has a column '{name}'"))
-    })?;
+    let found = batch.column_by_name(name);
+    let found = found.ok_or_else(|| missing_column(name))?;
     to_binary(found).map_err(input_error)
 }
 

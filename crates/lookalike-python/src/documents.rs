@@ -1,17 +1,19 @@
-//! Documents of a run on many machines, read from tables in the same way as on one machine.
+//! Documents of a run on many machines, read from tables with the reader of one machine; so texts, features and values
+//! mean the same.
 //!
-//! A batch has the column `id` and, depending on the run, `text`, `features`, `value` (orders
-//! documents), `part` (must be equal) and `given` (`true` for a known document).
+//! A batch has the column `id` and, depending on the run, `text`, `features`, `value` (orders documents), `part` (only
+//! documents with equal values match) and `given` (`true` for a known document).
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use lookalike::shuffle::{MatchBounds, OrderValue, ShuffleDocument, pack_features};
-use lookalike_batch::run::partition_value;
+use lookalike::shuffle::{MatchBounds, ShuffleDocument, pack_features};
+use lookalike_batch::run::{partition_value, rank_of_field};
 use lookalike_io::source::{
     FieldValue, IdField, InputRow, InputSet, MemoryTable, ParseScratch, ReadOptions, RowSource,
     WantedFields, to_large_strings,
 };
 use lookalike_options::keep_order::KeepKey;
+use lookalike_options::rank_value::RankValue;
 use pyo3::prelude::*;
 
 use crate::error::{InputError, engine_error_to_py, run_error_to_py};
@@ -19,10 +21,11 @@ use crate::error::{InputError, engine_error_to_py, run_error_to_py};
 /// Id of a row that cannot be used, and the reason.
 pub(crate) type RejectedRow = (String, String);
 
-/// The fields of documents that a run reads.
+/// Reads the documents of a batch.
 pub(crate) struct TableDocumentReader {
     options: ReadOptions,
     longest: bool,
+    /// Index in [`InputRow::extra`]; `None` if the run does not need it. So for the other two.
     value: Option<usize>,
     partition: Option<usize>,
     given: Option<usize>,
@@ -59,8 +62,8 @@ impl TableDocumentReader {
         }
     }
 
-    /// Calls `visit` with every document of a batch. Returns the rows that cannot be used, without
-    /// those that have no text or are given as known.
+    /// Calls `visit` with every document of a batch. Returns the rows that cannot be used, apart from those that
+    /// [`name_rejected`] leaves out. With given features, the text is the packed features.
     ///
     /// # Errors
     /// Returns an error if a row has no id or the batch lacks a column, and the errors of `visit`.
@@ -101,14 +104,15 @@ impl TableDocumentReader {
             .features
             .map(|features| pack_features(features.iter_weighted()));
         let extra = |at: Option<usize>| at.map_or(FieldValue::Missing, |at| row.extra[at]);
-        let value = if self.longest {
-            OrderValue::Number(row.text.chars().count() as f64)
+        let rank = if self.longest {
+            RankValue::Integer(row.text.chars().count() as i64)
         } else {
-            order_value(extra(self.value))
+            // Ids are no values here: ordering by them is an order of its own.
+            rank_of_field(extra(self.value), false)
         };
         visit(&ShuffleDocument {
             id: row.id.unwrap_or_default(),
-            value,
+            value: rank.as_order_value(),
             text: packed.as_deref().unwrap_or(row.text),
             partition: self
                 .partition
@@ -118,20 +122,10 @@ impl TableDocumentReader {
     }
 }
 
-fn order_value(value: FieldValue<'_>) -> OrderValue<'_> {
-    match value {
-        FieldValue::Missing | FieldValue::Null => OrderValue::Missing,
-        FieldValue::Number { value, .. } => OrderValue::Number(value),
-        FieldValue::Bool(truth) => OrderValue::Number(f64::from(u8::from(truth))),
-        FieldValue::Text(text) => match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => OrderValue::Number(number),
-            _ => OrderValue::Text(text),
-        },
-    }
-}
-
-/// Returns the ids of rows that cannot be used. Rows without a text are left out, because the
-/// caller knows them.
+/// Returns the ids of rows that cannot be used, with the reasons. Rows without a text are left out, because the caller
+/// counts rows with a null text itself. Rows of known documents are left out, because the caller lists the rows of the
+/// data by these ids, and a usable row of the data may have the same id. Runs that count known documents also count those
+/// that cannot be used.
 fn name_rejected(batch: &RecordBatch, bad: Vec<(usize, String)>) -> PyResult<Vec<RejectedRow>> {
     if bad.is_empty() {
         return Ok(Vec::new());
@@ -139,13 +133,15 @@ fn name_rejected(batch: &RecordBatch, bad: Vec<(usize, String)>) -> PyResult<Vec
     let ids = batch
         .column_by_name("id")
         .map(|ids| to_large_strings(ids).map_err(|error| InputError::new_err(error.to_string())));
-    let ids =
-        ids.ok_or_else(|| InputError::new_err("a batch of this step has a column 'id'"))??;
+    let ids = ids.ok_or_else(|| {
+        InputError::new_err("the batch has no column 'id', which this step needs")
+    })??;
     let text = batch.column_by_name("text");
     let given = batch
         .column_by_name("given")
         .and_then(|value| value.as_boolean_opt());
-    let is_given = |row| given.is_some_and(|given| given.value(row));
+    // The bit of a null is undefined.
+    let is_given = |row| given.is_some_and(|given| given.is_valid(row) && given.value(row));
     let mut rejected = Vec::new();
     for (row, reason) in bad {
         if ids.is_null(row) || ids.value(row).is_empty() {

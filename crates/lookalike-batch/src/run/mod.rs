@@ -91,7 +91,7 @@ pub use self::progress::{ProgressListener, RepeatedIds, RunStage, SilentProgress
 pub use self::reading::benchmarks::{
     BenchmarkInfo, BenchmarkItem, BenchmarkSet, ItemFields, RejectedItem, read_benchmarks,
 };
-pub use self::reading::documents::{MixedValues, TextStateCounts, partition_value};
+pub use self::reading::documents::{MixedValues, TextStateCounts, partition_value, rank_of_field};
 pub use self::report::band_sample::{BandDocument, SampledPair, SimilarityBand};
 pub use self::report::similarity_histogram::SimilarityHistogram;
 pub use self::settings::{AuditSettings, FormLearning, RunInputs, RunSettings, RunWindow};

@@ -56,7 +56,7 @@ const JUDGED_ID: char = 'j';
 impl ShuffleSetup {
     /// Returns the position of a document in the total order, as bytes that compare in that order.
     pub(super) fn document_position(&self, document: &ShuffleDocument<'_>) -> Vec<u8> {
-        let mut position = Vec::with_capacity(document.id.len() + 12);
+        let mut position = Vec::with_capacity(document.id.len() + 14);
         if self.bounds.against && document.is_known {
             position.push(KNOWN_BYTE);
             position.extend_from_slice(document.id.as_bytes());

@@ -8,7 +8,13 @@
 //! Largest    inverted (id, escaped, 00 00), id
 //! Least      00, kind and value, id      or ff, id if the value is missing
 //! Most       00, inverted (kind and value), id      or ff, id if the value is missing
+//!
+//! kind 0     a number: the largest double that is not above it (8 bytes), the number less this double (2 bytes)
+//! kind 1     a text: its bytes, escaped, 00 00
 //! ```
+//!
+//! The second part of a number is 0 for doubles and below 1024 for integers of 64 bits, so both kinds of numbers are
+//! compared without rounding.
 
 use crate::error::{Error, Result};
 
@@ -30,7 +36,9 @@ pub enum DocumentOrder {
 /// always come last.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OrderValue<'a> {
-    /// A number.
+    /// An integer, compared without rounding, with doubles too.
+    Integer(i64),
+    /// Any other number. Both zeros are equal.
     Number(f64),
     /// A text, compared by its bytes.
     Text(&'a str),
@@ -59,10 +67,11 @@ impl DocumentOrder {
             (Self::Least | Self::Most, value) => {
                 into.push(PRESENT_BYTE);
                 match value {
-                    OrderValue::Number(number) => {
-                        into.push(NUMBER_BYTE);
-                        into.extend(ascending_bits(number).to_be_bytes());
+                    OrderValue::Integer(integer) => {
+                        let (floor, rest) = split_integer(integer);
+                        append_number(floor, rest, into);
                     }
+                    OrderValue::Number(number) => append_number(number, 0, into),
                     OrderValue::Text(text) => {
                         into.push(TEXT_BYTE);
                         append_terminated(text.as_bytes(), into);
@@ -98,6 +107,28 @@ pub(super) fn none_of_this_order(position: &[u8]) -> Error {
         "{} bytes are not a position of a document in this order: give positions of the same run",
         position.len()
     ))
+}
+
+/// Returns the largest double that is not above an integer, and how much the integer exceeds it.
+fn split_integer(integer: i64) -> (f64, u16) {
+    let nearest = integer as f64;
+    let floor = if nearest as i128 > i128::from(integer) {
+        nearest.next_down()
+    } else {
+        nearest
+    };
+    // Doubles up to 2^63 are at most 1024 apart.
+    (floor, (i128::from(integer) - floor as i128) as u16)
+}
+
+/// Bytes of a number after its kind.
+const NUMBER_BYTES: usize = 10;
+
+fn append_number(floor: f64, rest: u16, into: &mut Vec<u8>) {
+    into.push(NUMBER_BYTE);
+    // The sum makes a positive zero of a negative one.
+    into.extend(ascending_bits(floor + 0.0).to_be_bytes());
+    into.extend(rest.to_be_bytes());
 }
 
 /// Returns bits that ascend as `f64::total_cmp` does.
@@ -148,7 +179,7 @@ fn behind_value(position: &[u8], turned: u8) -> Option<&[u8]> {
     }
     let (&kind, rest) = rest.split_first()?;
     match kind ^ turned {
-        NUMBER_BYTE => rest.get(8..),
+        NUMBER_BYTE => rest.get(NUMBER_BYTES..),
         TEXT_BYTE => behind_ended(rest, turned),
         _ => None,
     }
@@ -162,11 +193,15 @@ mod tests {
 
     fn compare(a: OrderValue<'_>, b: OrderValue<'_>) -> Ordering {
         match (a, b) {
-            (OrderValue::Number(a), OrderValue::Number(b)) => a.total_cmp(&b),
+            (OrderValue::Integer(a), OrderValue::Integer(b)) => a.cmp(&b),
+            // The integers of the test are small enough to be exact or differ much from its doubles.
+            (OrderValue::Integer(a), OrderValue::Number(b)) => (a as f64).total_cmp(&(b + 0.0)),
+            (OrderValue::Number(a), OrderValue::Integer(b)) => (a + 0.0).total_cmp(&(b as f64)),
+            (OrderValue::Number(a), OrderValue::Number(b)) => (a + 0.0).total_cmp(&(b + 0.0)),
             (OrderValue::Text(a), OrderValue::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
-            (OrderValue::Number(_), OrderValue::Text(_)) => Ordering::Less,
-            (OrderValue::Text(_), OrderValue::Number(_)) => Ordering::Greater,
-            _ => Ordering::Equal,
+            (OrderValue::Missing, _) | (_, OrderValue::Missing) => Ordering::Equal,
+            (_, OrderValue::Text(_)) => Ordering::Less,
+            (OrderValue::Text(_), _) => Ordering::Greater,
         }
     }
 
@@ -205,6 +240,7 @@ mod tests {
         let texts = ["", "\0", "a", "a\0", "a\0b", "ab", "b"];
         let mut values = vec![OrderValue::Missing];
         values.extend(numbers.map(OrderValue::Number));
+        values.extend([i64::MIN, -3, 0, 2, i64::MAX - 1, i64::MAX].map(OrderValue::Integer));
         values.extend(texts.map(OrderValue::Text));
         for first in [
             DocumentOrder::Smallest,

@@ -372,18 +372,18 @@ impl ReadDocuments {
 /// are equal, and a Boolean by its word. Missing values and null are equal to each other and to nothing
 /// else.
 pub fn partition_value(value: FieldValue<'_>) -> u64 {
-    let tagged = match value {
+    let canonical = match value {
         FieldValue::Missing | FieldValue::Null => return 0,
         FieldValue::Number { literal, .. } => shortest_digits(literal),
         FieldValue::Text(text) => text.into(),
         FieldValue::Bool(true) => "true".into(),
         FieldValue::Bool(false) => "false".into(),
     };
-    lookalike::value_hash(tagged.as_bytes()) | 1
+    lookalike::value_hash(canonical.as_bytes()) | 1
 }
 
 /// Returns the value by which a field ranks its document. Ids always count as text.
-fn rank_of_field(value: FieldValue<'_>, is_id: bool) -> RankValue {
+pub fn rank_of_field(value: FieldValue<'_>, is_id: bool) -> RankValue {
     match value {
         FieldValue::Missing | FieldValue::Null => RankValue::Missing,
         FieldValue::Number { literal, .. } if is_id => {
