@@ -1,8 +1,8 @@
-//! A lock for readers and writers that nobody is kept from by others who come again and again.
+//! A fair read-write lock. Waiters get it in the order in which they came.
 //!
-//! The lock of the standard library lets whoever releases it take it again before a thread that waits is
-//! awake. A thread that verifies costly documents, turn after turn, kept others waiting for seconds so. The
-//! lock of `parking_lot` hands itself over to the threads that wait, in their order.
+//! A thread that verifies costly documents takes the lock turn after turn. The lock of the standard library lets the
+//! thread that releases it take it again before a waiting thread is awake, so that others wait for seconds. The lock of
+//! `parking_lot` passes to the waiting threads.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};

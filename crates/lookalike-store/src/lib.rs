@@ -91,7 +91,7 @@ mod writer;
 pub use collection::{
     AdmittedDocuments, ClusterPage, ClusterSelection, Collection, CollectionOptions,
     CollectionStats, DocumentLookup, DocumentPage, DocumentSelection, KeptDocuments,
-    VerificationLimits, WallClock,
+    UnlockedWorkPolicy, VerificationLimits, WallClock,
 };
 pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{

@@ -57,7 +57,7 @@ impl StoreWriter {
 
     /// Does all of the work; returns the partitions that began. After an error the content of the disk is
     /// unknown, and this must not be called again.
-    pub(crate) fn write_pending(&mut self, work: &PendingWork) -> Result<Vec<Arc<PartitionFiles>>> {
+    pub(crate) fn write_work(&mut self, work: &PendingWork) -> Result<Vec<Arc<PartitionFiles>>> {
         let mut begun = Vec::new();
         for batch in &work.batches {
             begun.extend(self.write_batch(batch)?);

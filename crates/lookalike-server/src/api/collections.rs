@@ -54,7 +54,7 @@ impl<'a> From<&'a Arc<OpenCollection>> for CollectionJson<'a> {
 
 /// Returns a collection and its settings.
 pub(crate) async fn get_collection(api_request: ApiRequest) -> ApiResult {
-    let open = api_request.find_open_collection()?;
+    let open = api_request.look_up_collection()?;
     Ok(responses::json_response(
         StatusCode::OK,
         &CollectionJson::from(&open),
@@ -120,7 +120,7 @@ pub(crate) async fn delete_collection(api_request: ApiRequest) -> ApiResult {
 
 /// Returns the statistics of a collection.
 pub(crate) async fn collection_stats(api_request: ApiRequest) -> ApiResult {
-    let open = api_request.find_open_collection()?;
+    let open = api_request.look_up_collection()?;
     look_up(move || {
         let stats = open
             .collection

@@ -74,20 +74,20 @@ pub(crate) async fn query_documents(api_request: ApiRequest) -> ApiResult {
 }
 
 async fn list_matches(mut api_request: ApiRequest, limit: usize) -> ApiResult {
-    drop(api_request.find_open_collection()?);
+    drop(api_request.look_up_collection()?);
     if responses::body_kind(&api_request.headers)? != BodyKind::Json {
         let detail = "the parameter `limit` is for one document: give application/json";
         return Err(ApiProblem::new(ProblemCode::UnsupportedType, detail));
     }
     let reader = api_request.take_body_reader(api_request.service.config.limits.document)?;
     let (service, client) = (&api_request.service, api_request.client);
-    let (document, room) =
+    let (document, held_bytes) =
         responses::read_whole_body(reader, &service.waiting_budget, client).await?;
-    let open = api_request.find_open_collection()?;
+    let open = api_request.look_up_collection()?;
     let answer = in_background_while(move |may_go_on| {
         let answer = open.query_matches(&document, limit, may_go_on);
         open.count_query(&answer);
-        drop(room);
+        drop(held_bytes);
         answer
     });
     let (answer, matches) = answer.await.map_err(|refused| refused.problem)?;
@@ -97,9 +97,9 @@ async fn list_matches(mut api_request: ApiRequest, limit: usize) -> ApiResult {
 
 /// Inserts or queries the documents of a body, as `task` says: a single document, or one on each line.
 async fn process_body(api_request: ApiRequest, task: StreamTask) -> ApiResult {
-    // A body that arrives slowly must not keep the collection from being deleted, so the collection is opened
-    // again when the body is there.
-    drop(api_request.find_open_collection()?);
+    // A slow body must not keep the collection from being deleted. So the `Arc` is dropped while the body arrives, and
+    // looked up again afterwards.
+    drop(api_request.look_up_collection()?);
     match responses::body_kind(&api_request.headers)? {
         BodyKind::Json => process_single_document(api_request, task).await,
         BodyKind::Lines => process_document_lines(api_request, task).await,
@@ -110,13 +110,13 @@ async fn process_body(api_request: ApiRequest, task: StreamTask) -> ApiResult {
 async fn process_single_document(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
     let reader = api_request.take_body_reader(api_request.service.config.limits.document)?;
     let (service, client) = (&api_request.service, api_request.client);
-    let (document, room) =
+    let (document, held_bytes) =
         responses::read_whole_body(reader, &service.waiting_budget, client).await?;
-    let open = api_request.find_open_collection()?;
+    let open = api_request.look_up_collection()?;
     let answer = match task {
-        StreamTask::Insert => open.insert_queued(client, document, room).await,
+        StreamTask::Insert => open.insert_queued(client, document, held_bytes).await,
         StreamTask::Query => {
-            let answer = answer_query(service, &open, document, room).await;
+            let answer = answer_query(service, &open, document, held_bytes).await;
             open.count_query(&answer);
             answer
         }
@@ -137,7 +137,7 @@ async fn answer_query(
     service: &ServiceState,
     open: &Arc<OpenCollection>,
     document: Bytes,
-    room: HeldBytes,
+    held_bytes: HeldBytes,
 ) -> AnswerResult {
     if document.len() <= MAX_SHORT_BYTES {
         let answer = run_briefly(&service.short_query_permits, || {
@@ -154,7 +154,7 @@ async fn answer_query(
     in_background_while(move |may_go_on| {
         let answer = open.query_document(&document, &mut AnalysisScratch::default(), may_go_on);
         // The budget is occupied until here, even if the client disconnects.
-        drop(room);
+        drop(held_bytes);
         answer
     })
     .await
@@ -169,7 +169,7 @@ async fn process_document_lines(mut api_request: ApiRequest, task: StreamTask) -
         reader.wait_for_begin().await?;
     }
     let stream = DocumentStream {
-        open: api_request.find_open_collection()?,
+        open: api_request.look_up_collection()?,
         task,
         reader,
         waiting_budget: Arc::clone(&api_request.service.waiting_budget),
@@ -204,7 +204,7 @@ const SHORT_ANSWER_BYTES: usize = 16 << 10;
 /// Returns a stored document. One with a long text is a long answer.
 pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
-    let open = api_request.find_open_collection()?;
+    let open = api_request.look_up_collection()?;
     let id = api_request.path_part("id");
     let budget = RequestBudget::new(Arc::clone(&service.answer_budget), client);
     let (collection, wanted) = (Arc::clone(&open), id.clone());
@@ -237,7 +237,7 @@ pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
 
 /// Deletes a document.
 pub(crate) async fn delete_document(api_request: ApiRequest) -> ApiResult {
-    let open = api_request.find_open_collection()?;
+    let open = api_request.look_up_collection()?;
     let id = api_request.path_part("id");
     in_background(move || {
         let was_deleted = open.collection.delete_document(&id);
@@ -279,7 +279,7 @@ impl FromStr for PageCursor {
 
 /// Returns a page of clusters.
 pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
-    let open = api_request.find_open_collection()?;
+    let open = api_request.look_up_collection()?;
     let known = ["after", "limit", "members", "prefer", "meta.FIELD"];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let filter = parse_filter(&parameters)?;
@@ -380,7 +380,7 @@ fn clusters_as_json<'a>(
 
 /// Returns one cluster.
 pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
-    let open = api_request.find_open_collection()?;
+    let open = api_request.look_up_collection()?;
     let id = api_request.path_part("id");
     let known = ["after", "members", "prefer"];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;

@@ -33,7 +33,7 @@ const UNREAD_BYTES: usize = 4 * PORTION_BYTES;
 /// Streams all documents of a collection, as `lookalike store export` writes them.
 pub(crate) async fn export_documents(api_request: ApiRequest) -> ApiResult {
     refuse_unframed(api_request.version)?;
-    let open = api_request.find_open_collection()?;
+    let open = api_request.look_up_collection()?;
     let (sender, answers) = mpsc::unbounded_channel();
     let sink = ExportSink {
         open: Arc::clone(&open),

@@ -74,7 +74,7 @@ struct LearnedFormsJson {
 /// Learns the forms of the documents of a collection. If its recipe has forms, the table is theirs with the new ones
 /// behind.
 pub(crate) async fn learn_forms(api_request: ApiRequest) -> ApiResult {
-    let open = api_request.find_open_collection()?;
+    let open = api_request.look_up_collection()?;
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &["format"])?;
     let format = parameters.get_parameter("format", "`json` or `toml`")?;
     let format = format.unwrap_or(TableFormat::Json);

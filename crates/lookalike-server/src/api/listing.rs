@@ -124,7 +124,7 @@ struct DocumentPageJson<'a> {
 
 /// Returns a page of documents, in the order of their sequence numbers.
 pub(crate) async fn list_documents(api_request: ApiRequest) -> ApiResult {
-    let open = api_request.find_open_collection()?;
+    let open = api_request.look_up_collection()?;
     let known = ["after", "limit", "text", "verdict", "meta.FIELD"];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let asked = PageQuery::parse_parameters(&parameters)?;
@@ -152,12 +152,12 @@ async fn read_id_body(api_request: ApiRequest) -> Result<(Vec<String>, HeldBytes
 
 /// Returns documents by their ids, in the order of the request; null for an id that no document has.
 pub(crate) async fn get_documents(api_request: ApiRequest) -> ApiResult {
-    drop(api_request.find_open_collection()?);
+    drop(api_request.look_up_collection()?);
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
     let named = api_request.target_collection();
     let (ids, room) = read_id_body(api_request).await?;
     // A body that arrives slowly must not keep the collection from being deleted.
-    let open = service.collections.find_open_collection(&named)?;
+    let open = service.collections.look_up_collection(&named)?;
     responses::long_answer(service, client, FIRST_ANSWER_BYTES, move |text| {
         let written = write_documents(&open, &ids, text);
         drop(room);
@@ -213,11 +213,11 @@ struct DeletionJson<'a> {
 /// Deletes documents by their ids, and answers once all deletions are on disk. There is budget for the answer before
 /// anything is deleted, so that no deletion goes without its answer.
 pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
-    drop(api_request.find_open_collection()?);
+    drop(api_request.look_up_collection()?);
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
     let named = api_request.target_collection();
     let (ids, body_room) = read_id_body(api_request).await?;
-    let open = service.collections.find_open_collection(&named)?;
+    let open = service.collections.look_up_collection(&named)?;
     let memory = RequestBudget::new(Arc::clone(&service.answer_budget), client);
     let patience = service.config.limits.body_timeout;
     let bytes = deletion_answer_bytes(&ids);

@@ -361,9 +361,9 @@ impl ApiRequest {
     ///
     /// # Errors
     /// If there is none with this name, or it is not open.
-    pub(crate) fn find_open_collection(&self) -> Result<Arc<OpenCollection>, ApiProblem> {
+    pub(crate) fn look_up_collection(&self) -> Result<Arc<OpenCollection>, ApiProblem> {
         let name = self.target_collection();
-        self.service.collections.find_open_collection(&name)
+        self.service.collections.look_up_collection(&name)
     }
 }
 

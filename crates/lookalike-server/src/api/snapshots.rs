@@ -48,7 +48,7 @@ impl<'a> From<&'a SnapshotInfo> for SnapshotJson<'a> {
 pub(crate) async fn make_snapshot(api_request: ApiRequest) -> ApiResult {
     let service = Arc::clone(&api_request.service);
     let collection = api_request.target_collection();
-    api_request.find_open_collection()?;
+    api_request.look_up_collection()?;
     snapshot_store(&service)?;
     let (body, _held) = responses::read_json_body(api_request, MAX_REQUEST_BYTES).await?;
     in_background(move || {
@@ -57,7 +57,7 @@ pub(crate) async fn make_snapshot(api_request: ApiRequest) -> ApiResult {
         fields.refuse_rest()?;
         check_name(&name)?;
         refuse_scheduled_name(&name)?;
-        let open = service.collections.find_open_collection(&collection)?;
+        let open = service.collections.look_up_collection(&collection)?;
         copy_collection(&open, snapshot_store(&service)?, &name)?;
         let body = json!({ "collection": open.name, "name": name });
         Ok(responses::json_response(StatusCode::CREATED, &body))

@@ -398,11 +398,11 @@ pub(crate) const MAX_SOURCES: usize = 1000;
 pub(crate) async fn find_sources(api_request: ApiRequest) -> ApiResult {
     let service = Arc::clone(&api_request.service);
     let (name, client) = (api_request.target_collection(), api_request.client);
-    drop(api_request.find_open_collection()?);
+    drop(api_request.look_up_collection()?);
     let most = service.config.limits.document;
     let (body, room) = responses::read_json_body(api_request, most).await?;
     // A body that arrives slowly must not keep the collection from being deleted.
-    let open = service.collections.find_open_collection(&name)?;
+    let open = service.collections.look_up_collection(&name)?;
     let first_bytes = PARSED_COPIES * body.len();
     let state = Arc::clone(&service);
     answer_with_work(&service, client, first_bytes, move |allowance, answer| {

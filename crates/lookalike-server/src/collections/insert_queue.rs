@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use lookalike::text::AnalysisScratch;
-use lookalike_store::PendingInsert;
+use lookalike_store::{PendingInsert, UnlockedWorkPolicy};
 use rayon::prelude::*;
 use tokio::sync::oneshot;
 
@@ -151,8 +151,11 @@ impl OpenCollection {
         document: Bytes,
         held_bytes: HeldBytes,
     ) -> (oneshot::Receiver<AnswerResult>, bool) {
-        let (answer, answered) = oneshot::channel();
-        let answer = AnswerSender { answer, held_bytes };
+        let (sender, answered) = oneshot::channel();
+        let answer = AnswerSender {
+            answer: sender,
+            held_bytes,
+        };
         let document = WaitingDocument::Sent(document);
         let begins = self.push_waiting(lane, client, WaitingInsert { document, answer });
         (answered, begins)
@@ -181,7 +184,11 @@ impl OpenCollection {
                     .take_batch(MAX_BATCH_DOCUMENTS, MAX_BATCH_BYTES, weight)
             };
             let (prepared, mut senders) = self.prepare_all(lane, waiting, &mut scratch);
-            let (batch, rest) = self.admit_prepared_turn(prepared, lane == InsertLane::Short);
+            let policy = match lane {
+                InsertLane::Short => UnlockedWorkPolicy::LeaveForLater,
+                InsertLane::Long => UnlockedWorkPolicy::DoAtOnce,
+            };
+            let (batch, rest) = self.admit_prepared_turn(prepared, policy);
             // `rest` is a suffix of the documents that were given.
             let senders_of_rest = senders.split_off(senders.len() - rest.len());
             let rest = rest.into_iter().zip(senders_of_rest);

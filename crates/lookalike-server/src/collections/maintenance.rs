@@ -34,7 +34,7 @@ fn run_maintenance(service: &Weak<ServiceState>) {
         refused_collections.retain_subjects(&names);
         for name in names {
             // Each is opened only for its own maintenance, because a deletion waits until nobody holds the collection.
-            if let Ok(open) = service.collections.find_open_collection(&name) {
+            if let Ok(open) = service.collections.look_up_collection(&name) {
                 maintain_and_log(&mut refused_collections, &open);
             }
         }

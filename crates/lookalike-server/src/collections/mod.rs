@@ -311,10 +311,7 @@ impl ServedCollections {
     ///
     /// # Errors
     /// If there is none with this name, or it is not open.
-    pub(crate) fn find_open_collection(
-        &self,
-        name: &str,
-    ) -> Result<Arc<OpenCollection>, ApiProblem> {
+    pub(crate) fn look_up_collection(&self, name: &str) -> Result<Arc<OpenCollection>, ApiProblem> {
         match self.read_states().get(name) {
             Some(CollectionStatus::Open(open)) => Ok(Arc::clone(open)),
             Some(other) => Err(other.status_problem(name)),
@@ -381,7 +378,7 @@ impl ServedCollections {
         change: &SettingsChange,
     ) -> Result<Arc<OpenCollection>, ApiProblem> {
         self.refuse_alias(name)?;
-        let open = self.find_open_collection(name)?;
+        let open = self.look_up_collection(name)?;
         let changed = open.collection.change_settings(change);
         changed.map_err(|error| open.to_problem(error))?;
         tracing::info!(collection = name, ?change, "settings changed");
@@ -531,7 +528,7 @@ impl ServedCollections {
             Some(CollectionStatus::Open(open)) => Some(open),
             Some(CollectionStatus::Failed(_)) => None,
             Some(other) => return Err(other.status_problem(name)),
-            None => return self.find_open_collection(name).map(|_| None),
+            None => return self.look_up_collection(name).map(|_| None),
         };
         self.write_states()
             .insert(name.to_owned(), CollectionStatus::Deleting);

@@ -6,7 +6,7 @@ use lookalike::plan::SimilarityMeasure;
 use lookalike::text::AnalysisScratch;
 use lookalike_store::{
     AdmittedDocuments, Collection, DocumentContent, DuplicateEvidence, Error, InsertAnswer,
-    NewDocument, PendingInsert, PendingQuery, StoredVerdict,
+    NewDocument, PendingInsert, PendingQuery, StoredVerdict, UnlockedWorkPolicy,
 };
 use tokio::sync::watch;
 
@@ -305,26 +305,21 @@ impl OpenCollection {
                         .collect();
                     return admitted;
                 }
-                let (batch, left) = self.admit_prepared_turn(rest, false);
+                let (batch, left) = self.admit_prepared_turn(rest, UnlockedWorkPolicy::DoAtOnce);
                 admitted.batches.push(batch);
                 rest = left;
             }
         }
     }
 
-    /// Checks and inserts documents until a turn ends; also returns those that were not admitted. `leaves_unlocked_work`
-    /// ends it before a document that [has work without the lock](PendingInsert::has_unlocked_work).
+    /// Checks and inserts documents until a turn ends; also returns those that were not admitted.
     pub(super) fn admit_prepared_turn(
         &self,
         prepared: Vec<PreparationResult>,
-        leaves_unlocked_work: bool,
+        policy: UnlockedWorkPolicy,
     ) -> (AdmittedBatch, Vec<PreparationResult>) {
         let (mut documents, mut refusals) = separate_refusals(prepared);
-        let admitted = if leaves_unlocked_work {
-            self.collection.admit_short_turn(&mut documents)
-        } else {
-            self.collection.admit_turn(&mut documents)
-        };
+        let admitted = self.collection.admit_turn_with(&mut documents, policy);
         let mut left = documents.split_off(admitted.count()).into_iter();
         // A refusal belongs to the turn up to the first document that is left.
         let mut passed_documents = 0;

@@ -77,7 +77,7 @@ fn run_schedule(service: &Weak<ServiceState>, schedule: SnapshotSchedule) {
                 continue;
             }
             // One collection at a time, because a deletion waits for what uses the collection.
-            let Ok(open) = service.collections.find_open_collection(&name) else {
+            let Ok(open) = service.collections.look_up_collection(&name) else {
                 continue;
             };
             retry_at.remove(&name);

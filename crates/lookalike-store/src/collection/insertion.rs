@@ -27,7 +27,7 @@ const PREFETCH_DISTANCE: usize = 4;
 #[must_use = "nothing is acknowledged before it is durable"]
 pub struct AdmittedDocuments {
     answers: Vec<Result<InsertAnswer>>,
-    /// Number of the last row that must be on disk.
+    /// Number of the last row that must be on disk; 0 if none.
     last: u64,
 }
 
@@ -45,10 +45,12 @@ impl AdmittedDocuments {
     }
 }
 
-/// When the work without the lock is done that a check needs: in this call, or in a later one.
-#[derive(Clone, Copy, PartialEq)]
-enum UnlockedWorkPolicy {
+/// When the [work without the lock](PendingInsert::has_unlocked_work) is done that a check needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnlockedWorkPolicy {
+    /// In this call.
     DoAtOnce,
+    /// In a later call: this one ends before the document.
     LeaveForLater,
 }
 
@@ -94,13 +96,8 @@ impl Collection {
         self.admit_turn_with(documents, UnlockedWorkPolicy::DoAtOnce)
     }
 
-    /// As [`admit_turn`](Self::admit_turn), but ends before a document that
-    /// [has work without the lock](PendingInsert::has_unlocked_work), and leaves that work to a later call of `admit_turn`.
-    pub fn admit_short_turn(&self, documents: &mut [PendingInsert]) -> AdmittedDocuments {
-        self.admit_turn_with(documents, UnlockedWorkPolicy::LeaveForLater)
-    }
-
-    fn admit_turn_with(
+    /// As [`admit_turn`](Self::admit_turn), which does [work without the lock](PendingInsert::has_unlocked_work) at once.
+    pub fn admit_turn_with(
         &self,
         documents: &mut [PendingInsert],
         policy: UnlockedWorkPolicy,
@@ -198,7 +195,7 @@ impl Collection {
 
     /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at
     /// the same time as readers and other callers of this function. Work on long texts, or of many steps, is done without
-    /// a lock, and for the first document alone. The lock is released whenever the work exceeds that of a turn. Returns
+    /// the lock of the state, and for the first document alone. The lock is released whenever the work exceeds that of a turn. Returns
     /// `false` if the chunk is not finished, because no turns are left, or because work without the lock is left.
     ///
     /// A document that others have overtaken [`MOST_TIMES_OVERTAKEN`] times makes them wait until it is inserted,
@@ -230,13 +227,16 @@ impl Collection {
             };
             let (documents, their_checks) = (&rest[..length], &mut checks[..length]);
             let state = self.read_state()?;
-            let checked_count = state.precheck(documents, their_checks, now, turn_steps);
+            let checked_count = state.check_ahead(documents, their_checks, now, turn_steps);
             drop(state);
             let has_work = checked_count == 0 && has_unlocked_work(&checks[0]);
             if has_work && policy == UnlockedWorkPolicy::LeaveForLater {
                 return Ok(false);
             }
             let count = if checked_count == 0 {
+                // Nothing is up to date: the turn ended, or the first document has unlocked work. An overtaken document
+                // keeps `inserting`, because giving it up would let others overtake it again. One that only inserts in
+                // turns gives it up, because its check can still take long.
                 if has_work && !is_overtaken(&checks[0]) {
                     exclusive_turn = None;
                 }
@@ -271,7 +271,7 @@ impl Collection {
         Ok(true)
     }
 
-    /// Admits prechecked documents under the exclusive lock, until the remaining work exceeds that of a turn.
+    /// Admits documents that were checked ahead under the exclusive lock, until the remaining work exceeds that of a turn.
     /// Returns how many it admitted. A document whose check is out of date by more than a turn, or by anything that
     /// needs a long text, is left: the check is brought up to date under the shared lock. If that happens again and
     /// again, because others insert meanwhile, the caller makes them wait. Then it `is_alone`, as a document must be whose
@@ -471,11 +471,11 @@ mod tests {
         let documents = [prepare(&collection, "late")];
         let mut checks = vec![None];
         let now = (collection.options.clock)();
-        let precheck = |checks: &mut [PendingCheck]| {
+        let check_ahead = |checks: &mut [PendingCheck]| {
             let state = collection.read_state().unwrap();
-            state.precheck(&documents, checks, now, 1 << 12)
+            state.check_ahead(&documents, checks, now, 1 << 12)
         };
-        assert_eq!(precheck(&mut checks), 1);
+        assert_eq!(check_ahead(&mut checks), 1);
         let mut admitted = AdmittedDocuments {
             answers: Vec::new(),
             last: 0,
@@ -497,7 +497,7 @@ mod tests {
             checks[0].as_mut().unwrap().overtaken = times as u32 + 1;
             do_unlocked_work(&documents[0], &mut checks[0]);
         }
-        while precheck(&mut checks) == 0 {
+        while check_ahead(&mut checks) == 0 {
             do_unlocked_work(&documents[0], &mut checks[0]);
         }
         let count = collection.admit_checked(&documents, &mut checks, false, now, &mut admitted);
@@ -515,7 +515,7 @@ mod tests {
         let now = (collection.options.clock)();
         for _ in 0..50 {
             let state = collection.read_state().unwrap();
-            assert_eq!(state.precheck(&documents, &mut checks, now, 1 << 14), 0);
+            assert_eq!(state.check_ahead(&documents, &mut checks, now, 1 << 14), 0);
         }
         let has_work = checks.iter().map(|check| {
             let check = check.as_ref().expect("every check has begun");
@@ -568,7 +568,7 @@ mod tests {
         let mut checks = vec![None; documents.len()];
         let now = (collection.options.clock)();
         let state = collection.read_state().unwrap();
-        let checked_count = state.precheck(&documents, &mut checks, now, u64::MAX);
+        let checked_count = state.check_ahead(&documents, &mut checks, now, u64::MAX);
         assert!(
             (1..documents.len()).contains(&checked_count),
             "{checked_count}"
@@ -580,7 +580,7 @@ mod tests {
         // However much is kept, the first one is checked.
         checks.rotate_left(checked_count);
         let rest = &documents[checked_count..];
-        let more = state.precheck(rest, &mut checks[..rest.len()], now, u64::MAX);
+        let more = state.check_ahead(rest, &mut checks[..rest.len()], now, u64::MAX);
         assert!(more >= 1, "{more}");
         drop(state);
         let answers = collection.insert_documents(&documents);
@@ -659,7 +659,7 @@ mod tests {
             let turn = &mut SearchTurn::unlimited();
             let answer = state.answer_query(&part, now, &mut query, turn).unwrap();
             assert_eq!(answer.unwrap().verdict, StoredVerdict::Kept, "turn {turns}");
-            let checked_count = state.precheck(&documents, &mut checks, now, TURN);
+            let checked_count = state.check_ahead(&documents, &mut checks, now, TURN);
             drop(state);
             if checked_count == 0 {
                 do_unlocked_work(&documents[0], &mut checks[0]);

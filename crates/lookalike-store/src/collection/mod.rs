@@ -37,7 +37,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 pub use self::clusters::{ClusterPage, ClusterSelection};
 pub use self::documents::DocumentLookup;
 pub(crate) use self::documents::open_document;
-pub use self::insertion::AdmittedDocuments;
+pub use self::insertion::{AdmittedDocuments, UnlockedWorkPolicy};
 pub use self::kept_documents::KeptDocuments;
 pub(crate) use self::listing::DocumentWalk;
 pub use self::listing::{DocumentPage, DocumentSelection};
@@ -345,14 +345,14 @@ impl Collection {
 
     /// Waits until a row is on disk. The first waiting thread writes for all others.
     pub(crate) fn wait_for_row(&self, last: u64) -> Result<()> {
-        let write = || self.write_pending().map_err(|error| error.to_string());
+        let write = || self.commit_pending().map_err(|error| error.to_string());
         self.group
             .wait_for_row(last, write)
             .map_err(|why| stopped_error(&why))
     }
 
     /// Writes everything that is waiting; returns the number of the last row on disk.
-    pub(crate) fn write_pending(&self) -> Result<u64> {
+    pub(crate) fn commit_pending(&self) -> Result<u64> {
         let mut writer = self.writer.lock().map_err(|_| thread_panicked())?;
         let work = self.write_state()?.take_pending_work();
         let begun = self.commit_work(&mut writer, &work)?;
@@ -367,7 +367,7 @@ impl Collection {
         work: &PendingWork,
     ) -> Result<Vec<Arc<PartitionFiles>>> {
         let started = Instant::now();
-        let begun = writer.write_pending(work)?;
+        let begun = writer.write_work(work)?;
         if !work.batches.is_empty() {
             self.syncs.observe_commit(started.elapsed());
         }

@@ -11,7 +11,8 @@ use crate::state::{CompactionTrigger, begin_turn};
 /// Returns the current time.
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Run-time options of a collection. Only the clock can change an answer.
+/// Run-time options of a collection. Only the clock can change a verdict. `headroom` and `verification` decide which
+/// documents are refused.
 #[derive(Clone)]
 pub struct CollectionOptions {
     /// Source of the current time.

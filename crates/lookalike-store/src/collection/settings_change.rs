@@ -71,7 +71,7 @@ impl Collection {
             return Err(error);
         }
         // The files of partitions that have left the window are removed.
-        let write = || self.write_pending().map_err(|error| error.to_string());
+        let write = || self.commit_pending().map_err(|error| error.to_string());
         let removed = self.group.write_alone(write);
         removed.map_err(|why| stopped_error(&why))?;
         Ok(self.collection_settings())
@@ -81,7 +81,7 @@ impl Collection {
     /// unknown.
     fn write_and_change(&self, settings: &CollectionSettings) -> Result<ChangeOutcome> {
         // Nearly everything is written before others wait for the state.
-        self.write_pending()?;
+        self.commit_pending()?;
         let mut writer = self.lock_writer();
         self.change_while_locked(&mut writer, settings)
     }

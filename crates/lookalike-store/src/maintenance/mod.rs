@@ -111,7 +111,7 @@ impl Collection {
             return Ok(0);
         }
         let expired = self.write_state()?.expire_partitions(now)?;
-        let write = || self.write_pending().map_err(|error| error.to_string());
+        let write = || self.commit_pending().map_err(|error| error.to_string());
         self.group
             .write_alone(write)
             .map_err(|why| stopped_error(&why))?;

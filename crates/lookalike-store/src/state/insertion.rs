@@ -32,20 +32,20 @@ impl CollectionState {
         }
         if arrival.late {
             let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-            self.update_check_ignoring(replaced, check, document, &arrival)?;
-            return self.answer_with(check.precheck.found_match(), document, &arrival);
+            self.update_verdict_without(replaced, check, document, &arrival)?;
+            return self.answer_with(check.search.found_match(), document, &arrival);
         }
         // A document that is refused expires no others, so it is refused before there is room for it.
         let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-        self.update_check_ignoring(replaced, check, document, &arrival)?;
+        self.update_verdict_without(replaced, check, document, &arrival)?;
         self.check_keepable(check)?;
         self.make_room(document, &arrival)?;
         // A document that expired with its partition in the meantime is not replaced any more.
         let known = known.filter(|known| !self.is_dead_row(known.number));
         let replaced = known.as_ref().and_then(|known| self.document_slot(known));
-        self.update_check_ignoring(replaced, check, document, &arrival)?;
+        self.update_verdict_without(replaced, check, document, &arrival)?;
         self.check_keepable(check)?;
-        if check.precheck.found_match().is_none() || check.moving.is_some() {
+        if check.search.found_match().is_none() || check.moving.is_some() {
             self.matcher.check_free_slot()?;
         }
         // The reads that can fail are done, so a replaced document is deleted only if the new one is stored.
@@ -57,8 +57,8 @@ impl CollectionState {
 
     /// Refuses a document that would be kept and may not be.
     fn check_keepable(&self, check: &DocumentCheck) -> Result<()> {
-        if check.precheck.found_match().is_none() {
-            self.matcher.check_keepable(&check.precheck)?;
+        if check.search.found_match().is_none() {
+            self.matcher.check_keepable(&check.search)?;
         }
         Ok(())
     }
@@ -76,18 +76,19 @@ impl CollectionState {
                 .matcher
                 .insert_ahead(&moving.sketched, &mut moving.keys, turn);
         }
-        match check.precheck.insertion_keys_mut() {
+        match check.search.insertion_keys_mut() {
             Some(keys) => self.matcher.insert_ahead(&document.sketched, keys, turn),
             None => true,
         }
     }
 
-    /// Brings the check of a document up to date, as if the document that it replaces did not exist.
+    /// Brings the verdict on a document up to date, as if the document that it replaces did not exist. Unlike
+    /// `update_check`, does not compare contents.
     ///
     /// The caller has completed the check before, under the same exclusive lock, so mostly nothing is left to do. Only if
     /// a partition has begun or expired since, to make room for the document, the check decides again which of the
     /// compared documents are visible.
-    fn update_check_ignoring(
+    fn update_verdict_without(
         &self,
         replaced: Option<DocumentSlot>,
         check: &mut DocumentCheck,
@@ -105,17 +106,14 @@ impl CollectionState {
         time: Timestamp,
         check: &DocumentCheck,
     ) -> Result<InsertAnswer> {
-        let (seq, found) = (
-            self.rows.partitions.next_row(),
-            check.precheck.found_match(),
-        );
+        let (seq, found) = (self.rows.partitions.next_row(), check.search.found_match());
         let (place, in_row) = match (found, &check.verdict) {
             (Some(found), StoredVerdict::Duplicate(evidence)) => {
                 self.matcher.note_time(time);
                 let in_row = self.join_cluster(found.slot, evidence, seq);
                 (self.rows.append_record(&document.record), in_row)
             }
-            _ => self.keep_document(document, &check.precheck, seq, time)?,
+            _ => self.keep_document(document, &check.search, seq, time)?,
         };
         self.rows.append_row(&PartitionRow::Document(RowDocument {
             id: document.id.clone(),
@@ -145,12 +143,12 @@ impl CollectionState {
     fn keep_document(
         &mut self,
         document: &PendingInsert,
-        precheck: &PrecheckResult,
+        search: &PrecheckResult,
         seq: u64,
         time: Timestamp,
     ) -> Result<(RecordPlace, RowVerdict)> {
         let sketched = &document.sketched;
-        let slot = self.matcher.keep_checked(sketched, precheck, seq, time)?;
+        let slot = self.matcher.keep_checked(sketched, search, seq, time)?;
         let place = self.rows.append_record(&document.record);
         self.rows.append_kept(place, seq, 0);
         self.append_sketches(document.content_hash, sketched);

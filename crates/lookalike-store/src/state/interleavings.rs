@@ -73,7 +73,7 @@ pub(super) fn check(
     now: Timestamp,
 ) -> Vec<DocumentCheck> {
     let mut checks: Vec<_> = documents.iter().map(|_| None).collect();
-    let count = state.precheck(documents, &mut checks, now, u64::MAX);
+    let count = state.check_ahead(documents, &mut checks, now, u64::MAX);
     assert_eq!(count, documents.len());
     checks.into_iter().flatten().collect()
 }

@@ -133,7 +133,7 @@ impl DocumentCheck {
             UnlockedWork::ReadRecord(work) => self.do_record_work(work, document),
             UnlockedWork::MakeKeys(extractor) => {
                 let keys = extractor.extract_search_keys(&document.sketched);
-                self.precheck.set_keys(keys);
+                self.search.set_keys(keys);
                 Ok(())
             }
         };
@@ -157,7 +157,7 @@ impl DocumentCheck {
             }
             RecordTask::CompareCandidate(verifier) => {
                 record.visit_text(|_, text| {
-                    verifier.compare_deferred(&mut self.precheck, &document.sketched, text)
+                    verifier.compare_deferred(&mut self.search, &document.sketched, text)
                 })??;
             }
             RecordTask::PrepareMove(preparation) => {

@@ -1,11 +1,11 @@
 //! Checks and answers of documents. Nothing here changes the state, so all of it runs under the shared lock,
 //! at the same time as readers.
 //!
-//! A document is kept if and only if no kept document before it matches it. A [precheck](DocumentCheck)
+//! A document is kept if and only if no kept document before it matches it. A [check](DocumentCheck)
 //! finds the match in advance; [`insertion`](super::insertion) brings it up to date at the document's turn.
 //!
 //! ```text
-//! precheck, update_check      several documents on all cores, or a single one
+//! check_ahead, update_check   several documents on all cores, or a single one
 //!  └─ check_or_refuse         begins a check if there is none; an error becomes the refusal of the document
 //!      └─ check_content_first   the stored document with the same id: if the content is the same, nothing is searched
 //!          └─ update_verdict      the verdict by the best match, and the move of a kept document   (also insertion)
@@ -41,7 +41,8 @@ use crate::settings::OnConflict;
 /// The check of a document: begun, suspended or complete.
 #[derive(Clone, Debug)]
 pub(crate) struct DocumentCheck {
-    pub(super) precheck: PrecheckResult,
+    /// Search for the match, as far as it got.
+    pub(super) search: PrecheckResult,
     /// Verdict by the match in `verdict_of`.
     pub(super) verdict: StoredVerdict,
     verdict_of: Option<KeptMatch>,
@@ -68,9 +69,9 @@ pub(crate) struct DocumentCheck {
 }
 
 impl DocumentCheck {
-    fn new(precheck: PrecheckResult, memory: &CheckMemory) -> Self {
+    fn new(search: PrecheckResult, memory: &CheckMemory) -> Self {
         Self {
-            precheck,
+            search,
             verdict: StoredVerdict::Kept,
             verdict_of: None,
             refusal: None,
@@ -91,20 +92,20 @@ impl DocumentCheck {
             .moving
             .as_ref()
             .map_or(0, |moving| moving.memory_bytes());
-        self.bytes.set(self.precheck.memory_bytes() + moving);
+        self.bytes.set(self.search.memory_bytes() + moving);
     }
 
     /// Leaves work without the lock until the document is the first of its chunk, and frees what only a check that
     /// goes on needs. So whatever is sent together, the texts of one stored document at a time are in memory.
     fn suspend(&mut self) {
         self.waits_until_first = self.unlocked_work.take().is_some();
-        self.precheck.forget_lists();
+        self.search.forget_lists();
     }
 
     /// Returns the steps that the insertion of the document takes about.
     pub(crate) fn insertion_steps(&self) -> u64 {
         let moving = self.moving.as_ref();
-        self.precheck.insertion_steps() + moving.map_or(0, |moving| moving.insertion_steps())
+        self.search.insertion_steps() + moving.map_or(0, |moving| moving.insertion_steps())
     }
 
     /// Does work on the text of a stored document, at once if the text is short. Returns `false` if the work waits
@@ -161,7 +162,7 @@ impl CollectionState {
     /// those up to date that were checked before. It ends once the work exceeds `turn_steps`; what was done is
     /// kept in `checks`. Returns how many of the first ones are up to date: none if the first one takes more
     /// than a turn, or if it has [work without the lock](DocumentCheck::has_unlocked_work).
-    pub(crate) fn precheck(
+    pub(crate) fn check_ahead(
         &self,
         documents: &[PendingInsert],
         checks: &mut [PendingCheck],
@@ -229,8 +230,8 @@ impl CollectionState {
         turn: &mut SearchTurn,
     ) -> bool {
         let begin = || {
-            let precheck = self.matcher.begin_precheck(arrival);
-            DocumentCheck::new(precheck, &self.check_memory)
+            let search = self.matcher.begin_precheck(arrival);
+            DocumentCheck::new(search, &self.check_memory)
         };
         let check = check.get_or_insert_with(begin);
         turn.add_steps(STEPS_OF_CHECK);
@@ -286,7 +287,7 @@ impl CollectionState {
         if !self.continue_search(check, document, arrival, replaced, turn)? {
             return Ok(false);
         }
-        let found = check.precheck.found_match();
+        let found = check.search.found_match();
         if found != check.verdict_of {
             check.verdict = self.make_verdict(found)?;
             check.verdict_of = found;
@@ -307,14 +308,14 @@ impl CollectionState {
             return Err(refusal.clone());
         }
         let is_complete = self.matcher.continue_precheck(
-            &mut check.precheck,
+            &mut check.search,
             &document.sketched,
             arrival,
             without,
             &self.rows,
             turn,
         )?;
-        if let Some(slot) = check.precheck.deferred_slot() {
+        if let Some(slot) = check.search.deferred_slot() {
             let record = self.rows.open_kept_record(slot)?;
             turn.add_steps(record.copied_bytes() as u64 / BYTES_OF_STEP);
             let verifier = self.matcher.candidate_verifier().clone();
@@ -322,7 +323,7 @@ impl CollectionState {
             let work = UnlockedWork::ReadRecord(RecordWork { record, task });
             check.unlocked_work = Some(Box::new(work));
         }
-        if check.precheck.awaits_keys() {
+        if check.search.awaits_keys() {
             let work = UnlockedWork::MakeKeys(self.matcher.key_extractor());
             check.unlocked_work = Some(Box::new(work));
         }
@@ -338,7 +339,7 @@ impl CollectionState {
         arrival: &ArrivalTime,
         turn: &mut SearchTurn,
     ) -> Result<bool> {
-        let found = check.precheck.found_match();
+        let found = check.search.found_match();
         let found = found.filter(|found| self.must_move(found, document, arrival));
         let slot = found.map(|found| found.slot);
         // Keys of an earlier order of features would be made again under the exclusive lock.
@@ -365,7 +366,7 @@ impl CollectionState {
     pub(crate) fn prefetch_document(&self, document: &PendingInsert, check: &DocumentCheck) {
         self.index.prefetch_id(document.id_hash);
         self.matcher
-            .prefetch_checked(&document.sketched, &check.precheck);
+            .prefetch_checked(&document.sketched, &check.search);
     }
 
     /// Makes the match of a document its verdict.
@@ -393,12 +394,12 @@ impl CollectionState {
         lists_all: bool,
     ) -> DocumentCheck {
         let arrival = self.matcher.resolve_arrival(document.time, now);
-        let precheck = if lists_all {
+        let search = if lists_all {
             self.matcher.begin_listing(&arrival)
         } else {
             self.matcher.begin_precheck(&arrival)
         };
-        DocumentCheck::new(precheck, &self.check_memory)
+        DocumentCheck::new(search, &self.check_memory)
     }
 
     /// Answers a document as if it were inserted now. Returns `None` if the search takes further turns.
@@ -421,7 +422,7 @@ impl CollectionState {
         if !self.continue_search(check, document, &arrival, own, turn)? {
             return Ok(None);
         }
-        self.answer_with(check.precheck.found_match(), document, &arrival)
+        self.answer_with(check.search.found_match(), document, &arrival)
             .map(Some)
     }
 
@@ -447,10 +448,10 @@ impl CollectionState {
         }
         let answer = match earlier {
             Some(earlier) => earlier,
-            None => self.answer_with(check.precheck.found_match(), document, &arrival)?,
+            None => self.answer_with(check.search.found_match(), document, &arrival)?,
         };
-        let found = check.precheck.list_matches(limit);
-        turn.add_steps(check.precheck.compared_count() as u64);
+        let found = check.search.list_matches(limit);
+        turn.add_steps(check.search.compared_count() as u64);
         for kept in &found {
             let Entry::Vacant(entry) = check.listed_ids.entry(kept.order) else {
                 continue;
