@@ -96,9 +96,9 @@ pub(super) fn choose_writing(
     let writing = match (format, promised) {
         // Rows in memory have no bytes that could be written unchanged.
         (InputFormat::Memory, _) => None,
-        (format, None) if format.has_columns() && is_compressed => None,
-        (format, promised) if format.has_columns() => columns(promised.unwrap_or(format)),
-        (format, Some(promised)) if format.is_json() && promised.has_columns() => columns(promised),
+        (format, None) if format.is_columnar() && is_compressed => None,
+        (format, promised) if format.is_columnar() => columns(promised.unwrap_or(format)),
+        (format, Some(promised)) if format.is_json() && promised.is_columnar() => columns(promised),
         (format, promised) => is_same(format, promised).then_some(RowWriting::Bytes),
     };
     writing.ok_or_else(|| {
@@ -121,7 +121,7 @@ fn promised_format(output: &OutputTarget) -> Result<Option<InputFormat>> {
         .map(Path::new)
         .and_then(format_by_extension);
     let is_compressed = compression(output) != CompressionKind::None;
-    match within.filter(|format| is_compressed && format.has_columns()) {
+    match within.filter(|format| is_compressed && format.is_columnar()) {
         None => Ok(format_by_extension(path)),
         Some(format) => Err(Error::usage_error(format!(
             "{output} would be compressed as a whole: {} compresses its columns itself, so leave the last extension \
@@ -166,7 +166,7 @@ pub(super) fn check_conversion(
     };
     let converted = files
         .iter()
-        .filter(|file| file.input_format().has_columns());
+        .filter(|file| file.input_format().is_columnar());
     for file in converted {
         if ColumnTarget::from_format(file.input_format(), output) != Some(target) {
             check_schema(file.display_name(), &column_schema(file)?, target, output)?;

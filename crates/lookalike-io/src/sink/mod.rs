@@ -102,7 +102,7 @@ impl Hash for CollectedTable {
 impl OutputTarget {
     /// Returns `true` if the output is a file that appears only when it is complete. A device or a pipe
     /// does not: bytes once written to it cannot be withdrawn.
-    pub fn appears_complete(&self) -> bool {
+    pub fn appears_only_when_complete(&self) -> bool {
         match self {
             Self::Path(path) => std::fs::metadata(path)
                 .map_or(true, |metadata| metadata.is_file() || metadata.is_dir()),

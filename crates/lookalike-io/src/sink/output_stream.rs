@@ -120,7 +120,7 @@ pub(super) fn refuse_extension(path: &Path, is_table: bool) -> Result<()> {
         .map(Path::new)
         .and_then(format_by_extension);
     let is_compressed = compression_by_extension(path) != CompressionKind::None;
-    if is_table && is_compressed && inner.is_some_and(InputFormat::has_columns) {
+    if is_table && is_compressed && inner.is_some_and(InputFormat::is_columnar) {
         return Err(Error::usage_error(format!(
             "{} would be compressed twice",
             display_path(path)

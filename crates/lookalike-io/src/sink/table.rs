@@ -176,8 +176,8 @@ impl TableWriter {
                 return Ok(Self::collect_in_memory(collected, columns));
             }
         };
-        let has_columns = format.is_some_and(InputFormat::has_columns);
-        if has_columns && compression(output) != CompressionKind::None {
+        let is_columnar = format.is_some_and(InputFormat::is_columnar);
+        if is_columnar && compression(output) != CompressionKind::None {
             return Err(Error::usage_error(format!(
                 "{output} would be compressed twice"
             )));
@@ -321,7 +321,7 @@ impl TableRows {
             kind,
         };
         let encoded = match format {
-            Some(format) if format.has_columns() || format == InputFormat::Memory => {
+            Some(format) if format.is_columnar() || format == InputFormat::Memory => {
                 EncodedTableRows::Columns(ColumnBuilders::new(columns))
             }
             Some(InputFormat::Jsonl) => lines(LineKind::Json),

@@ -7,7 +7,7 @@ use lookalike_documents::foreign_files::foreign_content;
 use super::block::{
     BlockBody, ColumnBlock, DocumentFiles, InputBlock, KnownBlock, LineBlock, TableBlock,
 };
-use super::column_portions::{ColumnPortions, OpenColumns};
+use super::column_portions::{ColumnPortions, OpenColumnarInput};
 use super::delimited::DelimitedColumns;
 use super::file::{InputFile, InputStorage, READ_AHEAD};
 use super::inputs::{InputSet, RowLayout};
@@ -173,7 +173,7 @@ impl ReadProgress {
         }
         let next = inputs.input_files()[self.file + 1..].iter();
         next.take(READ_AHEAD).for_each(InputFile::read_ahead);
-        if file.input_format().has_columns() {
+        if file.input_format().is_columnar() {
             return self.open_columns(inputs).map(OpenInput::Portions);
         }
         let spool = inputs
@@ -222,7 +222,7 @@ impl ReadProgress {
 
     fn open_columns(&mut self, inputs: &InputSet) -> Result<ColumnPortions> {
         let file = &inputs.input_files()[self.file];
-        let opened = OpenColumns::open_input(file)?;
+        let opened = OpenColumnarInput::open_input(file)?;
         let layout = inputs.decide_layout(|| opened.has_column(file, "id").map(Some))?;
         // With a schema, `decide_layout` always returns a layout.
         let layout = layout.ok_or_else(|| file.unreadable_columns("it has no schema"))?;

@@ -1,4 +1,4 @@
-//! Portions of inputs with columns, whatever their format.
+//! Parquet and Arrow inputs behind one type: opening, dividing into portions, decoding.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::parquet_file::load_metadata;
 use super::row_values::FieldPlan;
 use crate::error::Result;
 
-/// An opened input with columns.
-pub(super) enum OpenColumns {
+/// An opened Parquet or Arrow input.
+pub(super) enum OpenColumnarInput {
     Parquet(super::PositionedFile),
     Arrow(ArrowFile),
 }
@@ -25,25 +25,26 @@ pub(super) enum ColumnPortions {
     Arrow(ArrowPortions),
 }
 
-/// Consecutive rows of an input.
+/// Consecutive rows of an input, about `PORTION_BLOCKS` blocks; the unit of work of one thread.
 pub(super) enum ColumnPortion {
     Parquet(ParquetPortion),
     Arrow(ArrowPortion),
 }
 
-impl OpenColumns {
+impl OpenColumnarInput {
     pub(super) fn open_input(input: &InputFile) -> Result<Self> {
         match input.input_format() {
             InputFormat::Arrow => ArrowFile::open_input(input).map(Self::Arrow),
-            _ => input.open_positioned().map(Self::Parquet),
+            InputFormat::Parquet => input.open_positioned().map(Self::Parquet),
+            other => unreachable!("{other:?} is not columnar"),
         }
     }
 
     /// Returns `true` if the input has a top-level column of this name.
-    pub(super) fn has_column(&self, input: &InputFile, name: &str) -> Result<bool> {
+    pub(super) fn has_column(&self, input: &InputFile, column: &str) -> Result<bool> {
         match self {
-            Self::Arrow(file) => Ok(file.schema().fields().find(name).is_some()),
-            Self::Parquet(file) => has_column(file, name).map_err(|error| {
+            Self::Arrow(file) => Ok(file.schema().fields().find(column).is_some()),
+            Self::Parquet(file) => has_column(file, column).map_err(|error| {
                 input
                     .unreadable_columns(&error.to_string())
                     .with_source(error)
@@ -119,12 +120,12 @@ impl ColumnPortion {
     /// Decodes the portion and calls `visit` with batches of about one block.
     pub(super) fn visit_batches(
         &self,
-        name: &str,
+        input_name: &str,
         visit: impl FnMut(NumberedBatch) -> Result<()>,
     ) -> Result<()> {
         match self {
-            Self::Parquet(portion) => portion.visit_batches(name, visit),
-            Self::Arrow(portion) => portion.visit_batches(name, visit),
+            Self::Parquet(portion) => portion.visit_batches(input_name, visit),
+            Self::Arrow(portion) => portion.visit_batches(input_name, visit),
         }
     }
 }
@@ -133,7 +134,8 @@ impl ColumnPortion {
 pub(super) fn count_rows(input: &InputFile) -> Result<u64> {
     match input.input_format() {
         InputFormat::Arrow => Ok(ArrowFile::open_input(input)?.row_count()),
-        _ => super::columnar::count_rows(input),
+        InputFormat::Parquet => super::columnar::count_rows(input),
+        other => unreachable!("{other:?} is not columnar"),
     }
 }
 
@@ -142,9 +144,9 @@ pub(super) fn count_rows(input: &InputFile) -> Result<u64> {
 /// # Errors
 /// If the input cannot be read.
 pub(crate) fn column_schema(input: &InputFile) -> Result<SchemaRef> {
-    match OpenColumns::open_input(input)? {
-        OpenColumns::Arrow(file) => Ok(Arc::clone(file.schema())),
-        OpenColumns::Parquet(file) => load_metadata(&file)
+    match OpenColumnarInput::open_input(input)? {
+        OpenColumnarInput::Arrow(file) => Ok(Arc::clone(file.schema())),
+        OpenColumnarInput::Parquet(file) => load_metadata(&file)
             .map(|metadata| Arc::clone(metadata.schema()))
             .map_err(|error| {
                 input

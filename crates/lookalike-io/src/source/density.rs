@@ -33,7 +33,7 @@ impl InputSet {
         for file in self.input_files() {
             match (file.input_format(), file.storage()) {
                 (InputFormat::TextFile, _) => rows += 1.0,
-                (format, _) if format.has_columns() => rows += count_rows(file)? as f64,
+                (format, _) if format.is_columnar() => rows += count_rows(file)? as f64,
                 (_, InputStorage::InPlace) => lines.push(file),
                 // Copies of streams and records are made while they are read.
                 (_, InputStorage::Stream | InputStorage::Records | InputStorage::Columns) => {

@@ -331,7 +331,7 @@ pub fn format_by_extension(path: &Path) -> Option<InputFormat> {
     let extension = lower_extension(path)?;
     if COMPRESSED_EXTENSIONS.contains(&extension.as_str()) {
         return format_by_extension(Path::new(path.file_stem()?))
-            .filter(|format| !format.has_columns());
+            .filter(|format| !format.is_columnar());
     }
     InputFormat::from_extension(&extension)
 }

@@ -1,5 +1,5 @@
-//! Counts which wanted fields the rows have, so that a run is refused if no row has one of them.
-//! Otherwise such a run would replace a result with an empty one.
+//! Records which wanted fields occur in the rows, so that a run is refused if some wanted field is in no row. Otherwise
+//! such a run would replace a result with an empty one.
 //!
 //! Only JSON needs this, because the columns of other formats are known before the first row. All
 //! threads record the rows that they parse, until each wanted field has been seen once. From then on a
@@ -62,7 +62,7 @@ pub(super) struct FieldCensus {
     wanted: Vec<(String, &'static str)>,
     present: Vec<AtomicBool>,
     is_complete: AtomicBool,
-    /// Rows recorded before the census was complete.
+    /// Rows recorded; no longer counted one by one once the census is complete.
     rows: AtomicU64,
     sample: Mutex<FieldSample>,
 }
@@ -104,20 +104,20 @@ impl FieldCensus {
     }
 
     /// Returns the index of each field of a plan among the wanted fields.
-    pub(super) fn wanted_places(&self, plan: &FieldPlan) -> Vec<Option<usize>> {
-        let place = |name: &String| self.wanted.iter().position(|(wanted, _)| wanted == name);
-        plan.names.iter().map(place).collect()
+    pub(super) fn census_indices(&self, plan: &FieldPlan) -> Vec<Option<usize>> {
+        let index = |name: &String| self.wanted.iter().position(|(wanted, _)| wanted == name);
+        plan.names.iter().map(index).collect()
     }
 
-    /// Records a row that could be parsed.
-    pub(super) fn observe_row(&self, places: &[Option<usize>], values: &RowValues) {
+    /// Records a row that could be parsed. `census_indices` are the [indices](Self::census_indices) of its plan.
+    pub(super) fn observe_row(&self, census_indices: &[Option<usize>], values: &RowValues) {
         if self.is_complete.load(Ordering::Relaxed) {
             return;
         }
         self.rows.fetch_add(1, Ordering::Relaxed);
-        for (slot, place) in values.slots.iter().zip(places) {
-            if let Some(place) = place.filter(|_| slot.kind != ValueKind::Missing) {
-                self.present[place].store(true, Ordering::Relaxed);
+        for (slot, index) in values.slots.iter().zip(census_indices) {
+            if let Some(index) = index.filter(|_| slot.kind != ValueKind::Missing) {
+                self.present[index].store(true, Ordering::Relaxed);
             }
         }
         if self
@@ -129,7 +129,7 @@ impl FieldCensus {
         }
     }
 
-    /// Returns for each wanted field whether a row has had it so far; nothing if no row was recorded.
+    /// Returns for each wanted field whether a row has had it so far; an empty list if no row was recorded.
     pub(super) fn seen_fields(&self) -> Vec<bool> {
         let is_complete = self.is_complete.load(Ordering::Relaxed);
         if !is_complete && self.rows.load(Ordering::Relaxed) == 0 {
@@ -141,14 +141,15 @@ impl FieldCensus {
             .collect()
     }
 
-    /// Records rows that are not parsed, because an earlier run has parsed them. `seen` are its
+    /// Records rows that are not parsed, because an earlier run has parsed them. `fields_seen` are its
     /// [`seen_fields`](Self::seen_fields).
-    pub(super) fn observe_seen(&self, rows: u64, seen: &[bool]) {
-        if seen.is_empty() {
+    pub(super) fn add_stored_rows(&self, row_count: u64, fields_seen: &[bool]) {
+        if fields_seen.is_empty() {
             return;
         }
-        self.rows.fetch_add(rows, Ordering::Relaxed);
-        for (present, _) in self.present.iter().zip(seen).filter(|(_, seen)| **seen) {
+        self.rows.fetch_add(row_count, Ordering::Relaxed);
+        let fields = self.present.iter().zip(fields_seen);
+        for (present, _) in fields.filter(|(_, is_seen)| **is_seen) {
             present.store(true, Ordering::Relaxed);
         }
         if self
@@ -160,7 +161,7 @@ impl FieldCensus {
         }
     }
 
-    /// Marks every wanted field as present, because the columns show it.
+    /// Marks every wanted field as present: each was seen in a row, or the columns show them.
     pub(super) fn mark_complete(&self) {
         self.is_complete.store(true, Ordering::Relaxed);
     }
@@ -180,7 +181,7 @@ impl FieldCensus {
         })
     }
 
-    /// Collects the field names of the first rows of an input.
+    /// Collects field names until the sample is full.
     pub(super) fn sample_rows(&self, rows: impl Iterator<Item = String>) {
         let mut sample = self.sample.lock().unwrap_or_else(PoisonError::into_inner);
         if sample.rows >= SAMPLED_ROWS || sample.bytes >= SAMPLED_BYTES {
@@ -229,8 +230,8 @@ pub(super) fn suggest_field<'a>(
     likely.map_or_else(String::new, |name| format!("; perhaps `{name}` is meant"))
 }
 
-/// Returns the field that was probably meant by a name that does not exist: one that is spelled
-/// similarly, or one that is common for this role.
+/// Returns the field that was probably meant by a name that does not exist: one that is spelled similarly, one with the
+/// same name in a nested object, or one that is common for this role.
 fn likely_field<'a>(wanted: &str, role: &str, names: &[&'a str]) -> Option<&'a str> {
     let plain = |name: &str| -> Vec<char> {
         let letters = name.chars().filter(|letter| letter.is_alphanumeric());
@@ -243,7 +244,7 @@ fn likely_field<'a>(wanted: &str, role: &str, names: &[&'a str]) -> Option<&'a s
     let alike = || {
         let distance = |name: &&&str| edit_distance(&plain(name), &own);
         let nearest = names.iter().min_by_key(distance);
-        nearest.filter(|name| 3 * distance(name) <= own.len().max(3) && own.len() > 2)
+        nearest.filter(|name| 3 * distance(name) <= own.len() && own.len() > 2)
     };
     let usual = || {
         let usual: &[&str] = match role {

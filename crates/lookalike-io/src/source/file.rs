@@ -128,21 +128,21 @@ impl InputFile {
             }
         }
         let in_place = regular && !compressed;
-        let has_columns = found.format.has_columns();
+        let is_columnar = found.format.is_columnar();
         let is_plain = compression_by_extension(&found.path) == CompressionKind::None;
         let ranges = object
             .as_ref()
-            .filter(|object| has_columns && is_plain && object.has_ranges())
+            .filter(|object| is_columnar && is_plain && object.has_ranges())
             .map(|object| ranges.copy_of(object))
             .transpose()?;
-        let is_copy = has_columns && !in_place && ranges.is_none();
+        let is_copy = is_columnar && !in_place && ranges.is_none();
         if is_copy {
             let copy = plain_copy(&name, &found.path, object.as_ref(), options)?;
             handle.get_or_init(|| copy);
         }
         let is_extracted = found.document.as_ref().is_some_and(is_extracted_kind);
         let storage = match (found.format, in_place && !is_extracted) {
-            (format, _) if format.has_columns() => InputStorage::Records,
+            (format, _) if format.is_columnar() => InputStorage::Records,
             (InputFormat::Json, _) => InputStorage::Stream,
             (_, true) => InputStorage::InPlace,
             (_, false) => InputStorage::Stream,

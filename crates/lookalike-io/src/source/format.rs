@@ -214,7 +214,7 @@ impl InputFormat {
     }
 
     /// Returns `true` if rows are stored column by column.
-    pub fn has_columns(self) -> bool {
+    pub fn is_columnar(self) -> bool {
         matches!(self, Self::Parquet | Self::Arrow)
     }
 

@@ -13,7 +13,7 @@ use super::expand::{ExpandedInputs, find_inputs};
 use super::field_census::FieldCensus;
 use super::file::{InputFile, InputStorage, RangeSpool};
 use super::line_reader::ReadBuffer;
-use super::memory::{MemoryTable, OpenTable};
+use super::memory_table::{MemoryTable, OpenTable};
 use super::row_values::FieldPlan;
 use super::whole_rows;
 use super::{
@@ -62,18 +62,18 @@ pub(super) struct RowLayout {
     pub(super) plan: FieldPlan,
     pub(super) paths: json::FieldPaths,
     /// Index of each field of the plan in the census, if the census counts it.
-    pub(super) places: Vec<Option<usize>>,
+    pub(super) census_indices: Vec<Option<usize>>,
 }
 
 impl RowLayout {
     pub(super) fn new(fields: &WantedFields, id: Option<&str>, census: &FieldCensus) -> Self {
         let plan = FieldPlan::new(fields, id);
         let paths = json::FieldPaths::new(&plan);
-        let places = census.wanted_places(&plan);
+        let census_indices = census.census_indices(&plan);
         Self {
             plan,
             paths,
-            places,
+            census_indices,
         }
     }
 }
@@ -317,15 +317,15 @@ impl InputSet {
     }
 
     /// Returns for each wanted field whether a row has had it so far, for a later run that does not parse these
-    /// rows again; nothing if no row could show it, for example if every file is a document.
+    /// rows again; an empty list if no row could show it, for example if every file is a document.
     pub fn seen_fields(&self) -> Vec<bool> {
         self.census.seen_fields()
     }
 
     /// Records rows that are not parsed, because an earlier run over the same inputs has parsed them, with its
     /// [`seen_fields`](Self::seen_fields).
-    pub fn observe_seen(&self, rows: u64, seen: &[bool]) {
-        self.census.observe_seen(rows, seen);
+    pub fn add_stored_rows(&self, row_count: u64, fields_seen: &[bool]) {
+        self.census.add_stored_rows(row_count, fields_seen);
     }
 
     /// Explains why a row was refused, if the reason is a field that no row has had so far.

@@ -116,7 +116,7 @@ impl InputSet {
         match (file.input_format(), file.columns.get()) {
             (InputFormat::Jsonl | InputFormat::Json, _) => {
                 json::parse_row(row, plan, &layout.paths, invalid_text, values)?;
-                self.census.observe_row(&layout.places, values);
+                self.census.observe_row(&layout.census_indices, values);
             }
             (InputFormat::Csv { .. }, Some(columns)) => {
                 columns.parse_row(row, plan, cells, values)?

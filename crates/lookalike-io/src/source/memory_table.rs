@@ -1,8 +1,8 @@
 //! Rows in memory: the columns of Arrow tables, read in place.
 //!
-//! A row's [`Place`](super::Place) has the row's index as its offset and the length of its text in
-//! bytes as its length. Only values that are not strings are copied. Reading a row again reads it from
-//! the table.
+//! A row's [`RowPlace`](super::RowPlace) has the row's index as its offset and the length of its text in bytes as its
+//! length. The text is not copied if it is one string column; other values are. Reading a row again reads it from the
+//! table.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl MemoryTable {
         &self.name
     }
 
-    /// Returns the columns.
+    /// Returns the schema.
     pub(super) fn table_schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -145,8 +145,8 @@ impl OpenTable {
         self.starts.partition_point(|&start| start <= row) - 1
     }
 
-    /// Returns the rows of the block that starts at `first`, and the text bytes up to its end. Returns
-    /// `None` after the last row.
+    /// Returns the rows of the block that starts at `first`, and about how many text bytes end there. Returns `None`
+    /// after the last row.
     pub(super) fn next_block(&self, first: u64, block_bytes: usize) -> Option<(Range<u64>, u64)> {
         if first >= self.row_count() {
             return None;
@@ -164,9 +164,11 @@ impl OpenTable {
         Some((first..end, position))
     }
 
-    /// Returns the wanted columns of these rows, which lie in one batch. Within the result, rows count
-    /// from 0.
-    pub(super) fn visit_columns(
+    /// Returns the wanted columns of these rows, which lie in one batch. Within the result, rows count from 0.
+    ///
+    /// # Errors
+    /// If a string is not UTF-8 or a column has the wrong type.
+    pub(super) fn read_columns(
         &self,
         rows: Range<u64>,
         plan: &FieldPlan,

@@ -23,7 +23,7 @@ impl InputSet {
         let file = self.input_of(place);
         if let Some(table) = &self.table {
             let row = place.start_offset();
-            let columns = table.visit_columns(
+            let columns = table.read_columns(
                 row..row + 1,
                 &self.row_layout().plan,
                 self.options.invalid_text,
@@ -64,7 +64,7 @@ impl InputSet {
             Ok(row) => Ok(visit(&row)),
             Err(bad) => Err(changed(&bad.reason)),
         };
-        if file.input_format().has_columns() {
+        if file.input_format().is_columnar() {
             let row = frame::decode_frame(bytes, &mut scratch.entries, place, 0);
             return visit(
                 row.ok_or_else(|| position.bad_row_for("its copy is damaged".to_owned())),
@@ -100,7 +100,7 @@ impl InputSet {
         }
         self.read_place(place, bytes)?;
         let file = self.input_of(place);
-        if !file.input_format().has_columns() {
+        if !file.input_format().is_columnar() {
             return Ok(());
         }
         let mut entries = Vec::new();

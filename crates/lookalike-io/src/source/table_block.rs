@@ -19,7 +19,7 @@ impl InputSet {
             return Ok(());
         };
         let plan = &self.row_layout().plan;
-        let columns = table.visit_columns(held.rows.clone(), plan, self.options.invalid_text)?;
+        let columns = table.read_columns(held.rows.clone(), plan, self.options.invalid_text)?;
         for (at, row) in held.rows.clone().enumerate() {
             if is_wanted(wanted, row + 1) {
                 self.visit_table_row(&columns, at, row, scratch, &mut *visit)??;

@@ -227,7 +227,7 @@ fn find_fields(
     for rows in inspected.chunk_by(|(a, _), (b, _)| a.file == b.file) {
         let file = inputs.input_of(rows[0].0.place);
         match file.input_format() {
-            format if format.has_columns() => {
+            format if format.is_columnar() => {
                 let rows: Vec<BadRow> = rows.iter().map(|(row, _)| row.clone()).collect();
                 inputs.visit_whole_rows(&rows, &mut |_, json| {
                     fields.add_json(json.as_bytes());

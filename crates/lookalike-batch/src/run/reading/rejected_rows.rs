@@ -36,7 +36,7 @@ impl RejectedRows {
     pub(crate) fn push_rows(&self, inputs: &InputSet, rows: &[BadRow]) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.count += rows.len() as u64;
-        let is_packed = |bad: &BadRow| inputs.input_of(bad.place).input_format().has_columns();
+        let is_packed = |bad: &BadRow| inputs.input_of(bad.place).input_format().is_columnar();
         for rows in rows.chunk_by(|a, b| is_packed(a) && is_packed(b) && a.file == b.file) {
             if state.output.is_none() {
                 return Ok(());

@@ -310,7 +310,7 @@ impl<'a> DedupSession<'a> {
             linked.decides_in_order() && linked.corpus.match_corpus().order.is_none();
         let output = outputs.kept.as_ref()?;
         let is_possible = is_unchanged && is_in_row_order && self.settings.threads > 1;
-        (is_possible && output.appears_complete()).then_some(output)
+        (is_possible && output.appears_only_when_complete()).then_some(output)
     }
 
     /// Completes all outputs, which are then still to be put in place. `copied` has the kept rows if they were copied

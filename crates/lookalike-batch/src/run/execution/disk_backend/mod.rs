@@ -156,7 +156,7 @@ impl DiskSink<'_> {
             return Err(refuse("it was made from another input"));
         }
         let numbers = block.row_numbers();
-        inputs.observe_seen(numbers.end - numbers.start, &rows.seen_fields);
+        inputs.add_stored_rows(numbers.end - numbers.start, &rows.seen_fields);
         if !self.start_of_block(source).is_at(rows.start) {
             return Err(refuse("its rows were at another place"));
         }
