@@ -90,6 +90,26 @@ def test_order_equals_one_machine(spark, keep):
     check(spark, generated(300, 30, seed=2), threshold=0.6, keep=keep)
 
 
+@pytest.mark.parametrize("keep", ["max:weight", "min:weight"])
+@pytest.mark.parametrize(
+    "weights",
+    [
+        pa.array([2**53 + 1, 2**53, 2**53 + 2, None], pa.int64()),
+        pa.array([-(2**53) - 1, -(2**53), 0, 1], pa.int64()),
+        pa.array(["NaN", " 9 ", "10", ""]),
+        pa.array(["inf", "10", "a", "-inf"]),
+        pa.array([-0.0, 0.0, 0.5, float("nan")]),
+    ],
+    ids=["above", "below", "numbers", "infinite", "zeros"],
+)
+def test_values_are_ordered_as_on_one_machine(spark, weights, keep):
+    table = pa.table({"id": list("abcd"), "text": ["the ferry leaves at seven every day"] * 4, "weight": weights})
+    check(spark, table, keep=keep)
+    # Without the value that decides, the next one decides.
+    check(spark, table.slice(1), keep=keep)
+    check(spark, table.slice(0, 2), keep=keep)
+
+
 def test_by_id_equals_min_id_on_one_machine(spark):
     table = generated(300, 30, seed=3)
     alone = la.dedup(table, id="id", keep="min:id", forms="off")
