@@ -1,23 +1,23 @@
 //! MD5 and SHA-1, for fingerprints that are defined by them.
 //!
 //! Neither resists an attacker. They are here because other tools' fingerprints use them (RFC 1321 and
-//! RFC 3174). Most features of a text are short, and a message of up to [`ONE_BLOCK`] bytes is one block
-//! of MD5 or SHA-1. [`digest_ranges`] therefore processes [`LANES`] messages side by side, one in each
-//! lane of a vector. Longer messages are processed block by block. For SHA-1 this is done by the crate
-//! `sha1`, because it uses the CPU's own instructions.
+//! RFC 3174). Most features of a text are short, and a message of up to [`MAX_ONE_BLOCK_BYTES`] bytes is
+//! one block of MD5 or SHA-1. [`digest_ranges`] therefore processes up to [`LANES`] messages side by side,
+//! [`LANES_PER_VECTOR`] of them in each vector. Longer messages are processed block by block. For SHA-1 this is done by
+//! the crate `sha1`, because it uses the CPU's own instructions.
 //!
 //! Cost: the 64 steps of MD5 or the 80 of SHA-1 for every sixteen messages, even if there are fewer, and a
 //! copy of each message into its lane.
 
+mod hash_cache;
 mod md5;
-mod seen;
 mod sha1;
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
+pub(crate) use hash_cache::{HashCache, ShortMessage};
 pub(crate) use md5::Md5;
-pub(crate) use seen::{HashCache, ShortMessage};
 pub(crate) use sha1::Sha1;
 
 use crate::arch::{Arch, Cpu, Kernel};
@@ -52,14 +52,14 @@ const BLOCK_WORDS: usize = 16;
 const BLOCK_BYTES: usize = 4 * BLOCK_WORDS;
 
 /// Largest number of bytes of a message that fits into one block with its padding.
-pub(crate) const ONE_BLOCK: usize = BLOCK_BYTES - 9;
+pub(crate) const MAX_ONE_BLOCK_BYTES: usize = BLOCK_BYTES - 9;
 
 /// Number of messages side by side. It is several vectors, so that the CPU can work on one while another
 /// waits.
 pub(crate) const LANES: usize = 64;
 
 /// Number of lanes that are computed together: those of the widest vector. Few messages thus cost little.
-const VECTOR: usize = 16;
+const LANES_PER_VECTOR: usize = 16;
 
 /// Words of many messages or states, with one message per lane.
 pub(crate) type LaneColumns<const WORDS: usize> = [[u32; LANES]; WORDS];
@@ -73,7 +73,7 @@ fn digest_by_blocks<D: Digest>(message: &[u8]) -> DigestState {
     let mut last = [0; 2 * BLOCK_BYTES];
     last[..rest.len()].copy_from_slice(rest);
     last[rest.len()] = 0x80;
-    let count = 1 + usize::from(rest.len() > ONE_BLOCK);
+    let count = 1 + usize::from(rest.len() > MAX_ONE_BLOCK_BYTES);
     let (blocks, _) = last[..count * BLOCK_BYTES].as_chunks::<BLOCK_BYTES>();
     let mut state = state;
     for (at, block) in blocks.iter().enumerate() {
@@ -93,7 +93,7 @@ fn message_words<D: Digest>(block: &[u8; BLOCK_BYTES]) -> [u32; BLOCK_WORDS] {
 }
 
 /// Calls `emit` with the index and the digest of the message in each of the `chosen` ranges of `bytes`.
-/// Messages of more than [`ONE_BLOCK`] bytes may come before earlier ones.
+/// Messages of more than [`MAX_ONE_BLOCK_BYTES`] bytes may come before earlier ones.
 pub(crate) fn digest_ranges<D: Digest>(
     cpu: Cpu,
     bytes: &[u8],
@@ -104,21 +104,21 @@ pub(crate) fn digest_ranges<D: Digest>(
     let mut short = Vec::with_capacity(LANES);
     for &at in chosen {
         let range = &ranges[at];
-        if range.len() > ONE_BLOCK {
+        if range.len() > MAX_ONE_BLOCK_BYTES {
             emit(at, D::digest_message(&bytes[range.clone()]));
             continue;
         }
         short.push(at);
         if short.len() == LANES {
-            side_by_side::<D>(cpu, bytes, ranges, &short, &mut emit);
+            digest_side_by_side::<D>(cpu, bytes, ranges, &short, &mut emit);
             short.clear();
         }
     }
-    side_by_side::<D>(cpu, bytes, ranges, &short, &mut emit);
+    digest_side_by_side::<D>(cpu, bytes, ranges, &short, &mut emit);
 }
 
-/// Does the same for at most [`LANES`] chosen messages of one block.
-fn side_by_side<D: Digest>(
+/// Digests at most [`LANES`] messages of one block each, and calls `emit` as [`digest_ranges`] does.
+fn digest_side_by_side<D: Digest>(
     cpu: Cpu,
     bytes: &[u8],
     ranges: &[Range<usize>],
@@ -140,7 +140,7 @@ fn side_by_side<D: Digest>(
             column[lane] = word;
         }
     }
-    let states = cpu.run(OneBlock::<D> {
+    let states = cpu.run(OneBlockKernel::<D> {
         messages: &messages,
         count: chosen.len(),
         digest: PhantomData,
@@ -150,13 +150,13 @@ fn side_by_side<D: Digest>(
     }
 }
 
-struct OneBlock<'a, D> {
+struct OneBlockKernel<'a, D> {
     messages: &'a LaneColumns<BLOCK_WORDS>,
     count: usize,
     digest: PhantomData<D>,
 }
 
-impl<D: Digest> Kernel for OneBlock<'_, D> {
+impl<D: Digest> Kernel for OneBlockKernel<'_, D> {
     type Output = LaneColumns<5>;
 
     #[inline(always)]
@@ -165,8 +165,8 @@ impl<D: Digest> Kernel for OneBlock<'_, D> {
     }
 }
 
-/// Returns the states after one block in the first `count` lanes, of at most [`LANES`]. `word` returns a word
-/// of the block of a lane. Words that are the same in every lane cost nothing if they are constants.
+/// Returns the states after one block. Lanes from `count` on are unspecified. `word(at, lane)` returns word `at` of the
+/// message in `lane`; a word that is constant over all lanes is folded by the compiler.
 ///
 /// The body of the loop over lanes is one whole block without inner loops, because compilers turn such loops
 /// into vector instructions.
@@ -176,8 +176,11 @@ pub(crate) fn digest_one_block<D: Digest>(
     word: impl Fn(usize, usize) -> u32,
 ) -> LaneColumns<5> {
     let mut states = [[0; LANES]; 5];
-    for vector in 0..count.div_ceil(VECTOR).min(LANES / VECTOR) {
-        for lane in vector * VECTOR..(vector + 1) * VECTOR {
+    for vector in 0..count
+        .div_ceil(LANES_PER_VECTOR)
+        .min(LANES / LANES_PER_VECTOR)
+    {
+        for lane in vector * LANES_PER_VECTOR..(vector + 1) * LANES_PER_VECTOR {
             let state = D::digest_block(D::START, std::array::from_fn(|at| word(at, lane)));
             for (column, value) in states.iter_mut().zip(state) {
                 column[lane] = value;
