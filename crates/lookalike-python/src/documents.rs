@@ -124,8 +124,8 @@ impl TableDocumentReader {
 
 /// Returns the ids of rows that cannot be used, with the reasons. Rows without a text are left out, because the caller
 /// counts rows with a null text itself. Rows of known documents are left out, because the caller lists the rows of the
-/// data by these ids, and a usable row of the data may have the same id. Runs that count known documents also count those
-/// that cannot be used.
+/// data by these ids, and a usable row of the data may have the same id. Runs that count known documents also count
+/// those that cannot be used.
 fn name_rejected(batch: &RecordBatch, bad: Vec<(usize, String)>) -> PyResult<Vec<RejectedRow>> {
     if bad.is_empty() {
         return Ok(Vec::new());

@@ -19,7 +19,8 @@ pub(super) struct BuildSpace {
     pub(super) sorting: BuildMemory,
     /// `None` if everything is kept in memory.
     spill_space: Option<Arc<SpillSpace>>,
-    /// Bytes of memory of the process; `None` if they are not limited, or if only the bytes of its working set are known.
+    /// Bytes of memory of the process; `None` if they are not limited, or if only the bytes of its working set are
+    /// known.
     limit: Option<u64>,
     /// Bytes of memory of a row with an id.
     id_bytes: u64,
@@ -141,8 +142,8 @@ impl BuildSpace {
         )))
     }
 
-    /// Returns the end of a message about too little memory. It names no limit if only the working set is known, because
-    /// the limit that the user gave has other parts.
+    /// Returns the end of a message about too little memory. It names no limit if only the working set is known,
+    /// because the limit that the user gave has other parts.
     fn limit_advice(&self, missing_bytes: u64) -> String {
         match self.limit {
             Some(limit) => format!(

@@ -1,7 +1,7 @@
 //! New rows of an index on their way to its files: threads record rows in batches, which are appended in order.
 //!
-//! Memory: ids, texts and records of a batch go to files when the batch is appended. Hashes of ids stay in memory until the
-//! segment is written; fingerprints and grams stay there as far as the space of the build allows.
+//! Memory: ids, texts and records of a batch go to files when the batch is appended. Hashes of ids stay in memory until
+//! the segment is written; fingerprints and grams stay there as far as the space of the build allows.
 
 use std::path::Path;
 

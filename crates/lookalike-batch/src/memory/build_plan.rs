@@ -80,7 +80,8 @@ pub(crate) struct BuildShares {
     pub(crate) sorting: BuildMemory,
     /// Bytes for kept fingerprints, grams and columns; `None` if everything is kept.
     pub(crate) column_bytes: Option<u64>,
-    /// Bytes of memory of the process; `None` if they are not limited, or if only the bytes of its working set are known.
+    /// Bytes of memory of the process; `None` if they are not limited, or if only the bytes of its working set are
+    /// known.
     pub(crate) limit_bytes: Option<u64>,
     /// Bytes of memory of a row with an id.
     pub(crate) id_bytes: u64,

@@ -96,7 +96,8 @@ impl Collection {
         self.admit_turn_with(documents, UnlockedWorkPolicy::DoAtOnce)
     }
 
-    /// As [`admit_turn`](Self::admit_turn), which does [work without the lock](PendingInsert::has_unlocked_work) at once.
+    /// As [`admit_turn`](Self::admit_turn), which does [work without the lock](PendingInsert::has_unlocked_work) at
+    /// once.
     pub fn admit_turn_with(
         &self,
         documents: &mut [PendingInsert],
@@ -195,8 +196,9 @@ impl Collection {
 
     /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at
     /// the same time as readers and other callers of this function. Work on long texts, or of many steps, is done without
-    /// the lock of the state, and for the first document alone. The lock is released whenever the work exceeds that of a turn. Returns
-    /// `false` if the chunk is not finished, because no turns are left, or because work without the lock is left.
+    /// the lock of the state, and for the first document alone. The lock is released whenever the work exceeds that of
+    /// a turn. Returns `false` if the chunk is not finished, because no turns are left, or because work without the
+    /// lock is left.
     ///
     /// A document that others have overtaken [`MOST_TIMES_OVERTAKEN`] times makes them wait until it is inserted,
     /// however many turns that takes, and so does one with more keys than a turn inserts. They wait without the lock of
@@ -271,11 +273,11 @@ impl Collection {
         Ok(true)
     }
 
-    /// Admits documents that were checked ahead under the exclusive lock, until the remaining work exceeds that of a turn.
-    /// Returns how many it admitted. A document whose check is out of date by more than a turn, or by anything that
-    /// needs a long text, is left: the check is brought up to date under the shared lock. If that happens again and
-    /// again, because others insert meanwhile, the caller makes them wait. Then it `is_alone`, as a document must be whose
-    /// insertion takes several turns.
+    /// Admits documents that were checked ahead under the exclusive lock, until the remaining work exceeds that of a
+    /// turn. Returns how many it admitted. A document whose check is out of date by more than a turn, or by anything
+    /// that needs a long text, is left: the check is brought up to date under the shared lock. If that happens again
+    /// and again, because others insert meanwhile, the caller makes them wait. Then it `is_alone`, as a document must
+    /// be whose insertion takes several turns.
     fn admit_checked(
         &self,
         documents: &[PendingInsert],

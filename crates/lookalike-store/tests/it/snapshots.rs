@@ -241,8 +241,8 @@ fn failed_snapshot_is_removed_before_writes() {
     assert!(refused_at.iter().any(|&at| at > BESIDE), "{refused_at:?}");
 }
 
-/// Whatever operation finds the disk full, also while the list of partitions and the manifest are written, nothing is left
-/// of the copy.
+/// Whatever operation finds the disk full, also while the list of partitions and the manifest are written, nothing is
+/// left of the copy.
 #[test]
 fn snapshot_on_a_full_disk_leaves_no_file() {
     let collection = with_headroom(&Simulated::new(), 0);
