@@ -182,10 +182,10 @@ impl ScatterGrams {
         let mut rows = self.take_rows(py);
         let counts = self.scatterer.counts();
         let told = json!({
-            "documents": counts.documents,
+            "documents": counts.searched,
             "known": counts.known,
             "tokens": counts.tokens,
-            "rejected": self.rows - counts.documents - counts.known,
+            "rejected": self.rows - counts.searched - counts.known,
         });
         rows.push_row(PassageRowKind::Counts, 0, told.to_string().as_bytes());
         rows.into_batch()

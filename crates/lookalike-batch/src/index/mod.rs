@@ -49,7 +49,7 @@
 //! | `run_index`, `indexed_passages` | an index beside a run that removes near-duplicates, or that searches for passages |
 //! | `directory`, `manifest`, `segments` | the directory and its lock, the list of files, and the files of each segment |
 //! | `row_fingerprints`, `number_files`, `row_batches`, `row_numbers`, `repeated_ids` | new rows: their fingerprints, binary inputs, the way to the files, those without ids, ids that occur again |
-//! | `memory_planning`, `build_space`, `spill_buffer` | the memory of a build: planned, shared out, and the temporary files beyond it |
+//! | `memory_measuring`, `build_space`, `spill_buffer` | the memory of a build: planned, shared out, and the temporary files beyond it |
 //! | `match_finder`, `containment` | search with a match plan; its candidates by containment |
 //! | `ids`, `texts`, `unfingerprinted`, `records`, `postings`, `grams`, `tombstones` | one kind of file each |
 //! | `row_set` | a set of rows, for example of removed ones |
@@ -69,7 +69,7 @@ pub(crate) mod indexed_passages;
 mod inspect;
 pub(crate) mod manifest;
 mod match_finder;
-mod memory_planning;
+mod memory_measuring;
 mod number_files;
 mod paged;
 mod postings;

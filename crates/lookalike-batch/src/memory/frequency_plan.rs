@@ -2,7 +2,7 @@
 //!
 //! Terms are counted in tables. When these reach their share of the limit, the counts of some terms go to temporary
 //! files, so a run needs no estimate to keep its limit. The plan that users see estimates the number of different terms
-//! from the first blocks of the inputs (`run::commands::idf::memory_planning`).
+//! from the first blocks of the inputs (`run::commands::idf::memory_measuring`).
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -10,8 +10,8 @@
 //! | [`build_plan`] | building an index |
 //!
 //! A *plan* estimates a run before it begins. A *share* is the part of the budget that one purpose has, for example
-//! sorting. Nothing here reads inputs: a module `memory_planning` of each run measures its first rows, and makes the plan
-//! from the measures.
+//! sorting. Nothing here reads inputs: a module `memory_measuring` of each run measures its first rows, and makes the
+//! plan from the measures.
 
 mod budget;
 pub(crate) mod build_plan;

@@ -2,7 +2,7 @@
 //!
 //! The places and ids of all rows stay in memory. Grams of the sources stay there while they fit, and go to a temporary
 //! file otherwise, so a run needs no estimate to keep its limit. The plan that users see estimates them from the first
-//! block of the inputs (`run::commands::passages::memory_planning`).
+//! block of the inputs (`run::commands::passages::memory_measuring`).
 
 use lookalike_io::error::{Error, Result};
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! The memory of runs that compare documents: what stays in memory, what goes to temporary files, and how much of it.
 //!
-//! All figures are estimates but the limit. `run::execution::memory_planning` measures [`DocumentBytes`] in the first blocks
-//! of the inputs, and makes the plan with [`MemoryPlan::plan_run`].
+//! All figures are estimates but the limit. `run::execution::memory_measuring` measures [`DocumentBytes`] in the first
+//! blocks of the inputs, and makes the plan with [`MemoryPlan::plan_run`].
 
 use lookalike_io::error::{Error, Result};
 use serde::Serialize;

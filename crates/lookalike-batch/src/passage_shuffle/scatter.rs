@@ -13,7 +13,7 @@ use crate::passage_shuffle::{DocumentKey, PartBlock, PassageShuffleSetup, divide
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScatterCounts {
     /// Documents that are searched for passages.
-    pub documents: u64,
+    pub searched: u64,
     /// Documents that are given as known.
     pub known: u64,
     /// Words and single characters of the searched documents.
@@ -29,10 +29,11 @@ pub struct ScatteredBlocks {
     pub ids: Vec<PartBlock>,
 }
 
-/// Selects the grams of documents, with the same [`Winnower`] as a run on one machine, so that both select the same grams.
+/// Selects the grams of documents, with the same [`Winnower`] as a run on one machine, so that both select the same
+/// grams.
 ///
-/// Memory: up to twice 24 bytes for each selected gram, and 32 and the id for each document, kept for the next documents.
-/// So the blocks should be [taken](Self::take_blocks) when they have some tens of megabytes.
+/// Memory: up to twice 24 bytes for each selected gram, and 32 and the id for each document, kept for the next
+/// documents. So the blocks should be [taken](Self::take_blocks) when they have some tens of megabytes.
 #[derive(Debug)]
 pub struct GramScatterer {
     setup: Arc<PassageShuffleSetup>,
@@ -96,7 +97,7 @@ impl GramScatterer {
         if is_known {
             self.counts.known += 1;
         } else {
-            self.counts.documents += 1;
+            self.counts.searched += 1;
             self.counts.tokens += self.tokens.len() as u64;
         }
     }

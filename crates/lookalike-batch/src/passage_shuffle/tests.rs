@@ -405,7 +405,7 @@ fn repeated_ids_are_found_and_known_ones_may_be_those_of_the_data() {
         .add_document(&named("c", "", true).as_document())
         .unwrap();
     let counts = ScatterCounts {
-        documents: 3,
+        searched: 3,
         known: 3,
         tokens: 3 * BOILERPLATE_NOTICE.split(' ').count() as u64,
     };

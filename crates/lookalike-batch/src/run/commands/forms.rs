@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::execution::form_learning;
-use crate::run::execution::memory_planning::plan_spilling;
+use crate::run::execution::memory_measuring::plan_spilling;
 use crate::run::execution::run_stages::RunStorage;
 use crate::run::progress::ProgressListener;
 use crate::run::reading::open_inputs::OpenInputs;
@@ -63,7 +63,7 @@ fn learn_and_write_table(
     let started = Instant::now();
     let opened = OpenInputs::new(paths, settings)?;
     for output in [Some(output), rejected].into_iter().flatten() {
-        check_output(output, &opened.inputs)?;
+        check_output(output, &opened.documents)?;
     }
     let bad_rows = BadRowOutputs::create_output(rejected)?;
     let reject = |inputs: &_, rows: &_| bad_rows.push_rows(inputs, rows);

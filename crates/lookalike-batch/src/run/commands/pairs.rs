@@ -16,7 +16,7 @@ use crate::run::commands::output_settings::PairsOutputs;
 use crate::run::commands::summary::{PairsSummary, RunSummary};
 use crate::run::execution::audit::report::ReportedPairs;
 use crate::run::execution::form_learning;
-use crate::run::execution::memory_planning::plan_spilling;
+use crate::run::execution::memory_measuring::plan_spilling;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
@@ -172,7 +172,7 @@ fn check_outputs(opened: &OpenInputs, outputs: &PairsOutputs) -> Result<()> {
     let report = outputs.report.as_ref().map(|report| &report.target);
     let targets = [outputs.pairs.as_ref(), outputs.rejected.as_ref(), report];
     let mut targets = targets.into_iter().flatten();
-    targets.try_for_each(|target| check_output(target, &opened.inputs))
+    targets.try_for_each(|target| check_output(target, &opened.documents))
 }
 
 /// The pairs of a run: their staged table, their counts and their samples.
@@ -360,7 +360,7 @@ impl<'a> PairTable<'a> {
         corpus: &'a RunCorpus<'a>,
         lists_apart: bool,
     ) -> Result<Self> {
-        let inputs = Some(&corpus.opened.inputs);
+        let inputs = Some(&corpus.opened.documents);
         let mut columns = Self::PAIR_COLUMNS.to_vec();
         let has_forms = corpus.plan.compares_forms() || lists_apart;
         columns.extend(has_forms.then_some(TableColumn::Text("form")));

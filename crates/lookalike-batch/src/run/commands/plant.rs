@@ -198,7 +198,7 @@ fn plant_corpus(
     let opened = OpenInputs::new(&inputs, &joined)?;
     let all = [&outputs.corpus, &outputs.labels];
     for output in all.into_iter().chain(&outputs.rejected) {
-        check_output(output, &opened.inputs)?;
+        check_output(output, &opened.documents)?;
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, row: &_| rejected.push_rows(inputs, row);
@@ -206,7 +206,7 @@ fn plant_corpus(
     let corpus = SketchedRun::read(&opened, &joined, &plan, storage, &reject, progress)?.corpus;
     // Labels address documents by their ids.
     corpus.refuse_repeated_ids(&joined)?;
-    let field = PlantContext::new(&corpus, &opened.inputs, settings)?;
+    let field = PlantContext::new(&corpus, &opened.documents, settings)?;
     let labels = field.label_natural(progress)?;
     let planted = field.write_corpus(labels, outputs, progress)?;
     Ok(PlantSummary {

@@ -495,7 +495,7 @@ impl<'a> CutTable<'a> {
             TableColumn::Integer("first_row"),
             TableColumn::Text("text"),
         ];
-        let table = TableWriter::create_table(output, &columns, Some(&rows.opened.inputs))?;
+        let table = TableWriter::create_table(output, &columns, Some(&rows.opened.documents))?;
         Ok(Self { rows, table })
     }
 

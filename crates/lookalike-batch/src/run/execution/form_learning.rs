@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use crate::index::index_recipe;
 use crate::index::run_index::is_index;
 use crate::memory::run_plan::RunShares;
-use crate::run::execution::memory_planning::plan_spilling;
+use crate::run::execution::memory_measuring::plan_spilling;
 use crate::run::execution::person_decisions::{apply_decisions, correct_forms};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_directories::{PlannedDirectories, RunDirectories};

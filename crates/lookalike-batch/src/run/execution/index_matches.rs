@@ -115,7 +115,7 @@ pub(in crate::run) fn add_kept_documents(
         .collect();
     let last = documents.len().checked_sub(1);
     let added = AddedRows {
-        inputs: &corpus.opened.inputs,
+        inputs: &corpus.opened.documents,
         rows: &kept,
         last_row: last.map_or(0, |at| documents.row_number(at)),
         counts: &|number| {

@@ -4,7 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod disk_backend;
 pub(crate) mod form_learning;
 pub(crate) mod index_matches;
-pub(in crate::run) mod memory_planning;
+pub(in crate::run) mod memory_measuring;
 pub(crate) mod out_of_core;
 pub(crate) mod person_decisions;
 pub(crate) mod run_corpus;

@@ -25,7 +25,8 @@ use crate::run::reading::repeated_ids::count_shared_ids;
 use crate::run::reading::row_analysis::analyze_row;
 use crate::run::settings::RunSettings;
 
-/// All documents of a run after reading.
+/// All documents of a run after reading. `documents`, `against`, `len` and `known_count` are those of [`CorpusRows`],
+/// to which this dereferences.
 pub(in crate::run) struct RunCorpus<'a> {
     rows: CorpusRows<'a>,
     pub(in crate::run) plan: &'a MatchPlan,

@@ -77,12 +77,13 @@ pub(in crate::run) fn read_inputs(
     // The new documents are appended to the sketches of the known ones. So `documents` has the rows of the new ones, and
     // the sketches of both sets until these are returned by themselves.
     let base = ReadDocuments::with_sketches(std::mem::take(&mut against.sketches));
-    let mut documents = reader.read_set(&opened.inputs, &opened.document_fields, base, &*sink)?;
+    let mut documents =
+        reader.read_set(&opened.documents, &opened.document_fields, base, &*sink)?;
     if reader.reads_all_rows {
-        let repeated = find_repeats(&opened.inputs, &documents)?;
+        let repeated = find_repeats(&opened.documents, &documents)?;
         repeated_ids = RepeatedIds::add_counts(repeated, repeated_ids);
-        documents.check_fields(&opened.inputs, &opened.document_fields, settings)?;
-        opened.inputs.refuse_absent_fields()?;
+        documents.check_fields(&opened.documents, &opened.document_fields, settings)?;
+        opened.documents.refuse_absent_fields()?;
     }
     Ok(SketchedInputs {
         sketches: std::mem::take(&mut documents.sketches),

@@ -112,7 +112,7 @@ impl CorpusRows<'_> {
     ) -> (&InputSet, &ReadDocuments, usize) {
         let position = document.index();
         if let Some(index) = position.checked_sub(self.known_count()) {
-            return (&self.opened.inputs, &self.documents, index);
+            return (&self.opened.documents, &self.documents, index);
         }
         let index = position
             .checked_sub(self.indexed.documents.len())

@@ -48,6 +48,7 @@ pub(in crate::run) struct ExtraFields {
     /// The values by which `--keep` orders documents, one for each key that has any.
     ranks: Vec<RankSource>,
     time: Option<usize>,
+    /// Field of `--within`.
     partition: Option<usize>,
     source: Option<usize>,
     /// The text fields, if there are several. Each must occur in at least one row.
@@ -138,7 +139,7 @@ impl ReadDocuments {
     }
 
     /// Returns the bytes of memory of the values of `--keep` and of the order that follows from them, apart from
-    /// those of texts.
+    /// string values.
     pub(in crate::run) fn value_bytes(&self) -> u64 {
         if self.keep_values.is_empty() {
             return 0;
@@ -149,7 +150,7 @@ impl ReadDocuments {
     }
 
     /// Returns the bytes of memory of all texts among the values of `--keep` and `--sources`.
-    pub(in crate::run) fn text_value_bytes(&self) -> u64 {
+    pub(in crate::run) fn string_value_bytes(&self) -> u64 {
         let of_texts = self.keep_values.iter().map(RankValue::heap_bytes);
         (of_texts.sum::<usize>() + self.sources.text_bytes()) as u64
     }
@@ -248,6 +249,7 @@ impl ReadDocuments {
         self.sketches.reserve_documents(known + expected);
     }
 
+    /// Moves the documents of `other` behind these. Its bad rows stay, because they are reported by block.
     pub(in crate::run) fn append_documents(&mut self, other: &mut Self) {
         self.places.append(&mut other.places);
         self.numbers.append(&mut other.numbers);
@@ -320,8 +322,8 @@ impl ReadDocuments {
         self.keep_values.len().checked_div(self.len()).unwrap_or(0)
     }
 
-    /// Returns all documents of a run in their total order, or `None` if that is the reading order. The
-    /// `known_count` documents of `--against` and of an index, which have the first numbers, always come first.
+    /// Returns all documents of a run in their total order, or `None` if that is the reading order. The `known_count`
+    /// documents of `--against`, which have the first numbers, come first; those of an index are put before them later.
     pub(in crate::run) fn total_order(
         &self,
         keep: &KeepOrder,
@@ -425,7 +427,7 @@ fn parse_seconds(value: FieldValue<'_>) -> Result<f64, String> {
 /// every number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct MixedValues {
-    /// Documents with a number.
+    /// Documents with a number or a Boolean.
     pub numbers: u64,
     /// Documents with a string that is not a number.
     pub strings: u64,
@@ -434,7 +436,7 @@ pub struct MixedValues {
 /// Documents by text state, without those that have features.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct TextStateCounts {
-    /// Fewer tokens than an n-gram needs.
+    /// Fewer tokens than a shingle needs.
     pub too_short: u64,
     /// No tokens, but some text.
     pub symbols_only: u64,

@@ -9,7 +9,7 @@ use crate::run::settings::{RunInputs, RunSettings};
 /// The opened inputs of a run: the documents of `--against`, and the documents to decide about.
 pub(in crate::run) struct OpenInputs {
     pub(in crate::run) against: Option<InputSet>,
-    pub(in crate::run) inputs: InputSet,
+    pub(in crate::run) documents: InputSet,
     /// The extra fields that are read from the rows of each.
     pub(in crate::run) against_fields: ExtraFields,
     pub(in crate::run) document_fields: ExtraFields,
@@ -34,7 +34,7 @@ impl OpenInputs {
         let document_fields = ExtraFields::new(settings);
         Ok(Self {
             against,
-            inputs: InputSet::open_source(&paths.documents, &options(&document_fields))?,
+            documents: InputSet::open_source(&paths.documents, &options(&document_fields))?,
             against_fields,
             document_fields,
         })
@@ -46,7 +46,7 @@ impl OpenInputs {
             .against
             .as_ref()
             .map_or(Ok(Some(0.0)), InputSet::expected_rows)?;
-        let rows = self.inputs.expected_rows()?;
+        let rows = self.documents.expected_rows()?;
         Ok(rows.zip(against).map(|(rows, against)| rows + against))
     }
 
@@ -56,7 +56,7 @@ impl OpenInputs {
             .against
             .as_ref()
             .map_or(Some(0), InputSet::total_bytes)?;
-        Some(self.inputs.total_bytes()? + against)
+        Some(self.documents.total_bytes()? + against)
     }
 
     /// Returns the bytes of memory that large record batches of Arrow files take while they are read.
@@ -65,6 +65,6 @@ impl OpenInputs {
             .against
             .as_ref()
             .map_or(Ok(0), InputSet::decoding_bytes)?;
-        Ok(self.inputs.decoding_bytes()?.max(against))
+        Ok(self.documents.decoding_bytes()?.max(against))
     }
 }

@@ -316,9 +316,13 @@ impl MatchReportInputs<'_> {
             .against
             .iter()
             .flat_map(|source| source.input_files());
-        let all = against
-            .map(|file| (file, true))
-            .chain(opened.inputs.input_files().iter().map(|file| (file, false)));
+        let all = against.map(|file| (file, true)).chain(
+            opened
+                .documents
+                .input_files()
+                .iter()
+                .map(|file| (file, false)),
+        );
         let named = all
             .clone()
             .take(NAMED_INPUTS)

@@ -114,7 +114,8 @@ impl<T: Serialize> ReportData<T> {
         page::render_page(self)
     }
 
-    /// Writes the page with the data. The file has its final content and a temporary name until the result is published.
+    /// Writes the page with the data. The file has its final content and a temporary name until the result is
+    /// published.
     pub(super) fn stage_file(&self, target: &OutputTarget) -> Result<StagedOutput> {
         let mut output = ByteWriter::create_output(target)?;
         output.write_bytes(self.render_page().as_bytes())?;

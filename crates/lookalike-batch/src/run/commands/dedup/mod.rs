@@ -179,6 +179,7 @@ impl<'a> DedupSession<'a> {
         self.decisions = apply_decisions(&mut sketched.corpus, settings)?;
         self.clock.end_stage("read");
         let index_matches = self.match_index(run.index.as_ref(), &mut sketched)?;
+        // In memory, this stage lasts until the buckets are built, inside `decide_documents`.
         progress.begin_stage(RunStage::Candidates, None);
         let mut linked = sketched.link(true)?;
         let learned = self.resolved.learned.as_ref();
@@ -187,6 +188,7 @@ impl<'a> DedupSession<'a> {
         self.learn_and_apply_forms(&mut linked)?;
         let (decided, copied) = self.decide_and_copy(&linked, &run, &index_matches)?;
         if let Some(work) = &run.work {
+            // A run out of core stores no verdicts, so the stage ends here.
             work.finish_deciding()?;
         }
         let components = decided.components.as_deref();
@@ -260,7 +262,7 @@ impl<'a> DedupSession<'a> {
                     progress.advance_stage(rows);
                 }
             };
-            let inputs = &run.opened.inputs;
+            let inputs = &run.opened.documents;
             prepare_kept(inputs, &verdicts_so_far, output, &options, &report_copied)
         };
         let total = corpus.len() as u64;

@@ -10,7 +10,7 @@ use crate::memory::run_plan::RunShares;
 use crate::run::commands::dedup::kept_members::KeptMembers;
 use crate::run::commands::output_settings::DedupOutputs;
 use crate::run::commands::repeated_text::{self, RepeatedTextAction, RepeatedTextSettings};
-use crate::run::execution::memory_planning::plan_spilling;
+use crate::run::execution::memory_measuring::plan_spilling;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::RunStorage;
 use crate::run::execution::work_directory::WorkDirectory;
@@ -170,7 +170,7 @@ fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {
             .passages
             .is_some_and(|passages| passages.action == RepeatedTextAction::Mark);
         let adds_fields = outputs.annotate || marks || !outputs.copy_fields.is_empty();
-        check_kept(&opened.inputs, output, adds_fields)?;
+        check_kept(&opened.documents, output, adds_fields)?;
     }
     let tables = [&outputs.removed, &outputs.clusters, &outputs.cuts];
     for table in tables.into_iter().flatten() {
@@ -178,7 +178,7 @@ fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {
     }
     for output in outputs.named_outputs() {
         let output = output.target;
-        check_output(output, &opened.inputs)?;
+        check_output(output, &opened.documents)?;
         if let Some(against) = &opened.against {
             check_output(output, against)?;
         }

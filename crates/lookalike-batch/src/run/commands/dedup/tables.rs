@@ -127,7 +127,7 @@ impl DocumentVerdicts<'_> {
             all: outputs.annotate,
         };
         let advance = |done| progress.advance_stage(done);
-        let prepared = prepare_kept(&opened.inputs, &rows, output, &options, &advance);
+        let prepared = prepare_kept(&opened.documents, &rows, output, &options, &advance);
         StagedOutput::even_if_unread(prepared).map(Some)
     }
 
@@ -147,7 +147,7 @@ impl DocumentVerdicts<'_> {
         let compares_forms = self.corpus.plan.compares_forms();
         columns.extend(compares_forms.then_some(TableColumn::Text("form")));
         let threshold = self.corpus.plan.threshold().get();
-        let mut table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
+        let mut table = TableWriter::create_table(output, &columns, Some(&opened.documents))?;
         let removals = self.list_new_documents();
         let removals: Vec<&DocumentRemoval> = removals
             .filter_map(|document| self.removal_of(document))
@@ -234,7 +234,7 @@ impl DocumentVerdicts<'_> {
                 .map(|components| components[document.index()]);
             component.is_some_and(|component| connected[component.index()] > 1)
         };
-        let mut table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
+        let mut table = TableWriter::create_table(output, &columns, Some(&opened.documents))?;
         for document in (0..self.corpus.len()).map(|at| DocId(at as u32)) {
             let removal = self.verdict_of(document);
             if removal.is_none() && !represents[document.index()] && !is_connected(document) {

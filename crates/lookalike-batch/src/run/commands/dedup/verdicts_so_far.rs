@@ -9,8 +9,8 @@ use lookalike_io::source::RowPlace;
 
 use crate::run::execution::run_corpus::RunCorpus;
 
-/// The rows of the inputs with the verdicts decided so far. Asking for a later verdict blocks until it
-/// is decided.
+/// The rows of the inputs with the verdicts decided so far. Asking for a later verdict blocks until it is decided.
+/// Requires that documents are decided in reading order (`MatchCorpus::order` is `None`).
 pub(super) struct VerdictsSoFar<'a> {
     corpus: &'a RunCorpus<'a>,
     removed: Vec<AtomicBool>,

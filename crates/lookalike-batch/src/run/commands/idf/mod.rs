@@ -3,7 +3,7 @@
 //! All threads read the inputs once; the counts do not depend on the number of threads, nor on the memory: what does
 //! not fit into it goes to temporary files (see `spilled_terms`). `docs/format.md` describes the table, which is a text.
 
-mod memory_planning;
+mod memory_measuring;
 mod settings;
 mod spilled_terms;
 

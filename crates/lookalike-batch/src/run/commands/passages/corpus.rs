@@ -90,15 +90,15 @@ impl<'a> PassageCorpus<'a> {
         let is_indexed = opened.against.is_none() && disk.is_none();
         let own = is_indexed.then_some(&mut keys);
         reader.read_inputs(
-            &opened.inputs,
+            &opened.documents,
             &opened.document_fields,
             &mut documents,
             own,
             progress,
         )?;
-        let repeated = find_repeats(&opened.inputs, &documents)?;
-        documents.check_fields(&opened.inputs, &opened.document_fields, reading)?;
-        opened.inputs.refuse_absent_fields()?;
+        let repeated = find_repeats(&opened.documents, &documents)?;
+        documents.check_fields(&opened.documents, &opened.document_fields, reading)?;
+        opened.documents.refuse_absent_fields()?;
         progress.begin_stage(RunStage::Index, None);
         let sources = match (&disk, &opened.against) {
             (Some(disk), _) => disk.count_live_sources(),

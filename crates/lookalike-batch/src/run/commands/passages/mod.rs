@@ -20,7 +20,7 @@ mod corpus;
 mod evaluation;
 mod gram_file;
 mod gram_index;
-mod memory_planning;
+mod memory_measuring;
 mod report_data;
 mod search;
 pub(crate) mod settings;
@@ -124,7 +124,7 @@ fn run_passages(
     let report = outputs.report.as_ref().map(|report| &report.target);
     let tables = outputs.passages.iter().chain(&outputs.rejected);
     for output in tables.chain(report) {
-        check_output(output, &opened.inputs)?;
+        check_output(output, &opened.documents)?;
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, rows: &_| rejected.push_rows(inputs, rows);
@@ -271,7 +271,7 @@ impl<'a> PassageWriter<'a> {
     ) -> Result<Self> {
         let table = outputs.passages.as_ref();
         let table = table.map(|target| {
-            TableWriter::create_table(target, &PASSAGE_COLUMNS, Some(&opened.inputs))
+            TableWriter::create_table(target, &PASSAGE_COLUMNS, Some(&opened.documents))
         });
         Ok(Self {
             corpus,

@@ -217,7 +217,7 @@ pub(in crate::run) struct InputMoment(Option<[Vec<InputEntry>; 2]>);
 impl InputMoment {
     pub(in crate::run) fn of_inputs(opened: &OpenInputs) -> Self {
         let against = opened.against.as_ref().map(InputEntry::list_inputs);
-        let lists = InputEntry::list_inputs(&opened.inputs)
+        let lists = InputEntry::list_inputs(&opened.documents)
             .and_then(|inputs| Ok([inputs, against.transpose()?.unwrap_or_default()]));
         Self(lists.ok())
     }

@@ -20,8 +20,8 @@
 //! a file of the directory is damaged; the message names the difference or the file. A run out of core links and decides again,
 //! and the forms are learned again from the steps of their pass.
 //!
-//! Stored blocks come back in `disk_backend`. A run whose outputs are already written is skipped in
-//! `commands/dedup/opening.rs`.
+//! Stored blocks come back in `disk_backend`. Stored verdicts are continued in `run_stages::continue_verdicts`. A run
+//! whose outputs are already written is skipped in `commands/dedup/opening.rs`.
 //!
 //! Cost: a resumed run reads compressed inputs, JSON lists and Parquet again up to where it was, because rows are compared and
 //! copied later. It analyses only rows that no step has. It then builds the buckets of all documents but the removed ones.
@@ -324,7 +324,7 @@ fn new_manifest(
         run: FileChecksum(0),
         settings: describe_settings(settings, is_out_of_core),
         against: against.transpose()?.unwrap_or_default(),
-        inputs: InputEntry::list_inputs(&opened.inputs)?,
+        inputs: InputEntry::list_inputs(&opened.documents)?,
         started: seconds_since_1970(),
         changed: seconds_since_1970(),
         stage: WorkStage::Read,

@@ -1,5 +1,5 @@
-//! The planning of the memory of a run: the rows and grams of its first block are measured, and [`PassagePlan`] is made
-//! from the measures.
+//! The measuring of the memory of a run: the rows and grams of its first block are measured, and [`PassagePlan`] is
+//! made from the measures.
 
 use lookalike::passages::{SelectedGram, Winnower};
 use lookalike::text::{SpanTokenizer, SpannedTokens};
@@ -68,7 +68,7 @@ fn measure_inputs(
     };
     let are_sources = opened.against.is_none() && settings.index.is_none();
     let own = measure_rows(
-        &opened.inputs,
+        &opened.documents,
         &opened.document_fields,
         settings,
         are_sources,

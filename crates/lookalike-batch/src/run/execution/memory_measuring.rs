@@ -1,4 +1,5 @@
-//! The planning of the memory of a run: its first documents are measured, and [`MemoryPlan`] is made from the measures.
+//! The measuring of the memory of a run: its first documents are measured, and [`MemoryPlan`] is made from the
+//! measures.
 
 use lookalike::plan::MatchPlan;
 use lookalike::shuffle::{LocalKeys, LocalScatterer};
@@ -103,7 +104,7 @@ fn measure_documents(
     let mut scratch = AnalysisScratch::default();
     for _ in 0..MEASURED_BLOCKS {
         let Some(block) = opened
-            .inputs
+            .documents
             .next_block()?
             .filter(|_| documents.len() < MEASURED_DOCUMENTS)
         else {
@@ -123,7 +124,7 @@ fn measure_documents(
             scatterer.add_document(number, partition, sketches, DocId(number), &analysis);
         };
         opened
-            .inputs
+            .documents
             .parse_block(&block, &mut ParseScratch::default(), &mut |row| {
                 if let Ok(row) = row {
                     measure_row(&row);
@@ -135,7 +136,7 @@ fn measure_documents(
     let blocks = scatterer.take_blocks(&keys);
     let of_keys: usize = blocks.iter().map(|block| block.block.len()).sum();
     let count = documents.len().max(1) as f64;
-    let values = documents.value_bytes() + documents.text_value_bytes();
+    let values = documents.value_bytes() + documents.string_value_bytes();
     let row = documents.memory_bytes() + values;
     let sketches = documents.sketches.memory_bytes() + documents.sketches.list_bytes();
     Ok(DocumentBytes {

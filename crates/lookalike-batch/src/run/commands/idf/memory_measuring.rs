@@ -1,4 +1,4 @@
-//! The planning of the memory of a run: the terms of its first blocks are measured, and [`IdfPlan`] is made from the
+//! The measuring of the memory of a run: the terms of its first blocks are measured, and [`IdfPlan`] is made from the
 //! measures.
 
 use std::collections::HashSet;

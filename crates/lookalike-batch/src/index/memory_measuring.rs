@@ -1,4 +1,4 @@
-//! The planning of the memory of a build: its rows are estimated from the first block, and [`BuildPlan`] is made from
+//! The measuring of the memory of a build: its rows are estimated from the first block, and [`BuildPlan`] is made from
 //! them.
 
 use std::path::PathBuf;
