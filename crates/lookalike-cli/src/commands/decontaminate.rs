@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use lookalike_batch::run::{
     self, BenchmarkContamination, ContaminationCut, DecontaminateInputs, DecontaminateOutputs,
-    DecontaminateSettings, DecontaminateSummary, ItemFields,
+    DecontaminateSettings, DecontaminateSummary, ItemFields, WorkSettings,
 };
 
 use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
@@ -79,6 +79,14 @@ pub(crate) struct DecontaminateArgs {
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
 
+    /// Directory for intermediate results, so that the run can be continued with --resume after an interruption
+    #[arg(long, value_name = "DIR", help_heading = "Running")]
+    pub(crate) work: Option<PathBuf>,
+
+    /// Continue the run in the directory of --work; begin one if there is none
+    #[arg(long, requires = "work", help_heading = "Running")]
+    pub(crate) resume: bool,
+
     #[command(flatten)]
     pub(crate) running: RunningArgs,
 }
@@ -106,6 +114,10 @@ pub(crate) fn run_decontaminate(args: &DecontaminateArgs) -> Result<CommandOutco
             CutArg::Passage => ContaminationCut::Passage,
             CutArg::Sentence => ContaminationCut::Sentence,
         },
+        work: args.work.as_ref().map(|directory| WorkSettings {
+            directory: directory.clone(),
+            resume: args.resume,
+        }),
     };
     let inputs = DecontaminateInputs {
         documents: args.inputs.clone().into(),

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use lookalike::byte_reader::{ByteReader, put_string};
 use lookalike::contamination::{ContaminationIndex, ItemCandidate};
 use lookalike_io::error::{Error, Result};
-use lookalike_io::source::RowPlace;
 use lookalike_io::spool::SpoolFile;
 
 /// Bytes that stay in memory, and that are read again at a time.
@@ -14,11 +13,8 @@ const CHUNK_BYTES: usize = 64 << 20;
 /// A document with candidates.
 #[derive(Debug, PartialEq)]
 pub(super) struct CandidateDocument {
-    /// Its number among the usable rows, from 0.
+    /// Its number among the usable rows, from 0; within its block until the block is accepted.
     pub(super) index: u64,
-    /// Number of its row over all inputs, from 1.
-    pub(super) row_number: u64,
-    pub(super) place: RowPlace,
     pub(super) id: String,
     /// Length of its text in bytes.
     pub(super) text_bytes: u64,
@@ -41,17 +37,8 @@ impl CandidateDocument {
     pub(super) fn append_bytes(&self, bytes: &mut Vec<u8>) {
         let start = bytes.len();
         bytes.extend([0; 4]);
-        let place = (self.place.start_offset(), self.place.byte_length());
-        let numbers = [
-            self.index,
-            self.row_number,
-            place.0,
-            u64::from(place.1),
-            self.text_bytes,
-        ];
-        numbers
-            .iter()
-            .for_each(|number| bytes.extend(number.to_le_bytes()));
+        bytes.extend(self.index.to_le_bytes());
+        bytes.extend(self.text_bytes.to_le_bytes());
         put_string(&self.id, bytes);
         bytes.extend((self.candidates.len() as u32).to_le_bytes());
         for located in &self.candidates {
@@ -67,8 +54,7 @@ impl CandidateDocument {
 
     fn from_bytes(bytes: &[u8], index: &ContaminationIndex) -> Option<Self> {
         let mut reader = ByteReader::new(bytes);
-        let (number, row_number) = (reader.read_u64()?, reader.read_u64()?);
-        let (offset, length) = (reader.read_u64()?, reader.read_u64()?);
+        let number = reader.read_u64()?;
         let text_bytes = reader.read_u64()?;
         let id = reader.read_string()?.to_owned();
         let count = reader.read_u32()?;
@@ -85,8 +71,6 @@ impl CandidateDocument {
         let candidates = candidates.collect::<Option<Vec<_>>>()?;
         reader.is_at_end().then_some(Self {
             index: number,
-            row_number,
-            place: RowPlace::new(offset, u32::try_from(length).ok()?),
             id,
             text_bytes,
             candidates,
@@ -114,11 +98,11 @@ impl CandidateSpool {
         }
     }
 
-    /// Adds documents that were appended to bytes.
+    /// Adds the documents of a block, appended to bytes. `rows_before` is the number of usable rows before the block.
     ///
     /// # Errors
     /// If the temporary file cannot be written.
-    pub(super) fn push_documents(&mut self, documents: &[u8]) -> Result<()> {
+    pub(super) fn push_documents(&mut self, documents: &[u8], rows_before: u64) -> Result<()> {
         if self.pending.len() + documents.len() > CHUNK_BYTES && !self.pending.is_empty() {
             let file = match &mut self.file {
                 Some(file) => file,
@@ -128,7 +112,9 @@ impl CandidateSpool {
             self.chunks.push(self.pending.len());
             self.pending.clear();
         }
+        let from = self.pending.len();
         self.pending.extend_from_slice(documents);
+        add_to_indices(&mut self.pending[from..], rows_before);
         Ok(())
     }
 
@@ -154,6 +140,17 @@ impl CandidateSpool {
             visit_chunk(&chunk, index, &mut visit)?;
         }
         visit_chunk(&self.pending, index, &mut visit)
+    }
+}
+
+/// Adds a number to the index of each document. Behind its length, the index comes first.
+fn add_to_indices(mut documents: &mut [u8], rows_before: u64) {
+    while let Some((length, rest)) = documents.split_first_chunk_mut::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        if let Some(index) = rest.first_chunk_mut::<8>() {
+            *index = (u64::from_le_bytes(*index) + rows_before).to_le_bytes();
+        }
+        documents = rest.get_mut(length..).unwrap_or_default();
     }
 }
 

@@ -7,7 +7,6 @@ use lookalike::contamination::{
     ContaminationIndex, EvidenceWeights, FoundParts, ItemEvidence, ItemPart,
 };
 use lookalike_io::error::Result;
-use lookalike_io::source::RowPlace;
 
 use super::candidate_spool::{CandidateDocument, LocatedCandidate};
 use super::search::SearchedCorpus;
@@ -38,8 +37,6 @@ pub(super) struct ItemFinding {
 #[derive(Debug)]
 pub(super) struct ContaminatedDocument {
     pub(super) index: u64,
-    pub(super) row_number: u64,
-    pub(super) place: RowPlace,
     pub(super) id: String,
     pub(super) text_bytes: u64,
     pub(super) findings: Vec<ItemFinding>,
@@ -96,8 +93,6 @@ pub(super) fn decide_findings(
     for (document, evidence) in judged {
         let CandidateDocument {
             index: number,
-            row_number,
-            place,
             id,
             text_bytes,
             candidates,
@@ -129,8 +124,6 @@ pub(super) fn decide_findings(
         if !findings.is_empty() {
             documents.push(ContaminatedDocument {
                 index: number,
-                row_number,
-                place,
                 id,
                 text_bytes,
                 findings,

@@ -13,6 +13,9 @@
 //! A candidate is decided after the whole corpus is read, because its weight depends on how rare its words are there.
 //! The result depends neither on the number of threads nor on the order of the documents.
 //!
+//! With a directory for intermediate results, each block of the first reading is stored once it is searched, so that a
+//! killed run goes on behind the last stored block.
+//!
 //! Memory: the index of the items, 16 bytes for each row of the corpus, and the findings. Candidates go to a temporary
 //! file from 64 MiB on.
 
@@ -20,6 +23,7 @@ mod candidate_spool;
 mod findings;
 mod search;
 mod settings;
+mod stored_search;
 mod writing;
 
 use std::time::Instant;
@@ -38,10 +42,13 @@ pub use self::settings::{
 use self::candidate_spool::CandidateSpool;
 use self::findings::{ContaminatedDocument, CorpusFindings, decide_findings};
 use self::search::{SearchedCorpus, search_corpus};
+use self::stored_search::StoredSearch;
 use self::writing::{CorpusCuts, FoundItems, write_findings};
+use crate::run::execution::work_directory::{LockedDirectory, WorkDirectory, describe_reading};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::benchmarks::{BenchmarkSet, read_benchmarks};
 use crate::run::reading::rejected_rows::{OpenedRows, RejectedRows};
+use crate::run::settings::RunInputs;
 
 /// Questions that are named in a summary as boilerplate.
 const NAMED_BOILERPLATE: usize = 10;
@@ -73,20 +80,47 @@ fn decontaminate_corpus(
 ) -> Result<DecontaminateSummary> {
     let started = Instant::now();
     check_text_field(settings)?;
+    let locked = settings.work.as_ref().map(|work| {
+        let inputs = RunInputs {
+            documents: inputs.documents.clone(),
+            ..RunInputs::default()
+        };
+        LockedDirectory::lock_directory(work, &inputs)
+    });
+    let locked = locked.transpose()?;
     let opened = open_corpus(inputs, settings, outputs, progress)?;
     progress.begin_stage(RunStage::Index, None);
     let fields = inputs.fields.as_ref();
     let benchmarks = read_benchmarks(&inputs.benchmarks, fields, &settings.read)?;
     let index = build_index(&benchmarks)?;
+    let locked = locked.as_ref();
+    let work = locked.map(|locked| open_work(locked, settings, &opened, &benchmarks));
+    let work = work.transpose()?;
+    let all_outputs = outputs;
+    let mut outputs = outputs.clone();
+    if let Some(work) = &work {
+        let named = outputs.named_outputs(settings.cut);
+        work.remove_interrupted_outputs(&named);
+        if work.has_written(&named) {
+            outputs = DecontaminateOutputs::default();
+        }
+    }
+    let stored = work.as_ref().map(StoredSearch::new);
     let spool = CandidateSpool::new(settings.read.scratch.clone());
-    let corpus = search_corpus(&opened, &index, spool)?;
+    let corpus = search_corpus(&opened, &index, stored.as_ref(), spool)?;
+    if let Some(work) = &work {
+        work.finish_reading(corpus.rows.len() as u64)?;
+    }
     let findings = decide_findings(&corpus, &index)?;
+    if let Some(work) = &work {
+        work.finish_deciding()?;
+    }
     let documents = &findings.documents;
     let found = FoundItems::of_documents(documents);
     let cuts = CorpusCuts::new(documents, settings.cut);
     let mut staged: Vec<StagedOutput> = Vec::new();
     if let Some(output) = &outputs.findings {
-        let table = write_findings(documents, &benchmarks, &opened.inputs, output);
+        let table = write_findings(documents, &corpus.rows, &benchmarks, &opened.inputs, output);
         staged.push(StagedOutput::even_if_unread(table)?);
     }
     if let Some(output) = &outputs.items {
@@ -100,6 +134,9 @@ fn decontaminate_corpus(
     let (rejected, rejected_rows) = opened.into_rejected().prepare_output()?;
     // Kept rows come last, because standard output and pipes cannot take them back.
     commit_all(rejected_rows.into_iter().chain(staged))?;
+    if let Some(work) = &work {
+        work.finish_run(&all_outputs.named_outputs(settings.cut))?;
+    }
     let mut summary = summarize_run(&benchmarks, &index, &corpus, &findings, &found, &cuts);
     summary.rejected = rejected;
     summary.seconds = started.elapsed().as_secs_f64();
@@ -140,6 +177,32 @@ fn open_corpus<'a>(
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     Ok(OpenedRows::new(opened, rejected, settings.strict, progress))
+}
+
+/// Opens the run in a directory. The benchmarks are among its settings, by a hash of all of their items.
+fn open_work(
+    locked: &LockedDirectory,
+    settings: &DecontaminateSettings,
+    opened: &OpenedRows<'_>,
+    benchmarks: &BenchmarkSet,
+) -> Result<WorkDirectory> {
+    let names = benchmarks
+        .benchmarks
+        .iter()
+        .map(|benchmark| &benchmark.name);
+    let items = format!("{:?} {:?}", names.collect::<Vec<_>>(), benchmarks.items);
+    let items = format!(
+        "{} items ({:016x})",
+        benchmarks.items.len(),
+        lookalike::value_hash(items.as_bytes())
+    );
+    let named = [
+        ("command", "decontaminate".to_owned()),
+        ("benchmarks", items),
+    ];
+    let named = named.map(|(name, value)| (name.to_owned(), value));
+    let described = named.into_iter().chain(describe_reading(&settings.read));
+    WorkDirectory::open_described(locked, described.collect(), &opened.inputs, None, None)
 }
 
 fn build_index(benchmarks: &BenchmarkSet) -> Result<ContaminationIndex> {

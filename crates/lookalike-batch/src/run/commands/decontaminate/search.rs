@@ -10,7 +10,9 @@ use lookalike_io::sink::OutputRows;
 use lookalike_io::source::{InputRow, ParseScratch, RowPlace};
 
 use super::candidate_spool::{CandidateDocument, CandidateSpool, LocatedCandidate};
+use super::stored_search::{StoredSearch, encode_block};
 use crate::run::reading::ordered_pipeline::process_blocks_in_order;
+use crate::run::reading::reading_sink::BlockSource;
 use crate::run::reading::rejected_rows::{CountedRows, OpenedRows};
 use crate::run::reading::row_analysis::id_text;
 
@@ -26,6 +28,15 @@ impl CorpusPlaces {
     /// Returns the number of usable rows.
     pub(super) fn len(&self) -> usize {
         self.places.len()
+    }
+
+    /// Returns the place of a row, and its number over all inputs, from 1.
+    pub(super) fn locate_row(&self, index: u64) -> (RowPlace, u64) {
+        let rows = self.without(&[]);
+        (
+            rows.place_of(index as usize),
+            rows.row_number(index as usize),
+        )
     }
 
     /// Returns the rows with those that are removed, by their numbers, ascending.
@@ -81,11 +92,16 @@ pub(super) struct SearchedCorpus {
 }
 
 /// The result of a block.
-struct SearchedBlock {
-    read: CountedRows,
-    places: Vec<RowPlace>,
-    documents: Vec<CandidateDocument>,
-    terms: CountedTerms,
+pub(super) struct SearchedBlock {
+    pub(super) read: CountedRows,
+    pub(super) places: Vec<RowPlace>,
+    /// The documents with candidates as bytes, numbered within the block.
+    pub(super) documents: Vec<u8>,
+    pub(super) terms: CountedTerms,
+    /// The block as bytes for a later process, if the run can be interrupted and the block is not stored yet.
+    pub(super) stored: Option<Vec<u8>>,
+    /// Size of the block on disk.
+    pub(super) bytes_on_disk: u64,
 }
 
 /// The state of a thread.
@@ -95,72 +111,61 @@ struct SearchWorker<'a> {
     number: String,
 }
 
-/// Searches all documents for items.
+/// Searches all documents for items. `stored` has the results of an interrupted run.
 ///
 /// # Errors
-/// If an input or a temporary file fails, if no row can be used, and in a strict run if a row is bad.
+/// If an input, a temporary file or a stored block fails, if no row can be used, and in a strict run if a row is bad.
 pub(super) fn search_corpus(
     opened: &OpenedRows<'_>,
     index: &ContaminationIndex,
+    stored: Option<&StoredSearch<'_>>,
     mut candidates: CandidateSpool,
 ) -> Result<SearchedCorpus> {
+    let inputs = &opened.inputs;
     let mut rows = CorpusPlaces::default();
     let mut terms = CorpusTerms::new(index);
     let mut bytes = 0;
-    let mut spooled = Vec::new();
     process_blocks_in_order(
-        &opened.inputs,
+        inputs,
         opened.progress,
         || SearchWorker {
             parse: ParseScratch::default(),
             searcher: ItemSearcher::new(index),
             number: String::new(),
         },
-        &|| opened.inputs.next_block(),
+        &|| match stored {
+            Some(stored) => inputs.next_block_unless_known(&|ordinal| stored.find_block(ordinal)),
+            None => inputs.next_block(),
+        },
         |block, worker, _| {
-            let mut searched = SearchedBlock {
-                read: CountedRows::default(),
-                places: Vec::new(),
-                documents: Vec::new(),
-                terms: CountedTerms::default(),
-            };
-            let SearchWorker {
-                parse,
-                searcher,
-                number,
-            } = worker;
-            opened.inputs.parse_block(block, parse, &mut |row| {
-                if let Some(row) = searched.read.count_row(row) {
-                    let found = search_row(&row, searcher, number)?;
-                    searched
-                        .documents
-                        .extend(found.map(|document| CandidateDocument {
-                            index: searched.places.len() as u64,
-                            ..document
-                        }));
-                    searched.places.push(row.place);
+            let source = BlockSource { inputs, block };
+            if let Some(stored) = stored {
+                let restored = stored.restore_block(source, &mut worker.parse, index)?;
+                if let Some(block) = restored {
+                    return Ok(block);
                 }
-                Ok(())
-            })?;
-            searched.terms = searcher.take_counts();
+            }
+            let mut searched = worker.search_block(source)?;
+            searched.stored = stored.map(|_| encode_block(source, &searched));
             Ok(searched)
         },
-        |mut block| {
+        |mut block: SearchedBlock| {
             opened.report_rows(&block.read.bad, block.read.documents)?;
-            bytes += block.read.bytes;
-            spooled.clear();
-            for document in &mut block.documents {
-                document.index += rows.places.len() as u64;
-                document.append_bytes(&mut spooled);
+            if let Some(stored) = stored {
+                stored.push_block(&block)?;
             }
-            candidates.push_documents(&spooled)?;
+            bytes += block.read.bytes;
+            candidates.push_documents(&block.documents, rows.len() as u64)?;
             rows.places.append(&mut block.places);
-            rows.bad_numbers
-                .extend(block.read.bad.iter().map(|bad| bad.number));
+            let bad = block.read.bad.iter().map(|bad| bad.number);
+            rows.bad_numbers.extend(bad);
             terms.add_counted(&block.terms);
             Ok(())
         },
     )?;
+    if let Some(stored) = stored {
+        stored.finish_steps()?;
+    }
     opened.refuse_useless()?;
     rows.bad_numbers.sort_unstable();
     Ok(SearchedCorpus {
@@ -171,9 +176,40 @@ pub(super) fn search_corpus(
     })
 }
 
-/// Returns the document of a row if it has candidates. Its index is still to be set.
+impl SearchWorker<'_> {
+    fn search_block(&mut self, source: BlockSource<'_>) -> Result<SearchedBlock> {
+        let Self {
+            parse,
+            searcher,
+            number,
+        } = self;
+        let mut searched = SearchedBlock {
+            read: CountedRows::default(),
+            places: Vec::new(),
+            documents: Vec::new(),
+            terms: CountedTerms::default(),
+            stored: None,
+            bytes_on_disk: source.block.bytes_on_disk(),
+        };
+        source.inputs.parse_block(source.block, parse, &mut |row| {
+            if let Some(row) = searched.read.count_row(row) {
+                let index = searched.places.len() as u64;
+                if let Some(document) = search_row(&row, index, searcher, number)? {
+                    document.append_bytes(&mut searched.documents);
+                }
+                searched.places.push(row.place);
+            }
+            Ok(())
+        })?;
+        searched.terms = searcher.take_counts();
+        Ok(searched)
+    }
+}
+
+/// Returns the document of a row if it has candidates.
 fn search_row(
     row: &InputRow<'_>,
+    index: u64,
     searcher: &mut ItemSearcher<'_>,
     number: &mut String,
 ) -> Result<Option<CandidateDocument>> {
@@ -197,9 +233,7 @@ fn search_row(
         }
     });
     Ok(Some(CandidateDocument {
-        index: 0,
-        row_number: row.number,
-        place: row.place,
+        index,
         id: id_text(row, number).to_owned(),
         text_bytes: row.text.len() as u64,
         candidates: candidates.collect(),

@@ -6,6 +6,7 @@ use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::{ReadOptions, RowSource};
 use serde::Serialize;
 
+use crate::run::execution::work_directory::{NamedOutput, WorkSettings};
 use crate::run::reading::benchmarks::{ItemFields, RejectedItem};
 
 /// What is taken out of a document with findings.
@@ -43,6 +44,8 @@ pub struct DecontaminateSettings {
     pub strict: bool,
     /// What is taken out.
     pub cut: ContaminationCut,
+    /// Directory in which intermediate results are kept, so that a killed run can be continued; `None` for none.
+    pub work: Option<WorkSettings>,
 }
 
 /// Outputs of a run that takes benchmarks out of a corpus; all are optional.
@@ -57,6 +60,23 @@ pub struct DecontaminateOutputs {
     pub items: Option<OutputTarget>,
     /// The rejected rows, byte for byte.
     pub rejected: Option<OutputTarget>,
+}
+
+impl DecontaminateOutputs {
+    /// Returns the outputs that are wanted, each with the name of its content.
+    pub(super) fn named_outputs(&self, cut: ContaminationCut) -> Vec<NamedOutput<'_>> {
+        let targets = [
+            (format!("kept, cut {cut:?}"), &self.kept),
+            ("findings".to_owned(), &self.findings),
+            ("items".to_owned(), &self.items),
+            ("rejected".to_owned(), &self.rejected),
+        ];
+        let named = targets.into_iter().filter_map(|(name, target)| {
+            let target = target.as_ref()?;
+            Some(NamedOutput { name, target })
+        });
+        named.collect()
+    }
 }
 
 /// The result of a run that takes benchmarks out of a corpus.

@@ -24,6 +24,7 @@ use crate::run::reading::benchmarks::BenchmarkSet;
 /// If it cannot be written.
 pub(super) fn write_findings(
     documents: &[ContaminatedDocument],
+    rows: &CorpusPlaces,
     benchmarks: &BenchmarkSet,
     inputs: &InputSet,
     output: &OutputTarget,
@@ -44,7 +45,8 @@ pub(super) fn write_findings(
     let mut table = TableWriter::create_table(output, &columns, Some(inputs))?;
     let mut places = ItemPlaces::default();
     for document in documents {
-        let (source, row) = inputs.source_row(document.place, document.row_number);
+        let (place, number) = rows.locate_row(document.index);
+        let (source, row) = inputs.source_row(place, number);
         for finding in &document.findings {
             let item = &benchmarks.items[finding.item as usize];
             let within = places.characters(finding, benchmarks)?;

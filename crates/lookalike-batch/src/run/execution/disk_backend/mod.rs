@@ -1,7 +1,7 @@
 //! The backend of reading whose documents live on disk: sketches and keys in temporary files if the run is out of core,
 //! blocks in the directory of the run if it can be interrupted, or both.
 
-mod stored_block;
+pub(in crate::run) mod stored_block;
 
 use lookalike::byte_reader::ByteReader;
 use lookalike::shuffle::LocalScatterer;
@@ -131,13 +131,7 @@ impl ReadingSink for DiskSink<'_> {
 
 impl DiskSink<'_> {
     fn start_of_block(&self, source: BlockSource<'_>) -> BlockStart {
-        let number = source.block.row_numbers().start;
-        BlockStart {
-            number,
-            place: source.inputs.first_place(source.block).unwrap_or(0),
-            node: self.spill.map_or(0, |spill| spill.first_node + number - 1),
-            lines: source.block.known_block(),
-        }
+        BlockStart::of_block(source, self.spill.map(|spill| spill.first_node))
     }
 
     /// Returns what a step holds of a block, after checking that it was made from the same rows.

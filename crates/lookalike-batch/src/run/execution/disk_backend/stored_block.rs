@@ -23,21 +23,32 @@ use crate::run::reading::source_values::SourceValues;
 
 /// The beginning of a block among its inputs.
 #[derive(Clone, Copy)]
-pub(super) struct BlockStart {
+pub(in crate::run) struct BlockStart {
     /// The number of the first row.
-    pub(super) number: u64,
+    pub(in crate::run) number: u64,
     /// The place of the first row; 0 if that is not known before the rows are parsed.
-    pub(super) place: u64,
+    pub(in crate::run) place: u64,
     /// The node of the first row; 0 if the run has no nodes.
-    pub(super) node: u64,
+    pub(in crate::run) node: u64,
     /// The place of the block in its input, if it is one of lines.
-    pub(super) lines: Option<KnownBlock>,
+    pub(in crate::run) lines: Option<KnownBlock>,
 }
 
 impl BlockStart {
+    /// Returns the beginning of a block. The rows before those of its inputs have `nodes_before` nodes.
+    pub(in crate::run) fn of_block(source: BlockSource<'_>, nodes_before: Option<u64>) -> Self {
+        let number = source.block.row_numbers().start;
+        Self {
+            number,
+            place: source.inputs.first_place(source.block).unwrap_or(0),
+            node: nodes_before.map_or(0, |nodes| nodes + number - 1),
+            lines: source.block.known_block(),
+        }
+    }
+
     /// Appends number, place and node, a byte that says whether the block is one of lines, and the six numbers of
     /// [`KnownBlock`], or zeros.
-    fn encode_start(self, into: &mut Vec<u8>) {
+    pub(in crate::run) fn encode_start(self, into: &mut Vec<u8>) {
         for number in [self.number, self.place, self.node] {
             into.extend(number.to_le_bytes());
         }
@@ -57,7 +68,7 @@ impl BlockStart {
             .for_each(|number| into.extend(number.to_le_bytes()));
     }
 
-    pub(super) fn decode_start(reader: &mut ByteReader<'_>) -> Option<Self> {
+    pub(in crate::run) fn decode_start(reader: &mut ByteReader<'_>) -> Option<Self> {
         let [number, place, node] = [reader.read_u64()?, reader.read_u64()?, reader.read_u64()?];
         let is_of_lines = reader.read_u8()? != 0;
         let lines = KnownBlock {
@@ -77,7 +88,7 @@ impl BlockStart {
     }
 
     /// Returns `true` if both begin at the same rows, places and nodes.
-    pub(super) fn is_at(self, other: Self) -> bool {
+    pub(in crate::run) fn is_at(self, other: Self) -> bool {
         let at = |start: Self| (start.number, start.place, start.node);
         at(self) == at(other)
     }

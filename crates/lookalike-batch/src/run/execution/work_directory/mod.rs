@@ -44,6 +44,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, parent_directory};
+use lookalike_io::source::{InputSet, ReadOptions};
 
 pub(in crate::run) use self::learned_step::{LearnedStep, RemovedWithoutForms};
 pub use self::locking::WorkSettings;
@@ -119,11 +120,10 @@ fn seconds_since_1970() -> u64 {
 }
 
 impl WorkDirectory {
-    /// Begins a run in a directory, or continues the one in it.
+    /// Begins a run of `dedup` in a directory, or continues the one in it.
     ///
     /// # Errors
-    /// - If the directory holds a run with other inputs or settings, or a run of another version.
-    /// - If an input cannot be read again, or if the directory cannot be written.
+    /// As [`open_described`](Self::open_described).
     pub(in crate::run) fn open_run(
         directory: &LockedDirectory,
         settings: &RunSettings,
@@ -131,9 +131,27 @@ impl WorkDirectory {
         is_out_of_core: bool,
         learned: Option<&LearnedStep>,
     ) -> Result<Self> {
+        let settings = describe_settings(settings, is_out_of_core);
+        let against = opened.against.as_ref();
+        Self::open_described(directory, settings, &opened.documents, against, learned)
+    }
+
+    /// Begins a run in a directory, or continues the one in it. `settings` are those that decide about its result, each
+    /// with a name for messages.
+    ///
+    /// # Errors
+    /// - If the directory holds a run with other inputs or settings, or a run of another version.
+    /// - If an input cannot be read again, or if the directory cannot be written.
+    pub(in crate::run) fn open_described(
+        directory: &LockedDirectory,
+        settings: Vec<(String, String)>,
+        documents: &InputSet,
+        against: Option<&InputSet>,
+        learned: Option<&LearnedStep>,
+    ) -> Result<Self> {
         let path = &directory.path;
         let new = NewRun {
-            manifest: new_manifest(settings, opened, is_out_of_core)?,
+            manifest: new_manifest(settings, documents, against)?,
             learned,
         };
         let manifest = match read_manifest(path)?.filter(|_| directory.resume) {
@@ -314,17 +332,17 @@ impl NewRun<'_> {
 
 /// Returns the manifest of a run that begins now.
 fn new_manifest(
-    settings: &RunSettings,
-    opened: &OpenInputs,
-    is_out_of_core: bool,
+    settings: Vec<(String, String)>,
+    documents: &InputSet,
+    against: Option<&InputSet>,
 ) -> Result<WorkManifest> {
-    let against = opened.against.as_ref().map(InputEntry::list_inputs);
+    let against = against.map(InputEntry::list_inputs);
     let mut manifest = WorkManifest {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         run: FileChecksum(0),
-        settings: describe_settings(settings, is_out_of_core),
+        settings,
         against: against.transpose()?.unwrap_or_default(),
-        inputs: InputEntry::list_inputs(&opened.documents)?,
+        inputs: InputEntry::list_inputs(documents)?,
         started: seconds_since_1970(),
         changed: seconds_since_1970(),
         stage: WorkStage::Read,
@@ -385,6 +403,20 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
         ("field of `sources`", sources.clone().unwrap_or_else(none)),
         ("window", window.unwrap_or_else(none)),
         ("decisions", decisions.unwrap_or_else(none)),
+    ];
+    let named = named.map(|(name, value)| (name.to_owned(), value));
+    let out_of_core = (
+        manifest::OUT_OF_CORE_SETTING.to_owned(),
+        out_of_core.to_string(),
+    );
+    let settings = named.into_iter().chain(describe_reading(read));
+    settings.chain([out_of_core]).collect()
+}
+
+/// Returns the options of reading that decide about results, each with a name for messages.
+pub(in crate::run) fn describe_reading(read: &ReadOptions) -> Vec<(String, String)> {
+    let none = || "not set".to_owned();
+    let named = [
         ("text field", read.fields.text.join(",")),
         ("id field", format!("{:?}", read.fields.id)),
         (
@@ -406,12 +438,9 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
         ("document files", read.document_files.is_some().to_string()),
         ("largest row", read.max_row_bytes.to_string()),
         ("block size", read.block_bytes.to_string()),
-        (manifest::OUT_OF_CORE_SETTING, out_of_core.to_string()),
     ];
-    let owned = named.into_iter();
-    owned
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+    let owned = named.map(|(name, value)| (name.to_owned(), value));
+    owned.into()
 }
 
 /// Returns the outputs as they are in place now; `None` if one is missing or is no single file.

@@ -15,12 +15,12 @@ use crate::run::reading::documents::ReadDocuments;
 use crate::run::reading::element_count::{put_count, read_count};
 use crate::run::reading::source_values::SourceValues;
 
-fn put_place(place: RowPlace, into: &mut Vec<u8>) {
+pub(in crate::run) fn put_place(place: RowPlace, into: &mut Vec<u8>) {
     into.extend(place.start_offset().to_le_bytes());
     into.extend(place.byte_length().to_le_bytes());
 }
 
-fn read_place(reader: &mut ByteReader<'_>) -> Option<RowPlace> {
+pub(in crate::run) fn read_place(reader: &mut ByteReader<'_>) -> Option<RowPlace> {
     Some(RowPlace::new(reader.read_u64()?, reader.read_u32()?))
 }
 
@@ -52,7 +52,7 @@ fn read_rank(reader: &mut ByteReader<'_>) -> Option<RankValue> {
     })
 }
 
-fn put_bad_row(bad: &BadRow, into: &mut Vec<u8>) {
+pub(in crate::run) fn put_bad_row(bad: &BadRow, into: &mut Vec<u8>) {
     put_string(&bad.file, into);
     into.extend(bad.line.to_le_bytes());
     into.extend(bad.number.to_le_bytes());
@@ -60,7 +60,7 @@ fn put_bad_row(bad: &BadRow, into: &mut Vec<u8>) {
     put_place(bad.place, into);
 }
 
-fn read_bad_row(reader: &mut ByteReader<'_>) -> Option<BadRow> {
+pub(in crate::run) fn read_bad_row(reader: &mut ByteReader<'_>) -> Option<BadRow> {
     Some(BadRow {
         file: reader.read_string()?.to_owned(),
         line: reader.read_u64()?,
@@ -71,7 +71,7 @@ fn read_bad_row(reader: &mut ByteReader<'_>) -> Option<BadRow> {
 }
 
 /// Reads the number of elements of a list, and then the elements.
-fn read_all<'a, T>(
+pub(in crate::run) fn read_all<'a, T>(
     reader: &mut ByteReader<'a>,
     read: impl Fn(&mut ByteReader<'a>) -> Option<T>,
 ) -> Option<Vec<T>> {
