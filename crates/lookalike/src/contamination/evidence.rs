@@ -32,7 +32,7 @@ const BIT: SixteenthBits = 16;
 
 /// Weight of the most frequent token, and of the rarest.
 const MIN_WEIGHT: SixteenthBits = BIT / 2;
-const MAX_WEIGHT: SixteenthBits = 20 * BIT;
+pub(super) const MAX_WEIGHT: SixteenthBits = 20 * BIT;
 
 /// Largest weight of a single letter or digit. Formulae and tables have them in rows that are easily guessed.
 const MAX_SHORT_WEIGHT: SixteenthBits = 5 * BIT;

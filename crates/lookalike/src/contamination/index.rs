@@ -24,6 +24,9 @@ const MIN_ANSWER_UNIT_TOKENS: usize = 20;
 /// Tokens at the end of a passage that are looked for before a question.
 const PASSAGE_TOKENS: usize = 48;
 
+/// Places between two entries of [`ContaminationIndex::first_units`].
+const PLACE_STEP: u32 = 64;
+
 /// Domain of the hash of a unit's tokens.
 const UNIT_DOMAIN: u64 = 11;
 
@@ -84,6 +87,8 @@ pub struct ContaminationIndex {
     pub(super) shares: Vec<u8>,
     /// Units, by their tokens.
     pub(super) units: Vec<SearchUnit>,
+    /// For every [`PLACE_STEP`]th place the first unit that ends behind it.
+    first_units: Vec<u32>,
     pub(super) items: Vec<IndexedItem>,
     pub(super) seeds: SeedIndex,
     /// Counts of tokens before a document is read: those of the items and what is known of the language.
@@ -135,6 +140,7 @@ impl ContaminationIndex {
             + size_of_val(&*self.terms)
             + self.shares.len()
             + size_of_val(&*self.units)
+            + size_of_val(&*self.first_units)
             + self
                 .units
                 .iter()
@@ -162,6 +168,15 @@ impl ContaminationIndex {
     /// Returns the weight of the token at a place.
     pub(super) fn weight_at(&self, place: usize, weights: &EvidenceWeights) -> SixteenthBits {
         weights.weight_of(self.terms[place]) * SixteenthBits::from(self.shares[place]) / 16
+    }
+
+    /// Returns the number of the unit with a place.
+    pub(super) fn unit_of_place(&self, place: u32) -> u32 {
+        let mut unit = self.first_units[(place / PLACE_STEP) as usize];
+        while self.units[unit as usize].tokens.end <= place {
+            unit += 1;
+        }
+        unit
     }
 
     /// Returns the tokens of a unit.
@@ -312,6 +327,7 @@ impl IndexBuilder {
             table: self.table,
             terms: self.terms,
             shares,
+            first_units: list_first_units(&self.units),
             units: self.units,
             items: self.items,
             seeds,
@@ -324,6 +340,17 @@ impl IndexBuilder {
         }
         Ok(index)
     }
+}
+
+/// Returns for every [`PLACE_STEP`]th place the first unit that ends behind it, up to the end of the last unit.
+fn list_first_units(units: &[SearchUnit]) -> Vec<u32> {
+    let mut first = Vec::new();
+    for (number, unit) in (0..).zip(units) {
+        while first.len() as u32 * PLACE_STEP < unit.tokens.end {
+            first.push(number);
+        }
+    }
+    first
 }
 
 /// Returns the part of its weight that each token has in its unit, in sixteenths.

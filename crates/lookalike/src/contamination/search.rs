@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::alignment::{AlignmentBuffers, UnitAlignment, align_unit};
-use super::evidence::{BlockTerms, CountedTerms};
+use super::evidence::{BlockTerms, CountedTerms, MAX_WEIGHT};
 use super::index::{ContaminationIndex, SearchUnit, UnitKind};
 use super::item_tokens::ItemTokenizer;
 use super::nearby_parts::{NearbyPart, find_parts, nearby_range};
@@ -14,6 +14,9 @@ use crate::error::Result;
 
 /// Share of the bits of a unit that seeds must cover near one another: one of so many.
 const SEED_COVER_DIVISOR: u64 = 4;
+
+/// More sixteenths of bits than the tokens of any seed have.
+const MAX_SEED_WEIGHT: u64 = 4 * MAX_WEIGHT as u64;
 
 /// Share of the bits of a unit that the alignment must find: one of so many.
 const CANDIDATE_DIVISOR: u64 = 2;
@@ -195,21 +198,23 @@ impl<'a> ItemSearcher<'a> {
 
     /// Chooses the part of the document for each unit with enough seeds.
     fn choose_windows(&mut self) {
-        let units = &self.index.units;
+        let index = self.index;
         let mut hits = std::mem::take(&mut self.hits);
         let mut rest = &mut hits[..];
-        let mut next_unit = 0;
         while let Some(first) = rest.first() {
-            let number = next_unit
-                + units[next_unit..].partition_point(|unit| unit.tokens.end <= first.place);
-            next_unit = number + 1;
-            let unit = &units[number];
-            let end = rest.partition_point(|hit| hit.place < unit.tokens.end);
-            let (of_unit, behind) = rest.split_at_mut(end);
+            let number = index.unit_of_place(first.place);
+            let unit = &index.units[number as usize];
+            // Few units have many hits.
+            let is_of_unit = |hit: &&SeedHit| hit.place < unit.tokens.end;
+            let count = rest.iter().take_while(is_of_unit).count();
+            let (of_unit, behind) = rest.split_at_mut(count);
             rest = behind;
+            if count as u64 * MAX_SEED_WEIGHT * SEED_COVER_DIVISOR < unit.weight {
+                continue;
+            }
             of_unit.sort_unstable_by_key(|hit| (hit.at, hit.place));
             if let Some(window) = self.choose_window(unit, of_unit) {
-                self.windows.push((number as u32, window));
+                self.windows.push((number, window));
             }
         }
         self.hits = hits;
@@ -252,12 +257,17 @@ impl<'a> ItemSearcher<'a> {
                 covered[token / 64] |= 1 << (token % 64);
             }
         }
-        let is_covered = |at: &usize| covered[at / 64] >> (at % 64) & 1 == 1;
-        let weights = self
-            .index
-            .range_weights(&unit.tokens, &self.index.prior_weights);
-        let covered = weights.enumerate().filter(|(at, _)| is_covered(at));
-        covered.map(|(_, weight)| weight).sum()
+        let weights = &self.index.prior_weights;
+        let first = unit.tokens.start as usize;
+        let mut weight = 0;
+        for (word, mut bits) in covered.into_iter().enumerate() {
+            while bits != 0 {
+                let at = 64 * word + bits.trailing_zeros() as usize;
+                weight += u64::from(self.index.weight_at(first + at, weights));
+                bits &= bits - 1;
+            }
+        }
+        weight
     }
 
     /// Aligns a unit with a part of the document, and adds the candidates of its items.
