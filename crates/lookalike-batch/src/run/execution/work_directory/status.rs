@@ -102,7 +102,11 @@ pub fn read_work_status(path: &Path, verifies: bool) -> Result<WorkStatus> {
         },
         documents: sum(&reading, &|step| step.documents),
         decided: StageProgress {
-            done: sum(&[StepKind::Verdicts], &|step| step.documents),
+            // A run out of core, and one that takes benchmarks out of a corpus, store no verdicts.
+            done: match (manifest.stage, manifest.documents) {
+                (WorkStage::Write | WorkStage::Finished, Some(documents)) => documents,
+                _ => sum(&[StepKind::Verdicts], &|step| step.documents),
+            },
             total: manifest.documents,
         },
         steps: manifest.steps.len() as u64,
