@@ -310,13 +310,16 @@ pub struct ItemEvidence {
     pub is_enough_together: bool,
 }
 
-/// Bits of a question that is found alone. Two thirds are enough if it stands there token by token.
+/// Tokens of a question from which fewer bits are enough if it stands in a document token by token.
+const MIN_VERBATIM_TOKENS: usize = 10;
+
+/// Bits of a question that is found alone; two thirds if it is verbatim, with [`MIN_VERBATIM_TOKENS`].
 const MIN_BITS_ALONE: u64 = 60 * BIT as u64;
 
 /// Bits from which edits are allowed for as in long texts.
 const LONG_QUESTION_BITS: u64 = 240 * BIT as u64;
 
-/// Bits of a question and what stands nearby. Two thirds are enough if the question stands there token by token.
+/// Bits of a question and what stands nearby; two thirds if the question is verbatim, with [`MIN_VERBATIM_TOKENS`].
 const MIN_BITS_TOGETHER: u64 = 36 * BIT as u64;
 
 /// Bits of what stands nearby, beyond chance.
@@ -399,7 +402,9 @@ impl ItemCandidate {
             UnitKind::Question => &QUESTION_ALONE,
             UnitKind::Answer => &ANSWER_ALONE,
         };
-        let is_verbatim = shares.tokens == 1000 && self.skipped_tokens == 0;
+        let is_verbatim = shares.tokens == 1000
+            && self.skipped_tokens == 0
+            && unit.tokens.len() >= MIN_VERBATIM_TOKENS;
         let least = |bits: u64| if is_verbatim { bits * 2 / 3 } else { bits };
         let is_enough_alone = found >= least(MIN_BITS_ALONE) && alone.are_met(&shares);
         let is_enough_together = kind == UnitKind::Question
