@@ -7,6 +7,7 @@
 
 mod command;
 mod compare;
+mod decontaminate;
 mod distributed;
 mod distributed_audit;
 mod distributed_passages;
@@ -39,6 +40,8 @@ mod engine {
     use crate::command::run_command;
     #[pymodule_export]
     use crate::compare::{compare, segment};
+    #[pymodule_export]
+    use crate::decontaminate::decontaminate;
     #[pymodule_export]
     use crate::distributed::{
         Collect, Features, Gather, Scatter, Settle, ShuffleJob, members, repeats,

@@ -8,6 +8,7 @@ use lookalike_batch::run::{
     self, BenchmarkContamination, ContaminationCut, DecontaminateInputs, DecontaminateOutputs,
     DecontaminateSettings, DecontaminateSummary, ItemFields, WorkSettings,
 };
+use lookalike_options::match_options::OptionSpelling;
 
 use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
 use super::shared::outputs::{
@@ -118,6 +119,7 @@ pub(crate) fn run_decontaminate(args: &DecontaminateArgs) -> Result<CommandOutco
             directory: directory.clone(),
             resume: args.resume,
         }),
+        spelling: OptionSpelling::Options,
     };
     let inputs = DecontaminateInputs {
         documents: args.inputs.clone().into(),

@@ -38,7 +38,10 @@ pub(super) const CHUNK_BYTES: u64 = 1 << 20;
 /// Bytes written between two syncs.
 const SYNC_BYTES: u64 = 16 << 20;
 
-/// Writes the numbers of the kept rows and their annotations to a table in memory.
+/// Column of the parts that are left out of a text, in a table in memory.
+const LEFT_OUT_COLUMN: &str = "left_out";
+
+/// Writes the numbers of the kept rows and their changes to a table in memory.
 fn write_numbers(
     rows: &dyn OutputRows,
     output: &OutputTarget,
@@ -52,6 +55,11 @@ fn write_numbers(
         AddedKind::Integer => TableColumn::Integer(&field.name),
         AddedKind::Text | AddedKind::Texts => TableColumn::Text(&field.name),
     }));
+    let left_out = match options.change {
+        RowChange::CutText(left_out) => Some(left_out),
+        _ => None,
+    };
+    columns.extend(left_out.map(|_| TableColumn::LongNumbers(LEFT_OUT_COLUMN)));
     let mut table = TableWriter::create_table(output, &columns, None)?;
     for index in (0..rows.len()).filter(|&index| rows.is_kept(index)) {
         let mut values = added.map_or(Ok(Vec::new()), |added| (added.values)(index))?;
@@ -67,9 +75,22 @@ fn write_numbers(
             AddedValue::Integer(number) => TableCell::Integer(*number),
             AddedValue::Texts(_) | AddedValue::Null => TableCell::Null,
         }));
+        let ranges = left_out.map(|left_out| left_out(index).map(|parts| range_numbers(&parts)));
+        cells.extend(ranges.iter().map(|ranges| match ranges {
+            Some(ranges) => TableCell::LongNumbers(ranges),
+            None => TableCell::Null,
+        }));
         table.push_row(&cells)?;
     }
     table.prepare_table()
+}
+
+/// Returns the start and the end of each part that is left out, in bytes.
+fn range_numbers(left_out: &LeftOutText) -> Vec<u64> {
+    let ranges = left_out.ranges.iter();
+    ranges
+        .flat_map(|range| [range.start as u64, range.end as u64])
+        .collect()
 }
 
 /// Checks, before any row is read, that an output can take the rows of the inputs.
@@ -168,7 +189,9 @@ pub(super) fn refuse_other_columns(
 ///
 /// If the output is a directory (an existing one, or a path with a trailing slash, which is then
 /// created), each input has its own output in it, under its name or its path below the given directory.
-/// One document per file can only be written to a directory. Lines for a plain file are written as far
+/// One document per file can only be written to a directory. A table in memory gets the numbers of the rows from 0 in the
+/// column `row`, added fields in columns of their names, and in the column `left_out` the start and the end of each part
+/// that is left out of a text, in bytes. Lines for a plain file are written as far
 /// as verdicts are known: see [`OutputRows::is_kept`]. `progress` receives the number of rows of the set
 /// passed so far, in irregular steps.
 ///

@@ -91,7 +91,8 @@ fn decontaminate_corpus(
     let opened = open_corpus(inputs, settings, outputs, progress)?;
     progress.begin_stage(RunStage::Index, None);
     let fields = inputs.fields.as_ref();
-    let benchmarks = read_benchmarks(&inputs.benchmarks, fields, &settings.read)?;
+    let (paths, read, spelling) = (&inputs.benchmarks, &settings.read, settings.spelling);
+    let benchmarks = read_benchmarks(paths, fields, read, spelling)?;
     let index = build_index(&benchmarks)?;
     let locked = locked.as_ref();
     let work = locked.map(|locked| open_work(locked, settings, &opened, &benchmarks));
@@ -151,9 +152,10 @@ fn check_text_field(settings: &DecontaminateSettings) -> Result<()> {
     }
     Err(Error::usage_error(format!(
         "parts are cut from one field, and the text has {}: `{}`; name one, or leave out whole documents with \
-         --cut document",
+         {}",
         text.len(),
-        text.join("`, `")
+        text.join("`, `"),
+        settings.spelling.spell_choice("cut", "document")
     )))
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::{ReadOptions, RowSource};
+use lookalike_options::match_options::OptionSpelling;
 use serde::Serialize;
 
 use crate::run::execution::work_directory::{NamedOutput, WorkSettings};
@@ -20,6 +21,20 @@ pub enum ContaminationCut {
     Passage,
     /// The same with the rest of the sentences in which they stand.
     Sentence,
+}
+
+impl ContaminationCut {
+    /// All of them, in the order of messages.
+    pub const ALL: [Self; 3] = [Self::Document, Self::Passage, Self::Sentence];
+
+    /// Returns the name, as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Document => "document",
+            Self::Passage => "passage",
+            Self::Sentence => "sentence",
+        }
+    }
 }
 
 /// Inputs of a run that takes benchmarks out of a corpus.
@@ -46,12 +61,15 @@ pub struct DecontaminateSettings {
     pub cut: ContaminationCut,
     /// Directory in which intermediate results are kept, so that a killed run can be continued; `None` for none.
     pub work: Option<WorkSettings>,
+    /// The spelling of options in messages.
+    pub spelling: OptionSpelling,
 }
 
 /// Outputs of a run that takes benchmarks out of a corpus; all are optional.
 #[derive(Debug, Clone, Default)]
 pub struct DecontaminateOutputs {
-    /// The rows of the corpus without contamination.
+    /// The rows of the corpus without contamination. In memory, they are a table of their numbers; see
+    /// [`prepare_kept`](lookalike_io::sink::prepare_kept).
     pub kept: Option<OutputTarget>,
     /// A table of findings: `id, benchmark, item, found, score, start, end, item_start, item_end, source, row`. Documents
     /// are in input order, and the findings of one with the largest score first. Positions count characters from 0.

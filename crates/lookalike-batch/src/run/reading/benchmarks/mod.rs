@@ -48,6 +48,7 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{
     BadRow, InputFile, InputSet, ParseScratch, ReadOptions, WantedFields, WholeRow,
 };
+use lookalike_options::match_options::OptionSpelling;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -146,7 +147,8 @@ pub struct BenchmarkSet {
     pub skipped_files: Vec<String>,
 }
 
-/// Reads benchmarks from files, directories, globs and URLs. Of `read`, the fields are not used.
+/// Reads benchmarks from files, directories, globs and URLs. Of `read`, the fields are not used. Messages name options by
+/// `spelling`.
 ///
 /// # Errors
 /// A file that cannot be read, that is plain text, or of whose rows none becomes an item; files without any row; two
@@ -155,6 +157,7 @@ pub fn read_benchmarks(
     paths: &[PathBuf],
     fields: Option<&ItemFields>,
     read: &ReadOptions,
+    spelling: OptionSpelling,
 ) -> Result<BenchmarkSet> {
     let options = ReadOptions {
         fields: WantedFields::whole_rows(),
@@ -168,7 +171,7 @@ pub fn read_benchmarks(
         .iter()
         .map(|path| BenchmarkFiles::open_argument(path, &options))
         .collect::<Result<_>>()?;
-    let mut reader = BenchmarkReader::new(fields);
+    let mut reader = BenchmarkReader::new(fields, spelling);
     for argument in &arguments {
         let skipped = argument.inputs.skipped_files().iter();
         let skipped = skipped.map(|path| path.display().to_string());
@@ -250,6 +253,7 @@ fn name_all(arguments: &[BenchmarkFiles]) -> Result<Vec<BTreeMap<String, String>
 /// Reads rows one after another.
 struct BenchmarkReader<'a> {
     fields: Option<&'a ItemFields>,
+    spelling: OptionSpelling,
     /// For each of the fields: `true` if a row has had it.
     seen_fields: Vec<bool>,
     set: BenchmarkSet,
@@ -295,9 +299,10 @@ impl RowProblem {
 }
 
 impl<'a> BenchmarkReader<'a> {
-    fn new(fields: Option<&'a ItemFields>) -> Self {
+    fn new(fields: Option<&'a ItemFields>, spelling: OptionSpelling) -> Self {
         Self {
             fields,
+            spelling,
             seen_fields: fields.map_or_else(Vec::new, |fields| {
                 vec![false; fields.named_fields().count()]
             }),
@@ -411,7 +416,7 @@ impl<'a> BenchmarkReader<'a> {
             for (seen, (_, name)) in self.seen_fields.iter_mut().zip(fields.named_fields()) {
                 *seen = *seen || given_value(row, inner, name).is_some();
             }
-            let texts = texts_of_fields(row, inner, fields)?;
+            let texts = texts_of_fields(row, inner, fields, self.spelling)?;
             let id = fields.id.as_deref();
             let id = id.and_then(|name| text_of(&*given_value(row, inner, name)?));
             return self.push_item(texts, id.unwrap_or_default(), GIVEN_FIELDS, file);
@@ -421,7 +426,7 @@ impl<'a> BenchmarkReader<'a> {
             return self.push_answer(answer, file);
         }
         let Some(preset) = Preset::find(document) else {
-            return Err(unknown_fields(document, inner.is_some()));
+            return Err(unknown_fields(document, inner.is_some(), self.spelling));
         };
         let mut id = find_id(document);
         if id.is_empty() && inner.is_some() {
@@ -520,7 +525,8 @@ impl<'a> BenchmarkReader<'a> {
             let mut named = fields.named_fields().zip(&self.seen_fields);
             if let Some(((role, name), _)) = named.find(|(_, seen)| !**seen) {
                 return Err(Error::usage_error(format!(
-                    "no row has the field `{name}`, which --fields names for `{role}`"
+                    "no row has the field `{name}`, which {} names for `{role}`",
+                    self.spelling.spell_option("fields")
                 )));
             }
         }
@@ -563,6 +569,7 @@ fn texts_of_fields(
     row: RowFields<'_>,
     inner: Option<RowFields<'_>>,
     fields: &ItemFields,
+    spelling: OptionSpelling,
 ) -> std::result::Result<ItemTexts, RowProblem> {
     let value = |name: &str| given_value(row, inner, name);
     let not_text = |name: &str, value: &Value| {
@@ -582,13 +589,14 @@ fn texts_of_fields(
     if value(&fields.question).is_none() {
         return Err(RowProblem::Unknown {
             reason: format!(
-                "the field `{}`, which --fields names for the question, is missing among {}",
+                "the field `{}`, which {} names for the question, is missing among {}",
                 fields.question,
+                spelling.spell_option("fields"),
                 list_fields(row)
             ),
             advice: format!(
-                "for example, say --fields question={}",
-                likely_question(row)
+                "for example, say {}",
+                spelling.spell_choice("fields", &format!("question={}", likely_question(row)))
             ),
         });
     }
@@ -619,16 +627,17 @@ fn texts_of_fields(
 }
 
 /// Returns the problem of a row that no preset matches.
-fn unknown_fields(row: RowFields<'_>, is_inner: bool) -> RowProblem {
+fn unknown_fields(row: RowFields<'_>, is_inner: bool, spelling: OptionSpelling) -> RowProblem {
     let prefix = if is_inner { "doc." } else { "" };
+    let fields = format!("question={prefix}{}", likely_question(row));
     RowProblem::Unknown {
         reason: format!(
             "its fields are those of no known benchmark: {}",
             list_fields(row)
         ),
         advice: format!(
-            "say which field is the question, for example --fields question={prefix}{}",
-            likely_question(row)
+            "say which field is the question, for example {}",
+            spelling.spell_choice("fields", &fields)
         ),
     }
 }

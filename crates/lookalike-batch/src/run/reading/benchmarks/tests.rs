@@ -51,7 +51,8 @@ impl BenchmarkFolder {
     ) -> std::result::Result<BenchmarkSet, String> {
         let paths: Vec<PathBuf> = names.iter().map(|name| self.0.path().join(name)).collect();
         let fields = fields.map(|fields| fields.parse::<ItemFields>().unwrap());
-        let read = read_benchmarks(&paths, fields.as_ref(), &ReadOptions::default());
+        let read = ReadOptions::default();
+        let read = read_benchmarks(&paths, fields.as_ref(), &read, OptionSpelling::Options);
         let folder = format!("{}/", self.0.path().display());
         read.map_err(|error| error.to_string().replace(&folder, ""))
     }
