@@ -13,6 +13,7 @@ from ._async_lsh import AsyncMinHashLSH
 from ._b_bit import bBitMinHash
 from ._bloom import MinHashLSHBloom
 from ._client import Client, Collection
+from ._decontaminate import Decontaminated, decontaminate
 from ._engine import MinHash, StreamVerdict, __version__
 from ._ensemble import MinHashLSHEnsemble
 from ._errors import (
@@ -80,6 +81,7 @@ __all__ = [
     "Client",
     "Collection",
     "Comparison",
+    "Decontaminated",
     "Deduplicated",
     "Feature",
     "Figure",
@@ -128,6 +130,7 @@ __all__ = [
     "__version__",
     "bBitMinHash",
     "compare",
+    "decontaminate",
     "dedup",
     "evaluate",
     "learn_forms",

@@ -383,3 +383,82 @@ def _take(column: Any, rows: Any) -> Any:
     plain = views.get(column.type)
     taken = (column if plain is None else column.cast(plain)).take(pa.array(rows))
     return taken if plain is None else taken.cast(column.type)
+
+
+def with_texts(data: Any, text: str, left_out: Mapping[int, Sequence[int]]) -> Any:
+    """Returns data without parts of some texts, as a value of the same type.
+
+    ``left_out`` has for the number of a row the start and the end of each part, ascending, in bytes of its text.
+    """
+    import pyarrow as pa
+
+    if isinstance(data, (pa.Table, pa.RecordBatch)):
+        columns = [_cut_column(column, left_out) if name == text else column for name, column in zip(data.schema.names, data.columns)]
+        return type(data).from_arrays(columns, schema=data.schema)
+    if type(data).__name__ == "DataFrame":
+        cut = _cut_column(data[text], left_out)
+        return data.assign(**{text: cut}) if hasattr(data, "assign") else data.with_columns(cut)
+    if type(data).__name__ == "DatasetDict":
+        splits, start = {}, 0
+        for name, split in data.items():
+            places = range(start, start + len(split))
+            splits[name] = with_texts(split, text, {row - start: left_out[row] for row in places if row in left_out})
+            start += len(split)
+        return type(data)(splits)
+    if type(data).__name__ == "Dataset":
+        names, features = data.column_names, data.features
+        cut = _cut_column(list(data.with_format(None)[text]), left_out)
+        data = data.remove_columns(text).add_column(text, cut).select_columns(names)
+        return data.cast(features) if data.features != features else data
+    if isinstance(data, Mapping):
+        return {**data, text: _cut_column(data[text], left_out)}
+    if isinstance(data, Sequence) and len(data) and isinstance(data[next(iter(left_out), 0)], Mapping):
+        rows = [
+            {**row, text: _cut_text(row[text], left_out[at])} if at in left_out else row for at, row in enumerate(data)
+        ]
+        return tuple(rows) if isinstance(data, tuple) else rows
+    return _cut_column(data, left_out)
+
+
+def _cut_column(column: Any, left_out: Mapping[int, Sequence[int]]) -> Any:
+    """Returns a column of texts without parts of some, as a value of the same type."""
+    import pyarrow as pa
+
+    if not left_out:
+        return column
+    rows = list(left_out)
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        texts = [_cut_text(column[row].as_py(), left_out[row]) for row in rows]
+        places = list(range(len(column)))
+        for number, row in enumerate(rows):
+            places[row] = len(column) + number
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        taken = _take(pa.chunked_array([*chunks, pa.array(texts, column.type)]), places)
+        return taken if isinstance(column, pa.ChunkedArray) else taken.combine_chunks()
+    texts = [_cut_text(column[row] if not hasattr(column, "iloc") else column.iloc[row], left_out[row]) for row in rows]
+    module = type(column).__module__.partition(".")[0]
+    if module == "polars":
+        import polars as pl
+
+        values = column.to_list()
+        for row, cut in zip(rows, texts):
+            values[row] = cut
+        return pl.Series(column.name, values, column.dtype)
+    if module == "pandas" or module == "numpy":
+        copy = column.copy()
+        target = copy.iloc if hasattr(copy, "iloc") else copy
+        target[rows] = texts
+        return copy
+    values = list(column)
+    for row, cut in zip(rows, texts):
+        values[row] = cut
+    return tuple(values) if isinstance(column, tuple) else values
+
+
+def _cut_text(text: str, parts: Sequence[int]) -> str:
+    """Returns a text without the bytes from each start to its end."""
+    whole, rest, place = text.encode(), b"", 0
+    for start, end in zip(parts[::2], parts[1::2]):
+        rest += whole[place:start]
+        place = end
+    return (rest + whole[place:]).decode()

@@ -39,6 +39,7 @@ __all__ = [
     "check_audit",
     "choose_sample",
     "compare",
+    "decontaminate",
     "dedup",
     "document_limit",
     "evaluate",
@@ -263,6 +264,9 @@ def index_verify(path: str, threads: Optional[int]) -> str: ...
 def index_fingerprints(path: str) -> tuple[NDArray[np.uint64], list[str], int, int]: ...
 def dedup(
     table: Any, against: Any, options: dict[str, Any], components: bool, copies: dict[str, Any], progress: Any
+) -> dict[str, Any]: ...
+def decontaminate(
+    table: Any, benchmarks: Sequence[str], options: dict[str, Any], progress: Any
 ) -> dict[str, Any]: ...
 def pairs(
     table: Any, against: Any, options: dict[str, Any], copies: str, apart: bool, progress: Any
