@@ -1,6 +1,7 @@
 //! Near-duplicate runs over files, in bounded memory: deduplication, pairs, indexes, fingerprints and
 //! evaluation.
 
+pub mod contamination_shuffle;
 pub mod decisions;
 pub mod index;
 mod memory;

@@ -12,18 +12,18 @@ const CHUNK_BYTES: usize = 64 << 20;
 
 /// A document with candidates.
 #[derive(Debug, PartialEq)]
-pub(super) struct CandidateDocument {
+pub(crate) struct CandidateDocument {
     /// Its number among the usable rows, from 0; within its block until the block is accepted.
-    pub(super) index: u64,
-    pub(super) id: String,
+    pub(crate) index: u64,
+    pub(crate) id: String,
     /// Length of its text in bytes.
-    pub(super) text_bytes: u64,
-    pub(super) candidates: Vec<LocatedCandidate>,
+    pub(crate) text_bytes: u64,
+    pub(crate) candidates: Vec<LocatedCandidate>,
 }
 
 /// A candidate, and its places in the text.
 #[derive(Debug, PartialEq)]
-pub(super) struct LocatedCandidate {
+pub(crate) struct LocatedCandidate {
     pub(super) candidate: ItemCandidate,
     /// Characters of the part that was found.
     pub(super) characters: std::ops::Range<u64>,
@@ -34,7 +34,7 @@ pub(super) struct LocatedCandidate {
 
 impl CandidateDocument {
     /// Appends the document as bytes, with their number in front.
-    pub(super) fn append_bytes(&self, bytes: &mut Vec<u8>) {
+    pub(crate) fn append_bytes(&self, bytes: &mut Vec<u8>) {
         let start = bytes.len();
         bytes.extend([0; 4]);
         bytes.extend(self.index.to_le_bytes());
@@ -137,9 +137,9 @@ impl CandidateSpool {
                 })?;
             }
             start += length as u64;
-            visit_chunk(&chunk, index, &mut visit)?;
+            visit_encoded(&chunk, index, &mut visit)?;
         }
-        visit_chunk(&self.pending, index, &mut visit)
+        visit_encoded(&self.pending, index, &mut visit)
     }
 }
 
@@ -154,19 +154,23 @@ fn add_to_indices(mut documents: &mut [u8], rows_before: u64) {
     }
 }
 
-fn visit_chunk(
-    chunk: &[u8],
+/// Calls `visit` with every document in bytes to which documents were appended, in order.
+///
+/// # Errors
+/// If the bytes are damaged, and the errors of `visit`.
+pub(crate) fn visit_encoded(
+    encoded: &[u8],
     index: &ContaminationIndex,
     visit: &mut impl FnMut(CandidateDocument) -> Result<()>,
 ) -> Result<()> {
-    let mut reader = ByteReader::new(chunk);
+    let mut reader = ByteReader::new(encoded);
     while !reader.is_at_end() {
         let length = reader.read_u32().map(|length| length as usize);
         let document = length
             .and_then(|length| reader.read_bytes(length))
             .and_then(|bytes| CandidateDocument::from_bytes(bytes, index));
         let document = document.ok_or_else(|| {
-            Error::input_error("the temporary file of candidates is damaged: run again")
+            Error::input_error("the candidates of documents are damaged: run again")
         })?;
         visit(document)?;
     }

@@ -19,12 +19,12 @@
 //! Memory: the index of the items, 16 bytes for each row of the corpus, and the findings. Candidates go to a temporary
 //! file from 64 MiB on.
 
-mod candidate_spool;
-mod findings;
-mod search;
+pub(crate) mod candidate_spool;
+pub(crate) mod findings;
+pub(crate) mod search;
 mod settings;
 mod stored_search;
-mod writing;
+pub(crate) mod writing;
 
 use std::time::Instant;
 
@@ -40,7 +40,7 @@ pub use self::settings::{
 };
 
 use self::candidate_spool::CandidateSpool;
-use self::findings::{ContaminatedDocument, CorpusFindings, decide_findings};
+use self::findings::{ContaminatedDocument, CorpusFindings, LoneQuestion, decide_findings};
 use self::search::{SearchedCorpus, search_corpus};
 use self::stored_search::StoredSearch;
 use self::writing::{CorpusCuts, FoundItems, write_findings};
@@ -207,7 +207,11 @@ fn open_work(
     WorkDirectory::open_described(locked, described.collect(), &opened.inputs, None, None)
 }
 
-fn build_index(benchmarks: &BenchmarkSet) -> Result<ContaminationIndex> {
+/// Builds the index of the items of benchmarks.
+///
+/// # Errors
+/// If there are too many items.
+pub(crate) fn build_index(benchmarks: &BenchmarkSet) -> Result<ContaminationIndex> {
     let items = benchmarks.items.iter().map(|item| ItemTexts {
         question: &item.question,
         choices: &item.choices,
@@ -238,7 +242,7 @@ fn summarize_run(
         items: benchmarks.items.len() as u64,
         items_found: found.len(),
         short_items: short.count() as u64,
-        boilerplate: findings.boilerplate_candidates,
+        boilerplate: findings.boilerplate.candidate_count(),
         boilerplate_questions: name_boilerplate(benchmarks, findings),
         benchmarks: summarize_benchmarks(benchmarks, &findings.documents, found),
         rejected: 0,
@@ -252,17 +256,25 @@ fn name_boilerplate(
     benchmarks: &BenchmarkSet,
     findings: &CorpusFindings,
 ) -> Vec<BoilerplateQuestion> {
-    let first = findings.boilerplate.iter().take(NAMED_BOILERPLATE);
-    let named = first.map(|&(item, documents)| {
-        let item = &benchmarks.items[item as usize];
-        BoilerplateQuestion {
-            benchmark: benchmarks.benchmarks[item.benchmark as usize].name.clone(),
-            item: item.id.clone(),
-            question: shorten_text(&item.question, SHOWN_CHARACTERS),
-            documents,
-        }
-    });
-    named.collect()
+    let questions = findings.boilerplate.most_frequent_first();
+    let named = questions.iter().take(NAMED_BOILERPLATE);
+    named
+        .filter_map(|question| describe_boilerplate(benchmarks, question))
+        .collect()
+}
+
+/// Returns a question as a summary names it; `None` if there is no such item.
+pub(crate) fn describe_boilerplate(
+    benchmarks: &BenchmarkSet,
+    question: &LoneQuestion,
+) -> Option<BoilerplateQuestion> {
+    let item = benchmarks.items.get(question.first_item as usize)?;
+    Some(BoilerplateQuestion {
+        benchmark: benchmarks.benchmarks[item.benchmark as usize].name.clone(),
+        item: item.id.clone(),
+        question: shorten_text(&item.question, SHOWN_CHARACTERS),
+        documents: question.documents,
+    })
 }
 
 fn summarize_benchmarks(

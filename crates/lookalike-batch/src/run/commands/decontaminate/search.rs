@@ -213,17 +213,37 @@ fn search_row(
     searcher: &mut ItemSearcher<'_>,
     number: &mut String,
 ) -> Result<Option<CandidateDocument>> {
-    let mut found = Vec::new();
-    searcher.search_text(row.text, &mut found)?;
-    if found.is_empty() {
+    let candidates = locate_candidates(row.text, searcher)?;
+    if candidates.is_empty() {
         return Ok(None);
     }
-    let places = PlaceIndex::new(row.text);
-    let candidates = found.into_iter().map(|candidate| {
+    Ok(Some(CandidateDocument {
+        index,
+        id: id_text(row, number).to_owned(),
+        text_bytes: row.text.len() as u64,
+        candidates,
+    }))
+}
+
+/// Returns the candidates of a text with their places.
+///
+/// # Errors
+/// If the text has 4 GiB or more.
+pub(crate) fn locate_candidates(
+    text: &str,
+    searcher: &mut ItemSearcher<'_>,
+) -> lookalike::Result<Vec<LocatedCandidate>> {
+    let mut found = Vec::new();
+    searcher.search_text(text, &mut found)?;
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let places = PlaceIndex::new(text);
+    let located = found.into_iter().map(|candidate| {
         let characters = [candidate.place.start, candidate.place.end]
-            .map(|byte| places.count_characters(row.text, byte) as u64);
-        let passage = extend_to_marks(row.text, candidate.whole_place.clone());
-        let sentences = extend_to_sentences(row.text, passage.clone());
+            .map(|byte| places.count_characters(text, byte) as u64);
+        let passage = extend_to_marks(text, candidate.whole_place.clone());
+        let sentences = extend_to_sentences(text, passage.clone());
         let to_u64 = |range: std::ops::Range<usize>| range.start as u64..range.end as u64;
         LocatedCandidate {
             characters: characters[0]..characters[1],
@@ -232,12 +252,7 @@ fn search_row(
             candidate,
         }
     });
-    Ok(Some(CandidateDocument {
-        index,
-        id: id_text(row, number).to_owned(),
-        text_bytes: row.text.len() as u64,
-        candidates: candidates.collect(),
-    }))
+    Ok(located.collect())
 }
 
 #[cfg(test)]

@@ -70,13 +70,16 @@ pub(super) fn write_findings(
 
 /// The places of findings in the texts of their items.
 #[derive(Default)]
-struct ItemPlaces {
+pub(crate) struct ItemPlaces {
     tokenizer: ItemTokenizer,
 }
 
 impl ItemPlaces {
     /// Returns the characters of the question, or of the answer, from the first to the last token that was found.
-    fn characters(
+    ///
+    /// # Errors
+    /// If the text has 4 GiB or more.
+    pub(crate) fn characters(
         &mut self,
         finding: &ItemFinding,
         benchmarks: &BenchmarkSet,
