@@ -13,8 +13,8 @@ use arrow_array::*;
 use arrow_select::concat::concat_batches;
 use lookalike_io::error::{ErrorKind, Result};
 use lookalike_io::sink::{
-    AddedField, AddedFields, AddedKind, AddedValue, LeftOutText, OutputRows, OutputTarget,
-    RowChange, WriteOptions, WrittenOutput, prepare_kept,
+    AddedField, AddedFields, AddedKind, AddedValue, CollectedTable, LeftOutText, OutputRows,
+    OutputTarget, RowChange, WriteOptions, WrittenOutput, prepare_kept,
 };
 use lookalike_io::source::{InputSet, ReadOptions, RowPlace};
 use parquet::arrow::ArrowWriter;
@@ -586,7 +586,12 @@ fn kept_rows_stay_hidden_until_the_commit() {
 }
 
 /// Writes all rows of an input; the text of the second row loses the part between its brackets.
-fn cut_second(input: &Path, output: &Path, options: &ReadOptions, text: &str) -> Result<()> {
+fn cut_second(
+    input: &Path,
+    output: &OutputTarget,
+    options: &ReadOptions,
+    text: &str,
+) -> Result<()> {
     let inputs = InputSet::open_paths(&[input.to_path_buf()], options)?;
     let found = read_on(2, &inputs)?;
     let rows = found.rows.iter().map(|row| (row.place, row.number));
@@ -604,9 +609,28 @@ fn cut_second(input: &Path, output: &Path, options: &ReadOptions, text: &str) ->
         change: RowChange::CutText(&left_out),
         threads: 2,
     };
-    let output = OutputTarget::Path(output.to_path_buf());
-    prepare_kept(&inputs, &rows, &output, &options, &|_| ())?.commit_output()?;
+    prepare_kept(&inputs, &rows, output, &options, &|_| ())?.commit_output()?;
     Ok(())
+}
+
+#[test]
+fn a_table_in_memory_has_the_parts_that_are_left_out() {
+    let folder = tempdir().unwrap();
+    let input = store(folder.path(), "in.txt", b"x\na [b]c\nz\n");
+    let collected = CollectedTable::default();
+    let target = OutputTarget::Memory(collected.clone());
+    cut_second(&input, &target, &ReadOptions::default(), "a [b]c").unwrap();
+    let (_, batches) = collected.take_batches().unwrap();
+    let batch = &batches[0];
+    let rows = batch["row"].as_primitive::<types::UInt64Type>();
+    assert_eq!(rows.values(), &[0, 1, 2]);
+    let left_out = batch["left_out"].as_list::<i32>();
+    let parts = left_out.value(1);
+    assert_eq!(
+        parts.as_primitive::<types::UInt64Type>().values(),
+        &[0, 0, 2, 5]
+    );
+    assert!(left_out.is_null(0) && left_out.is_null(2));
 }
 
 #[test]
@@ -653,9 +677,10 @@ fn only_the_text_of_a_cut_row_changes() {
             "f.jsonl" => "a [\u{fffd}]c",
             _ => "a [b]c",
         };
-        cut_second(&input, &output, &lossy, text).unwrap();
+        let target = OutputTarget::Path(output.clone());
+        cut_second(&input, &target, &lossy, text).unwrap();
         assert_eq!(fs::read(&output).unwrap(), expected, "{name}");
-        let error = cut_second(&input, &output, &lossy, &format!("{text} more")).unwrap_err();
+        let error = cut_second(&input, &target, &lossy, &format!("{text} more")).unwrap_err();
         assert!(error.to_string().contains("row 2, in "), "{error}");
         assert!(error.to_string().contains("was changed"), "{error}");
     }
@@ -686,7 +711,8 @@ fn text_is_cut_in_columns_of_any_kind_of_strings() {
             ArrowWriter::try_new(fs::File::create(&input).unwrap(), batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
-        cut_second(&input, &output, &ReadOptions::default(), "a [b]c").unwrap();
+        let target = OutputTarget::Path(output.clone());
+        cut_second(&input, &target, &ReadOptions::default(), "a [b]c").unwrap();
         let file = fs::File::open(&output).unwrap();
         let reader = ParquetRecordBatchReaderBuilder::try_new(file)
             .unwrap()
