@@ -12,7 +12,9 @@ __all__ = [
     "Collect",
     "CompareGroups",
     "CompareSample",
+    "DecideFindings",
     "Distributed",
+    "DistributedContamination",
     "DistributedPassages",
     "Features",
     "Gather",
@@ -32,6 +34,7 @@ __all__ = [
     "SampleRemoved",
     "Scatter",
     "ScatterGrams",
+    "SearchItems",
     "Settle",
     "TokenMinHash",
     "__version__",
@@ -57,6 +60,8 @@ __all__ = [
     "learn_forms",
     "pairs",
     "passages",
+    "question_limit",
+    "read_items",
     "repeats",
     "restore_minhash",
     "run_command",
@@ -412,3 +417,23 @@ class CompareGroups:
     def add(self, batch: Any) -> Any: ...
 
 def document_limit(max_documents: Union[int, str, None], documents: int) -> Optional[int]: ...
+
+@final
+class DistributedContamination:
+    def __new__(cls, items: bytes) -> "DistributedContamination": ...
+    def boilerplate_question(self, first_item: int, documents: int, candidates: int) -> str: ...
+
+@final
+class SearchItems:
+    def __new__(cls, of: DistributedContamination) -> "SearchItems": ...
+    def add(self, batch: Any) -> Optional[Any]: ...
+    def finish(self) -> Any: ...
+
+@final
+class DecideFindings:
+    def __new__(cls, of: DistributedContamination, terms: bytes, boilerplate: set[int]) -> "DecideFindings": ...
+    def questions(self, batch: Any) -> Any: ...
+    def findings(self, batch: Any) -> Any: ...
+
+def read_items(paths: Sequence[str], fields: Optional[str]) -> tuple[bytes, str]: ...
+def question_limit(documents: int) -> int: ...

@@ -109,15 +109,16 @@ pub(crate) fn document_limit(
 
 /// Builder of rows of blocks.
 #[derive(Default)]
-struct PartRows {
+pub(crate) struct PartRows {
     kinds: Int32Builder,
     parts: Int32Builder,
     blocks: BinaryBuilder,
 }
 
 impl PartRows {
-    fn push_row(&mut self, kind: PassageRowKind, part: u32, block: &[u8]) {
-        self.kinds.append_value(kind as i32);
+    /// Adds a block; `kind` says what it has.
+    pub(crate) fn push_row(&mut self, kind: i32, part: u32, block: &[u8]) {
+        self.kinds.append_value(kind);
         self.parts.append_value(part as i32);
         self.blocks.append_value(block);
     }
@@ -125,10 +126,11 @@ impl PartRows {
     fn push_blocks(&mut self, kind: PassageRowKind, blocks: &[PartBlock]) {
         blocks
             .iter()
-            .for_each(|block| self.push_row(kind, block.part, &block.block));
+            .for_each(|block| self.push_row(kind as i32, block.part, &block.block));
     }
 
-    fn into_batch(mut self) -> PyResult<PyRecordBatch> {
+    /// Returns the rows as a batch.
+    pub(crate) fn into_batch(mut self) -> PyResult<PyRecordBatch> {
         make_batch([
             ("kind", Arc::new(self.kinds.finish()) as ArrayRef),
             ("part", Arc::new(self.parts.finish())),
@@ -187,7 +189,11 @@ impl ScatterGrams {
             "tokens": counts.tokens,
             "rejected": self.rows - counts.searched - counts.known,
         });
-        rows.push_row(PassageRowKind::Counts, 0, told.to_string().as_bytes());
+        rows.push_row(
+            PassageRowKind::Counts as i32,
+            0,
+            told.to_string().as_bytes(),
+        );
         rows.into_batch()
     }
 }
@@ -199,7 +205,7 @@ impl ScatterGrams {
         rows.push_blocks(PassageRowKind::Grams, &blocks.grams);
         rows.push_blocks(PassageRowKind::Ids, &blocks.ids);
         for rejected in self.rejected.drain(..) {
-            rows.push_row(PassageRowKind::Rejected, 0, rejected.as_bytes());
+            rows.push_row(PassageRowKind::Rejected as i32, 0, rejected.as_bytes());
         }
         rows
     }
@@ -260,7 +266,7 @@ impl GatherCandidates {
             Some(blocks) => rows.push_blocks(PassageRowKind::Members, &blocks),
             None => {
                 let grams = candidates.boilerplate_grams().to_le_bytes();
-                rows.push_row(PassageRowKind::Boilerplate, 0, &grams);
+                rows.push_row(BOILERPLATE, 0, &grams);
                 self.progress = CandidateProgress::Finished;
             }
         }

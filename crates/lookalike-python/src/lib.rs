@@ -10,6 +10,7 @@ mod compare;
 mod decontaminate;
 mod distributed;
 mod distributed_audit;
+mod distributed_contamination;
 mod distributed_passages;
 mod documents;
 mod error;
@@ -49,6 +50,10 @@ mod engine {
     #[pymodule_export]
     use crate::distributed_audit::{
         CompareSample, SampleDocuments, SampleRemoved, audit_report, check_audit, choose_sample,
+    };
+    #[pymodule_export]
+    use crate::distributed_contamination::{
+        ContaminationJob, DecideFindings, SearchItems, question_limit, read_items,
     };
     #[pymodule_export]
     use crate::distributed_passages::{

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from .. import _arguments as arguments
 from .. import _engine, _steps
+from .._contamination_steps import read_job
 from .._data import Names
+from .._decontaminate import Benchmarks, ItemFields
 from .._errors import SettingError
 from .._files import FilePath
 from .._passage_steps import PassageJob
 from .._recipe import RecipeLike, recipe_of
 from .._steps import Job
 from ._columns import Columns
+from ._contamination_run import ContaminationRun
 from ._dedup_run import DedupRun, RunLimits
 from ._key_filters import FILTER_MEMORY
 from ._passage_run import PassageRun
-from ._results import Deduplicated, Passages
+from ._results import Decontaminated, Deduplicated, Passages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -208,6 +211,47 @@ def passages(
     )
     columns = Columns(arguments.names("text", text), id, None, arguments.word("within", within))
     return PassageRun(df, columns, job, checkpoint, against).found()
+
+
+def decontaminate(
+    df: "DataFrame",
+    benchmarks: Benchmarks,
+    *,
+    text: Names = "text",
+    id: str = "id",
+    fields: ItemFields = None,
+    checkpoint: Optional[str] = None,
+    filter_memory: int = FILTER_MEMORY,
+) -> Decontaminated:
+    """Finds items of evaluation benchmarks in documents, and keeps the documents without them, with the same result as on
+    one machine.
+
+    ``text`` and ``id`` name columns; ids are compared as strings, and a document with findings must have an id of its own.
+    Several columns of text are joined by a line feed. Rows whose text is null are in ``result.rejected``. ``benchmarks``
+    and ``fields`` are as in :func:`lookalike.decontaminate`. The driver reads the benchmarks; files need not be where
+    tasks run. Documents are kept or removed as wholes: :func:`lookalike.decontaminate` cuts parts, too.
+
+    The texts are read once and their ids twice more, and must be the same each time. ``checkpoint`` is a directory for
+    intermediate tables on any file system that Spark writes to; without it, Spark persists them. Every task holds the items
+    with their index. If more than a million documents are removed, a filter of at most ``filter_memory`` bytes (64 MiB)
+    selects them.
+
+    Raises :class:`InputError` for missing columns, repeated ids and benchmarks that cannot be read, and
+    :class:`SettingError` for settings that are not valid.
+
+    >>> from lookalike import spark as las
+    >>> quiz = [{"id": "q1", "question": "In which year did the first ferry reach the northern lighthouse?"}]
+    >>> rows = [("a", "So: in which year did the first ferry reach the NORTHERN lighthouse?"), ("b", "A bridge.")]
+    >>> df = spark.createDataFrame(rows, "id string, text string")
+    >>> result = las.decontaminate(df, {"lights": quiz}, fields={"question": "question", "id": "id"})
+    >>> [(row.id, row.benchmark, row.item, row.found, row.start) for row in result.findings.collect()]
+    [('a', 'lights', 'q1', 'question', 4)]
+    >>> [row.id for row in result.kept.collect()]
+    ['b']
+    """
+    job, told = read_job(benchmarks, fields)
+    columns = Columns(arguments.names("text", text), id)
+    return ContaminationRun(df, columns, job, told, checkpoint, filter_memory).found()
 
 
 def fingerprint(

@@ -13,10 +13,15 @@ from ._key_filters import rows_without
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from ._contamination_run import ContaminationRun
     from ._passage_run import PassageRun
+    from ._tables import RunTables
 
 #: Largest number of removed ids that are broadcast; of more, a filter goes to every task.
 _BROADCAST = 1_000_000
+
+#: What can be found of an item, and its rank.
+_FOUND_RANKS = {"question": 1, "answer": 2, "both": 3}
 
 
 class Deduplicated:
@@ -51,15 +56,8 @@ class Deduplicated:
         """The kept rows of the data, with all their columns."""
         from pyspark.sql import functions as F
 
-        run = self._run
         gone = self.removed.select(F.col("id").alias("__removed"))
-        if run.unusable:
-            gone = gone.union(run.unusable_ids())
-        data = run.data.where(~run.is_null)
-        count = self._count + len(run.unusable)
-        if count > _BROADCAST:
-            return rows_without(data, run.id, gone, count, run.limits.filter_memory)
-        return data.join(F.broadcast(gone), run.id.cast("string") == F.col("__removed"), "left_anti")
+        return _remaining(self._run, gone, self._count, self._run.limits.filter_memory)
 
     @property
     def rejected(self) -> "DataFrame":
@@ -167,3 +165,106 @@ class Passages:
     def unpersist(self) -> None:
         """Releases the tables that Spark holds for this result."""
         self._run.unpersist()
+
+
+class Decontaminated:
+    """The result of :func:`decontaminate`.
+
+    Spark, or the checkpoint directory if given, holds the tables for later steps until :meth:`unpersist`.
+
+    >>> from lookalike import spark as las
+    >>> quiz = [{"question": "In which year did the first ferry reach the northern lighthouse?", "answer": "1907"}]
+    >>> rows = [("1", "Nothing of it."), ("2", "IN WHICH year did the first ferry reach the northern lighthouse?"), ("3", None)]
+    >>> result = las.decontaminate(spark.createDataFrame(rows, "id string, text string"), quiz)
+    >>> [row.id for row in result.kept.collect()], [row.id for row in result.rejected.collect()]
+    (['1'], ['3'])
+    >>> result.summary["items_found"], result.summary["items"]
+    (1, 1)
+    >>> result.unpersist()
+    """
+
+    def __init__(self, run: "ContaminationRun", findings: "DataFrame", count: int) -> None:
+        self._run = run
+        self._count = count
+        #: ``id, benchmark, item, found, score, start, end, item_start, item_end``: every item that stands in a document.
+        self.findings = findings
+
+    @cached_property
+    def kept(self) -> "DataFrame":
+        """The rows of the data without findings, with all their columns."""
+        from pyspark.sql import functions as F
+
+        gone = self.findings.select(F.col("id").alias("__removed")).distinct()
+        return _remaining(self._run, gone, self._count, self._run.filter_memory)
+
+    @cached_property
+    def items(self) -> "DataFrame":
+        """``benchmark, item, found, score, documents``: the items that were found."""
+        from pyspark.sql import functions as F
+
+        rank = F.max(sum(F.when(F.col("found") == part, rank).otherwise(0) for part, rank in _FOUND_RANKS.items()))
+        names = {rank: part for part, rank in _FOUND_RANKS.items()}
+        grouped = self.findings.groupBy("benchmark", "item").agg(
+            rank.alias("rank"), F.max("score").alias("score"), F.count(F.lit(1)).alias("documents")
+        )
+        found = F.when(F.col("rank") == 3, names[3]).when(F.col("rank") == 2, names[2]).otherwise(names[1])
+        return grouped.select("benchmark", "item", found.alias("found"), "score", "documents")
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Numbers of documents, findings, items and benchmarks, named as ``lookalike decontaminate --json`` names them."""
+        from pyspark.sql import functions as F
+
+        told = self._run.told
+        counted = self.items.groupBy("benchmark").agg(
+            F.count(F.lit(1)).alias("found"), F.sum(F.when(F.col("found") == "both", 1).otherwise(0)).alias("found_both")
+        )
+        of_items = {row.benchmark: row for row in counted.collect()}
+        of_documents = self.findings.groupBy("benchmark").agg(F.countDistinct("id").alias("documents"))
+        documents = {row.benchmark: row.documents for row in of_documents.collect()}
+
+        def counted_benchmark(benchmark: dict[str, Any]) -> dict[str, Any]:
+            row, name = of_items.get(benchmark["name"]), benchmark["name"]
+            found, both = (row.found, row.found_both) if row else (0, 0)
+            named = {key: benchmark[key] for key in ("name", "presets", "items", "rejected", "rejected_rows")}
+            return {**named, "found": found, "found_both": both, "documents": documents.get(name, 0)}
+
+        return {
+            **told,
+            "kept": told["documents"] - self._count,
+            "removed": self._count,
+            "cut": 0,
+            "findings": self.findings.count(),
+            "items_found": sum(row.found for row in of_items.values()),
+            "benchmarks": [counted_benchmark(one) for one in told["benchmarks"]],
+        }
+
+    @property
+    def rejected(self) -> "DataFrame":
+        """The rows of the data that are not valid, because their text is null or for the reason in `reasons`."""
+        return self._run.rejected()
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """The reasons, by id, why rows with a text are not valid."""
+        return dict(self._run.unusable)
+
+    def __repr__(self) -> str:
+        return f"<Decontaminated DataFrame: {counted(self._count, 'document')} removed; summary counts the others>"
+
+    def unpersist(self) -> None:
+        """Releases the tables that Spark holds for this result."""
+        self._run.unpersist()
+
+
+def _remaining(run: "RunTables", gone: "DataFrame", count: int, filter_memory: int) -> "DataFrame":
+    """Returns the valid rows of the data whose ids are not among ``count`` of ``gone``, with the column `__removed`."""
+    from pyspark.sql import functions as F
+
+    if run.unusable:
+        gone = gone.union(run.unusable_ids())
+    data = run.data.where(~run.is_null)
+    count += len(run.unusable)
+    if count > _BROADCAST:
+        return rows_without(data, run.id, gone, count, filter_memory)
+    return data.join(F.broadcast(gone), run.id.cast("string") == F.col("__removed"), "left_anti")
