@@ -62,6 +62,10 @@ pub use self::commands::passages::{
 pub use self::commands::plant::{
     EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,
 };
+pub use self::commands::plant_contamination::{
+    PlantContaminationInputs, PlantContaminationOutputs, PlantContaminationSettings,
+    PlantContaminationSummary, PlantedFormCount, run_plant_contamination,
+};
 pub use self::commands::repeated_text::{
     RepeatedTextAction, RepeatedTextSettings, RepeatedTextSummary,
 };

@@ -18,6 +18,7 @@ pub(crate) mod output_settings;
 pub(crate) mod pairs;
 pub(crate) mod passages;
 pub(crate) mod plant;
+pub(crate) mod plant_contamination;
 pub(crate) mod repeated_text;
 pub(crate) mod segment;
 pub(crate) mod summary;

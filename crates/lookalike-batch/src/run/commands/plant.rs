@@ -150,10 +150,10 @@ pub struct RemainingSimilarity {
 }
 
 /// Number of documents from which edits take text.
-const STOCK_DOCUMENTS: usize = 1000;
+pub(super) const STOCK_DOCUMENTS: usize = 1000;
 
 /// Number of documents whose copies are made at a time.
-const DOCUMENTS_AT_ONCE: usize = 256;
+pub(super) const DOCUMENTS_AT_ONCE: usize = 256;
 
 /// Largest number of documents with which drawn ones are compared to sample negatives, so that the time
 /// for it is bounded.
@@ -245,7 +245,12 @@ fn check_settings(settings: &PlantSettings, outputs: &PlantOutputs) -> Result<()
             settings.form_documents, settings.documents
         )));
     }
-    let OutputTarget::Path(path) = &outputs.corpus else {
+    check_corpus_output(&outputs.corpus)
+}
+
+/// Refuses a planted corpus in a format that changes texts.
+pub(super) fn check_corpus_output(output: &OutputTarget) -> Result<()> {
+    let OutputTarget::Path(path) = output else {
         return Err(Error::usage_error(
             "a planted corpus cannot go to standard output: give a file (.jsonl, .csv, .parquet or .arrow)",
         ));
@@ -777,10 +782,10 @@ impl<'a> PlantContext<'a> {
 }
 
 /// Ids of copies contain a longer run of this character than any other id.
-const COPY_MARK: char = '#';
+pub(super) const COPY_MARK: char = '#';
 
 /// Returns the length of the longest run of marks in an id.
-fn longest_run(id: &str) -> usize {
+pub(super) fn longest_run(id: &str) -> usize {
     let runs = id.split(|point| point != COPY_MARK);
     runs.map(str::len).max().unwrap_or_default()
 }

@@ -8,6 +8,7 @@
 //! ```text
 //! files → whole rows → preset or ItemFields → BenchmarkItem, one for each row
 //!                      AnswerRow            → BenchmarkItem, one for some rows
+//!                      ItemRow              → BenchmarkItem, as it was written
 //! ```
 //!
 //! Guarantees:
@@ -30,11 +31,13 @@
 //! | [`presets`] | fields of well-known benchmarks |
 //! | [`item_fields`] | fields that a user names |
 //! | [`answer_rows`] | items of several rows |
+//! | [`item_rows`] | items as this program writes them |
 
 mod answer_rows;
 mod benchmark_names;
 mod field_values;
 mod item_fields;
+mod item_rows;
 mod presets;
 mod printed_values;
 #[cfg(test)]
@@ -56,6 +59,8 @@ use self::answer_rows::{ANSWER_ROWS, AnswerGroups, AnswerRow};
 use self::benchmark_names::{NamedFile, name_files};
 use self::field_values::{AnswerNotation, LabelledChoices, RowFields, text_of};
 pub use self::item_fields::ItemFields;
+pub(in crate::run) use self::item_rows::write_item_rows;
+use self::item_rows::{ITEM_ROWS, ItemRow};
 use self::presets::{ItemTexts, Preset};
 
 /// Largest number of rejected rows of a benchmark that are named.
@@ -419,11 +424,15 @@ impl<'a> BenchmarkReader<'a> {
             let texts = texts_of_fields(row, inner, fields, self.spelling)?;
             let id = fields.id.as_deref();
             let id = id.and_then(|name| text_of(&*given_value(row, inner, name)?));
-            return self.push_item(texts, id.unwrap_or_default(), GIVEN_FIELDS, file);
+            let id = id.unwrap_or_default();
+            return self.push_item(texts, id, GIVEN_FIELDS, &file.benchmark, file);
         }
         let document = inner.unwrap_or(row);
         if let Some(answer) = AnswerRow::from_fields(document) {
             return self.push_answer(answer, file);
+        }
+        if let Some(item) = ItemRow::from_fields(document) {
+            return self.push_item(item.texts, item.id, ITEM_ROWS, &item.benchmark, file);
         }
         let Some(preset) = Preset::find(document) else {
             return Err(unknown_fields(document, inner.is_some(), self.spelling));
@@ -432,7 +441,8 @@ impl<'a> BenchmarkReader<'a> {
         if id.is_empty() && inner.is_some() {
             id = find_id(row);
         }
-        self.push_item(preset.item_texts(document), id, preset.name, file)
+        let texts = preset.item_texts(document);
+        self.push_item(texts, id, preset.name, &file.benchmark, file)
     }
 
     fn push_item(
@@ -440,10 +450,11 @@ impl<'a> BenchmarkReader<'a> {
         texts: ItemTexts,
         id: String,
         preset: &'static str,
+        benchmark: &str,
         file: &FileProgress,
     ) -> std::result::Result<(), RowProblem> {
         refuse_blank(&texts.question)?;
-        let benchmark = self.benchmark_index(&file.benchmark, &file.source);
+        let benchmark = self.benchmark_index(benchmark, &file.source);
         self.row_counts[benchmark as usize] += 1;
         let number = self.row_counts[benchmark as usize];
         self.count_item(benchmark, preset);
