@@ -1,306 +1,262 @@
-//! Items of benchmarks planted into real documents in every form, and decoys: what is found of them, and how fast.
+//! Items of benchmarks planted into corpora in every form, and decoys: what `decontaminate` finds of them, and how fast.
+//!
+//! Half of the items are searched for and planted, and the other half are decoys: items of the same series. The commands
+//! make the corpus, search it and score the findings, as users do.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::Result;
-use lookalike::contamination::{
-    ContaminationIndex, CorpusTerms, EvidenceWeights, ItemCandidate, ItemSearcher, ItemTexts,
-};
-use lookalike::quality::plant::{EditPlanter, ItemDecoy, ItemForm, TextStock};
-use lookalike::text::TextAnalyzer;
-use rayon::prelude::*;
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use lookalike_oracle::generate::{self, CorpusKind};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::corpora::Corpus;
+use crate::machine;
 
-#[derive(Clone, Default)]
-struct Item {
-    question: String,
-    choices: Vec<String>,
-    answer: String,
-    passage: String,
+/// What is planted, and where.
+#[derive(Args)]
+pub struct ContaminationOptions {
+    /// Files and directories of benchmarks; each is measured by itself.
+    #[arg(long, required = true, num_args = 1..)]
+    benchmarks: Vec<PathBuf>,
+    /// Corpora into which items are planted.
+    #[arg(long, num_args = 1.., default_values = ["en_docs.jsonl", "zh_docs.jsonl"])]
+    corpus: Vec<String>,
+    /// Documents into which items are planted.
+    #[arg(long, default_value_t = 1000)]
+    documents: usize,
 }
 
-impl Item {
-    fn texts(&self) -> ItemTexts<'_> {
-        ItemTexts {
-            question: &self.question,
-            choices: &self.choices,
-            answer: &self.answer,
-            passage: &self.passage,
-        }
-    }
+/// What is found of one form or one kind of decoy.
+#[derive(Serialize)]
+struct FormRow {
+    corpus: String,
+    benchmarks: String,
+    kind: String,
+    /// `true` if a finding in these documents is wrong.
+    is_decoy: bool,
+    planted: u64,
+    found: u64,
+    #[serde(serialize_with = "machine::rounded")]
+    share: f64,
+    /// Items whose question has fewer than 13 words and single characters.
+    short: Option<u64>,
+    short_share: Option<f64>,
 }
 
-fn read_items(folder: &Path) -> Result<Vec<Item>> {
-    let mut items: Vec<Item> = Vec::new();
-    let mut paths: Vec<_> = std::fs::read_dir(folder)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<_>>()?;
-    paths.sort();
-    for path in paths {
-        let mut by_key: BTreeMap<(String, String), usize> = BTreeMap::new();
-        for line in std::fs::read_to_string(&path)?.lines() {
-            let row: serde_json::Value = serde_json::from_str(line)?;
-            let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
-            let key = (row["eval_instance_index"].to_string(), text("question"));
-            let at = *by_key.entry(key).or_insert_with(|| {
-                items.push(Item {
-                    question: text("question"),
-                    passage: text("passage"),
-                    ..Item::default()
-                });
-                items.len() - 1
-            });
-            let answer = text("answer");
-            if row.get("is_correct").is_some() {
-                items[at].choices.push(answer.clone());
-            }
-            if row["is_correct"] != serde_json::Value::Bool(false) {
-                items[at].answer = answer;
-            }
-        }
-    }
-    Ok(items)
+/// One run over a corpus with planted items.
+#[derive(Serialize)]
+struct RunRow {
+    corpus: String,
+    benchmarks: String,
+    /// Items that are searched for.
+    items: u64,
+    /// Planted documents.
+    planted: u64,
+    #[serde(serialize_with = "machine::rounded")]
+    precision: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    recall: f64,
+    /// Findings in documents that were not planted.
+    in_other_documents: u64,
+    #[serde(serialize_with = "machine::rounded")]
+    megabytes: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    megabytes_per_second: f64,
+    index_bytes: u64,
 }
 
-struct Planted {
-    text: String,
-    /// The item that stands in it.
-    item: Option<u32>,
-    kind: &'static str,
-    length: usize,
-}
-
-pub fn run(data: &Path, benchmarks: &Path, corpus: &str, sample: usize) -> Result<()> {
+/// Measures on real corpora.
+pub fn run(data: &Path, options: &ContaminationOptions) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let corpus = Corpus::real(data, corpus, folder.path())?;
-    let hosts = corpus.texts()?;
-    let all = read_items(benchmarks)?;
-    let rank = |item: &Item| lookalike::value_hash(item.question.as_bytes());
-    let (items, others): (Vec<Item>, Vec<Item>) =
-        all.into_iter().partition(|item| rank(item) % 2 == 0);
-    let started = Instant::now();
-    let index = ContaminationIndex::build(items.iter().map(Item::texts))?;
-    println!(
-        "{} items, index {:.1} MB in {:.2} s",
-        items.len(),
-        index.memory_bytes() as f64 / 1e6,
-        started.elapsed().as_secs_f64()
-    );
-    let stock = TextStock::new(hosts.iter().take(500).map(String::as_str));
-    let planter = EditPlanter::new(11, stock);
-    let step = (items.len() / sample).max(1);
-    let chosen: Vec<u32> = (0..items.len() as u32).step_by(step).collect();
-    let host = |at: usize| &*hosts[(at * 7919) % hosts.len()];
-    let analyzer = TextAnalyzer::new(&lookalike::Recipe::default());
-    let planted: Vec<Planted> = chosen
-        .par_iter()
-        .flat_map_iter(|&number| {
-            let item = &items[number as usize];
-            let id = number.to_string();
-            let length = analyzer.list_tokens(&item.question).len();
-            let forms = ItemForm::ALL.iter().enumerate().filter_map({
-                let (planter, id) = (&planter, id.clone());
-                move |(at, &form)| {
-                    let host = host(number as usize * 31 + at);
-                    let host: String = host.chars().take(4000).collect();
-                    let text = planter.plant_item(&id, &host, item.texts(), form)?;
-                    Some(Planted {
-                        text,
-                        item: Some(number),
-                        kind: form.name(),
-                        length,
-                    })
-                }
-            });
-            let decoys = ItemDecoy::ALL.iter().enumerate().filter_map({
-                let planter = &planter;
-                move |(at, &decoy)| {
-                    let host = host(number as usize * 37 + at);
-                    let host: String = host.chars().take(4000).collect();
-                    let text = planter.plant_decoy(&id, &host, item.texts(), decoy)?;
-                    Some(Planted {
-                        text,
-                        item: None,
-                        kind: decoy.name(),
-                        length,
-                    })
-                }
-            });
-            forms.chain(decoys).collect::<Vec<_>>()
-        })
-        .collect();
-    let series = others
-        .iter()
-        .step_by((others.len() / sample).max(1))
-        .enumerate()
-        .map(|(at, other)| {
-            let text = format!("{}\nAnswer: {}", other.question, other.answer);
-            let host: String = host(at * 41).chars().take(4000).collect();
-            Planted {
-                text: planter.insert_text(&other.question, &host, &text),
-                item: None,
-                kind: "same-series",
-                length: 0,
-            }
-        });
-    let planted: Vec<Planted> = planted.into_iter().chain(series).collect();
-    // The corpus itself and the planted documents are searched.
-    let started = Instant::now();
-    let search = |texts: &[&str]| -> Result<(Vec<Vec<ItemCandidate>>, CorpusTerms)> {
-        let found: Vec<_> = texts
-            .par_chunks(256)
-            .map(|texts| {
-                let mut searcher = ItemSearcher::new(&index);
-                let mut found = Vec::new();
-                for text in texts {
-                    let mut candidates = Vec::new();
-                    searcher.search_text(text, &mut candidates)?;
-                    found.push(candidates);
-                }
-                Ok((found, searcher.take_counts()))
-            })
-            .collect::<Result<_>>()?;
-        let mut counts = CorpusTerms::new(&index);
-        let mut all = Vec::new();
-        for (candidates, more) in found {
-            all.extend(candidates);
-            counts.add_counted(&more);
-        }
-        Ok((all, counts))
-    };
-    let host_texts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-    let bytes: usize = hosts.iter().map(String::len).sum();
-    let (natural, mut counts) = search(&host_texts)?;
-    let seconds = started.elapsed().as_secs_f64();
-    let candidates: usize = natural.iter().map(Vec::len).sum();
-    println!(
-        "corpus: {:.0} MB in {seconds:.2} s: {:.0} MB/s, {candidates} candidates",
-        bytes as f64 / 1e6,
-        bytes as f64 / 1e6 / seconds
-    );
-    let texts: Vec<&str> = planted.iter().map(|planted| &*planted.text).collect();
-    let (found, more) = search(&texts)?;
-    counts.add_counts(&more);
-    let weights = EvidenceWeights::new(&index, &counts);
-    let judge = |candidate: &ItemCandidate| candidate.weigh_evidence(&index, &weights);
-    let mut in_corpus = 0;
-    for (text, candidates) in hosts.iter().zip(&natural) {
-        for candidate in candidates {
-            if let Some(evidence) = judge(candidate) {
-                in_corpus += 1;
-                if in_corpus <= 20 {
-                    println!(
-                        "  corpus: {:?} {:.2} {:.0} bits: {:?} <- {:?}",
-                        evidence.found,
-                        evidence.score,
-                        evidence.bits,
-                        text[candidate.whole_place.clone()]
-                            .chars()
-                            .take(200)
-                            .collect::<String>(),
-                        items[candidate.item as usize]
-                            .question
-                            .chars()
-                            .take(200)
-                            .collect::<String>()
-                    );
-                }
-            }
+    let (mut forms, mut runs) = (Vec::new(), Vec::new());
+    for name in &options.corpus {
+        let corpus = Corpus::real(data, name, folder.path())?;
+        for benchmarks in &options.benchmarks {
+            let documents = options.documents.to_string();
+            runs.push(measure(&corpus, benchmarks, &documents, &mut forms)?);
         }
     }
-    println!("findings in the corpus itself: {in_corpus}");
-    // Kind -> (planted, found), and wrong findings.
-    let mut by_kind: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
-    let (mut right, mut wrong) = (0, 0);
-    let mut shown = BTreeMap::new();
-    for (planted, candidates) in planted.iter().zip(&found) {
-        let judged: Vec<_> = candidates
-            .iter()
-            .filter_map(|candidate| Some((candidate, judge(candidate)?)))
-            .collect();
-        let row = by_kind.entry(planted.kind).or_default();
-        let same = |item: u32| {
-            planted.item.is_some_and(|wanted| {
-                item == wanted || items[item as usize].question == items[wanted as usize].question
-            })
+    machine::write("contamination", forms)?;
+    machine::write("contamination_runs", runs)
+}
+
+/// Runs the benchmark on generated documents and items, as a test.
+pub fn smoke() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (kind, name) in [
+        (CorpusKind::English, "english"),
+        (CorpusKind::Chinese, "chinese"),
+    ] {
+        let documents = generate::generate_corpus(kind, 200, 1);
+        let corpus = Corpus::from_documents(name, &documents, folder.path())?;
+        let benchmark = folder.path().join(format!("{name}_items.jsonl"));
+        write_items(kind, &benchmark)?;
+        let mut forms = Vec::new();
+        let run = measure(&corpus, &benchmark, "100", &mut forms)?;
+        ensure!(run.precision >= 0.9, "{name}: precision {}", run.precision);
+        let verbatim = forms.iter().find(|row| row.kind == "verbatim");
+        let verbatim = verbatim.context("no item was planted verbatim")?;
+        ensure!(verbatim.planted > 10, "{} planted", verbatim.planted);
+        ensure!(verbatim.share >= 0.9, "{name}: recall {}", verbatim.share);
+    }
+    Ok(())
+}
+
+/// Writes items whose questions and answers are parts of generated texts.
+fn write_items(kind: CorpusKind, path: &Path) -> Result<()> {
+    let mut lines = String::new();
+    for (at, (_, text)) in generate::generate_corpus(kind, 120, 2).iter().enumerate() {
+        // Words, and in Chinese characters.
+        let parts: Vec<String> = match kind {
+            CorpusKind::English => text.split(' ').map(|word| format!("{word} ")).collect(),
+            CorpusKind::Chinese | CorpusKind::Short => text.chars().map(String::from).collect(),
         };
-        let is_found = judged.iter().any(|(candidate, _)| same(candidate.item));
-        let others = judged
-            .iter()
-            .filter(|(candidate, _)| !same(candidate.item))
-            .count();
-        row[0] += 1;
-        row[1] += usize::from(is_found || (planted.item.is_none() && others > 0));
-        if planted.length < 13 && planted.item.is_some() {
-            row[2] += 1;
-            row[3] += usize::from(is_found);
-        }
-        right += usize::from(is_found);
-        wrong += usize::from(others > 0);
-        let count: &mut usize = shown.entry((planted.kind, is_found)).or_default();
-        if planted.item.is_some() && !is_found && *count < 6 {
-            *count += 1;
-            let wanted = planted.item.unwrap_or_default();
-            let candidate = candidates.iter().find(|candidate| candidate.item == wanted);
-            println!(
-                "  missed {}: {:?} answer {:?} (candidate: {})",
-                planted.kind,
-                items[wanted as usize]
-                    .question
-                    .chars()
-                    .take(300)
-                    .collect::<String>(),
-                items[wanted as usize]
-                    .answer
-                    .chars()
-                    .take(100)
-                    .collect::<String>(),
-                candidate.is_some()
-            );
-        }
-        if others > 0 && *count < 10 {
-            *count += 1;
-            for (candidate, evidence) in judged
-                .iter()
-                .filter(|(candidate, _)| !same(candidate.item))
-                .take(1)
-            {
-                println!(
-                    "  wrong {}: {:?} {:.2} {:.0} bits: {:?} <- {:?}",
-                    planted.kind,
-                    evidence.found,
-                    evidence.score,
-                    evidence.bits,
-                    planted.text[candidate.whole_place.clone()]
-                        .chars()
-                        .take(300)
-                        .collect::<String>(),
-                    items[candidate.item as usize]
-                        .question
-                        .chars()
-                        .take(300)
-                        .collect::<String>()
-                );
-            }
-        }
+        let length = 14 + at % 12;
+        let (Some(question), Some(answer)) = (parts.get(..length), parts.get(length..length + 5))
+        else {
+            continue;
+        };
+        let item = json!({ "question": question.concat(), "answer": answer.concat() });
+        lines.push_str(&format!("{item}\n"));
     }
+    std::fs::write(path, lines)?;
+    Ok(())
+}
+
+/// Plants items, searches for them and scores the findings.
+fn measure(
+    corpus: &Corpus,
+    benchmarks: &Path,
+    documents: &str,
+    forms: &mut Vec<FormRow>,
+) -> Result<RunRow> {
+    let folder = corpus.path.parent().context("a corpus lies in a folder")?;
+    let files = [
+        "contaminated.jsonl",
+        "truth.tsv",
+        "items.jsonl",
+        "findings.tsv",
+    ];
+    let [planted, truth, items, findings] = files.map(|name| folder.join(name));
+    let mut command = lookalike("plant", &corpus.path)?;
+    command.arg("--contamination").arg(benchmarks);
+    command.arg("-o").arg(&planted).arg("--labels").arg(&truth);
+    command.arg("--indexed").arg(&items);
+    command.args(["--documents", documents, "--id-row"]);
+    run_for_summary(&mut command)?;
+    let mut command = lookalike("decontaminate", &planted)?;
+    command.arg("--benchmarks").arg(&items);
+    command.arg("--findings").arg(&findings);
+    let searched = run_for_summary(&mut command)?;
+    let mut command = lookalike("eval", &findings)?;
+    command.arg("--contamination").arg(&truth);
+    let scored = run_for_summary(&mut command)?;
+    let names = [&corpus.name, &display_name(benchmarks)].map(String::clone);
+    let first = forms.len();
+    for form in list(&scored, "forms")? {
+        forms.push(form_row(&names, form, false)?);
+    }
+    for kind in list(&scored, "decoy_kinds")? {
+        forms.push(form_row(&names, kind, true)?);
+    }
+    let [corpus, benchmarks] = names;
+    let bytes = number(&searched, "bytes")?;
+    let run = RunRow {
+        items: count(&searched, "items")?,
+        planted: count(&scored, "planted")? + count(&scored, "decoys")?,
+        precision: number(&scored, "precision")?,
+        recall: number(&scored, "recall")?,
+        in_other_documents: count(&scored, "in_other_documents")?,
+        megabytes: bytes / 1e6,
+        megabytes_per_second: bytes / 1e6 / number(&searched, "seconds")?,
+        index_bytes: count(&searched, "index_bytes")?,
+        corpus,
+        benchmarks,
+    };
     println!(
-        "{:20} {:>7} {:>7} {:>7}   {:>7} {:>7}",
-        "kind", "planted", "found", "share", "short", "share"
+        "{} {}: {} items, precision {:.4}, recall {:.4}, {} findings in other documents; {:.0} MB, {:.1} MB/s, index {:.1} MB",
+        run.corpus,
+        run.benchmarks,
+        run.items,
+        run.precision,
+        run.recall,
+        run.in_other_documents,
+        run.megabytes,
+        run.megabytes_per_second,
+        run.index_bytes as f64 / 1e6
     );
-    for (kind, [planted, found, short, short_found]) in by_kind {
+    for row in &forms[first..] {
+        let short = row.short_share.map_or_else(String::new, |share| {
+            format!(", short {:5} {share:.3}", row.short.unwrap_or_default())
+        });
         println!(
-            "{kind:20} {planted:7} {found:7} {:7.3}   {short:7} {:7.3}",
-            found as f64 / planted as f64,
-            short_found as f64 / short.max(1) as f64
+            "  {:20} {:6} {:6} {:.3}{short}",
+            row.kind, row.planted, row.found, row.share
         );
     }
-    println!(
-        "precision {:.4} ({wrong} documents with wrong findings)",
-        right as f64 / (right + wrong) as f64
+    Ok(run)
+}
+
+fn form_row([corpus, benchmarks]: &[String; 2], scored: &Value, is_decoy: bool) -> Result<FormRow> {
+    let [found, share] = if is_decoy {
+        ["wrong", "share"]
+    } else {
+        ["found", "recall"]
+    };
+    let round = |share: f64| (share * 1000.0).round() / 1000.0;
+    Ok(FormRow {
+        corpus: corpus.clone(),
+        benchmarks: benchmarks.clone(),
+        kind: scored["form"]
+            .as_str()
+            .context("a form has a name")?
+            .to_owned(),
+        is_decoy,
+        planted: count(scored, "planted")?,
+        found: count(scored, found)?,
+        share: number(scored, share)?,
+        short: scored["short"].as_u64(),
+        short_share: scored["short_recall"].as_f64().map(round),
+    })
+}
+
+/// Returns the last part of a path.
+fn display_name(path: &Path) -> String {
+    let name = path.file_stem().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+fn count(summary: &Value, field: &str) -> Result<u64> {
+    let value = summary[field].as_u64();
+    value.with_context(|| format!("a summary has no count `{field}`"))
+}
+
+fn number(summary: &Value, field: &str) -> Result<f64> {
+    let value = summary[field].as_f64();
+    value.with_context(|| format!("a summary has no number `{field}`"))
+}
+
+fn list<'a>(summary: &'a Value, field: &str) -> Result<&'a Vec<Value>> {
+    let value = summary[field].as_array();
+    value.with_context(|| format!("a summary has no list `{field}`"))
+}
+
+fn lookalike(job: &str, input: &Path) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?.with_file_name("lookalike"));
+    command.arg(job).arg(input);
+    Ok(command)
+}
+
+/// Runs a command with `--json`, and returns its summary.
+fn run_for_summary(command: &mut Command) -> Result<Value> {
+    let run = command.args(["--json", "--quiet"]).output()?;
+    ensure!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
     );
-    Ok(())
+    Ok(serde_json::from_slice(&run.stdout)?)
 }

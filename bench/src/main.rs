@@ -4,6 +4,7 @@
 //! - `sketch`, `compat`, `chinese`, `dedup`, `memory`, `hamming`, `join`, `live-texts`, `quality`,
 //!   `settings`, `planted`, `passages`, `audit`, `serve`, `http`: measurements, most of them on real corpora
 //!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`;
+//! - `contamination`: the same with benchmarks that are named (`--benchmarks DIRECTORY`);
 //! - `live`, `measures`, `siblings`, `search`, `attacks`, `compaction`: the same without real corpora;
 //! - `growth`: the cost of a short text in corpora of different sizes; `bounded`: corpora beyond the memory;
 //! - `forecast`: predictions of plans beside what runs take;
@@ -137,18 +138,8 @@ enum Command {
     Attacks(attacks::AttackOptions),
     /// How often an audit's interval holds the truth, and what an audit costs.
     Audit,
-    /// Items of benchmarks in documents: what is found, and how fast.
-    Contamination {
-        /// A folder of benchmarks.
-        #[arg(long)]
-        benchmarks: PathBuf,
-        /// The corpus into which they are planted.
-        #[arg(long, default_value = "en_docs.jsonl")]
-        corpus: String,
-        /// Items that are planted.
-        #[arg(long, default_value_t = 500)]
-        sample: usize,
-    },
+    /// Items of benchmarks planted into the corpora, what is found of them, and how fast.
+    Contamination(contamination::ContaminationOptions),
     /// Puts the results into the documents.
     Tables {
         /// Only say whether they are up to date.
@@ -161,7 +152,7 @@ enum Command {
 type ShortForm = fn() -> Result<()>;
 
 /// Benchmarks that have a short form, by name.
-const SHORT_FORMS: [(&str, ShortForm); 22] = [
+const SHORT_FORMS: [(&str, ShortForm); 23] = [
     ("sketch", sketch::smoke),
     ("compat", compat::smoke),
     ("chinese", chinese::smoke),
@@ -183,6 +174,7 @@ const SHORT_FORMS: [(&str, ShortForm); 22] = [
     ("quality", quality::smoke),
     ("planted", planted::smoke),
     ("passages", passages::smoke),
+    ("contamination", contamination::smoke),
     ("audit", audit::smoke),
 ];
 
@@ -228,7 +220,7 @@ fn main() -> Result<()> {
             | Command::Attacks(_)
             | Command::Compaction(_)
             | Command::Audit
-            | Command::Contamination { .. }
+            | Command::Contamination(_)
     );
     if timed && !busy {
         machine::refuse_if_busy()?;
@@ -262,11 +254,7 @@ fn main() -> Result<()> {
         Command::Attacks(options) => attacks::run(&options),
         Command::Compaction(options) => compaction::run(&options),
         Command::Audit => audit::run(&data),
-        Command::Contamination {
-            benchmarks,
-            corpus,
-            sample,
-        } => contamination::run(&data, &benchmarks, &corpus, sample),
+        Command::Contamination(options) => contamination::run(&data, &options),
         Command::Tables { check } => tables::run(check),
     }
 }

@@ -26,8 +26,9 @@ pub(crate) mod settings;
 pub use self::commands::copy_weights::{CopyWeight, WeightTable};
 pub use self::commands::corpus_sample::CorpusSample;
 pub use self::commands::decontaminate::{
-    BenchmarkContamination, BoilerplateQuestion, ContaminationCut, DecontaminateInputs,
-    DecontaminateOutputs, DecontaminateSettings, DecontaminateSummary, run_decontaminate,
+    BenchmarkContamination, BoilerplateQuestion, ContaminationCut, ContaminationEvaluation,
+    ContaminationFiles, DecontaminateInputs, DecontaminateOutputs, DecontaminateSettings,
+    DecontaminateSummary, DecoyFindings, FormRecall, evaluate_contamination, run_decontaminate,
 };
 pub(crate) use self::commands::dedup::copy_counts::sort_sources;
 pub use self::commands::dedup::kept_members::KeptMembers;

@@ -395,6 +395,14 @@ messages! {
         "{copies} of {documents}, with ids that end in {mark} and a number" "{documents}的 {copies}，id 以 {mark} 和数字结尾";
     planted_forms(filled: NounCount, repeats: NounCount)
         "{filled} with the frame of another one and other values, and {repeats} that repeat one of these" "{filled}沿用别篇的框架而值不同，{repeats}重复其中一篇";
+    planted_items(items: &str, decoys: &str, documents: NounCount, mark: &str)
+        "{items} texts with an item and {decoys} decoys, made of {documents}, with ids that end in {mark} and a number"
+        "{items} 篇带题目的文本和 {decoys} 篇诱饵，由 {documents}制成，id 以 {mark} 和数字结尾";
+    item_halves(items: &str, indexed: &str, held_out: &str, unused: &str)
+        "{indexed} of {items} are indexed, {held_out} are held out, {unused} are left out because their question is known or has no word"
+        "{items} 道中，{indexed} 道入索引，{held_out} 道留出，{unused} 道因题干重复或没有词而略去";
+    indexed_items() "indexed items" "入索引的题目";
+    form_not_applicable(items: &str) "not applicable to {items} items" "不适用于 {items} 道题";
     natural() "natural" "原有";
     natural_pairs(pairs: NounCount)
         "{pairs} of documents that were similar before planting" "植入前已相似的文档：{pairs}";
@@ -684,6 +692,21 @@ messages! {
         "{found} found, {truth} true, of which {detected} are detected" "找到 {found}，真实 {truth} 处，其中检出 {detected} 处";
     granularity() "granularity" "粒度";
     over_all_characters(value: &str) "  ({value} over all characters)" "  （按全部字符为 {value}）";
+    contamination_planted(items: &str, decoys: &str)
+        "{items} documents with a planted item, {decoys} with a decoy" "{items} 篇文档植入了题目，{decoys} 篇植入了诱饵";
+    figure_planted() "planted" "植入数";
+    figure_short() "short" "短题";
+    figure_share() "share" "比例";
+    form_of_item() "form" "形式";
+    decoy() "decoy" "诱饵";
+    contamination_precision(value: &str, right: &str, wrong: &str)
+        "{value} ({right} right findings, {wrong} wrong)" "{value}（正确 {right} 处，错误 {wrong} 处）";
+    findings_in_hosts(number: &str)
+        "{number} findings stand in the original documents too; they do not count"
+        "{number} 处在原文档中也有，不计";
+    findings_elsewhere(number: &str)
+        "{number} findings are in documents that were not planted; they may be real and do not count"
+        "{number} 处在未植入的文档中，可能是真的，不计";
     halves(similar: &str, different: &str, held: &str, held_different: &str)
         "half for choosing: {similar} similar, {different} not; half held back: {held} similar, {held_different} not"
         "用于选择的一半：相似 {similar} 对，不相似 {different} 对；留出的一半：相似 {held} 对，不相似 {held_different} 对";

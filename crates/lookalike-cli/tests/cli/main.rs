@@ -11,6 +11,7 @@ mod bounded;
 mod bounded_tables;
 mod comparing;
 mod compat;
+mod contamination_planting;
 mod copies;
 mod documents;
 mod evaluating;

@@ -37,10 +37,17 @@ fn every_field_of_a_summary_is_documented() {
             table + &format!("w{at} x y z,w{at} x y z v,1,k\nw{at} x y,q{at} r s,0,k\n")
         }),
     );
+    place.write(
+        "q.jsonl",
+        (0..20).fold(String::new(), |items, at| {
+            items + &format!("{{\"question\":\"How many of w{at} x{at} y{at} z{at} are there?\",\"answer\":\"v{at}\"}}\n")
+        }),
+    );
     place.ok("dedup in.jsonl -o o.jsonl --clusters c.jsonl --removed r.tsv");
     let removed = place.read("r.tsv");
     let explained = removed.lines().nth(1).unwrap().split('\t').next().unwrap();
     let documented = documented();
+    place.write("fi.tsv", "id\tbenchmark\titem\n");
     for line in [
         "dedup in.jsonl --dry-run --audit --components --json",
         "dedup in.jsonl --against in.jsonl --dry-run --method minhash --verify containment --audit --json",
@@ -60,6 +67,8 @@ fn every_field_of_a_summary_is_documented() {
         "eval c.jsonl --clusters c.jsonl --json",
         "tune l.csv --resamples 10 --json",
         "plant in.jsonl -o pl.jsonl --labels pl.csv --documents 20 --json",
+        "plant in.jsonl --contamination q.jsonl -o pc.jsonl --labels pc.tsv --indexed qi.jsonl --json",
+        "eval fi.tsv --contamination pc.tsv --json",
         "fingerprint in.jsonl -o f.tsv --json",
         "segment in.jsonl -o s.tsv --json",
         "idf in.jsonl -o i.tsv --recipe words-1 --json",

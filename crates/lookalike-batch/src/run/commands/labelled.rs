@@ -228,7 +228,7 @@ impl RowLocation {
         format!("{source}:{row}")
     }
 
-    fn error_at_row(self, inputs: &InputSet, reason: &str) -> Error {
+    pub(in crate::run) fn error_at_row(self, inputs: &InputSet, reason: &str) -> Error {
         Error::input_error(format!("{}: {reason}", self.display_location(inputs)))
     }
 }

@@ -8,8 +8,8 @@ use lookalike::Threshold;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike::quality::evaluate::{EvaluatedSetting, EvaluationOptions, SweptParameter};
 use lookalike_batch::run::{
-    ClusterFiles, EvaluateSettings, LabelledInputs, LabelledRows, PassageFiles, options_to_measure,
-    thresholds_from,
+    ClusterFiles, ContaminationFiles, EvaluateSettings, LabelledInputs, LabelledRows, PassageFiles,
+    options_to_measure, thresholds_from,
 };
 use lookalike_io::sink::OutputTarget;
 use lookalike_options::match_options::{MatchOptions, OptionSpelling, list_sequence_measures};
@@ -32,7 +32,8 @@ use crate::commands::shared::running::{parse_limit, parse_threads, thread_count}
 /// or Hamming distance, prints the numbers of found, wrongly found and missed pairs, with intervals. `lost`
 /// counts similar pairs that reach the threshold but are not candidates. The row with the highest F1 is
 /// marked and broken down by length (of the shorter text), by script and, with --kind, by kind of edit. With
-/// --clusters, compares two tables of clusters instead, and with --passages two tables of passages.
+/// --clusters, compares two tables of clusters instead, with --passages two tables of passages, and with
+/// --contamination the findings of `decontaminate` with planted items.
 ///
 /// Labels are 1 or 0, true or false, yes or no, words such as duplicate or different, or grades with
 /// --positive and --negative. A row that cannot be used stops the command.
@@ -45,10 +46,12 @@ Examples:
   lookalike eval pairs.tsv --label jaccard --positive 0.8 --negative 0.5 --corpus articles.jsonl
   lookalike eval edits.jsonl --texts versions --recipe words-3 --csv points.csv
   lookalike eval true.tsv --clusters clusters.tsv
-  lookalike eval passages.tsv --passages true.tsv")]
+  lookalike eval passages.tsv --passages true.tsv
+  lookalike eval findings.tsv --contamination planted.tsv")]
 pub(crate) struct EvalArgs {
     /// Labelled texts: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is
-    /// given). With --clusters, the table of true clusters: id, cluster; with --passages, the table of found passages
+    /// given). With --clusters, the table of true clusters: id, cluster; with --passages, the table of found passages;
+    /// with --contamination, the table of findings
     #[arg(value_name = "LABELLED", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
@@ -103,6 +106,22 @@ pub(crate) struct EvalArgs {
         help_heading = "Passages"
     )]
     pub(crate) passages: Option<PathBuf>,
+
+    /// Table of planted items of benchmarks, as `plant --contamination` writes it, with which the findings in LABELLED are
+    /// compared: the table that `decontaminate --findings` writes for the planted corpus. Prints the recall by form, of all
+    /// items and of those with fewer than 13 words, the precision, and the share of decoys with a wrong finding
+    #[arg(
+        long,
+        value_name = "TRUTH",
+        conflicts_with_all = [
+            "a", "b", "label", "kind", "positive", "negative", "contradictory", "corpus", "groups", "group", "texts",
+            "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set", "forms",
+            "csv", "svg", "report", "text", "features", "id", "id_row", "document_per_file", "clusters", "passages",
+            "resamples", "seed"
+        ],
+        help_heading = "Contamination"
+    )]
+    pub(crate) contamination: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) ways: EvaluatedMethodArgs,
@@ -299,6 +318,22 @@ pub(super) fn passage_files(truth: PathBuf, args: &EvalArgs) -> Result<PassageFi
     };
     Ok(PassageFiles {
         found: found.clone(),
+        truth,
+        read: read_options(&args.reading)?,
+        threads: thread_count(args.threads),
+    })
+}
+
+/// Returns the settings of a comparison of findings with planted items.
+pub(super) fn contamination_files(truth: PathBuf, args: &EvalArgs) -> Result<ContaminationFiles> {
+    let [findings] = &args.inputs[..] else {
+        bail!(
+            "--contamination compares two tables, but {} tables of findings are given: give one",
+            args.inputs.len()
+        );
+    };
+    Ok(ContaminationFiles {
+        findings: findings.clone(),
         truth,
         read: read_options(&args.reading)?,
         threads: thread_count(args.threads),

@@ -2,16 +2,19 @@
 
 mod args;
 mod chart;
+mod contamination_report;
 mod points;
 pub(super) mod report;
 mod report_page;
 
 use anyhow::Result;
 use lookalike::quality::evaluate::SweptParameter;
-use lookalike_batch::run::{self, ClusterFiles, LabelSummary, PassageFiles, SettingSummary};
+use lookalike_batch::run::{
+    self, ClusterFiles, ContaminationFiles, LabelSummary, PassageFiles, SettingSummary,
+};
 
 pub(crate) use self::args::EvalArgs;
-use self::args::{EvalRun, cluster_files, passage_files};
+use self::args::{EvalRun, cluster_files, contamination_files, passage_files};
 use crate::CommandOutcome;
 use crate::language::messages;
 use crate::output::{OutputPrinter, ReplacedFiles, format_duration};
@@ -26,6 +29,10 @@ pub(crate) fn run_evaluation(args: &EvalArgs) -> Result<CommandOutcome> {
     if let Some(truth) = &args.passages {
         let files = passage_files(truth.clone(), args)?;
         return score_passages(&files, args.json, printer);
+    }
+    if let Some(truth) = &args.contamination {
+        let files = contamination_files(truth.clone(), args)?;
+        return score_contamination(&files, args.json, printer);
     }
     let EvalRun {
         inputs,
@@ -100,6 +107,24 @@ fn score_passages(
         format!("{}\n", serde_json::to_string(&done)?)
     } else {
         report::describe_passages(&done)
+    };
+    printer.write_data(&text)?;
+    printer.print_note(&format!("{}\n", format_duration(done.seconds)));
+    Ok(CommandOutcome::Done)
+}
+
+fn score_contamination(
+    files: &ContaminationFiles,
+    json: bool,
+    printer: OutputPrinter,
+) -> Result<CommandOutcome> {
+    let done = ProgressReporter::watch_run(printer, true, "", |reporter| {
+        run::evaluate_contamination(files, reporter)
+    })?;
+    let text = if json {
+        format!("{}\n", serde_json::to_string(&done)?)
+    } else {
+        contamination_report::describe_contamination(&done, &printer)
     };
     printer.write_data(&text)?;
     printer.print_note(&format!("{}\n", format_duration(done.seconds)));

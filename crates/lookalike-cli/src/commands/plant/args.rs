@@ -7,7 +7,10 @@ use clap::Args;
 use lookalike::Threshold;
 use lookalike::plan::MatchSettings;
 use lookalike::quality::plant::PlantedEdit;
-use lookalike_batch::run::{PlantOutputs, PlantSettings};
+use lookalike_batch::run::{
+    ItemFields, PlantContaminationInputs, PlantContaminationOutputs, PlantContaminationSettings,
+    PlantOutputs, PlantSettings,
+};
 
 use crate::commands::shared::inputs::{ReadingArgs, check_has_text, read_options};
 use crate::commands::shared::matching::parse_threshold;
@@ -24,13 +27,20 @@ use crate::commands::shared::running::{RunningArgs, parse_limit, thread_count};
 /// and, as negatives, all pairs just below the threshold and a sample of less similar ones, over the
 /// whole range of similarity. Prints the similarity that each kind and strength of edit leaves. The same
 /// inputs and seed give the same files for any number of threads.
+///
+/// With --contamination, plants items of benchmarks instead, in every form that `decontaminate` is to find, and texts that
+/// only look like them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv
   lookalike plant posts/ --text title,body -o planted.parquet --labels labels.csv --documents 200
   lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv --edits typos,delete-words:5%
-  lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv --forms 100")]
+  lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv --forms 100
+  lookalike plant articles.jsonl --contamination evals/ -o planted.jsonl --labels truth.tsv \\
+    --indexed items.jsonl
+  lookalike decontaminate planted.jsonl --benchmarks items.jsonl --findings findings.tsv
+  lookalike eval findings.tsv --contamination truth.tsv")]
 pub(crate) struct PlantArgs {
     /// Inputs: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required = true)]
@@ -42,12 +52,16 @@ pub(crate) struct PlantArgs {
     pub(crate) output: PathBuf,
 
     /// Labelled pairs: a, b, label (1 or 0), kind, strength, edits, similarity (.tsv, .csv, .jsonl,
-    /// .parquet or .arrow)
+    /// .parquet or .arrow). With --contamination, the planted documents: document, host, benchmark, item, form, label (1
+    /// for an item, 0 for a decoy), words (of the question)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) labels: PathBuf,
 
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
+
+    #[command(flatten)]
+    pub(crate) contamination: ContaminationArgs,
 
     #[command(flatten)]
     pub(crate) planting: PlantingArgs,
@@ -57,6 +71,37 @@ pub(crate) struct PlantArgs {
 
     #[command(flatten)]
     pub(crate) running: RunningArgs,
+}
+
+/// Options for planting items of benchmarks.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Contamination")]
+pub(crate) struct ContaminationArgs {
+    /// Benchmarks of which items are planted: files, directories and globs, read as `decontaminate` reads them. Give them
+    /// after IN, or before another option
+    ///
+    /// Half of the items, chosen by seed and question, are indexed: each sampled document gets one of them and is written
+    /// once for each form: verbatim, wrapped, short-lines, table-cells, other-case, other-punctuation, latex, markdown, html,
+    /// other-script, other-choices, replaced-words. Decoys are shared-phrases, same-topic, same-formulae and same-beginning,
+    /// made from the item, and same-series, an item of the other half. Of long documents the first 4000 characters are used.
+    #[arg(
+        long,
+        value_name = "DIR|FILE",
+        num_args = 1..,
+        requires = "indexed",
+        conflicts_with_all = [
+            "copies", "combined", "forms", "filled", "edits", "threshold", "near", "pairs", "recipe", "set", "features"
+        ]
+    )]
+    pub(crate) contamination: Vec<PathBuf>,
+
+    /// Indexed items as one benchmark (.jsonl): what `decontaminate --benchmarks` is to search for; for --contamination
+    #[arg(long, value_name = "FILE", requires = "contamination")]
+    pub(crate) indexed: Option<PathBuf>,
+
+    /// Fields of the benchmarks, as for `decontaminate --fields`; for --contamination
+    #[arg(long, value_name = "NAME=FIELD,…", requires = "contamination")]
+    pub(crate) fields: Option<ItemFields>,
 }
 
 /// Default of the number of filled forms of a document.
@@ -198,10 +243,50 @@ impl PlantRun {
     }
 }
 
+/// Settings of a run that plants items of benchmarks.
+pub(super) struct PlantContaminationRun {
+    pub(super) inputs: PlantContaminationInputs,
+    pub(super) settings: PlantContaminationSettings,
+    pub(super) outputs: PlantContaminationOutputs,
+}
+
+impl PlantContaminationRun {
+    /// Returns the run of `--contamination`, or `None` without it.
+    pub(super) fn new(args: &PlantArgs) -> Result<Option<Self>> {
+        let contamination = &args.contamination;
+        let Some(indexed) = &contamination.indexed else {
+            return Ok(None);
+        };
+        check_outputs(args)?;
+        Ok(Some(Self {
+            inputs: PlantContaminationInputs {
+                documents: args.inputs.clone(),
+                benchmarks: contamination.contamination.clone(),
+                fields: contamination.fields.clone(),
+            },
+            settings: PlantContaminationSettings {
+                documents: args.planting.documents,
+                seed: args.planting.seed,
+                read: read_options(&args.reading)?,
+                threads: thread_count(args.running.threads),
+                strict: args.running.strict,
+            },
+            outputs: PlantContaminationOutputs {
+                corpus: output_target(&args.output),
+                labels: output_target(&args.labels),
+                indexed: output_target(indexed),
+                rejected: args.bad_rows.target(),
+            },
+        }))
+    }
+}
+
 impl PlantArgs {
     /// Returns the outputs with their names in messages.
     pub(super) fn named_outputs(&self) -> Vec<(&'static str, &Path)> {
         let mut named = vec![("the corpus", &*self.output), ("the labels", &*self.labels)];
+        let indexed = self.contamination.indexed.as_deref();
+        named.extend(indexed.map(|path| ("the indexed items", path)));
         named.extend(
             self.bad_rows
                 .rejected
@@ -212,10 +297,16 @@ impl PlantArgs {
     }
 }
 
-/// Checks the outputs. Standard output receives the table of effects, so nothing else may go there.
+/// Checks the outputs. Standard output receives the table of effects, so nothing else may go there; with
+/// `--contamination`, nothing but JSON goes there.
 fn check_outputs(args: &PlantArgs) -> Result<()> {
     let named = args.named_outputs();
     if let Some((what, _)) = named.iter().find(|(_, place)| is_standard(place)) {
+        if args.contamination.indexed.is_some() {
+            bail!(
+                "{what} cannot go to standard output, because several files belong together: give a file"
+            );
+        }
         bail!("{what} cannot go to standard output, because it receives the table of effects");
     }
     check_separate_outputs(&named, [&*args.planting.recipe])

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use lookalike_batch::run::{PlantSummary, RemainingSimilarity};
+use lookalike_batch::run::{PlantContaminationSummary, PlantSummary, RemainingSimilarity};
 
 use super::args::PlantArgs;
 use crate::commands::shared::audit_report::format_edit;
 use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::language::{CountedNoun, NounCount, messages};
-use crate::output::{OutputPrinter, TextTone};
+use crate::output::{OutputPrinter, TextTone, format_count, pad_to_width};
 
 /// Returns the summary.
 pub(super) fn describe_planted(done: &PlantSummary, args: &PlantArgs) -> String {
@@ -38,6 +38,43 @@ pub(super) fn describe_planted(done: &PlantSummary, args: &PlantArgs) -> String 
     text.add_line(&messages::corpus(), args.output.display());
     text.add_line(&messages::labels(), args.labels.display());
     text.into_text()
+}
+
+/// Returns the summary of planted items: their halves, and the planted documents by form.
+pub(super) fn describe_contamination(done: &PlantContaminationSummary, args: &PlantArgs) -> String {
+    let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
+    let count = format_count;
+    let planted = messages::planted_items(
+        &count(done.planted),
+        &count(done.decoys),
+        NounCount(done.sampled, CountedNoun::Document),
+        &done.mark,
+    );
+    text.add_line(&messages::planted(), planted);
+    let halves = messages::item_halves(
+        &count(done.items),
+        &count(done.indexed),
+        &count(done.held_out),
+        &count(done.unused_items),
+    );
+    text.add_line(&messages::items(), halves);
+    text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
+    text.add_line(&messages::corpus(), args.output.display());
+    text.add_line(&messages::labels(), args.labels.display());
+    if let Some(indexed) = &args.contamination.indexed {
+        text.add_line(&messages::indexed_items(), indexed.display());
+    }
+    let mut text = text.into_text();
+    for form in &done.forms {
+        let number = count(form.planted);
+        let _ = write!(text, "  {} {number:>7}", pad_to_width(form.form, 20));
+        if form.not_applicable > 0 {
+            let idle = messages::form_not_applicable(&count(form.not_applicable));
+            let _ = write!(text, "  {idle}");
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// Returns a line for every edit: the effect on all copies, and the share that reaches the threshold by

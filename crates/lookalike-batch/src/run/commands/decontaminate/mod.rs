@@ -20,6 +20,7 @@
 //! file from 64 MiB on.
 
 pub(crate) mod candidate_spool;
+mod evaluation;
 pub(crate) mod findings;
 pub(crate) mod search;
 mod settings;
@@ -34,6 +35,9 @@ use lookalike_io::sink::{StagedOutput, check_kept, check_output, commit_all};
 use lookalike_io::source::{InputSet, ReadOptions};
 use lookalike_options::shown_text::shorten_text;
 
+pub use self::evaluation::{
+    ContaminationEvaluation, ContaminationFiles, DecoyFindings, FormRecall, evaluate_contamination,
+};
 pub use self::settings::{
     BenchmarkContamination, BoilerplateQuestion, ContaminationCut, DecontaminateInputs,
     DecontaminateOutputs, DecontaminateSettings, DecontaminateSummary,

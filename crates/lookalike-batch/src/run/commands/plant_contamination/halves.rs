@@ -45,7 +45,10 @@ impl ItemHalves {
         let mut questions = HashSet::new();
         for (index, item) in set.items.iter().enumerate() {
             let tokens = tokenizer.tokenize_text(&item.question)?.values();
-            let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+            let bytes: Vec<u8> = tokens
+                .iter()
+                .flat_map(|token| token.to_le_bytes())
+                .collect();
             let words = tokens.len() as u64;
             let question = lookalike::value_hash(&bytes);
             if words == 0 || !questions.insert(question) {

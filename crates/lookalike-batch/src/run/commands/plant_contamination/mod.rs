@@ -92,7 +92,12 @@ fn plant_items(
     let benchmarks = read_benchmarks(&inputs.benchmarks, inputs.fields.as_ref(), &settings.read)?;
     refuse_benchmark_files(&benchmarks, outputs)?;
     let halves = ItemHalves::new(&benchmarks, &empty)?;
-    let stock: Vec<usize> = corpus.ranked.iter().copied().take(STOCK_DOCUMENTS).collect();
+    let stock: Vec<usize> = corpus
+        .ranked
+        .iter()
+        .copied()
+        .take(STOCK_DOCUMENTS)
+        .collect();
     let stock = corpus.read_texts(&stock)?;
     let stock = TextStock::new(stock.iter().map(String::as_str));
     let planting = ItemPlanting {
@@ -387,9 +392,7 @@ impl ItemPlanting<'_> {
         let name = item_name(self.benchmarks, item);
         let forms = PlantedForm::list_all().into_iter();
         let texts = forms.map(|form| match form {
-            PlantedForm::Item(form) => {
-                self.planter.plant_item(&name, text, texts_of(item), form)
-            }
+            PlantedForm::Item(form) => self.planter.plant_item(&name, text, texts_of(item), form),
             PlantedForm::Decoy(decoy) => {
                 self.planter.plant_decoy(&name, text, texts_of(item), decoy)
             }

@@ -32,7 +32,14 @@ pub(super) struct ItemRow {
 impl ItemRow {
     /// Returns the row if it has the fields of this form.
     pub(super) fn from_fields(row: RowFields<'_>) -> Option<Self> {
-        const FIELDS: [&str; 6] = ["benchmark", "id", "question", "choices", "answer", "passage"];
+        const FIELDS: [&str; 6] = [
+            "benchmark",
+            "id",
+            "question",
+            "choices",
+            "answer",
+            "passage",
+        ];
         if row.names().any(|name| !FIELDS.contains(&name)) {
             return None;
         }
@@ -109,12 +116,23 @@ mod tests {
         // Nothing is interpreted: neither labels of choices nor an answer that is one.
         assert_eq!(item.texts.choices, ["A. a", "B. b"]);
         assert_eq!(item.texts.answer, "B");
-        for name in ["benchmark", "id", "question", "choices", "answer", "passage"] {
+        for name in [
+            "benchmark",
+            "id",
+            "question",
+            "choices",
+            "answer",
+            "passage",
+        ] {
             let mut without = row.clone();
             without.as_object_mut().unwrap().remove(name);
             assert_eq!(read(&without), None, "{name}");
         }
-        for (name, value) in [("subject", json!("x")), ("id", json!(7)), ("choices", json!([1]))] {
+        for (name, value) in [
+            ("subject", json!("x")),
+            ("id", json!(7)),
+            ("choices", json!([1])),
+        ] {
             let mut changed = row.clone();
             changed[name] = value;
             assert_eq!(read(&changed), None, "{name}");
