@@ -59,6 +59,7 @@ pub(crate) fn decontaminate<'py>(
         strict: options.strict,
         cut,
         spelling: OptionSpelling::Arguments,
+        work: None,
     };
     let inputs = DecontaminateInputs {
         documents: RowSource::Table(table),
