@@ -27,12 +27,13 @@ mod settings;
 mod stored_search;
 pub(crate) mod writing;
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use lookalike::contamination::{ContaminationIndex, ItemTexts};
 use lookalike_io::error::{Error, Result};
-use lookalike_io::sink::{StagedOutput, check_kept, check_output, commit_all};
-use lookalike_io::source::{InputSet, ReadOptions};
+use lookalike_io::sink::{StagedOutput, check_kept, check_output, check_table, commit_all};
+use lookalike_io::source::{InputSet, ReadOptions, RowSource};
 use lookalike_options::shown_text::shorten_text;
 
 pub use self::evaluation::{
@@ -50,7 +51,7 @@ use self::stored_search::StoredSearch;
 use self::writing::{CorpusCuts, FoundItems, write_findings};
 use crate::run::execution::work_directory::{LockedDirectory, WorkDirectory, describe_reading};
 use crate::run::progress::{ProgressListener, RunStage};
-use crate::run::reading::benchmarks::{BenchmarkSet, read_benchmarks};
+use crate::run::reading::benchmarks::{BenchmarkSet, OpenBenchmarks};
 use crate::run::reading::rejected_rows::{OpenedRows, RejectedRows};
 use crate::run::settings::RunInputs;
 
@@ -84,6 +85,7 @@ fn decontaminate_corpus(
 ) -> Result<DecontaminateSummary> {
     let started = Instant::now();
     check_text_field(settings)?;
+    check_standard_input(inputs)?;
     let locked = settings.work.as_ref().map(|work| {
         let inputs = RunInputs {
             documents: inputs.documents.clone(),
@@ -93,10 +95,16 @@ fn decontaminate_corpus(
     });
     let locked = locked.transpose()?;
     let opened = open_corpus(inputs, settings, outputs, progress)?;
+    let benchmarks = OpenBenchmarks::open_paths(&inputs.benchmarks, &settings.read)?;
+    for opened in benchmarks.inputs() {
+        check_outputs(outputs, opened)?;
+    }
     progress.begin_stage(RunStage::Index, None);
-    let fields = inputs.fields.as_ref();
-    let (paths, read, spelling) = (&inputs.benchmarks, &settings.read, settings.spelling);
-    let benchmarks = read_benchmarks(paths, fields, read, spelling)?;
+    let benchmarks = benchmarks.read_items(inputs.fields.as_ref(), settings.spelling)?;
+    if !benchmarks.skipped_files.is_empty() {
+        let skipped = benchmarks.skipped_files.iter().map(PathBuf::from);
+        progress.report_left_out(&skipped.collect::<Vec<_>>());
+    }
     let index = build_index(&benchmarks)?;
     let locked = locked.as_ref();
     let work = locked.map(|locked| open_work(locked, settings, &opened, &benchmarks));
@@ -163,6 +171,17 @@ fn check_text_field(settings: &DecontaminateSettings) -> Result<()> {
     )))
 }
 
+/// Refuses standard input as corpus and as benchmark.
+fn check_standard_input(inputs: &DecontaminateInputs) -> Result<()> {
+    let benchmarks = RowSource::from(inputs.benchmarks.clone());
+    if inputs.documents.has_standard_input() && benchmarks.has_standard_input() {
+        return Err(Error::usage_error(
+            "standard input cannot be the corpus and a benchmark: name a file for one of them",
+        ));
+    }
+    Ok(())
+}
+
 fn open_corpus<'a>(
     inputs: &DecontaminateInputs,
     settings: &DecontaminateSettings,
@@ -174,15 +193,27 @@ fn open_corpus<'a>(
         ..settings.read.clone()
     };
     let opened = InputSet::open_source(&inputs.documents, &options)?;
-    let tables = [&outputs.findings, &outputs.items, &outputs.rejected];
-    for output in tables.into_iter().flatten() {
-        check_output(output, &opened)?;
+    for table in [&outputs.findings, &outputs.items].into_iter().flatten() {
+        check_table(table)?;
     }
+    check_outputs(outputs, &opened)?;
     if let Some(output) = &outputs.kept {
         check_kept(&opened, output, false)?;
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     Ok(OpenedRows::new(opened, rejected, settings.strict, progress))
+}
+
+/// Refuses outputs that would overwrite an input.
+fn check_outputs(outputs: &DecontaminateOutputs, inputs: &InputSet) -> Result<()> {
+    let named = [
+        &outputs.kept,
+        &outputs.findings,
+        &outputs.items,
+        &outputs.rejected,
+    ];
+    let mut named = named.into_iter().flatten();
+    named.try_for_each(|output| check_output(output, inputs))
 }
 
 /// Opens the run in a directory. The benchmarks are among its settings, by a hash of all of their items.

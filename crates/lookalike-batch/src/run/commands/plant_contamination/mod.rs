@@ -30,6 +30,7 @@ use lookalike_io::sink::{
     OutputTarget, StagedOutput, TableCell, TableColumn, TableWriter, check_output, commit_all,
 };
 use lookalike_io::source::{InputFormat, InputSet, ReadOptions, format_by_extension};
+use lookalike_options::match_options::OptionSpelling;
 use rayon::prelude::*;
 
 pub use self::settings::{
@@ -89,7 +90,12 @@ fn plant_items(
     let empty = EditPlanter::new(settings.seed, TextStock::default());
     let corpus = PlantedInto::read(&opened, &run, &empty)?;
     progress.begin_stage(RunStage::Index, None);
-    let benchmarks = read_benchmarks(&inputs.benchmarks, inputs.fields.as_ref(), &settings.read)?;
+    let benchmarks = read_benchmarks(
+        &inputs.benchmarks,
+        inputs.fields.as_ref(),
+        &settings.read,
+        OptionSpelling::Options,
+    )?;
     refuse_benchmark_files(&benchmarks, outputs)?;
     let halves = ItemHalves::new(&benchmarks, &empty)?;
     let stock: Vec<usize> = corpus

@@ -164,33 +164,66 @@ pub fn read_benchmarks(
     read: &ReadOptions,
     spelling: OptionSpelling,
 ) -> Result<BenchmarkSet> {
-    let options = ReadOptions {
-        fields: WantedFields::whole_rows(),
-        document_per_file: false,
-        text_documents: false,
-        document_files: None,
-        again: false,
-        ..read.clone()
-    };
-    let arguments: Vec<BenchmarkFiles> = paths
-        .iter()
-        .map(|path| BenchmarkFiles::open_argument(path, &options))
-        .collect::<Result<_>>()?;
-    let mut reader = BenchmarkReader::new(fields, spelling);
-    for argument in &arguments {
-        let skipped = argument.inputs.skipped_files().iter();
-        let skipped = skipped.map(|path| path.display().to_string());
-        reader.set.skipped_files.extend(skipped);
-        reader
-            .set
-            .skipped_files
-            .extend(argument.plain_texts.iter().cloned());
+    OpenBenchmarks::open_paths(paths, read)?.read_items(fields, spelling)
+}
+
+/// Benchmarks whose files are open and not read yet.
+pub(in crate::run) struct OpenBenchmarks {
+    /// The files of each argument.
+    arguments: Vec<BenchmarkFiles>,
+}
+
+impl OpenBenchmarks {
+    /// Opens files, directories, globs and URLs. Of `read`, the fields are not used.
+    ///
+    /// # Errors
+    /// A file that cannot be opened or that is plain text.
+    pub(in crate::run) fn open_paths(paths: &[PathBuf], read: &ReadOptions) -> Result<Self> {
+        let options = ReadOptions {
+            fields: WantedFields::whole_rows(),
+            document_per_file: false,
+            text_documents: false,
+            document_files: None,
+            again: false,
+            ..read.clone()
+        };
+        let open = |path| BenchmarkFiles::open_argument(path, &options);
+        Ok(Self {
+            arguments: paths.iter().map(open).collect::<Result<_>>()?,
+        })
     }
-    let names = name_all(&arguments)?;
-    for (argument, names) in arguments.iter().zip(&names) {
-        reader.read_argument(argument, names)?;
+
+    /// Returns the files of each argument, which no output may overwrite.
+    pub(in crate::run) fn inputs(&self) -> impl Iterator<Item = &InputSet> {
+        self.arguments.iter().map(|argument| &argument.inputs)
     }
-    reader.finish_set()
+
+    /// Reads the items; see [`read_benchmarks`].
+    ///
+    /// # Errors
+    /// Those of [`read_benchmarks`], apart from those of [`open_paths`](Self::open_paths).
+    pub(in crate::run) fn read_items(
+        &self,
+        fields: Option<&ItemFields>,
+        spelling: OptionSpelling,
+    ) -> Result<BenchmarkSet> {
+        let arguments = &self.arguments;
+        let mut reader = BenchmarkReader::new(fields, spelling);
+        for argument in arguments {
+            let skipped = argument.inputs.skipped_files().iter();
+            let skipped = skipped.map(|path| path.display().to_string());
+            reader.set.skipped_files.extend(skipped);
+            reader
+                .set
+                .skipped_files
+                .extend(argument.plain_texts.iter().cloned());
+        }
+        let names = name_all(arguments)?;
+        for (argument, names) in arguments.iter().zip(&names) {
+            reader.read_argument(argument, names)?;
+        }
+        reader.finish_set()
+    }
 }
 
 /// The files that one argument names.

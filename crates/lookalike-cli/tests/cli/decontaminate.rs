@@ -1,0 +1,974 @@
+//! Items of benchmarks in a corpus: `lookalike decontaminate`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::support::{Numbers, Place, jsonl, read_parquet, row, rows, write_parquet};
+
+/// The columns of the table of findings.
+const FINDINGS_HEADER: &str =
+    "id\tbenchmark\titem\tfound\tscore\tstart\tend\titem_start\titem_end\tsource\trow";
+
+const TIDE: &str = "A lighthouse keeper on a rocky island lights the lamp forty minutes before sunset and puts it out at \
+                    dawn. Which instrument in her kitchen tells her the height of the tide?";
+const TIDE_CHOICES: [&str; 4] = [
+    "a brass tide gauge",
+    "a folding sextant",
+    "a mercury barometer",
+    "an hourglass of oak",
+];
+const ROPE: &str = "A ropemaker needs $\\frac{3}{4}$ of a bale of hemp for every $12$ metres of mooring rope and has $n = 26$ \
+                    bales in the loft. How many whole ropes of $90$ metres can she deliver to the harbour office?";
+const ROPE_ANSWER: &str =
+    "Each rope takes 90 / 12 * 3 / 4 = 5.625 bales. 26 / 5.625 is a little over 4. #### 4";
+const SONG: &str = "Who wrote the harbour song?";
+const SONG_ANSWER: &str = "Ottilie Brandvold";
+const RARE: &str = "Where does Quillfeather's zanthomere bloom?";
+const BOAT: &str = "青溪镇的老船长每天清晨六点解开缆绳，驶向东边的小岛送信；如果遇到顺风，他在几点以前能够回到码头？";
+const BOAT_TRADITIONAL: &str = "青溪鎮的老船長每天清晨六點解開纜繩，駛向東邊的小島送信；如果遇到順風，他在幾點以前能夠回到碼頭？";
+const BOAT_CHOICES: [&str; 4] = ["上午九点一刻", "上午十点半", "中午十二点", "下午两点"];
+
+/// Returns a place with benchmarks in `evals`: three files in the form of MMLU, GSM8K and C-Eval, and one of short questions.
+fn place_with_benchmarks() -> Place {
+    let place = Place::new();
+    let mmlu = json!({"id": "tide", "question": TIDE, "choices": TIDE_CHOICES, "answer": 0});
+    place.write("evals/mmlu.jsonl", format!("{mmlu}\n"));
+    let gsm8k = json!({"id": "rope", "question": ROPE, "answer": ROPE_ANSWER});
+    place.write("evals/gsm8k.jsonl", format!("{gsm8k}\n"));
+    let [a, b, c, d] = BOAT_CHOICES;
+    place.write(
+        "evals/ceval.csv",
+        format!("id,question,A,B,C,D,answer\nboat,{BOAT},{a},{b},{c},{d},B\n"),
+    );
+    let short = [
+        json!({"id": "song", "question": SONG, "answer": SONG_ANSWER}),
+        json!({"id": "rare", "question": RARE, "answer": "on the quay"}),
+    ];
+    place.write(
+        "evals/short.jsonl",
+        short.map(|item| format!("{item}\n")).concat(),
+    );
+    place
+}
+
+/// Returns documents of a town by the sea, whose words are those of the short question, with ids from `plain0` on.
+fn town_documents(numbers: &mut Numbers, documents: usize) -> Vec<(String, String)> {
+    const WORDS: [&str; 24] = [
+        "wrote", "harbour", "song", "the", "boat", "wind", "who", "letter", "quay", "morning",
+        "of", "and", "captain", "rope", "sail", "in", "winter", "old", "street", "is", "sea",
+        "lamp", "house", "tide",
+    ];
+    let text = |numbers: &mut Numbers| {
+        let words: Vec<&str> = (0..200)
+            .map(|_| WORDS[numbers.below(WORDS.len())])
+            .collect();
+        words.join(" ")
+    };
+    (0..documents)
+        .map(|number| (format!("plain{number}"), text(numbers)))
+        .collect()
+}
+
+fn write_documents(place: &Place, name: &str, documents: &[(String, String)]) {
+    place.write(
+        name,
+        jsonl(documents.iter().map(|(id, text)| (&**id, &**text))),
+    );
+}
+
+/// Returns a text between two others, as items stand in pages.
+fn page_with(text: &str) -> String {
+    format!(
+        "Notes of an evening class, written down by a pupil.\n\n{text}\n\nNobody knew more than that on the day."
+    )
+}
+
+/// Runs the command with the benchmarks, and returns the findings by document, item and what was found.
+fn findings_of(place: &Place, options: &str) -> BTreeSet<(String, String, String)> {
+    place.ok(&format!(
+        "decontaminate in.jsonl --benchmarks evals --findings found.tsv {options}"
+    ));
+    let table = place.table("found.tsv").into_iter();
+    table
+        .map(|row| (row[0].clone(), row[2].clone(), row[3].clone()))
+        .collect()
+}
+
+/// Returns every fourth word on a line of its own.
+fn over_lines(text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let lines: Vec<String> = words.chunks(4).map(|line| line.join(" ")).collect();
+    lines.join("\n")
+}
+
+fn in_table(text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let cells: Vec<String> = words
+        .chunks(6)
+        .map(|cell| format!("| {} |", cell.join(" ")))
+        .collect();
+    cells.join("\n")
+}
+
+/// Returns the text with each `step`-th word between `opening` and `closing`.
+fn marked(text: &str, step: usize, opening: &str, closing: &str) -> String {
+    let words = text.split(' ').enumerate().map(|(at, word)| {
+        if at % step == step - 1 {
+            format!("{opening}{word}{closing}")
+        } else {
+            word.to_owned()
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn without_punctuation(text: &str) -> String {
+    text.chars()
+        .filter(|point| point.is_alphanumeric() || *point == ' ')
+        .collect()
+}
+
+#[test]
+fn items_are_found_in_every_form() {
+    let place = place_with_benchmarks();
+    let replaced = TIDE
+        .replace("rocky", "barren")
+        .replace("sunset", "nightfall")
+        .replace("kitchen", "pantry");
+    let [first, second, third, fourth] = TIDE_CHOICES;
+    let boat_spaced: String = BOAT.chars().map(|point| format!("{point} ")).collect();
+    let [nine, ten, noon, two] = BOAT_CHOICES;
+    let forms: Vec<(&str, String, &str, &str)> = vec![
+        ("verbatim", TIDE.to_owned(), "tide", "question"),
+        ("capitals", TIDE.to_uppercase(), "tide", "question"),
+        ("bare", without_punctuation(TIDE), "tide", "question"),
+        (
+            "dashes",
+            TIDE.replace(' ', " – ").replace('.', "!"),
+            "tide",
+            "question",
+        ),
+        ("lines", over_lines(TIDE), "tide", "question"),
+        ("table", in_table(TIDE), "tide", "question"),
+        (
+            "html",
+            marked(TIDE, 3, "<b class=\"x\">", "</b>&nbsp;"),
+            "tide",
+            "question",
+        ),
+        (
+            "latex",
+            marked(TIDE, 4, "\\textbf{", "}"),
+            "tide",
+            "question",
+        ),
+        (
+            "markdown",
+            marked(TIDE, 4, "**[", "](https://town.example/a_b?c=d)**"),
+            "tide",
+            "question",
+        ),
+        ("replaced", replaced, "tide", "question"),
+        (
+            "choices",
+            format!("{TIDE}\nA. {first}\nB. {second}\nC. {third}\nD. {fourth}"),
+            "tide",
+            "both",
+        ),
+        (
+            "shuffled",
+            format!("{TIDE} (1) {fourth} (2) {second} (3) {first} (4) {third}"),
+            "tide",
+            "both",
+        ),
+        ("formulae", ROPE.to_owned(), "rope", "question"),
+        (
+            "plain-formulae",
+            ROPE.replace("\\frac{3}{4}", "3/4").replace('$', ""),
+            "rope",
+            "question",
+        ),
+        (
+            "other-formulae",
+            ROPE.replace("\\frac", "\\dfrac").replace('$', "\\("),
+            "rope",
+            "question",
+        ),
+        (
+            "worked",
+            format!("Q: {ROPE}\nA: {ROPE_ANSWER}"),
+            "rope",
+            "both",
+        ),
+        ("中文", BOAT.to_owned(), "boat", "question"),
+        ("繁體", BOAT_TRADITIONAL.to_owned(), "boat", "question"),
+        (
+            "全角",
+            BOAT.replace('，', " , ").replace('？', "?!"),
+            "boat",
+            "question",
+        ),
+        ("空格", boat_spaced, "boat", "question"),
+        (
+            "换行",
+            BOAT.replace('；', "\n\n").replace('，', "\n"),
+            "boat",
+            "question",
+        ),
+        (
+            "网页",
+            BOAT.replace("老船长", "<a href='/c'>老船长</a>")
+                .replace("小岛", "<i>小岛</i>"),
+            "boat",
+            "question",
+        ),
+        (
+            "换词",
+            BOAT.replace("送信", "送货").replace("以前", "之前"),
+            "boat",
+            "question",
+        ),
+        (
+            "选项",
+            format!("{BOAT}D {two} C {noon} B {ten} A {nine}"),
+            "boat",
+            "both",
+        ),
+        ("答案", format!("{BOAT}\n\n答案：{ten}。"), "boat", "both"),
+    ];
+    let mut documents = town_documents(&mut Numbers::new(3), 40);
+    for (id, text, ..) in &forms {
+        documents.push(((*id).to_owned(), page_with(text)));
+        documents.push((format!("{id} alone"), text.clone()));
+    }
+    write_documents(&place, "in.jsonl", &documents);
+    let found = findings_of(&place, "");
+    let mut missing = String::new();
+    let mut expected = BTreeSet::new();
+    for (id, text, item, parts) in forms {
+        for id in [id.to_owned(), format!("{id} alone")] {
+            let finding = (id.clone(), item.to_owned(), parts.to_owned());
+            if !found.contains(&finding) {
+                let _ = writeln!(missing, "{id}: {item} ({parts}) in {text}");
+            }
+            expected.insert(finding);
+        }
+    }
+    assert_eq!(missing, "", "{found:?}");
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn short_questions_are_found_with_their_answer_or_rare_words() {
+    let place = place_with_benchmarks();
+    let mut documents = town_documents(&mut Numbers::new(5), 600);
+    for (id, text) in [
+        ("alone", SONG.to_owned()),
+        ("answered", format!("{SONG} It was {SONG_ANSWER}.")),
+        ("answered before", format!("{SONG_ANSWER}. {SONG}")),
+        (
+            "far",
+            format!(
+                "{SONG} {} {SONG_ANSWER}",
+                "the boat of the quay and the sea ".repeat(40)
+            ),
+        ),
+        ("other answer", format!("{SONG} It was Casimir Underhill.")),
+        ("rare", RARE.to_owned()),
+    ] {
+        documents.push((id.to_owned(), page_with(&text)));
+    }
+    write_documents(&place, "in.jsonl", &documents);
+    let finding =
+        |id: &str, item: &str, found: &str| (id.to_owned(), item.to_owned(), found.to_owned());
+    let expected = [
+        finding("answered", "song", "both"),
+        finding("answered before", "song", "both"),
+        finding("rare", "rare", "question"),
+    ];
+    assert_eq!(findings_of(&place, ""), BTreeSet::from(expected));
+}
+
+#[test]
+fn similar_texts_are_no_findings() {
+    let place = place_with_benchmarks();
+    let texts = [
+        // The same topic.
+        "The lighthouse keeper on the rocky island is seventy. She lights the lamp before sunset and puts it out at dawn, \
+         and her kitchen smells of fish and of the oil for the lamp. The height of the tide does not worry her.",
+        "A tide gauge of brass stands beside a folding sextant and a mercury barometer in the museum of the harbour.",
+        // Another question of the series.
+        "A lighthouse keeper on a rocky island lights the lamp forty minutes before sunset and puts it out at dawn. How \
+         much oil does the lamp burn between the first and the last night of a leap year?",
+        "青溪镇的老船长每天清晨六点解开缆绳，驶向东边的小岛送信；今年冬天他打算把船修好，然后到南方去看望女儿一家人。",
+        "青溪镇的邮差每天清晨骑车进山送信，路上要翻过三座小山；如果下雪，他要到天黑以后才能回到家里。",
+        // A formula with other numbers.
+        "A bricklayer needs $\\frac{2}{3}$ of a barrow of sand for every $17$ bricks and has $n = 31$ barrows in the yard. \
+         How many whole walls of $80$ bricks can he build?",
+        "Let $a_1 = 3$, $a_2 = 4$ and $a_{n} = 12 a_{n - 1} + 26$. Find $a_{90}$ modulo $4$.",
+    ];
+    let mut documents = town_documents(&mut Numbers::new(7), 200);
+    documents.extend(
+        texts
+            .iter()
+            .enumerate()
+            .map(|(at, text)| (format!("near{at}"), page_with(text))),
+    );
+    write_documents(&place, "in.jsonl", &documents);
+    assert_eq!(findings_of(&place, ""), BTreeSet::new());
+}
+
+#[test]
+fn items_of_a_series_do_not_stand_for_one_another() {
+    let place = Place::new();
+    let stem = "Which of the following statements about the river that is described in the passage above is true";
+    let question = |at: usize| format!("{stem}: statement {at} or statement {}?", at * 7 + 3);
+    let items: String = (0..60)
+        .map(|at| {
+            format!(
+                "{}\n",
+                json!({"id": at.to_string(), "question": question(at), "answer": "neither"})
+            )
+        })
+        .collect();
+    place.write("evals/series.jsonl", items);
+    place.write("in.jsonl", row("one", &page_with(&format!("{stem}?"))));
+    assert_eq!(findings_of(&place, ""), BTreeSet::new());
+    // Numbers in formulae set them apart.
+    let sum = |at: usize| {
+        format!(
+            "Compute the value of ${} \\times {} + {}$ and reduce it modulo ${}$.",
+            at + 11,
+            at * 3 + 17,
+            at + 5,
+            at + 2
+        )
+    };
+    let items: String = (0..60)
+        .map(|at| {
+            format!(
+                "{}\n",
+                json!({"id": at.to_string(), "question": sum(at), "answer": (at + 1).to_string()})
+            )
+        })
+        .collect();
+    place.write("evals/series.jsonl", items);
+    let other = sum(1000);
+    place.write("in.jsonl", row("other", &page_with(&other)));
+    assert_eq!(findings_of(&place, ""), BTreeSet::new());
+}
+
+#[test]
+fn boilerplate_is_named_and_found_only_with_more() {
+    let place = place_with_benchmarks();
+    let mut documents = town_documents(&mut Numbers::new(9), 20);
+    for number in 0..30 {
+        documents.push((
+            format!("quoted{number}"),
+            page_with(&format!("{TIDE} Page {number}.")),
+        ));
+    }
+    let with_choices = format!("{TIDE} {}", TIDE_CHOICES.join(", "));
+    documents.push(("answered".to_owned(), page_with(&with_choices)));
+    documents.push(("other".to_owned(), page_with(BOAT)));
+    write_documents(&place, "in.jsonl", &documents);
+    let summary = place
+        .summary("decontaminate in.jsonl --benchmarks evals --findings found.tsv -o out.jsonl");
+    let found: Vec<String> = place
+        .table("found.tsv")
+        .into_iter()
+        .map(|row| row[0].clone())
+        .collect();
+    assert_eq!(found, ["answered", "other"]);
+    assert_eq!(summary["boilerplate"], 30);
+    assert_eq!(
+        summary["boilerplate_questions"],
+        json!([{"benchmark": "mmlu", "item": "tide", "question": TIDE, "documents": 30}])
+    );
+    assert_eq!(place.ids("out.jsonl").len(), 50);
+    let said = place
+        .ok("decontaminate in.jsonl --benchmarks evals --findings found.tsv")
+        .err;
+    assert!(
+        said.contains("boilerplate, found only with an answer or choices: 'A lighthouse keeper"),
+        "{said}"
+    );
+    assert!(said.contains("(mmlu tide), in 30 documents"), "{said}");
+    // Twenty documents are not too many.
+    let few: Vec<_> = documents
+        .iter()
+        .filter(|(id, _)| {
+            !matches!(id.strip_prefix("quoted").map(str::len), Some(2))
+                || id < &"quoted2".to_owned()
+        })
+        .cloned()
+        .collect();
+    assert_eq!(
+        few.iter()
+            .filter(|(id, _)| id.starts_with("quoted"))
+            .count(),
+        20
+    );
+    write_documents(&place, "in.jsonl", &few);
+    assert_eq!(findings_of(&place, "").len(), 22);
+}
+
+#[test]
+fn findings_have_places_in_both_texts() {
+    let place = place_with_benchmarks();
+    let bad = "{\"id\": \"broken\", \"text\": 5}\n";
+    let texts = [
+        ("tide", page_with(&TIDE.to_uppercase())),
+        ("half", page_with(&format!("🏝️ {BOAT_TRADITIONAL}"))),
+        ("two", format!("{ROPE}\n{BOAT}\n{}", BOAT_CHOICES[1])),
+        (
+            "plain",
+            "Nothing of the kind stands here, and nobody asks for it.".to_owned(),
+        ),
+        ("answer", page_with(ROPE_ANSWER)),
+    ];
+    let [tide, half, two, plain, answer] = texts.each_ref().map(|(id, text)| row(id, text));
+    place.write("in/a.jsonl", format!("{bad}{tide}{half}"));
+    place.write("in/b.jsonl", format!("{two}{plain}{answer}"));
+    let ran =
+        place.run("decontaminate in --benchmarks evals --findings found.tsv --items items.tsv");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    let table = place.read("found.tsv");
+    assert_eq!(table.lines().next(), Some(FINDINGS_HEADER));
+    let item_text = |item: &str, found: &str| match (item, found) {
+        ("tide", _) => TIDE,
+        ("boat", _) => BOAT,
+        (_, "answer") => ROPE_ANSWER,
+        _ => ROPE,
+    };
+    let part = |text: &str, start: &str, end: &str| -> String {
+        let (start, end): (usize, usize) = (start.parse().unwrap(), end.parse().unwrap());
+        text.chars().skip(start).take(end - start).collect()
+    };
+    let words = |text: &str| {
+        let text = text.to_lowercase().replace("\\frac", "");
+        text.chars()
+            .filter(|point| point.is_alphanumeric())
+            .collect::<String>()
+    };
+    let mut order = Vec::new();
+    for row in rows(&table) {
+        let [
+            id,
+            benchmark,
+            item,
+            found,
+            score,
+            start,
+            end,
+            item_start,
+            item_end,
+            source,
+            number,
+        ] = &row[..]
+        else {
+            panic!("{row:?}");
+        };
+        let text = &texts.iter().find(|(name, _)| name == id).unwrap().1;
+        let in_document = part(text, start, end);
+        let in_item = part(item_text(item, found), item_start, item_end);
+        if id == "half" {
+            assert_eq!(in_document, BOAT_TRADITIONAL.trim_end_matches('？'));
+        } else {
+            assert_eq!(words(&in_document), words(&in_item), "{row:?}");
+        }
+        assert_eq!(
+            in_item,
+            item_text(item, found).trim_end_matches(['?', '？']),
+            "{row:?}"
+        );
+        let score: f64 = score.parse().unwrap();
+        assert!((0.0..=1.0).contains(&score));
+        let at = (
+            benchmark.clone(),
+            item.clone(),
+            found.clone(),
+            source.clone(),
+            number.clone(),
+        );
+        order.push((id.clone(), at, score));
+    }
+    let at = |benchmark: &str, item: &str, found: &str, source: &str, number: &str| {
+        [benchmark, item, found, source, number]
+            .map(str::to_owned)
+            .into()
+    };
+    let expected = [
+        ("tide", at("mmlu", "tide", "question", "in/a.jsonl", "2")),
+        ("half", at("ceval", "boat", "question", "in/a.jsonl", "3")),
+        ("two", at("gsm8k", "rope", "question", "in/b.jsonl", "1")),
+        ("two", at("ceval", "boat", "both", "in/b.jsonl", "1")),
+        ("answer", at("gsm8k", "rope", "answer", "in/b.jsonl", "3")),
+    ];
+    let mut sorted = order.clone();
+    sorted.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let found: BTreeSet<_> = order
+        .iter()
+        .map(|(id, at, _)| (&**id, at.clone()))
+        .collect();
+    assert_eq!(found, BTreeSet::from(expected));
+    // The findings of a document are ordered by score.
+    let of_two: Vec<f64> = order
+        .iter()
+        .filter(|(id, ..)| id == "two")
+        .map(|(.., score)| *score)
+        .collect();
+    assert!(of_two.is_sorted_by(|a, b| a >= b), "{of_two:?}");
+
+    let items = place.read("items.tsv");
+    assert_eq!(
+        items.lines().next(),
+        Some("benchmark\titem\tfound\tscore\tdocuments")
+    );
+    let items: Vec<_> = rows(&items)
+        .into_iter()
+        .map(|row| {
+            [&row[0], &row[1], &row[2], &row[4]]
+                .map(String::as_str)
+                .join(" ")
+        })
+        .collect();
+    assert_eq!(
+        items,
+        [
+            "ceval boat both 2",
+            "gsm8k rope answer 2",
+            "mmlu tide question 1"
+        ]
+    );
+}
+
+#[test]
+fn cuts_leave_the_exact_rest() {
+    let place = place_with_benchmarks();
+    let before = "The class met in the school. Then she asked: ";
+    let behind = " Nobody answered for a while. It was late.";
+    let answer = BOAT_CHOICES[1];
+    let documents = [
+        (
+            "in sentence",
+            format!("{before}{RARE}{behind}"),
+            format!("{before}{behind}"),
+            "The class met in the school. Nobody answered for a while. It was late.".to_owned(),
+        ),
+        ("whole", RARE.to_owned(), String::new(), String::new()),
+        (
+            "chinese",
+            format!("上课了。老师问：{BOAT}有人说是{answer}。大家都笑了。"),
+            "上课了。老师问：大家都笑了。".to_owned(),
+            "上课了。大家都笑了。".to_owned(),
+        ),
+        (
+            "plain",
+            "Nothing stands here.".to_owned(),
+            "Nothing stands here.".to_owned(),
+            "Nothing stands here.".to_owned(),
+        ),
+    ];
+    let columns = [
+        (
+            "id",
+            documents.iter().map(|(id, ..)| *id).collect::<Vec<_>>(),
+        ),
+        (
+            "text",
+            documents.iter().map(|(_, text, ..)| &**text).collect(),
+        ),
+        ("note", vec!["a,\"b\"", "c", "d", "e"]),
+    ];
+    write_parquet(&place.path("in.parquet"), &columns);
+    let mut csv = "id,text,note\n".to_owned();
+    let mut lines = String::new();
+    for (at, (id, text, ..)) in documents.iter().enumerate() {
+        let note = columns[2].1[at];
+        let _ = writeln!(csv, "{id},\"{text}\",\"{}\"", note.replace('"', "\"\""));
+        let _ = writeln!(lines, "{}", json!({"id": id, "note": note, "text": text}));
+    }
+    place.write("in.csv", csv);
+    place.write("in.jsonl", lines);
+    for (cut, rest) in [
+        ("document", None),
+        ("passage", Some(0)),
+        ("sentence", Some(1)),
+    ] {
+        let expected: Vec<(&str, &str)> = documents
+            .iter()
+            .filter_map(|(id, text, passage, sentence)| {
+                let rest = match rest {
+                    None if *id == "plain" => text,
+                    None => return None,
+                    Some(0) => passage,
+                    Some(_) => sentence,
+                };
+                (!rest.is_empty()).then_some((*id, &**rest))
+            })
+            .collect();
+        for format in ["jsonl", "csv", "parquet"] {
+            let out = format!("{cut}.{format}");
+            let summary = place.summary(&format!(
+                "decontaminate in.{format} --benchmarks evals --cut {cut} -o {out}"
+            ));
+            assert_eq!(summary["kept"], expected.len(), "{out}: {summary}");
+            let removed = documents.len() - expected.len();
+            assert_eq!(
+                (&summary["removed"], &summary["cut"]),
+                (&json!(removed), &json!(3 - removed)),
+                "{out}"
+            );
+            // Rows become the same rows of Parquet, so that one reader compares all formats.
+            let path = if format == "parquet" {
+                out
+            } else {
+                place.ok(&format!("dedup {out} --method exact -o {out}.parquet"));
+                format!("{out}.parquet")
+            };
+            let [ids, texts, notes] =
+                ["id", "text", "note"].map(|column| read_parquet(&place.path(&path), column));
+            let found: Vec<_> = ids
+                .iter()
+                .zip(&texts)
+                .map(|(id, text)| (&**id, &**text))
+                .collect();
+            assert_eq!(found, expected, "{cut} {format}");
+            assert_eq!(notes.last().map(String::as_str), Some("e"));
+        }
+    }
+    // Rows that are not cut stay byte for byte.
+    let input = place.read("in.jsonl");
+    assert!(
+        place
+            .read("passage.jsonl")
+            .ends_with(input.lines().last().unwrap().trim())
+            || place
+                .read("passage.jsonl")
+                .ends_with(&format!("{}\n", input.lines().last().unwrap()))
+    );
+    place.refused(
+        "decontaminate in.jsonl --benchmarks evals --cut passage --text note,text -o out.jsonl",
+        &["`note`, `text`", "--cut document"],
+    );
+}
+
+#[test]
+fn result_depends_neither_on_threads_nor_on_order() {
+    let mut numbers = Numbers::new(11);
+    let place = place_with_benchmarks();
+    let mut documents = town_documents(&mut numbers, 300);
+    for number in 0..60 {
+        let text = [TIDE, ROPE, BOAT, RARE, SONG, &ROPE_ANSWER][number % 6];
+        let text = match number % 5 {
+            0 => text.to_uppercase(),
+            1 => format!("{text} {SONG_ANSWER}"),
+            2 => format!("{text} {}", TIDE_CHOICES.join(" ")),
+            _ => text.to_owned(),
+        };
+        documents.insert(
+            numbers.below(documents.len()),
+            (format!("item{number}"), page_with(&text)),
+        );
+    }
+    write_documents(&place, "in.jsonl", &documents);
+    let line = "decontaminate in.jsonl --benchmarks evals --cut sentence";
+    for threads in ["1", "4"] {
+        place.ok(&format!(
+            "{line} --threads {threads} -o out{threads}.jsonl --findings found{threads}.tsv --items items{threads}.tsv"
+        ));
+    }
+    for name in ["out", "found", "items"] {
+        let extension = if name == "out" { "jsonl" } else { "tsv" };
+        let of = |threads: u8| place.read(&format!("{name}{threads}.{extension}"));
+        assert_eq!(of(1), of(4), "{name}");
+    }
+    let findings = |name: &str| {
+        let without_row = |row: Vec<String>| row[..10].join(" ");
+        place
+            .table(name)
+            .into_iter()
+            .map(without_row)
+            .collect::<BTreeSet<_>>()
+    };
+    let expected = findings("found1.tsv");
+    assert!(expected.len() > 30, "{expected:?}");
+    for _ in 0..3 {
+        for at in (1..documents.len()).rev() {
+            documents.swap(at, numbers.below(at + 1));
+        }
+        write_documents(&place, "in.jsonl", &documents);
+        place.ok(&format!("{line} --findings shuffled.tsv"));
+        assert_eq!(findings("shuffled.tsv"), expected);
+    }
+}
+
+#[test]
+fn fields_of_a_benchmark_are_named() {
+    let place = Place::new();
+    place.write(
+        "quiz.csv",
+        format!(
+            "n,ask,x,y,key\nq1,{},a barometer of tin,an hourglass,y\n",
+            RARE.replace(',', "")
+        ),
+    );
+    place.write(
+        "in.jsonl",
+        row("a", &page_with(&format!("{RARE} An hourglass."))),
+    );
+    place.refused(
+        "decontaminate in.jsonl --benchmarks quiz.csv --findings found.tsv",
+        &[
+            "quiz.csv:2: its fields are those of no known benchmark: `n`, `ask`, `x`, `y`, `key`",
+            "--fields question=ask",
+        ],
+    );
+    let line = "decontaminate in.jsonl --findings found.tsv --benchmarks quiz.csv";
+    let summary = place.summary(&format!(
+        "{line} --fields question=ask,choices=x+y,answer=key,id=n"
+    ));
+    assert_eq!(summary["benchmarks"][0]["presets"], json!(["fields"]));
+    let found = place.table("found.tsv");
+    assert_eq!(found[0][..3], ["a", "quiz", "q1"]);
+    for (fields, words) in [
+        (
+            "question=nothing",
+            "the field `nothing`, which --fields names for the question, is missing among",
+        ),
+        (
+            "question=ask,answer=nothing",
+            "no row has the field `nothing`, which --fields names for `answer`",
+        ),
+        ("answer=key", "has no question: add question=FIELD"),
+    ] {
+        let ran = place.run(&format!("{line} --fields {fields}"));
+        assert_eq!(ran.code, Some(2), "{fields}");
+        let said = ran.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(words), "{fields}: {said}");
+    }
+}
+
+#[test]
+fn rows_without_documents_and_items_are_reported() {
+    let place = place_with_benchmarks();
+    place.write(
+        "in.jsonl",
+        format!(
+            "{}not json\n{{\"id\":\"b\"}}\n{}",
+            row("a", TIDE),
+            row("c", "Nothing else.")
+        ),
+    );
+    place.write(
+        "evals/gsm8k.jsonl",
+        format!(
+            "{}\n{}\n",
+            json!({"question": ROPE, "answer": ROPE_ANSWER}),
+            json!({"question": " ", "answer": "4"})
+        ),
+    );
+    let line = "decontaminate in.jsonl --benchmarks evals -o out.jsonl --rejected bad.jsonl";
+    let ran = place.run(line);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(place.ids("out.jsonl"), ["c"]);
+    assert_eq!(place.read("bad.jsonl"), "not json\n{\"id\":\"b\"}\n");
+    for words in [
+        "in.jsonl:2",
+        "in.jsonl:3",
+        "1 rows are no items (evals/gsm8k.jsonl:2: the question is empty)",
+    ] {
+        assert!(ran.err.contains(words), "{words}: {}", ran.err);
+    }
+    let summary = place.summary(line);
+    assert_eq!(
+        (&summary["documents"], &summary["rejected"]),
+        (&json!(2), &json!(2))
+    );
+    let strict = place.run(&format!("{line} --strict"));
+    assert_eq!(strict.code, Some(2), "{}", strict.err);
+}
+
+#[test]
+fn files_without_items_are_named() {
+    let place = place_with_benchmarks();
+    place.write("in.jsonl", row("a", TIDE));
+    place.write("evals/README.md", "# About these benchmarks\n");
+    let said = place
+        .ok("decontaminate in.jsonl --benchmarks evals --findings found.tsv")
+        .err;
+    assert!(
+        said.contains("1 file") && said.contains("skipped") && said.contains("README.md"),
+        "{said}"
+    );
+    place.refused(
+        "decontaminate in.jsonl --benchmarks evals/README.md --findings found.tsv",
+        &["evals/README.md"],
+    );
+}
+
+#[test]
+fn contradictory_arguments_are_refused() {
+    let place = place_with_benchmarks();
+    place.write("in.jsonl", row("a", TIDE));
+    let corpus = place.read("in.jsonl");
+    place.refused(
+        "decontaminate in.jsonl --benchmarks evals",
+        &[
+            "there is nothing to write: give -o",
+            "--findings or --items",
+            "--json",
+        ],
+    );
+    place.write("evals/without.jsonl", "{\"colour\": \"red\"}\n");
+    place.refused(
+        "decontaminate in.jsonl --benchmarks evals --findings found.tsv",
+        &[
+            "evals/without.jsonl:1",
+            "no known benchmark: `colour`",
+            "--fields question=colour",
+        ],
+    );
+    std::fs::remove_file(place.path("evals/without.jsonl")).unwrap();
+    for output in ["-o", "--findings", "--items", "--rejected"] {
+        let others = if output == "-o" { "" } else { "-o out.jsonl" };
+        if output != "-o" {
+            place.refused(
+                &format!("decontaminate in.jsonl --benchmarks evals {output} in.jsonl {others}"),
+                &["in.jsonl"],
+            );
+            assert_eq!(place.read("in.jsonl"), corpus);
+        }
+        // A benchmark is an input, too.
+        for benchmarks in ["evals", "evals/mmlu.jsonl"] {
+            let before = place.read("evals/mmlu.jsonl");
+            place.refused(
+                &format!("decontaminate in.jsonl --benchmarks {benchmarks} {others} {output} evals/mmlu.jsonl"),
+                &["evals/mmlu.jsonl"],
+            );
+            assert_eq!(place.read("evals/mmlu.jsonl"), before);
+        }
+    }
+    place.refused(
+        "decontaminate in.jsonl --benchmarks evals -o in.jsonl",
+        &["in.jsonl"],
+    );
+    place.refused(
+        "decontaminate in.jsonl --benchmarks evals -o out.jsonl --findings out.jsonl",
+        &["the corpus and the findings cannot both be written to out.jsonl"],
+    );
+    place.refused(
+        "decontaminate in.jsonl --benchmarks none --findings found.tsv",
+        &["none"],
+    );
+    assert!(!place.has("out.jsonl") && !place.has("found.tsv"));
+}
+
+#[test]
+fn summary_speaks_both_languages() {
+    let place = place_with_benchmarks();
+    write_documents(
+        &place,
+        "in.jsonl",
+        &[
+            ("a".to_owned(), page_with(TIDE)),
+            ("b".to_owned(), format!("{BOAT}")),
+            ("c".to_owned(), "Nothing.".to_owned()),
+        ],
+    );
+    place.write(
+        "evals/tiny.jsonl",
+        "{\"question\": \"Why so?\", \"answer\": \"x\"}\n",
+    );
+    let line = "decontaminate in.jsonl --benchmarks evals --cut passage -o out.jsonl";
+    let said = place.ok(line).err;
+    for words in [
+        "3 documents (",
+        "2 documents, 2 findings",
+        "parts of 1 documents; 1 documents have nothing left",
+        "2 of 6 stand in the corpus",
+        "  mmlu: 1 of 1 items, in 1 documents",
+        "  gsm8k: 0 of 1 items, in 0 documents",
+        "1 items cannot be found, because their question has fewer than three words",
+        "out.jsonl",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let said = place.ok(&format!("{line} --lang zh")).err;
+    for words in [
+        "3 篇文档（",
+        "2 篇文档，2 处",
+        "1 篇文档的一部分；1 篇文档什么也没有留下",
+        "6 道题中有 2 道出现在语料中",
+        "  mmlu：1 道题中的 1 道，出现在 1 篇文档中",
+        "1 道题无法查找，因为题目不足三个词（四个汉字）",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let quiet = place.ok(&format!("{line} --quiet"));
+    assert_eq!((quiet.err.as_str(), quiet.text()), ("", ""));
+}
+
+#[test]
+fn summary_as_json_has_all_counts() {
+    let place = place_with_benchmarks();
+    let documents = [
+        ("a".to_owned(), page_with(TIDE)),
+        ("b".to_owned(), format!("{BOAT} {}", BOAT_CHOICES[1])),
+        ("c".to_owned(), "Nothing at all.".to_owned()),
+    ];
+    write_documents(&place, "in.jsonl", &documents);
+    let summary = place.summary("decontaminate in.jsonl --benchmarks evals");
+    let fields: Vec<&str> = summary
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let mut expected = [
+        "documents",
+        "kept",
+        "removed",
+        "cut",
+        "findings",
+        "items",
+        "items_found",
+        "short_items",
+        "boilerplate",
+        "boilerplate_questions",
+        "benchmarks",
+        "rejected",
+        "bytes",
+        "index_bytes",
+        "seconds",
+    ];
+    expected.sort_unstable();
+    let mut fields = fields;
+    fields.sort_unstable();
+    assert_eq!(fields, expected);
+    for (field, value) in [
+        ("documents", 3),
+        ("kept", 1),
+        ("removed", 2),
+        ("cut", 0),
+        ("findings", 2),
+        ("items", 5),
+        ("items_found", 2),
+    ] {
+        assert_eq!(summary[field], value, "{field}");
+    }
+    let ceval = summary["benchmarks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|benchmark| benchmark["name"] == "ceval")
+        .unwrap();
+    let expected: Value = json!({
+        "name": "ceval", "presets": ["c-eval"], "items": 1, "rejected": 0, "rejected_rows": [], "found": 1, "found_both": 1,
+        "documents": 1
+    });
+    assert_eq!(*ceval, expected);
+}
