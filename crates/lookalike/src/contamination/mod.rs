@@ -38,7 +38,7 @@ mod search;
 mod seed_index;
 mod term_table;
 
-pub use cut_places::{extend_to_marks, extend_to_sentences};
+pub use cut_places::{extend_to_blanks, extend_to_marks, extend_to_sentences};
 pub use evidence::{CorpusTerms, CountedTerms, EvidenceWeights, FoundParts, ItemEvidence};
 pub use index::{ContaminationIndex, ItemTexts};
 pub use item_tokens::ItemTokenizer;

@@ -1,7 +1,7 @@
 //! The first reading: which documents may have which items, and the counts of the tokens of all documents.
 
 use lookalike::contamination::{
-    ContaminationIndex, CorpusTerms, CountedTerms, ItemSearcher, extend_to_marks,
+    ContaminationIndex, CorpusTerms, CountedTerms, ItemSearcher, extend_to_blanks, extend_to_marks,
     extend_to_sentences,
 };
 use lookalike::passages::PlaceIndex;
@@ -242,8 +242,9 @@ pub(crate) fn locate_candidates(
     let located = found.into_iter().map(|candidate| {
         let characters = [candidate.place.start, candidate.place.end]
             .map(|byte| places.count_characters(text, byte) as u64);
-        let passage = extend_to_marks(text, candidate.whole_place.clone());
-        let sentences = extend_to_sentences(text, passage.clone());
+        let item = extend_to_marks(text, candidate.whole_place.clone());
+        let sentences = extend_to_sentences(text, item.clone());
+        let [passage, sentences] = [item, sentences].map(|range| extend_to_blanks(text, range));
         let to_u64 = |range: std::ops::Range<usize>| range.start as u64..range.end as u64;
         LocatedCandidate {
             characters: characters[0]..characters[1],
