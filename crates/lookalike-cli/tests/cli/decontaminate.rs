@@ -21,8 +21,9 @@ const TIDE_CHOICES: [&str; 4] = [
 ];
 const ROPE: &str = "A ropemaker needs $\\frac{3}{4}$ of a bale of hemp for every $12$ metres of mooring rope and has $n = 26$ \
                     bales in the loft. How many whole ropes of $90$ metres can she deliver to the harbour office?";
-const ROPE_ANSWER: &str =
-    "Each rope takes 90 / 12 * 3 / 4 = 5.625 bales. 26 / 5.625 is a little over 4. #### 4";
+const ROPE_ANSWER: &str = "Seven and a half dozen metres make one rope, and every dozen takes three quarters of a bale, so a \
+                           rope takes 5.625 bales. The loft is enough for four of them and leaves three and a half bales behind \
+                           the winch. #### 4";
 const SONG: &str = "Who wrote the harbour song?";
 const SONG_ANSWER: &str = "Ottilie Brandvold";
 const RARE: &str = "Where does Quillfeather's zanthomere bloom?";
@@ -296,8 +297,8 @@ fn similar_texts_are_no_findings() {
     let place = place_with_benchmarks();
     let texts = [
         // The same topic.
-        "The lighthouse keeper on the rocky island is seventy. She lights the lamp before sunset and puts it out at dawn, \
-         and her kitchen smells of fish and of the oil for the lamp. The height of the tide does not worry her.",
+        "The keeper of the lighthouse is seventy. Her kitchen on the island smells of fish and of the oil for the lamp, \
+         which burns from sunset until dawn. Of all her instruments the gauge of the tide is the one that she trusts.",
         "A tide gauge of brass stands beside a folding sextant and a mercury barometer in the museum of the harbour.",
         // Another question of the series.
         "A lighthouse keeper on a rocky island lights the lamp forty minutes before sunset and puts it out at dawn. How \
@@ -363,56 +364,48 @@ fn items_of_a_series_do_not_stand_for_one_another() {
 #[test]
 fn boilerplate_is_named_and_found_only_with_more() {
     let place = place_with_benchmarks();
-    let mut documents = town_documents(&mut Numbers::new(9), 20);
-    for number in 0..30 {
-        documents.push((
-            format!("quoted{number}"),
-            page_with(&format!("{TIDE} Page {number}.")),
-        ));
-    }
     let with_choices = format!("{TIDE} {}", TIDE_CHOICES.join(", "));
-    documents.push(("answered".to_owned(), page_with(&with_choices)));
-    documents.push(("other".to_owned(), page_with(BOAT)));
-    write_documents(&place, "in.jsonl", &documents);
-    let summary = place
-        .summary("decontaminate in.jsonl --benchmarks evals --findings found.tsv -o out.jsonl");
-    let found: Vec<String> = place
-        .table("found.tsv")
-        .into_iter()
-        .map(|row| row[0].clone())
-        .collect();
-    assert_eq!(found, ["answered", "other"]);
+    let write = |quotations: usize| {
+        let mut documents = town_documents(&mut Numbers::new(9), 20);
+        for number in 0..quotations {
+            let text = page_with(&format!("{TIDE} Page {number}."));
+            documents.push((format!("quoted{number}"), text));
+        }
+        documents.push(("answered".to_owned(), page_with(&with_choices)));
+        documents.push(("other".to_owned(), page_with(BOAT)));
+        write_documents(&place, "in.jsonl", &documents);
+    };
+    write(30);
+    let line = "decontaminate in.jsonl --benchmarks evals --findings found.tsv -o out.jsonl";
+    let summary = place.summary(line);
+    let found = place.table("found.tsv").into_iter();
+    assert_eq!(
+        found.map(|row| row[0].clone()).collect::<Vec<_>>(),
+        ["answered", "other"]
+    );
     assert_eq!(summary["boilerplate"], 30);
     assert_eq!(
         summary["boilerplate_questions"],
         json!([{"benchmark": "mmlu", "item": "tide", "question": TIDE, "documents": 30}])
     );
     assert_eq!(place.ids("out.jsonl").len(), 50);
-    let said = place
-        .ok("decontaminate in.jsonl --benchmarks evals --findings found.tsv")
-        .err;
+    let said = place.ok(line).err;
+    for words in [
+        "boilerplate, found only with an answer or choices: 'A lighthouse keeper",
+        "(mmlu tide), in 30 documents",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let said = place.ok(&format!("{line} --lang zh")).err;
     assert!(
-        said.contains("boilerplate, found only with an answer or choices: 'A lighthouse keeper"),
+        said.contains("套话") && said.contains("出现在 30 篇文档中"),
         "{said}"
     );
-    assert!(said.contains("(mmlu tide), in 30 documents"), "{said}");
-    // Twenty documents are not too many.
-    let few: Vec<_> = documents
-        .iter()
-        .filter(|(id, _)| {
-            !matches!(id.strip_prefix("quoted").map(str::len), Some(2))
-                || id < &"quoted2".to_owned()
-        })
-        .cloned()
-        .collect();
-    assert_eq!(
-        few.iter()
-            .filter(|(id, _)| id.starts_with("quoted"))
-            .count(),
-        20
-    );
-    write_documents(&place, "in.jsonl", &few);
-    assert_eq!(findings_of(&place, "").len(), 22);
+    // Twenty documents are not too many, and one more is.
+    for (quotations, findings) in [(20, 22), (21, 2)] {
+        write(quotations);
+        assert_eq!(findings_of(&place, "").len(), findings, "{quotations}");
+    }
 }
 
 #[test]
@@ -507,8 +500,6 @@ fn findings_have_places_in_both_texts() {
         ("two", at("ceval", "boat", "both", "in/b.jsonl", "1")),
         ("answer", at("gsm8k", "rope", "answer", "in/b.jsonl", "3")),
     ];
-    let mut sorted = order.clone();
-    sorted.sort_by(|a, b| b.2.total_cmp(&a.2));
     let found: BTreeSet<_> = order
         .iter()
         .map(|(id, at, _)| (&**id, at.clone()))
@@ -545,33 +536,76 @@ fn findings_have_places_in_both_texts() {
     );
 }
 
+/// Returns the cells of a column of CSV, which may be quoted.
+fn column_of_csv(text: &str, column: &str) -> Vec<String> {
+    let mut rows = vec![vec![String::new()]];
+    let mut is_quoted = false;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let row = rows.last_mut().unwrap();
+        match character {
+            '"' if is_quoted && characters.next_if_eq(&'"').is_some() => {
+                row.last_mut().unwrap().push('"');
+            }
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => row.push(String::new()),
+            '\n' if !is_quoted => rows.push(vec![String::new()]),
+            _ => row.last_mut().unwrap().push(character),
+        }
+    }
+    let at = rows[0].iter().position(|name| name == column).unwrap();
+    let rows = rows[1..].iter().filter(|row| row.len() > 1);
+    rows.map(|row| row[at].clone()).collect()
+}
+
 #[test]
 fn cuts_leave_the_exact_rest() {
     let place = place_with_benchmarks();
-    let before = "The class met in the school. Then she asked: ";
-    let behind = " Nobody answered for a while. It was late.";
     let answer = BOAT_CHOICES[1];
+    // The id, the text, and what is left of it with `--cut passage` and `--cut sentence`.
     let documents = [
         (
-            "in sentence",
-            format!("{before}{RARE}{behind}"),
-            format!("{before}{behind}"),
-            "The class met in the school. Nobody answered for a while. It was late.".to_owned(),
+            "within",
+            format!("The class met at ten. Then she asked: {RARE} Nobody answered. It was late."),
+            "The class met at ten. Then she asked: Nobody answered. It was late.",
+            "The class met at ten. Nobody answered. It was late.",
         ),
-        ("whole", RARE.to_owned(), String::new(), String::new()),
+        ("whole", RARE.to_owned(), "", ""),
         (
             "chinese",
             format!("上课了。老师问：{BOAT}有人说是{answer}。大家都笑了。"),
-            "上课了。老师问：大家都笑了。".to_owned(),
-            "上课了。大家都笑了。".to_owned(),
+            "上课了。老师问：大家都笑了。",
+            "上课了。大家都笑了。",
+        ),
+        (
+            "quoted",
+            format!("She asked: \"{RARE}\" Nobody answered. It was late."),
+            "She asked: Nobody answered. It was late.",
+            "Nobody answered. It was late.",
+        ),
+        (
+            "page",
+            format!("<p>{RARE}</p>\n<p>Nobody answered.</p>"),
+            "<p></p>\n<p>Nobody answered.</p>",
+            "<p>Nobody answered.</p>",
+        ),
+        (
+            "twice",
+            format!(
+                "{BOAT_TRADITIONAL}\n\nIt was late.\n{}\n\nNobody answered.",
+                TIDE.to_uppercase()
+            ),
+            "\nIt was late.\n\nNobody answered.",
+            "\nIt was late.\n\nNobody answered.",
         ),
         (
             "plain",
             "Nothing stands here.".to_owned(),
-            "Nothing stands here.".to_owned(),
-            "Nothing stands here.".to_owned(),
+            "Nothing stands here.",
+            "Nothing stands here.",
         ),
     ];
+    let notes = ["a,\"b\"", "c", "d", "e", "f", "g", "h"];
     let columns = [
         (
             "id",
@@ -581,75 +615,66 @@ fn cuts_leave_the_exact_rest() {
             "text",
             documents.iter().map(|(_, text, ..)| &**text).collect(),
         ),
-        ("note", vec!["a,\"b\"", "c", "d", "e"]),
+        ("note", notes.to_vec()),
     ];
     write_parquet(&place.path("in.parquet"), &columns);
     let mut csv = "id,text,note\n".to_owned();
     let mut lines = String::new();
-    for (at, (id, text, ..)) in documents.iter().enumerate() {
-        let note = columns[2].1[at];
-        let _ = writeln!(csv, "{id},\"{text}\",\"{}\"", note.replace('"', "\"\""));
+    for ((id, text, ..), note) in documents.iter().zip(notes) {
+        let quoted = |cell: &str| cell.replace('"', "\"\"");
+        let _ = writeln!(csv, "{id},\"{}\",\"{}\"", quoted(text), quoted(note));
         let _ = writeln!(lines, "{}", json!({"id": id, "note": note, "text": text}));
     }
     place.write("in.csv", csv);
     place.write("in.jsonl", lines);
-    for (cut, rest) in [
-        ("document", None),
-        ("passage", Some(0)),
-        ("sentence", Some(1)),
-    ] {
-        let expected: Vec<(&str, &str)> = documents
+    for cut in ["document", "passage", "sentence"] {
+        let rests = documents
             .iter()
-            .filter_map(|(id, text, passage, sentence)| {
-                let rest = match rest {
-                    None if *id == "plain" => text,
-                    None => return None,
-                    Some(0) => passage,
-                    Some(_) => sentence,
-                };
-                (!rest.is_empty()).then_some((*id, &**rest))
-            })
-            .collect();
+            .map(|(id, _, passage, sentence)| match cut {
+                "document" if *id != "plain" => (*id, ""),
+                "sentence" => (*id, *sentence),
+                _ => (*id, *passage),
+            });
+        let expected: Vec<(&str, &str)> = rests.filter(|(_, rest)| !rest.is_empty()).collect();
+        let removed = documents.len() - expected.len();
         for format in ["jsonl", "csv", "parquet"] {
             let out = format!("{cut}.{format}");
-            let summary = place.summary(&format!(
-                "decontaminate in.{format} --benchmarks evals --cut {cut} -o {out}"
-            ));
-            assert_eq!(summary["kept"], expected.len(), "{out}: {summary}");
-            let removed = documents.len() - expected.len();
+            let line = format!("decontaminate in.{format} --benchmarks evals --cut {cut} -o {out}");
+            let summary = place.summary(&line);
+            let counts = [&summary["kept"], &summary["removed"], &summary["cut"]];
+            let cuts = documents.len() - 1 - removed;
             assert_eq!(
-                (&summary["removed"], &summary["cut"]),
-                (&json!(removed), &json!(3 - removed)),
+                counts,
+                [&json!(expected.len()), &json!(removed), &json!(cuts)],
                 "{out}"
             );
-            // Rows become the same rows of Parquet, so that one reader compares all formats.
-            let path = if format == "parquet" {
-                out
-            } else {
-                place.ok(&format!("dedup {out} --method exact -o {out}.parquet"));
-                format!("{out}.parquet")
+            let read = |column: &str| match format {
+                "parquet" => read_parquet(&place.path(&out), column),
+                "csv" => column_of_csv(&place.read(&out), column),
+                _ => {
+                    let rows = place.read(&out);
+                    let rows = rows
+                        .lines()
+                        .map(|row| serde_json::from_str::<Value>(row).unwrap());
+                    rows.map(|row| row[column].as_str().unwrap().to_owned())
+                        .collect()
+                }
             };
-            let [ids, texts, notes] =
-                ["id", "text", "note"].map(|column| read_parquet(&place.path(&path), column));
+            let (ids, texts, notes) = (read("id"), read("text"), read("note"));
             let found: Vec<_> = ids
                 .iter()
                 .zip(&texts)
                 .map(|(id, text)| (&**id, &**text))
                 .collect();
-            assert_eq!(found, expected, "{cut} {format}");
-            assert_eq!(notes.last().map(String::as_str), Some("e"));
+            assert_eq!(found, expected, "{out}");
+            assert_eq!(notes.last().map(String::as_str), Some("h"));
         }
     }
-    // Rows that are not cut stay byte for byte.
+    // A row of which nothing is cut stays byte for byte.
     let input = place.read("in.jsonl");
-    assert!(
-        place
-            .read("passage.jsonl")
-            .ends_with(input.lines().last().unwrap().trim())
-            || place
-                .read("passage.jsonl")
-                .ends_with(&format!("{}\n", input.lines().last().unwrap()))
-    );
+    let last = input.lines().last().unwrap();
+    assert_eq!(place.read("document.jsonl"), format!("{last}\n"));
+    assert_eq!(place.read("sentence.jsonl").lines().last(), Some(last));
     place.refused(
         "decontaminate in.jsonl --benchmarks evals --cut passage --text note,text -o out.jsonl",
         &["`note`, `text`", "--cut document"],
@@ -723,7 +748,7 @@ fn fields_of_a_benchmark_are_named() {
     place.refused(
         "decontaminate in.jsonl --benchmarks quiz.csv --findings found.tsv",
         &[
-            "quiz.csv:2: its fields are those of no known benchmark: `n`, `ask`, `x`, `y`, `key`",
+            "quiz.csv:2: its fields are those of no known benchmark: `",
             "--fields question=ask",
         ],
     );

@@ -43,6 +43,14 @@ fn every_field_of_a_summary_is_documented() {
             items + &format!("{{\"question\":\"How many of w{at} x{at} y{at} z{at} are there?\",\"answer\":\"v{at}\"}}\n")
         }),
     );
+    // A question that is boilerplate, and a row without one.
+    let question = "Which zanthomere blooms behind the harbour office of Quillfeather";
+    let asked = (0..25).map(|at| (at.to_string(), question.to_owned()));
+    place.write("asked.jsonl", corpus_jsonl(&asked.collect::<Vec<_>>()));
+    place.write(
+        "quiz.jsonl",
+        format!("{{\"question\":\"{question}\"}}\n{{\"question\":\"\"}}\n"),
+    );
     place.ok("dedup in.jsonl -o o.jsonl --clusters c.jsonl --removed r.tsv");
     let removed = place.read("r.tsv");
     let explained = removed.lines().nth(1).unwrap().split('\t').next().unwrap();
@@ -58,6 +66,7 @@ fn every_field_of_a_summary_is_documented() {
         "pairs in.jsonl --sample-by-similarity 2 --json",
         "passages in.jsonl -o pa.tsv --max-documents 1 --min-length 3 --json",
         "passages in.jsonl -o pa.tsv --against in.jsonl --json",
+        "decontaminate asked.jsonl --benchmarks quiz.jsonl --json",
         "dedup in.jsonl --explain-plan --json",
         "dedup in.jsonl --explain-plan --method simhash --verify levenshtein --json",
         "dedup in.jsonl --explain-plan --method sentences --json",
