@@ -217,7 +217,6 @@ def test_threads_and_progress_do_not_change_the_result(files):
 @pytest.mark.parametrize(
     "call,said",
     [
-        (lambda: la.decontaminate([], LIGHTS), "no"),
         (lambda: la.decontaminate(["a"], []), "benchmarks has no benchmark"),
         (lambda: la.decontaminate(["a"], {}), "benchmarks has no benchmark"),
         (lambda: la.decontaminate(["a"], None), "benchmarks['benchmark'] is None"),
@@ -260,6 +259,12 @@ def test_refusals_name_value_and_place(call, said):
         call()
     assert said in str(raised.value)
     assert "--" not in str(raised.value) and "lookalike-" not in str(raised.value)
+
+
+def test_data_without_rows():
+    found = la.decontaminate([], LIGHTS)
+    assert (found.kept, found.kept_rows.tolist(), found.findings.num_rows, found.items.num_rows) == ([], [], 0, 0)
+    assert found.summary["items"] == 3
 
 
 def test_rejected_rows_of_benchmarks_name_no_temporary_file():
