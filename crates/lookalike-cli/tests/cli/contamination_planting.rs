@@ -59,7 +59,12 @@ fn write_corpus_and_benchmarks(place: &Place) {
     let mut quiz = String::new();
     for at in 0..120 {
         let length = 4 + numbers.below(24);
-        let question = format!("{} {}?", starts[at % 3], english(&mut numbers, length));
+        let words = english(&mut numbers, length);
+        // Every third question has numbers, so that decoys can share them.
+        let question = match at % 3 {
+            2 => format!("{} of 12 and 340 {words} make 7 in {at}?", starts[2]),
+            start => format!("{} {words}?", starts[start]),
+        };
         let choices: Vec<String> = (0..4).map(|_| english(&mut numbers, 4)).collect();
         let item = json!({"id": format!("q{at}"), "question": question, "choices": choices, "answer": at % 4});
         let _ = writeln!(quiz, "{item}");

@@ -103,7 +103,7 @@ pub(crate) struct EvalArgs {
             "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set", "forms",
             "csv", "svg", "report", "text", "features", "id", "id_row", "document_per_file", "clusters"
         ],
-        help_heading = "Passages"
+        help_heading = "Findings"
     )]
     pub(crate) passages: Option<PathBuf>,
 
@@ -119,7 +119,7 @@ pub(crate) struct EvalArgs {
             "csv", "svg", "report", "text", "features", "id", "id_row", "document_per_file", "clusters", "passages",
             "resamples", "seed"
         ],
-        help_heading = "Contamination"
+        help_heading = "Findings"
     )]
     pub(crate) contamination: Option<PathBuf>,
 
