@@ -42,7 +42,6 @@ use crate::commands::shared::running::{parse_limit, parse_threads, thread_count}
 Examples:
   lookalike eval pairs.jsonl --method simhash --distance 10
   lookalike eval pairs.csv --method auto,minhash --verify jaccard,levenshtein --svg curves.svg
-  lookalike eval pairs.csv --method simhash --candidates blocks --verify levenshtein
   lookalike eval pairs.tsv --label jaccard --positive 0.8 --negative 0.5 --corpus articles.jsonl
   lookalike eval edits.jsonl --texts versions --recipe words-3 --csv points.csv
   lookalike eval true.tsv --clusters clusters.tsv
