@@ -813,6 +813,7 @@ mod tests {
                 "none",
                 "subByDistance",
                 "dedup",
+                "--drop-all",
                 "learn",
                 "forms",
                 "TABLE",

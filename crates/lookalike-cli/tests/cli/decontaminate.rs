@@ -687,7 +687,7 @@ fn result_depends_neither_on_threads_nor_on_order() {
     let place = place_with_benchmarks();
     let mut documents = town_documents(&mut numbers, 300);
     for number in 0..60 {
-        let text = [TIDE, ROPE, BOAT, RARE, SONG, &ROPE_ANSWER][number % 6];
+        let text = [TIDE, ROPE, BOAT, RARE, SONG, ROPE_ANSWER][number % 6];
         let text = match number % 5 {
             0 => text.to_uppercase(),
             1 => format!("{text} {SONG_ANSWER}"),
@@ -900,7 +900,7 @@ fn summary_speaks_both_languages() {
         "in.jsonl",
         &[
             ("a".to_owned(), page_with(TIDE)),
-            ("b".to_owned(), format!("{BOAT}")),
+            ("b".to_owned(), BOAT.to_owned()),
             ("c".to_owned(), "Nothing.".to_owned()),
         ],
     );

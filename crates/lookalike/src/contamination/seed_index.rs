@@ -40,7 +40,7 @@ const PLACE_LIST: u64 = 2;
 const EXTENDED_LIST: u64 = 3;
 
 /// First hash of a seed, and the multiplier of its tokens.
-const HASH_START: u64 = 0x51_7cc1_b727_220a_95;
+const HASH_START: u64 = 0x517c_c1b7_2722_0a95;
 const HASH_STEP: u64 = 0x2545_f491_4f6c_dd1d;
 
 /// A seed and a place in a document where it stands.

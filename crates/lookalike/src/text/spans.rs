@@ -75,11 +75,12 @@ impl SpannedTokens {
         let Some(first) = ranges.first() else {
             return;
         };
-        let mut to = self
+        let first_removed = self
             .starts
             .partition_point(|&start| (start as usize) < first.start);
         let mut ranges = ranges.iter().peekable();
-        for from in to..self.len() {
+        let mut to = first_removed;
+        for from in first_removed..self.len() {
             let start = self.starts[from] as usize;
             while ranges.next_if(|range| range.end <= start).is_some() {}
             if ranges.peek().is_some_and(|range| range.contains(&start)) {
