@@ -225,9 +225,9 @@ def test_threads_and_progress_do_not_change_the_result(files):
         (lambda: la.decontaminate(["a"], {"x": "a.jsonl"}), "benchmarks['x'] is 'a.jsonl': give a table"),
         (lambda: la.decontaminate(["a"], [LIGHTS, 5]), "benchmarks['benchmark2'] is of the type int"),
         (
-            lambda: la.decontaminate(["a"], {"quiz": [{"stem": "How long is it?"}]}),
-            'quiz.jsonl:1: its fields are those of no known benchmark: `stem`; say which field is the question, for example '
-            'fields="question=stem"',
+            lambda: la.decontaminate(["a"], {"quiz": [{"ask": "How long is it?"}]}),
+            'quiz.jsonl:1: its fields are those of no known benchmark: `ask`; say which field is the question, for example '
+            'fields="question=ask"',
         ),
         (lambda: la.decontaminate(["a"], LIGHTS, fields={"question": "q"}), "the field `q`, which fields names for"),
         (lambda: la.decontaminate(["a"], LIGHTS, fields={"query": "q"}), "fields names the field of 'query'"),
