@@ -398,9 +398,9 @@ messages! {
     planted_items(items: &str, decoys: &str, documents: NounCount, mark: &str)
         "{items} texts with an item and {decoys} decoys, made of {documents}, with ids that end in {mark} and a number"
         "{items} 篇带题目的文本和 {decoys} 篇诱饵，由 {documents}制成，id 以 {mark} 和数字结尾";
-    item_halves(items: &str, indexed: &str, held_out: &str, unused: &str)
-        "{indexed} of {items} are indexed, {held_out} are held out, {unused} are left out because their question is known or has no word"
-        "{items} 道中，{indexed} 道入索引，{held_out} 道留出，{unused} 道因题干重复或没有词而略去";
+    item_halves(items: &str, indexed: &str, reserved: &str, unused: &str)
+        "{indexed} of {items} are indexed, {reserved} are held out, {unused} are left out because their question is known or has no word"
+        "{items} 道中，{indexed} 道入索引，{reserved} 道留出，{unused} 道因题干重复或没有词而略去";
     indexed_items() "indexed items" "入索引的题目";
     form_not_applicable(items: &str) "not applicable to {items} items" "不适用于 {items} 道题";
     natural() "natural" "原有";
@@ -809,6 +809,8 @@ mod tests {
                 "lookalike",
                 "explain",
                 "index",
+                "add",
+                "build",
                 "remove",
                 "none",
                 "subByDistance",
