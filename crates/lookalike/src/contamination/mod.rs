@@ -15,11 +15,11 @@
 //! ```
 //!
 //! 1. [`ItemTokenizer`] cuts both sides into normalised words and characters, without tags, commands and entities.
-//! 2. A *seed* is a short run of tokens of an item that few items share ([`seed_index`]). An item is aligned with the
+//! 2. A *seed* is a short run of tokens of an item that few items share (`seed_index`). An item is aligned with the
 //!    part of a document where enough of its seeds stand near one another.
-//! 3. The alignment keeps the order of the tokens and takes a little off for each token in between ([`alignment`]).
+//! 3. The alignment keeps the order of the tokens and takes a little off for each token in between (`alignment`).
 //! 4. Evidence is counted in bits: a token that one of a thousand tokens of the corpus is tells ten bits
-//!    ([`evidence`]). A question is found alone if most of its bits are found and there are enough of them. A short or
+//!    (`evidence`). A question is found alone if most of its bits are found and there are enough of them. A short or
 //!    common one is found only with its answer or choices nearby.
 //!
 //! Candidates depend on one document and the items alone, and the weights on sums over all documents. So a corpus may
