@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::corpora::Corpus;
 use crate::machine;
 
-/// What is planted, and where.
+/// Options of the benchmark: corpora, and benchmarks of which items are planted.
 #[derive(Args)]
 pub struct ContaminationOptions {
     /// Files and directories of benchmarks; each is measured by itself.
@@ -29,7 +29,7 @@ pub struct ContaminationOptions {
     documents: usize,
 }
 
-/// What is found of one form or one kind of decoy.
+/// The documents of one form or of one kind of decoy, and how many have a finding.
 #[derive(Serialize)]
 struct FormRow {
     corpus: String,

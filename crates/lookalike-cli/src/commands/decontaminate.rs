@@ -70,7 +70,7 @@ pub(crate) struct DecontaminateArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) items: Option<PathBuf>,
 
-    /// What is taken out of a document with findings
+    /// Part of a document with findings that is taken out
     #[arg(long, value_enum, default_value_t = CutArg::Document, help_heading = "Output")]
     pub(crate) cut: CutArg,
 
@@ -92,7 +92,7 @@ pub(crate) struct DecontaminateArgs {
     pub(crate) running: RunningArgs,
 }
 
-/// What is taken out of a document.
+/// The part of a document that is taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CutArg {
     /// The whole document

@@ -273,7 +273,7 @@ pub(super) fn log2_sixteenths(numerator: u64, denominator: u64) -> SixteenthBits
     16 * exponent + (bits >> 48 & 15) as u32
 }
 
-/// What was found of an item.
+/// The parts of an item that were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FoundParts {
     /// The question.
@@ -298,7 +298,7 @@ impl FoundParts {
 /// The evidence that an item stands in a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ItemEvidence {
-    /// What was found.
+    /// The parts that were found.
     pub found: FoundParts,
     /// Share of the bits of the question, or of the answer, that was found in order and near one another, from 0 to 1.
     pub score: f64,

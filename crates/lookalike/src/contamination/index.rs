@@ -46,7 +46,7 @@ pub struct ItemTexts<'a> {
     pub passage: &'a str,
 }
 
-/// What a unit is of its items.
+/// The part of its items that a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum UnitKind {
     Question,

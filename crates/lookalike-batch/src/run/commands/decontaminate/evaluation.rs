@@ -64,7 +64,7 @@ pub struct ContaminationEvaluation {
     pub seconds: f64,
 }
 
-/// What is found of the items that were planted in one form.
+/// The items that were planted in one form, and how many are found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FormRecall {
     /// Name of the form.
@@ -83,7 +83,7 @@ pub struct FormRecall {
     pub short_recall: Option<f64>,
 }
 
-/// What is found in the decoys of one kind.
+/// The decoys of one kind, and how many have a wrong finding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DecoyFindings {
     /// Name of the kind.
@@ -159,7 +159,7 @@ struct PlantedDocument {
 /// A finding: the document and the item.
 type ContaminationFinding = (String, ItemName);
 
-/// What was planted.
+/// The planted documents, as the table of the truth has them.
 struct PlantedTruth {
     documents: HashMap<String, PlantedDocument>,
 }

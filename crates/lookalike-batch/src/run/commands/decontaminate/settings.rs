@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::run::execution::work_directory::{NamedOutput, WorkSettings};
 use crate::run::reading::benchmarks::{ItemFields, RejectedItem};
 
-/// What is taken out of a document with findings.
+/// The part of a document with findings that is taken out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContaminationCut {
@@ -57,7 +57,7 @@ pub struct DecontaminateSettings {
     pub threads: usize,
     /// `true` to stop at the first bad row.
     pub strict: bool,
-    /// What is taken out.
+    /// The part of a document with findings that is taken out.
     pub cut: ContaminationCut,
     /// Directory in which intermediate results are kept, so that a killed run can be continued; `None` for none.
     pub work: Option<WorkSettings>,

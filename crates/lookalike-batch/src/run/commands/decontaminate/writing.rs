@@ -98,7 +98,7 @@ impl ItemPlaces {
     }
 }
 
-/// What was found of an item in the whole corpus.
+/// An item that was found: its best finding, and the number of its documents.
 struct FoundItem {
     found: FoundParts,
     score: f64,

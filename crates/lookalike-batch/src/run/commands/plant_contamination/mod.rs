@@ -207,7 +207,7 @@ impl PlantContaminationOutputs {
 /// Name of the decoys that are held-out items.
 const SAME_SERIES: &str = "same-series";
 
-/// What is planted.
+/// The content of a planted document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlantedForm {
     Item(ItemForm),

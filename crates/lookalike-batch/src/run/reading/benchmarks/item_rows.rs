@@ -15,7 +15,7 @@ use lookalike_io::sink::{ByteWriter, OutputTarget, StagedOutput};
 use serde::Serialize;
 
 use super::field_values::RowFields;
-use super::presets::ItemTexts;
+use super::presets::ParsedItem;
 use super::{BenchmarkItem, BenchmarkSet};
 
 /// Name of the form, where others have the name of their preset.
@@ -26,7 +26,7 @@ pub(super) const ITEM_ROWS: &str = "items";
 pub(super) struct ItemRow {
     pub(super) benchmark: String,
     pub(super) id: String,
-    pub(super) texts: ItemTexts,
+    pub(super) texts: ParsedItem,
 }
 
 impl ItemRow {
@@ -50,7 +50,7 @@ impl ItemRow {
         Some(Self {
             benchmark: text("benchmark").filter(|name| !name.is_empty())?,
             id: text("id").filter(|id| !id.is_empty())?,
-            texts: ItemTexts {
+            texts: ParsedItem {
                 question: text("question")?,
                 choices: choices.collect::<Option<_>>()?,
                 answer: text("answer")?,

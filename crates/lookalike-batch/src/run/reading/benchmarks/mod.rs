@@ -61,7 +61,7 @@ use self::field_values::{AnswerNotation, LabelledChoices, RowFields, text_of};
 pub use self::item_fields::ItemFields;
 pub(in crate::run) use self::item_rows::write_item_rows;
 use self::item_rows::{ITEM_ROWS, ItemRow};
-use self::presets::{ItemTexts, Preset};
+use self::presets::{ItemPreset, ParsedItem};
 
 /// Largest number of rejected rows of a benchmark that are named.
 const NAMED_REJECTED_ROWS: usize = 20;
@@ -467,7 +467,7 @@ impl<'a> BenchmarkReader<'a> {
         if let Some(item) = ItemRow::from_fields(document) {
             return self.push_item(item.texts, item.id, ITEM_ROWS, &item.benchmark, file);
         }
-        let Some(preset) = Preset::find(document) else {
+        let Some(preset) = ItemPreset::find(document) else {
             return Err(unknown_fields(document, inner.is_some(), self.spelling));
         };
         let mut id = find_id(document);
@@ -480,7 +480,7 @@ impl<'a> BenchmarkReader<'a> {
 
     fn push_item(
         &mut self,
-        texts: ItemTexts,
+        texts: ParsedItem,
         id: String,
         preset: &'static str,
         benchmark: &str,
@@ -614,7 +614,7 @@ fn texts_of_fields(
     inner: Option<RowFields<'_>>,
     fields: &ItemFields,
     spelling: OptionSpelling,
-) -> std::result::Result<ItemTexts, RowProblem> {
+) -> std::result::Result<ParsedItem, RowProblem> {
     let value = |name: &str| given_value(row, inner, name);
     let not_text = |name: &str, value: &Value| {
         let kind = if value.is_array() {
@@ -662,7 +662,7 @@ fn texts_of_fields(
         }
     };
     let answer = fields.answer.as_deref().and_then(value);
-    Ok(ItemTexts {
+    Ok(ParsedItem {
         question: text(&fields.question)?,
         answer: choices.resolve_answer(answer.as_deref(), AnswerNotation::Any),
         choices: choices.texts,

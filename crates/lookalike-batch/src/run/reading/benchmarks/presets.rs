@@ -53,7 +53,7 @@ use super::field_values::{AnswerNotation, LabelledChoices, RowFields, text_of, t
 
 /// The texts of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct ItemTexts {
+pub(super) struct ParsedItem {
     pub(super) question: String,
     pub(super) choices: Vec<String>,
     pub(super) answer: String,
@@ -61,12 +61,12 @@ pub(super) struct ItemTexts {
 }
 
 /// A kind of rows.
-pub(super) struct Preset {
+pub(super) struct ItemPreset {
     pub(super) name: &'static str,
     required: &'static [RequiredField],
     /// The only other fields that a row may have; `None` allows all.
     allowed: Option<&'static [&'static str]>,
-    build: fn(RowFields<'_>) -> ItemTexts,
+    build: fn(RowFields<'_>) -> ParsedItem,
 }
 
 /// A field under one of several names.
@@ -166,14 +166,14 @@ const PASSAGE: &[&str] = &[
 const PROBLEM: &[&str] = &["problem", "Problem"];
 
 /// All presets.
-static PRESETS: [Preset; 38] = [
-    Preset {
+static PRESETS: [ItemPreset; 38] = [
+    ItemPreset {
         name: "mmlu",
         required: &[text(QUESTION), list(&["choices"]), single(ANSWER)],
         allowed: None,
         build: |row| with_choices(row, &["choices"], ANSWER, AnswerNotation::IndexFromZero),
     },
-    Preset {
+    ItemPreset {
         name: "mmlu-pro",
         required: &[
             text(QUESTION),
@@ -187,13 +187,13 @@ static PRESETS: [Preset; 38] = [
             with_choices(row, &["options"], &["answer_index", "answer"], notation)
         },
     },
-    Preset {
+    ItemPreset {
         name: "gsm8k",
         required: &[text(QUESTION), shaped(ANSWER, FieldShape::WorkedAnswer)],
         allowed: None,
         build: |row| without_choices(row, QUESTION, ANSWER),
     },
-    Preset {
+    ItemPreset {
         name: "arc",
         required: &[
             text(&["question", "question_stem"]),
@@ -203,14 +203,14 @@ static PRESETS: [Preset; 38] = [
         allowed: None,
         build: |row| with_choices(row, &["choices"], &["answerKey"], AnswerNotation::Label),
     },
-    Preset {
+    ItemPreset {
         name: "arc-stem",
         required: &[
             text(&["question.stem"]),
             shaped(&["question.choices"], FieldShape::Choices),
         ],
         allowed: None,
-        build: |row| ItemTexts {
+        build: |row| ParsedItem {
             question: row.text(&["question.stem"]),
             ..with_choices(
                 row,
@@ -220,16 +220,16 @@ static PRESETS: [Preset; 38] = [
             )
         },
     },
-    Preset {
+    ItemPreset {
         name: "hellaswag",
         required: &[text(&["ctx"]), list(&["endings"])],
         allowed: None,
-        build: |row| ItemTexts {
+        build: |row| ParsedItem {
             question: row.text(&["ctx"]),
             ..with_choices(row, &["endings"], &["label"], AnswerNotation::IndexFromZero)
         },
     },
-    Preset {
+    ItemPreset {
         name: "agieval",
         required: &[
             text(QUESTION),
@@ -239,7 +239,7 @@ static PRESETS: [Preset; 38] = [
         allowed: None,
         build: |row| with_choices(row, &["options"], &["label"], AnswerNotation::Label),
     },
-    Preset {
+    ItemPreset {
         name: "agieval-query",
         required: &[
             text(&["query"]),
@@ -249,7 +249,7 @@ static PRESETS: [Preset; 38] = [
         allowed: None,
         build: agieval_query,
     },
-    Preset {
+    ItemPreset {
         name: "c-eval",
         required: &[
             text(QUESTION),
@@ -265,19 +265,19 @@ static PRESETS: [Preset; 38] = [
             with_chosen(row, choices, ANSWER, AnswerNotation::Label)
         },
     },
-    Preset {
+    ItemPreset {
         name: "humaneval",
         required: &[text(&["prompt"]), text(&["canonical_solution"])],
         allowed: None,
         build: |row| without_choices(row, &["prompt"], &["canonical_solution"]),
     },
-    Preset {
+    ItemPreset {
         name: "mbpp",
         required: &[text(&["text", "prompt"]), text(&["code"])],
         allowed: None,
         build: |row| without_choices(row, &["text", "prompt"], &["code"]),
     },
-    Preset {
+    ItemPreset {
         name: "truthfulqa",
         required: &[
             text(QUESTION),
@@ -288,7 +288,7 @@ static PRESETS: [Preset; 38] = [
         allowed: None,
         build: truthful_answers,
     },
-    Preset {
+    ItemPreset {
         name: "truthfulqa-choice",
         required: &[text(QUESTION), list(&["mc1_targets.choices"])],
         allowed: None,
@@ -296,7 +296,7 @@ static PRESETS: [Preset; 38] = [
             let choices = row.texts(&["mc1_targets.choices"]);
             let labels = row.texts(&["mc1_targets.labels"]);
             let right = labels.iter().position(|label| label == "1");
-            ItemTexts {
+            ParsedItem {
                 question: row.text(QUESTION),
                 answer: right
                     .and_then(|at| choices.get(at).cloned())
@@ -306,7 +306,7 @@ static PRESETS: [Preset; 38] = [
             }
         },
     },
-    Preset {
+    ItemPreset {
         name: "winogrande",
         required: &[
             text(&["sentence"]),
@@ -316,25 +316,25 @@ static PRESETS: [Preset; 38] = [
         allowed: None,
         build: |row| {
             let choices = row.choices_of_fields(&["option1", "option2"]);
-            ItemTexts {
+            ParsedItem {
                 question: row.text(&["sentence"]),
                 ..with_chosen(row, choices, ANSWER, AnswerNotation::IndexFromOne)
             }
         },
     },
-    Preset {
+    ItemPreset {
         name: "piqa",
         required: &[text(&["goal"]), single(&["sol1"]), single(&["sol2"])],
         allowed: None,
         build: |row| {
             let choices = row.choices_of_fields(&["sol1", "sol2"]);
-            ItemTexts {
+            ParsedItem {
                 question: row.text(&["goal"]),
                 ..with_chosen(row, choices, &["label"], AnswerNotation::IndexFromZero)
             }
         },
     },
-    Preset {
+    ItemPreset {
         name: "copa",
         required: &[
             text(&["premise"]),
@@ -344,14 +344,14 @@ static PRESETS: [Preset; 38] = [
         allowed: None,
         build: |row| {
             let choices = row.choices_of_fields(&["choice1", "choice2"]);
-            ItemTexts {
+            ParsedItem {
                 // Its field `question` says only `cause` or `effect`.
                 question: row.text(&["premise"]),
                 ..with_chosen(row, choices, &["label"], AnswerNotation::IndexFromZero)
             }
         },
     },
-    Preset {
+    ItemPreset {
         name: "medmcqa",
         required: &[
             text(QUESTION),
@@ -365,7 +365,7 @@ static PRESETS: [Preset; 38] = [
             with_chosen(row, choices, &["cop"], AnswerNotation::IndexFromZero)
         },
     },
-    Preset {
+    ItemPreset {
         name: "boolq",
         required: &[
             text(QUESTION),
@@ -380,39 +380,39 @@ static PRESETS: [Preset; 38] = [
                 Some(false) => "no",
                 None => "",
             };
-            ItemTexts {
+            ParsedItem {
                 answer: answer.to_owned(),
                 ..without_choices(row, QUESTION, &[])
             }
         },
     },
-    Preset {
+    ItemPreset {
         name: "squad",
         required: &[text(QUESTION), text(&["context"]), list(&["answers.text"])],
         allowed: None,
         build: |row| with_first_answer(row, &["answers.text"]),
     },
-    Preset {
+    ItemPreset {
         name: "triviaqa",
         required: &[
             text(QUESTION),
             shaped(&["answer.value", "answer.aliases"], FieldShape::Any),
         ],
         allowed: None,
-        build: |row| ItemTexts {
+        build: |row| ParsedItem {
             // The pages that it comes with are no passage, because the question does not need them.
             question: row.text(QUESTION),
             answer: first_answer(row, &["answer.value", "answer.aliases"]),
-            ..ItemTexts::default()
+            ..ParsedItem::default()
         },
     },
-    Preset {
+    ItemPreset {
         name: "nq-open",
         required: &[text(QUESTION), list(ANSWER)],
         allowed: None,
         build: |row| with_first_answer(row, ANSWER),
     },
-    Preset {
+    ItemPreset {
         name: "drop",
         required: &[
             text(QUESTION),
@@ -422,13 +422,13 @@ static PRESETS: [Preset; 38] = [
         allowed: None,
         build: |row| with_first_answer(row, &["answers_spans.spans"]),
     },
-    Preset {
+    ItemPreset {
         name: "math",
         required: &[text(PROBLEM), text(&["solution", "Solution"])],
         allowed: None,
         build: |row| without_choices(row, PROBLEM, &["solution", "Solution"]),
     },
-    Preset {
+    ItemPreset {
         name: "gpqa",
         required: &[
             text(QUESTION),
@@ -446,7 +446,7 @@ static PRESETS: [Preset; 38] = [
             with_first_choice(row, &answers)
         },
     },
-    Preset {
+    ItemPreset {
         name: "sciq",
         required: &[
             text(QUESTION),
@@ -464,7 +464,7 @@ static PRESETS: [Preset; 38] = [
             with_first_choice(row, &answers)
         },
     },
-    Preset {
+    ItemPreset {
         name: "siqa",
         required: &[
             text(QUESTION),
@@ -479,7 +479,7 @@ static PRESETS: [Preset; 38] = [
             with_chosen(row, choices, &["label", "correct"], notation)
         },
     },
-    Preset {
+    ItemPreset {
         name: "race",
         required: &[
             text(&["article"]),
@@ -490,7 +490,7 @@ static PRESETS: [Preset; 38] = [
         allowed: None,
         build: |row| with_choices(row, &["options"], ANSWER, AnswerNotation::Label),
     },
-    Preset {
+    ItemPreset {
         name: "lambada",
         required: &[text(&["text"])],
         allowed: Some(&["text", "domain", "id", "idx"]),
@@ -499,14 +499,14 @@ static PRESETS: [Preset; 38] = [
             let (question, answer) = text
                 .rsplit_once(char::is_whitespace)
                 .unwrap_or((text.as_str(), ""));
-            ItemTexts {
+            ParsedItem {
                 question: question.trim_end().to_owned(),
                 answer: answer.to_owned(),
-                ..ItemTexts::default()
+                ..ParsedItem::default()
             }
         },
     },
-    Preset {
+    ItemPreset {
         name: "ifeval",
         required: &[
             text(&["prompt"]),
@@ -515,65 +515,65 @@ static PRESETS: [Preset; 38] = [
         allowed: None,
         build: |row| without_choices(row, &["prompt"], &[]),
     },
-    Preset {
+    ItemPreset {
         name: "aime",
         required: &[text(PROBLEM), single(ANSWER)],
         allowed: None,
         build: |row| without_choices(row, PROBLEM, ANSWER),
     },
-    Preset {
+    ItemPreset {
         name: "bbh",
         required: &[text(&["input"]), single(&["target"])],
         allowed: None,
         build: |row| without_choices(row, &["input"], &["target"]),
     },
-    Preset {
+    ItemPreset {
         name: "nli",
         required: &[text(&["premise"]), text(&["hypothesis"])],
         allowed: None,
-        build: |row| ItemTexts {
+        build: |row| ParsedItem {
             question: row.text(&["hypothesis"]),
             passage: row.text(&["premise"]),
-            ..ItemTexts::default()
+            ..ParsedItem::default()
         },
     },
-    Preset {
+    ItemPreset {
         name: "mt-bench",
         required: &[list(&["turns"])],
         allowed: None,
-        build: |row| ItemTexts {
+        build: |row| ParsedItem {
             question: row.texts(&["turns"]).join("\n"),
-            ..ItemTexts::default()
+            ..ParsedItem::default()
         },
     },
-    Preset {
+    ItemPreset {
         name: "question-choices",
         required: &[text(ANY_QUESTION), shaped(ANY_CHOICES, FieldShape::Choices)],
         allowed: None,
         build: |row| with_choices(row, ANY_CHOICES, CHOSEN, AnswerNotation::Any),
     },
-    Preset {
+    ItemPreset {
         name: "question-answer",
         required: &[text(ANY_QUESTION), single(ANY_ANSWER)],
         allowed: None,
         build: |row| without_choices(row, ANY_QUESTION, ANY_ANSWER),
     },
-    Preset {
+    ItemPreset {
         name: "question",
         required: &[text(ANY_QUESTION)],
         allowed: None,
         build: |row| without_choices(row, ANY_QUESTION, &[]),
     },
-    Preset {
+    ItemPreset {
         name: "instruction",
         required: &[text(&["instruction"])],
         allowed: None,
-        build: |row| ItemTexts {
+        build: |row| ParsedItem {
             passage: row.text(&["input"]),
             ..without_choices(row, &["instruction"], &["output", "response"])
         },
     },
-    Preset {
+    ItemPreset {
         name: "prompt",
         required: &[text(&["prompt"])],
         allowed: None,
@@ -581,7 +581,7 @@ static PRESETS: [Preset; 38] = [
     },
 ];
 
-impl Preset {
+impl ItemPreset {
     /// Returns the most specific preset that matches a row.
     pub(super) fn find(row: RowFields<'_>) -> Option<&'static Self> {
         let mut best: Option<&Self> = None;
@@ -601,7 +601,7 @@ impl Preset {
     }
 
     /// Returns the texts of a row that matches.
-    pub(super) fn item_texts(&self, row: RowFields<'_>) -> ItemTexts {
+    pub(super) fn item_texts(&self, row: RowFields<'_>) -> ParsedItem {
         (self.build)(row)
     }
 
@@ -623,7 +623,7 @@ fn with_choices(
     choices: &[&str],
     chosen: &[&str],
     notation: AnswerNotation,
-) -> ItemTexts {
+) -> ParsedItem {
     with_chosen(row, row.choices(choices), chosen, notation)
 }
 
@@ -632,9 +632,9 @@ fn with_chosen(
     choices: LabelledChoices,
     chosen: &[&str],
     notation: AnswerNotation,
-) -> ItemTexts {
+) -> ParsedItem {
     let answer = row.first_value(chosen);
-    ItemTexts {
+    ParsedItem {
         question: row.text(ANY_QUESTION),
         answer: choices.resolve_answer(answer.as_deref(), notation),
         choices: choices.texts,
@@ -642,8 +642,8 @@ fn with_chosen(
     }
 }
 
-fn without_choices(row: RowFields<'_>, question: &[&str], answer: &[&str]) -> ItemTexts {
-    ItemTexts {
+fn without_choices(row: RowFields<'_>, question: &[&str], answer: &[&str]) -> ParsedItem {
+    ParsedItem {
         question: row.text(question),
         choices: Vec::new(),
         answer: row.text(answer),
@@ -652,9 +652,9 @@ fn without_choices(row: RowFields<'_>, question: &[&str], answer: &[&str]) -> It
 }
 
 /// Returns an item whose choices have a field each, the right one first.
-fn with_first_choice(row: RowFields<'_>, answers: &[&str]) -> ItemTexts {
+fn with_first_choice(row: RowFields<'_>, answers: &[&str]) -> ParsedItem {
     let choices = row.choices_of_fields(answers).texts;
-    ItemTexts {
+    ParsedItem {
         question: row.text(QUESTION),
         answer: choices.first().cloned().unwrap_or_default(),
         choices,
@@ -662,8 +662,8 @@ fn with_first_choice(row: RowFields<'_>, answers: &[&str]) -> ItemTexts {
     }
 }
 
-fn with_first_answer(row: RowFields<'_>, answers: &[&str]) -> ItemTexts {
-    ItemTexts {
+fn with_first_answer(row: RowFields<'_>, answers: &[&str]) -> ParsedItem {
+    ParsedItem {
         answer: first_answer(row, answers),
         ..without_choices(row, QUESTION, &[])
     }
@@ -681,7 +681,7 @@ fn first_answer(row: RowFields<'_>, answers: &[&str]) -> String {
 }
 
 /// Returns the item of TruthfulQA. Its CSV has several answers in one cell, with semicolons between them.
-fn truthful_answers(row: RowFields<'_>) -> ItemTexts {
+fn truthful_answers(row: RowFields<'_>) -> ParsedItem {
     let answers = |names: &[&str]| match row.first_value(names) {
         None => Vec::new(),
         Some(value) => texts_of(&value).unwrap_or_else(|| {
@@ -695,7 +695,7 @@ fn truthful_answers(row: RowFields<'_>) -> ItemTexts {
     };
     let mut choices = answers(&["correct_answers", "Correct Answers"]);
     choices.extend(answers(&["incorrect_answers", "Incorrect Answers"]));
-    ItemTexts {
+    ParsedItem {
         question: row.text(QUESTION),
         choices,
         answer: row.text(&["best_answer", "Best Answer"]),
@@ -704,7 +704,7 @@ fn truthful_answers(row: RowFields<'_>) -> ItemTexts {
 }
 
 /// Returns the item of AGIEval in one text: passage, `Q:` and question, `Answer Choices:` and the choices.
-fn agieval_query(row: RowFields<'_>) -> ItemTexts {
+fn agieval_query(row: RowFields<'_>) -> ParsedItem {
     let query = row.text(&["query"]);
     let stem = ["Answer Choices:", "选项："]
         .iter()
@@ -714,7 +714,7 @@ fn agieval_query(row: RowFields<'_>) -> ItemTexts {
         .iter()
         .find_map(|mark| stem.rsplit_once(mark))
         .unwrap_or(("", stem));
-    ItemTexts {
+    ParsedItem {
         question: question.trim().to_owned(),
         passage: passage.trim().to_owned(),
         ..with_choices(row, &["choices"], &["gold"], AnswerNotation::IndexFromZero)

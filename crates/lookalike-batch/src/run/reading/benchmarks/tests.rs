@@ -59,8 +59,8 @@ impl BenchmarkFolder {
 }
 
 /// An item, as a test compares it.
-fn item(question: &str, choices: &[&str], answer: &str, passage: &str) -> ItemTexts {
-    ItemTexts {
+fn item(question: &str, choices: &[&str], answer: &str, passage: &str) -> ParsedItem {
+    ParsedItem {
         question: question.to_owned(),
         choices: choices.iter().map(|&choice| choice.to_owned()).collect(),
         answer: answer.to_owned(),
@@ -68,8 +68,8 @@ fn item(question: &str, choices: &[&str], answer: &str, passage: &str) -> ItemTe
     }
 }
 
-fn texts_of_item(item: &BenchmarkItem) -> ItemTexts {
-    ItemTexts {
+fn texts_of_item(item: &BenchmarkItem) -> ParsedItem {
+    ParsedItem {
         question: item.question.clone(),
         choices: item.choices.clone(),
         answer: item.answer.clone(),
@@ -78,7 +78,7 @@ fn texts_of_item(item: &BenchmarkItem) -> ItemTexts {
 }
 
 /// Rows of every preset, with their items.
-fn rows_of_presets() -> Vec<(&'static str, Value, ItemTexts)> {
+fn rows_of_presets() -> Vec<(&'static str, Value, ParsedItem)> {
     let colours = ["teal", "rust", "plum", "sand"];
     let hue = "Which colour does the made-up harbour flag of Orrin have?";
     let tram = "The tram of Quill turns at the mill.";
@@ -361,7 +361,8 @@ fn every_preset_reads_its_rows() {
     let folder = BenchmarkFolder::new();
     let rows = rows_of_presets();
     for (at, (preset, row, expected)) in rows.iter().enumerate() {
-        let found = Preset::find(RowFields::new(row.as_object().unwrap())).map(|found| found.name);
+        let found =
+            ItemPreset::find(RowFields::new(row.as_object().unwrap())).map(|found| found.name);
         assert_eq!(found, Some(*preset), "{row}");
         let name = format!("{at}.jsonl");
         folder.store(&name, &format!("{row}\n"));
@@ -376,7 +377,7 @@ fn every_preset_reads_its_rows() {
         }
     }
     let tested: HashSet<&str> = rows.iter().map(|(preset, ..)| *preset).collect();
-    assert_eq!(tested.len(), Preset::count());
+    assert_eq!(tested.len(), ItemPreset::count());
 }
 
 /// Rows that a preset with the same fields must not take.
@@ -389,7 +390,7 @@ fn rows_of_other_things_are_not_items() {
         json!({"question": ["a list"], "answer": "x"}),
         json!({"id": 1}),
     ] {
-        let found = Preset::find(RowFields::new(row.as_object().unwrap()));
+        let found = ItemPreset::find(RowFields::new(row.as_object().unwrap()));
         assert_eq!(found.map(|preset| preset.name), None, "{row}");
     }
 }
