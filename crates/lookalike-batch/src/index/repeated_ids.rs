@@ -97,8 +97,9 @@ impl NewIds<'_> {
             let rows = portion * PORTION_ROWS..;
             rows.zip(portions[portion])
                 .for_each(|(row, &hash)| visit(row, hash));
+            Ok(())
         };
-        for group in equal_hash_groups(self.hashes.len(), portions.len(), visit_portion) {
+        for group in equal_hash_groups(self.hashes.len(), portions.len(), visit_portion)? {
             // Different ids may have the same hash.
             let mut distinct: Vec<(_, usize)> = Vec::new();
             for row in group {

@@ -169,6 +169,8 @@ impl RunShares {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DocumentBytes {
     pub(crate) row: f64,
+    /// The id, which goes to a temporary file if the run is out of core.
+    pub(crate) ids: f64,
     pub(crate) sketches: f64,
     /// Keys and features as they are written to temporary files.
     pub(crate) keys: f64,
@@ -176,12 +178,13 @@ pub(crate) struct DocumentBytes {
 
 impl DocumentBytes {
     fn in_memory(self, beside_row: f64) -> f64 {
-        self.row + self.sketches + BUCKET_BYTES_PER_BYTE * self.keys + beside_row
+        self.row + self.ids + self.sketches + BUCKET_BYTES_PER_BYTE * self.keys + beside_row
     }
 
     /// Bytes of temporary files of a run out of core.
     fn on_disk(self) -> f64 {
         DISK_BYTES_PER_DOCUMENT
+            + self.ids
             + DISK_BYTES_PER_SKETCH_BYTE * self.sketches
             + DISK_BYTES_PER_KEY_BYTE * self.keys
     }
@@ -295,6 +298,7 @@ mod tests {
 
     const ARTICLE_BYTES: DocumentBytes = DocumentBytes {
         row: 60.0,
+        ids: 0.0,
         sketches: 600.0,
         keys: 500.0,
     };

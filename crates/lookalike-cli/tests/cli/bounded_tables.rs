@@ -152,7 +152,7 @@ fn passages_keep_their_limit_and_are_the_same() {
         ],
     );
     let plan = place.ok("passages in.jsonl --threads 2 --memory 245M --explain-plan");
-    for said in ["out of core: about", "documents", "least    --memory 24"] {
+    for said in ["out of core: about", "documents", "least    --memory 23"] {
         assert!(plan.text().contains(said), "{}", plan.text());
     }
     let script = format!(

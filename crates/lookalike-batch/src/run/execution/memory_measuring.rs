@@ -137,10 +137,12 @@ fn measure_documents(
     let of_keys: usize = blocks.iter().map(|block| block.block.len()).sum();
     let count = documents.len().max(1) as f64;
     let values = documents.value_bytes() + documents.string_value_bytes();
-    let row = documents.memory_bytes() + values;
+    let ids = documents.ids.memory_bytes();
+    let row = documents.memory_bytes() - ids as u64 + values;
     let sketches = documents.sketches.memory_bytes() + documents.sketches.list_bytes();
     Ok(DocumentBytes {
         row: row as f64 / count,
+        ids: ids as f64 / count,
         sketches: sketches as f64 / count,
         keys: of_keys as f64 / count,
     })

@@ -338,8 +338,16 @@ impl<'a> RunCorpus<'a> {
         self.reanalyze(document, expected, visit)
     }
 
+    /// Returns the bytes of ids in temporary files.
+    pub(in crate::run) fn spilled_id_bytes(&self) -> u64 {
+        self.against.ids.spilled_bytes() + self.documents.ids.spilled_bytes()
+    }
+
     /// Returns how many documents have the id of a document of `--against`.
-    pub(in crate::run) fn shared_ids(&self) -> u64 {
+    ///
+    /// # Errors
+    /// If a temporary file of ids cannot be read.
+    pub(in crate::run) fn shared_ids(&self) -> Result<u64> {
         count_shared_ids(&self.against, &self.documents)
     }
 

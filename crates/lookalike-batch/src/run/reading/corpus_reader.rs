@@ -67,6 +67,7 @@ pub(in crate::run) fn read_inputs(
     let mut against = ReadDocuments::with_sketches(reader.new_sketches());
     let mut repeated_ids = None;
     if let Some(inputs) = &opened.against {
+        against.ids = backend.new_ids()?;
         let sink = backend.open_sink(InputRole::Known, 0);
         against = reader.read_set(inputs, &opened.against_fields, against, &*sink)?;
         if reader.reads_all_rows {
@@ -76,7 +77,8 @@ pub(in crate::run) fn read_inputs(
     let sink = backend.open_sink(InputRole::New, against.last_number());
     // The new documents are appended to the sketches of the known ones. So `documents` has the rows of the new ones, and
     // the sketches of both sets until these are returned by themselves.
-    let base = ReadDocuments::with_sketches(std::mem::take(&mut against.sketches));
+    let mut base = ReadDocuments::with_sketches(std::mem::take(&mut against.sketches));
+    base.ids = backend.new_ids()?;
     let mut documents =
         reader.read_set(&opened.documents, &opened.document_fields, base, &*sink)?;
     if reader.reads_all_rows {
@@ -134,7 +136,7 @@ impl CorpusReader<'_> {
             |mut block| {
                 self.report_bad_rows(inputs, &block.documents, &mut tally)?;
                 sink.accept_block(&mut block, &documents)?;
-                documents.append_documents(&mut block.documents);
+                documents.append_documents(&mut block.documents)?;
                 check_document_count(documents.len())?;
                 // The first documents show how long their lists are.
                 if documents.len() >= DOCUMENTS_BEFORE_RESERVATION

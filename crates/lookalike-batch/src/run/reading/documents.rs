@@ -15,15 +15,16 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, FieldValue, InputRow, InputSet, RowPlace, shortest_digits};
 
 use crate::run::reading::document_ids::DocumentIds;
+use crate::run::reading::row_places::{RowNumbers, RowPlaces};
 use crate::run::reading::source_values::{SourceValues, source_text};
 use crate::run::settings::RunSettings;
 
-/// The documents of one set of inputs, in reading order. Each takes 16 bytes and its id, and more only
-/// if the settings need it.
+/// The documents of one set of inputs, in reading order. Each takes about four bytes and its id, and more only if the
+/// settings need it. In a run out of core ids are in a temporary file.
 #[derive(Debug, Default)]
 pub(in crate::run) struct ReadDocuments {
-    places: Vec<RowPlace>,
-    numbers: Vec<u32>,
+    places: RowPlaces,
+    numbers: RowNumbers,
     pub(in crate::run) ids: DocumentIds,
     /// Values of `--keep`: for each document one for each of [`ExtraFields::ranks`].
     keep_values: Vec<RankValue>,
@@ -131,8 +132,7 @@ impl ReadDocuments {
 
     /// Returns the bytes of memory, without sketches and the values of `--keep`.
     pub(in crate::run) fn memory_bytes(&self) -> u64 {
-        let fixed =
-            self.places.len() * size_of::<RowPlace>() + self.numbers.len() * size_of::<u32>();
+        let fixed = self.places.memory_bytes() + self.numbers.memory_bytes();
         let columns =
             8 * (self.times.len() + self.partitions.len()) + self.sources.document_bytes();
         (fixed + columns + self.ids.memory_bytes()) as u64
@@ -156,28 +156,22 @@ impl ReadDocuments {
     }
 
     pub(in crate::run) fn place_of(&self, index: usize) -> RowPlace {
-        self.places[index]
+        self.places.place_of(index)
     }
 
     /// Returns the row number, from 1.
     pub(in crate::run) fn row_number(&self, index: usize) -> u64 {
-        u64::from(self.numbers[index])
+        u64::from(self.numbers.number_of(index))
     }
 
     /// Returns the row number of the last document; 0 if there are no documents.
     pub(in crate::run) fn last_number(&self) -> u64 {
-        self.numbers.last().map_or(0, |&number| number.into())
+        self.numbers.last_number().into()
     }
 
     /// Returns the index of the document that was read from the row with this number.
     pub(in crate::run) fn index_of_row(&self, number: u64) -> Option<usize> {
-        let number = u32::try_from(number).ok()?;
-        // Bad rows are few, so it is often where it would be without them.
-        let guess = number.checked_sub(1)? as usize;
-        match self.numbers.get(guess) {
-            Some(&there) if there == number => Some(guess),
-            _ => self.numbers.binary_search(&number).ok(),
-        }
+        self.numbers.index_of(u32::try_from(number).ok()?)
     }
 
     /// Adds a row, whose sketch is added separately. The error is the reason why the row cannot be
@@ -212,8 +206,8 @@ impl ReadDocuments {
             *is_seen |= *value != FieldValue::Missing;
         }
         self.times.extend(time);
-        self.places.push(row.place);
-        self.numbers.push(number);
+        self.places.push_place(row.place);
+        self.numbers.push_number(number);
         if let Some(id) = row.id {
             self.ids.push_id(id);
         }
@@ -237,8 +231,7 @@ impl ReadDocuments {
             documents: self.len(),
             expected,
         };
-        reserve.extend_column(&mut self.places);
-        reserve.extend_column(&mut self.numbers);
+        self.places.reserve_places(expected);
         reserve.extend_column(&mut self.keep_values);
         reserve.extend_column(&mut self.times);
         reserve.extend_column(&mut self.partitions);
@@ -250,10 +243,13 @@ impl ReadDocuments {
     }
 
     /// Moves the documents of `other` behind these. Its bad rows stay, because they are reported by block.
-    pub(in crate::run) fn append_documents(&mut self, other: &mut Self) {
-        self.places.append(&mut other.places);
-        self.numbers.append(&mut other.numbers);
-        self.ids.append_ids(&other.ids);
+    ///
+    /// # Errors
+    /// If the temporary file of ids cannot be written.
+    pub(in crate::run) fn append_documents(&mut self, other: &mut Self) -> Result<()> {
+        self.places.append_places(&other.places);
+        self.numbers.append_numbers(&other.numbers);
+        self.ids.append_ids(&other.ids)?;
         self.keep_values.append(&mut other.keep_values);
         self.times.append(&mut other.times);
         self.partitions.append(&mut other.partitions);
@@ -265,6 +261,7 @@ impl ReadDocuments {
             *is_seen |= other;
         }
         self.bytes += other.bytes;
+        Ok(())
     }
 
     /// Refuses a field of the settings that no document has. Single rows may lack it, but if all do,

@@ -7,7 +7,7 @@
 //! | [`ordered_pipeline`] | blocks on all threads, with results in input order |
 //! | [`corpus_reader`] | the reader of all documents of a run |
 //! | [`reading_sink`] | the interface to the place of documents: memory or disk |
-//! | [`documents`], [`document_ids`], [`element_count`] | columns of the documents that were read, and their bytes in files |
+//! | [`documents`], [`document_ids`], [`row_places`], [`element_count`] | columns of the documents that were read, and their bytes in files |
 //! | [`corpus_rows`] | the inputs, and the place of each document's row |
 //! | [`row_analysis`] | the analysis of a row |
 //! | [`row_sampling`] | a sample of rows, for a forecast |
@@ -25,5 +25,6 @@ pub(crate) mod reading_sink;
 pub(crate) mod rejected_rows;
 pub(crate) mod repeated_ids;
 pub(crate) mod row_analysis;
+pub(crate) mod row_places;
 pub(crate) mod row_sampling;
 pub(crate) mod source_values;

@@ -17,6 +17,7 @@ use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike_io::error::Result;
 use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, KnownBlock, ParseScratch};
 
+use crate::run::reading::document_ids::DocumentIds;
 use crate::run::reading::documents::ReadDocuments;
 
 /// One of the two sets of inputs of a run.
@@ -33,6 +34,14 @@ pub(in crate::run) enum InputRole {
 pub(in crate::run) trait ReadingBackend {
     /// Opens the sink of one set of inputs. `rows_before` is the number of rows of the sets before it.
     fn open_sink(&self, role: InputRole, rows_before: u64) -> Box<dyn ReadingSink + '_>;
+
+    /// Returns the empty list of the ids of one set of inputs: in memory, or in a temporary file.
+    ///
+    /// # Errors
+    /// If a temporary file cannot be created.
+    fn new_ids(&self) -> Result<DocumentIds> {
+        Ok(DocumentIds::default())
+    }
 
     /// Returns `true` if all rows are read. Then some of them must be usable, ids are compared, and fields that no row
     /// has are refused.

@@ -12,7 +12,13 @@ use crate::run::reading::documents::ReadDocuments;
 use crate::run::settings::RunSettings;
 
 /// Returns how many documents have the id of a known document; if neither have ids, the same number.
-pub(in crate::run) fn count_shared_ids(known: &ReadDocuments, documents: &ReadDocuments) -> u64 {
+///
+/// # Errors
+/// If a temporary file of ids cannot be read.
+pub(in crate::run) fn count_shared_ids(
+    known: &ReadDocuments,
+    documents: &ReadDocuments,
+) -> Result<u64> {
     let (ids, others) = (&known.ids, &documents.ids);
     let shared = match (ids.is_empty(), others.is_empty()) {
         (true, true) => {
@@ -22,17 +28,17 @@ pub(in crate::run) fn count_shared_ids(known: &ReadDocuments, documents: &ReadDo
         }
         (false, false) => {
             let mut hashes = Vec::with_capacity(ids.len());
-            ids.visit_hashes(|_, hash| hashes.push(hash));
+            ids.visit_hashes(|_, hash| hashes.push(hash))?;
             hashes.sort_unstable();
             let mut shared = 0;
             others.visit_hashes(|_, hash| {
                 shared += usize::from(hashes.binary_search(&hash).is_ok());
-            });
+            })?;
             shared
         }
         _ => 0,
     };
-    shared as u64
+    Ok(shared as u64)
 }
 
 /// Returns the indices of equal hashes, grouped by hash. There are `count` hashes in `portions` portions.
@@ -40,41 +46,43 @@ pub(in crate::run) fn count_shared_ids(known: &ReadDocuments, documents: &ReadDo
 /// portion is visited twice.
 ///
 /// Two bit tables find the hashes that may be repeated, so that only these must be sorted.
+///
+/// # Errors
+/// Those of `visit_portion`.
 pub(crate) fn equal_hash_groups(
     count: usize,
     portions: usize,
-    visit_portion: impl Fn(usize, &mut dyn FnMut(usize, u64)) + Sync,
-) -> Vec<Vec<usize>> {
+    visit_portion: impl Fn(usize, &mut dyn FnMut(usize, u64)) -> Result<()> + Sync,
+) -> Result<Vec<Vec<usize>>> {
     let seen = BitTable::new(count);
     let repeated = BitTable::new(count);
     let portions = (0..portions).into_par_iter().with_min_len(PORTIONS_AT_ONCE);
-    portions.clone().for_each(|portion| {
+    portions.clone().try_for_each(|portion| {
         visit_portion(portion, &mut |_, hash| {
             if seen.insert_hash(hash) {
                 repeated.insert_hash(hash);
             }
-        });
-    });
+        })
+    })?;
     drop(seen);
-    let found = portions.fold(Vec::new, |mut found: Vec<(u64, usize)>, portion| {
+    let found = portions.try_fold(Vec::new, |mut found: Vec<(u64, usize)>, portion| {
         visit_portion(portion, &mut |index, hash| {
             if repeated.contains_hash(hash) {
                 found.push((hash, index));
             }
-        });
-        found
+        })?;
+        Ok::<_, Error>(found)
     });
-    let mut found = found.reduce(Vec::new, |mut all, mut more| {
+    let mut found = found.try_reduce(Vec::new, |mut all, mut more| {
         all.append(&mut more);
-        all
-    });
+        Ok(all)
+    })?;
     found.par_sort_unstable();
     let same_hash = found
         .chunk_by(|a, b| a.0 == b.0)
         .filter(|group| group.len() > 1);
-    same_hash
-        .map(|group| group.iter().map(|&(_, index)| index).collect())
-        .collect()
+    let groups = same_hash.map(|group| group.iter().map(|&(_, index)| index).collect());
+    Ok(groups.collect())
 }
 
 /// Fewest portions that a thread visits at once.
@@ -127,8 +135,8 @@ pub(in crate::run) fn read_id<'a>(
     if documents.ids.is_empty() {
         return Ok(Cow::Owned(documents.row_number(index).to_string()));
     }
-    if let Some(id) = documents.ids.kept_id(index) {
-        return Ok(Cow::Borrowed(id));
+    if let Some(id) = documents.ids.kept_id(index)? {
+        return Ok(id);
     }
     let mut scratch = lookalike_io::source::ParseScratch::default();
     let place = documents.place_of(index);
@@ -177,7 +185,7 @@ pub(in crate::run) fn find_repeats(
     let ids = &documents.ids;
     let visit_portion =
         |portion: usize, visit: &mut dyn FnMut(usize, u64)| ids.visit_portion(portion, visit);
-    for group in equal_hash_groups(ids.len(), ids.starts.len(), visit_portion) {
+    for group in equal_hash_groups(ids.len(), ids.portion_count(), visit_portion)? {
         // Different ids may have the same hash.
         let mut known: Vec<(Cow<'_, str>, usize)> = Vec::new();
         for later in group {

@@ -36,7 +36,7 @@ pub(super) fn summarize_run(
         against: corpus.against.len() as u64,
         library: None,
         repeated_ids: corpus.repeated_ids(),
-        shared_ids: corpus.shared_ids(),
+        shared_ids: corpus.shared_ids()?,
         mixed_values: corpus.documents.mixed_values(),
         kept: documents - removed,
         removed,

@@ -381,7 +381,7 @@ impl PassageReader<'_> {
                 if let Some(keys) = &mut keys {
                     keys.append_keys(&mut sources.keys, documents.len())?;
                 }
-                documents.append_documents(&mut sources.documents);
+                documents.append_documents(&mut sources.documents)?;
                 let count = documents.len();
                 self.memory.check_rows(count, documents.memory_bytes())?;
                 check_count(count)

@@ -91,8 +91,7 @@ impl<'a> PlantedInto<'a> {
                 let numbered = block.ranked.iter();
                 ranked.extend(numbered.map(|&(rank, index)| (rank, first + index)));
                 corpus.longest_run = corpus.longest_run.max(block.longest_run);
-                corpus.documents.append_documents(&mut block.documents);
-                Ok(())
+                corpus.documents.append_documents(&mut block.documents)
             },
         )?;
         opened.refuse_useless()?;

@@ -15,6 +15,7 @@ use crate::run::execution::out_of_core::spilled_reading::{ScatteredBlock, SpillF
 use crate::run::execution::work_directory::WorkDirectory;
 use crate::run::execution::work_directory::manifest::StepKind;
 use crate::run::execution::work_directory::reading_steps::{ReadingSteps, StoredBlock};
+use crate::run::reading::document_ids::DocumentIds;
 use crate::run::reading::documents::ReadDocuments;
 use crate::run::reading::reading_sink::{
     BlockSource, InputRole, ReadBuffers, ReadingBackend, ReadingSink, RowSketching, SinkWorker,
@@ -45,6 +46,13 @@ impl ReadingBackend for DiskBackend<'_> {
                 is_new,
             }),
         })
+    }
+
+    fn new_ids(&self) -> Result<DocumentIds> {
+        match self.spilled {
+            Some(spilled) => spilled.new_ids(),
+            None => Ok(DocumentIds::default()),
+        }
     }
 }
 

@@ -30,7 +30,7 @@ impl DocumentGrouping {
     ) -> Result<Self> {
         let (nodes, linked_bytes) =
             linking::link_documents(&mut reading, corpus, merges_equal_texts)?;
-        let written_bytes = linked_bytes + reading.written_bytes();
+        let written_bytes = linked_bytes + reading.written_bytes() + corpus.spilled_id_bytes();
         reading.release_blocks()?;
         let accepts = |document| nodes.earlier_equal(corpus, document).is_none();
         let groups = ComponentGroups::divide_documents(&reading, corpus, &nodes, &accepts)?;

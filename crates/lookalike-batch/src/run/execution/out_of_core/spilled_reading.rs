@@ -13,6 +13,7 @@ use lookalike_io::error::Result;
 
 use crate::memory::run_plan::RunShares;
 use crate::run::execution::out_of_core::lock;
+use crate::run::reading::document_ids::DocumentIds;
 use crate::run::reading::documents::{TextStateCounts, count_state};
 use crate::run::settings::RunSettings;
 use crate::temporary::part_file::PartFile;
@@ -99,6 +100,14 @@ impl SpillFiles {
             shares,
             directory,
         })
+    }
+
+    /// Returns an empty list of ids, which go to a temporary file.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub(in crate::run) fn new_ids(&self) -> Result<DocumentIds> {
+        DocumentIds::in_file(self.directory.as_deref())
     }
 
     /// Returns a step that collects the keys of documents, for one thread.

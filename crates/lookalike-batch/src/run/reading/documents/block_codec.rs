@@ -13,6 +13,7 @@ use lookalike_options::rank_value::RankValue;
 use crate::run::reading::document_ids::DocumentIds;
 use crate::run::reading::documents::ReadDocuments;
 use crate::run::reading::element_count::{put_count, read_count};
+use crate::run::reading::row_places::RowPlaces;
 use crate::run::reading::source_values::SourceValues;
 
 pub(in crate::run) fn put_place(place: RowPlace, into: &mut Vec<u8>) {
@@ -99,7 +100,7 @@ impl ReadDocuments {
         into: &mut Vec<u8>,
     ) {
         put_count(self.places.len(), into);
-        self.places.iter().for_each(|&place| put_place(place, into));
+        self.places.iter().for_each(|place| put_place(place, into));
         let numbers = self.numbers.iter();
         numbers.for_each(|number| into.extend(number.to_le_bytes()));
         self.ids.encode_ids(into);
@@ -140,13 +141,14 @@ impl ReadDocuments {
         let sketches = sketcher.decode_columns(reader, feature_budget)?;
         let documents = places.len();
         let fits = sketches.len() == documents
+            && numbers.is_sorted_by(|number, next| number < next)
             && ids.fits_documents(documents)
             && is_columns(&keep_values, documents)
             && is_column(&times, documents)
             && is_column(&partitions, documents);
         fits.then(|| Self {
-            places,
-            numbers,
+            places: places.into_iter().collect(),
+            numbers: numbers.into_iter().collect(),
             ids,
             keep_values,
             times,
@@ -170,15 +172,18 @@ impl ReadDocuments {
             let at = places.binary_search_by_key(&number, |&(number, _)| number);
             at.ok().map(|at| places[at].1)
         };
-        let good = self.places.iter_mut().zip(&self.numbers);
-        let good = good.map(|(place, &number)| (place, u64::from(number)));
-        let bad = self.bad.iter_mut().map(|bad| (&mut bad.place, bad.number));
-        for (place, number) in good.chain(bad) {
-            let Some(new) = place_of(number) else {
-                return false;
-            };
-            *place = new;
-        }
-        true
+        let good = self.numbers.iter().map(|number| place_of(number.into()));
+        let Some(good) = good.collect::<Option<RowPlaces>>() else {
+            return false;
+        };
+        self.places = good;
+        let mut bad = self.bad.iter_mut();
+        bad.all(|bad| match place_of(bad.number) {
+            Some(place) => {
+                bad.place = place;
+                true
+            }
+            None => false,
+        })
     }
 }
