@@ -6,6 +6,7 @@ pub mod decisions;
 pub mod index;
 mod memory;
 pub mod passage_shuffle;
+mod ranked_set;
 pub mod recipes;
 pub mod run;
 mod sealed_manifest;

@@ -13,8 +13,8 @@ use lookalike_io::error::{Error, Result};
 /// Bytes that every run takes: the program, dictionaries, buffers of files.
 const PROCESS_BYTES: u64 = 64 << 20;
 
-/// Bytes that stay in memory for each document beside its row: for example its links, group and verdict, or the search
-/// for repeated ids.
+/// Bytes that stay in memory for each document beside its row where passages are searched: for example the search for
+/// repeated ids.
 pub(crate) const BYTES_BESIDE_ROW: f64 = 32.0;
 
 /// Factor by which the real memory may exceed an estimate.

@@ -6,7 +6,7 @@
 use lookalike_io::error::{Error, Result};
 use serde::Serialize;
 
-use crate::memory::{BYTES_BESIDE_ROW, MemoryBudget, MemoryLimit, RowBudget, with_reserve};
+use crate::memory::{MemoryBudget, MemoryLimit, RowBudget, with_reserve};
 
 /// The limit and the coefficients of a plan.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +16,14 @@ pub(crate) struct PlanFrame {
     /// Bytes that stay in memory for each document beside its row.
     beside_row: f64,
 }
+
+/// Bytes that stay in memory for each document beside its row. While documents are linked and grouped, these are its
+/// component, its group, the earliest document with its text and the counts of components; afterwards its verdict, if
+/// it is removed, and its component if clusters are written. Before, the search for repeated ids takes 8.
+const BYTES_BESIDE_ROW: f64 = 24.0;
+
+/// Bytes more if everything stays in memory: candidates and lists that grow.
+const MORE_BYTES_IN_MEMORY: f64 = 8.0;
 
 /// Bytes that a document takes beside an index: its match and the name of the matching row, or, if it is kept, its place
 /// and id while it is added.
@@ -178,6 +186,7 @@ pub(crate) struct DocumentBytes {
 
 impl DocumentBytes {
     fn in_memory(self, beside_row: f64) -> f64 {
+        let beside_row = beside_row + MORE_BYTES_IN_MEMORY;
         self.row + self.ids + self.sketches + BUCKET_BYTES_PER_BYTE * self.keys + beside_row
     }
 

@@ -11,6 +11,7 @@
 //! results, byte for byte.
 
 use std::ops::ControlFlow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lookalike::dedup::{self, CopyPairs, DedupOutcome, DocumentRemoval, MatchCorpus, MatchingPair};
 use lookalike::plan::MatchPlan;
@@ -111,7 +112,8 @@ impl<'a> SketchedRun<'a> {
         let grouping = self.spilled.map(group).transpose()?;
         Ok(LinkedRun {
             corpus: self.corpus,
-            grouping,
+            spilled: grouping.as_ref().map(DocumentGrouping::summarize_spilled),
+            grouping: Mutex::new(grouping),
             audit: self.audit,
             text_states: self.text_states,
             documents_of_forms: self.documents_of_forms,
@@ -188,8 +190,10 @@ fn count_text_states(sketches: &DocumentSketches, known: usize) -> TextStateCoun
 /// A run whose documents are linked, so that they can be decided.
 pub(in crate::run) struct LinkedRun<'a> {
     pub(in crate::run) corpus: RunCorpus<'a>,
-    /// The documents that may match, in groups, if the run is out of core.
-    grouping: Option<DocumentGrouping>,
+    /// The documents that may match, in groups, if the run is out of core. Deciding takes them, because verdicts need
+    /// their memory.
+    grouping: Mutex<Option<DocumentGrouping>>,
+    spilled: Option<SpilledSummary>,
     audit: Option<RunAudit>,
     text_states: TextStateCounts,
     documents_of_forms: u64,
@@ -202,12 +206,12 @@ pub(in crate::run) struct LinkedRun<'a> {
 impl<'a> LinkedRun<'a> {
     /// Returns `true` if documents are decided in their total order, and not in groups.
     pub(in crate::run) fn decides_in_order(&self) -> bool {
-        self.grouping.is_none()
+        self.spilled.is_none()
     }
 
     /// Decides all documents, and finds the components of matching pairs if they are wanted. `index_matches` are those
     /// in an index; see [`dedup::follow_verdicts_beside_index`]. Verdicts that the directory of the run holds are not
-    /// decided again, and it takes the others; a run out of core decides all. Calls `report` with the number of decided
+    /// decided again, and it takes the others; a run out of core decides all, once. Calls `report` with the number of decided
     /// documents and, if documents are decided in their order, with the new removals.
     ///
     /// # Errors
@@ -219,7 +223,7 @@ impl<'a> LinkedRun<'a> {
         wants_components: bool,
         report: &(dyn Fn(usize, &[DocumentRemoval]) + Sync),
     ) -> Result<RunVerdicts> {
-        if let Some(grouping) = &self.grouping {
+        if let Some(grouping) = self.lock_grouping().take() {
             let report = |decided: usize| report(decided, &[]);
             let corpus = &self.corpus;
             return decide_groups(corpus, grouping, index_matches, wants_components, &report);
@@ -251,17 +255,19 @@ impl<'a> LinkedRun<'a> {
         visit: impl FnMut(MatchingPair) -> Result<()>,
         report: &(dyn Fn(usize) + Sync),
     ) -> Result<usize> {
-        match &self.grouping {
+        match &*self.lock_grouping() {
             Some(grouping) => find_pairs_of_groups(&self.corpus, grouping, copies, visit, report),
             None => dedup::find_pairs(&self.corpus.match_corpus(), copies, visit, report),
         }
     }
 
+    fn lock_grouping(&self) -> MutexGuard<'_, Option<DocumentGrouping>> {
+        self.grouping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns how much of the run went to temporary files, if its memory is limited.
     pub(in crate::run) fn spilled_summary(&self) -> Option<SpilledSummary> {
-        self.grouping
-            .as_ref()
-            .map(DocumentGrouping::summarize_spilled)
+        self.spilled
     }
 
     /// Returns the text states of the new documents, which the run decides about.

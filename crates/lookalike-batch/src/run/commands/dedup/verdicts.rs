@@ -7,6 +7,7 @@ use lookalike::{DocId, Similarity};
 use lookalike_io::error::Result;
 
 use super::kept_members::KeptMembers;
+use crate::ranked_set::RankedSet;
 use crate::run::execution::audit::report::{AuditReport, ReportedPairs};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_stages::LinkedRun;
@@ -18,18 +19,12 @@ pub(super) struct DocumentVerdicts<'a> {
     /// The removals in the total order of their documents. They differ from those of the outcome if clusters keep several
     /// documents or none.
     pub(super) removals: Cow<'a, [DocumentRemoval]>,
-    /// Index of each document's removal, or [`NO_REMOVAL`].
-    removal: Vec<u32>,
-    /// Index of each document's removal in the outcome, or [`NO_REMOVAL`]; `None` if that is the same.
-    verdict: Option<Vec<u32>>,
+    removal: RemovalIndex,
+    /// The removals of the outcome by document; `None` if they are the same.
+    verdict: Option<RemovalIndex>,
     members: KeptMembers,
     pub(super) components: Option<&'a [DocId]>,
 }
-
-const NO_REMOVAL: u32 = u32::MAX;
-
-/// The cluster of documents for which nothing was removed.
-const NO_CLUSTER: u32 = u32::MAX;
 
 /// Smallest number of kept documents in a component that is reported as stretched.
 const MIN_STRETCHED_KEPT: u64 = 4;
@@ -54,12 +49,12 @@ impl<'a> DocumentVerdicts<'a> {
         let removals = members.apply_to(&outcome.removals, corpus);
         let verdict = match &removals {
             Cow::Borrowed(_) => None,
-            Cow::Owned(_) => Some(index_removals(&outcome.removals, corpus.len())),
+            Cow::Owned(_) => Some(RemovalIndex::new(&outcome.removals, corpus.len())),
         };
         Self {
             corpus,
             outcome,
-            removal: index_removals(&removals, corpus.len()),
+            removal: RemovalIndex::new(&removals, corpus.len()),
             removals,
             verdict,
             members,
@@ -69,16 +64,14 @@ impl<'a> DocumentVerdicts<'a> {
 
     /// Returns `true` if a document is kept, or a known one that is never written.
     pub(super) fn is_kept(&self, document: DocId) -> bool {
-        self.removal[document.index()] == NO_REMOVAL
+        self.removal.position_of(document).is_none()
     }
 
     /// Returns the removal of a document by its verdict alone, whether its cluster keeps further documents or none.
     pub(super) fn verdict_of(&self, document: DocId) -> Option<&DocumentRemoval> {
         let verdict = self.verdict.as_ref().unwrap_or(&self.removal);
-        match verdict[document.index()] {
-            NO_REMOVAL => None,
-            at => Some(&self.outcome.removals[at as usize]),
-        }
+        let at = verdict.position_of(document)?;
+        Some(&self.outcome.removals[at])
     }
 
     /// Returns `true` if a document represents its cluster, or is alone.
@@ -111,10 +104,8 @@ impl<'a> DocumentVerdicts<'a> {
     }
 
     pub(super) fn removal_of(&self, document: DocId) -> Option<&DocumentRemoval> {
-        match self.removal[document.index()] {
-            NO_REMOVAL => None,
-            at => Some(&self.removals[at as usize]),
-        }
+        let at = self.removal.position_of(document)?;
+        Some(&self.removals[at])
     }
 
     /// Lists the new documents, those of the inputs without the known ones, in reading order.
@@ -124,21 +115,23 @@ impl<'a> DocumentVerdicts<'a> {
 
     /// Returns the clusters by size, largest first, then in reading order.
     pub(super) fn list_clusters(&self) -> Vec<VerdictCluster> {
-        let mut at_kept = vec![NO_CLUSTER; self.corpus.len()];
-        let mut clusters: Vec<VerdictCluster> = Vec::new();
-        for removal in &self.outcome.removals {
+        let removals = &self.outcome.removals;
+        let kept = removals.iter().map(|removal| removal.kept.with.0);
+        let with_removals = RankedSet::from_numbers(self.corpus.len(), kept);
+        let empty = VerdictCluster {
+            kept: DocId(0),
+            removed: 0,
+            similar: 0,
+            least: 1.0,
+        };
+        let mut clusters = vec![empty; with_removals.len()];
+        for removal in removals {
             let kept = removal.kept.with;
-            let at = &mut at_kept[kept.index()];
-            if *at == NO_CLUSTER {
-                *at = clusters.len() as u32;
-                clusters.push(VerdictCluster {
-                    kept,
-                    removed: 0,
-                    similar: 0,
-                    least: 1.0,
-                });
-            }
-            let cluster = &mut clusters[*at as usize];
+            let Some(at) = with_removals.rank_of(kept.0) else {
+                continue;
+            };
+            let cluster = &mut clusters[at];
+            cluster.kept = kept;
             cluster.removed += 1;
             cluster.similar += u64::from(removal.kept.similarity < Similarity::ONE);
             cluster.least = cluster.least.min(removal.kept.similarity.get());
@@ -183,11 +176,37 @@ impl<'a> DocumentVerdicts<'a> {
     }
 }
 
-/// Returns the index of each document's removal, or [`NO_REMOVAL`].
-fn index_removals(removals: &[DocumentRemoval], documents: usize) -> Vec<u32> {
-    let mut index = vec![NO_REMOVAL; documents];
-    for (at, removed) in (0u32..).zip(removals) {
-        index[removed.document.index()] = at;
+/// The position of the removal of each removed document.
+///
+/// Memory: 1.5 bits for each document, and 4 bytes for each removed one if removals are not in reading order.
+struct RemovalIndex {
+    removed: RankedSet,
+    /// By rank of the removed document; empty if that is the position.
+    positions: Vec<u32>,
+}
+
+impl RemovalIndex {
+    fn new(removals: &[DocumentRemoval], documents: usize) -> Self {
+        let numbers = removals.iter().map(|removal| removal.document.0);
+        let removed = RankedSet::from_numbers(documents, numbers);
+        if removals.is_sorted_by_key(|removal| removal.document) {
+            return Self {
+                removed,
+                positions: Vec::new(),
+            };
+        }
+        let mut positions = vec![0; removed.len()];
+        for (position, removal) in (0u32..).zip(removals) {
+            if let Some(rank) = removed.rank_of(removal.document.0) {
+                positions[rank] = position;
+            }
+        }
+        Self { removed, positions }
     }
-    index
+
+    fn position_of(&self, document: DocId) -> Option<usize> {
+        let rank = self.removed.rank_of(document.0)?;
+        let position = self.positions.get(rank);
+        Some(position.map_or(rank, |&position| position as usize))
+    }
 }

@@ -77,7 +77,7 @@ impl DocumentGrouping {
 /// The data of a run that went to temporary files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SpilledSummary {
-    /// Bytes that were written to temporary files.
+    /// Bytes of ids, sketches and keys that were written to temporary files.
     pub bytes: u64,
     /// Groups of documents that were decided one after another.
     pub groups: u64,

@@ -11,6 +11,7 @@ use lookalike::shuffle::{
 use lookalike_io::error::{Error, Result};
 use rayon::prelude::*;
 
+use crate::ranked_set::RankedSet;
 use crate::run::execution::out_of_core::spilled_reading::{FEATURES_PART, KEYS_PART, SpillFiles};
 use crate::run::execution::out_of_core::{into_inner, lock};
 use crate::run::execution::run_corpus::RunCorpus;
@@ -33,7 +34,9 @@ const DENSE_DOCUMENTS_AT_ONCE: usize = 512;
 /// [`node_of`](crate::run::reading::corpus_rows::CorpusRows::node_of).
 pub(super) struct LinkedNodes {
     components: Vec<u32>,
-    /// Node of the earliest document with the same text; empty if equal texts are not merged.
+    /// Nodes whose text an earlier one has; none if equal texts are not merged.
+    repeats: RankedSet,
+    /// For each of these the earliest node with its text.
     earliest: Vec<u32>,
 }
 
@@ -41,12 +44,6 @@ impl LinkedNodes {
     /// Returns the number of nodes, which is also the number of possible components.
     pub(super) fn len(&self) -> usize {
         self.components.len()
-    }
-
-    /// Returns the number of documents whose text an earlier one has, if equal texts are merged.
-    pub(super) fn repeat_count(&self) -> usize {
-        let nodes = (0u32..).zip(&self.earliest);
-        nodes.filter(|(node, earliest)| node != *earliest).count()
     }
 
     /// Returns the component of a document.
@@ -57,9 +54,8 @@ impl LinkedNodes {
     /// Returns the earliest document with the text of another one, unless that is the earliest itself or equal texts
     /// are not merged.
     pub(super) fn earlier_equal(&self, corpus: &RunCorpus<'_>, document: DocId) -> Option<DocId> {
-        let node = corpus.node_of(document);
-        let earliest = *self.earliest.get(node as usize)?;
-        (earliest != node).then(|| corpus.document_of_node(earliest))?
+        let at = self.repeats.rank_of(corpus.node_of(document))?;
+        corpus.document_of_node(self.earliest[at])
     }
 }
 
@@ -75,10 +71,10 @@ pub(super) fn link_documents(
     reading.finish_writing()?;
     reading.choose_keys()?;
     let linking = DocumentLinking::new(reading, corpus);
-    let earliest = linking.link_equal_texts(merges_equal_texts)?;
+    let repeats = linking.link_equal_texts(merges_equal_texts)?;
     let dense_nodes = linking.link_keys(&reading.keys, &reading.blocks)?;
     linking.link_dense_documents(&dense_nodes)?;
-    Ok(linking.into_nodes(earliest))
+    Ok(linking.into_nodes(repeats))
 }
 
 struct DocumentLinking<'a> {
@@ -86,6 +82,12 @@ struct DocumentLinking<'a> {
     corpus: &'a RunCorpus<'a>,
     links: Mutex<LocalLinks>,
     written: AtomicU64,
+}
+
+/// The nodes whose text an earlier one has, and for each the earliest one.
+struct TextRepeats {
+    repeats: RankedSet,
+    earliest: Vec<u32>,
 }
 
 /// Dense buckets, whose documents are not linked yet after all parts were gathered.
@@ -106,9 +108,10 @@ impl<'a> DocumentLinking<'a> {
         }
     }
 
-    fn into_nodes(self, earliest: Vec<u32>) -> (LinkedNodes, u64) {
+    fn into_nodes(self, TextRepeats { repeats, earliest }: TextRepeats) -> (LinkedNodes, u64) {
         let nodes = LinkedNodes {
             components: into_inner(self.links).into_components(),
+            repeats,
             earliest,
         };
         (nodes, self.written.into_inner())
@@ -133,14 +136,9 @@ impl<'a> DocumentLinking<'a> {
         Ok(unlinked.dense_nodes)
     }
 
-    /// Links documents of equal texts. If these are merged, returns the node of the earliest document of each text.
-    fn link_equal_texts(&self, merges: bool) -> Result<Vec<u32>> {
-        let nodes = self.corpus.node_count() as u32;
-        let earliest = Mutex::new(if merges {
-            (0..nodes).collect()
-        } else {
-            Vec::new()
-        });
+    /// Links documents of equal texts. If these are merged, returns the nodes whose text an earlier one has.
+    fn link_equal_texts(&self, merges: bool) -> Result<TextRepeats> {
+        let repeats = Mutex::new(Vec::new());
         let ranks = self.corpus.node_ranks();
         let rank = |node: u32| ranks.as_ref().map_or(node, |ranks| ranks[node as usize]);
         let texts = &self.reading.texts;
@@ -150,16 +148,22 @@ impl<'a> DocumentLinking<'a> {
             texts.visit_part(part, |names| Ok(equal.append_names(names)?))?;
             equal.sort_names(rank);
             let mut links = lock(&self.links);
-            let mut earliest = lock(&earliest);
+            let mut repeats = lock(&repeats);
             equal.visit_repeats(|repeat, first| {
                 links.add_link(repeat, first);
                 if merges {
-                    earliest[repeat as usize] = first;
+                    repeats.push((repeat, first));
                 }
             });
             Ok::<_, Error>(())
         })?;
-        Ok(into_inner(earliest))
+        let mut repeats = into_inner(repeats);
+        repeats.par_sort_unstable();
+        let numbers = repeats.iter().map(|&(repeat, _)| repeat);
+        Ok(TextRepeats {
+            repeats: RankedSet::from_numbers(self.corpus.node_count(), numbers),
+            earliest: repeats.iter().map(|&(_, first)| first).collect(),
+        })
     }
 
     /// Returns the number of parts in which keys fit into the memory.

@@ -15,8 +15,8 @@
 //! Documents that match are always in the same component, and every group is resolved as a run in memory resolves
 //! its documents. So the results are those of a run in memory, byte for byte, whatever the limit is.
 //!
-//! The place and the number of its row, some four bytes, and [`BYTES_BESIDE_ROW`](crate::memory) stay in memory for every
-//! document. Its id goes to a temporary file too.
+//! The place and the number of its row, some four bytes, and 24 bytes stay in memory for every document. Its id goes to a
+//! temporary file too, and so do verdicts, until all documents are decided.
 //! [`MemoryPlan`](crate::memory::run_plan::MemoryPlan) says before the run how much that is, and refuses a limit in
 //! which it does not fit.
 

@@ -27,7 +27,7 @@ pub(in crate::run) struct RunVerdicts {
 /// If temporary files or inputs cannot be read or written.
 pub(in crate::run) fn decide_groups(
     corpus: &RunCorpus<'_>,
-    grouping: &DocumentGrouping,
+    grouping: DocumentGrouping,
     index_matches: &[DocumentRemoval],
     wants_components: bool,
     report: &(dyn Fn(usize) + Sync),
@@ -36,21 +36,24 @@ pub(in crate::run) fn decide_groups(
         corpus,
         index_matches,
         ranks: corpus.document_ranks(),
-        removals: Vec::new(),
+        removals: RemovalFile::create_file(corpus)?,
         components: wants_components.then(|| (0..corpus.len() as u32).map(DocId).collect()),
         decided: corpus.len() - grouping.groups().member_count() as usize,
         report,
     };
     report(0);
     deciding.decide_documents(grouping.groups(), |_| true)?;
-    deciding.remove_documents_matching_index(grouping);
-    deciding.decide_repeats(grouping)?;
+    deciding.remove_documents_matching_index(&grouping)?;
+    deciding.decide_repeats(&grouping)?;
     report(corpus.len());
     let GroupVerdicts {
-        mut removals,
+        removals,
         components,
         ..
     } = deciding;
+    // Removals take the memory that components and groups had.
+    drop(grouping);
+    let mut removals = removals.read_removals()?;
     corpus.sort_removals(&mut removals);
     Ok(RunVerdicts {
         outcome: DedupOutcome { removals },
@@ -63,7 +66,7 @@ struct GroupVerdicts<'a> {
     corpus: &'a RunCorpus<'a>,
     index_matches: &'a [DocumentRemoval],
     ranks: Option<Vec<u32>>,
-    removals: Vec<DocumentRemoval>,
+    removals: RemovalFile,
     components: Option<Vec<DocId>>,
     decided: usize,
     report: &'a (dyn Fn(usize) + Sync),
@@ -100,20 +103,20 @@ impl GroupVerdicts<'_> {
                 removal.kept.with = group.document_in_run(removal.kept.with);
                 removal
             });
-            self.removals
-                .extend(removals.filter(|removal| is_wanted(removal.document)));
+            let mut wanted = removals.filter(|removal| is_wanted(removal.document));
+            wanted.try_for_each(|removal| self.removals.push_removal(removal))?;
         }
         Ok(())
     }
 
     /// Removes the documents of the index's matches that are in no group.
-    fn remove_documents_matching_index(&mut self, grouping: &DocumentGrouping) {
+    fn remove_documents_matching_index(&mut self, grouping: &DocumentGrouping) -> Result<()> {
         let (groups, nodes) = (grouping.groups(), grouping.nodes());
-        let alone = self.index_matches.iter().filter(|found| {
+        let mut alone = self.index_matches.iter().filter(|found| {
             let is_first = nodes.earlier_equal(self.corpus, found.document).is_none();
             is_first && groups.is_alone(found.document)
         });
-        self.removals.extend(alone);
+        alone.try_for_each(|&removal| self.removals.push_removal(removal))
     }
 
     /// Decides documents whose text an earlier one has. They are removed for the earliest one if it is kept. Else
@@ -121,11 +124,9 @@ impl GroupVerdicts<'_> {
     fn decide_repeats(&mut self, grouping: &DocumentGrouping) -> Result<()> {
         let (corpus, nodes) = (self.corpus, grouping.nodes());
         let mut is_removed = vec![false; corpus.len()];
-        for removal in &self.removals {
+        self.removals.visit_removals(|removal| {
             is_removed[removal.document.index()] = true;
-        }
-        // Growing step by step would take half as much memory again.
-        self.removals.reserve_exact(nodes.repeat_count());
+        })?;
         let mut is_open = vec![false; nodes.len()];
         let mut opened = false;
         for document in (corpus.known_count()..corpus.len()).map(|at| DocId(at as u32)) {
@@ -142,7 +143,8 @@ impl GroupVerdicts<'_> {
                     similarity: Similarity::ONE,
                     route: Route::Exact,
                 };
-                self.removals.push(DocumentRemoval { document, kept });
+                let removal = DocumentRemoval { document, kept };
+                self.removals.push_removal(removal)?;
             }
         }
         let is_repeat = |document| nodes.earlier_equal(corpus, document).is_some();
@@ -166,7 +168,66 @@ impl GroupVerdicts<'_> {
     }
 }
 
-/// Bytes of a pair in a temporary file: the ranks of both documents, their similarity and the route.
+/// Removals in a temporary file, so that memory is free for groups while they are decided.
+struct RemovalFile {
+    file: PartFile,
+    pending: Vec<u8>,
+    count: usize,
+}
+
+impl RemovalFile {
+    fn create_file(corpus: &RunCorpus<'_>) -> Result<Self> {
+        Ok(Self {
+            file: PartFile::with_single_blocks(corpus.temporary_directory(), 1)?,
+            pending: Vec::new(),
+            count: 0,
+        })
+    }
+
+    fn push_removal(&mut self, DocumentRemoval { document, kept }: DocumentRemoval) -> Result<()> {
+        let documents = (document.0, kept.with.0);
+        let pair = StoredPair::new(documents, kept.similarity, kept.route);
+        self.pending.extend(pair.0);
+        self.count += 1;
+        if self.pending.len() < PAIRS_AT_ONCE * PAIR_BYTES {
+            return Ok(());
+        }
+        self.write_pending()
+    }
+
+    fn write_pending(&mut self) -> Result<()> {
+        self.file.push_block(0, &self.pending)?;
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn visit_removals(&mut self, mut visit: impl FnMut(DocumentRemoval)) -> Result<()> {
+        self.write_pending()?;
+        self.file.visit_part(0, |block| {
+            let (pairs, _) = block.as_chunks();
+            for &pair in pairs {
+                let pair = StoredPair(pair).to_pair(DocId).ok_or_else(damaged_pairs)?;
+                visit(DocumentRemoval {
+                    document: pair.a,
+                    kept: DocumentMatch {
+                        with: pair.b,
+                        similarity: pair.similarity,
+                        route: pair.route,
+                    },
+                });
+            }
+            Ok(())
+        })
+    }
+
+    fn read_removals(mut self) -> Result<Vec<DocumentRemoval>> {
+        let mut removals = Vec::with_capacity(self.count);
+        self.visit_removals(|removal| removals.push(removal))?;
+        Ok(removals)
+    }
+}
+
+/// Bytes of a pair in a temporary file: the ranks (or, of a removal, the numbers) of both documents, their similarity and the route.
 const PAIR_BYTES: usize = 17;
 
 /// Bytes of pairs of all groups that wait to be written.
@@ -215,10 +276,7 @@ pub(in crate::run) fn find_pairs_of_groups(
                 return Ok(());
             }
             let [a, b] = [pair.a, pair.b].map(|document| rank_of(group.document_in_run(document)));
-            pending.extend(a.to_le_bytes());
-            pending.extend(b.to_le_bytes());
-            pending.extend(pair.similarity.get().to_le_bytes());
-            pending.push(pair.route.file_number());
+            pending.extend(StoredPair::new((a, b), pair.similarity, pair.route).0);
             if pending.len() < PAIRS_AT_ONCE * PAIR_BYTES {
                 return Ok(());
             }
@@ -253,6 +311,15 @@ fn damaged_pairs() -> Error {
 struct StoredPair([u8; PAIR_BYTES]);
 
 impl StoredPair {
+    fn new(ranks: (u32, u32), similarity: Similarity, route: Route) -> Self {
+        let mut bytes = [0; PAIR_BYTES];
+        bytes[..4].copy_from_slice(&ranks.0.to_le_bytes());
+        bytes[4..8].copy_from_slice(&ranks.1.to_le_bytes());
+        bytes[8..16].copy_from_slice(&similarity.get().to_le_bytes());
+        bytes[16] = route.file_number();
+        Self(bytes)
+    }
+
     fn ranks(&self) -> (u32, u32) {
         let rank = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| self.0[at + byte]));
         (rank(0), rank(4))
