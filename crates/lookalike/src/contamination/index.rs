@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hash::hash_sequence;
 
 /// Tokens of a question or an answer that are looked at: the first ones.
-const MAX_UNIT_TOKENS: usize = 512;
+pub(super) const MAX_UNIT_TOKENS: usize = 512;
 
 /// Fewest tokens of an answer that is searched for by itself.
 const MIN_ANSWER_UNIT_TOKENS: usize = 20;

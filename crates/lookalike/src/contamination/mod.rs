@@ -31,6 +31,7 @@ mod alignment;
 mod cut_places;
 mod evidence;
 mod index;
+mod item_marks;
 mod item_tokens;
 mod markup_places;
 mod nearby_parts;
@@ -41,6 +42,7 @@ mod term_table;
 pub use cut_places::{extend_to_blanks, extend_to_marks, extend_to_sentences};
 pub use evidence::{CorpusTerms, CountedTerms, EvidenceWeights, FoundParts, ItemEvidence};
 pub use index::{ContaminationIndex, ItemTexts};
+pub use item_marks::{ItemMarker, ItemMarks};
 pub use item_tokens::ItemTokenizer;
 pub use search::{ItemCandidate, ItemPart, ItemSearcher};
 

@@ -10,7 +10,7 @@ use crate::byte_reader::ByteReader;
 const NEARBY_TOKENS: usize = 32;
 
 /// Tokens of a part that must stand in the document one behind the other. Longer parts are aligned.
-const MAX_EXACT_PART_TOKENS: usize = 4;
+pub(super) const MAX_EXACT_PART_TOKENS: usize = 4;
 
 /// Choices of an item that are looked for.
 const MAX_CHOICES: usize = 32;
@@ -110,7 +110,7 @@ pub(super) fn find_parts(
 }
 
 /// Returns the number of tokens between two ranges; 0 if they touch or overlap.
-fn gap_between(a: &Range<usize>, b: &Range<usize>) -> usize {
+pub(super) fn gap_between(a: &Range<usize>, b: &Range<usize>) -> usize {
     a.start
         .saturating_sub(b.end)
         .max(b.start.saturating_sub(a.end))
