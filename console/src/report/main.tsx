@@ -1,9 +1,10 @@
-/** A page that reads its data from itself and opens no connection: the report of a run, of passages or of an evaluation, or a comparison. */
+/** A page that reads its data from itself and opens no connection: the report of a run, of passages, of benchmarks or of an evaluation, or a comparison. */
 import { render, type ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import "../design/design.css";
 import { WordingContext } from "../components/basics";
 import { ComparePage, readComparison } from "../compare/page";
+import { ContaminationPage, readContamination } from "../contamination/page";
 import { EvalPage, readEvaluation } from "../eval/page";
 import { PassagesPage, readPassages } from "../passages/page";
 import { Wording, type Language, type MessageKey } from "../language/catalog";
@@ -41,6 +42,8 @@ function findContent(data: DataHead, onLanguage: () => void): [ComponentChildren
   if (evaluation) return [<EvalPage data={evaluation} onLanguage={onLanguage} />, "eval.title"];
   const passages = readPassages(data);
   if (passages) return [<PassagesPage data={passages} onLanguage={onLanguage} />, "passages.title"];
+  const contamination = readContamination(data);
+  if (contamination) return [<ContaminationPage data={contamination} onLanguage={onLanguage} />, "contamination.title"];
   return null;
 }
 

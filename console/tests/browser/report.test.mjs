@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { statSync, writeFileSync, readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { Place, checkLooks, checkPage, checkWidth, launch, openPage, sampleRows, skip } from "./support.mjs";
+import { Place, checkLooks, checkPage, checkWidth, hostile, launch, openPage, sampleRows, skip } from "./support.mjs";
 
 const sections = ["overview", "review", "clusters", "run"];
 let browser, place;
@@ -217,6 +217,39 @@ test("passages are shown side by side, with linked numbers", { skip }, async () 
     await page.click("#a1 a");
     assert.ok(page.url().endsWith("#b1"));
   }
+});
+
+test("findings of benchmarks stand beside their items, and ids can be copied", { skip }, async () => {
+  const question = "A lighthouse keeper on a rocky island lights the lamp before sunset. Which instrument in her kitchen tells her the height of the tide?";
+  const tide = { id: `tide ${hostile[1]}`, question, choices: ["a brass gauge", "a folding sextant", "an hourglass", "a mercury barometer"], answer: 0 };
+  const markup = { id: "markup", question: `${hostile[0]} and where does the zanthomere bloom?`, choices: ["on the quay", "in the garden", "under the bridge", "behind the mill"], answer: 1 };
+  place.write("quiz.jsonl", [tide, markup].map((it) => `${JSON.stringify(it)}\n`).join(""));
+  const page1 = `Notes of a class. ${question.replace("kitchen", "pantry").toUpperCase()} (A) a brass gauge. ${hostile[2]}`;
+  const rows = [{ id: "<b>notes</b>", text: page1 }, { id: "quoted", text: `${markup.question} ${"It blooms. ".repeat(90)}` }, { id: "plain", text: "Nothing stands here." }];
+  place.write("corpus.jsonl", rows.map((it) => `${JSON.stringify(it)}\n`).join(""));
+  place.run("decontaminate", "corpus.jsonl", "--benchmarks", "quiz.jsonl", "-o", "clean.jsonl", "--report", "contamination.html");
+  for (const locale of ["en-GB", "zh-CN"]) {
+    const page = await openPage(browser, place.url("contamination.html"), { locale });
+    for (const section of ["overview", "findings", "scores"]) {
+      await show(page, section);
+      await checkLooks(page, `contamination, ${section}`, locale);
+    }
+    await page.context().close();
+  }
+  const page = await openPage(browser, place.url("contamination.html"));
+  assert.match(await page.textContent(".wide-table tbody tr"), /quiz.*2.*2/s);
+  await show(page, "findings");
+  await page.fill(".search", "id:notes");
+  assert.equal(await page.locator(".entry").count(), 1);
+  const marked = (side) => page.locator(`.sides .${side}.text mark`).allTextContents();
+  assert.ok((await marked("left")).includes("a brass gauge"));
+  assert.deepEqual((await marked("right")).map((it) => it.toLowerCase()), [...question.split(" kitchen ").map((it) => it.replace("?", "").toLowerCase()), "a brass gauge"]);
+  await show(page, "scores");
+  assert.match(await page.textContent("pre"), /of 2 items, 2 are in the corpus.*\ntide .*\nmarkup$/s);
+  await page.click("text=Copy all");
+  await page.waitForSelector("text=copied");
+  assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+  assert.deepEqual(page.faults, []);
 });
 
 test("an evaluation shows its curves", { skip }, async () => {

@@ -31,7 +31,7 @@ test("every message is Chinese where it has words", async () => {
   const { catalogs } = await load("language/catalog.ts");
   const same = Object.keys(catalogs.en).filter((key) => JSON.stringify(catalogs.en[key]) === JSON.stringify(catalogs.zh[key]));
   // Terms of the search language and names of algorithms are the same in both.
-  assert.deepEqual(same.filter((key) => !key.startsWith("figure.")), ["list.searchHint", "passages.searchHint", "console.clusterHint", "label.searchHint"]);
+  assert.deepEqual(same.filter((key) => !key.startsWith("figure.")), ["list.searchHint", "passages.searchHint", "contamination.searchHint", "console.clusterHint", "label.searchHint"]);
 });
 
 test("singular, plural, numbers and units are written", async () => {
@@ -71,6 +71,29 @@ test("sizes of clusters are grouped", async () => {
     { from: 5, to: 8, clusters: 2 },
     { from: 9, to: 16, clusters: 2 },
   ]);
+});
+
+test("marked words of a finding are cut out in order", async () => {
+  const { splitMarks } = await load("contamination/page.tsx");
+  const parts = (text, marks) => splitMarks({ text, marks }).map((it) => (it.isMarked ? `[${it.text}]` : it.text)).join("");
+  assert.equal(parts("a𝄞 问 b", [[0, 3], [4, 5]]), "[a𝄞] [问] b");
+  assert.equal(parts("whole", [[0, 5]]), "[whole]");
+  assert.equal(parts("none", []), "none");
+  assert.equal(parts("", []), "");
+});
+
+test("the statement of a benchmark names the ids that scores leave out", async () => {
+  const { writeStatement } = await load("contamination/page.tsx");
+  const { Wording } = await load("language/catalog.ts");
+  const benchmark = { name: "quiz/test", items: 1319, found: 3, found_items: ["q7", "q12"] };
+  assert.equal(
+    writeStatement(new Wording("en"), benchmark),
+    "quiz/test: of 1,319 items, 3 are in the corpus. Scores without them leave out these ids:\nq7\nq12\n… and 1 more; the table of --items has it",
+  );
+  assert.equal(
+    writeStatement(new Wording("zh"), { ...benchmark, found: 2 }),
+    "quiz/test：1,319 道题中有 2 道在语料中。排除它们的成绩不计以下 id：\nq7\nq12",
+  );
 });
 
 test("lines of two texts stay beside each other", async () => {
