@@ -17,7 +17,7 @@ use super::shared::outputs::{
 use super::shared::running::{RowsRun, RunningArgs, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS};
 use crate::CommandOutcome;
-use crate::language::messages;
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{format_bytes, format_count};
 
 /// Benchmarks that a summary lists.
@@ -174,10 +174,16 @@ fn describe_run(done: &DecontaminateSummary, args: &DecontaminateArgs) -> String
     let count = format_count;
     text.add_line(
         &messages::contaminated(),
-        messages::contaminated_documents(&count(done.removed + done.cut), &count(done.findings)),
+        messages::contaminated_documents(
+            NounCount(done.removed + done.cut, CountedNoun::Document),
+            NounCount(done.findings, CountedNoun::ItemFinding),
+        ),
     );
     if done.cut > 0 {
-        let cut = messages::cut_documents(&count(done.cut), &count(done.removed));
+        let cut = messages::cut_documents(
+            NounCount(done.cut, CountedNoun::Document),
+            NounCount(done.removed, CountedNoun::EmptiedDocument),
+        );
         text.add_line(&messages::cut(), cut);
     }
     text.add_line(
@@ -192,21 +198,23 @@ fn describe_run(done: &DecontaminateSummary, args: &DecontaminateArgs) -> String
         text.push_str(&describe_benchmark(benchmark));
     }
     if done.benchmarks.len() > LISTED_BENCHMARKS {
-        let more = done.benchmarks.len() - LISTED_BENCHMARKS;
-        text.push_str(&messages::more_benchmarks(&count(more as u64)));
+        let more = (done.benchmarks.len() - LISTED_BENCHMARKS) as u64;
+        let more = NounCount(more, CountedNoun::FurtherBenchmark);
+        text.push_str(&messages::more_benchmarks(more));
         text.push('\n');
     }
     if done.short_items > 0 {
-        text.push_str(&messages::short_items(&count(done.short_items)));
+        let items = NounCount(done.short_items, CountedNoun::BenchmarkItem);
+        text.push_str(&messages::short_items(items));
         text.push('\n');
     }
     for question in &done.boilerplate_questions {
-        let documents = count(question.documents);
+        let documents = NounCount(question.documents, CountedNoun::Document);
         let named = format!("{} {}", question.benchmark, question.item);
         text.push_str(&messages::boilerplate_question(
             &named,
             &question.question,
-            &documents,
+            documents,
         ));
         text.push('\n');
     }
@@ -217,13 +225,12 @@ fn describe_benchmark(benchmark: &BenchmarkContamination) -> String {
     let mut line = messages::benchmark_found(
         &benchmark.name,
         &format_count(benchmark.found),
-        &format_count(benchmark.items),
-        &format_count(benchmark.documents),
+        NounCount(benchmark.items, CountedNoun::BenchmarkItem),
+        NounCount(benchmark.documents, CountedNoun::Document),
     );
     if benchmark.rejected > 0 {
-        line.push_str(&messages::benchmark_rejected(&format_count(
-            benchmark.rejected,
-        )));
+        let rows = NounCount(benchmark.rejected, CountedNoun::RowWithoutItem);
+        line.push_str(&messages::benchmark_rejected(rows));
         if let Some(first) = benchmark.rejected_rows.first() {
             line.push_str(&format!(" ({}: {})", first.place, first.reason));
         }

@@ -318,25 +318,25 @@ messages! {
     unknown() "unknown" "未知";
     terms() "terms" "词条";
     contaminated() "contaminated" "受污染";
-    contaminated_documents(documents: &str, findings: &str)
-        "{documents} documents, {findings} findings" "{documents} 篇文档，{findings} 处";
+    contaminated_documents(documents: NounCount, findings: NounCount)
+        "{documents}, {findings}" "{documents}，{findings}";
     cut() "cut" "截去";
-    cut_documents(cut: &str, removed: &str)
-        "parts of {cut} documents; {removed} documents have nothing left" "{cut} 篇文档的一部分；{removed} 篇文档什么也没有留下";
+    cut_documents(cut: NounCount, removed: NounCount)
+        "parts of {cut}; {removed} nothing left" "{cut}的一部分；{removed}什么也没有留下";
     items() "items" "题目";
     items_found(found: &str, all: &str)
-        "{found} of {all} stand in the corpus" "{all} 道题中有 {found} 道出现在语料中";
+        "{found} of {all} found in the corpus" "{all} 道题中有 {found} 道出现在语料中";
     memory_of_items() "items' memory" "题目内存";
-    benchmark_found(name: &str, found: &str, items: &str, documents: &str)
-        "  {name}: {found} of {items} items, in {documents} documents" "  {name}：{items} 道题中的 {found} 道，出现在 {documents} 篇文档中";
-    benchmark_rejected(rows: &str) "; {rows} rows are no items" "；{rows} 行不是题目";
-    more_benchmarks(number: &str) "  and {number} more benchmarks" "  另有 {number} 个评测集";
-    short_items(number: &str)
-        "{number} items cannot be found, because their question has fewer than three words"
-        "{number} 道题无法查找，因为题目不足三个词（四个汉字）";
-    boilerplate_question(item: &str, question: &str, documents: &str)
-        "boilerplate, found only with an answer or choices: '{question}' ({item}), in {documents} documents"
-        "套话，只在答案或选项也出现时才算：“{question}”（{item}），出现在 {documents} 篇文档中";
+    benchmark_found(name: &str, found: &str, items: NounCount, documents: NounCount)
+        "  {name}: {found} of {items}, in {documents}" "  {name}：{items}中的 {found} 道，出现在 {documents}中";
+    benchmark_rejected(rows: NounCount) "; {rows}" "；{rows}";
+    more_benchmarks(benchmarks: NounCount) "  and {benchmarks}" "  另有 {benchmarks}";
+    short_items(items: NounCount)
+        "{items} cannot be found, because the question has fewer than three words"
+        "{items}无法查找，因为题目不足三个词（四个汉字）";
+    boilerplate_question(item: &str, question: &str, documents: NounCount)
+        "boilerplate, found only with an answer or choices: '{question}' ({item}), in {documents}"
+        "套话，只在答案或选项也出现时才算：“{question}”（{item}），出现在 {documents}中";
     terms_of(terms: &str, documents: NounCount) "{terms} of {documents}" "{documents}中的 {terms} 个";
     without_fingerprint(number: &str) "{number} too short for a fingerprint" "{number} 篇过短，没有指纹";
     match_only_equal(number: &str)

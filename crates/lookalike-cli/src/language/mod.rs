@@ -129,6 +129,11 @@ pub(crate) enum CountedNoun {
     Input,
     Character,
     Bit,
+    BenchmarkItem,
+    ItemFinding,
+    EmptiedDocument,
+    RowWithoutItem,
+    FurtherBenchmark,
 }
 
 /// A number of things: `1 document`, `2 documents`, `2 篇文档`.
@@ -193,6 +198,11 @@ impl CountedNoun {
             Self::Bit => ["bit", "bits", "位"],
             Self::Input => ["input", "inputs", "个输入"],
             Self::Character => ["character", "characters", "个字符"],
+            Self::BenchmarkItem => ["item", "items", "道题"],
+            Self::ItemFinding => ["finding", "findings", "处"],
+            Self::EmptiedDocument => ["document has", "documents have", "篇文档"],
+            Self::RowWithoutItem => ["row is no item", "rows are no items", "行不是题目"],
+            Self::FurtherBenchmark => ["more benchmark", "more benchmarks", "个评测集"],
         }
     }
 }

@@ -804,7 +804,7 @@ fn rows_without_documents_and_items_are_reported() {
     for words in [
         "in.jsonl:2",
         "in.jsonl:3",
-        "1 rows are no items (evals/gsm8k.jsonl:2: the question is empty)",
+        "1 row is no item (evals/gsm8k.jsonl:2: the question is empty)",
     ] {
         assert!(ran.err.contains(words), "{words}: {}", ran.err);
     }
@@ -913,11 +913,11 @@ fn summary_speaks_both_languages() {
     for words in [
         "3 documents (",
         "2 documents, 2 findings",
-        "parts of 1 documents; 1 documents have nothing left",
-        "2 of 6 stand in the corpus",
-        "  mmlu: 1 of 1 items, in 1 documents",
-        "  gsm8k: 0 of 1 items, in 0 documents",
-        "1 items cannot be found, because their question has fewer than three words",
+        "parts of 1 document; 1 document has nothing left",
+        "2 of 6 found in the corpus",
+        "  mmlu: 1 of 1 item, in 1 document\n",
+        "  gsm8k: 0 of 1 item, in 0 documents\n",
+        "1 item cannot be found, because the question has fewer than three words",
         "out.jsonl",
     ] {
         assert!(said.contains(words), "{words}: {said}");
