@@ -881,6 +881,17 @@ fn contradictory_arguments_are_refused() {
         "decontaminate in.jsonl --benchmarks evals -o in.jsonl",
         &["in.jsonl"],
     );
+    // A directory mirrors the corpus, and may hold a benchmark of that name.
+    let benchmark = place.read("evals/mmlu.jsonl");
+    place.write("corpus/mmlu.jsonl", &corpus);
+    for line in [
+        "decontaminate corpus --benchmarks evals -o evals/",
+        "decontaminate corpus --benchmarks evals/mmlu.jsonl -o evals",
+        "dedup corpus --against evals --text question -o evals/",
+    ] {
+        place.refused(line, &["evals/mmlu.jsonl", "it would be overwritten"]);
+        assert_eq!(place.read("evals/mmlu.jsonl"), benchmark, "{line}");
+    }
     place.refused(
         "decontaminate in.jsonl --benchmarks evals -o out.jsonl --findings out.jsonl",
         &["the corpus and the findings cannot both be written to out.jsonl"],

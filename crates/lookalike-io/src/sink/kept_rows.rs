@@ -19,6 +19,7 @@ use arrow_schema::SchemaRef;
 
 use super::annotate::{self, RowAnnotator, texts_to_json};
 use super::atomic::{OutputDirectories, check_upload};
+use super::byte_writer::check_output;
 use super::conversion::{RowWriting, check_conversion, choose_writing, write_columns};
 use super::cut_text::{LeftOutText, TextCutter};
 use super::output_stream::{OpenOutput, OutputStream, compression, refuse_inputs};
@@ -115,6 +116,42 @@ pub fn check_kept(inputs: &InputSet, output: &OutputTarget, annotates: bool) -> 
             })
         }
         _ => check_files(files, output, annotates),
+    }
+}
+
+/// Checks an output of the rows of `inputs` beside other files that a run reads, for example benchmarks.
+///
+/// # Errors
+/// If the output, or a file of the directory that mirrors the inputs, would overwrite one of `others`; and as
+/// [`check_output`].
+pub fn check_beside(inputs: &InputSet, output: &OutputTarget, others: &InputSet) -> Result<()> {
+    check_output(output, others)?;
+    let replaced = mirrored_files(inputs, output)?;
+    replaced
+        .iter()
+        .try_for_each(|path| refuse_inputs(path, Some(others)))
+}
+
+/// Returns the first file with content that an output of the rows of `inputs` would replace. An object of a store is
+/// taken for one, because only a request could tell. Standard output, devices and pipes are none.
+///
+/// # Errors
+/// If the output is a directory, and two inputs would have the same name in it, or one has no name.
+pub fn find_replaced(inputs: &InputSet, output: &OutputTarget) -> Result<Option<PathBuf>> {
+    let has_content = |path: &PathBuf| {
+        let metadata = path.metadata();
+        is_url(path) || metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
+    };
+    let files = mirrored_files(inputs, output)?;
+    Ok(files.into_iter().find(has_content))
+}
+
+/// Returns the files that an output of the rows of `inputs` becomes: one, or one for each input below a directory.
+fn mirrored_files(inputs: &InputSet, output: &OutputTarget) -> Result<Vec<PathBuf>> {
+    match output {
+        OutputTarget::Path(path) if is_directory(path) => mirrored_paths(inputs, path),
+        OutputTarget::Path(path) => Ok(vec![path.clone()]),
+        OutputTarget::Stdout | OutputTarget::Memory(_) => Ok(Vec::new()),
     }
 }
 

@@ -32,7 +32,9 @@ use std::time::Instant;
 
 use lookalike::contamination::{ContaminationIndex, ItemTexts};
 use lookalike_io::error::{Error, Result};
-use lookalike_io::sink::{StagedOutput, check_kept, check_output, check_table, commit_all};
+use lookalike_io::sink::{
+    StagedOutput, check_beside, check_kept, check_output, check_table, commit_all,
+};
 use lookalike_io::source::{InputSet, ReadOptions, RowSource};
 use lookalike_options::shown_text::shorten_text;
 
@@ -96,8 +98,8 @@ fn decontaminate_corpus(
     let locked = locked.transpose()?;
     let opened = open_corpus(inputs, settings, outputs, progress)?;
     let benchmarks = OpenBenchmarks::open_paths(&inputs.benchmarks, &settings.read)?;
-    for opened in benchmarks.inputs() {
-        check_outputs(outputs, opened)?;
+    for files in benchmarks.inputs() {
+        check_beside_benchmarks(outputs, &opened.inputs, files)?;
     }
     progress.begin_stage(RunStage::Index, None);
     let benchmarks = benchmarks.read_items(inputs.fields.as_ref(), settings.spelling)?;
@@ -206,14 +208,18 @@ fn open_corpus<'a>(
 
 /// Refuses outputs that would overwrite an input.
 fn check_outputs(outputs: &DecontaminateOutputs, inputs: &InputSet) -> Result<()> {
-    let named = [
-        &outputs.kept,
-        &outputs.findings,
-        &outputs.items,
-        &outputs.rejected,
-    ];
-    let mut named = named.into_iter().flatten();
-    named.try_for_each(|output| check_output(output, inputs))
+    let mut targets = outputs.targets();
+    targets.try_for_each(|output| check_output(output, inputs))
+}
+
+/// Refuses outputs that would overwrite a benchmark, also those of a directory that mirrors the corpus.
+fn check_beside_benchmarks(
+    outputs: &DecontaminateOutputs,
+    inputs: &InputSet,
+    benchmarks: &InputSet,
+) -> Result<()> {
+    let mut targets = outputs.targets();
+    targets.try_for_each(|output| check_beside(inputs, output, benchmarks))
 }
 
 /// Opens the run in a directory. The benchmarks are among its settings, by a hash of all of their items.

@@ -81,6 +81,12 @@ pub struct DecontaminateOutputs {
 }
 
 impl DecontaminateOutputs {
+    /// Returns the outputs that are wanted.
+    pub(super) fn targets(&self) -> impl Iterator<Item = &OutputTarget> {
+        let targets = [&self.kept, &self.findings, &self.items, &self.rejected];
+        targets.into_iter().flatten()
+    }
+
     /// Returns the outputs that are wanted, each with the name of its content.
     pub(super) fn named_outputs(&self, cut: ContaminationCut) -> Vec<NamedOutput<'_>> {
         let targets = [

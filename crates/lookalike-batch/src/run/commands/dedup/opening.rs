@@ -2,7 +2,7 @@
 
 use lookalike::plan::MatchPlan;
 use lookalike_io::error::{Error, Result};
-use lookalike_io::sink::{check_kept, check_output, check_table};
+use lookalike_io::sink::{check_beside, check_kept, check_output, check_table};
 
 use super::DedupSession;
 use crate::index::run_index::{RunIndex, RunIndexMemory, RunIndexSettings, check_new_index};
@@ -180,7 +180,7 @@ fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {
         let output = output.target;
         check_output(output, &opened.documents)?;
         if let Some(against) = &opened.against {
-            check_output(output, against)?;
+            check_beside(&opened.documents, output, against)?;
         }
     }
     Ok(())
