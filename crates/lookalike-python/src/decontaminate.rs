@@ -73,6 +73,7 @@ pub(crate) fn decontaminate<'py>(
         findings: memory(&findings),
         items: memory(&items),
         rejected: None,
+        allows_empty: false,
     };
     let watch = RunWatch::default();
     let summary = run_watched(py, &watch, progress.as_ref(), || {

@@ -16,7 +16,8 @@ const LONGEST_TEXT: usize = 72;
 const CLAUSE_ENDS: [(&str, usize); 4] = [("; ", 12), (": ", 12), (" (", 22), (", ", 22)];
 
 /// Options that few runs need. Only the full help has them.
-const RARE_OPTIONS: [&str; 51] = [
+const RARE_OPTIONS: [&str; 52] = [
+    "allow-empty",
     "audit-seed",
     "body-timeout",
     "candidates",

@@ -12,7 +12,8 @@ use lookalike_options::match_options::OptionSpelling;
 
 use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
 use super::shared::outputs::{
-    RejectedArgs, check_separate_outputs, check_standard_output, output_file, output_target,
+    EmptyInputArgs, RejectedArgs, check_separate_outputs, check_standard_output, output_file,
+    output_target,
 };
 use super::shared::running::{RowsRun, RunningArgs, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS};
@@ -78,6 +79,9 @@ pub(crate) struct DecontaminateArgs {
     pub(crate) bad_rows: RejectedArgs,
 
     #[command(flatten)]
+    pub(crate) empty_input: EmptyInputArgs,
+
+    #[command(flatten)]
     pub(crate) reading: ReadingArgs,
 
     /// Directory for intermediate results, so that the run can be continued with --resume after an interruption
@@ -105,27 +109,13 @@ pub(crate) enum CutArg {
 
 pub(crate) fn run_decontaminate(args: &DecontaminateArgs) -> Result<CommandOutcome> {
     refuse_features(&args.reading)?;
-    let outputs = named_outputs(args)?;
-    let settings = DecontaminateSettings {
-        read: read_options(&args.reading)?,
-        threads: thread_count(args.running.threads),
-        strict: args.running.strict,
-        cut: match args.cut {
-            CutArg::Document => ContaminationCut::Document,
-            CutArg::Passage => ContaminationCut::Passage,
-            CutArg::Sentence => ContaminationCut::Sentence,
-        },
-        work: args.work.as_ref().map(|directory| WorkSettings {
-            directory: directory.clone(),
-            resume: args.resume,
-        }),
-        spelling: OptionSpelling::Options,
-    };
     let inputs = DecontaminateInputs {
         documents: args.inputs.clone().into(),
         benchmarks: args.benchmarks.clone(),
         fields: args.fields.clone(),
     };
+    let settings = decontaminate_settings(args)?;
+    let outputs = named_outputs(args)?;
     let targets = [
         &outputs.kept,
         &outputs.findings,
@@ -139,6 +129,24 @@ pub(crate) fn run_decontaminate(args: &DecontaminateArgs) -> Result<CommandOutco
     run.finish_run(&done, done.rejected, || describe_run(&done, args))
 }
 
+fn decontaminate_settings(args: &DecontaminateArgs) -> Result<DecontaminateSettings> {
+    Ok(DecontaminateSettings {
+        read: read_options(&args.reading)?,
+        threads: thread_count(args.running.threads),
+        strict: args.running.strict,
+        cut: match args.cut {
+            CutArg::Document => ContaminationCut::Document,
+            CutArg::Passage => ContaminationCut::Passage,
+            CutArg::Sentence => ContaminationCut::Sentence,
+        },
+        work: args.work.as_ref().map(|directory| WorkSettings {
+            directory: directory.clone(),
+            resume: args.resume,
+        }),
+        spelling: OptionSpelling::Options,
+    })
+}
+
 /// Returns the outputs. At least one of them must be given.
 fn named_outputs(args: &DecontaminateArgs) -> Result<DecontaminateOutputs> {
     let named: Vec<(&str, &Path)> = [
@@ -150,7 +158,7 @@ fn named_outputs(args: &DecontaminateArgs) -> Result<DecontaminateOutputs> {
     .into_iter()
     .filter_map(|(name, path)| Some((name, path.as_deref()?)))
     .collect();
-    let has_output = args.output.is_some() || args.findings.is_some() || args.items.is_some();
+    let has_output = named.iter().any(|(name, _)| *name != "rejected rows");
     if !has_output && !args.running.json {
         bail!(
             "there is nothing to write: give -o for the corpus without the items, --findings or --items for tables, or \
@@ -164,6 +172,7 @@ fn named_outputs(args: &DecontaminateArgs) -> Result<DecontaminateOutputs> {
         findings: args.findings.as_deref().map(output_target),
         items: args.items.as_deref().map(output_target),
         rejected: args.bad_rows.target(),
+        allows_empty: args.empty_input.allow_empty,
     })
 }
 

@@ -536,6 +536,42 @@ fn findings_have_places_in_both_texts() {
     );
 }
 
+/// A corpus without a row replaces no output with content, unless that is allowed.
+#[test]
+fn an_empty_corpus_replaces_nothing() {
+    let place = place_with_benchmarks();
+    place.write("in.jsonl", row("a", TIDE) + &row("b", "Nothing else."));
+    let outputs = "-o out.jsonl --findings found.tsv --items items.tsv";
+    place.ok(&format!(
+        "decontaminate in.jsonl --benchmarks evals {outputs}"
+    ));
+    let names = ["out.jsonl", "found.tsv", "items.tsv"];
+    let before = names.map(|name| place.read(name));
+    place.write("empty.jsonl", "");
+    for (option, name) in [
+        ("-o", "out.jsonl"),
+        ("--findings", "found.tsv"),
+        ("--items", "items.tsv"),
+    ] {
+        place.refused(
+            &format!("decontaminate empty.jsonl --benchmarks evals {option} {name}"),
+            &[
+                "empty.jsonl has no row",
+                &format!("{name} would be replaced"),
+                "--allow-empty",
+            ],
+        );
+    }
+    assert_eq!(names.map(|name| place.read(name)), before);
+    place.ok("decontaminate empty.jsonl --benchmarks evals -o new.jsonl");
+    assert_eq!(place.read("new.jsonl"), "");
+    place.ok(&format!(
+        "decontaminate empty.jsonl --benchmarks evals --allow-empty {outputs}"
+    ));
+    assert_eq!(place.read("out.jsonl"), "");
+    assert_eq!(place.read("found.tsv"), format!("{FINDINGS_HEADER}\n"));
+}
+
 /// Returns the cells of a column of CSV, which may be quoted.
 fn column_of_csv(text: &str, column: &str) -> Vec<String> {
     let mut rows = vec![vec![String::new()]];

@@ -19,6 +19,82 @@ fn small() -> Place {
     place
 }
 
+/// Inputs without a row replace no output with content, unless that is allowed.
+#[test]
+fn empty_inputs_replace_nothing() {
+    let place = small();
+    place.ok("dedup in.jsonl -o out.jsonl --removed removed.tsv --report report.html");
+    place.write("out.csv", "id,text\nold,text\n");
+    place.write("mirror/empty.jsonl", "{\"id\": \"old\"}\n");
+    let names = [
+        "out.jsonl",
+        "removed.tsv",
+        "report.html",
+        "out.csv",
+        "mirror/empty.jsonl",
+    ];
+    let before = names.map(|name| place.read(name));
+    place.write("empty.jsonl", "");
+    place.write("blank.jsonl", "\n\n");
+    place.write("header.csv", "id,text\n");
+    for (arguments, input, replaced) in [
+        (
+            "empty.jsonl -o out.jsonl",
+            "empty.jsonl has no row",
+            "out.jsonl",
+        ),
+        (
+            "blank.jsonl -o out.jsonl",
+            "blank.jsonl has no row",
+            "out.jsonl",
+        ),
+        ("header.csv -o out.csv", "header.csv has no row", "out.csv"),
+        (
+            "empty.jsonl -o new.jsonl --removed removed.tsv",
+            "empty.jsonl has no row",
+            "removed.tsv",
+        ),
+        (
+            "empty.jsonl -o new.jsonl --report report.html",
+            "empty.jsonl has no row",
+            "report.html",
+        ),
+        (
+            "empty.jsonl --against in.jsonl -o out.jsonl",
+            "empty.jsonl has no row",
+            "out.jsonl",
+        ),
+        (
+            "empty.jsonl blank.jsonl -o out.jsonl",
+            "none of the 2 inputs has a row",
+            "out.jsonl",
+        ),
+        (
+            "empty.jsonl -o mirror/",
+            "empty.jsonl has no row",
+            "mirror/empty.jsonl",
+        ),
+    ] {
+        let replaced = format!("{replaced} would be replaced");
+        place.refused(
+            &format!("dedup {arguments}"),
+            &[input, &replaced, "--allow-empty"],
+        );
+    }
+    assert_eq!(names.map(|name| place.read(name)), before);
+    assert!(!place.has("new.jsonl"));
+    // Neither a new output nor one without content loses anything.
+    for _ in 0..2 {
+        place.ok("dedup empty.jsonl -o new.jsonl");
+        assert_eq!(place.read("new.jsonl"), "");
+    }
+    place.ok("dedup empty.jsonl -o -");
+    place.ok("dedup empty.jsonl --dry-run");
+    place.ok("dedup empty.jsonl -o out.jsonl --removed removed.tsv --allow-empty");
+    assert_eq!(place.read("out.jsonl"), "");
+    assert_eq!(place.read("removed.tsv").lines().count(), 1);
+}
+
 #[test]
 fn removed_table_in_every_format() {
     let place = small();

@@ -6,6 +6,7 @@ pub(crate) mod corpus_sample;
 pub(crate) mod decontaminate;
 pub(crate) mod dedup;
 mod document_table;
+mod empty_inputs;
 pub(crate) mod evaluate;
 pub(crate) mod fingerprint;
 pub(crate) mod forecast;

@@ -32,6 +32,8 @@ pub struct DedupOutputs {
     pub components: bool,
     /// The rejected rows, byte for byte.
     pub rejected: Option<OutputTarget>,
+    /// `true` if inputs without any row may replace outputs that exist. They are refused otherwise.
+    pub allows_empty: bool,
     /// Search for repeated text: what an earlier kept document has too is marked or left out, and the first occurrence
     /// stays. It cannot be combined with `annotate`.
     pub passages: Option<RepeatedTextSettings>,

@@ -16,8 +16,8 @@ use lookalike_options::keep_order::{KeepOrder, parse_keep};
 
 use crate::commands::shared::matching_runs::MatchingRunArgs;
 use crate::commands::shared::outputs::{
-    RejectedArgs, check_separate_outputs, check_standard_output, is_standard, output_target,
-    page_language,
+    EmptyInputArgs, RejectedArgs, check_separate_outputs, check_standard_output, is_standard,
+    output_target, page_language,
 };
 
 /// Keep one document of each group of near-duplicates
@@ -83,6 +83,9 @@ pub(crate) struct DedupArgs {
 
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
+
+    #[command(flatten)]
+    pub(crate) empty_input: EmptyInputArgs,
 
     /// Write all rows to OUT, with added fields: `cluster`, `duplicate_of` and `similarity`
     #[arg(long, help_heading = "Output")]
@@ -389,6 +392,7 @@ impl<'a> DedupRun<'a> {
             clusters: args.clusters.as_deref().map(output_target),
             components: args.components,
             rejected: args.bad_rows.target(),
+            allows_empty: args.empty_input.allow_empty,
             passages: args.repeated_text()?,
             cuts: args.cuts.as_deref().map(output_target),
             report: args

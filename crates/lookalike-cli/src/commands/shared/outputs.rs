@@ -24,6 +24,15 @@ impl RejectedArgs {
     }
 }
 
+/// Option for inputs without rows.
+#[derive(Debug, Args)]
+pub(crate) struct EmptyInputArgs {
+    /// Let inputs without any row replace outputs that exist. Without this, such a run is refused and they stay as they
+    /// were
+    #[arg(long, help_heading = "Output")]
+    pub(crate) allow_empty: bool,
+}
+
 /// Outputs of a command that writes one table.
 pub(crate) struct TableOutputs {
     pub(crate) table: OutputTarget,

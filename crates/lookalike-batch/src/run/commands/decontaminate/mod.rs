@@ -51,6 +51,7 @@ use self::findings::{ContaminatedDocument, CorpusFindings, LoneQuestion, decide_
 use self::search::{SearchedCorpus, search_corpus};
 use self::stored_search::StoredSearch;
 use self::writing::{CorpusCuts, FoundItems, write_findings};
+use crate::run::commands::empty_inputs::refuse_empty_inputs;
 use crate::run::execution::work_directory::{LockedDirectory, WorkDirectory, describe_reading};
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::reading::benchmarks::{BenchmarkSet, OpenBenchmarks};
@@ -123,6 +124,9 @@ fn decontaminate_corpus(
     let stored = work.as_ref().map(StoredSearch::new);
     let spool = CandidateSpool::new(settings.read.scratch.clone());
     let corpus = search_corpus(&opened, &index, stored.as_ref(), spool)?;
+    if corpus.rows.len() == 0 && !outputs.allows_empty {
+        refuse_empty_inputs(&opened.inputs, outputs.targets(), settings.spelling)?;
+    }
     if let Some(work) = &work {
         work.finish_reading(corpus.rows.len() as u64)?;
     }

@@ -78,6 +78,8 @@ pub struct DecontaminateOutputs {
     pub items: Option<OutputTarget>,
     /// The rejected rows, byte for byte.
     pub rejected: Option<OutputTarget>,
+    /// `true` if a corpus without any row may replace outputs that exist. It is refused otherwise.
+    pub allows_empty: bool,
 }
 
 impl DecontaminateOutputs {

@@ -27,6 +27,7 @@ use self::verdicts_so_far::VerdictsSoFar;
 use crate::decisions::DecisionSummary;
 use crate::index::run_index::{RunIndex, RunIndexSettings};
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
+use crate::run::commands::empty_inputs::refuse_empty_inputs;
 use crate::run::commands::output_settings::DedupOutputs;
 use crate::run::commands::repeated_text::RepeatedPassages;
 use crate::run::commands::summary::DedupSummary;
@@ -175,6 +176,11 @@ impl<'a> DedupSession<'a> {
         let storage = run.storage();
         let sketched = SketchedRun::read(&run.opened, settings, plan, storage, &reject, progress);
         let mut sketched = sketched?;
+        if sketched.corpus.documents.len() == 0 && !run.outputs.allows_empty {
+            let targets = run.outputs.named_outputs();
+            let targets = targets.iter().map(|output| output.target);
+            refuse_empty_inputs(&run.opened.documents, targets, settings.spelling)?;
+        }
         sketched.corpus.report_repeated_ids(settings, progress)?;
         self.decisions = apply_decisions(&mut sketched.corpus, settings)?;
         self.clock.end_stage("read");
