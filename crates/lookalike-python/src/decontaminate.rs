@@ -73,6 +73,7 @@ pub(crate) fn decontaminate<'py>(
         findings: memory(&findings),
         items: memory(&items),
         rejected: None,
+        report: None,
         allows_empty: false,
     };
     let watch = RunWatch::default();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
     self, BenchmarkContamination, ContaminationCut, DecontaminateInputs, DecontaminateOutputs,
     DecontaminateSettings, DecontaminateSummary, ItemFields, WorkSettings,
@@ -13,7 +14,7 @@ use lookalike_options::match_options::OptionSpelling;
 use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
 use super::shared::outputs::{
     EmptyInputArgs, RejectedArgs, check_separate_outputs, check_standard_output, output_file,
-    output_target,
+    output_target, page_language,
 };
 use super::shared::running::{RowsRun, RunningArgs, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS};
@@ -75,6 +76,11 @@ pub(crate) struct DecontaminateArgs {
     #[arg(long, value_enum, default_value_t = CutArg::Document, help_heading = "Output")]
     pub(crate) cut: CutArg,
 
+    /// Report of the run as one HTML file: how many items of each benchmark are found, the worst findings beside their
+    /// items, and the ids of the items for whoever publishes scores. It opens in a browser without a network
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    pub(crate) report: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
 
@@ -116,11 +122,13 @@ pub(crate) fn run_decontaminate(args: &DecontaminateArgs) -> Result<CommandOutco
     };
     let settings = decontaminate_settings(args)?;
     let outputs = named_outputs(args)?;
+    let report = outputs.report.as_ref().map(|report| &report.target);
     let targets = [
-        &outputs.kept,
-        &outputs.findings,
-        &outputs.items,
-        &outputs.rejected,
+        outputs.kept.as_ref(),
+        outputs.findings.as_ref(),
+        outputs.items.as_ref(),
+        outputs.rejected.as_ref(),
+        report,
     ];
     let files = targets.into_iter().flatten().filter_map(output_file);
     let run = RowsRun::new(&args.running, files, outputs.rejected.is_some());
@@ -153,6 +161,7 @@ fn named_outputs(args: &DecontaminateArgs) -> Result<DecontaminateOutputs> {
         ("the corpus", &args.output),
         ("the findings", &args.findings),
         ("the items", &args.items),
+        ("the report", &args.report),
         ("rejected rows", &args.bad_rows.rejected),
     ]
     .into_iter()
@@ -161,8 +170,8 @@ fn named_outputs(args: &DecontaminateArgs) -> Result<DecontaminateOutputs> {
     let has_output = named.iter().any(|(name, _)| *name != "rejected rows");
     if !has_output && !args.running.json {
         bail!(
-            "there is nothing to write: give -o for the corpus without the items, --findings or --items for tables, or \
-             --json for the counts"
+            "there is nothing to write: give -o for the corpus without the items, --findings or --items for tables, \
+             --report for a page, or --json for the counts"
         );
     }
     check_standard_output(&named, args.running.json)?;
@@ -171,9 +180,29 @@ fn named_outputs(args: &DecontaminateArgs) -> Result<DecontaminateOutputs> {
         kept: args.output.as_deref().map(output_target),
         findings: args.findings.as_deref().map(output_target),
         items: args.items.as_deref().map(output_target),
+        report: args.report.as_deref().map(|place| ReportOutput {
+            target: output_target(place),
+            language: page_language(),
+            written: list_other_outputs(args),
+            explain_command: None,
+        }),
         rejected: args.bad_rows.target(),
         allows_empty: args.empty_input.allow_empty,
     })
+}
+
+/// Returns the outputs beside the report, as the page names them: role and path.
+fn list_other_outputs(args: &DecontaminateArgs) -> Vec<(String, String)> {
+    let others = [
+        ("kept rows", &args.output),
+        ("findings", &args.findings),
+        ("items", &args.items),
+        ("rejected rows", &args.bad_rows.rejected),
+    ];
+    let given = others.into_iter();
+    given
+        .filter_map(|(role, place)| Some((role.to_owned(), place.as_ref()?.display().to_string())))
+        .collect()
 }
 
 /// Returns the summary for people.

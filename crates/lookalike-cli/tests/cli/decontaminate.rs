@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::reporting::read_report;
 use crate::support::{Numbers, Place, jsonl, read_parquet, row, rows, write_parquet};
 
 /// The columns of the table of findings.
@@ -376,8 +377,11 @@ fn boilerplate_is_named_and_found_only_with_more() {
         write_documents(&place, "in.jsonl", &documents);
     };
     write(30);
-    let line = "decontaminate in.jsonl --benchmarks evals --findings found.tsv -o out.jsonl";
+    let line = "decontaminate in.jsonl --benchmarks evals --findings found.tsv -o out.jsonl --report report.html";
     let summary = place.summary(line);
+    let report = read_report(&place, "report.html");
+    assert_eq!(report["boilerplate_count"], 1);
+    assert_eq!(report["boilerplate"], summary["boilerplate_questions"]);
     let found = place.table("found.tsv").into_iter();
     assert_eq!(
         found.map(|row| row[0].clone()).collect::<Vec<_>>(),
@@ -536,22 +540,209 @@ fn findings_have_places_in_both_texts() {
     );
 }
 
+/// Returns the marked parts of a text of a report.
+fn marked_parts(text: &Value) -> Vec<String> {
+    let units: Vec<u16> = text["text"].as_str().unwrap().encode_utf16().collect();
+    let marks = text["marks"].as_array().unwrap().iter();
+    let parts = marks.map(|mark| {
+        let [start, end] = [0, 1].map(|at| mark[at].as_u64().unwrap() as usize);
+        String::from_utf16(&units[start..end]).unwrap()
+    });
+    parts.collect()
+}
+
+/// Returns the data of a report without the time of the run.
+fn timeless_report(place: &Place, name: &str) -> Value {
+    let mut report = read_report(place, name);
+    report["created"] = Value::Null;
+    report["summary"]["seconds"] = Value::Null;
+    report
+}
+
+/// Writes a corpus of two files: one with four contaminated documents behind a bad row, and one with a fifth and 600 others.
+fn write_contaminated_corpus(place: &Place) {
+    let first = [
+        row("tide", &page_with(&TIDE.replace("kitchen", "pantry"))),
+        row(
+            "boat",
+            &page_with(&format!("🏝️ {BOAT_TRADITIONAL} {}", BOAT_CHOICES[1])),
+        ),
+        row("rare", &page_with(RARE)),
+        row(
+            "rare again",
+            &format!("{RARE} {}", "of the quay and the sea ".repeat(90)),
+        ),
+    ];
+    let bad = "{\"id\": \"broken\", \"text\": 5}\n";
+    place.write("in/a.jsonl", format!("{bad}{}", first.concat()));
+    let song = page_with(&format!("{SONG} It was {SONG_ANSWER}."));
+    let mut second = vec![
+        ("song".to_owned(), song),
+        ("answer".to_owned(), page_with(ROPE_ANSWER)),
+    ];
+    second.extend(town_documents(&mut Numbers::new(5), 600));
+    write_documents(place, "in/b.jsonl", &second);
+}
+
+#[test]
+fn report_counts_all_findings() {
+    let place = place_with_benchmarks();
+    write_contaminated_corpus(&place);
+    let line =
+        "decontaminate in --benchmarks evals -o out/ --findings found.tsv --report report.html";
+    let summary = place.summary(line);
+    let report = read_report(&place, "report.html");
+    assert_eq!(
+        (&report["format"], &report["version"], &report["kind"]),
+        (
+            &json!("lookalike-report"),
+            &json!(1),
+            &json!("contamination")
+        )
+    );
+    for (field, value) in summary.as_object().unwrap() {
+        match &**field {
+            "seconds" => {}
+            "benchmarks" | "boilerplate_questions" => {
+                assert_eq!(report["summary"][field], Value::Null);
+            }
+            _ => assert_eq!(report["summary"][field], *value, "{field}"),
+        }
+    }
+    assert_eq!(summary["rejected"], 1);
+    assert_eq!(
+        report["written"],
+        json!([["kept rows", "out/"], ["findings", "found.tsv"]])
+    );
+    let benchmarks = report["benchmarks"].as_array().unwrap().iter();
+    let benchmarks: Vec<Value> = benchmarks
+        .map(|benchmark| {
+            let fields = [
+                "name",
+                "items",
+                "found",
+                "found_both",
+                "documents",
+                "findings",
+                "found_items",
+            ];
+            Value::from(fields.map(|field| benchmark[field].clone()).to_vec())
+        })
+        .collect();
+    assert_eq!(
+        Value::from(benchmarks),
+        json!([
+            ["ceval", 1, 1, 1, 1, 1, ["boat"]],
+            ["gsm8k", 1, 1, 0, 1, 1, ["rope"]],
+            ["mmlu", 1, 1, 0, 1, 1, ["tide"]],
+            ["short", 2, 2, 1, 3, 3, ["song", "rare"]],
+        ])
+    );
+    assert_eq!(report["benchmark_count"], 4);
+    let mut expected = vec![0; 101];
+    for row in place.table("found.tsv") {
+        let score: f64 = row[4].parse().unwrap();
+        expected[(score * 100.0 + 1e-9) as usize] += 1;
+    }
+    assert_eq!(report["scores"], json!(expected));
+}
+
+#[test]
+fn report_shows_findings_beside_their_items() {
+    let place = place_with_benchmarks();
+    write_contaminated_corpus(&place);
+    place.run("decontaminate in --benchmarks evals --findings found.tsv --report report.html");
+    let report = read_report(&place, "report.html");
+    let findings = report["findings"].as_array().unwrap();
+    let heads: Vec<Value> = findings
+        .iter()
+        .map(|finding| {
+            let fields = ["item", "found", "id", "source", "row", "documents"];
+            Value::from(fields.map(|field| finding[field].clone()).to_vec())
+        })
+        .collect();
+    // The first finding of each item comes before the second one of another, and an answer before a question alone.
+    assert_eq!(
+        Value::from(heads),
+        json!([
+            ["boat", "both", "boat", "in/a.jsonl", 3, 1],
+            ["rope", "answer", "answer", "in/b.jsonl", 2, 1],
+            ["tide", "question", "tide", "in/a.jsonl", 2, 1],
+            ["song", "both", "song", "in/b.jsonl", 1, 1],
+            ["rare", "question", "rare", "in/a.jsonl", 4, 2],
+            ["rare", "question", "rare again", "in/a.jsonl", 5, 2],
+        ])
+    );
+    let table = place.table("found.tsv");
+    for finding in findings {
+        let row = table.iter().find(|row| finding["id"] == *row[0]).unwrap();
+        assert_eq!(finding["score"].as_f64(), row[4].parse().ok(), "{row:?}");
+    }
+    let [boat, rope, tide, _, _, again] = &findings[..] else {
+        panic!("{findings:?}");
+    };
+    assert_eq!(
+        marked_parts(&boat["question"]),
+        [BOAT.trim_end_matches('？')]
+    );
+    let choices = boat["choices"].as_array().unwrap();
+    let choices: Vec<_> = choices.iter().map(marked_parts).collect();
+    let right = vec![BOAT_CHOICES[1].to_owned()];
+    assert_eq!(choices, [vec![], right.clone(), vec![], vec![]]);
+    assert_eq!(marked_parts(&boat["answer"]), right);
+    // Question and answer stand one behind the other.
+    let whole = format!("{BOAT_TRADITIONAL} {}", BOAT_CHOICES[1]);
+    assert_eq!(marked_parts(&boat["excerpt"]), [whole]);
+    assert_eq!(boat["continues"], json!([false, false]));
+    assert_eq!(marked_parts(&rope["question"]), Vec::<String>::new());
+    assert_eq!(marked_parts(&rope["excerpt"]), [ROPE_ANSWER]);
+    let (before, behind) = TIDE.split_once(" kitchen ").unwrap();
+    let both_sides = [before, behind.trim_end_matches('?')];
+    assert_eq!(marked_parts(&tide["question"]), both_sides);
+    assert_eq!(marked_parts(&tide["excerpt"]), both_sides);
+    // Of a long document some context is shown.
+    let text = again["excerpt"]["text"].as_str().unwrap();
+    assert_eq!(again["continues"], json!([false, true]));
+    assert!(
+        text.starts_with(RARE) && text.len() < RARE.len() + 400,
+        "{text}"
+    );
+}
+
+#[test]
+fn report_depends_neither_on_threads_nor_on_an_interruption() {
+    let place = place_with_benchmarks();
+    write_contaminated_corpus(&place);
+    let line = "decontaminate in --benchmarks evals";
+    place.run(&format!("{line} --threads 1 --report one.html"));
+    place.run(&format!("{line} --threads 4 --report four.html"));
+    place.run(&format!("{line} --work run --items items.tsv"));
+    let resumed = place.run(&format!("{line} --work run --resume --report resumed.html"));
+    assert_eq!(resumed.code, Some(1), "{}", resumed.err);
+    let expected = timeless_report(&place, "one.html");
+    assert_eq!(expected["findings"].as_array().unwrap().len(), 6);
+    for name in ["four.html", "resumed.html"] {
+        assert_eq!(timeless_report(&place, name), expected, "{name}");
+    }
+}
+
 /// A corpus without a row replaces no output with content, unless that is allowed.
 #[test]
 fn an_empty_corpus_replaces_nothing() {
     let place = place_with_benchmarks();
     place.write("in.jsonl", row("a", TIDE) + &row("b", "Nothing else."));
-    let outputs = "-o out.jsonl --findings found.tsv --items items.tsv";
+    let outputs = "-o out.jsonl --findings found.tsv --items items.tsv --report report.html";
     place.ok(&format!(
         "decontaminate in.jsonl --benchmarks evals {outputs}"
     ));
-    let names = ["out.jsonl", "found.tsv", "items.tsv"];
+    let names = ["out.jsonl", "found.tsv", "items.tsv", "report.html"];
     let before = names.map(|name| place.read(name));
     place.write("empty.jsonl", "");
     for (option, name) in [
         ("-o", "out.jsonl"),
         ("--findings", "found.tsv"),
         ("--items", "items.tsv"),
+        ("--report", "report.html"),
     ] {
         place.refused(
             &format!("decontaminate empty.jsonl --benchmarks evals {option} {name}"),
@@ -570,6 +761,8 @@ fn an_empty_corpus_replaces_nothing() {
     ));
     assert_eq!(place.read("out.jsonl"), "");
     assert_eq!(place.read("found.tsv"), format!("{FINDINGS_HEADER}\n"));
+    let report = read_report(&place, "report.html");
+    assert_eq!(report["findings"], json!([]));
 }
 
 /// Returns the cells of a column of CSV, which may be quoted.
@@ -881,6 +1074,7 @@ fn contradictory_arguments_are_refused() {
         &[
             "there is nothing to write: give -o",
             "--findings or --items",
+            "--report",
             "--json",
         ],
     );
@@ -894,7 +1088,7 @@ fn contradictory_arguments_are_refused() {
         ],
     );
     std::fs::remove_file(place.path("evals/without.jsonl")).unwrap();
-    for output in ["-o", "--findings", "--items", "--rejected"] {
+    for output in ["-o", "--findings", "--items", "--report", "--rejected"] {
         let others = if output == "-o" { "" } else { "-o out.jsonl" };
         if output != "-o" {
             place.refused(

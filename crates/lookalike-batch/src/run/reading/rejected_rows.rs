@@ -234,6 +234,11 @@ impl<'a> OpenedRows<'a> {
         Ok(Self::new(inputs, rejected, strict, progress))
     }
 
+    /// Returns the number of bad rows so far.
+    pub(crate) fn rejected_count(&self) -> u64 {
+        self.lock_tally().bad
+    }
+
     /// Returns the output of bad rows.
     pub(crate) fn into_rejected(self) -> RejectedRows {
         self.rejected

@@ -60,7 +60,7 @@ pub(super) fn summary_to_json(summary: &impl Serialize) -> Value {
 }
 
 /// Returns the hundredth in which a similarity lies.
-fn hundredth_of(similarity: f64) -> usize {
+pub(in crate::run) fn hundredth_of(similarity: f64) -> usize {
     // A small part more, so that 0.29 · 100 is 29.
     (similarity * 100.0 + 1e-9) as usize
 }

@@ -7,7 +7,7 @@
 //!                                      │
 //!                            weights ──┴──> findings ──> tables
 //!                                              │
-//! corpus ──> second reading ───────────────────┴──> rows that stay
+//! corpus ──> second reading ───────────────────┴──> rows that stay, report
 //! ```
 //!
 //! A candidate is decided after the whole corpus is read, because its weight depends on how rare its words are there.
@@ -22,6 +22,7 @@
 pub(crate) mod candidate_spool;
 mod evaluation;
 pub(crate) mod findings;
+mod report_data;
 pub(crate) mod search;
 mod settings;
 mod stored_search;
@@ -48,6 +49,7 @@ pub use self::settings::{
 
 use self::candidate_spool::CandidateSpool;
 use self::findings::{ContaminatedDocument, CorpusFindings, LoneQuestion, decide_findings};
+use self::report_data::{ReportInputs, write_report};
 use self::search::{SearchedCorpus, search_corpus};
 use self::stored_search::StoredSearch;
 use self::writing::{CorpusCuts, FoundItems, write_findings};
@@ -134,30 +136,17 @@ fn decontaminate_corpus(
     if let Some(work) = &work {
         work.finish_deciding()?;
     }
-    let documents = &findings.documents;
-    let found = FoundItems::of_documents(documents);
-    let cuts = CorpusCuts::new(documents, settings.cut);
-    let mut staged: Vec<StagedOutput> = Vec::new();
-    if let Some(output) = &outputs.findings {
-        let table = write_findings(documents, &corpus.rows, &benchmarks, &opened.inputs, output);
-        staged.push(StagedOutput::even_if_unread(table)?);
-    }
-    if let Some(output) = &outputs.items {
-        let table = found.write_table(&benchmarks, &opened.inputs, output);
-        staged.push(StagedOutput::even_if_unread(table)?);
-    }
-    if let Some(output) = &outputs.kept {
-        let (inputs, threads) = (&opened.inputs, settings.threads);
-        staged.push(cuts.write_rows(&corpus.rows, inputs, output, threads, progress)?);
-    }
-    let (rejected, rejected_rows) = opened.into_rejected().prepare_output()?;
-    // Kept rows come last, because standard output and pipes cannot take them back.
+    let decided = DecidedRun::new(&benchmarks, &index, &corpus, &findings, settings.cut);
+    let mut summary = decided.summarize_run();
+    summary.rejected = opened.rejected_count();
+    // The report shows the time so far.
+    summary.seconds = started.elapsed().as_secs_f64();
+    let staged = decided.stage_outputs(&opened, settings, &outputs, &summary)?;
+    let (_, rejected_rows) = opened.into_rejected().prepare_output()?;
     commit_all(rejected_rows.into_iter().chain(staged))?;
     if let Some(work) = &work {
         work.finish_run(&all_outputs.named_outputs(settings.cut))?;
     }
-    let mut summary = summarize_run(&benchmarks, &index, &corpus, &findings, &found, &cuts);
-    summary.rejected = rejected;
     summary.seconds = started.elapsed().as_secs_f64();
     Ok(summary)
 }
@@ -195,7 +184,7 @@ fn open_corpus<'a>(
     progress: &'a dyn ProgressListener,
 ) -> Result<OpenedRows<'a>> {
     let options = ReadOptions {
-        again: outputs.kept.is_some() || outputs.rejected.is_some(),
+        again: outputs.kept.is_some() || outputs.rejected.is_some() || outputs.report.is_some(),
         ..settings.read.clone()
     };
     let opened = InputSet::open_source(&inputs.documents, &options)?;
@@ -266,34 +255,95 @@ pub(crate) fn build_index(benchmarks: &BenchmarkSet) -> Result<ContaminationInde
     Ok(ContaminationIndex::build(items)?)
 }
 
-fn summarize_run(
-    benchmarks: &BenchmarkSet,
-    index: &ContaminationIndex,
-    corpus: &SearchedCorpus,
-    findings: &CorpusFindings,
-    found: &FoundItems,
-    cuts: &CorpusCuts,
-) -> DecontaminateSummary {
-    let documents = corpus.rows.len() as u64;
-    let removed = cuts.removed.len() as u64;
-    let short = (0..benchmarks.items.len() as u32).filter(|&item| !index.is_findable(item));
-    let all = findings.documents.iter();
-    DecontaminateSummary {
-        documents,
-        kept: documents - removed,
-        removed,
-        cut: cuts.cut_count(),
-        findings: all.map(|document| document.findings.len() as u64).sum(),
-        items: benchmarks.items.len() as u64,
-        items_found: found.len(),
-        short_items: short.count() as u64,
-        boilerplate: findings.boilerplate.candidate_count(),
-        boilerplate_questions: name_boilerplate(benchmarks, findings),
-        benchmarks: summarize_benchmarks(benchmarks, &findings.documents, found),
-        rejected: 0,
-        bytes: corpus.bytes,
-        index_bytes: index.memory_bytes() as u64,
-        seconds: 0.0,
+/// A run whose findings are known, before its outputs are written.
+struct DecidedRun<'a> {
+    benchmarks: &'a BenchmarkSet,
+    index: &'a ContaminationIndex,
+    corpus: &'a SearchedCorpus,
+    findings: &'a CorpusFindings,
+    found: FoundItems,
+    cuts: CorpusCuts,
+}
+
+impl<'a> DecidedRun<'a> {
+    fn new(
+        benchmarks: &'a BenchmarkSet,
+        index: &'a ContaminationIndex,
+        corpus: &'a SearchedCorpus,
+        findings: &'a CorpusFindings,
+        cut: ContaminationCut,
+    ) -> Self {
+        Self {
+            benchmarks,
+            index,
+            corpus,
+            findings,
+            found: FoundItems::of_documents(&findings.documents),
+            cuts: CorpusCuts::new(&findings.documents, cut),
+        }
+    }
+
+    /// Completes the outputs, which are then still to be put in place.
+    fn stage_outputs(
+        &self,
+        opened: &OpenedRows<'_>,
+        settings: &DecontaminateSettings,
+        outputs: &DecontaminateOutputs,
+        summary: &DecontaminateSummary,
+    ) -> Result<Vec<StagedOutput>> {
+        let (inputs, rows) = (&opened.inputs, &self.corpus.rows);
+        let mut staged = Vec::new();
+        if let Some(output) = &outputs.findings {
+            let documents = &self.findings.documents;
+            let table = write_findings(documents, rows, self.benchmarks, inputs, output);
+            staged.push(StagedOutput::even_if_unread(table)?);
+        }
+        if let Some(output) = &outputs.items {
+            let table = self.found.write_table(self.benchmarks, inputs, output);
+            staged.push(StagedOutput::even_if_unread(table)?);
+        }
+        if let Some(output) = &outputs.report {
+            let run = ReportInputs {
+                benchmarks: self.benchmarks,
+                rows,
+                inputs,
+                findings: self.findings,
+                found: &self.found,
+            };
+            staged.push(write_report(&run, summary, output)?);
+        }
+        // Kept rows come last, because standard output and pipes cannot take them back.
+        if let Some(output) = &outputs.kept {
+            let (cuts, threads) = (&self.cuts, settings.threads);
+            staged.push(cuts.write_rows(rows, inputs, output, threads, opened.progress)?);
+        }
+        Ok(staged)
+    }
+
+    fn summarize_run(&self) -> DecontaminateSummary {
+        let (benchmarks, findings) = (self.benchmarks, self.findings);
+        let documents = self.corpus.rows.len() as u64;
+        let removed = self.cuts.removed.len() as u64;
+        let items = 0..benchmarks.items.len() as u32;
+        let short = items.filter(|&item| !self.index.is_findable(item));
+        let all = findings.documents.iter();
+        DecontaminateSummary {
+            documents,
+            kept: documents - removed,
+            removed,
+            cut: self.cuts.cut_count(),
+            findings: all.map(|document| document.findings.len() as u64).sum(),
+            items: benchmarks.items.len() as u64,
+            items_found: self.found.len(),
+            short_items: short.count() as u64,
+            boilerplate: findings.boilerplate.candidate_count(),
+            boilerplate_questions: name_boilerplate(benchmarks, findings),
+            benchmarks: summarize_benchmarks(benchmarks, &findings.documents, &self.found),
+            rejected: 0,
+            bytes: self.corpus.bytes,
+            index_bytes: self.index.memory_bytes() as u64,
+            seconds: 0.0,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::run::execution::work_directory::{NamedOutput, WorkSettings};
 use crate::run::reading::benchmarks::{ItemFields, RejectedItem};
+use crate::run::report::ReportOutput;
 
 /// The part of a document with findings that is taken out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -78,6 +79,8 @@ pub struct DecontaminateOutputs {
     pub items: Option<OutputTarget>,
     /// The rejected rows, byte for byte.
     pub rejected: Option<OutputTarget>,
+    /// A report of the run as an HTML file.
+    pub report: Option<ReportOutput>,
     /// `true` if a corpus without any row may replace outputs that exist. It is refused otherwise.
     pub allows_empty: bool,
 }
@@ -86,19 +89,22 @@ impl DecontaminateOutputs {
     /// Returns the outputs that are wanted.
     pub(super) fn targets(&self) -> impl Iterator<Item = &OutputTarget> {
         let targets = [&self.kept, &self.findings, &self.items, &self.rejected];
-        targets.into_iter().flatten()
+        let report = self.report.as_ref().map(|report| &report.target);
+        targets.into_iter().flatten().chain(report)
     }
 
     /// Returns the outputs that are wanted, each with the name of its content.
     pub(super) fn named_outputs(&self, cut: ContaminationCut) -> Vec<NamedOutput<'_>> {
+        let report = self.report.as_ref().map(|report| &report.target);
         let targets = [
-            (format!("kept, cut {cut:?}"), &self.kept),
-            ("findings".to_owned(), &self.findings),
-            ("items".to_owned(), &self.items),
-            ("rejected".to_owned(), &self.rejected),
+            (format!("kept, cut {cut:?}"), self.kept.as_ref()),
+            ("findings".to_owned(), self.findings.as_ref()),
+            ("items".to_owned(), self.items.as_ref()),
+            ("rejected".to_owned(), self.rejected.as_ref()),
+            (format!("report, cut {cut:?}"), report),
         ];
         let named = targets.into_iter().filter_map(|(name, target)| {
-            let target = target.as_ref()?;
+            let target = target?;
             Some(NamedOutput { name, target })
         });
         named.collect()

@@ -128,6 +128,16 @@ impl FoundItems {
         self.0.len() as u64
     }
 
+    /// Returns the numbers of the items, ascending.
+    pub(super) fn item_numbers(&self) -> impl Iterator<Item = u32> {
+        self.0.keys().copied()
+    }
+
+    /// Returns the number of documents in which an item was found.
+    pub(super) fn document_count(&self, item: u32) -> u64 {
+        self.0.get(&item).map_or(0, |found| found.documents)
+    }
+
     /// Returns for each benchmark with findings its items that were found, and those of these with their answers.
     pub(super) fn count_by_benchmark(&self, benchmarks: &BenchmarkSet) -> HashMap<u32, [u64; 2]> {
         let mut counts: HashMap<u32, [u64; 2]> = HashMap::new();
