@@ -60,6 +60,7 @@ pub(crate) fn decontaminate<'py>(
         cut,
         spelling: OptionSpelling::Arguments,
         work: None,
+        memory: None,
     };
     let inputs = DecontaminateInputs {
         documents: RowSource::Table(table),

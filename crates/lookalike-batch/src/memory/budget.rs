@@ -11,7 +11,7 @@
 use lookalike_io::error::{Error, Result};
 
 /// Bytes that every run takes: the program, dictionaries, buffers of files.
-const PROCESS_BYTES: u64 = 64 << 20;
+pub(crate) const PROCESS_BYTES: u64 = 64 << 20;
 
 /// Bytes that stay in memory for each document beside its row where passages are searched: for example the search for
 /// repeated ids.

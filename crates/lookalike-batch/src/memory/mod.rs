@@ -6,6 +6,7 @@
 //! | `budget` | what a limit leaves beside the process, its threads and the rows; the reserve of estimates |
 //! | [`run_plan`] | runs that compare documents: `dedup`, `pairs` |
 //! | [`passage_plan`] | runs that search for copied passages |
+//! | [`contamination_plan`] | runs that look for items of benchmarks |
 //! | [`frequency_plan`] | runs that learn document frequencies |
 //! | [`build_plan`] | building an index |
 //!
@@ -15,10 +16,13 @@
 
 mod budget;
 pub(crate) mod build_plan;
+pub(crate) mod contamination_plan;
 pub(crate) mod frequency_plan;
 mod limit;
 pub(crate) mod passage_plan;
 pub(crate) mod run_plan;
 
-pub(crate) use self::budget::{BYTES_BESIDE_ROW, MemoryBudget, RowBudget, with_reserve};
+pub(crate) use self::budget::{
+    BYTES_BESIDE_ROW, MemoryBudget, PROCESS_BYTES, RowBudget, with_reserve,
+};
 pub use self::limit::MemoryLimit;

@@ -101,6 +101,7 @@ pub use self::report::band_sample::{BandDocument, SampledPair, SimilarityBand};
 pub use self::report::similarity_histogram::SimilarityHistogram;
 pub use self::settings::{AuditSettings, FormLearning, RunInputs, RunSettings, RunWindow};
 pub use crate::memory::MemoryLimit;
+pub use crate::memory::contamination_plan::ContaminationPlan;
 pub use crate::memory::frequency_plan::IdfPlan;
 pub use crate::memory::passage_plan::PassagePlan;
 pub use crate::memory::run_plan::MemoryPlan;

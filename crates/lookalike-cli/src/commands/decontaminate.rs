@@ -6,12 +6,15 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
-    self, BenchmarkContamination, ContaminationCut, DecontaminateInputs, DecontaminateOutputs,
-    DecontaminateSettings, DecontaminateSummary, ItemFields, WorkSettings,
+    self, BenchmarkContamination, ContaminationCut, ContaminationPlan, DecontaminateInputs,
+    DecontaminateOutputs, DecontaminateSettings, DecontaminateSummary, ItemFields, WorkSettings,
 };
 use lookalike_options::match_options::OptionSpelling;
+use lookalike_options::units::parse_size;
 
 use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
+use super::shared::matching_runs::memory_limit;
+use super::shared::memory_report::MemoryReport;
 use super::shared::outputs::{
     EmptyInputArgs, RejectedArgs, check_separate_outputs, check_standard_output, output_file,
     output_target, page_language,
@@ -20,7 +23,7 @@ use super::shared::running::{RowsRun, RunningArgs, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS};
 use crate::CommandOutcome;
 use crate::language::{CountedNoun, NounCount, messages};
-use crate::output::{format_bytes, format_count};
+use crate::output::{OutputPrinter, format_bytes, format_count};
 
 /// Benchmarks that a summary lists.
 const LISTED_BENCHMARKS: usize = 20;
@@ -98,6 +101,19 @@ pub(crate) struct DecontaminateArgs {
     #[arg(long, requires = "work", help_heading = "Running")]
     pub(crate) resume: bool,
 
+    /// Maximum memory of the process: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024). Candidates that
+    /// do not fit go to a temporary file; the findings do not depend on it
+    ///
+    /// Temporary files are in --scratch, else in the directory of the variable TMPDIR, else in /tmp. The items and 16 bytes
+    /// for each row stay in memory: a limit in which they do not fit is refused with the smallest one that would do, and
+    /// --explain-plan shows both. Default: no limit.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Running")]
+    pub(crate) memory: Option<u64>,
+
+    /// Print the plan of the memory, then stop. The items are read; the rows are estimated from samples
+    #[arg(long, help_heading = "Running")]
+    pub(crate) explain_plan: bool,
+
     #[command(flatten)]
     pub(crate) running: RunningArgs,
 }
@@ -121,6 +137,9 @@ pub(crate) fn run_decontaminate(args: &DecontaminateArgs) -> Result<CommandOutco
         fields: args.fields.clone(),
     };
     let settings = decontaminate_settings(args)?;
+    if args.explain_plan {
+        return explain_plan(args, &inputs, &settings);
+    }
     let outputs = named_outputs(args)?;
     let report = outputs.report.as_ref().map(|report| &report.target);
     let targets = [
@@ -151,8 +170,54 @@ fn decontaminate_settings(args: &DecontaminateArgs) -> Result<DecontaminateSetti
             directory: directory.clone(),
             resume: args.resume,
         }),
+        memory: memory_limit(args.memory),
         spelling: OptionSpelling::Options,
     })
+}
+
+/// Prints the plan of the memory.
+fn explain_plan(
+    args: &DecontaminateArgs,
+    inputs: &DecontaminateInputs,
+    settings: &DecontaminateSettings,
+) -> Result<CommandOutcome> {
+    let Some(limit) = settings.memory else {
+        bail!("the available memory of this machine is not known: give a limit with --memory");
+    };
+    let plan = ContaminationPlan::plan_run(inputs, settings, limit)?;
+    let printer = OutputPrinter::new(args.running.quiet);
+    let text = if args.running.json {
+        format!("{}\n", serde_json::to_string(&plan)?)
+    } else {
+        describe_plan(&plan, &printer)
+    };
+    printer.write_data(&text)?;
+    Ok(CommandOutcome::Done)
+}
+
+/// Returns the plan for people.
+fn describe_plan(plan: &ContaminationPlan, printer: &OutputPrinter) -> String {
+    let items = NounCount(plan.items, CountedNoun::BenchmarkItem);
+    let searched = match plan.documents {
+        Some(documents) => {
+            messages::items_in_documents(items, NounCount(documents, CountedNoun::Document))
+        }
+        None => messages::items_in_unknown_corpus(items),
+    };
+    let bytes = format_bytes;
+    let memory = MemoryReport {
+        limit_bytes: plan.limit_bytes,
+        in_memory_bytes: plan.in_memory_bytes,
+        plan: messages::contamination_memory(
+            &bytes(plan.item_bytes),
+            &bytes(plan.weight_bytes),
+            &bytes(plan.thread_bytes),
+            &bytes(plan.row_bytes),
+            &bytes(plan.candidate_bytes),
+        ),
+        smallest_limit_bytes: plan.smallest_limit_bytes,
+    };
+    format!("{searched}\n\n{}", memory.into_text(printer))
 }
 
 /// Returns the outputs. At least one of them must be given.

@@ -330,6 +330,13 @@ messages! {
     benchmark_found(name: &str, found: &str, items: NounCount, documents: NounCount)
         "  {name}: {found} of {items}, in {documents}" "  {name}：{items}中的 {found} 道，出现在 {documents}中";
     benchmark_rejected(rows: NounCount) "; {rows}" "；{rows}";
+    items_in_documents(items: NounCount, documents: NounCount)
+        "{items} in about {documents}" "{items}，语料约 {documents}";
+    items_in_unknown_corpus(items: NounCount)
+        "{items} in a corpus of unknown size" "{items}，语料大小未知";
+    contamination_memory(items: &str, weights: &str, threads: &str, rows: &str, candidates: &str)
+        "{items} for items, {weights} for weights, {threads} for threads, {rows} for rows; candidates from {candidates} on go to a temporary file"
+        "题目 {items}，权重 {weights}，线程 {threads}，各行 {rows}；候选超过 {candidates} 的部分写入临时文件";
     more_benchmarks(benchmarks: NounCount) "  and {benchmarks}" "  另有 {benchmarks}";
     short_items(items: NounCount)
         "{items} cannot be found, because the question has fewer than three words"

@@ -726,6 +726,56 @@ fn report_depends_neither_on_threads_nor_on_an_interruption() {
     }
 }
 
+#[test]
+fn memory_is_planned_and_limited() {
+    let place = place_with_benchmarks();
+    write_documents(
+        &place,
+        "in.jsonl",
+        &town_documents(&mut Numbers::new(13), 300),
+    );
+    let line = "decontaminate in.jsonl --benchmarks evals --threads 2";
+    let plan = place.summary(&format!("{line} --memory 1G --explain-plan"));
+    assert_eq!(
+        (&plan["items"], &plan["limit_bytes"]),
+        (&json!(5), &json!(1_000_000_000))
+    );
+    let documents = plan["documents"].as_u64().unwrap();
+    assert!((250..=350).contains(&documents), "{documents}");
+    let bytes = |field: &str| plan[field].as_u64().unwrap();
+    let parts = ["item_bytes", "weight_bytes", "row_bytes", "thread_bytes"];
+    for part in parts {
+        assert!(bytes(part) > 0, "{part}: {plan}");
+    }
+    let resident: u64 = parts.map(bytes).iter().sum();
+    assert!(bytes("in_memory_bytes") > resident, "{plan}");
+    let smallest = bytes("smallest_limit_bytes");
+    assert!(smallest > resident, "{plan}");
+    let said = place
+        .ok(&format!("{line} --memory 1G --explain-plan"))
+        .text()
+        .to_owned();
+    let least = format!("--memory {}M", smallest.div_ceil(1_000_000));
+    for words in [
+        "5 items in about ",
+        "Memory, with a limit of 1.0 GB",
+        &least,
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let said = place.ok(&format!("{line} --memory 1G --explain-plan --lang zh"));
+    assert!(said.text().contains("5 道题，语料约 "), "{}", said.text());
+    place.ok(&format!("{line} --memory {smallest} --findings found.tsv"));
+    let least = format!("give {} MB or more", smallest.div_ceil(1_000_000));
+    for option in ["--findings new.tsv", "--explain-plan"] {
+        place.refused(
+            &format!("{line} --memory {} {option}", smallest - 1),
+            &["too little for 5 items of benchmarks", &least],
+        );
+    }
+    assert!(!place.has("new.tsv"));
+}
+
 /// A corpus without a row replaces no output with content, unless that is allowed.
 #[test]
 fn an_empty_corpus_replaces_nothing() {

@@ -64,6 +64,11 @@ impl ItemCandidate {
         u64::from(ones.sum::<u32>())
     }
 
+    /// Returns the bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.found_tokens) + size_of_val(&*self.nearby_parts)
+    }
+
     /// Returns `true` if the answer stands near the question.
     pub fn has_answer(&self) -> bool {
         self.nearby_parts.iter().any(NearbyPart::is_answer)

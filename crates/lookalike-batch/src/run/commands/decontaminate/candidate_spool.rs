@@ -1,4 +1,5 @@
-//! The candidates of all documents, until the whole corpus is read: in memory, and in a temporary file from 64 MiB on.
+//! The candidates of all documents, until the whole corpus is read: in memory, and in a temporary file from a number of
+//! bytes on.
 
 use std::path::PathBuf;
 
@@ -6,9 +7,6 @@ use lookalike::byte_reader::{ByteReader, put_string};
 use lookalike::contamination::{ContaminationIndex, ItemCandidate};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::spool::SpoolFile;
-
-/// Bytes that stay in memory, and that are read again at a time.
-const CHUNK_BYTES: usize = 64 << 20;
 
 /// A document with candidates.
 #[derive(Debug, PartialEq)]
@@ -30,6 +28,13 @@ pub(crate) struct LocatedCandidate {
     /// Bytes that are cut with the item, and with its sentences.
     pub(super) passage: std::ops::Range<u64>,
     pub(super) sentences: std::ops::Range<u64>,
+}
+
+impl LocatedCandidate {
+    /// Returns the bytes of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() - size_of::<ItemCandidate>() + self.candidate.memory_bytes()
+    }
 }
 
 impl CandidateDocument {
@@ -84,16 +89,20 @@ pub(super) struct CandidateSpool {
     /// The file, and the length of each chunk in it.
     file: Option<SpoolFile>,
     chunks: Vec<usize>,
+    /// Bytes that stay in memory, and that are read again at a time.
+    chunk_bytes: usize,
     directory: Option<PathBuf>,
 }
 
 impl CandidateSpool {
-    /// Creates an empty spool. Its file, if it needs one, is made in `directory`.
-    pub(super) fn new(directory: Option<PathBuf>) -> Self {
+    /// Creates an empty spool that keeps up to `chunk_bytes` in memory, unless a block has more. Its file, if it needs one,
+    /// is made in `directory`.
+    pub(super) fn new(chunk_bytes: usize, directory: Option<PathBuf>) -> Self {
         Self {
             pending: Vec::new(),
             file: None,
             chunks: Vec::new(),
+            chunk_bytes,
             directory,
         }
     }
@@ -103,7 +112,7 @@ impl CandidateSpool {
     /// # Errors
     /// If the temporary file cannot be written.
     pub(super) fn push_documents(&mut self, documents: &[u8], rows_before: u64) -> Result<()> {
-        if self.pending.len() + documents.len() > CHUNK_BYTES && !self.pending.is_empty() {
+        if self.pending.len() + documents.len() > self.chunk_bytes && !self.pending.is_empty() {
             let file = match &mut self.file {
                 Some(file) => file,
                 missing => missing.insert(SpoolFile::create_file(self.directory.as_deref())?),

@@ -16,6 +16,7 @@ use lookalike_io::error::Result;
 
 use super::candidate_spool::{CandidateDocument, LocatedCandidate};
 use super::search::SearchedCorpus;
+use crate::memory::contamination_plan::ContaminationShares;
 
 /// Documents in which a question may stand alone before it is boilerplate: so many, or one of so many documents if that
 /// is more.
@@ -88,18 +89,21 @@ pub fn boilerplate_question_limit(documents: u64) -> u64 {
 /// Decides which candidates are findings.
 ///
 /// # Errors
-/// If the temporary file of candidates cannot be read.
+/// If the temporary file of candidates cannot be read, and if the findings are too many for the memory.
 pub(super) fn decide_findings(
     corpus: &SearchedCorpus,
     index: &ContaminationIndex,
+    memory: ContaminationShares,
 ) -> Result<CorpusFindings> {
     let weights = EvidenceWeights::new(index, &corpus.terms);
-    let mut judged = Vec::new();
+    let (mut judged, mut bytes) = (Vec::new(), 0);
     let mut lone = LoneQuestions::default();
     corpus.candidates.visit_documents(index, |document| {
         if let Some(document) = JudgedDocument::judge_document(document, index, &weights) {
             lone.count_document(&document, index);
+            bytes += document.memory_bytes();
             judged.push(document);
+            memory.check_findings(judged.len(), bytes)?;
         }
         Ok(())
     })?;
@@ -129,6 +133,16 @@ impl JudgedDocument {
             .collect();
         let has_evidence = evidence.iter().any(Option::is_some);
         has_evidence.then_some(Self { document, evidence })
+    }
+
+    /// Returns the bytes of memory.
+    fn memory_bytes(&self) -> usize {
+        let candidates = self.document.candidates.iter();
+        let candidates = candidates.map(LocatedCandidate::memory_bytes);
+        size_of::<Self>()
+            + self.document.id.len()
+            + candidates.sum::<usize>()
+            + size_of_val(&*self.evidence)
     }
 
     /// Returns the item and the question of each candidate that nothing but the question makes a finding.

@@ -17,11 +17,12 @@
 //! killed run goes on behind the last stored block.
 //!
 //! Memory: the index of the items, 16 bytes for each row of the corpus, and the findings. Candidates go to a temporary
-//! file from 64 MiB on.
+//! file from 64 MiB on, or from a smaller share of a limit.
 
 pub(crate) mod candidate_spool;
 mod evaluation;
 pub(crate) mod findings;
+mod memory_measuring;
 mod report_data;
 pub(crate) mod search;
 mod settings;
@@ -53,6 +54,7 @@ use self::report_data::{ReportInputs, write_report};
 use self::search::{SearchedCorpus, search_corpus};
 use self::stored_search::StoredSearch;
 use self::writing::{CorpusCuts, FoundItems, write_findings};
+use crate::memory::contamination_plan::ContaminationShares;
 use crate::run::commands::empty_inputs::refuse_empty_inputs;
 use crate::run::execution::work_directory::{LockedDirectory, WorkDirectory, describe_reading};
 use crate::run::progress::{ProgressListener, RunStage};
@@ -111,6 +113,8 @@ fn decontaminate_corpus(
         progress.report_left_out(&skipped.collect::<Vec<_>>());
     }
     let index = build_index(&benchmarks)?;
+    let memory =
+        ContaminationShares::for_run(inputs, &opened.inputs, &benchmarks, &index, settings)?;
     let locked = locked.as_ref();
     let work = locked.map(|locked| open_work(locked, settings, &opened, &benchmarks));
     let work = work.transpose()?;
@@ -124,15 +128,15 @@ fn decontaminate_corpus(
         }
     }
     let stored = work.as_ref().map(StoredSearch::new);
-    let spool = CandidateSpool::new(settings.read.scratch.clone());
-    let corpus = search_corpus(&opened, &index, stored.as_ref(), spool)?;
+    let spool = CandidateSpool::new(memory.candidate_bytes(), settings.read.scratch.clone());
+    let corpus = search_corpus(&opened, &index, stored.as_ref(), spool, memory)?;
     if corpus.rows.len() == 0 && !outputs.allows_empty {
         refuse_empty_inputs(&opened.inputs, outputs.targets(), settings.spelling)?;
     }
     if let Some(work) = &work {
         work.finish_reading(corpus.rows.len() as u64)?;
     }
-    let findings = decide_findings(&corpus, &index)?;
+    let findings = decide_findings(&corpus, &index, memory)?;
     if let Some(work) = &work {
         work.finish_deciding()?;
     }

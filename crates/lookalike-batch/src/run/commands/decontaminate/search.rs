@@ -11,6 +11,7 @@ use lookalike_io::source::{InputRow, ParseScratch, RowPlace};
 
 use super::candidate_spool::{CandidateDocument, CandidateSpool, LocatedCandidate};
 use super::stored_search::{StoredSearch, encode_block};
+use crate::memory::contamination_plan::ContaminationShares;
 use crate::run::reading::ordered_pipeline::process_blocks_in_order;
 use crate::run::reading::reading_sink::BlockSource;
 use crate::run::reading::rejected_rows::{CountedRows, OpenedRows};
@@ -114,12 +115,14 @@ struct SearchWorker<'a> {
 /// Searches all documents for items. `stored` has the results of an interrupted run.
 ///
 /// # Errors
-/// If an input, a temporary file or a stored block fails, if no row can be used, and in a strict run if a row is bad.
+/// If an input, a temporary file or a stored block fails, if no row can be used, if the rows are too many for the memory,
+/// and in a strict run if a row is bad.
 pub(super) fn search_corpus(
     opened: &OpenedRows<'_>,
     index: &ContaminationIndex,
     stored: Option<&StoredSearch<'_>>,
     mut candidates: CandidateSpool,
+    memory: ContaminationShares,
 ) -> Result<SearchedCorpus> {
     let inputs = &opened.inputs;
     let mut rows = CorpusPlaces::default();
@@ -157,6 +160,7 @@ pub(super) fn search_corpus(
             bytes += block.read.bytes;
             candidates.push_documents(&block.documents, rows.len() as u64)?;
             rows.places.append(&mut block.places);
+            memory.check_rows(rows.len())?;
             let bad = block.read.bad.iter().map(|bad| bad.number);
             rows.bad_numbers.extend(bad);
             terms.add_counted(&block.terms);

@@ -7,6 +7,7 @@ use lookalike_io::source::{ReadOptions, RowSource};
 use lookalike_options::match_options::OptionSpelling;
 use serde::Serialize;
 
+use crate::memory::MemoryLimit;
 use crate::run::execution::work_directory::{NamedOutput, WorkSettings};
 use crate::run::reading::benchmarks::{ItemFields, RejectedItem};
 use crate::run::report::ReportOutput;
@@ -60,6 +61,8 @@ pub struct DecontaminateSettings {
     pub strict: bool,
     /// The part of a document with findings that is taken out.
     pub cut: ContaminationCut,
+    /// Limit on the memory of the process; `None` for none.
+    pub memory: Option<MemoryLimit>,
     /// Directory in which intermediate results are kept, so that a killed run can be continued; `None` for none.
     pub work: Option<WorkSettings>,
     /// The spelling of options in messages.
