@@ -81,6 +81,18 @@ fn empty_inputs_replace_nothing() {
             &[input, &replaced, "--allow-empty"],
         );
     }
+    // Below a directory, each output is that of one input.
+    for line in [
+        "dedup empty.jsonl in.jsonl -o mirror/",
+        "dedup in.jsonl empty.jsonl -o mirror/",
+    ] {
+        let words = [
+            "empty.jsonl has no row",
+            "mirror/empty.jsonl would be replaced",
+        ];
+        place.refused(line, &words);
+        assert!(!place.has("mirror/in.jsonl"), "{line}");
+    }
     assert_eq!(names.map(|name| place.read(name)), before);
     assert!(!place.has("new.jsonl"));
     // Neither a new output nor one without content loses anything.

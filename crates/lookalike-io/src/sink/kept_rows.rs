@@ -29,7 +29,7 @@ use super::{
     AddedKind, AddedValue, OutputRows, OutputTarget, RowChange, WriteOptions, WrittenOutput,
 };
 use crate::error::{Error, Result, display_path};
-use crate::objects::{ObjectUrl, is_url};
+use crate::objects::{ObjectSearch, ObjectUrl, find_objects, is_url};
 use crate::ordered_results::work_in_order;
 use crate::source::{CompressionKind, InputFile, InputFormat, InputSet, RowPlace, is_named_json};
 
@@ -132,18 +132,56 @@ pub fn check_beside(inputs: &InputSet, output: &OutputTarget, others: &InputSet)
         .try_for_each(|path| refuse_inputs(path, Some(others)))
 }
 
-/// Returns the first file with content that an output of the rows of `inputs` would replace. An object of a store is
-/// taken for one, because only a request could tell. Standard output, devices and pipes are none.
+/// An output with content that would be replaced by one without rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmptiedOutput {
+    /// Its file, or its URL.
+    pub path: PathBuf,
+    /// Name of the input without rows that it is made from; `None` if it is made from several.
+    pub input: Option<String>,
+}
+
+/// Returns the first output with content that would be replaced because inputs have no row: the output of all inputs, or
+/// below a directory that of one input. Call it after all rows have been read.
 ///
 /// # Errors
 /// If the output is a directory, and two inputs would have the same name in it, or one has no name.
-pub fn find_replaced(inputs: &InputSet, output: &OutputTarget) -> Result<Option<PathBuf>> {
-    let has_content = |path: &PathBuf| {
-        let metadata = path.metadata();
-        is_url(path) || metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
+pub fn find_emptied(inputs: &InputSet, output: &OutputTarget) -> Result<Option<EmptiedOutput>> {
+    let files = inputs.input_files();
+    let parts: Vec<&[InputFile]> = match output {
+        OutputTarget::Path(path) if is_directory(path) => files.chunks(1).collect(),
+        _ => vec![files],
     };
-    let files = mirrored_files(inputs, output)?;
-    Ok(files.into_iter().find(has_content))
+    // Numbers of rows count from 1 over all inputs, so an input without rows begins where the next one does.
+    let mut end = inputs.row_count() + 1;
+    let mut emptied = None;
+    for (part, path) in parts.iter().zip(mirrored_files(inputs, output)?).rev() {
+        let first = part.first().and_then(InputFile::first_number);
+        let start = first.unwrap_or(end);
+        if start == end && has_content(&path) {
+            let input = match part {
+                [file] => Some(file.display_name().to_owned()),
+                _ => None,
+            };
+            emptied = Some(EmptiedOutput { path, input });
+        }
+        end = start;
+    }
+    Ok(emptied)
+}
+
+/// Returns `true` if a file or an object exists and is not empty. Devices and pipes have no content that can be replaced.
+fn has_content(path: &Path) -> bool {
+    match ObjectUrl::from_path(path) {
+        Some(url) => {
+            let found = url.and_then(|url| find_objects(&url));
+            matches!(found, Ok(ObjectSearch::Single(object)) if object.byte_length() != Some(0))
+        }
+        None => {
+            let metadata = path.metadata();
+            metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
+        }
+    }
 }
 
 /// Returns the files that an output of the rows of `inputs` becomes: one, or one for each input below a directory.

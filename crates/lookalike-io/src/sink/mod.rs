@@ -38,7 +38,7 @@ pub use atomic::{AtomicFile, abandon_all, parent_directory, sync_parent};
 pub use byte_writer::{ByteWriter, check_output};
 pub use cut_text::LeftOutText;
 pub use extracted_texts::ExtractedTextWriter;
-pub use kept_rows::{check_beside, check_kept, find_replaced, prepare_kept};
+pub use kept_rows::{EmptiedOutput, check_beside, check_kept, find_emptied, prepare_kept};
 pub use staged_output::{StagedOutput, commit_all};
 pub use table::escape_tsv;
 pub use table::{TableCell, TableColumn, TableRows, TableWriter, check_table};

@@ -71,6 +71,11 @@ impl ReadProgress {
         }
     }
 
+    /// Returns the number of rows in the blocks so far.
+    pub(super) fn row_count(&self) -> u64 {
+        self.rows
+    }
+
     /// Returns the next block. After an error it returns `None`, because one caller has received the
     /// error.
     pub(super) fn next_block(

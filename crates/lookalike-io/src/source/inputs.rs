@@ -223,6 +223,11 @@ impl InputSet {
         self.files.iter().map(InputFile::size_on_disk).sum()
     }
 
+    /// Returns the number of rows that have been read so far, bad ones too.
+    pub fn row_count(&self) -> u64 {
+        self.lock_reading().row_count()
+    }
+
     /// Returns the input that contains a row.
     pub fn input_of(&self, place: RowPlace) -> &InputFile {
         &self.files[self.input_index(place)]

@@ -130,7 +130,7 @@ fn decontaminate_corpus(
     let stored = work.as_ref().map(StoredSearch::new);
     let spool = CandidateSpool::new(memory.candidate_bytes(), settings.read.scratch.clone());
     let corpus = search_corpus(&opened, &index, stored.as_ref(), spool, memory)?;
-    if corpus.rows.len() == 0 && !outputs.allows_empty {
+    if !outputs.allows_empty {
         refuse_empty_inputs(&opened.inputs, outputs.targets(), settings.spelling)?;
     }
     if let Some(work) = &work {

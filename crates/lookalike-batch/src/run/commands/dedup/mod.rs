@@ -176,7 +176,7 @@ impl<'a> DedupSession<'a> {
         let storage = run.storage();
         let sketched = SketchedRun::read(&run.opened, settings, plan, storage, &reject, progress);
         let mut sketched = sketched?;
-        if sketched.corpus.documents.len() == 0 && !run.outputs.allows_empty {
+        if !run.outputs.allows_empty {
             let targets = run.outputs.named_outputs();
             let targets = targets.iter().map(|output| output.target);
             refuse_empty_inputs(&run.opened.documents, targets, settings.spelling)?;
