@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! fixed       the program, buffers and counts of words for each thread, what decoding the inputs takes
-//! resident    items with their index and weights; 16 bytes for each row of the corpus
+//! resident    items with their index and weights; about four bytes for each row of the corpus
 //! working     the rest: candidates, which go to a temporary file from their share on; findings
 //! ```
 //!
@@ -21,8 +21,8 @@ const THREAD_BYTES: u64 = 48 << 20;
 const MIN_WORKING_BYTES: u64 = 64 << 20;
 
 /// Bytes of a row. They are in a list that grows, and that may be copied when it does.
-const BYTES_PER_ROW: u64 = 16;
-const BYTES_PER_ROW_OF_GROWING_LIST: f64 = 32.0;
+const BYTES_PER_ROW: u64 = 4;
+const BYTES_PER_ROW_OF_GROWING_LIST: f64 = 8.0;
 
 /// Bytes of a word of the items for each thread, which counts it, and in the counts and weights of the corpus.
 const THREAD_BYTES_PER_TERM: u64 = 8;
@@ -71,7 +71,7 @@ pub struct ContaminationPlan {
     pub weight_bytes: u64,
     /// Bytes of the buffers and counts of all threads.
     pub thread_bytes: u64,
-    /// Expected bytes of the rows, 16 each, with a reserve while their list grows.
+    /// Expected bytes of the rows, with a reserve while their list grows.
     pub row_bytes: u64,
     /// Bytes of candidates that stay in memory. Further ones go to a temporary file.
     pub candidate_bytes: u64,
@@ -153,9 +153,8 @@ impl ContaminationShares {
     ///
     /// # Errors
     /// As [`RowBudget::check_rows`].
-    pub(crate) fn check_rows(self, documents: usize) -> Result<()> {
-        self.rows
-            .check_rows(documents, BYTES_PER_ROW * documents as u64)
+    pub(crate) fn check_rows(self, documents: usize, bytes: u64) -> Result<()> {
+        self.rows.check_rows(documents, bytes)
     }
 }
 
@@ -291,13 +290,14 @@ mod tests {
         // What the limit leaves for rows does not depend on how many are expected.
         for shares in [plan(0.0), plan(1e6)] {
             let left = (1 << 30) - (64 << 20) - 2 * ((48 << 20) + 1_600_000) - (64 << 20);
-            let rows = (left - 202_000_000) / 32;
-            shares.check_rows(rows).unwrap();
-            let error = shares.check_rows(rows + 1).unwrap_err().to_string();
+            let rows = (left - 202_000_000) / 8;
+            let check = |rows: usize| shares.check_rows(rows, BYTES_PER_ROW * rows as u64);
+            check(rows).unwrap();
+            let error = check(rows + 1).unwrap_err().to_string();
             assert!(error.contains("give a higher one"), "{error}");
         }
         ContaminationShares::unlimited()
-            .check_rows(1 << 40)
+            .check_rows(1 << 40, 1 << 42)
             .unwrap();
     }
 
@@ -323,7 +323,7 @@ mod tests {
         let limit = limit(1 << 20, false);
         let plan = ContaminationPlan::from_measures(ITEMS, corpus(1e9), 4, limit).unwrap();
         let shares = ContaminationShares::from_plan(&plan, limit);
-        shares.check_rows(1 << 40).unwrap();
+        shares.check_rows(1 << 40, 1 << 42).unwrap();
         assert_eq!(shares.candidate_bytes(), 64 << 20);
     }
 }

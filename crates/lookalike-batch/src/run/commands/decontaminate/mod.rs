@@ -16,7 +16,7 @@
 //! With a directory for intermediate results, each block of the first reading is stored once it is searched, so that a
 //! killed run goes on behind the last stored block.
 //!
-//! Memory: the index of the items, 16 bytes for each row of the corpus, and the findings. Candidates go to a temporary
+//! Memory: the index of the items, some four bytes for each row of the corpus, and the findings. Candidates go to a temporary
 //! file from 64 MiB on, or from a smaller share of a limit.
 
 pub(crate) mod candidate_spool;

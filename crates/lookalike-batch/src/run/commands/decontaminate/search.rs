@@ -16,11 +16,12 @@ use crate::run::reading::ordered_pipeline::process_blocks_in_order;
 use crate::run::reading::reading_sink::BlockSource;
 use crate::run::reading::rejected_rows::{CountedRows, OpenedRows};
 use crate::run::reading::row_analysis::id_text;
+use crate::run::reading::row_places::RowPlaces;
 
-/// The rows of a corpus after the first reading. Memory: 16 bytes for each row.
+/// The rows of a corpus after the first reading. Memory: about four bytes for each row.
 #[derive(Default)]
 pub(super) struct CorpusPlaces {
-    places: Vec<RowPlace>,
+    places: RowPlaces,
     /// Numbers of the rows that cannot be used, ascending.
     bad_numbers: Vec<u64>,
 }
@@ -61,7 +62,7 @@ impl OutputRows for RemainingRows<'_> {
     }
 
     fn place_of(&self, index: usize) -> RowPlace {
-        self.rows.places[index]
+        self.rows.places.place_of(index)
     }
 
     fn row_number(&self, index: usize) -> u64 {
@@ -152,15 +153,16 @@ pub(super) fn search_corpus(
             searched.stored = stored.map(|_| encode_block(source, &searched));
             Ok(searched)
         },
-        |mut block: SearchedBlock| {
+        |block: SearchedBlock| {
             opened.report_rows(&block.read.bad, block.read.documents)?;
             if let Some(stored) = stored {
                 stored.push_block(&block)?;
             }
             bytes += block.read.bytes;
             candidates.push_documents(&block.documents, rows.len() as u64)?;
-            rows.places.append(&mut block.places);
-            memory.check_rows(rows.len())?;
+            let places = block.places.iter();
+            places.for_each(|&place| rows.places.push_place(place));
+            memory.check_rows(rows.len(), rows.places.memory_bytes() as u64)?;
             let bad = block.read.bad.iter().map(|bad| bad.number);
             rows.bad_numbers.extend(bad);
             terms.add_counted(&block.terms);
@@ -267,7 +269,7 @@ mod tests {
     #[test]
     fn row_numbers_count_bad_rows() {
         let rows = CorpusPlaces {
-            places: vec![RowPlace::new(0, 1); 6],
+            places: [RowPlace::new(0, 1); 6].into_iter().collect(),
             bad_numbers: vec![1, 2, 5, 9, 10, 11],
         };
         let remaining = rows.without(&[2, 4]);
