@@ -4,7 +4,6 @@
 //! - `sketch`, `compat`, `chinese`, `dedup`, `memory`, `hamming`, `join`, `live-texts`, `quality`,
 //!   `settings`, `planted`, `passages`, `audit`, `serve`, `http`: measurements, most of them on real corpora
 //!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`;
-//! - `contamination`: the same with benchmarks that are named (`--benchmarks DIRECTORY`);
 //! - `live`, `measures`, `siblings`, `search`, `attacks`, `compaction`: the same without real corpora;
 //! - `growth`: the cost of a short text in corpora of different sizes; `bounded`: corpora beyond the memory;
 //! - `forecast`: predictions of plans beside what runs take;
@@ -138,8 +137,6 @@ enum Command {
     Attacks(attacks::AttackOptions),
     /// How often an audit's interval holds the truth, and what an audit costs.
     Audit,
-    /// Items of benchmarks planted into the corpora, what is found of them, and how fast.
-    Contamination(contamination::ContaminationOptions),
     /// Puts the results into the documents.
     Tables {
         /// Only say whether they are up to date.
@@ -220,7 +217,6 @@ fn main() -> Result<()> {
             | Command::Attacks(_)
             | Command::Compaction(_)
             | Command::Audit
-            | Command::Contamination(_)
     );
     if timed && !busy {
         machine::refuse_if_busy()?;
@@ -254,7 +250,6 @@ fn main() -> Result<()> {
         Command::Attacks(options) => attacks::run(&options),
         Command::Compaction(options) => compaction::run(&options),
         Command::Audit => audit::run(&data),
-        Command::Contamination(options) => contamination::run(&data, &options),
         Command::Tables { check } => tables::run(check),
     }
 }

@@ -10,8 +10,9 @@ use serde_json::Value;
 use crate::goals;
 use crate::machine::{results, root};
 
-const TABLE_DOCUMENTS: [&str; 14] = [
+const TABLE_DOCUMENTS: [&str; 15] = [
     "bench/README.md",
+    "bench/figures/contamination.md",
     "bench/figures/fingerprints.md",
     "bench/figures/forms-judged.md",
     "bench/figures/forms.md",
@@ -141,6 +142,16 @@ fn table(name: &str) -> Result<String> {
         "passages speed" => rows("passages_speed", &PASSAGES_SPEED_COLUMNS, |_| true),
         "passages answers" => rows("passages_answers", &PASSAGES_ANSWERS_COLUMNS, |_| true),
         "machine passages" => machine("passages_speed"),
+        "contamination" => rows("contamination_forms", &CONTAMINATION_COLUMNS, |row| {
+            row["is_decoy"] == false
+        }),
+        "contamination decoys" => {
+            rows("contamination_forms", &CONTAMINATION_DECOY_COLUMNS, |row| {
+                row["is_decoy"] == true
+            })
+        }
+        "contamination runs" => rows("contamination_runs", &CONTAMINATION_RUNS_COLUMNS, |_| true),
+        "machine contamination" => machine("contamination_runs"),
         "planted" => rows("planted", &PLANTED_COLUMNS, |_| true),
         "planted lengths" => rows("planted_lengths", &PLANTED_LENGTHS_COLUMNS, |_| true),
         "audit" => rows("audit", &AUDIT_COLUMNS, |_| true),
@@ -183,12 +194,14 @@ pub fn read(name: &str) -> Result<Value> {
 
 fn machine(of: &str) -> Result<String> {
     let machine = &read(of)?["machine"];
+    let instructions = machine["instructions"].as_str();
+    let instructions = instructions.map(|best| format!(", best instructions: {best}"));
     Ok(format!(
-        "{}, {} cores, {} GiB, best instructions: {}\n",
+        "{}, {} cores, {} GiB{}\n",
         machine["cpu"].as_str().unwrap_or_default(),
         machine["cores"],
         machine["memory_gib"],
-        machine["instructions"].as_str().unwrap_or_default()
+        instructions.unwrap_or_default()
     ))
 }
 
@@ -277,6 +290,41 @@ const DEDUP_COLUMNS: Columns<9> = [
     ("seconds", "seconds", 2),
     ("MB/s", "megabytes_per_second", 0),
     ("M documents/s", "million_documents_per_second", 2),
+];
+
+const CONTAMINATION_COLUMNS: Columns<9> = [
+    ("corpus", "corpus", 0),
+    ("benchmarks", "benchmarks", 0),
+    ("form", "kind", 0),
+    ("planted", "planted", 0),
+    ("found", "lookalike", 3),
+    ("by decon", "decon", 3),
+    ("under 13 words", "short", 0),
+    ("found", "lookalike_short", 3),
+    ("by decon", "decon_short", 3),
+];
+
+const CONTAMINATION_DECOY_COLUMNS: Columns<6> = [
+    ("corpus", "corpus", 0),
+    ("benchmarks", "benchmarks", 0),
+    ("decoy", "kind", 0),
+    ("planted", "planted", 0),
+    ("taken for an item", "lookalike", 3),
+    ("by decon", "decon", 3),
+];
+
+const CONTAMINATION_RUNS_COLUMNS: Columns<11> = [
+    ("corpus", "corpus", 0),
+    ("benchmarks", "benchmarks", 0),
+    ("tool", "tool", 0),
+    ("items", "items", 0),
+    ("recall", "recall", 3),
+    ("precision", "precision", 3),
+    ("findings in other documents", "in_other_documents", 0),
+    ("MB/s", "megabytes_per_second", 0),
+    ("seconds for the index", "index_seconds", 1),
+    ("MB of the index", "index_megabytes", 0),
+    ("peak MB", "peak_megabytes", 0),
 ];
 
 const AUDIT_COLUMNS: Columns<10> = [

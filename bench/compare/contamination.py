@@ -1,12 +1,13 @@
 """Items of benchmarks planted into a corpus: what `lookalike decontaminate` and decon (allenai/decon) find of them.
 
-    bench/compare/decon.py CORPUS.jsonl… --benchmarks DIRECTORY… --decon PROGRAM [--documents N]
+    bench/compare/contamination.py --pair CORPUS.jsonl DIRECTORY… [--decon PROGRAM] [--documents N]
 
-Build decon with `cargo build --release` in its own repository. Half of the items of each directory are searched for and
-planted, in every form; the other half are decoys. Both programs get the same files, with their defaults and two threads,
-and the findings of both are scored by `lookalike eval --contamination`. decon reports at most one finding for a document.
-The speed is that of the original corpus through all items, without making the index, the best of three runs; the memory of
-the index is the peak of a run over one short document. Results: bench/results/contamination_peers.json.
+Each pair is a corpus and a directory of benchmarks. Half of the items are searched for and planted, in every form; the other
+half are decoys. Both programs get the same files, with their defaults and two threads, and the findings of both are scored by
+`lookalike eval --contamination`. decon reports at most one finding for a document; build it with `cargo build --release` in
+its own repository, or leave it out. The speed is that of the original corpus, without making the index of the items, the
+better of two runs; the memory of the index is the peak of a run over one short document. Results:
+bench/results/contamination_forms.json and contamination_runs.json.
 """
 
 import argparse
@@ -20,25 +21,24 @@ from pathlib import Path
 from compare import ROOT, machine
 
 COMMAND = ROOT / "target/release/lookalike"
-RESULTS = ROOT / "bench/results/contamination_peers.json"
-ROUNDS = 3
-TOOLS = ["lookalike", "decon"]
+RESULTS = ROOT / "bench/results"
+ROUNDS = 2
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("corpus", nargs="+", type=Path)
-    parser.add_argument("--benchmarks", nargs="+", type=Path, required=True)
-    parser.add_argument("--decon", type=Path, required=True)
+    parser.add_argument("--pair", nargs=2, type=Path, action="append", required=True)
+    parser.add_argument("--decon", type=Path)
     parser.add_argument("--documents", type=int, default=500)
     options = parser.parse_args()
     forms, runs = [], []
-    for corpus in options.corpus:
-        for benchmarks in options.benchmarks:
-            with tempfile.TemporaryDirectory() as folder:
-                compare(corpus, benchmarks, options, Path(folder), forms, runs)
-    result = {"machine": machine(), "forms": forms, "runs": runs}
-    RESULTS.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    for corpus, benchmarks in options.pair:
+        with tempfile.TemporaryDirectory() as folder:
+            compare(corpus, benchmarks, options, Path(folder), forms, runs)
+        for name, measured in [("contamination_forms", forms), ("contamination_runs", runs)]:
+            result = {"machine": machine(), "measured": measured}
+            text = json.dumps(result, indent=1, ensure_ascii=False, sort_keys=True)
+            (RESULTS / f"{name}.json").write_text(text + "\n")
 
 
 def compare(corpus, benchmarks, options, folder, forms, runs):
@@ -50,7 +50,8 @@ def compare(corpus, benchmarks, options, folder, forms, runs):
     names = [json.loads(line) for line in items.open(encoding="utf-8")]
     evals = folder / "evals"
     write_evals(names, evals)
-    for tool in TOOLS:
+    kinds = {}
+    for tool in ["lookalike", "decon"] if options.decon else ["lookalike"]:
         findings = folder / f"{tool}.tsv"
         if tool == "lookalike":
             summary_of("decontaminate", planted, "--benchmarks", items, "--findings", findings)
@@ -59,25 +60,19 @@ def compare(corpus, benchmarks, options, folder, forms, runs):
         scored = summary_of("eval", findings, "--contamination", truth)
         for row in scored["forms"] + scored["decoy_kinds"]:
             found = row["found"] if "found" in row else row["wrong"]
-            forms.append(
-                {
-                    "corpus": corpus.stem,
-                    "benchmarks": benchmarks.name,
-                    "tool": tool,
-                    "kind": row["form"],
-                    "is_decoy": "wrong" in row,
-                    "planted": row["planted"],
-                    "found": found,
-                    "share": round(found / max(1, row["planted"]), 4),
-                    "short": row.get("short"),
-                    "short_share": row.get("short_recall"),
-                }
-            )
+            kind = kinds.setdefault(row["form"], {"kind": row["form"], "planted": row["planted"]})
+            kind["is_decoy"] = "wrong" in row
+            kind[tool] = round(found / max(1, row["planted"]), 4)
+            if row.get("short"):
+                kind["short"] = row["short"]
+                kind[f"{tool}_short"] = round(row["short_recall"], 4)
         measured = measure(tool, options.decon, corpus, items, evals, folder)
         run = {"corpus": corpus.stem, "benchmarks": benchmarks.name, "tool": tool, "items": len(names)}
         run |= {key: scored[key] for key in ("planted", "right", "wrong", "in_other_documents", "precision", "recall")}
         runs.append(run | measured)
         print(json.dumps(runs[-1]), flush=True)
+    for kind in kinds.values():
+        forms.append({"corpus": corpus.stem, "benchmarks": benchmarks.name, **kind})
 
 
 def summary_of(*arguments):
