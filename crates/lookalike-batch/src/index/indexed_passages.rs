@@ -16,10 +16,19 @@ use crate::index::texts::{StoredTexts, UnpackedFrame};
 /// An index that finds passages. Its sources are numbered from 0, in the order of its rows; removed rows have a number,
 /// too.
 pub(crate) struct IndexedPassages {
+    /// The name of the directory in messages and tables.
+    name: String,
     /// The segments, each with the number of its first row.
     segments: Vec<(u32, StoredSegment)>,
     settings: PassageSettings,
     recipe: Recipe,
+}
+
+/// A decompressed part of the texts of an index, with which neighbouring texts are read.
+#[derive(Default)]
+pub(crate) struct IndexedTextScratch {
+    segment: usize,
+    unpacked: UnpackedFrame,
 }
 
 /// A source of passages.
@@ -40,7 +49,11 @@ impl IndexedPassages {
         })
     }
 
-    fn open_parts(index_path: &Path, manifest: &IndexManifest) -> Result<Self> {
+    /// Opens the files that the manifest of an index names.
+    ///
+    /// # Errors
+    /// As [`open_index`](Self::open_index).
+    pub(super) fn open_parts(index_path: &Path, manifest: &IndexManifest) -> Result<Self> {
         let (Some(settings), Some(recipe)) = (manifest.passage_settings(), manifest.known_recipe())
         else {
             return Err(Error::usage_error(format!(
@@ -65,10 +78,42 @@ impl IndexedPassages {
             segments.push((first, open_stored_segment(index_path, entry)?));
         }
         Ok(Self {
+            name: display_path(index_path),
             segments,
             settings,
             recipe,
         })
+    }
+
+    /// Returns the name of the directory in messages and tables.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the number of sources, with those that are removed.
+    pub(crate) fn count_sources(&self) -> usize {
+        let last = self.segments.last();
+        last.map_or(0, |(base, stored)| {
+            *base as usize + stored.entry.rows as usize
+        })
+    }
+
+    /// Returns the row numbers of ascending sources, from 1. Removed rows do not count.
+    pub(crate) fn number_rows(&self, sources: &[u32]) -> Vec<u32> {
+        let mut numbers = Vec::with_capacity(sources.len());
+        let mut live_base = 0;
+        for (base, stored) in &self.segments {
+            let end = u64::from(*base) + stored.entry.rows;
+            let removed_before = stored.removed.rank_before();
+            let rest = &sources[numbers.len()..];
+            let in_segment = rest.partition_point(|&source| u64::from(source) < end);
+            numbers.extend(rest[..in_segment].iter().map(|source| {
+                let row = source - base;
+                live_base + row - removed_before(row) + 1
+            }));
+            live_base += stored.entry.count_live_rows() as u32;
+        }
+        numbers
     }
 
     /// If the files have more than `bytes` bytes, keeps about that many in memory; otherwise keeps all.
@@ -127,16 +172,42 @@ impl IndexedPassages {
 
     /// Reads the id and the text of a source.
     pub(crate) fn read_source(&self, number: u32) -> Result<IndexedSource> {
+        let mut scratch = IndexedTextScratch::default();
+        Ok(IndexedSource {
+            id: self.read_id(number)?,
+            text: self.read_text(number, &mut scratch)?.to_owned(),
+        })
+    }
+
+    /// Reads the id of a source.
+    pub(crate) fn read_id(&self, number: u32) -> Result<String> {
+        let (_, stored, row) = self.locate_source(number);
+        Ok(stored.ids.id_of_row(row)?.into_owned())
+    }
+
+    /// Reads the text of a source. Neighbouring sources are read fast with the same `scratch`, which belongs to this index.
+    pub(crate) fn read_text<'s>(
+        &self,
+        number: u32,
+        scratch: &'s mut IndexedTextScratch,
+    ) -> Result<&'s str> {
+        let (segment, stored, row) = self.locate_source(number);
+        if scratch.segment != segment {
+            *scratch = IndexedTextScratch {
+                segment,
+                unpacked: UnpackedFrame::default(),
+            };
+        }
+        match &stored.texts {
+            Some(texts) => texts.text_of_row(row, &mut scratch.unpacked),
+            None => Ok(""),
+        }
+    }
+
+    /// Returns the segment of a source, its number, and the row in it.
+    fn locate_source(&self, number: u32) -> (usize, &StoredSegment, u64) {
         let segment = self.segments.partition_point(|(base, _)| *base <= number) - 1;
         let (base, stored) = &self.segments[segment];
-        let row = u64::from(number - base);
-        let id = stored.ids.id_of_row(row)?.into_owned();
-        let text = match &stored.texts {
-            Some(texts) => texts
-                .text_of_row(row, &mut UnpackedFrame::default())?
-                .to_owned(),
-            None => String::new(),
-        };
-        Ok(IndexedSource { id, text })
+        (segment, stored, u64::from(number - base))
     }
 }

@@ -27,6 +27,7 @@ use crate::run::reading::corpus_rows::IndexedDocument;
 use std::path::{Path, PathBuf};
 
 use lookalike::hamming::{FingerprintCode, HammingSegment, SearchLimits};
+use lookalike::passages::PassageSettings;
 use lookalike::plan::{CandidateRule, MatchMethod, MatchPlan};
 use lookalike::similarity::{ComparedDocument, DocumentComparer, MOST_INDEXED, Route};
 use lookalike::text::{TextAnalysis, TextState};
@@ -41,6 +42,7 @@ use crate::index::build::{IndexChange, PlacedRows, copy_tables, new_manifest, pl
 use crate::index::build_space::BuildSpace;
 use crate::index::counts::{COUNTS_FILE, CountsWriter, DocumentCounts, update_counts};
 use crate::index::directory::{DirectoryKind, IndexLock, NewDirectory};
+use crate::index::indexed_passages::IndexedPassages;
 use crate::index::manifest::{CountsEntry, IndexManifest, SegmentEntry, file_name};
 use crate::index::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
 use crate::index::records::DocumentRecords;
@@ -162,7 +164,8 @@ pub(crate) struct RunIndex {
 }
 
 impl RunIndex {
-    /// Opens or creates the index of a run. `memory` limits the memory beside its rows.
+    /// Opens or creates the index of a run. `passages` are those that the run searches in the rows of the index too. `memory`
+    /// limits the memory beside its rows.
     ///
     /// # Errors
     ///
@@ -172,6 +175,7 @@ impl RunIndex {
         settings: &RunIndexSettings,
         run: &RunSettings,
         plan: &MatchPlan,
+        passages: Option<PassageSettings>,
         memory: Option<RunIndexMemory>,
     ) -> Result<Self> {
         let space = memory.map_or_else(BuildSpace::default, |memory| {
@@ -180,15 +184,17 @@ impl RunIndex {
         let path = &settings.path;
         check_method(plan, run, path)?;
         directory::refuse_url(path)?;
-        let (lock, manifest) = lock_manifest(settings, run, plan)?;
+        let (lock, manifest) = lock_manifest(settings, run, plan, passages)?;
         let opened = match manifest {
             Some(manifest) => {
                 check_index(&manifest, run, plan, path)?;
+                check_passages(&manifest, passages, path)?;
                 let segments = open_segments(path, &manifest, plan)?;
                 (manifest, segments)
             }
             None => directory::read_consistently(path, |manifest| {
                 check_index(&manifest, run, plan, path)?;
+                check_passages(&manifest, passages, path)?;
                 let segments = open_segments(path, &manifest, plan)?;
                 Ok((manifest, segments))
             })?,
@@ -345,6 +351,21 @@ impl RunIndex {
         Ok(named)
     }
 
+    /// Opens the texts of the index as sources of passages; `None` if the index is new and has none. About `bytes` bytes of
+    /// its files stay in memory.
+    ///
+    /// # Errors
+    ///
+    /// If files are damaged, or if the index has too many rows.
+    pub(crate) fn open_passages(&self, bytes: u64) -> Result<Option<IndexedPassages>> {
+        if self.segments.is_empty() {
+            return Ok(None);
+        }
+        let mut passages = IndexedPassages::open_parts(&self.path, &self.manifest)?;
+        passages.keep_within(bytes);
+        Ok(Some(passages))
+    }
+
     /// Returns `true` if the run adds rows.
     pub(crate) fn adds_rows(&self) -> bool {
         !matches!(self.lock, RunIndexLock::None)
@@ -474,6 +495,7 @@ fn lock_manifest(
     settings: &RunIndexSettings,
     run: &RunSettings,
     plan: &MatchPlan,
+    passages: Option<PassageSettings>,
 ) -> Result<(RunIndexLock, Option<IndexManifest>)> {
     let path = &settings.path;
     match directory::directory_kind(path)? {
@@ -486,7 +508,7 @@ fn lock_manifest(
         }
         DirectoryKind::Index => Ok((RunIndexLock::None, None)),
         DirectoryKind::Free => {
-            let manifest = manifest_for_run(run, plan, path)?;
+            let manifest = manifest_for_run(run, plan, passages, path)?;
             if !settings.adds_kept {
                 return Ok((RunIndexLock::None, Some(manifest)));
             }
@@ -511,12 +533,24 @@ fn create_index(path: &Path, mut manifest: IndexManifest) -> Result<IndexManifes
 }
 
 /// Returns the manifest of a new index that supports the settings of a run.
-fn manifest_for_run(run: &RunSettings, plan: &MatchPlan, path: &Path) -> Result<IndexManifest> {
-    let texts = plan.sequence_measure().is_some() || plan.compares_forms();
-    if texts && run.read.fields.features.is_some() {
+fn manifest_for_run(
+    run: &RunSettings,
+    plan: &MatchPlan,
+    passages: Option<PassageSettings>,
+    path: &Path,
+) -> Result<IndexManifest> {
+    let compares_texts = plan.sequence_measure().is_some() || plan.compares_forms();
+    if compares_texts && run.read.fields.features.is_some() {
         return Err(Error::usage_error(format!(
             "--library {}: this measure compares texts, and --features gives none that could be stored: leave \
              --library out, or choose another --verify",
+            display_path(path)
+        )));
+    }
+    if passages.is_some() && run.read.fields.features.is_some() {
+        return Err(Error::usage_error(format!(
+            "--library {}: passages are found in texts, and --features gives none that could be stored: leave \
+             --library or --passages out",
             display_path(path)
         )));
     }
@@ -534,9 +568,9 @@ fn manifest_for_run(run: &RunSettings, plan: &MatchPlan, path: &Path) -> Result<
         distance,
         plan: hamming_plan.to_owned(),
         index_memory: None,
-        texts,
+        texts: compares_texts || passages.is_some(),
         distance_only: false,
-        passages: None,
+        passages,
         replace: false,
     };
     new_manifest(&settings, &reading_of_run(run))
@@ -627,6 +661,29 @@ fn check_index(
     match plan.distance() {
         None => Ok(()),
         Some(distance) => check_distance(manifest, plan, distance, &name),
+    }
+}
+
+/// Refuses an index whose rows do not show all passages of a run.
+fn check_passages(
+    manifest: &IndexManifest,
+    passages: Option<PassageSettings>,
+    path: &Path,
+) -> Result<()> {
+    let Some(passages) = passages else {
+        return Ok(());
+    };
+    let (name, wanted) = (display_path(path), passages.min_words());
+    match manifest.passage_settings().map(PassageSettings::min_words) {
+        Some(least) if least <= wanted => Ok(()),
+        Some(least) => Err(Error::usage_error(format!(
+            "the library {name} finds passages of at least {least} words, and --min-length is {wanted}: give {least} \
+             or more, or begin a new library"
+        ))),
+        None => Err(Error::usage_error(format!(
+            "the library {name} does not store the texts and grams of its rows, in which passages are found: begin a \
+             new library with --passages, leave --passages out, or give the documents themselves with --against"
+        ))),
     }
 }
 

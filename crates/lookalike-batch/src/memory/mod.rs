@@ -5,6 +5,7 @@
 //! | `limit` | the limit that a user or the machine sets |
 //! | `budget` | what a limit leaves beside the process, its threads and the rows; the reserve of estimates |
 //! | [`run_plan`] | runs that compare documents: `dedup`, `pairs` |
+//! | [`repeated_text_plan`] | the search for repeated text of `dedup` |
 //! | [`passage_plan`] | runs that search for copied passages |
 //! | [`contamination_plan`] | runs that look for items of benchmarks |
 //! | [`frequency_plan`] | runs that learn document frequencies |
@@ -20,6 +21,7 @@ pub(crate) mod contamination_plan;
 pub(crate) mod frequency_plan;
 mod limit;
 pub(crate) mod passage_plan;
+pub(crate) mod repeated_text_plan;
 pub(crate) mod run_plan;
 
 pub(crate) use self::budget::{

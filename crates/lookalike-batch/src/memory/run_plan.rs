@@ -6,13 +6,24 @@
 use lookalike_io::error::{Error, Result};
 use serde::Serialize;
 
+use crate::memory::repeated_text_plan::{self, RepeatedTextCoefficients, RepeatedTextShares};
 use crate::memory::{MemoryBudget, MemoryLimit, RowBudget, with_reserve};
+
+/// The parts of a run that take memory beside its documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RunParts {
+    /// `true` if the run decides beside an index.
+    pub has_index: bool,
+    /// `true` if the run searches for repeated text.
+    pub has_passages: bool,
+}
 
 /// The limit and the coefficients of a plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlanFrame {
     pub(crate) limit: MemoryLimit,
     pub(crate) budget: MemoryBudget,
+    parts: RunParts,
     /// Bytes that stay in memory for each document beside its row.
     beside_row: f64,
 }
@@ -75,6 +86,9 @@ pub struct MemoryPlan {
     pub disk_bytes: u64,
     /// Smallest limit, in bytes, with which the run would be accepted.
     pub smallest_limit_bytes: u64,
+    /// Coefficients of the search for repeated text, if the run has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passages: Option<RepeatedTextCoefficients>,
     #[serde(skip)]
     shares: RunShares,
 }
@@ -140,6 +154,11 @@ impl RunShares {
         (2 * self.group_bytes).max(MIN_INDEX_SORT_BYTES)
     }
 
+    /// Returns the shares of a search for repeated text, which comes when keys and groups need no memory any more.
+    pub(crate) fn repeated_text_shares(&self) -> RepeatedTextShares {
+        RepeatedTextShares::of_working_bytes(Some(2 * self.group_bytes), self.threads as usize)
+    }
+
     fn of_working_bytes(mut self, left: u64) -> Self {
         let left = left.max(MIN_WORKING_BYTES);
         let working = self.working_set.unwrap_or(left);
@@ -182,6 +201,7 @@ pub(crate) struct DocumentBytes {
     pub(crate) sketches: f64,
     /// Keys and features as they are written to temporary files.
     pub(crate) keys: f64,
+    pub(crate) text: f64,
 }
 
 impl DocumentBytes {
@@ -191,8 +211,14 @@ impl DocumentBytes {
     }
 
     /// Bytes of temporary files of a run out of core.
-    fn on_disk(self) -> f64 {
-        DISK_BYTES_PER_DOCUMENT
+    fn on_disk(self, parts: RunParts) -> f64 {
+        let of_texts = if parts.has_passages {
+            repeated_text_plan::DISK_BYTES_PER_TEXT_BYTE * self.text
+        } else {
+            0.0
+        };
+        of_texts
+            + DISK_BYTES_PER_DOCUMENT
             + self.ids
             + DISK_BYTES_PER_SKETCH_BYTE * self.sketches
             + DISK_BYTES_PER_KEY_BYTE * self.keys
@@ -200,20 +226,24 @@ impl DocumentBytes {
 }
 
 impl PlanFrame {
-    /// Returns the frame of a run under a limit, beside an index if `has_index`.
-    pub(crate) fn new(limit: MemoryLimit, threads: usize, has_index: bool) -> Self {
+    /// Returns the frame of a run under a limit.
+    pub(crate) fn new(limit: MemoryLimit, threads: usize, parts: RunParts) -> Self {
+        let mut beside_row = BYTES_BESIDE_ROW;
+        if parts.has_index {
+            beside_row += INDEX_MATCH_BYTES;
+        }
+        if parts.has_passages {
+            beside_row += repeated_text_plan::RESIDENT_BYTES_PER_DOCUMENT;
+        }
         Self {
+            parts,
+            beside_row,
             limit,
             budget: MemoryBudget {
                 threads,
                 thread_bytes: THREAD_BYTES,
                 decoding_bytes: 0,
                 least_working_bytes: MIN_WORKING_BYTES,
-            },
-            beside_row: if has_index {
-                BYTES_BESIDE_ROW + INDEX_MATCH_BYTES
-            } else {
-                BYTES_BESIDE_ROW
             },
         }
     }
@@ -233,13 +263,20 @@ impl MemoryPlan {
         let PlanFrame {
             limit,
             budget,
+            parts,
             beside_row,
         } = frame;
         let fixed = budget.fixed_bytes();
+        let of_passages = if parts.has_passages {
+            repeated_text_plan::MIN_WORKING_BYTES
+        } else {
+            0
+        };
         let count = documents.unwrap_or(0.0);
         let row_bytes = with_reserve(count * (of_document.row + beside_row));
-        let in_memory =
-            documents.map(|count| fixed + with_reserve(count * of_document.in_memory(beside_row)));
+        let in_memory = documents.map(|count| {
+            fixed + with_reserve(count * of_document.in_memory(beside_row)) + of_passages
+        });
         let exceeds_limit = in_memory.map_or(limit.is_set, |bytes| bytes > limit.bytes);
         let out_of_core = exceeds_limit || limit.working_set.is_some();
         let resident = if out_of_core {
@@ -254,7 +291,7 @@ impl MemoryPlan {
             return Err(budget.limit_error(limit.bytes, documents, row_bytes, smallest));
         }
         let disk = if out_of_core {
-            count * of_document.on_disk()
+            count * of_document.on_disk(parts)
         } else {
             0.0
         };
@@ -272,6 +309,7 @@ impl MemoryPlan {
             resident_bytes: resident,
             disk_bytes: disk as u64,
             smallest_limit_bytes: smallest,
+            passages: parts.has_passages.then_some(RepeatedTextCoefficients::ALL),
             shares: RunShares {
                 // Without a known size, tables are as large as those of 16 million documents.
                 documents: documents.map_or(1 << 24, |count| count as usize),
@@ -299,6 +337,13 @@ impl MemoryPlan {
     pub(crate) fn run_shares(&self) -> Option<RunShares> {
         self.out_of_core.then_some(self.shares)
     }
+
+    /// Returns the bytes that are left for the search for repeated text of a run that keeps everything else in memory.
+    pub(crate) fn bytes_for_passages(&self) -> u64 {
+        let others = self.in_memory_bytes.unwrap_or(self.resident_bytes);
+        let left = self.limit_bytes.saturating_sub(others);
+        left + repeated_text_plan::MIN_WORKING_BYTES
+    }
 }
 
 #[cfg(test)]
@@ -310,6 +355,7 @@ mod tests {
         ids: 0.0,
         sketches: 600.0,
         keys: 500.0,
+        text: 5000.0,
     };
 
     fn plan_of(documents: Option<f64>, bytes: u64, is_set: bool) -> Result<MemoryPlan> {
@@ -327,7 +373,7 @@ mod tests {
             is_set,
             working_set: None,
         };
-        let mut frame = PlanFrame::new(limit, 2, false);
+        let mut frame = PlanFrame::new(limit, 2, RunParts::default());
         frame.budget.decoding_bytes = of_batches;
         MemoryPlan::from_measures(documents, ARTICLE_BYTES, frame)
     }
@@ -341,6 +387,39 @@ mod tests {
         let bounded = plan_of(Some(1e6), needed - 1, true).unwrap();
         assert!(bounded.out_of_core && bounded.disk_bytes > 0);
         assert!(bounded.resident_bytes < needed / 2);
+    }
+
+    #[test]
+    fn passages_count_for_each_document_and_have_the_rest_of_the_limit() {
+        let plan_for = |has_passages, bytes| {
+            let limit = MemoryLimit {
+                bytes,
+                is_set: true,
+                working_set: None,
+            };
+            let parts = RunParts {
+                has_passages,
+                ..RunParts::default()
+            };
+            MemoryPlan::from_measures(Some(1e6), ARTICLE_BYTES, PlanFrame::new(limit, 2, parts))
+        };
+        let plain = plan_for(false, 1 << 40).unwrap();
+        let beside = plan_for(true, 1 << 40).unwrap();
+        let resident = with_reserve(1e6 * repeated_text_plan::RESIDENT_BYTES_PER_DOCUMENT);
+        let more = beside.smallest_limit_bytes - plain.smallest_limit_bytes;
+        assert!(more.abs_diff(resident) <= 2, "{more} {resident}");
+        assert!(plain.passages.is_none() && beside.passages == Some(RepeatedTextCoefficients::ALL));
+        let most = beside.in_memory_bytes.unwrap();
+        let in_memory = plan_for(true, most).unwrap();
+        assert!(!in_memory.out_of_core);
+        assert_eq!(
+            in_memory.bytes_for_passages(),
+            repeated_text_plan::MIN_WORKING_BYTES
+        );
+        let out_of_core = plan_for(true, most - 1).unwrap();
+        let disk = 1e6 * 5000.0 * repeated_text_plan::DISK_BYTES_PER_TEXT_BYTE;
+        let without = 1e6 * ARTICLE_BYTES.on_disk(RunParts::default());
+        assert_eq!(out_of_core.disk_bytes, (without + disk) as u64);
     }
 
     #[test]

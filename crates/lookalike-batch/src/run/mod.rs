@@ -104,5 +104,6 @@ pub use crate::memory::MemoryLimit;
 pub use crate::memory::contamination_plan::ContaminationPlan;
 pub use crate::memory::frequency_plan::IdfPlan;
 pub use crate::memory::passage_plan::PassagePlan;
-pub use crate::memory::run_plan::MemoryPlan;
+pub use crate::memory::repeated_text_plan::RepeatedTextCoefficients;
+pub use crate::memory::run_plan::{MemoryPlan, RunParts};
 pub use crate::threads::{run_in_caller, run_in_pool};

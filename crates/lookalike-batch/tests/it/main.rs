@@ -9,3 +9,4 @@ mod frequencies;
 mod fuzzed;
 mod memory;
 mod out_of_core;
+mod repeated_passages;

@@ -23,6 +23,46 @@ fn write_titles(place: &Place, titles: u64) {
     place.write("titles.jsonl", rows);
 }
 
+/// Articles of 50 sentences of 30 words, every other one of which many articles have.
+fn write_articles(place: &Place, articles: u64) {
+    let mut numbers = Numbers::new(31);
+    let mut rows = String::new();
+    for at in 0..articles {
+        let mut text = String::new();
+        for own in 0..50 {
+            let sentence = match own % 2 {
+                0 => (1 << 32) + at * 50 + own,
+                _ => numbers.below(30_000) as u64,
+            };
+            for word in 0..30 {
+                text += &format!("{:x} ", (sentence * 30 + word) * 7919 % 15_485_863);
+            }
+            text += "end. ";
+        }
+        rows += &format!("{{\"text\":\"{text}\"}}\n");
+    }
+    place.write("articles.jsonl", rows);
+}
+
+#[test]
+fn passages_stay_within_the_memory_and_results_are_the_same() {
+    let place = Place::new();
+    write_articles(&place, 12_000);
+    let line = "dedup articles.jsonl --method exact --passages remove --min-length 10 --threads 2";
+    place.ok(&format!("{line} -o all.jsonl --cuts all.tsv"));
+    let limited = format!("{line} -o bounded.jsonl --cuts bounded.tsv --memory 220M");
+    let (done, peak) = place.summary_and_peak(&limited);
+    let spilled = done["passages"]["spilled_bytes"].as_u64().unwrap();
+    assert!(spilled > 50_000_000, "{done}");
+    assert!(peak <= 220_000_000, "{peak}");
+    assert!(place.bytes("all.jsonl") == place.bytes("bounded.jsonl"));
+    assert!(place.bytes("all.tsv") == place.bytes("bounded.tsv"));
+    let shown = place.ok(&format!("{limited} --explain-plan"));
+    let shown = String::from_utf8(shown.out).unwrap();
+    let coefficients = "28 bytes of memory per document, and 32 per run of words";
+    assert!(shown.contains(coefficients), "{shown}");
+}
+
 #[test]
 fn memory_stays_within_its_limit_and_results_are_the_same() {
     let place = Place::new();

@@ -154,6 +154,78 @@ fn library_equals_all_documents_kept_so_far() {
     }
 }
 
+/// Documents of words of their own and of sentences that other rounds have too.
+fn round_of_passages(round: usize) -> Vec<(String, String)> {
+    let mut numbers = Numbers::new(70 + round as u64);
+    let mut shared = Numbers::new(69);
+    let sentence = |numbers: &mut Numbers, words: usize| {
+        let words = (0..words).map(|_| format!("w{}", numbers.below(1 << 40)));
+        words.collect::<Vec<_>>().join(" ") + ". "
+    };
+    let pool: Vec<String> = (0..40).map(|_| sentence(&mut shared, 12)).collect();
+    let documents = (0..80).map(|at| {
+        let mut text = sentence(&mut numbers, 5);
+        for _ in 0..numbers.below(4) {
+            text += &pool[numbers.below(pool.len())];
+        }
+        (format!("{round}-{at}"), text + &sentence(&mut numbers, 5))
+    });
+    documents.collect()
+}
+
+#[test]
+fn passages_of_the_library_are_those_of_its_documents() {
+    let corpus = GrowingCorpus {
+        place: Place::new(),
+        rounds: (0..4).map(round_of_passages).collect(),
+        options: "--method exact --passages remove --min-length 10",
+    };
+    let GrowingCorpus { place, options, .. } = &corpus;
+    place.write("seen.jsonl", "");
+    let mut from_library = 0;
+    for (number, round) in corpus.rounds.iter().enumerate() {
+        let documents = corpus_jsonl(round);
+        place.write("new.jsonl", &documents);
+        let outputs = "-o out.jsonl --cuts cuts.tsv";
+        let known = match number {
+            0 => "",
+            _ => "--against seen.jsonl",
+        };
+        let read = || ["out.jsonl", "cuts.tsv"].map(|name| place.read(name));
+        place.ok(&format!("dedup new.jsonl {options} {outputs} {known}"));
+        let expected = read();
+        place.ok(&format!(
+            "dedup new.jsonl {options} {outputs} --library seen.lib"
+        ));
+        let found = read().map(|text| text.replace("\tseen.lib\t", "\tseen.jsonl\t"));
+        assert_eq!(found, expected, "round {number}");
+        from_library += found[1].matches("\tseen.jsonl\t").count();
+        // All documents differ, so all of them are kept.
+        place.write("seen.jsonl", place.read("seen.jsonl") + &documents);
+        match number {
+            1 => corpus.remove_documents(3),
+            2 => {
+                corpus.remove_documents(2);
+                place.ok("index compact seen.lib");
+            }
+            _ => {}
+        }
+    }
+    assert!(from_library > 50, "{from_library}");
+    place.ok("index verify seen.lib");
+    // The library is an index of passages.
+    place.ok("passages new.jsonl --index seen.lib -o found.tsv");
+    assert!(place.table("found.tsv").len() > 50);
+    let shown = place.ok("index info seen.lib");
+    let shown = String::from_utf8(shown.out).unwrap();
+    assert!(shown.contains("of at least 10 words"), "{shown}");
+    // Shorter passages would not all be found.
+    place.refused(
+        "dedup new.jsonl --method exact --library seen.lib --passages mark --min-length 9 -o o.jsonl",
+        &["seen.lib", "at least 10 words", "--min-length is 9"],
+    );
+}
+
 /// Returns a place with a library of one round, and with further documents in `new.jsonl`.
 fn place_with_library() -> Place {
     let place = Place::new();
@@ -347,7 +419,12 @@ fn libraries_and_runs_must_agree() {
         ),
         (
             "--library seen.lib --passages mark",
-            &["--passages", "--against"],
+            &[
+                "seen.lib",
+                "texts and grams",
+                "new library with --passages",
+                "--against",
+            ],
         ),
     ];
     for (options, words) in cases {

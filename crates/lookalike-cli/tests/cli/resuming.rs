@@ -15,7 +15,7 @@ struct KilledRun {
 }
 
 /// Runs with every kind of input and of output that is kept or repeated.
-const RUNS: [KilledRun; 6] = [
+const RUNS: [KilledRun; 7] = [
     KilledRun {
         line: "dedup a.jsonl b.jsonl -o OUT/kept.jsonl --removed OUT/removed.tsv --clusters OUT/clusters.tsv \
                --rejected OUT/rejected",
@@ -41,6 +41,10 @@ const RUNS: [KilledRun; 6] = [
     KilledRun {
         line: "dedup a.jsonl b.jsonl -o OUT/kept.jsonl --removed OUT/removed.tsv --forms learn",
         outputs: &["kept.jsonl", "removed.tsv"],
+    },
+    KilledRun {
+        line: "dedup a.jsonl b.jsonl -o OUT/kept.jsonl --cuts OUT/cuts.tsv --passages remove --min-length 4 --forms off",
+        outputs: &["kept.jsonl", "cuts.tsv"],
     },
 ];
 

@@ -189,9 +189,10 @@ fn cut_column(
     name: &str,
     column: &ArrayRef,
     rows: &[usize],
-    left_out: &(dyn Fn(usize) -> Option<LeftOutText> + Sync),
+    left_out: &(dyn Fn(usize) -> Result<Option<LeftOutText>> + Sync),
 ) -> Result<ArrayRef> {
-    let left_out: Vec<_> = rows.iter().map(|&row| left_out(row)).collect();
+    let left_out = rows.iter().map(|&row| left_out(row));
+    let left_out: Vec<Option<LeftOutText>> = left_out.collect::<Result<_>>()?;
     if left_out.iter().all(Option::is_none) {
         return Ok(Arc::clone(column));
     }

@@ -76,7 +76,8 @@ fn write_numbers(
             AddedValue::Integer(number) => TableCell::Integer(*number),
             AddedValue::Texts(_) | AddedValue::Null => TableCell::Null,
         }));
-        let ranges = left_out.map(|left_out| left_out(index).map(|parts| range_numbers(&parts)));
+        let parts = left_out.map(|left_out| left_out(index)).transpose()?;
+        let ranges = parts.map(|parts| parts.map(|parts| range_numbers(&parts)));
         cells.extend(ranges.iter().map(|ranges| match ranges {
             Some(ranges) => TableCell::LongNumbers(ranges),
             None => TableCell::Null,
@@ -616,7 +617,7 @@ impl WriteJob<'_> {
             Some(RowChanger::Annotator(annotator)) => {
                 annotator.annotate_row(file, number, row, bytes, &mut room.out)
             }
-            Some(RowChanger::Cutter(cutter, left_out)) => match left_out(row) {
+            Some(RowChanger::Cutter(cutter, left_out)) => match left_out(row)? {
                 Some(left_out) => cutter.cut_row(file, number, &left_out, bytes, &mut room.out),
                 None => {
                     room.out.extend_from_slice(bytes);
@@ -810,7 +811,7 @@ enum RowChanger<'a> {
     Annotator(Box<RowAnnotator<'a>>),
     Cutter(
         TextCutter<'a>,
-        &'a (dyn Fn(usize) -> Option<LeftOutText> + Sync),
+        &'a (dyn Fn(usize) -> Result<Option<LeftOutText>> + Sync),
     ),
 }
 

@@ -204,8 +204,8 @@ pub enum RowChange<'a> {
     /// Fields are added to every row.
     AddFields(&'a AddedFields<'a>),
     /// Parts of the text are left out, by the row's index in the [`OutputRows`]; `None` leaves a row as it is.
-    /// The text must be a single field.
-    CutText(&'a (dyn Fn(usize) -> Option<LeftOutText> + Sync)),
+    /// The text must be a single field. An error ends the writing.
+    CutText(&'a (dyn Fn(usize) -> Result<Option<LeftOutText>> + Sync)),
 }
 
 impl<'a> RowChange<'a> {

@@ -604,7 +604,7 @@ fn cut_second(
         ranges: vec![0..0, range],
         length: text.len(),
     };
-    let left_out = |row: usize| (row == 1).then(|| left_out.clone());
+    let left_out = |row: usize| Ok((row == 1).then(|| left_out.clone()));
     let options = WriteOptions {
         change: RowChange::CutText(&left_out),
         threads: 2,

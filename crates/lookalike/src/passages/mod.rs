@@ -58,9 +58,12 @@ pub use index::{BoilerplateGram, PassageCandidate, PassageIndex, SelectedGram, W
 pub use live_index::LivePassageIndex;
 pub use places::{PlaceIndex, to_visible_characters};
 pub use rare_terms::{PartTerms, RareTermIndex, find_reworded_candidates};
-pub use repeats::{CopiedPiece, RepeatedRuns, RunCounter, RunList, RunPlace};
+pub use repeats::{
+    CopiedPiece, FirstPlaces, RepeatedRun, RepeatedRuns, RunCounter, RunList, RunPlace,
+    join_repeated_runs,
+};
 use reworded::{RewordedFinder, SlicedText};
-pub use sentence_cuts::{CutList, TextCut, choose_cuts};
+pub use sentence_cuts::{TextCut, choose_cuts, name_remaining_places};
 
 /// Shortest length of a passage.
 ///

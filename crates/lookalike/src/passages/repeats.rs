@@ -14,6 +14,10 @@
 //!
 //! Cost: some nanoseconds per token and reading. Memory: the table, a quarter to half a byte for a byte of text, and
 //! 16 bytes for each run that is counted more than once.
+//!
+//! A caller with less memory gives the counter fewer slots, because that leads to more collected runs and to no other
+//! result. It writes the collected places to files, divided by [`RunPlace::hash`], and resolves one file after another
+//! with [`FirstPlaces`], a table of a fixed size.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,6 +71,16 @@ impl RunList {
         }
     }
 
+    /// Returns the number of runs.
+    pub fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Returns `true` if the text is shorter than a run.
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
     /// Replaces the runs by those of a text. Runs of texts with different values of `part` are never equal.
     pub fn fill_runs(&mut self, tokens: &[u64], part: u64) {
         self.hashes.clear();
@@ -105,6 +119,16 @@ impl RunCounter {
     /// Slots of a word.
     const SLOTS_PER_WORD: u64 = 32;
 
+    /// Slots of a byte of memory.
+    const SLOTS_PER_BYTE: u64 = 4;
+
+    /// Creates a counter as [`new`](Self::new) does, in at most `max_bytes` bytes of memory but at least 256. With
+    /// fewer slots than runs, most runs that occur once are known as repeated.
+    pub fn with_limit(expected: u64, max_bytes: u64) -> Self {
+        let fitting = max_bytes.saturating_mul(Self::SLOTS_PER_BYTE);
+        Self::new(expected.min(1 << fitting.checked_ilog2().unwrap_or(0)))
+    }
+
     /// Creates a counter with at least one slot for each expected run. With four slots for each run, about a
     /// fifth of the runs that occur once share a slot and are known as repeated.
     pub fn new(expected: u64) -> Self {
@@ -116,15 +140,23 @@ impl RunCounter {
         }
     }
 
-    /// Counts the runs of a text. Threads may count at the same time; the result is the same.
-    pub fn count_runs(&self, runs: &RunList) {
-        for &hash in &runs.hashes {
+    /// Counts the runs of a text. Threads may count at the same time; the result is the same. Returns by how many runs
+    /// more [`collect_repeated`](Self::collect_repeated) collects than before, of this text and of those before it. So
+    /// the sum over all texts is the number of all runs that are collected.
+    pub fn count_runs(&self, runs: &RunList) -> u64 {
+        let counted = runs.hashes.iter().map(|&hash| {
             let (word, once) = self.find_slot(hash);
-            let before = word.fetch_or(once, Ordering::Relaxed);
-            if before & once != 0 && before & (once << 1) == 0 {
-                word.fetch_or(once << 1, Ordering::Relaxed);
+            let (again, before) = (once << 1, word.fetch_or(once, Ordering::Relaxed));
+            if before & once == 0 {
+                0
+            } else if before & again != 0 {
+                1
+            } else {
+                // The first thread that gets here also counts the run that has the slot already.
+                2 - u64::from(word.fetch_or(again, Ordering::Relaxed) & again != 0)
             }
-        }
+        });
+        counted.sum()
     }
 
     /// Appends the runs of a text that may occur more than once.
@@ -156,6 +188,115 @@ pub struct RunPlace {
     start: u32,
 }
 
+impl RunPlace {
+    /// Length of [`to_bytes`](Self::to_bytes).
+    pub const BYTES: usize = 16;
+
+    /// Returns the hash of the run. All of its bits are mixed, so any of them divide places evenly.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Returns the place as bytes.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&self.hash.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.document.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.start.to_le_bytes());
+        bytes
+    }
+
+    /// Reads places that follow one another, each as [`to_bytes`](Self::to_bytes) returns it. Bytes behind the last
+    /// whole place are left out.
+    pub fn read_places(bytes: &[u8]) -> impl Iterator<Item = Self> {
+        let (places, _) = bytes.as_chunks::<{ Self::BYTES }>();
+        places.iter().map(|bytes| {
+            let place = u128::from_le_bytes(*bytes);
+            Self {
+                hash: place as u64,
+                document: (place >> 64) as u32,
+                start: (place >> 96) as u32,
+            }
+        })
+    }
+}
+
+/// The first place of each run, in a table of a fixed size.
+///
+/// Add all places of some hashes, in any order, and then ask for each place whether it repeats an earlier one.
+///
+/// Cost: one access to memory for a place. Memory: 16 bytes for a slot; a quarter of the slots stays free.
+#[derive(Clone, Debug)]
+pub struct FirstPlaces {
+    /// A power of two. Free slots have the document [`NO_DOCUMENT`].
+    slots: Vec<RunPlace>,
+    used: usize,
+}
+
+/// The document of a free slot, which no document has.
+const NO_DOCUMENT: u32 = u32::MAX;
+
+impl FirstPlaces {
+    /// Smallest number of slots.
+    const MIN_SLOTS: usize = 64;
+
+    /// Creates a table for up to `places` places, in at most `max_bytes` bytes of memory but at least 1 KiB.
+    pub fn with_limit(places: u64, max_bytes: u64) -> Self {
+        let slot_bytes = size_of::<RunPlace>() as u64;
+        let most = (max_bytes / slot_bytes).checked_ilog2().unwrap_or(0);
+        let wanted = (places.min(1 << 40) * 4 / 3 + 1).next_power_of_two();
+        let slots = wanted.min(1 << most).max(Self::MIN_SLOTS as u64) as usize;
+        let free = RunPlace {
+            hash: 0,
+            document: NO_DOCUMENT,
+            start: 0,
+        };
+        Self {
+            slots: vec![free; slots],
+            used: 0,
+        }
+    }
+
+    /// Adds a place. Returns `false` if its run is new and the table is full; then nothing has changed.
+    #[must_use]
+    pub fn add_place(&mut self, place: RunPlace) -> bool {
+        debug_assert_ne!(place.document, NO_DOCUMENT);
+        let slot = self.find_slot(place.hash);
+        let first = &mut self.slots[slot];
+        if first.document != NO_DOCUMENT {
+            *first = (*first).min(place);
+            return true;
+        }
+        if self.used >= self.slots.len() / 4 * 3 {
+            return false;
+        }
+        self.slots[slot] = place;
+        self.used += 1;
+        true
+    }
+
+    /// Returns the repeat of a run at a place, if an earlier document has the run. The place must have been added.
+    pub fn find_repeat(&self, place: RunPlace) -> Option<RepeatedRun> {
+        let first = self.slots[self.find_slot(place.hash)];
+        (first.document < place.document).then_some(RepeatedRun {
+            document: place.document,
+            start: place.start,
+            first_document: first.document,
+            first_start: first.start,
+        })
+    }
+
+    /// Returns the slot of a hash, or the free slot where it would be.
+    fn find_slot(&self, hash: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at].document != NO_DOCUMENT && self.slots[at].hash != hash {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+}
+
 /// The runs that stand in an earlier document, each with its first occurrence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepeatedRuns {
@@ -163,12 +304,40 @@ pub struct RepeatedRuns {
     runs: Vec<RepeatedRun>,
 }
 
+/// A run of a document that stands in an earlier one. Values are ordered by document and first token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct RepeatedRun {
+pub struct RepeatedRun {
     document: u32,
     start: u32,
     first_document: u32,
     first_start: u32,
+}
+
+impl RepeatedRun {
+    /// Returns the document.
+    pub fn document(&self) -> u32 {
+        self.document
+    }
+
+    /// Returns the place of the run and its first place as two numbers. The first number orders as the values do,
+    /// because a document has one run at a token.
+    pub fn to_numbers(self) -> (u64, u64) {
+        let join = |document: u32, start: u32| u64::from(document) << 32 | u64::from(start);
+        (
+            join(self.document, self.start),
+            join(self.first_document, self.first_start),
+        )
+    }
+
+    /// Returns the value with the numbers that [`to_numbers`](Self::to_numbers) returns.
+    pub fn from_numbers(place: u64, first: u64) -> Self {
+        Self {
+            document: (place >> 32) as u32,
+            start: place as u32,
+            first_document: (first >> 32) as u32,
+            first_start: first as u32,
+        }
+    }
 }
 
 impl RepeatedRuns {
@@ -185,39 +354,36 @@ impl RepeatedRuns {
         Self { runs }
     }
 
-    /// Returns `true` if a document has text that stands in an earlier one.
-    pub fn has_document(&self, document: u32) -> bool {
-        !self.runs_of(document).is_empty()
+    /// Returns the runs, ascending by document and first token.
+    pub fn as_slice(&self) -> &[RepeatedRun] {
+        &self.runs
     }
+}
 
-    /// Returns the pieces of a document that stand in earlier ones, ascending and without an overlap. Every token of
-    /// a repeated run lies in a piece. `runs` are those of this document.
-    pub fn find_pieces(&self, document: u32, runs: &RunList) -> Vec<CopiedPiece> {
-        let mut pieces: Vec<CopiedPiece> = Vec::new();
-        for run in self.runs_of(document) {
-            let end = runs.ends[run.start as usize];
-            match pieces.last_mut() {
-                Some(last) if last.is_continued_by(run) => last.tokens.end = end,
-                last => {
-                    let start = last.map_or(run.start, |last| run.start.max(last.tokens.end));
-                    if start < end {
-                        pieces.push(CopiedPiece {
-                            tokens: start..end,
-                            document: run.first_document,
-                            start: run.first_start + (start - run.start),
-                        });
-                    }
+/// Returns the pieces of a document that stand in earlier ones, ascending and without an overlap. Every token of
+/// a repeated run lies in a piece. `repeated` are the repeated runs of this document, ascending, and `runs` all of its
+/// runs. Repeated runs that begin behind the last run are left out, because the text has changed.
+pub fn join_repeated_runs(repeated: &[RepeatedRun], runs: &RunList) -> Vec<CopiedPiece> {
+    let mut pieces: Vec<CopiedPiece> = Vec::new();
+    for run in repeated {
+        let Some(&end) = runs.ends.get(run.start as usize) else {
+            break;
+        };
+        match pieces.last_mut() {
+            Some(last) if last.is_continued_by(run) => last.tokens.end = end,
+            last => {
+                let start = last.map_or(run.start, |last| run.start.max(last.tokens.end));
+                if start < end {
+                    pieces.push(CopiedPiece {
+                        tokens: start..end,
+                        document: run.first_document,
+                        start: run.first_start + (start - run.start),
+                    });
                 }
             }
         }
-        pieces
     }
-
-    fn runs_of(&self, document: u32) -> &[RepeatedRun] {
-        let from = self.runs.partition_point(|run| run.document < document);
-        let rest = &self.runs[from..];
-        &rest[..rest.partition_point(|run| run.document == document)]
-    }
+    pieces
 }
 
 /// Returns the repeats among the places of equal runs, which ascend by document.
@@ -301,17 +467,25 @@ mod tests {
     fn repeated_runs(corpus: &[Vec<u64>], parts: &[u64]) -> RepeatedRuns {
         let mut runs = RunList::new(settings());
         let counter = RunCounter::new(1);
-        let mut places = Vec::new();
+        let (mut places, mut expected) = (Vec::new(), 0);
         for (document, &part) in corpus.iter().zip(parts) {
             runs.fill_runs(document, part);
-            counter.count_runs(&runs);
+            expected += counter.count_runs(&runs);
         }
         for (number, (document, &part)) in corpus.iter().zip(parts).enumerate() {
             runs.fill_runs(document, part);
             counter.collect_repeated(&runs, number as u32, &mut places);
         }
+        assert_eq!(places.len() as u64, expected);
         places.reverse();
         RepeatedRuns::from_places(places)
+    }
+
+    fn find_pieces(repeated: &RepeatedRuns, document: u32, runs: &RunList) -> Vec<CopiedPiece> {
+        let all = repeated.as_slice();
+        let from = all.partition_point(|run| run.document < document);
+        let until = all.partition_point(|run| run.document <= document);
+        join_repeated_runs(&all[from..until], runs)
     }
 
     /// Returns the end of the run at a position by the definition.
@@ -343,7 +517,7 @@ mod tests {
                 }
                 runs.fill_runs(document, parts[number]);
                 let mut found = vec![false; document.len()];
-                for piece in repeated.find_pieces(number as u32, &runs) {
+                for piece in find_pieces(&repeated, number as u32, &runs) {
                     let tokens = piece.tokens.start as usize..piece.tokens.end as usize;
                     let source = piece.source_tokens();
                     let source = source.start as usize..source.end as usize;
@@ -357,6 +531,34 @@ mod tests {
         }
 
         #[test]
+        fn tables_of_first_places_find_the_repeats_of_sorted_places(corpus in corpus()) {
+            let mut runs = RunList::new(settings());
+            // All slots of this counter are soon counted twice, so that places of single runs are collected, too.
+            let counter = RunCounter::with_limit(1 << 20, 0);
+            let mut places = Vec::new();
+            for document in corpus.iter().chain(&corpus) {
+                runs.fill_runs(document, 0);
+                counter.count_runs(&runs);
+            }
+            for (number, document) in (0..).zip(&corpus) {
+                runs.fill_runs(document, 0);
+                counter.collect_repeated(&runs, number, &mut places);
+            }
+            let bytes: Vec<u8> = places.iter().rev().flat_map(|place| place.to_bytes()).collect();
+            let read = || RunPlace::read_places(&bytes);
+            let mut first = FirstPlaces::with_limit(places.len() as u64, 1 << 20);
+            prop_assert!(read().all(|place| first.add_place(place)));
+            let mut found: Vec<_> = read().filter_map(|place| first.find_repeat(place)).collect();
+            found.sort();
+            for &run in &found {
+                let (place, earlier) = run.to_numbers();
+                prop_assert_eq!(RepeatedRun::from_numbers(place, earlier), run);
+            }
+            let expected = RepeatedRuns::from_places(places);
+            prop_assert_eq!(&found[..], expected.as_slice());
+        }
+
+        #[test]
         fn rolling_hash_is_that_of_the_run_alone(tokens in proptest::collection::vec(any::<u64>(), 2..40)) {
             let mut runs = RunList::new(settings());
             runs.fill_runs(&tokens, 7);
@@ -366,6 +568,52 @@ mod tests {
                 runs.fill_runs(&tokens[start..end], 7);
                 prop_assert_eq!(&runs.hashes, &[hash]);
             }
+        }
+    }
+
+    #[test]
+    fn a_full_table_refuses_new_runs_and_takes_known_ones() {
+        let place = |hash: u64, document: u32| RunPlace {
+            hash,
+            document,
+            start: 7,
+        };
+        // 64 slots, of which 48 may be used. All hashes want the same slot.
+        let mut first = FirstPlaces::with_limit(1 << 30, 1);
+        for at in 0..48 {
+            assert!(first.add_place(place(at << 6, 5)), "{at}");
+        }
+        assert!(!first.add_place(place(48 << 6, 5)));
+        assert!(first.add_place(place(47 << 6, 3)));
+        assert!(first.add_place(place(47 << 6, 9)));
+        assert_eq!(first.find_repeat(place(47 << 6, 3)), None);
+        let repeat = first.find_repeat(place(47 << 6, 9)).unwrap();
+        assert_eq!(repeat.to_numbers(), (9 << 32 | 7, 3 << 32 | 7));
+        assert_eq!(first.find_repeat(place(3 << 6, 5)), None);
+    }
+
+    #[test]
+    fn limits_round_down() {
+        for (max_bytes, words) in [
+            (0, 32),
+            (256, 32),
+            (511, 32),
+            (512, 64),
+            (u64::MAX, 1 << 15),
+        ] {
+            let counter = RunCounter::with_limit(1 << 20, max_bytes);
+            assert_eq!(counter.words.len(), words, "{max_bytes}");
+        }
+        for (places, max_bytes, slots) in [
+            (0, 1 << 20, 64),
+            (48, 1 << 20, 128),
+            (1000, 1 << 20, 2048),
+            (1000, 2047, 64),
+            (1000, 2048, 128),
+            (u64::MAX, 1 << 14, 1 << 10),
+        ] {
+            let first = FirstPlaces::with_limit(places, max_bytes);
+            assert_eq!(first.slots.len(), slots, "{places} {max_bytes}");
         }
     }
 

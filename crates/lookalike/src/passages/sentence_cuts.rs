@@ -7,12 +7,12 @@
 //!
 //! The first occurrence that a cut names is not cut itself: where it was, the cut names an earlier document.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::grams::token_width;
 use super::repeats::CopiedPiece;
 use super::{PassageSettings, to_visible_characters};
+use crate::byte_reader::ByteReader;
 use crate::text::{SpannedTokens, split_sentences};
 
 /// A part of a text that stands in earlier documents.
@@ -24,8 +24,45 @@ pub struct TextCut {
     pub pieces: Vec<CopiedPiece>,
 }
 
+impl TextCut {
+    /// Appends the cut as bytes: where it begins and ends (8 bytes each), the number of its pieces (4), and for each piece
+    /// its tokens, its document and the token there (4 each).
+    pub fn encode_cut(&self, into: &mut Vec<u8>) {
+        into.extend((self.bytes.start as u64).to_le_bytes());
+        into.extend((self.bytes.end as u64).to_le_bytes());
+        into.extend((self.pieces.len() as u32).to_le_bytes());
+        for piece in &self.pieces {
+            let numbers = [
+                piece.tokens.start,
+                piece.tokens.end,
+                piece.document,
+                piece.start,
+            ];
+            into.extend(numbers.into_iter().flat_map(u32::to_le_bytes));
+        }
+    }
+
+    /// Reads a cut. Returns `None` if the bytes are too few, or if a range ends before it begins.
+    pub fn decode_cut(reader: &mut ByteReader<'_>) -> Option<Self> {
+        let bytes =
+            usize::try_from(reader.read_u64()?).ok()?..usize::try_from(reader.read_u64()?).ok()?;
+        let count = reader.read_u32()?;
+        let pieces = (0..count).map(|_| {
+            let piece = CopiedPiece {
+                tokens: reader.read_u32()?..reader.read_u32()?,
+                document: reader.read_u32()?,
+                start: reader.read_u32()?,
+            };
+            let is_valid = piece.tokens.start <= piece.tokens.end;
+            is_valid.then_some(piece)
+        });
+        let pieces = pieces.collect::<Option<Vec<_>>>()?;
+        (bytes.start <= bytes.end).then_some(Self { bytes, pieces })
+    }
+}
+
 /// Returns the cuts of a text, ascending: as much of its copied pieces as whole sentences and lines allow.
-/// `pieces` ascend without an overlap, as [`find_pieces`](super::RepeatedRuns::find_pieces) returns them.
+/// `pieces` ascend without an overlap, as [`join_repeated_runs`](super::join_repeated_runs) returns them.
 pub fn choose_cuts(
     text: &str,
     tokens: &SpannedTokens,
@@ -168,61 +205,44 @@ fn is_closing(character: char) -> bool {
     )
 }
 
-/// The cuts of the documents of a corpus.
-#[derive(Clone, Debug, Default)]
-pub struct CutList {
-    documents: HashMap<u32, Vec<TextCut>>,
+/// Lets the pieces of a document's cuts name what stays: a piece whose first occurrence was cut is divided, and each part
+/// names the place that its own first occurrence names. `find_cuts` returns the cuts of an earlier document, ascending,
+/// for which this has been done already; an empty list if it has none.
+///
+/// # Errors
+/// Those of `find_cuts`.
+pub fn name_remaining_places<T: AsRef<[TextCut]>, E>(
+    cuts: &mut [TextCut],
+    mut find_cuts: impl FnMut(u32) -> Result<T, E>,
+) -> Result<(), E> {
+    for cut in cuts {
+        for piece in std::mem::take(&mut cut.pieces) {
+            let source_cuts = find_cuts(piece.document)?;
+            push_remaining(&piece, source_cuts.as_ref(), &mut cut.pieces);
+        }
+    }
+    Ok(())
 }
 
-impl CutList {
-    /// Adds the cuts of a document. Those of all earlier documents must have been added before. A piece whose first
-    /// occurrence was cut is divided, and names what stays.
-    pub fn add_cuts(&mut self, document: u32, mut cuts: Vec<TextCut>) {
-        if cuts.is_empty() {
-            return;
+/// Appends the parts of a piece, each with a place that stays. `source_cuts` are those of its first occurrence.
+fn push_remaining(piece: &CopiedPiece, source_cuts: &[TextCut], kept: &mut Vec<CopiedPiece>) {
+    let source = piece.source_tokens();
+    let cut_pieces = source_cuts.iter().flat_map(|cut| &cut.pieces);
+    let overlapping = cut_pieces
+        .filter(|piece| piece.tokens.start < source.end && source.start < piece.tokens.end);
+    let mut at = source.start;
+    for cut in overlapping {
+        let part = cut.part_in(&source);
+        if at < part.tokens.start {
+            push_joined(piece.part_in_source(&(at..part.tokens.start)), kept);
         }
-        for cut in &mut cuts {
-            let pieces = std::mem::take(&mut cut.pieces);
-            for piece in pieces {
-                self.push_kept(&piece, &mut cut.pieces);
-            }
-        }
-        self.documents.insert(document, cuts);
+        let own = piece.part_in_source(&part.tokens);
+        at = part.tokens.end;
+        let tokens = own.tokens;
+        push_joined(CopiedPiece { tokens, ..part }, kept);
     }
-
-    /// Returns the cuts of a document, ascending.
-    pub fn cuts_of(&self, document: u32) -> &[TextCut] {
-        self.documents.get(&document).map_or(&[], Vec::as_slice)
-    }
-
-    /// Returns the documents that have cuts, ascending.
-    pub fn documents(&self) -> Vec<u32> {
-        let mut documents: Vec<u32> = self.documents.keys().copied().collect();
-        documents.sort_unstable();
-        documents
-    }
-
-    /// Appends the parts of a piece, each with a place that stays.
-    fn push_kept(&self, piece: &CopiedPiece, kept: &mut Vec<CopiedPiece>) {
-        let source = piece.source_tokens();
-        let cut_pieces = self.cuts_of(piece.document).iter();
-        let cut_pieces = cut_pieces.flat_map(|cut| &cut.pieces);
-        let overlapping = cut_pieces
-            .filter(|piece| piece.tokens.start < source.end && source.start < piece.tokens.end);
-        let mut at = source.start;
-        for cut in overlapping {
-            let part = cut.part_in(&source);
-            if at < part.tokens.start {
-                push_joined(piece.part_in_source(&(at..part.tokens.start)), kept);
-            }
-            let own = piece.part_in_source(&part.tokens);
-            at = part.tokens.end;
-            let tokens = own.tokens;
-            push_joined(CopiedPiece { tokens, ..part }, kept);
-        }
-        if at < source.end {
-            push_joined(piece.part_in_source(&(at..source.end)), kept);
-        }
+    if at < source.end {
+        push_joined(piece.part_in_source(&(at..source.end)), kept);
     }
 }
 
@@ -244,7 +264,10 @@ fn push_joined(piece: CopiedPiece, pieces: &mut Vec<CopiedPiece>) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::repeats::{RepeatedRuns, RunCounter, RunList};
+    use std::collections::BTreeMap;
+    use std::convert::Infallible;
+
+    use super::super::repeats::{RepeatedRuns, RunCounter, RunList, join_repeated_runs};
     use super::*;
     use crate::Recipe;
     use crate::text::SpanTokenizer;
@@ -282,6 +305,59 @@ mod tests {
         }
     }
 
+    /// The cuts of the documents of a corpus.
+    #[derive(Default)]
+    struct CutList(BTreeMap<u32, Vec<TextCut>>);
+
+    impl CutList {
+        fn add_cuts(&mut self, document: u32, mut cuts: Vec<TextCut>) {
+            let find_cuts = |document| Ok::<_, Infallible>(self.cuts_of(document));
+            let Ok(()) = name_remaining_places(&mut cuts, find_cuts);
+            if !cuts.is_empty() {
+                self.0.insert(document, cuts);
+            }
+        }
+
+        fn cuts_of(&self, document: u32) -> &[TextCut] {
+            self.0.get(&document).map_or(&[], Vec::as_slice)
+        }
+
+        fn documents(&self) -> Vec<u32> {
+            self.0.keys().copied().collect()
+        }
+    }
+
+    #[test]
+    fn cuts_are_read_as_they_were_written() {
+        let piece = |first: u32| CopiedPiece {
+            tokens: first..first + 9,
+            document: 70_000 + first,
+            start: 3,
+        };
+        let cuts = [
+            TextCut {
+                bytes: 0..1 << 33,
+                pieces: vec![piece(0), piece(9)],
+            },
+            TextCut {
+                bytes: 7..7,
+                pieces: Vec::new(),
+            },
+        ];
+        let mut bytes = Vec::new();
+        cuts.iter().for_each(|cut| cut.encode_cut(&mut bytes));
+        let mut reader = ByteReader::new(&bytes);
+        for cut in &cuts {
+            assert_eq!(TextCut::decode_cut(&mut reader).as_ref(), Some(cut));
+        }
+        assert!(reader.is_at_end());
+        for length in 0..bytes.len() {
+            let mut reader = ByteReader::new(&bytes[..length]);
+            let read = [(); 2].map(|()| TextCut::decode_cut(&mut reader));
+            assert!(read.contains(&None), "{length}");
+        }
+    }
+
     /// Cuts the texts of a corpus, for passages of two words.
     fn cut_corpus(texts: &[String]) -> CutList {
         let settings = PassageSettings::new(2).unwrap();
@@ -300,7 +376,10 @@ mod tests {
         let mut list = CutList::default();
         for (document, (text, tokens)) in (0..).zip(texts.iter().zip(&tokens)) {
             runs.fill_runs(tokens.values(), 0);
-            let pieces = repeated.find_pieces(document, &runs);
+            let all = repeated.as_slice();
+            let from = all.partition_point(|run| run.document() < document);
+            let until = all.partition_point(|run| run.document() <= document);
+            let pieces = join_repeated_runs(&all[from..until], &runs);
             list.add_cuts(document, choose_cuts(text, tokens, &pieces, settings));
         }
         list

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::execution::form_learning;
-use crate::run::execution::memory_measuring::plan_spilling;
+use crate::run::execution::memory_measuring::{RunMemoryNeeds, plan_spilling};
 use crate::run::execution::run_stages::RunStorage;
 use crate::run::progress::ProgressListener;
 use crate::run::reading::open_inputs::OpenInputs;
@@ -69,7 +69,7 @@ fn learn_and_write_table(
     let reject = |inputs: &_, rows: &_| bad_rows.push_rows(inputs, rows);
     let storage = RunStorage {
         work: None,
-        spill: plan_spilling(paths, settings, None, false)?,
+        spill: plan_spilling(paths, settings, RunMemoryNeeds::default())?,
     };
     let learned = form_learning::learn_from_inputs(&opened, settings, storage, &reject, progress);
     let learned = learned?;

@@ -16,7 +16,7 @@ use crate::run::commands::output_settings::PairsOutputs;
 use crate::run::commands::summary::{PairsSummary, RunSummary};
 use crate::run::execution::audit::report::ReportedPairs;
 use crate::run::execution::form_learning;
-use crate::run::execution::memory_measuring::plan_spilling;
+use crate::run::execution::memory_measuring::{RunMemoryNeeds, plan_spilling};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_directories::RunDirectories;
 use crate::run::execution::run_stages::{LinkedRun, RunStorage, SketchedRun};
@@ -56,15 +56,18 @@ fn run_pairs(
     let started = Instant::now();
     let directories = RunDirectories::default();
     let needs_all = settings.audit.map(|_| "audit");
-    let needs_all = needs_all.or(outputs.apart.then_some("apart"));
+    let needs = RunMemoryNeeds {
+        needs_all: needs_all.or(outputs.apart.then_some("apart")),
+        ..RunMemoryNeeds::default()
+    };
     let check = || check_before_learning(paths, settings, outputs);
     let resolved =
-        form_learning::resolve_forms(paths, settings, directories, needs_all, &check, progress)?;
+        form_learning::resolve_forms(paths, settings, directories, needs, &check, progress)?;
     let settings = &resolved.settings;
     refuse_apart(paths, settings, outputs)?;
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
     let (plan_with_forms, plan_without_forms) = (plan.with_forms(), plan.without_forms());
-    let spill = plan_spilling(paths, settings, needs_all, false)?;
+    let spill = plan_spilling(paths, settings, needs)?;
     let opened = OpenInputs::new(paths, settings)?;
     check_outputs(&opened, outputs)?;
     let bad_rows = BadRowOutputs::create_output(outputs.rejected.as_ref())?;
@@ -165,7 +168,11 @@ fn refuse_apart(paths: &RunInputs, settings: &RunSettings, outputs: &PairsOutput
             spelling.spell_option("forms")
         )));
     }
-    plan_spilling(paths, settings, Some("apart"), false).map(|_| ())
+    let needs = RunMemoryNeeds {
+        needs_all: Some("apart"),
+        ..RunMemoryNeeds::default()
+    };
+    plan_spilling(paths, settings, needs).map(|_| ())
 }
 
 fn check_outputs(opened: &OpenInputs, outputs: &PairsOutputs) -> Result<()> {

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use crate::index::index_recipe;
 use crate::index::run_index::is_index;
 use crate::memory::run_plan::RunShares;
-use crate::run::execution::memory_measuring::plan_spilling;
+use crate::run::execution::memory_measuring::{RunMemoryNeeds, plan_spilling};
 use crate::run::execution::person_decisions::{apply_decisions, correct_forms};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::execution::run_directories::{PlannedDirectories, RunDirectories};
@@ -70,11 +70,11 @@ pub(in crate::run) fn resolve_forms(
     paths: &RunInputs,
     settings: &RunSettings,
     directories: RunDirectories<'_>,
-    needs_all: Option<&'static str>,
+    needs: RunMemoryNeeds,
     check_run: &dyn Fn() -> Result<()>,
     progress: &dyn ProgressListener,
 ) -> Result<ResolvedForms> {
-    let origin = find_origin(paths, settings, directories, needs_all)?;
+    let origin = find_origin(paths, settings, directories, needs)?;
     if let (FormOrigin::Recipe, Some(work)) = (&origin, directories.work) {
         work.refuse_unlearned()?;
     }
@@ -103,7 +103,7 @@ pub(in crate::run) fn resolve_forms(
             let opened = OpenInputs::new(paths, &resolved.settings)?;
             resolved.learned_from = Some(InputMoment::of_inputs(&opened));
             let settings = &resolved.settings;
-            let spill = plan_spilling(paths, settings, needs_all, false)?;
+            let spill = plan_spilling(paths, settings, needs)?;
             let learned = learn_in_separate_pass(&opened, settings, work, spill, progress)?;
             resolved.add_forms(LearnedStep {
                 table: learned.table,
@@ -149,7 +149,7 @@ fn find_origin(
     paths: &RunInputs,
     settings: &RunSettings,
     directories: RunDirectories<'_>,
-    needs_all: Option<&'static str>,
+    needs: RunMemoryNeeds,
 ) -> Result<FormOrigin> {
     if settings.form_learning == FormLearning::Never {
         return Ok(FormOrigin::Recipe);
@@ -169,7 +169,7 @@ fn find_origin(
         return use_begun_forms(settings, begun);
     }
     let has_directory = directories.work.is_some() || directories.index.is_some();
-    if has_directory || plan_spilling(paths, settings, needs_all, false)?.is_some() {
+    if has_directory || plan_spilling(paths, settings, needs)?.is_some() {
         Ok(FormOrigin::SeparatePass)
     } else {
         Ok(FormOrigin::MemoryPass)
@@ -204,7 +204,8 @@ impl FormLearningPass {
             return Ok(None);
         }
         let has_directory = directories.has_work || directories.index.is_some();
-        let is_separate = has_directory || plan_spilling(paths, settings, None, false)?.is_some();
+        let is_separate =
+            has_directory || plan_spilling(paths, settings, RunMemoryNeeds::default())?.is_some();
         Ok(Some(if is_separate {
             Self::Separate
         } else {

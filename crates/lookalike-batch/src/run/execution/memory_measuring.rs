@@ -9,7 +9,8 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{InputRow, ParseScratch};
 
 use crate::memory::MemoryLimit;
-use crate::memory::run_plan::{DocumentBytes, MemoryPlan, PlanFrame, RunShares};
+use crate::memory::repeated_text_plan::RepeatedTextShares;
+use crate::memory::run_plan::{DocumentBytes, MemoryPlan, PlanFrame, RunParts, RunShares};
 use crate::run::execution::out_of_core::spilled_reading::shuffle_setup;
 use crate::run::reading::corpus_reader::FEATURES_IN_MEMORY;
 use crate::run::reading::documents::ReadDocuments;
@@ -22,8 +23,8 @@ const MEASURED_DOCUMENTS: usize = 4096;
 const MEASURED_BLOCKS: usize = 8;
 
 impl MemoryPlan {
-    /// Plans a run over inputs, beside an index if `has_index`. It reads up to eight first blocks of the inputs,
-    /// from a source of its own.
+    /// Plans a run over inputs, with the memory of its other parts. It reads up to eight first blocks of the inputs, from
+    /// a source of its own.
     ///
     /// # Errors
     /// If the inputs cannot be read, or the limit is too small for any run over them; the message says which limit
@@ -32,9 +33,9 @@ impl MemoryPlan {
         paths: &RunInputs,
         settings: &RunSettings,
         limit: MemoryLimit,
-        has_index: bool,
+        parts: RunParts,
     ) -> Result<Self> {
-        let mut frame = PlanFrame::new(limit, settings.threads, has_index);
+        let mut frame = PlanFrame::new(limit, settings.threads, parts);
         let of_unknown_size = || Self::from_measures(None, DocumentBytes::default(), frame);
         let sources = [&paths.documents, &paths.against];
         let are_read_once = sources.iter().any(|source| source.is_read_once());
@@ -58,24 +59,69 @@ impl MemoryPlan {
     }
 }
 
-/// Returns the shares of the memory of a run, if its limit makes it go out of core. `needs_all` names an option for
-/// which all documents must be in memory. `has_index` says whether the run decides beside an index.
+/// The needs of a run that decide whether it can go out of core.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::run) struct RunMemoryNeeds {
+    /// An option for which all documents must be in memory.
+    pub(in crate::run) needs_all: Option<&'static str>,
+    pub(in crate::run) parts: RunParts,
+}
+
+/// The memory of a run, as its limit divides it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::run) struct RunMemory {
+    /// The shares of a run out of core; `None` if everything but passages stays in memory.
+    pub(in crate::run) spill: Option<RunShares>,
+    /// The shares of a search for repeated text in a run that is not out of core.
+    pub(in crate::run) passages: RepeatedTextShares,
+}
+
+/// Returns the shares of the memory of a run, if its limit makes it go out of core.
 ///
 /// # Errors
-/// As [`MemoryPlan::plan_run`], and if there is such an option and the limit was set by a user.
+/// As [`plan_memory`].
 pub(in crate::run) fn plan_spilling(
     paths: &RunInputs,
     settings: &RunSettings,
-    needs_all: Option<&str>,
-    has_index: bool,
+    needs: RunMemoryNeeds,
 ) -> Result<Option<RunShares>> {
-    let Some(limit) = settings.memory else {
-        return Ok(None);
+    Ok(plan_memory(paths, settings, needs)?.spill)
+}
+
+/// Divides the memory of a run.
+///
+/// # Errors
+/// As [`MemoryPlan::plan_run`], and if all documents must be in memory, do not fit, and the limit was set by a user.
+pub(in crate::run) fn plan_memory(
+    paths: &RunInputs,
+    settings: &RunSettings,
+    needs: RunMemoryNeeds,
+) -> Result<RunMemory> {
+    let RunMemoryNeeds { needs_all, parts } = needs;
+    let limit = settings
+        .memory
+        .filter(|limit| limit.is_set || needs_all.is_none());
+    let Some(limit) = limit else {
+        return Ok(RunMemory {
+            spill: None,
+            passages: RepeatedTextShares::of_working_bytes(None, settings.threads),
+        });
     };
-    if needs_all.is_some() && !limit.is_set {
-        return Ok(None);
-    }
-    let shares = MemoryPlan::plan_run(paths, settings, limit, has_index)?.run_shares();
+    let plan = MemoryPlan::plan_run(paths, settings, limit, parts)?;
+    let spill = refuse_spilling(settings, needs_all, plan.run_shares())?;
+    let for_passages = Some(plan.bytes_for_passages());
+    Ok(RunMemory {
+        spill,
+        passages: RepeatedTextShares::of_working_bytes(for_passages, settings.threads),
+    })
+}
+
+/// Returns the shares of a run out of core, unless an option needs all documents in memory.
+fn refuse_spilling(
+    settings: &RunSettings,
+    needs_all: Option<&str>,
+    shares: Option<RunShares>,
+) -> Result<Option<RunShares>> {
     match (needs_all, shares) {
         (Some(option), Some(shares)) => {
             let spelling = &settings.spelling;
@@ -102,6 +148,7 @@ fn measure_documents(
     let mut scatterer = LocalScatterer::new(setup.clone());
     let mut documents = ReadDocuments::with_sketches(sketcher.new_sketches(FEATURES_IN_MEMORY));
     let mut scratch = AnalysisScratch::default();
+    let mut of_texts = 0;
     for _ in 0..MEASURED_BLOCKS {
         let Some(block) = opened
             .documents
@@ -116,6 +163,7 @@ fn measure_documents(
             {
                 return;
             }
+            of_texts += row.text.len();
             let analysis = analyze_row(&analyzer, row, &mut scratch);
             sketcher.add_document(&analysis, &mut documents.sketches);
             let number = documents.len() as u32 - 1;
@@ -145,5 +193,6 @@ fn measure_documents(
         ids: ids as f64 / count,
         sketches: sketches as f64 / count,
         keys: of_keys as f64 / count,
+        text: of_texts as f64 / count,
     })
 }

@@ -113,6 +113,7 @@ impl<'a> SketchedRun<'a> {
         Ok(LinkedRun {
             corpus: self.corpus,
             spilled: grouping.as_ref().map(DocumentGrouping::summarize_spilled),
+            shares: grouping.as_ref().map(DocumentGrouping::run_shares),
             grouping: Mutex::new(grouping),
             audit: self.audit,
             text_states: self.text_states,
@@ -194,6 +195,7 @@ pub(in crate::run) struct LinkedRun<'a> {
     /// their memory.
     grouping: Mutex<Option<DocumentGrouping>>,
     spilled: Option<SpilledSummary>,
+    shares: Option<RunShares>,
     audit: Option<RunAudit>,
     text_states: TextStateCounts,
     documents_of_forms: u64,
@@ -263,6 +265,11 @@ impl<'a> LinkedRun<'a> {
 
     fn lock_grouping(&self) -> MutexGuard<'_, Option<DocumentGrouping>> {
         self.grouping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the shares of the memory beside the rows, if the run is out of core.
+    pub(in crate::run) fn run_shares(&self) -> Option<RunShares> {
+        self.shares
     }
 
     /// Returns how much of the run went to temporary files, if its memory is limited.

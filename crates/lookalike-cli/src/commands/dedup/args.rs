@@ -146,7 +146,8 @@ pub(crate) struct DedupArgs {
     ///
     /// Whole sentences and lines that together have at least --min-length, and whose words all lie in runs of that
     /// length that stand in earlier rows. Case, punctuation, width and Chinese script do not count. The first
-    /// occurrence stays.
+    /// occurrence stays. With --library, the rows of the library come before all others; it must have been begun with
+    /// --passages and at most this --min-length.
     #[arg(
         long,
         value_name = "ACTION",

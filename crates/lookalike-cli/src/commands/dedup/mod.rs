@@ -27,6 +27,7 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
                 index: args.library.as_deref(),
                 has_work: args.work.is_some(),
             },
+            has_passages: args.passages.is_some(),
             purpose: SurveyKind::Verdicts,
         };
         return explain_plan(planned, &OutputPrinter::new(running.quiet));

@@ -157,6 +157,7 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
             keep: &KeepOrder::default(),
             sources: None,
             directories: PlannedDirectories::default(),
+            has_passages: false,
             purpose: SurveyKind::Pairs,
         };
         return explain_plan(planned, &OutputPrinter::new(running.quiet));

@@ -12,7 +12,9 @@ use lookalike::plan::{
     BandPlan, BottomKPlan, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, MethodSketch,
     SimilarityMeasure,
 };
-use lookalike_batch::run::{self, MemoryPlan, PlannedDirectories, RunForecast, RunSettings};
+use lookalike_batch::run::{
+    self, MemoryPlan, PlannedDirectories, RunForecast, RunParts, RunSettings,
+};
 use lookalike_options::keep_order::KeepOrder;
 use serde_json::{Value, json};
 
@@ -52,6 +54,8 @@ pub(crate) struct PlannedRun<'a> {
     /// The field of `--sources`.
     pub(crate) sources: Option<&'a str>,
     pub(crate) directories: PlannedDirectories<'a>,
+    /// `true` if the run searches for repeated text.
+    pub(crate) has_passages: bool,
     /// Purpose for which the run compares documents.
     pub(crate) purpose: SurveyKind,
 }
@@ -120,7 +124,10 @@ fn plan_memory(planned: PlannedRun<'_>) -> Result<Option<MemoryPlan>> {
         &inputs,
         &settings,
         limit,
-        planned.directories.index.is_some(),
+        RunParts {
+            has_index: planned.directories.index.is_some(),
+            has_passages: planned.has_passages,
+        },
     )?))
 }
 
@@ -144,6 +151,15 @@ fn memory_in_words(plan: &MemoryPlan, printer: &OutputPrinter) -> String {
         messages::plan_in_memory()
     };
     push_forecast_line(&mut text, &messages::plan(), &where_it_runs);
+    if let Some(passages) = &plan.passages {
+        let described = messages::memory_of_passages(
+            passages.bytes_per_document,
+            passages.bytes_per_run,
+            passages.disk_bytes_per_run,
+            passages.disk_bytes_per_repeat,
+        );
+        push_forecast_line(&mut text, &messages::passages(), &described);
+    }
     let least = plan.smallest_limit_bytes.div_ceil(1_000_000);
     push_forecast_line(&mut text, &messages::least(), &format!("--memory {least}M"));
     text

@@ -228,7 +228,7 @@ impl CorpusCuts {
         progress: &dyn ProgressListener,
     ) -> Result<StagedOutput> {
         progress.begin_stage(RunStage::Write, Some(rows.len() as u64));
-        let cut = |index: usize| self.cuts.get(&(index as u64)).cloned();
+        let cut = |index: usize| Ok(self.cuts.get(&(index as u64)).cloned());
         let options = WriteOptions {
             change: if self.cuts.is_empty() {
                 RowChange::Unchanged

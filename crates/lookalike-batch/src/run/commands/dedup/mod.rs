@@ -20,7 +20,7 @@ use lookalike_io::sink::{
 };
 
 use self::copy_counts::CopyCounts;
-use self::opening::{OpenedDedup, check_before_learning, option_that_needs_all};
+use self::opening::{OpenedDedup, check_before_learning, memory_needs};
 use self::summary::summarize_run;
 use self::verdicts::DocumentVerdicts;
 use self::verdicts_so_far::VerdictsSoFar;
@@ -29,7 +29,7 @@ use crate::index::run_index::{RunIndex, RunIndexSettings};
 use crate::run::commands::bad_row_outputs::BadRowOutputs;
 use crate::run::commands::empty_inputs::refuse_empty_inputs;
 use crate::run::commands::output_settings::DedupOutputs;
-use crate::run::commands::repeated_text::RepeatedPassages;
+use crate::run::commands::repeated_text::{RepeatedPassages, SearchSurroundings};
 use crate::run::commands::summary::DedupSummary;
 use crate::run::execution::form_learning::{self, ResolvedForms};
 use crate::run::execution::index_matches::{add_kept_documents, find_index_matches};
@@ -120,16 +120,11 @@ fn run_in_directories(
 ) -> Result<DedupSummary> {
     crate::threads::run_in_pool(settings.threads, || {
         let mut clock = StageClock::new();
-        let needs_all = option_that_needs_all(settings, outputs);
+        // Forms are learned without the index.
+        let needs = memory_needs(settings, outputs, false);
         let check = || check_before_learning(inputs, settings, directories, outputs);
-        let resolved = form_learning::resolve_forms(
-            inputs,
-            settings,
-            directories,
-            needs_all,
-            &check,
-            progress,
-        )?;
+        let resolved =
+            form_learning::resolve_forms(inputs, settings, directories, needs, &check, progress)?;
         if resolved.learned.is_some() {
             clock.end_stage("forms");
         }
@@ -332,7 +327,7 @@ impl<'a> DedupSession<'a> {
         copied: Option<StagedOutput>,
     ) -> Result<(DedupSummary, Vec<StagedOutput>)> {
         let (opened, outputs) = (&run.opened, &run.outputs);
-        let (repeated, cut_table) = self.find_repeated_text(verdicts, run)?;
+        let (repeated, cut_table) = self.find_repeated_text(linked, verdicts, run)?;
         // Kept rows come last, because standard output and pipes cannot take them back.
         let mut staged = verdicts.write_tables(outputs, opened)?;
         staged.extend(cut_table);
@@ -377,6 +372,7 @@ impl<'a> DedupSession<'a> {
     /// Finds the text of kept documents that stands in earlier ones, if it is wanted, and completes its table.
     fn find_repeated_text(
         &mut self,
+        linked: &LinkedRun<'_>,
         verdicts: &DocumentVerdicts<'_>,
         run: &OpenedDedup,
     ) -> Result<(Option<RepeatedPassages>, Option<StagedOutput>)> {
@@ -384,15 +380,25 @@ impl<'a> DedupSession<'a> {
             return Ok((None, None));
         };
         let corpus = verdicts.corpus;
-        let documents = (0..corpus.len() as u32).map(DocId);
+        let documents = corpus.input_documents();
         let kept: Vec<DocId> = documents
             .filter(|&document| verdicts.is_kept(document))
             .collect();
+        let shares = run.repeated_text_shares(linked);
+        let index = run.index.as_ref();
+        let library = index.map(|index| index.open_passages(shares.library_bytes()));
+        let library = library.transpose()?.flatten();
+        let surroundings = SearchSurroundings {
+            shares,
+            library: library.as_ref(),
+            work: run.work.as_ref(),
+        };
         let (repeated, table) = RepeatedPassages::find_in_corpus(
             corpus,
             &kept,
             settings,
             self.settings,
+            surroundings,
             run.outputs.cuts.as_ref(),
             self.progress,
         )?;

@@ -6,13 +6,14 @@ use lookalike_io::sink::{check_beside, check_kept, check_output, check_table};
 
 use super::DedupSession;
 use crate::index::run_index::{RunIndex, RunIndexMemory, RunIndexSettings, check_new_index};
-use crate::memory::run_plan::RunShares;
+use crate::memory::repeated_text_plan::RepeatedTextShares;
+use crate::memory::run_plan::{RunParts, RunShares};
 use crate::run::commands::dedup::kept_members::KeptMembers;
 use crate::run::commands::output_settings::DedupOutputs;
 use crate::run::commands::repeated_text::{self, RepeatedTextAction, RepeatedTextSettings};
-use crate::run::execution::memory_measuring::plan_spilling;
+use crate::run::execution::memory_measuring::{RunMemory, RunMemoryNeeds, plan_memory};
 use crate::run::execution::run_directories::RunDirectories;
-use crate::run::execution::run_stages::RunStorage;
+use crate::run::execution::run_stages::{LinkedRun, RunStorage};
 use crate::run::execution::work_directory::WorkDirectory;
 use crate::run::progress::RunStage;
 use crate::run::reading::open_inputs::OpenInputs;
@@ -23,7 +24,7 @@ pub(super) struct OpenedDedup {
     pub(super) opened: OpenInputs,
     pub(super) index: Option<RunIndex>,
     pub(super) work: Option<WorkDirectory>,
-    spill: Option<RunShares>,
+    memory: RunMemory,
     /// The outputs that are still to be written.
     pub(super) outputs: DedupOutputs,
 }
@@ -40,9 +41,9 @@ impl OpenedDedup {
         outputs: &DedupOutputs,
     ) -> Result<Self> {
         let (settings, plan, progress) = (session.settings, session.plan, session.progress);
-        let needs_all = option_that_needs_all(settings, outputs);
-        let mut spill = plan_spilling(paths, settings, needs_all, directories.index.is_some())?;
-        if spill.is_some() && settings.form_learning == FormLearning::Always {
+        let needs = memory_needs(settings, outputs, directories.index.is_some());
+        let mut memory = plan_memory(paths, settings, needs)?;
+        if memory.spill.is_some() && settings.form_learning == FormLearning::Always {
             return Err(Error::input_error(
                 "the inputs have grown since the run began, and do not fit into memory any more: run it again",
             ));
@@ -58,13 +59,19 @@ impl OpenedDedup {
             Some(index) => {
                 check_index_options(settings, outputs)?;
                 progress.begin_stage(RunStage::Open, None);
-                Some(open_index(index, settings, plan, outputs, &mut spill)?)
+                Some(open_index(
+                    index,
+                    settings,
+                    plan,
+                    outputs,
+                    &mut memory.spill,
+                )?)
             }
             None => None,
         };
         let work = match directories.work {
             Some(work) => {
-                let is_out_of_core = spill.is_some();
+                let is_out_of_core = memory.spill.is_some();
                 let learned = session.resolved.learned.as_ref();
                 let work =
                     WorkDirectory::open_run(work, settings, &opened, is_out_of_core, learned);
@@ -83,7 +90,7 @@ impl OpenedDedup {
             opened,
             index,
             work,
-            spill,
+            memory,
             outputs,
         })
     }
@@ -92,8 +99,14 @@ impl OpenedDedup {
     pub(super) fn storage(&self) -> RunStorage<'_> {
         RunStorage {
             work: self.work.as_ref(),
-            spill: self.spill,
+            spill: self.memory.spill,
         }
+    }
+
+    /// Returns the shares of the memory of the search for repeated text in a run whose documents are linked.
+    pub(super) fn repeated_text_shares(&self, linked: &LinkedRun<'_>) -> RepeatedTextShares {
+        let shares = linked.run_shares();
+        shares.map_or(self.memory.passages, |shares| shares.repeated_text_shares())
     }
 }
 
@@ -115,20 +128,30 @@ pub(super) fn check_before_learning(
     if paths.documents.is_read_once() || paths.against.is_read_once() {
         return Ok(());
     }
-    let needs_all = option_that_needs_all(settings, outputs);
-    plan_spilling(paths, settings, needs_all, directories.index.is_some())?;
+    let needs = memory_needs(settings, outputs, directories.index.is_some());
+    plan_memory(paths, settings, needs)?;
     check_outputs(&OpenInputs::new(paths, settings)?, outputs)
 }
 
-/// Returns the first option for which all documents must be in memory.
-pub(super) fn option_that_needs_all(
+/// Returns the needs of a run that decide whether it can go out of core.
+pub(super) fn memory_needs(
     settings: &RunSettings,
     outputs: &DedupOutputs,
-) -> Option<&'static str> {
+    has_index: bool,
+) -> RunMemoryNeeds {
+    RunMemoryNeeds {
+        needs_all: option_that_needs_all(settings),
+        parts: RunParts {
+            has_index,
+            has_passages: outputs.passages.is_some(),
+        },
+    }
+}
+
+/// Returns the first option for which all documents must be in memory.
+fn option_that_needs_all(settings: &RunSettings) -> Option<&'static str> {
     if settings.audit.is_some() {
         Some("audit")
-    } else if outputs.passages.is_some() {
-        Some("passages")
     } else if !settings.decisions.is_empty() {
         Some("decisions")
     } else {
@@ -154,7 +177,8 @@ fn open_index(
         bytes: shares.index_bytes(),
         directory: directory(),
     });
-    let index = RunIndex::open(index, settings, plan, memory)?;
+    let passages = outputs.passages.map(|passages| passages.passages);
+    let index = RunIndex::open(index, settings, plan, passages, memory)?;
     if let Some(shares) = spill {
         *shares = shares.beside_index(index.row_bytes(settings.threads))?;
     }
@@ -284,12 +308,6 @@ fn check_index_options(settings: &RunSettings, outputs: &DedupOutputs) -> Result
                 "because a library keeps one document of each cluster, and later runs would keep as many again",
             );
         }
-    }
-    if outputs.passages.is_some() {
-        return refuse(
-            "--passages",
-            "because repeated text is searched in the texts of all earlier documents, which are not read",
-        );
     }
     Ok(())
 }

@@ -93,7 +93,9 @@ impl DocumentVerdicts<'_> {
         let values = |index: usize| {
             let document = document(index);
             let mut values = Vec::new();
-            values.extend(marks.map(|repeated| repeated.marked_value(document)));
+            if let Some(repeated) = marks {
+                values.push(repeated.marked_value(document)?);
+            }
             if outputs.annotate {
                 values.extend(self.annotation(document)?);
             }
@@ -110,8 +112,10 @@ impl DocumentVerdicts<'_> {
             fields: &fields,
             values: &values,
         };
-        let left_out =
-            |index: usize| repeated.and_then(|repeated| repeated.left_out(document(index)));
+        let left_out = |index: usize| match repeated {
+            Some(repeated) => repeated.left_out(document(index)),
+            None => Ok(None),
+        };
         let options = WriteOptions {
             change: if action == Some(RepeatedTextAction::Remove) {
                 RowChange::CutText(&left_out)

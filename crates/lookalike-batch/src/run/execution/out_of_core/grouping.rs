@@ -4,6 +4,7 @@ use lookalike::DocId;
 use lookalike_io::error::Result;
 use serde::Serialize;
 
+use crate::memory::run_plan::RunShares;
 use crate::run::execution::out_of_core::component_groups::ComponentGroups;
 use crate::run::execution::out_of_core::linking::{self, LinkedNodes};
 use crate::run::execution::out_of_core::spilled_reading::SpillFiles;
@@ -62,6 +63,11 @@ impl DocumentGrouping {
     /// Returns the groups.
     pub(super) fn groups(&self) -> &ComponentGroups {
         &self.groups
+    }
+
+    /// Returns the shares of the memory beside the rows.
+    pub(in crate::run) fn run_shares(&self) -> RunShares {
+        self.reading.shares
     }
 
     /// Returns how much of the run went to temporary files.

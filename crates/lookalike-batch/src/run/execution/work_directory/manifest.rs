@@ -70,10 +70,18 @@ pub(in crate::run) enum StepKind {
     Verdicts,
     /// The forms that the run has learned.
     Forms,
+    /// Repeated text of kept documents.
+    Cuts,
 }
 
 impl StepKind {
-    pub(super) const ALL: [Self; 4] = [Self::Against, Self::Documents, Self::Verdicts, Self::Forms];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Against,
+        Self::Documents,
+        Self::Verdicts,
+        Self::Forms,
+        Self::Cuts,
+    ];
 
     /// Returns the first part of the names of its files.
     pub(super) fn name(self) -> &'static str {
@@ -82,6 +90,7 @@ impl StepKind {
             Self::Documents => "documents",
             Self::Verdicts => "verdicts",
             Self::Forms => "forms",
+            Self::Cuts => "cuts",
         }
     }
 }

@@ -8,6 +8,7 @@
 //! DIR/against-000001.step    sketches of documents of `--against`
 //! DIR/documents-000001.step  sketches of documents of the inputs, some seconds of work each
 //! DIR/verdicts-000001.step   verdicts of documents, in their total order
+//! DIR/cuts-000001.step       repeated text of kept documents, in the order of reading
 //! ```
 //!
 //! A run ends a step after a twentieth of the time since it began, at least a quarter of a second and at most
@@ -20,13 +21,15 @@
 //! a file of the directory is damaged; the message names the difference or the file. A run out of core links and decides again,
 //! and the forms are learned again from the steps of their pass.
 //!
-//! Stored blocks come back in `disk_backend`. Stored verdicts are continued in `run_stages::continue_verdicts`. A run
+//! Stored blocks come back in `disk_backend`. Stored verdicts are continued in `run_stages::continue_verdicts`, and stored
+//! cuts in `commands/repeated_text/cut_choice.rs`. A run
 //! whose outputs are already written is skipped in `commands/dedup/opening.rs`.
 //!
 //! Cost: a resumed run reads compressed inputs, JSON lists and Parquet again up to where it was, because rows are compared and
 //! copied later. It analyses only rows that no step has. It then builds the buckets of all documents but the removed ones.
 //! Outputs are one step, which is repeated.
 
+pub(in crate::run) mod cut_steps;
 mod learned_step;
 mod locking;
 pub(in crate::run) mod manifest;
