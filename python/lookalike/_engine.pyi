@@ -25,8 +25,10 @@ __all__ = [
     "LshTables",
     "MinHash",
     "NumberLsh",
+    "PlaceNaming",
     "RECIPES",
     "RecipeBase",
+    "RepeatedTextSteps",
     "StreamBase",
     "StreamVerdict",
     "SEGMENTING",
@@ -60,6 +62,7 @@ __all__ = [
     "learn_forms",
     "pairs",
     "passages",
+    "places_of_cuts",
     "question_limit",
     "read_items",
     "repeats",
@@ -417,6 +420,25 @@ class CompareGroups:
     def add(self, batch: Any) -> Any: ...
 
 def document_limit(max_documents: Union[int, str, None], documents: int) -> Optional[int]: ...
+
+@final
+class RepeatedTextSteps:
+    def __new__(cls, recipe: RecipeBase, min_length: int) -> "RepeatedTextSteps": ...
+    def hash_runs(self, text: str, part: Optional[str]) -> bytes: ...
+    def choose_cuts(self, text: str, repeated: Sequence[tuple[int, int, int]]) -> bytes: ...
+    def describe_places(
+        self, text: str, ranges: Sequence[tuple[int, int]]
+    ) -> list[Optional[tuple[int, int, bytes]]]: ...
+    def describe_cuts(
+        self, text: str, record: bytes, places: Sequence[Optional[tuple[int, int, bytes]]]
+    ) -> tuple[list[tuple[int, tuple[int, int, int, int, int, str]]], str, bool]: ...
+
+@final
+class PlaceNaming:
+    def __new__(cls) -> "PlaceNaming": ...
+    def name_places(self, document: int, record: bytes) -> bytes: ...
+
+def places_of_cuts(record: bytes) -> list[tuple[int, int, int]]: ...
 
 @final
 class DistributedContamination:

@@ -8,6 +8,7 @@ mod memory;
 pub mod passage_shuffle;
 mod ranked_set;
 pub mod recipes;
+pub mod repeated_text_shuffle;
 pub mod run;
 mod sealed_manifest;
 mod temporary;

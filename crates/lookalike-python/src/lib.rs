@@ -12,6 +12,7 @@ mod distributed;
 mod distributed_audit;
 mod distributed_contamination;
 mod distributed_passages;
+mod distributed_repeats;
 mod documents;
 mod error;
 mod function_cache;
@@ -59,6 +60,8 @@ mod engine {
     use crate::distributed_passages::{
         CompareGroups, GatherCandidates, GatherMembers, PassageJob, ScatterGrams, document_limit,
     };
+    #[pymodule_export]
+    use crate::distributed_repeats::{PlaceNaming, RepeatedTextSteps, places_of_cuts};
     #[pymodule_export]
     use crate::hamming::HammingIndexBase;
     #[pymodule_export]

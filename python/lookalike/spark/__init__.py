@@ -6,23 +6,25 @@
 
 Works with Spark 3.5 and 4 and engines with their protocol (Spark Connect, Sail). The package must be installed where
 tasks run. Names and defaults are those of the command. Documents are ordered by id, and the verdicts equal
-those of ``lookalike dedup --keep min:id``. :func:`passages` finds copied passages, and :func:`decontaminate` items of
-benchmarks. ``docs/spark.md`` describes the shuffled data and how to size a run.
+those of ``lookalike dedup --keep min:id``. :func:`passages` finds copied passages, :func:`repeated_passages` cuts repeated
+ones, and :func:`decontaminate` finds items of benchmarks. ``docs/spark.md`` describes the shuffled data and how to size a run.
 """
 
 from __future__ import annotations
 
-from ._calls import cluster, decontaminate, dedup, fingerprint, pairs, passages
-from ._results import Decontaminated, Deduplicated, Passages
+from ._calls import cluster, decontaminate, dedup, fingerprint, pairs, passages, repeated_passages
+from ._results import Decontaminated, Deduplicated, Passages, RepeatedPassages
 
 __all__ = [
     "Decontaminated",
     "Deduplicated",
     "Passages",
+    "RepeatedPassages",
     "cluster",
     "decontaminate",
     "dedup",
     "fingerprint",
     "pairs",
     "passages",
+    "repeated_passages",
 ]

@@ -13,13 +13,15 @@ from .._errors import SettingError
 from .._files import FilePath
 from .._passage_steps import PassageJob
 from .._recipe import RecipeLike, recipe_of
+from .._repeated_text_steps import RepeatedTextJob
 from .._steps import Job
 from ._columns import Columns
 from ._contamination_run import ContaminationRun
 from ._dedup_run import DedupRun, RunLimits
 from ._key_filters import FILTER_MEMORY
 from ._passage_run import PassageRun
-from ._results import Decontaminated, Deduplicated, Passages
+from ._repeated_text_run import RepeatedTextRun
+from ._results import Decontaminated, Deduplicated, Passages, RepeatedPassages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -211,6 +213,46 @@ def passages(
     )
     columns = Columns(arguments.names("text", text), id, None, arguments.word("within", within))
     return PassageRun(df, columns, job, checkpoint, against).found()
+
+
+def repeated_passages(
+    df: "DataFrame",
+    against: Optional["DataFrame"] = None,
+    *,
+    text: str = "text",
+    id: str = "id",
+    min_length: int = 40,
+    within: Optional[str] = None,
+    recipe: RecipeLike = "default",
+    checkpoint: Optional[str] = None,
+) -> RepeatedPassages:
+    """Cuts the text that stands in an earlier document from each document, as ``lookalike dedup --passages remove`` cuts
+    it from kept rows.
+
+    Documents are in the order of their ids, and those of ``against``, which has the same columns, come first. Whole
+    sentences and lines are cut that together have at least ``min_length`` words, and whose words all lie in runs of that
+    length in earlier documents. The first occurrence stays. ``text`` and ``id`` name columns; ids are compared as strings
+    and must be unique. Rows whose text is null are in ``result.rejected``. ``within`` compares only documents with equal
+    values of a column. Near-duplicates are nearly all repeated text: give the rows that :func:`dedup` keeps.
+
+    The data is read once, and the texts are stored with their numbers. A run of words sends 24 bytes. One task sorts the
+    ids, and one names the places that stay, in 40 bytes of memory for each piece. ``checkpoint`` is a directory for
+    intermediate tables on any file system that Spark writes to; without it, Spark persists them.
+
+    Raises :class:`InputError` for missing columns and for repeated, null and empty ids, and :class:`SettingError` for
+    settings that are not valid.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("a", "Nobody misses the ferry at seven. It rains."), ("b", "Really. NOBODY misses the ferry at seven!")]
+    >>> found = las.repeated_passages(spark.createDataFrame(rows, "id string, text string"), min_length=6)
+    >>> [(row.id, row.first, row.start, row.end, row.text) for row in found.cuts.collect()]
+    [('b', 'a', 8, 41, 'NOBODY misses the ferry at seven!')]
+    """
+    job = RepeatedTextJob.of(recipe, min_length, within=within is not None)
+    columns = Columns(arguments.names("text", text), id, None, arguments.word("within", within))
+    if len(columns.text) > 1:
+        raise SettingError(f"passages are cut from one column, and the text has {len(columns.text)}: name one")
+    return RepeatedTextRun(df, columns, job, checkpoint, against).found()
 
 
 def decontaminate(

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Optional
 
 from .._recipe import recipe_of
+from .._repeated_text_steps import PIECE, REST
 from .._words import counted
 from ._dedup_run import DedupRun
 from ._key_filters import rows_without
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from ._contamination_run import ContaminationRun
     from ._passage_run import PassageRun
+    from ._repeated_text_run import RepeatedTextRun
     from ._tables import RunTables
 
 #: Largest number of removed ids that are broadcast; of more, a filter goes to every task.
@@ -161,6 +163,69 @@ class Passages:
     def reasons(self) -> dict[str, str]:
         """The reasons, by id, why rows with a text are not valid."""
         return dict(self._run.unusable)
+
+    def unpersist(self) -> None:
+        """Releases the tables that Spark holds for this result."""
+        self._run.unpersist()
+
+
+class RepeatedPassages:
+    """The result of :func:`repeated_passages`.
+
+    Spark, or the checkpoint directory if given, holds the tables for later steps until :meth:`unpersist`.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("1", "One. The ferry leaves at seven."), ("2", "Two. The ferry leaves at seven!"), ("3", None)]
+    >>> found = las.repeated_passages(spark.createDataFrame(rows, "id string, text string"), min_length=4)
+    >>> sorted(tuple(row) for row in found.kept.collect())
+    [('1', 'One. The ferry leaves at seven.'), ('2', 'Two. ')]
+    >>> found.summary["passages"]["passages"], [row.id for row in found.rejected.collect()]
+    (1, ['3'])
+    >>> found.unpersist()
+    """
+
+    def __init__(self, run: "RepeatedTextRun", described: "DataFrame") -> None:
+        self._run = run
+        self._described = described
+        #: ``id, first, start, end, first_start, first_end, length, text``: every piece of text that an earlier document
+        #: has. Positions count characters from 0.
+        self.cuts = described.where(f"kind = {PIECE}").drop("kind")
+
+    @cached_property
+    def kept(self) -> "DataFrame":
+        """The rows of the data with all their columns, without the repeated text."""
+        from pyspark.sql import functions as F
+
+        run = self._run
+        rest = self._described.where(f"kind = {REST}")
+        rest = rest.select(F.col("id").alias("__cut"), F.col("text").alias("__rest"))
+        rows = run.data.where(~run.is_null).join(rest, run.id.cast("string") == F.col("__cut"), "left")
+        text = "`" + run.text.replace("`", "``") + "`"
+        return rows.withColumn(run.text, F.coalesce("__rest", text)).drop("__cut", "__rest")
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Numbers of documents and of their passages, named as ``lookalike dedup --passages --json`` names them."""
+        from pyspark.sql import functions as F
+
+        told = dict(self._run.told)
+        of_pieces = self.cuts.agg(F.count(F.lit(1)), F.coalesce(F.sum("length"), F.lit(0))).collect()[0]
+        rest = self._described.where(f"kind = {REST}")
+        of_documents = rest.agg(F.count(F.lit(1)), F.coalesce(F.sum("length"), F.lit(0))).collect()[0]
+        found = {
+            "action": "remove",
+            "min_words": told.pop("min_words"),
+            "documents": of_documents[0],
+            "passages": of_pieces[0],
+            "tokens": of_pieces[1],
+            "emptied": of_documents[0] - of_documents[1],
+        }
+        return {**told, "passages": found}
+
+    @property
+    def rejected(self) -> "DataFrame":
+        """The rows of the data that are not valid, because their text is null."""
+        return self._run.rejected()
 
     def unpersist(self) -> None:
         """Releases the tables that Spark holds for this result."""

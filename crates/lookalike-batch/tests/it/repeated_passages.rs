@@ -1,11 +1,12 @@
 //! Repeated passages are the same bytes in any memory, beside a library, and after an interruption.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use lookalike::passages::PassageSettings;
+use lookalike::passages::{PassageSettings, RepeatedRun, TextCut};
 use lookalike::plan::{MatchMethod, MatchSettings};
 use lookalike_batch::index::RunIndexSettings;
+use lookalike_batch::repeated_text_shuffle::{PlaceNaming, RepeatedTextSteps};
 use lookalike_batch::run::{
     DedupOutputs, DedupSummary, MemoryLimit, RepeatedTextAction, RepeatedTextSettings, RunInputs,
     RunSettings, SilentProgress, WorkSettings, run_dedup, run_dedup_beside_index,
@@ -186,6 +187,150 @@ fn cuts_of_passages_are_the_same_in_any_memory() {
                 // Every place is written several times, because parts are divided again and again.
                 assert!(spilled > 1_000_000, "{spilled}");
             }
+        }
+    }
+}
+
+/// A document as the steps of many machines take it.
+struct NumberedText {
+    id: String,
+    text: String,
+    partition: u64,
+}
+
+/// Returns the documents of some lines that have a text.
+fn numbered_texts(lines: &str, is_partitioned: bool) -> Vec<NumberedText> {
+    let rows = lines.lines().map(|line| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let site = row["site"].as_str().unwrap_or_default();
+        Some(NumberedText {
+            id: row["id"].as_str()?.to_owned(),
+            text: row["text"].as_str()?.to_owned(),
+            partition: if is_partitioned {
+                lookalike::value_hash(site.as_bytes())
+            } else {
+                0
+            },
+        })
+    });
+    rows.flatten().collect()
+}
+
+/// Returns the repeated runs of each document from `known` on, found by comparing each hash with all others.
+fn join_runs(
+    steps: &RepeatedTextSteps,
+    documents: &[NumberedText],
+    known: u32,
+) -> BTreeMap<u32, Vec<RepeatedRun>> {
+    let mut places: Vec<(u64, u32, u32)> = Vec::new();
+    for (number, document) in (0..).zip(documents) {
+        let hashes = steps.hash_runs(&document.text, document.partition).unwrap();
+        places.extend((0..).zip(hashes).map(|(start, hash)| (hash, number, start)));
+    }
+    places.sort_unstable();
+    let join = |document: u32, start: u32| u64::from(document) << 32 | u64::from(start);
+    let mut repeated: BTreeMap<u32, Vec<RepeatedRun>> = BTreeMap::new();
+    for equal in places.chunk_by(|a, b| a.0 == b.0) {
+        let (_, first, first_start) = equal[0];
+        let later = equal
+            .iter()
+            .filter(|place| place.1 > first && place.1 >= known);
+        for &(_, number, start) in later {
+            let run = RepeatedRun::from_numbers(join(number, start), join(first, first_start));
+            repeated.entry(number).or_default().push(run);
+        }
+    }
+    repeated.values_mut().for_each(|runs| runs.sort_unstable());
+    repeated
+}
+
+/// Returns the rows of the table of cuts, and the texts of all documents from `known` on, as many machines find them.
+fn cut_on_many_machines(
+    steps: &RepeatedTextSteps,
+    documents: &[NumberedText],
+    known: usize,
+) -> (Vec<Value>, Vec<String>) {
+    let text_of = |number: u32| documents[number as usize].text.clone();
+    let mut naming = PlaceNaming::new();
+    let mut named: BTreeMap<u32, Vec<TextCut>> = BTreeMap::new();
+    for (number, runs) in join_runs(steps, documents, known as u32) {
+        let cuts = steps.choose_cuts(&text_of(number), &runs).unwrap();
+        named.insert(number, naming.name_places(number, cuts).to_vec());
+    }
+    let mut rows = Vec::new();
+    let mut texts: Vec<String> = documents[known..]
+        .iter()
+        .map(|document| document.text.clone())
+        .collect();
+    for (&number, cuts) in &named {
+        let pieces = cuts.iter().flat_map(|cut| &cut.pieces);
+        let places: Vec<_> = pieces
+            .map(|piece| {
+                let text = text_of(piece.document);
+                let places = steps.describe_places(text, &[piece.source_tokens()]);
+                places.unwrap().remove(0)
+            })
+            .collect();
+        let cut = steps.describe_cuts(text_of(number), cuts, &places).unwrap();
+        texts[number as usize - known] = cut.rest;
+        rows.extend(cut.pieces.iter().map(|piece| {
+            serde_json::json!({
+                "id": documents[number as usize].id,
+                "first": documents[piece.first as usize].id,
+                "start": piece.characters.start,
+                "end": piece.characters.end,
+                "first_start": piece.first_characters.start,
+                "first_end": piece.first_characters.end,
+                "length": piece.length,
+                "text": piece.text,
+            })
+        }));
+    }
+    (rows, texts)
+}
+
+#[test]
+fn cuts_of_passages_on_many_machines_are_those_of_one() {
+    let files = Files::new();
+    let mut sources = Vec::new();
+    write_corpus(&files.path("known.jsonl"), 21, 100, &mut sources);
+    write_corpus(&files.path("in.jsonl"), 22, 400, &mut sources);
+    let cases = [(None, false), (Some("known.jsonl"), false), (None, true)];
+    for (against, is_partitioned) in cases {
+        for min_words in [MIN_WORDS - 1, MIN_WORDS, MIN_WORDS + 1, 40] {
+            let mut settings = settings(2);
+            settings.within = is_partitioned.then(|| "site".to_owned());
+            let mut outputs = files.outputs("one", RepeatedTextAction::Remove, min_words);
+            outputs.cuts = Some(OutputTarget::Path(files.path("one-cuts.jsonl")));
+            let inputs = files.inputs("in.jsonl", against);
+            run_dedup(&inputs, &settings, &outputs, &SilentProgress).unwrap();
+            let kept = files.read("one-kept.jsonl");
+            let known = against.map_or(String::new(), |name| files.read(name));
+            let mut documents = numbered_texts(&known, is_partitioned);
+            let known = documents.len();
+            let kept_documents = kept_lines(&files.read("in.jsonl"), &kept);
+            documents.extend(numbered_texts(&kept_documents, is_partitioned));
+            let passages = PassageSettings::new(min_words).unwrap();
+            let steps = RepeatedTextSteps::new(&settings.recipe, passages);
+            let (rows, texts) = cut_on_many_machines(&steps, &documents, known);
+            let expected = files.read("one-cuts.jsonl");
+            let expected: Vec<Value> = expected
+                .lines()
+                .map(|line| {
+                    let mut row: Value = serde_json::from_str(line).unwrap();
+                    for place in ["source", "row", "first_source", "first_row"] {
+                        row.as_object_mut().unwrap().remove(place);
+                    }
+                    row
+                })
+                .collect();
+            assert!(expected.len() > if min_words == 40 { 5 } else { 100 });
+            assert_eq!(rows, expected, "{against:?} {is_partitioned} {min_words}");
+            let kept: Vec<String> = numbered_texts(&kept, false)
+                .into_iter()
+                .map(|document| document.text)
+                .collect();
+            assert_eq!(texts, kept, "{against:?} {is_partitioned} {min_words}");
         }
     }
 }

@@ -81,6 +81,11 @@ impl RunList {
         self.hashes.is_empty()
     }
 
+    /// Returns the hashes of the runs, by their first tokens.
+    pub fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
     /// Replaces the runs by those of a text. Runs of texts with different values of `part` are never equal.
     pub fn fill_runs(&mut self, tokens: &[u64], part: u64) {
         self.hashes.clear();

@@ -4,8 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lookalike::DocId;
-use lookalike::passages::{CopiedPiece, PlaceIndex, TextCut};
-use lookalike::text::SpannedTokens;
+use lookalike::passages::{CopiedPiece, TextCut};
 use lookalike_io::error::Result;
 use lookalike_io::sink::LeftOutText;
 use rayon::prelude::*;
@@ -13,6 +12,7 @@ use rayon::prelude::*;
 use super::cut_choice::CutRecords;
 use super::run_search::RunSearch;
 use super::searched_texts::TextScratch;
+use super::tokenized_text::TokenizedText;
 use crate::run::commands::passages::cache::DocumentCache;
 
 /// Documents with cuts that are described before their rows are written, and about the most bytes of their cuts.
@@ -62,16 +62,7 @@ impl DescribedCuts {
 /// A document that others copy.
 struct SourceText {
     id: String,
-    tokens: SpannedTokens,
-    places: PlaceIndex,
-    text: String,
-}
-
-/// Buffers of a thread that describes cuts.
-#[derive(Default)]
-struct DescriptionScratch {
-    texts: TextScratch,
-    tokens: SpannedTokens,
+    text: TokenizedText,
 }
 
 /// Describes cuts, with the texts of recent sources.
@@ -127,7 +118,7 @@ impl<'a> CutDescriber<'a> {
     /// Describes the cuts of documents. Leaves out documents of which no cut remains.
     fn describe_documents(&self, portion: &[(u32, Vec<TextCut>)]) -> Result<Vec<DescribedCuts>> {
         let described = portion.par_iter();
-        let described = described.map_init(DescriptionScratch::default, |scratch, entry| {
+        let described = described.map_init(TextScratch::default, |scratch, entry| {
             let (document, cuts) = entry;
             self.describe_cuts(*document, cuts, scratch)
         });
@@ -141,40 +132,34 @@ impl<'a> CutDescriber<'a> {
         &self,
         number: u32,
         cuts: &[TextCut],
-        scratch: &mut DescriptionScratch,
+        scratch: &mut TextScratch,
     ) -> Result<DescribedCuts> {
         let texts = &self.search.texts;
-        let text = texts.read_text(number, &mut scratch.texts)?;
-        let mut tokens = std::mem::take(&mut scratch.tokens);
-        texts.tokenize_text(&text, &mut tokens)?;
-        let copied = CopiedText {
-            places: PlaceIndex::new(&text),
-            text,
-            tokens,
-        };
+        let copied = texts.read_tokens(number, scratch)?;
         let mut described = DescribedCuts {
             number,
             pieces: Vec::new(),
-            left_out: LeftOutText::default(),
+            left_out: LeftOutText {
+                ranges: Vec::new(),
+                length: copied.text().len(),
+            },
             is_emptied: false,
         };
         for cut in cuts {
             let mut pieces = Vec::new();
             for (at, piece) in cut.pieces.iter().enumerate() {
-                let source = self.read_source(piece.document, &mut scratch.texts)?;
-                let is_equal = copied.is_equal(piece, &source)
+                let source = self.read_source(piece.document, scratch)?;
+                let is_equal = is_equal(&copied, piece, &source.text)
                     && texts.partition_of(number) == texts.partition_of(piece.document);
-                pieces.extend(is_equal.then(|| copied.describe_piece(cut, at, &source)));
+                pieces.extend(is_equal.then(|| describe_piece(&copied, cut, at, &source)));
             }
             if pieces.len() == cut.pieces.len() {
                 described.pieces.extend(pieces);
                 described.left_out.ranges.push(cut.bytes.clone());
             }
         }
-        described.left_out.length = copied.text.len();
-        let rest = described.left_out.cut_text(&copied.text);
+        let rest = described.left_out.cut_text(copied.text());
         described.is_emptied = rest.is_ok_and(|rest| rest.trim().is_empty());
-        scratch.tokens = copied.tokens;
         Ok(described)
     }
 
@@ -184,14 +169,10 @@ impl<'a> CutDescriber<'a> {
             return Ok(known);
         }
         let texts = &self.search.texts;
-        let text = texts.read_text(number, scratch)?;
-        let mut tokens = SpannedTokens::default();
-        texts.tokenize_text(&text, &mut tokens)?;
-        let bytes = text.len() + 16 * tokens.len() + 200;
+        let text = texts.read_tokens(number, scratch)?;
+        let bytes = text.memory_bytes();
         let source = Arc::new(SourceText {
             id: texts.id_of(number)?,
-            places: PlaceIndex::new(&text),
-            tokens,
             text,
         });
         sources().add_value(DocId(number), Arc::clone(&source), bytes);
@@ -199,45 +180,27 @@ impl<'a> CutDescriber<'a> {
     }
 }
 
-/// A document whose cuts are described.
-struct CopiedText {
-    text: String,
-    tokens: SpannedTokens,
-    places: PlaceIndex,
+/// Returns `true` if a piece has the tokens that it should have in its source.
+fn is_equal(copied: &TokenizedText, piece: &CopiedPiece, source: &TokenizedText) -> bool {
+    let own = copied.tokens_in(&piece.tokens);
+    own.is_some() && own == source.tokens_in(&piece.source_tokens())
 }
 
-impl CopiedText {
-    /// Returns `true` if a piece has the tokens that it should have in its source.
-    fn is_equal(&self, piece: &CopiedPiece, source: &SourceText) -> bool {
-        let own = self.tokens.values().get(to_usize(&piece.tokens));
-        let other = source.tokens.values().get(to_usize(&piece.source_tokens()));
-        own.is_some() && own == other
+/// Describes a piece of a cut.
+fn describe_piece(
+    copied: &TokenizedText,
+    cut: &TextCut,
+    at: usize,
+    source: &SourceText,
+) -> DescribedPiece {
+    let piece = &cut.pieces[at];
+    let bytes = copied.bytes_of_piece(cut, at);
+    DescribedPiece {
+        place: copied.characters_in(&bytes),
+        first: piece.document,
+        first_id: source.id.clone(),
+        first_place: source.text.characters_of(&piece.source_tokens()),
+        length: u64::from(piece.tokens.end - piece.tokens.start),
+        text: copied.text()[bytes].to_owned(),
     }
-
-    /// Describes a piece of a cut. Pieces lie side by side: each ends where the next one begins.
-    fn describe_piece(&self, cut: &TextCut, at: usize, source: &SourceText) -> DescribedPiece {
-        let piece = &cut.pieces[at];
-        let first_byte =
-            |piece: &CopiedPiece| self.tokens.byte_range(to_usize(&piece.tokens)).start;
-        let start = match at {
-            0 => cut.bytes.start,
-            _ => first_byte(piece),
-        };
-        let end = cut.pieces.get(at + 1).map_or(cut.bytes.end, first_byte);
-        let first = source.tokens.byte_range(to_usize(&piece.source_tokens()));
-        let count = |byte| self.places.count_characters(&self.text, byte) as u64;
-        let count_first = |byte| source.places.count_characters(&source.text, byte) as u64;
-        DescribedPiece {
-            place: count(start)..count(end),
-            first: piece.document,
-            first_id: source.id.clone(),
-            first_place: count_first(first.start)..count_first(first.end),
-            length: u64::from(piece.tokens.end - piece.tokens.start),
-            text: self.text[start..end].to_owned(),
-        }
-    }
-}
-
-fn to_usize(range: &Range<u32>) -> Range<usize> {
-    range.start as usize..range.end as usize
 }

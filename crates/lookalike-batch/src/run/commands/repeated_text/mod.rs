@@ -18,7 +18,7 @@
 //! | `searched_texts` | the documents of a search, and the rows of a library among them |
 //! | `run_search` | the runs that stand in earlier documents, in memory or in temporary files |
 //! | `cut_choice` | cuts, each with the places that stay |
-//! | `description`, `cut_table` | cuts for people: places in characters, and their table |
+//! | `description`, `cut_table`, `tokenized_text` | cuts for people: places in characters, and their table |
 //! | `document_records` | bytes by document, in memory or in a temporary file |
 
 mod cut_choice;
@@ -27,6 +27,7 @@ mod description;
 mod document_records;
 mod run_search;
 mod searched_texts;
+pub(crate) mod tokenized_text;
 
 use lookalike::DocId;
 use lookalike::byte_reader::ByteReader;

@@ -12,6 +12,7 @@ use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::ParseScratch;
 
+use super::tokenized_text::TokenizedText;
 use crate::index::indexed_passages::{IndexedPassages, IndexedTextScratch};
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::reading::corpus_rows::CorpusRows;
@@ -135,6 +136,18 @@ impl<'a> SearchedTexts<'a> {
                 "row {row}, in {source}: passages are found in texts, and this row has features instead"
             ))
         })
+    }
+
+    /// Reads a text and its tokens.
+    ///
+    /// # Errors
+    /// As [`read_text`](Self::read_text).
+    pub(super) fn read_tokens(
+        &self,
+        number: u32,
+        scratch: &mut TextScratch,
+    ) -> Result<TokenizedText> {
+        TokenizedText::new(self.read_text(number, scratch)?, &self.tokenizer)
     }
 
     /// Replaces `tokens` by those of a text, by which texts are compared.
