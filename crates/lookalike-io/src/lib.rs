@@ -24,4 +24,4 @@ pub mod source;
 pub mod spool;
 
 pub use error::{Error, ErrorKind, Result};
-pub use objects::is_url;
+pub use objects::{ObjectCopies, ObjectIdentity, is_copy_file, is_url, remove_copies};

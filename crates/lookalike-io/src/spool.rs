@@ -1,7 +1,7 @@
-//! An unlinked temporary file to which several threads append and which they read at any offset.
+//! A file to which several threads append and which they read at any offset.
 //!
-//! It has no name, so nothing remains however the process ends. Appending reserves space with one
-//! atomic addition and then writes without a lock. The bytes of one call are contiguous.
+//! Unless it is opened by a path, it has no name, so nothing remains however the process ends. Appending reserves
+//! space with one atomic addition and then writes without a lock. The bytes of one call are contiguous.
 
 use std::fs::File;
 use std::io;
@@ -11,13 +11,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result, display_path};
 
-/// An unlinked temporary file.
+/// A file that grows at its end.
 #[derive(Debug)]
 pub struct SpoolFile {
     /// `None` if nothing will be read back.
     file: Option<File>,
     end: AtomicU64,
+    /// The file in messages.
+    name: String,
 }
+
+/// Name of a file without a path in messages.
+const UNNAMED: &str = "the temporary file";
 
 impl SpoolFile {
     /// Creates a spool in `directory`, or in the system's directory for temporary files.
@@ -36,6 +41,30 @@ impl SpoolFile {
         Ok(Self {
             file: Some(file),
             end: AtomicU64::new(0),
+            name: UNNAMED.to_owned(),
+        })
+    }
+
+    /// Opens a file that outlives the process, and creates it if it does not exist. What is appended follows its
+    /// content.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    #[cfg(feature = "object-store")]
+    pub(crate) fn open_path(path: &Path) -> Result<Self> {
+        let failed = |cause| Error::write_error("open", display_path(path), cause);
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(failed)?;
+        let end = file.metadata().map_err(failed)?.len();
+        Ok(Self {
+            file: Some(file),
+            end: AtomicU64::new(end),
+            name: display_path(path),
         })
     }
 
@@ -44,6 +73,7 @@ impl SpoolFile {
         Self {
             file: None,
             end: AtomicU64::new(0),
+            name: UNNAMED.to_owned(),
         }
     }
 
@@ -62,11 +92,8 @@ impl SpoolFile {
             return Ok(start);
         };
         file.write_all_at(bytes, start).map_err(|cause| {
-            Error::write_error(
-                "write",
-                format_args!("byte {start} of the temporary file"),
-                cause,
-            )
+            let place = format_args!("byte {start} of {}", self.name);
+            Error::write_error("write", place, cause)
         })?;
         Ok(start)
     }
@@ -111,5 +138,20 @@ mod tests {
             assert_eq!(bytes, [worker; 37]);
         }
         assert_eq!(spool.end_offset(), 4 * 50 * 37);
+    }
+
+    #[cfg(feature = "object-store")]
+    #[test]
+    fn a_file_with_a_path_goes_on_at_its_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("spool");
+        let first = SpoolFile::open_path(&path).unwrap();
+        assert_eq!(first.append_bytes(b"abc").unwrap(), 0);
+        drop(first);
+        let second = SpoolFile::open_path(&path).unwrap();
+        assert_eq!(second.append_bytes(b"de").unwrap(), 3);
+        let mut bytes = [0; 5];
+        second.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes, b"abcde");
     }
 }

@@ -13,6 +13,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
+use object_store::multipart::MultipartStore;
 use object_store::path::Path as Key;
 use object_store::{BackoffConfig, ClientOptions, Error as StoreError, ObjectStore, RetryConfig};
 use tokio::runtime::Runtime;
@@ -44,7 +45,24 @@ type StoreName = (StoreKind, String);
 struct OpenStores(Mutex<HashMap<StoreName, Arc<StorePlace>>>);
 
 /// A store, once it is open.
-type StorePlace = Mutex<Option<Arc<dyn ObjectStore>>>;
+type StorePlace = Mutex<Option<UploadStore>>;
+
+/// A store to which objects can be uploaded by parts. Both values are the same client.
+#[derive(Clone)]
+pub(super) struct UploadStore {
+    pub(super) objects: Arc<dyn ObjectStore>,
+    pub(super) uploads: Arc<dyn MultipartStore>,
+}
+
+impl UploadStore {
+    pub(super) fn new(client: impl ObjectStore + MultipartStore) -> Self {
+        let client = Arc::new(client);
+        Self {
+            objects: Arc::clone(&client) as Arc<dyn ObjectStore>,
+            uploads: client,
+        }
+    }
+}
 
 impl OpenStores {
     /// Returns a store, and opens it if it is not open.
@@ -54,18 +72,18 @@ impl OpenStores {
     fn find_or_open(
         &self,
         name: StoreName,
-        open: impl FnOnce() -> Result<Arc<dyn ObjectStore>>,
-    ) -> Result<Arc<dyn ObjectStore>> {
+        open: impl FnOnce() -> Result<UploadStore>,
+    ) -> Result<UploadStore> {
         let place = {
             let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(places.entry(name).or_default())
         };
         let mut store = place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = &*store {
-            return Ok(Arc::clone(store));
+            return Ok(store.clone());
         }
         let opened = open()?;
-        *store = Some(Arc::clone(&opened));
+        *store = Some(opened.clone());
         Ok(opened)
     }
 }
@@ -97,9 +115,23 @@ pub(super) fn open_store(
     url: &ObjectUrl,
     deadline: &AnswerDeadline,
 ) -> Result<(Arc<dyn ObjectStore>, Key)> {
+    match open_upload_store(url, deadline)? {
+        Some((store, key)) => Ok((store.objects, key)),
+        None => Ok((open_server(url)?, Key::default())),
+    }
+}
+
+/// Opens the store of a URL as [`open_store`] does. Returns `None` for the URL of a server, which takes no uploads.
+///
+/// # Errors
+/// As [`open_store`].
+pub(super) fn open_upload_store(
+    url: &ObjectUrl,
+    deadline: &AnswerDeadline,
+) -> Result<Option<(UploadStore, Key)>> {
     static OPEN_STORES: OnceLock<OpenStores> = OnceLock::new();
     if url.kind == StoreKind::Https {
-        return Ok((open_server(url)?, Key::default()));
+        return Ok(None);
     }
     let impossible =
         |why: &str| Error::input_error(format!("the key of {url} cannot be asked for: {why}"));
@@ -122,7 +154,7 @@ pub(super) fn open_store(
             opened
                 .map_err(|cause| Error::input_error(format!("cannot open {}: {cause}", url.root)))?
         })?;
-    Ok((store, key))
+    Ok(Some((store, key)))
 }
 
 /// Lets clients use TLS. A program that has installed another provider keeps it.
@@ -172,7 +204,7 @@ fn without_credentials(url: &ObjectUrl, cause: &StoreError, hint: &str) -> Error
     ))
 }
 
-async fn open_s3(url: &ObjectUrl) -> Result<Arc<dyn ObjectStore>> {
+async fn open_s3(url: &ObjectUrl) -> Result<UploadStore> {
     let broken = |cause| misconfigured(url, &cause);
     let builder = AmazonS3Builder::from_env().with_bucket_name(&url.bucket);
     let is_public = is_set(builder.get_config_value(&AmazonS3ConfigKey::SkipSignature));
@@ -186,10 +218,10 @@ async fn open_s3(url: &ObjectUrl) -> Result<Arc<dyn ObjectStore>> {
         })?;
     }
     let builder = builder.with_credentials(credentials).with_retry(patient());
-    Ok(Arc::new(builder.build().map_err(broken)?))
+    Ok(UploadStore::new(builder.build().map_err(broken)?))
 }
 
-async fn open_google(url: &ObjectUrl) -> Result<Arc<dyn ObjectStore>> {
+async fn open_google(url: &ObjectUrl) -> Result<UploadStore> {
     let broken = |cause| misconfigured(url, &cause);
     let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&url.bucket);
     let is_public = is_set(builder.get_config_value(&GoogleConfigKey::SkipSignature));
@@ -203,10 +235,10 @@ async fn open_google(url: &ObjectUrl) -> Result<Arc<dyn ObjectStore>> {
         })?;
     }
     let builder = builder.with_credentials(credentials).with_retry(patient());
-    Ok(Arc::new(builder.build().map_err(broken)?))
+    Ok(UploadStore::new(builder.build().map_err(broken)?))
 }
 
-async fn open_azure(url: &ObjectUrl) -> Result<Arc<dyn ObjectStore>> {
+async fn open_azure(url: &ObjectUrl) -> Result<UploadStore> {
     let hint = "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or \
                 AZURE_SKIP_SIGNATURE=true for a public container";
     let broken = |cause| without_credentials(url, &cause, hint);
@@ -223,7 +255,7 @@ async fn open_azure(url: &ObjectUrl) -> Result<Arc<dyn ObjectStore>> {
         credentials.get_credential().await.map_err(broken)?;
     }
     let builder = builder.with_credentials(credentials).with_retry(patient());
-    Ok(Arc::new(builder.build().map_err(broken)?))
+    Ok(UploadStore::new(builder.build().map_err(broken)?))
 }
 
 /// Opens the server of a URL. The store is that of the one object, so that its URL is sent as given, with its
@@ -395,7 +427,7 @@ mod tests {
     fn store_that_waits_keeps_no_other_waiting() {
         let stores = &OpenStores::default();
         let name = |bucket: &str| (StoreKind::S3, bucket.to_owned());
-        let new_store = || Ok(Arc::new(InMemory::new()) as Arc<dyn ObjectStore>);
+        let new_store = || Ok(UploadStore::new(InMemory::new()));
         let (begun, has_begun) = mpsc::channel();
         let (opened, is_opened) = mpsc::channel();
         thread::scope(|scope| {
@@ -417,7 +449,8 @@ mod tests {
                 stores.find_or_open(name("slow"), || panic!("it is being opened already"))
             });
             let slow = slow.join().unwrap().unwrap();
-            assert!(Arc::ptr_eq(&slow, &same.join().unwrap().unwrap()));
+            let same = same.join().unwrap().unwrap();
+            assert!(Arc::ptr_eq(&slow.objects, &same.objects));
             other.join().unwrap();
         });
         // A store that failed to open is opened again.

@@ -9,6 +9,9 @@
 //! before it. The first answer fixes the version of the object (its `ETag`, or else its time and size).
 //! An answer with another version is an error, so that the rows of a run are those of one version.
 //!
+//! A run that can be continued after a kill keeps what it reads of objects in its directory (`object_copies`). A later
+//! process transfers only the rest, of the version that the first question of the first process was answered with.
+//!
 //! | format | what is read | what is kept |
 //! |---|---|---|
 //! | lines, lists, documents | the object once, in order ([`ObjectStream`]) | the text, in a temporary file, if rows are read again |
@@ -17,7 +20,8 @@
 //! # Writing
 //!
 //! An output is complete in a temporary file before its parts are uploaded. The store shows nothing until
-//! the upload is completed, which is one request. An upload that does not get that far is aborted.
+//! the upload is completed, which is one request. An upload that does not get that far is aborted. One of a run that can
+//! be continued is recorded instead (`upload_record`), and a later process sends the parts that are missing.
 //!
 //! # Limits
 //!
@@ -34,6 +38,9 @@ mod first_answer;
 #[cfg(feature = "object-store")]
 mod listing;
 #[cfg(feature = "object-store")]
+mod object_copies;
+mod object_identity;
+#[cfg(feature = "object-store")]
 mod object_stream;
 #[cfg(feature = "object-store")]
 mod range_copy;
@@ -43,20 +50,35 @@ mod stored_object;
 mod unavailable;
 #[cfg(feature = "object-store")]
 mod upload;
+#[cfg(feature = "object-store")]
+mod upload_record;
 mod url;
 
 use std::fmt;
+use std::fs;
 use std::io;
+use std::path::Path;
 
 use crate::error::Error;
 
 #[cfg(feature = "object-store")]
+pub use self::object_copies::ObjectCopies;
+pub use self::object_identity::ObjectIdentity;
+#[cfg(feature = "object-store")]
 pub(crate) use self::{
-    listing::find_objects, object_stream::ObjectStream, range_copy::RangeCopy,
-    stored_object::StoredObject, upload::ObjectUpload,
+    listing::find_objects,
+    object_stream::ObjectStream,
+    range_copy::RangeCopy,
+    stored_object::StoredObject,
+    upload::{ObjectUpload, abort_recorded_upload, recorded_url},
 };
 #[cfg(not(feature = "object-store"))]
-pub(crate) use unavailable::{ObjectStream, ObjectUpload, RangeCopy, StoredObject, find_objects};
+pub use unavailable::ObjectCopies;
+#[cfg(not(feature = "object-store"))]
+pub(crate) use unavailable::{
+    ObjectStream, ObjectUpload, RangeCopy, StoredObject, abort_recorded_upload, find_objects,
+    recorded_url,
+};
 pub use url::is_url;
 pub(crate) use url::{ObjectUrl, is_same_object};
 
@@ -64,6 +86,37 @@ pub(crate) use url::{ObjectUrl, is_same_object};
 /// more than 100 MB/s, and they take 16 MiB of memory.
 #[cfg(feature = "object-store")]
 const PART_BYTES: u64 = 4 << 20;
+
+/// Bytes of the first request. They suffice for recognising a format, and for most small objects.
+#[cfg(feature = "object-store")]
+const FIRST_BYTES: u64 = 256 << 10;
+
+/// The files of [`ObjectCopies`].
+const COPY_FILE: &str = "objects.copy";
+const PARTS_FILE: &str = "objects.parts";
+
+/// Returns `true` if a file of this name is one of [`ObjectCopies`].
+pub fn is_copy_file(name: &str) -> bool {
+    [COPY_FILE, PARTS_FILE].contains(&name)
+}
+
+/// Removes the copies of objects from a directory. A process that has them open reads them on.
+///
+/// # Errors
+/// If a file cannot be removed.
+pub fn remove_copies(directory: &Path) -> Result<(), Error> {
+    // The entries go first, because they must not outlive the parts that they name.
+    for name in [PARTS_FILE, COPY_FILE] {
+        let place = directory.join(name);
+        match fs::remove_file(&place) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::write_error("remove", place.display(), cause));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
 
 /// Objects that a URL names.
 #[cfg_attr(

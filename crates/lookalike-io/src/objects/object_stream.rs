@@ -2,14 +2,12 @@
 
 use std::fmt;
 use std::io::{self, Read};
-use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use futures_util::stream::{BoxStream, StreamExt};
 
 use super::ObjectFailure;
 use super::client::wait_for;
-use super::stored_object::StoredObject;
 
 /// Reads an object once. Nothing is requested before the first read.
 pub(crate) struct ObjectStream {
@@ -19,9 +17,9 @@ pub(crate) struct ObjectStream {
 }
 
 impl ObjectStream {
-    pub(super) fn new(object: Arc<StoredObject>) -> Self {
+    pub(super) fn new(parts: BoxStream<'static, Result<Bytes, ObjectFailure>>) -> Self {
         Self {
-            parts: object.stream_parts(),
+            parts,
             received: Bytes::new(),
         }
     }

@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ObjectSearch, ObjectUrl};
+use super::{ObjectIdentity, ObjectSearch, ObjectUrl};
 use crate::error::{Error, Result};
 use crate::spool::SpoolFile;
 
@@ -23,6 +24,28 @@ fn unavailable_url_error(url: &ObjectUrl) -> Error {
 /// Always.
 pub(crate) fn find_objects(url: &ObjectUrl) -> Result<ObjectSearch> {
     Err(unavailable_url_error(url))
+}
+
+/// Does nothing, because this build has recorded no upload.
+pub(crate) fn abort_recorded_upload(_record: &Path) {}
+
+/// Returns no URL, because this build has recorded no upload.
+pub(crate) fn recorded_url(_record: &Path) -> Option<String> {
+    None
+}
+
+/// The copies of objects of a run, of which there are none in this build.
+#[derive(Debug)]
+pub struct ObjectCopies(());
+
+impl ObjectCopies {
+    /// Opens no files, because there are no objects to copy.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn open_in(_directory: &Path) -> Result<Self> {
+        Ok(Self(()))
+    }
 }
 
 /// An object, which cannot exist in this build.
@@ -42,7 +65,23 @@ impl StoredObject {
         match self.0 {}
     }
 
+    pub(crate) fn object_identity(&self) -> Option<&ObjectIdentity> {
+        match self.0 {}
+    }
+
+    pub(crate) fn keep_parts(&mut self, _copies: &Arc<ObjectCopies>) {
+        match self.0 {}
+    }
+
+    pub(crate) fn keeps_parts(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(crate) fn read_ahead(self: &Arc<Self>) {
+        match self.0 {}
+    }
+
+    pub(crate) fn open_stream_at(self: &Arc<Self>, _byte: u64) -> ObjectStream {
         match self.0 {}
     }
 
@@ -70,7 +109,15 @@ impl RangeCopy {
         match object.0 {}
     }
 
+    pub(crate) fn of_kept(object: &Arc<StoredObject>) -> Self {
+        match object.0 {}
+    }
+
     pub(crate) fn byte_length(&self) -> u64 {
+        match self.0 {}
+    }
+
+    pub(crate) fn read_exact_at(&self, _room: &mut [u8], _start: u64) -> io::Result<()> {
         match self.0 {}
     }
 
@@ -89,6 +136,14 @@ impl ObjectUpload {
     /// # Errors
     /// Always.
     pub(crate) fn begin_upload(url: &ObjectUrl) -> Result<Self> {
+        Err(unavailable_url_error(url))
+    }
+
+    /// Refuses every URL.
+    ///
+    /// # Errors
+    /// Always.
+    pub(crate) fn prepare_recorded(url: &ObjectUrl, _record: PathBuf) -> Result<Self> {
         Err(unavailable_url_error(url))
     }
 

@@ -11,7 +11,8 @@
 //!
 //! A target in an object store is written to a temporary file. Sealing uploads it, and committing makes
 //! the object appear. The upload is begun before anything is written, so that a bucket that does not exist
-//! is found out first. It is aborted on drop and by [`abandon_all`].
+//! is found out first. It is aborted on drop and by [`abandon_all`]. Uploads that a later process can continue are an
+//! exception (see `recorded_uploads`): they are begun by sealing, after their outputs were checked, and are not aborted.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
@@ -22,6 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::output_journal::{OutputJournal, remove_leftovers};
+use super::recorded_uploads::find_record;
 use crate::error::{Error, Result, display_path};
 use crate::objects::{ObjectUpload, ObjectUrl};
 
@@ -56,8 +58,8 @@ fn lock_temporary_files() -> MutexGuard<'static, TemporaryFiles> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes every temporary name that is not committed, aborts every upload, and refuses new ones. Intended
-/// for a signal handler that ends the process.
+/// Removes every temporary name that is not committed, aborts every upload that no later process can continue, and
+/// refuses new ones. Intended for a signal handler that ends the process.
 pub fn abandon_all() {
     let mut temporary = lock_temporary_files();
     temporary.abandoned = true;
@@ -271,13 +273,23 @@ impl Drop for TemporaryName {
     }
 }
 
-/// An upload that is aborted on drop unless it is completed.
+/// An upload that is aborted on drop unless it is completed or recorded.
 #[derive(Debug)]
 struct PendingUpload(ObjectUpload);
 
 impl PendingUpload {
-    fn begin_upload(url: &ObjectUrl) -> Result<Self> {
-        let upload = ObjectUpload::begin_upload(url)?;
+    /// Begins the upload of an output, or prepares it if it is recorded.
+    fn begin_output(url: &ObjectUrl) -> Result<Self> {
+        Self::register_upload(
+            url,
+            match find_record(url) {
+                Some(record) => ObjectUpload::prepare_recorded(url, record)?,
+                None => ObjectUpload::begin_upload(url)?,
+            },
+        )
+    }
+
+    fn register_upload(url: &ObjectUrl, upload: ObjectUpload) -> Result<Self> {
         let mut temporary = lock_temporary_files();
         if temporary.abandoned {
             let cause = io::ErrorKind::Interrupted.into();
@@ -314,7 +326,7 @@ impl Drop for PendingUpload {
 /// # Errors
 /// If the URL is not one that can be written to, or if the store refuses.
 pub(super) fn check_upload(url: &ObjectUrl) -> Result<()> {
-    PendingUpload::begin_upload(url).map(drop)
+    PendingUpload::register_upload(url, ObjectUpload::begin_upload(url)?).map(drop)
 }
 
 /// A complete and synced file without an open handle, so that any number of files can wait to be
@@ -374,7 +386,7 @@ impl AtomicFile {
     }
 
     fn create_for_object(path: &Path, url: &ObjectUrl, scratch: Option<&Path>) -> Result<Self> {
-        let upload = PendingUpload::begin_upload(url)?;
+        let upload = PendingUpload::begin_output(url)?;
         let directory = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let file = tempfile::tempfile_in(&directory).map_err(|cause| {
             let place = display_path(&directory);

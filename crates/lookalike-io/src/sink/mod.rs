@@ -19,6 +19,7 @@ mod output_journal;
 mod output_stream;
 mod parquet_rows;
 mod parquet_writer;
+mod recorded_uploads;
 mod staged_output;
 mod table;
 
@@ -39,6 +40,7 @@ pub use byte_writer::{ByteWriter, check_output};
 pub use cut_text::LeftOutText;
 pub use extracted_texts::ExtractedTextWriter;
 pub use kept_rows::{EmptiedOutput, check_beside, check_kept, find_emptied, prepare_kept};
+pub use recorded_uploads::{RecordedUploads, find_written_object, is_record_file};
 pub use staged_output::{StagedOutput, commit_all};
 pub use table::escape_tsv;
 pub use table::{TableCell, TableColumn, TableRows, TableWriter, check_table};

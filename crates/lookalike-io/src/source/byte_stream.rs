@@ -13,7 +13,7 @@ use zstd::stream::read::Decoder as ZstdDecoder;
 use super::expand::{CompressionKind, LONGEST_MAGIC, compression_by_content};
 use super::json_list::{ListRows, MalformedList};
 use crate::error::{Error, Result};
-use crate::objects::ObjectFailure;
+use crate::objects::{ObjectFailure, StoredObject};
 
 /// Compressed bytes read at a time.
 const COMPRESSED_BUFFER: usize = 256 << 10;
@@ -24,8 +24,16 @@ pub(super) struct ByteStream {
     reader: Box<dyn Read + Send>,
     position: Arc<AtomicU64>,
     compression: CompressionKind,
-    /// Second handle of the input, if it can be sought: a file that is neither compressed nor a JSON list.
-    seekable: Option<File>,
+    /// The input, if it can be sought: one that is neither compressed nor a JSON list.
+    seekable: Option<SeekableInput>,
+}
+
+/// An input that is read on from any byte.
+enum SeekableInput {
+    /// A second handle of a file.
+    File(File),
+    /// An object whose parts are kept.
+    Object(Arc<StoredObject>),
 }
 
 impl ByteStream {
@@ -34,7 +42,7 @@ impl ByteStream {
         let position = Arc::new(AtomicU64::new(0));
         // Both handles share one file offset, so that seeking one moves the other. If duplicating fails, nothing can be
         // skipped.
-        let seekable = file.try_clone().ok();
+        let seekable = file.try_clone().ok().map(SeekableInput::File);
         let reader = Box::new(CountedReader {
             inner: file,
             position: Arc::clone(&position),
@@ -48,19 +56,43 @@ impl ByteStream {
         }
     }
 
+    /// Reads an object whose parts are kept without decompression.
+    pub(super) fn from_kept_object(name: &str, object: &Arc<StoredObject>) -> Self {
+        let position = Arc::new(AtomicU64::new(0));
+        let reader = Box::new(CountedReader {
+            inner: object.open_stream(),
+            position: Arc::clone(&position),
+        });
+        Self {
+            name: name.to_owned(),
+            reader,
+            position,
+            compression: CompressionKind::None,
+            seekable: Some(SeekableInput::Object(Arc::clone(object))),
+        }
+    }
+
     /// Continues at a byte of the input. Returns `false` if the input cannot be sought; the caller then reads up to
     /// `byte`.
     ///
     /// # Errors
     /// If the file cannot be read from there.
     pub(super) fn seek_to(&mut self, byte: u64) -> Result<bool> {
-        let Some(mut file) = self.seekable.as_ref() else {
-            return Ok(false);
-        };
-        let sought = file.seek(io::SeekFrom::Start(byte));
-        sought.map_err(|cause| {
-            Error::read_error("read", format!("{} at byte {byte}", self.name), cause)
-        })?;
+        match &mut self.seekable {
+            None => return Ok(false),
+            Some(SeekableInput::File(file)) => {
+                let sought = file.seek(io::SeekFrom::Start(byte));
+                sought.map_err(|cause| {
+                    Error::read_error("read", format!("{} at byte {byte}", self.name), cause)
+                })?;
+            }
+            Some(SeekableInput::Object(object)) => {
+                self.reader = Box::new(CountedReader {
+                    inner: object.open_stream_at(byte),
+                    position: Arc::clone(&self.position),
+                });
+            }
+        }
         self.position.store(byte, Ordering::Relaxed);
         Ok(true)
     }

@@ -15,7 +15,7 @@ const LOOK_BYTES: u64 = 16 << 10;
 
 impl InputSet {
     /// Returns the expected number of rows in all inputs, or `None` if an input cannot be sampled
-    /// before it is read (standard input, compressed files, JSON lists).
+    /// before it is read (standard input, lines of objects, compressed files, JSON lists).
     ///
     /// The number is exact for Parquet and Arrow, for tables and for files that are one document each. For other
     /// files it follows from the line ends in samples that are evenly spread over all bytes. Cost:
@@ -34,11 +34,10 @@ impl InputSet {
             match (file.input_format(), file.storage()) {
                 (InputFormat::TextFile, _) => rows += 1.0,
                 (format, _) if format.is_columnar() => rows += count_rows(file)? as f64,
-                (_, InputStorage::InPlace) => lines.push(file),
-                // Copies of streams and records are made while they are read.
-                (_, InputStorage::Stream | InputStorage::Records | InputStorage::Columns) => {
-                    return Ok(None);
-                }
+                (_, InputStorage::InPlace) if file.is_local_file() => lines.push(file),
+                // Samples of an object would transfer all parts in which they lie before the first row is read. Copies
+                // of streams and records are made while they are read.
+                _ => return Ok(None),
             }
         }
         if !lines.is_empty() {

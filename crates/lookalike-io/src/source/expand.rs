@@ -33,6 +33,20 @@ pub(super) struct FoundInput {
     pub(super) origin: InputOrigin,
 }
 
+impl FoundInput {
+    /// Returns the object if its first bytes decide where its rows are read from: its parts are kept, and it has lines
+    /// that are not compressed by its name.
+    pub(super) fn object_to_recognise(&self) -> Option<&Arc<StoredObject>> {
+        let has_lines = !self.format.is_columnar()
+            && !matches!(self.format, InputFormat::Json | InputFormat::TextFile);
+        let is_plain = compression_by_extension(&self.path) == CompressionKind::None;
+        let InputOrigin::Object(object) = &self.origin else {
+            return None;
+        };
+        (has_lines && is_plain && object.keeps_parts() && object.has_ranges()).then_some(object)
+    }
+}
+
 /// Source of an input.
 pub(super) enum InputOrigin {
     StandardInput,
@@ -157,7 +171,10 @@ impl InputFinder<'_> {
         }
     }
 
-    fn add_object(&mut self, object: StoredObject, below: Option<PathBuf>) -> Result<()> {
+    fn add_object(&mut self, mut object: StoredObject, below: Option<PathBuf>) -> Result<()> {
+        if let Some(copies) = &self.options.object_copies {
+            object.keep_parts(copies);
+        }
         let path = PathBuf::from(object.display_name());
         let below = below.unwrap_or_else(|| PathBuf::from(path.file_name().unwrap_or_default()));
         self.add_file(path, below, InputOrigin::Object(Arc::new(object)))

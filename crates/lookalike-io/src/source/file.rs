@@ -18,7 +18,7 @@ use super::expand::{
 use super::line_reader::RowEnds;
 use super::{InputFormat, ReadOptions};
 use crate::error::{Error, Result, display_path};
-use crate::objects::{RangeCopy, StoredObject, is_same_object};
+use crate::objects::{ObjectFailure, ObjectIdentity, RangeCopy, StoredObject, is_same_object};
 use crate::spool::SpoolFile;
 
 /// Objects whose beginning is requested before they are opened.
@@ -71,7 +71,8 @@ pub struct InputFile {
     regular: bool,
     /// The object, if the input is one.
     object: Option<Arc<StoredObject>>,
-    /// The parts of a Parquet or Arrow object that were read.
+    /// The parts of an object that were read, if it is read at any offset: of Parquet and Arrow, and of uncompressed
+    /// lines whose parts outlive the process.
     ranges: Option<Arc<RangeCopy>>,
     /// The size in bytes, if the input is not a file.
     held_bytes: Option<u64>,
@@ -98,7 +99,7 @@ impl InputFile {
     /// Opens a regular file, to verify that it can be read and to see if it is compressed. `keep_open`
     /// keeps the handle. Parquet and Arrow are read at any place, so such an input that is not a plain file is
     /// first copied to an unlinked temporary file; of such an object with ranges, those that are
-    /// read are kept in `ranges`.
+    /// read are kept in `ranges`. Uncompressed lines of an object whose parts outlive the process are read like a file.
     pub(super) fn new(
         found: FoundInput,
         keep_open: bool,
@@ -122,19 +123,29 @@ impl InputFile {
         };
         if let Some(file) = opened {
             compressed = compression_by_extension(&found.path) != CompressionKind::None
-                || starts_compressed(&name, &file)?;
+                || starts_compressed(&name, &|bytes, start| file.read_at(bytes, start))?;
             if keep_open && !compressed {
                 handle.get_or_init(|| file);
             }
         }
-        let in_place = regular && !compressed;
         let is_columnar = found.format.is_columnar();
         let is_plain = compression_by_extension(&found.path) == CompressionKind::None;
-        let ranges = object
+        let kept_lines = found.object_to_recognise().map(RangeCopy::of_kept);
+        let kept_lines = match kept_lines {
+            Some(lines)
+                if starts_compressed(&name, &|bytes, start| lines.read_at(bytes, start))? =>
+            {
+                None
+            }
+            kept_lines => kept_lines.map(Arc::new),
+        };
+        let in_place = regular && !compressed || kept_lines.is_some();
+        let columns = object
             .as_ref()
             .filter(|object| is_columnar && is_plain && object.has_ranges())
             .map(|object| ranges.copy_of(object))
             .transpose()?;
+        let ranges = columns.or(kept_lines);
         let is_copy = is_columnar && !in_place && ranges.is_none();
         if is_copy {
             let copy = plain_copy(&name, &found.path, object.as_ref(), options)?;
@@ -236,6 +247,16 @@ impl InputFile {
             .or(self.held_bytes)
     }
 
+    /// Returns the properties by which a later process recognises an object, if its store states any.
+    pub fn object_identity(&self) -> Option<&ObjectIdentity> {
+        self.object.as_ref()?.object_identity()
+    }
+
+    /// Returns `true` if this is an object of a store or a file of a server.
+    pub fn is_stored_object(&self) -> bool {
+        self.object.is_some()
+    }
+
     /// Returns the time of the last change of a regular file, in seconds and nanoseconds since 1970.
     pub fn modification_time(&self) -> Option<(i64, i64)> {
         self.identity
@@ -318,7 +339,9 @@ impl InputFile {
 
     /// Requests the beginning of an object that is opened soon; does nothing for files.
     pub(super) fn read_ahead(&self) {
-        if let (Some(object), InputStorage::Stream) = (&self.object, self.storage) {
+        if let (Some(object), InputStorage::Stream | InputStorage::InPlace) =
+            (&self.object, self.storage)
+        {
             object.read_ahead();
         }
     }
@@ -338,6 +361,9 @@ impl InputFile {
             return open_standard_input(&self.name, self.standard_input.as_ref());
         }
         if let Some(object) = &self.object {
+            if self.storage == InputStorage::InPlace {
+                return Ok(ByteStream::from_kept_object(&self.name, object));
+            }
             let compression = compression_by_extension(&self.path);
             return ByteStream::from_sniffed(&self.name, object.open_stream(), compression);
         }
@@ -410,20 +436,26 @@ impl InputFile {
         spool: Option<&SpoolFile>,
     ) -> Result<()> {
         let read = match (self.storage, spool) {
-            (InputStorage::InPlace, _) => match self.handle.get() {
-                Some(file) => file.read_exact_at(bytes, start),
-                None => self.open_again()?.read_exact_at(bytes, start),
+            (InputStorage::InPlace, _) => match (&self.ranges, self.handle.get()) {
+                (Some(ranges), _) => ranges.read_exact_at(bytes, start),
+                (None, Some(file)) => file.read_exact_at(bytes, start),
+                (None, None) => self.open_again()?.read_exact_at(bytes, start),
             },
             (_, Some(spool)) => {
                 spool.read_exact_at(bytes, self.spooled_at.get().copied().unwrap_or(0) + start)
             }
             (_, None) => Err(io::ErrorKind::NotFound.into()),
         };
-        read.map_err(|cause| match cause.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                Error::input_error(format!("{} was changed while it was being read", self.name))
+        read.map_err(|cause| {
+            if let Some(failure) = ObjectFailure::from_io(&cause) {
+                return failure.clone().into_error(&self.name);
             }
-            _ => Error::read_error("read", format!("{} at byte {start}", self.name), cause),
+            match cause.kind() {
+                io::ErrorKind::UnexpectedEof => {
+                    Error::input_error(format!("{} was changed while it was being read", self.name))
+                }
+                _ => Error::read_error("read", format!("{} at byte {start}", self.name), cause),
+            }
         })
     }
 }
@@ -451,6 +483,9 @@ impl<'a> RangeSpool<'a> {
     }
 
     fn copy_of(&self, object: &Arc<StoredObject>) -> Result<Arc<RangeCopy>> {
+        if object.keeps_parts() {
+            return Ok(Arc::new(RangeCopy::of_kept(object)));
+        }
         let spool = match self.spool.get() {
             Some(spool) => spool,
             None => {
@@ -539,16 +574,24 @@ fn trimmed(row: &str) -> &str {
     row.strip_suffix('\r').unwrap_or(row)
 }
 
-fn starts_compressed(name: &str, file: &File) -> Result<bool> {
+/// Recognises a compressed input by its first bytes. `read_at` reads at an offset, so that no position moves.
+fn starts_compressed(
+    name: &str,
+    read_at: &dyn Fn(&mut [u8], u64) -> io::Result<usize>,
+) -> Result<bool> {
     let mut start = [0; LONGEST_MAGIC];
-    // A position of its own, so that of the file does not move.
     let mut length = 0;
     while length < start.len() {
-        match file.read_at(&mut start[length..], length as u64) {
+        match read_at(&mut start[length..], length as u64) {
             Ok(0) => break,
             Ok(read) => length += read,
             Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-            Err(cause) => return Err(Error::read_error("read", name, cause)),
+            Err(cause) => {
+                return Err(match ObjectFailure::from_io(&cause) {
+                    Some(failure) => failure.clone().into_error(name),
+                    None => Error::read_error("read", name, cause),
+                });
+            }
         }
     }
     Ok(compression_by_content(&start[..length]) != CompressionKind::None)

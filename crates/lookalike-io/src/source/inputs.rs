@@ -11,7 +11,7 @@ use super::block_reader::ReadProgress;
 use super::columnar::PORTION_BLOCKS;
 use super::expand::{ExpandedInputs, find_inputs};
 use super::field_census::FieldCensus;
-use super::file::{InputFile, InputStorage, RangeSpool};
+use super::file::{InputFile, InputStorage, READ_AHEAD, RangeSpool};
 use super::line_reader::ReadBuffer;
 use super::memory_table::{MemoryTable, OpenTable};
 use super::row_values::FieldPlan;
@@ -104,11 +104,17 @@ impl InputSet {
         let ExpandedInputs { found, left_out } = find_inputs(paths, options)?;
         let scratch = options.scratch.as_deref();
         let ranges = RangeSpool::new(scratch);
+        let to_recognise = found
+            .iter()
+            .map(|found| found.object_to_recognise().cloned());
+        let to_recognise: Vec<_> = to_recognise.collect();
         let files = found
             .into_iter()
             .enumerate()
             .map(|(index, found)| {
                 let keep_open = index < OPEN_FILES;
+                let next = to_recognise[index + 1..].iter().take(READ_AHEAD);
+                next.flatten().for_each(|object| object.read_ahead());
                 InputFile::new(found, keep_open, options, &ranges)
             })
             .collect::<Result<Vec<_>>>()?;
@@ -399,7 +405,7 @@ impl InputSet {
 
     /// Returns the next block as [`next_block`](Self::next_block) does. Where `find_known` finds the block by its
     /// position among all blocks, as an earlier run over the same inputs has noted it, and the input is an uncompressed
-    /// file, it is not read: it has its place and its number of rows, and must not be parsed.
+    /// file or an object that is read like one, it is not read: it has its place and its number of rows, and must not be parsed.
     ///
     /// # Errors
     ///

@@ -88,7 +88,7 @@ use std::sync::Arc;
 use lookalike_documents::PdfReader;
 use lookalike_documents::decoding::InvalidText;
 
-use crate::objects::ObjectUrl;
+use crate::objects::{ObjectCopies, ObjectUrl};
 use crate::source::expand::is_stdin;
 pub(crate) use arrow_file::ArrowFile;
 pub use block::{InputBlock, KnownBlock, ParseScratch};
@@ -217,6 +217,9 @@ pub struct ReadOptions {
     pub again: bool,
     /// The content of standard input, if it was copied to be read several times; see [`copy_standard_input`].
     pub standard_input: Option<Arc<File>>,
+    /// The copies of objects that outlive the process, if a later one is to go on where this one ends. Uncompressed
+    /// lines of objects are then read again from there, and not from a temporary file.
+    pub object_copies: Option<Arc<ObjectCopies>>,
 }
 
 impl Default for ReadOptions {
@@ -235,6 +238,7 @@ impl Default for ReadOptions {
             scratch: None,
             again: true,
             standard_input: None,
+            object_copies: None,
         }
     }
 }
