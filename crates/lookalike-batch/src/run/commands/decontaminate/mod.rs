@@ -101,6 +101,16 @@ fn decontaminate_corpus(
         LockedDirectory::lock_directory(work, &inputs)
     });
     let locked = locked.transpose()?;
+    let mut settings = settings.clone();
+    if let Some(locked) = &locked {
+        let benchmarks = RowSource::from(inputs.benchmarks.clone());
+        locked.keep_objects(&mut settings.read, &[&inputs.documents, &benchmarks])?;
+    }
+    let settings = &settings;
+    let named = outputs.named_outputs(settings.cut);
+    let uploads = locked.as_ref().map(|locked| locked.record_uploads(&named));
+    // The uploads are recorded until the end of the run.
+    let _uploads = uploads.transpose()?;
     let opened = open_corpus(inputs, settings, outputs, progress)?;
     let benchmarks = OpenBenchmarks::open_paths(&inputs.benchmarks, &settings.read)?;
     for files in benchmarks.inputs() {

@@ -83,12 +83,14 @@ pub fn run_resumable_dedup(
         ));
     }
     let work = LockedDirectory::lock_directory(work, inputs)?;
-    let settings = &work.settings_to_continue(settings)?;
+    let mut settings = work.settings_to_continue(settings)?;
+    work.keep_objects(&mut settings.read, &[&inputs.documents, &inputs.against])?;
+    let _uploads = work.record_uploads(&outputs.named_outputs())?;
     let directories = RunDirectories {
         work: Some(&work),
         index: None,
     };
-    run_in_directories(inputs, settings, outputs, directories, progress)
+    run_in_directories(inputs, &settings, outputs, directories, progress)
 }
 
 /// Removes near-duplicates as [`run_dedup`] does, where the documents of an index come before all others and count as

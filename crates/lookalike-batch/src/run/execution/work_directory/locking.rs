@@ -7,8 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike_io::error::{Error, Result, display_path};
-use lookalike_io::sink::sync_parent;
+use lookalike_io::sink::{RecordedUploads, sync_parent};
+use lookalike_io::source::{ReadOptions, RowSource};
+use lookalike_io::{ObjectCopies, remove_copies};
 
+use crate::run::execution::work_directory::NamedOutput;
 use crate::run::execution::work_directory::learned_step::LearnedStep;
 use crate::run::execution::work_directory::manifest::{self, WorkManifest, WorkStage};
 use crate::run::settings::{RunInputs, RunSettings};
@@ -93,6 +96,47 @@ impl LockedDirectory {
             Some(manifest) => manifest.stage != WorkStage::Finished,
             None => read_manifest(&self.learning_path())?.is_some(),
         })
+    }
+
+    /// Returns `true` if what was transferred from stores and to them is of the run that this process goes on with, as far
+    /// as versions of objects and names of outputs say so too.
+    fn keeps_transfers(&self) -> Result<bool> {
+        let manifest = read_manifest(&self.path)?;
+        let is_finished = manifest.is_some_and(|manifest| manifest.stage == WorkStage::Finished);
+        Ok(self.resume && !is_finished)
+    }
+
+    /// Lets a run keep in this directory what it reads of objects, so that a later process does not transfer it again.
+    /// Does nothing if no source has objects. The copies of an earlier run are removed.
+    ///
+    /// # Errors
+    /// If the manifest is damaged, or if a file cannot be opened or removed.
+    pub(in crate::run) fn keep_objects(
+        &self,
+        read: &mut ReadOptions,
+        sources: &[&RowSource],
+    ) -> Result<()> {
+        if !self.keeps_transfers()? {
+            remove_copies(&self.path)?;
+        }
+        if sources.iter().any(|source| source.has_objects()) {
+            read.object_copies = Some(Arc::new(ObjectCopies::open_in(&self.path)?));
+        }
+        Ok(())
+    }
+
+    /// Begins to record uploads in this directory, so that a later process continues them. Uploads of a run that is begun
+    /// anew, and of outputs that are not given any more, are aborted.
+    ///
+    /// # Errors
+    /// If the manifest is damaged.
+    pub(in crate::run) fn record_uploads(
+        &self,
+        outputs: &[NamedOutput<'_>],
+    ) -> Result<RecordedUploads> {
+        let targets = outputs.iter().map(|output| output.target);
+        let continues = self.keeps_transfers()?;
+        Ok(RecordedUploads::begin_in(&self.path, targets, continues))
     }
 
     /// Returns the settings of a run in this directory. One that is continued and was begun out of core stays so, whatever
@@ -237,7 +281,7 @@ fn refuse_foreign_files(path: &Path) -> Result<()> {
         let name = entry.map_err(failed)?.file_name();
         let name = name.to_string_lossy();
         let is_own = name == LOCK_FILE || name == LEARNING_DIRECTORY;
-        if !is_own && !manifest::is_work_file(&name) {
+        if !is_own && !manifest::is_work_file(&name) && !manifest::is_transfer_file(&name) {
             return Err(Error::usage_error(format!(
                 "{} holds {name}, which is no part of a run: give a new or empty directory",
                 display_path(path)

@@ -8,7 +8,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use lookalike_io::error::{Error, Result, display_path};
-use lookalike_io::source::InputSet;
+use lookalike_io::source::{InputFile, InputSet};
+use lookalike_io::{ObjectIdentity, is_copy_file, sink};
 use serde::{Deserialize, Serialize};
 
 use crate::run::reading::open_inputs::OpenInputs;
@@ -130,8 +131,11 @@ pub(super) struct WorkManifest {
 pub(super) struct InputEntry {
     pub(super) name: String,
     pub(super) bytes: u64,
-    /// Time of the last change: seconds and nanoseconds since 1970.
+    /// Time of the last change of a file: seconds and nanoseconds since 1970. It is 0 for an object.
     pub(super) changed: (i64, i64),
+    /// The version of an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) object: Option<ObjectIdentity>,
 }
 
 /// An output that is in place.
@@ -142,8 +146,11 @@ pub(in crate::run) struct OutputEntry {
     pub(in crate::run) role: String,
     pub(in crate::run) path: String,
     pub(in crate::run) bytes: u64,
-    /// Time of the last change: seconds and nanoseconds since 1970.
+    /// Time of the last change of a file: seconds and nanoseconds since 1970. It is 0 for an object.
     pub(in crate::run) changed: (i64, i64),
+    /// The version of an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::run) object: Option<ObjectIdentity>,
 }
 
 /// A complete step and its file.
@@ -169,6 +176,14 @@ pub(super) fn read_once_error(name: &str) -> Error {
     Error::usage_error(format!(
         "{name} cannot be read again after an interruption, because it is not a regular file: copy it to a file and \
          give that, or leave out --work"
+    ))
+}
+
+/// Returns the error for an object in which a later process could not notice a change.
+fn unversioned_error(name: &str) -> Error {
+    Error::usage_error(format!(
+        "{name} cannot be read again after an interruption, because its server states neither an ETag nor a version nor \
+         the time of its last change: copy it to a file and give that, or leave out --work"
     ))
 }
 
@@ -200,6 +215,12 @@ pub(super) fn is_work_file(name: &str) -> bool {
     is_step() == Some(true) || is_hidden && plain == MANIFEST_FILE
 }
 
+/// Returns `true` if a file of this name holds what was transferred from stores or to them. Such files are no steps, and
+/// those who write them remove them.
+pub(super) fn is_transfer_file(name: &str) -> bool {
+    is_copy_file(name) || sink::is_record_file(name)
+}
+
 /// Returns `true` if `name` is one under which a file is complete but not in place yet: `.TARGET.HEX.tmp`.
 pub(super) fn is_temporary_of(name: &str, target: &OsStr) -> bool {
     let hidden = name
@@ -220,7 +241,7 @@ pub(super) fn damaged_file(path: &Path, what: &str) -> Error {
     ))
 }
 
-/// The inputs of a run as they were at a moment, if all of them are regular files.
+/// The inputs of a run as they were at a moment, if all of them are regular files or objects with a version.
 pub(in crate::run) struct InputMoment(Option<[Vec<InputEntry>; 2]>);
 
 impl InputMoment {
@@ -245,20 +266,45 @@ impl InputEntry {
     /// # Errors
     /// If an input cannot be read once more by a later process.
     pub(super) fn list_inputs(inputs: &InputSet) -> Result<Vec<Self>> {
-        let files = inputs.input_files().iter();
-        let entries = files.map(|file| {
-            let known = file.size_on_disk().zip(file.modification_time());
-            let (bytes, changed) = known.ok_or_else(|| {
-                let name = file.display_name();
+        inputs.input_files().iter().map(Self::of_input).collect()
+    }
+
+    fn of_input(file: &InputFile) -> Result<Self> {
+        let name = file.display_name();
+        let object = file.object_identity();
+        let changed = match object {
+            Some(_) => Some((0, 0)),
+            None => file.modification_time(),
+        };
+        let known = file.size_on_disk().zip(changed);
+        let (bytes, changed) = known.ok_or_else(|| {
+            if file.is_stored_object() {
+                unversioned_error(name)
+            } else {
                 read_once_error(if name == "-" { "standard input" } else { name })
-            })?;
-            Ok(Self {
-                name: file.display_name().to_owned(),
-                bytes,
-                changed,
-            })
-        });
-        entries.collect()
+            }
+        })?;
+        Ok(Self {
+            name: name.to_owned(),
+            bytes,
+            changed,
+            object: object.cloned(),
+        })
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let is_same_version = match (&self.object, &other.object) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (one, other) => one == other,
+        };
+        is_same_version
+            && (&self.name, self.bytes, self.changed) == (&other.name, other.bytes, other.changed)
+    }
+
+    /// Returns what distinguishes the versions of an object, as a phrase.
+    fn describe_version(&self) -> Option<String> {
+        let object = self.object.as_ref()?;
+        Some(format!("{} bytes and {object}", self.bytes))
     }
 }
 
@@ -359,17 +405,29 @@ fn difference_of_settings(before: &[(String, String)], now: &[(String, String)])
 }
 
 fn difference_of_inputs(what: &str, before: &[InputEntry], now: &[InputEntry]) -> Option<String> {
-    let name = |at: usize, inputs: &[InputEntry]| inputs.get(at).map(|input| input.name.clone());
-    let at = (0..before.len().max(now.len())).find(|&at| before.get(at) != now.get(at))?;
-    Some(match (name(at, before), name(at, now)) {
-        (Some(before), Some(now)) if before == now => {
-            format!("the {what} {now} has changed since it was begun")
+    let is_same = |at: usize| match (before.get(at), now.get(at)) {
+        (Some(before), Some(now)) => before.is_same(now),
+        (before, now) => before.is_none() && now.is_none(),
+    };
+    let at = (0..before.len().max(now.len())).find(|&at| !is_same(at))?;
+    Some(match (before.get(at), now.get(at)) {
+        (Some(before), Some(now)) if before.name == now.name => {
+            let versions = before.describe_version().zip(now.describe_version());
+            let versions = versions.map(|(old, new)| format!(": it had {old}, and now has {new}"));
+            format!(
+                "the {what} {} has changed since it was begun{}",
+                now.name,
+                versions.unwrap_or_default()
+            )
         }
-        (Some(before), Some(now)) => {
-            format!("it was begun with the {what} {before}, where now {now} is given")
+        (Some(before), Some(now)) => format!(
+            "it was begun with the {what} {}, where now {} is given",
+            before.name, now.name
+        ),
+        (Some(before), None) => format!("its {what} {} is not given", before.name),
+        (None, Some(now)) => {
+            format!("the {what} {} is given, which it does not have", now.name)
         }
-        (Some(before), None) => format!("its {what} {before} is not given"),
-        (None, Some(now)) => format!("the {what} {now} is given, which it does not have"),
         (None, None) => return None,
     })
 }

@@ -9,6 +9,8 @@
 //! DIR/documents-000001.step  sketches of documents of the inputs, some seconds of work each
 //! DIR/verdicts-000001.step   verdicts of documents, in their total order
 //! DIR/cuts-000001.step       repeated text of kept documents, in the order of reading
+//! DIR/objects.copy, .parts   what was read of objects in stores; removed when the run is finished
+//! DIR/upload-HASH.record     an upload to a store that is not completed, and its parts that the store has
 //! ```
 //!
 //! A run ends a step after a twentieth of the time since it began, at least a quarter of a second and at most
@@ -24,6 +26,9 @@
 //! Stored blocks come back in `disk_backend`. Stored verdicts are continued in `run_stages::continue_verdicts`, and stored
 //! cuts in `commands/repeated_text/cut_choice.rs`. A run
 //! whose outputs are already written is skipped in `commands/dedup/opening.rs`.
+//!
+//! Objects of stores: a later process asks each for its version, and takes from `objects.copy` what an earlier one has read.
+//! So no byte is transferred twice, apart from the parts on their way at the kill. The files are of `lookalike_io`.
 //!
 //! Cost: a resumed run reads compressed inputs, JSON lists and Parquet again up to where it was, because rows are compared and
 //! copied later. It analyses only rows that no step has. It then builds the buckets of all documents but the removed ones.
@@ -46,8 +51,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lookalike_io::error::{Error, Result, display_path};
-use lookalike_io::sink::{OutputTarget, parent_directory};
+use lookalike_io::sink::{OutputTarget, find_written_object, parent_directory};
 use lookalike_io::source::{InputSet, ReadOptions};
+use lookalike_io::{is_url, remove_copies};
 
 pub(in crate::run) use self::learned_step::{LearnedStep, RemovedWithoutForms};
 pub use self::locking::WorkSettings;
@@ -235,13 +241,14 @@ impl WorkDirectory {
         self.change_manifest(|manifest| manifest.stage = manifest.stage.max(WorkStage::Write))
     }
 
-    /// Records that all outputs are in place.
+    /// Records that all outputs are in place, and removes the copies of objects.
     pub(in crate::run) fn finish_run(&self, outputs: &[NamedOutput<'_>]) -> Result<()> {
         let outputs = list_outputs(outputs).unwrap_or_default();
         self.change_manifest(|manifest| {
             manifest.stage = WorkStage::Finished;
             manifest.outputs = outputs;
-        })
+        })?;
+        remove_copies(&self.state.path)
     }
 
     /// Returns `true` if the run was finished before, and these outputs are still those that it wrote.
@@ -446,18 +453,26 @@ pub(in crate::run) fn describe_reading(read: &ReadOptions) -> Vec<(String, Strin
     owned.into()
 }
 
-/// Returns the outputs as they are in place now; `None` if one is missing or is no single file.
+/// Returns the outputs as they are in place now; `None` if one is missing or is no single file or object.
 fn list_outputs(outputs: &[NamedOutput<'_>]) -> Option<Vec<OutputEntry>> {
     let entry = |output: &NamedOutput<'_>| {
         let OutputTarget::Path(path) = output.target else {
             return None;
         };
-        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let (bytes, changed, object) = if is_url(path) {
+            let (bytes, object) = find_written_object(path)?;
+            (bytes, (0, 0), Some(object))
+        } else {
+            let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+            let changed = (metadata.mtime(), metadata.mtime_nsec());
+            (metadata.size(), changed, None)
+        };
         Some(OutputEntry {
             role: output.name.clone(),
             path: display_path(path),
-            bytes: metadata.size(),
-            changed: (metadata.mtime(), metadata.mtime_nsec()),
+            bytes,
+            changed,
+            object,
         })
     };
     outputs.iter().map(entry).collect()
