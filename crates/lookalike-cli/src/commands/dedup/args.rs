@@ -231,9 +231,9 @@ pub(crate) struct DedupArgs {
     /// Directory for what the run has computed so far. A run that was killed, that a full disk ended, or that a
     /// power failure interrupted, is continued by the same command with --resume
     ///
-    /// The directory is created if it does not exist. It takes about as much space as the run takes memory, and may
-    /// be deleted when the run is finished. Every input must be a regular file. `lookalike status DIR` shows the
-    /// progress.
+    /// The directory is created if it does not exist. It takes about as much space as the run takes memory, beside
+    /// what is read of objects in stores, and may be deleted when the run is finished. Every input must be a regular
+    /// file or an object. `lookalike status DIR` shows the progress.
     #[arg(
         long,
         value_name = "DIR",
