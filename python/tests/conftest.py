@@ -11,7 +11,7 @@ from made import ROOT, made_documents
 
 #: Files of tests that wait longest for other servers. They come first, so that no worker runs one alone at the end;
 #: `--no-loadscope-reorder` keeps this order.
-SLOW_FILES = ("test_object_failures", "test_https", "test_objects", "test_description", "test_sail")
+SLOW_FILES = ("test_object_failures", "test_object_resuming", "test_https", "test_objects", "test_description", "test_sail")
 
 
 def pytest_collection_modifyitems(items):

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -199,15 +200,16 @@ def random_faults(seed, share=0.25):
 
 
 @contextlib.contextmanager
-def https_server(directory, ranges=True, cut=None):
+def https_server(directory, ranges=True, cut=None, is_tagged=False):
     """Serves the files of a directory over TLS. Yields its address, the file of its authority, and its requests.
-    `cut(path)` ends an answer after half of its body."""
+    `cut(path)` ends an answer after half of its body. With `is_tagged`, answers have an `ETag`."""
     certificate, key, authority = make_certificates(directory)
     requests = []
 
     class Handler(FileHandler):
         root = Path(directory)
         serves_ranges = ranges
+        sends_tags = is_tagged
         seen = requests
         is_cut = staticmethod(cut or (lambda path: False))
 
@@ -241,6 +243,8 @@ class FileHandler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
+        if self.sends_tags and file.is_file():
+            self.send_header("ETag", f'"{zlib.crc32(file.read_bytes()):08x}"')
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         if self.command == "HEAD":
