@@ -118,14 +118,12 @@ def test_objects_that_were_read_are_not_read_again(store, tmp_path):
     store.run("dedup", "in", "-o", "out/", "--forms", "learn", cwd=tmp_path)
     arguments = ["dedup", store.url("in/"), "-o", store.url("out/"), "--forms", "learn", "--work", tmp_path / "work"]
 
-    def is_last(request):
-        return request.method == "GET" and request.path.endswith("/5.jsonl") and bytes_of(request) > 0 and is_read(request)
-
-    def is_read(request):
+    def is_inside_last(request):
         # The beginning of every object is requested when it is opened.
-        return request.range[0] > 0
+        is_range = request.method == "GET" and request.range is not None
+        return is_range and request.path.endswith("/5.jsonl") and request.range[0] > 0
 
-    kill_when(store, is_last, *arguments)
+    kill_when(store, is_inside_last, *arguments)
     with Proxy(store.address) as proxy:
         store.run(*arguments, "--resume", AWS_ENDPOINT_URL=proxy.address)
         for name in names[:-1]:
@@ -213,7 +211,6 @@ def test_a_changed_object_is_named_with_both_versions(store, tmp_path):
     store.put("in/b.jsonl", write_jsonl(tmp_path / "b.jsonl", rows[200:]).read_bytes())
     store.run(*arguments, "--resume")
     store.put("in/c.jsonl", b'{"id": "c", "text": "another object"}\n')
-    store.put("more.jsonl", b"")
     assert "in/c.jsonl" in store.run(*arguments, "--removed", store.url("removed.tsv"), "--resume", code=2).err
 
 
@@ -239,7 +236,8 @@ def test_decontaminate_goes_on_after_a_kill(store, tmp_path):
     for row in rows[::97]:
         row["text"] += f" {question} the harbour of Lindesnes"
     corpus = write_jsonl(tmp_path / "corpus.jsonl", rows)
-    items = write_jsonl(tmp_path / "items.jsonl", [{"id": "1", "question": question, "answer": "the harbour of Lindesnes"}])
+    item = {"id": "1", "question": question, "answer": "the harbour of Lindesnes"}
+    items = write_jsonl(tmp_path / "items.jsonl", [item])
     store.put("corpus.jsonl", corpus.read_bytes())
     store.put("items.jsonl", items.read_bytes())
     store.run("decontaminate", corpus, "--benchmarks", items, "-o", tmp_path / "out.jsonl")
@@ -273,4 +271,4 @@ def test_files_of_servers_need_a_version(store, formats, tmp_path, ranges):
             store.run(*arguments, SSL_CERT_FILE=authority)
             assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
             gets = [request for request in requests if request.method == "GET" and request.range != (0, 1)]
-            assert len(gets) == 1
+            assert len({request.range for request in gets}) == len(gets) > 0

@@ -20,8 +20,8 @@
 //! # Writing
 //!
 //! An output is complete in a temporary file before its parts are uploaded. The store shows nothing until
-//! the upload is completed, which is one request. An upload that does not get that far is aborted. One of a run that can
-//! be continued is recorded instead (`upload_record`), and a later process sends the parts that are missing.
+//! the upload is completed, which is one request. An upload that does not get that far is aborted. One of a run that
+//! can be continued is recorded instead (`upload_record`), and a later process sends the parts that are missing.
 //!
 //! # Limits
 //!

@@ -15,8 +15,8 @@
 //! | checksum of all of that but the offset, and of the bytes of the part | 8 |
 //!
 //! The first part of an object has [`FIRST_BYTES`]. All others have a 128th of the object, in multiples of 64 KiB, at
-//! least 256 KiB and at most [`PART_BYTES`]. So a process that is killed while it waits for four of them loses little of
-//! any object that is large enough to matter.
+//! least 256 KiB and at most [`PART_BYTES`]. So a process that is killed while it waits for four of them loses
+//! at most a 32nd of an object of 32 MiB and more.
 //!
 //! An entry is written after its part, and neither is synced. A part is compared with its checksum when a later
 //! process uses it for the first time. Guarantee: damage, as after a power failure, costs another transfer and never
@@ -118,7 +118,8 @@ impl ObjectCopies {
         }
         let mut stored: HashMap<u64, Vec<StoredPart>> = HashMap::new();
         for (object, part) in whole.iter().filter_map(parse_entry) {
-            if part.offset.checked_add(part.length) <= Some(spool.end_offset()) {
+            let end = part.offset.checked_add(part.length);
+            if end.is_some_and(|end| end <= spool.end_offset()) {
                 stored.entry(object).or_default().push(part);
             }
         }

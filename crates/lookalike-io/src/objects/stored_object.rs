@@ -241,8 +241,8 @@ impl StoredObject {
         ObjectStream::new(self.stream_parts())
     }
 
-    /// Opens an object whose parts are kept for reading it from a byte on, in order. Nothing before the part of that byte
-    /// is requested.
+    /// Opens an object whose parts are kept for reading it from a byte on, in order. Nothing before the part of that
+    /// byte is requested.
     pub(crate) fn open_stream_at(self: &Arc<Self>, byte: u64) -> ObjectStream {
         ObjectStream::new(match &self.kept {
             Some(kept) => self.stream_kept(kept, byte),

@@ -1,9 +1,9 @@
 //! An output of an object store, which appears when all of its parts are there.
 //!
 //! An upload is begun before anything is written, and aborted if it is not completed. An upload with a
-//! [record](super::upload_record) is begun when its parts are sent, and is not aborted: a later process that sends the same
-//! bytes sends only the parts that the store does not have. It sends the last part in any case, because the answer shows
-//! whether the store still has the upload.
+//! [record](super::upload_record) is begun when its parts are sent, and is not aborted: a later process that has the
+//! same bytes sends only the parts that the store does not have. It sends the last part in any case, because the answer
+//! shows whether the store still has the upload.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -174,13 +174,12 @@ impl ObjectUpload {
             upload.remove_record();
             return Ok(());
         }
-        // The upload is given back, so that it is aborted, or continued by a later process if the store has not refused it.
-        if client::is_answered(&cause) {
+        // A later process cannot complete these parts either.
+        if is_forgotten(&cause) || cause.to_string().contains("400 Bad Request") {
             upload.remove_record();
-            abort(upload, begun.id, Duration::from_secs(30));
-        } else {
-            *lock_ignoring_poison(&upload.upload) = Some(begun);
         }
+        // The upload is given back, so that it is aborted unless it is recorded.
+        *lock_ignoring_poison(&upload.upload) = Some(begun);
         Err(Error::output_error(format!(
             "cannot complete {}: {}",
             upload.name,
@@ -195,8 +194,8 @@ impl ObjectUpload {
     }
 }
 
-/// Aborts the upload that a file records, and removes the file. If the store does not answer, its life-cycle rules remove
-/// the parts.
+/// Aborts the upload that a file records, and removes the file. If the store does not answer, its life-cycle rules
+/// remove the parts.
 pub(crate) fn abort_recorded_upload(record: &Path) {
     if let Some((known, _)) = read_record(record)
         && let Some(Ok(url)) = ObjectUrl::from_path(Path::new(&known.url))

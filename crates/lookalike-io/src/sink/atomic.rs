@@ -12,7 +12,7 @@
 //! A target in an object store is written to a temporary file. Sealing uploads it, and committing makes
 //! the object appear. The upload is begun before anything is written, so that a bucket that does not exist
 //! is found out first. It is aborted on drop and by [`abandon_all`]. Uploads that a later process can continue are an
-//! exception (see `recorded_uploads`): they are begun by sealing, after their outputs were checked, and are not aborted.
+//! exception (see `recorded_uploads`): sealing begins them, after their outputs were checked, and they are not aborted.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};

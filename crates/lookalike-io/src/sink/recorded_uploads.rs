@@ -116,8 +116,8 @@ pub(super) fn find_record(url: &ObjectUrl) -> Option<PathBuf> {
     Some(output.directory.join(format!("{front}{hash:016x}{end}")))
 }
 
-/// Returns the length and the identity of the object that an output has become. Returns `None` if the path is no URL, or
-/// if there is no such object or the store does not answer.
+/// Returns the length and the identity of the object that an output has become. Returns `None` if the path is no URL,
+/// if there is no such object, or if the store does not answer.
 pub fn find_written_object(path: &Path) -> Option<(u64, ObjectIdentity)> {
     let url = ObjectUrl::from_path(path)?.ok()?;
     match find_objects(&url).ok()? {

@@ -405,7 +405,8 @@ impl InputSet {
 
     /// Returns the next block as [`next_block`](Self::next_block) does. Where `find_known` finds the block by its
     /// position among all blocks, as an earlier run over the same inputs has noted it, and the input is an uncompressed
-    /// file or an object that is read like one, it is not read: it has its place and its number of rows, and must not be parsed.
+    /// file or an object that is read like one, it is not read: it has its place and its number of rows, and must not be
+    /// parsed.
     ///
     /// # Errors
     ///

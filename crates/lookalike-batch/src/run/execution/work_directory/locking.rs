@@ -98,8 +98,8 @@ impl LockedDirectory {
         })
     }
 
-    /// Returns `true` if what was transferred from stores and to them is of the run that this process goes on with, as far
-    /// as versions of objects and names of outputs say so too.
+    /// Returns `true` if what was transferred from stores and to them is of the run that this process goes on with, as
+    /// far as versions of objects and names of outputs say so too.
     fn keeps_transfers(&self) -> Result<bool> {
         let manifest = read_manifest(&self.path)?;
         let is_finished = manifest.is_some_and(|manifest| manifest.stage == WorkStage::Finished);
@@ -125,8 +125,8 @@ impl LockedDirectory {
         Ok(())
     }
 
-    /// Begins to record uploads in this directory, so that a later process continues them. Uploads of a run that is begun
-    /// anew, and of outputs that are not given any more, are aborted.
+    /// Begins to record uploads in this directory, so that a later process continues them. Uploads of a run that is
+    /// begun anew, and of outputs that are not given any more, are aborted.
     ///
     /// # Errors
     /// If the manifest is damaged.

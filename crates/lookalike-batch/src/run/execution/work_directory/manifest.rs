@@ -182,8 +182,8 @@ pub(super) fn read_once_error(name: &str) -> Error {
 /// Returns the error for an object in which a later process could not notice a change.
 fn unversioned_error(name: &str) -> Error {
     Error::usage_error(format!(
-        "{name} cannot be read again after an interruption, because its server states neither an ETag nor a version nor \
-         the time of its last change: copy it to a file and give that, or leave out --work"
+        "{name} cannot be read again after an interruption, because its server states neither an ETag nor a version \
+         nor the time of its last change: copy it to a file and give that, or leave out --work"
     ))
 }
 
@@ -215,8 +215,8 @@ pub(super) fn is_work_file(name: &str) -> bool {
     is_step() == Some(true) || is_hidden && plain == MANIFEST_FILE
 }
 
-/// Returns `true` if a file of this name holds what was transferred from stores or to them. Such files are no steps, and
-/// those who write them remove them.
+/// Returns `true` if a file of this name holds what was transferred from stores or to them. Such files are no steps,
+/// and those who write them remove them.
 pub(super) fn is_transfer_file(name: &str) -> bool {
     is_copy_file(name) || sink::is_record_file(name)
 }
@@ -430,4 +430,91 @@ fn difference_of_inputs(what: &str, before: &[InputEntry], now: &[InputEntry]) -
         }
         (None, None) => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(name: &str, bytes: u64, e_tag: Option<&str>, modified: &str) -> InputEntry {
+        InputEntry {
+            name: name.to_owned(),
+            bytes,
+            changed: (0, 0),
+            object: Some(ObjectIdentity {
+                version: None,
+                e_tag: e_tag.map(str::to_owned),
+                modified: Some(modified.to_owned()),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_changed_object_is_named_with_both_versions() {
+        let before = [
+            object("s3://b/a", 5, Some("x"), "1"),
+            object("s3://b/c", 7, Some("y"), "1"),
+        ];
+        // The time does not count where there are tags.
+        let now = [
+            object("s3://b/a", 5, Some("x"), "2"),
+            object("s3://b/c", 8, Some("z"), "1"),
+        ];
+        assert_eq!(difference_of_inputs("input", &before[..1], &now[..1]), None);
+        assert_eq!(
+            difference_of_inputs("input", &before, &now).unwrap(),
+            "the input s3://b/c has changed since it was begun: it had 7 bytes and the ETag y, and now has 8 bytes and \
+             the ETag z"
+        );
+        assert_eq!(
+            difference_of_inputs("input", &before, &now[..1]).unwrap(),
+            "its input s3://b/c is not given"
+        );
+        let [untagged, changed] = ["1", "2"].map(|time| [object("https://h/a", 5, None, time)]);
+        assert_eq!(
+            difference_of_inputs("input", &untagged, &changed).unwrap(),
+            "the input https://h/a has changed since it was begun: it had 5 bytes and the time 1 of the last change, \
+             and now has 5 bytes and the time 2 of the last change"
+        );
+    }
+
+    #[test]
+    fn entries_of_files_are_written_without_a_version() {
+        let file = InputEntry {
+            name: "a".to_owned(),
+            bytes: 1,
+            changed: (2, 3),
+            object: None,
+        };
+        let text = serde_json::to_string(&file).unwrap();
+        assert_eq!(text, r#"{"name":"a","bytes":1,"changed":[2,3]}"#);
+        assert_eq!(serde_json::from_str::<InputEntry>(&text).unwrap(), file);
+        let changed = InputEntry {
+            changed: (2, 4),
+            ..file.clone()
+        };
+        assert_eq!(
+            difference_of_inputs("input", &[file], &[changed]).unwrap(),
+            "the input a has changed since it was begun"
+        );
+    }
+
+    #[test]
+    fn files_of_transfers_are_no_steps() {
+        for name in [
+            "objects.copy",
+            "objects.parts",
+            "upload-0123456789abcdef.record",
+        ] {
+            assert!(is_transfer_file(name) && !is_work_file(name), "{name}");
+        }
+        for name in [
+            "documents-000001.step",
+            "manifest",
+            "objects",
+            "upload-.record",
+        ] {
+            assert!(!is_transfer_file(name), "{name}");
+        }
+    }
 }

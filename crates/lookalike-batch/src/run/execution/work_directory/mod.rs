@@ -27,8 +27,8 @@
 //! cuts in `commands/repeated_text/cut_choice.rs`. A run
 //! whose outputs are already written is skipped in `commands/dedup/opening.rs`.
 //!
-//! Objects of stores: a later process asks each for its version, and takes from `objects.copy` what an earlier one has read.
-//! So no byte is transferred twice, apart from the parts on their way at the kill. The files are of `lookalike_io`.
+//! Objects of stores: a later process asks each for its version, and takes from `objects.copy` what an earlier one has
+//! read. So no byte is transferred twice, apart from the parts on their way at the kill. The files are of `lookalike_io`.
 //!
 //! Cost: a resumed run reads compressed inputs, JSON lists and Parquet again up to where it was, because rows are compared and
 //! copied later. It analyses only rows that no step has. It then builds the buckets of all documents but the removed ones.
