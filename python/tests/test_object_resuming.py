@@ -1,6 +1,7 @@
 """Runs over objects with --work: killed while they read and while they upload, resumed, and refused."""
 
 import gzip
+import json
 import os
 import signal
 import threading
@@ -19,7 +20,7 @@ UPLOAD_PART = 8 << 20
 
 
 class Hold:
-    """Holds the requests of a proxy from the moment at which `is_over(request)` is true."""
+    """Holds the requests of a proxy from the moment at which `is_over(request)` is true, and drops them in the end."""
 
     def __init__(self, is_over):
         self.is_over, self.reached, self.released = is_over, threading.Event(), threading.Event()
@@ -28,6 +29,7 @@ class Hold:
         if self.reached.is_set() or self.is_over(request):
             self.reached.set()
             self.released.wait(120)
+            raise ConnectionAbortedError
 
 
 def read_more_than(limit):
@@ -95,6 +97,8 @@ def test_a_run_that_was_killed_at_half_reads_only_the_rest(store, tmp_path, name
     for _ in range(2):
         kill_when(store, read_more_than(length / 4), *arguments, "--resume")
         assert store.keys() == [name]
+        status = json.loads(store.run("status", work, "--json").out)
+        assert 0 < status["object_bytes"] <= length
     with Proxy(store.address) as proxy:
         store.run(*arguments, "--resume", AWS_ENDPOINT_URL=proxy.address)
         read = [request.range for request in proxy.requests if bytes_of(request)]

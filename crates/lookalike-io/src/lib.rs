@@ -24,4 +24,6 @@ pub mod source;
 pub mod spool;
 
 pub use error::{Error, ErrorKind, Result};
-pub use objects::{ObjectCopies, ObjectIdentity, is_copy_file, is_url, remove_copies};
+pub use objects::{
+    ObjectCopies, ObjectIdentity, count_copied_bytes, is_copy_file, is_url, remove_copies,
+};

@@ -89,6 +89,10 @@ fn describe_status(status: &WorkStatus, directory: &Path) -> String {
         (messages::begun(), since(status.age_seconds)),
         (messages::last_step(), since(status.idle_seconds)),
     ];
+    if status.object_bytes > 0 {
+        let kept = messages::kept_of_objects(&format_bytes(status.object_bytes));
+        lines.push((messages::objects(), kept));
+    }
     let damaged = status.damaged.iter();
     lines.extend(damaged.map(|damaged| (messages::damaged(), damaged.clone())));
     format_lines(lines)

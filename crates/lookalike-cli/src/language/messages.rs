@@ -431,6 +431,8 @@ messages! {
     complete() "complete" "已完成";
     begun() "begun" "开始于";
     last_step() "last step" "上一步";
+    objects() "objects" "对象";
+    kept_of_objects(size: &str) "{size} kept until the run is finished" "已保存 {size}，直到运行结束";
     damaged() "damaged" "损坏";
     deciding() "deciding" "判定";
     size_of_input(size: &str) "{size} of input" "{size} 输入";

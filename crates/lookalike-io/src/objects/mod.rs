@@ -100,6 +100,12 @@ pub fn is_copy_file(name: &str) -> bool {
     [COPY_FILE, PARTS_FILE].contains(&name)
 }
 
+/// Returns the bytes of the copies of objects in a directory; 0 without copies.
+pub fn count_copied_bytes(directory: &Path) -> u64 {
+    let copy = fs::metadata(directory.join(COPY_FILE));
+    copy.map_or(0, |metadata| metadata.len())
+}
+
 /// Removes the copies of objects from a directory. A process that has them open reads them on.
 ///
 /// # Errors

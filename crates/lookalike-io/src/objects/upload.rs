@@ -104,7 +104,8 @@ impl ObjectUpload {
         let deadline = AnswerDeadline::begin_wait();
         let (store, key) = open_writable(url, &deadline)?;
         let mut upload = OpenUpload::new(url.to_string(), store, key);
-        upload.before = wait_for(upload.store.head(&upload.key)).ok();
+        let before = deadline.wait_for(upload.store.head(&upload.key));
+        upload.before = before.ok().and_then(|before| before.ok());
         upload.record = Some(record);
         Ok(Self(Arc::new(upload)))
     }

@@ -241,14 +241,16 @@ impl WorkDirectory {
         self.change_manifest(|manifest| manifest.stage = manifest.stage.max(WorkStage::Write))
     }
 
-    /// Records that all outputs are in place, and removes the copies of objects.
+    /// Records that all outputs are in place, and removes the copies of objects. Copies that cannot be removed remain,
+    /// because the run has done what it was to do; they go with the directory.
     pub(in crate::run) fn finish_run(&self, outputs: &[NamedOutput<'_>]) -> Result<()> {
         let outputs = list_outputs(outputs).unwrap_or_default();
         self.change_manifest(|manifest| {
             manifest.stage = WorkStage::Finished;
             manifest.outputs = outputs;
         })?;
-        remove_copies(&self.state.path)
+        let _ = remove_copies(&self.state.path);
+        Ok(())
     }
 
     /// Returns `true` if the run was finished before, and these outputs are still those that it wrote.

@@ -3,6 +3,7 @@
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
 
+use lookalike_io::count_copied_bytes;
 use lookalike_io::error::{Error, Result, display_path};
 use serde::Serialize;
 
@@ -32,6 +33,8 @@ pub struct WorkStatus {
     pub steps: u64,
     /// Bytes of the files of all steps.
     pub step_bytes: u64,
+    /// Bytes of objects in stores that the directory keeps until the run is finished.
+    pub object_bytes: u64,
     /// Seconds since the run began.
     pub age_seconds: u64,
     /// Seconds since the last step, or since the stage began.
@@ -67,6 +70,7 @@ impl StageProgress {
 /// If the directory holds no run, or its manifest is damaged.
 pub fn read_work_status(path: &Path, verifies: bool) -> Result<WorkStatus> {
     let process = find_process(path)?;
+    let object_bytes = count_copied_bytes(path);
     let learning_path = path.join(LEARNING_DIRECTORY);
     let (path, manifest) = match (read_manifest(path)?, read_manifest(&learning_path)?) {
         (Some(manifest), _) => (path, manifest),
@@ -111,6 +115,7 @@ pub fn read_work_status(path: &Path, verifies: bool) -> Result<WorkStatus> {
         },
         steps: manifest.steps.len() as u64,
         step_bytes: manifest.steps.iter().map(|step| step.bytes).sum(),
+        object_bytes,
         age_seconds: now.saturating_sub(manifest.started),
         idle_seconds: now.saturating_sub(manifest.changed),
         damaged: find_damage(path, &manifest, verifies),
