@@ -23,6 +23,8 @@ from compare import ROOT, machine
 COMMAND = ROOT / "target/release/lookalike"
 RESULTS = ROOT / "bench/results"
 ROUNDS = 2
+# A search that takes longer is stopped: decon has no result on Chinese text by then.
+MOST_SECONDS = 300
 
 
 def main():
@@ -55,8 +57,9 @@ def compare(corpus, benchmarks, options, folder, forms, runs):
         findings = folder / f"{tool}.tsv"
         if tool == "lookalike":
             summary_of("decontaminate", planted, "--benchmarks", items, "--findings", findings)
-        else:
-            search_with_decon(options.decon, planted, evals, names, findings)
+        elif not search_with_decon(options.decon, planted, evals, names, findings):
+            print(f"decon was stopped after {MOST_SECONDS} s: {corpus.stem}, {benchmarks.name}", flush=True)
+            continue
         scored = summary_of("eval", findings, "--contamination", truth)
         for row in scored["forms"] + scored["decoy_kinds"]:
             found = row["found"] if "found" in row else row["wrong"]
@@ -68,6 +71,8 @@ def compare(corpus, benchmarks, options, folder, forms, runs):
                 kind[f"{tool}_short"] = round(row["short_recall"], 4)
         measured = measure(tool, options.decon, corpus, items, evals, folder)
         run = {"corpus": corpus.stem, "benchmarks": benchmarks.name, "tool": tool, "items": len(names)}
+        found, wrong = (sum(row[key] for row in scored[rows]) for key, rows in (("found", "forms"), ("wrong", "decoy_kinds")))
+        run["document_precision"] = round(found / max(1, found + wrong), 4)
         run |= {key: scored[key] for key in ("planted", "right", "wrong", "in_other_documents", "precision", "recall")}
         runs.append(run | measured)
         print(json.dumps(runs[-1]), flush=True)
@@ -113,13 +118,17 @@ def decon_command(decon, training, evals, reports):
 
 
 def search_with_decon(decon, corpus, evals, items, findings):
-    """Writes the findings of decon as a table that `lookalike eval` reads."""
+    """Writes the findings of decon as a table that `lookalike eval` reads. Returns `False` if it takes too long."""
     ids = [json.loads(line).get("id") for line in corpus.open(encoding="utf-8")]
     with tempfile.TemporaryDirectory() as folder:
         training, reports = Path(folder) / "training", Path(folder) / "reports"
         training.mkdir()
         copy(corpus, training)
-        subprocess.run(decon_command(decon, training, evals, reports), check=True, capture_output=True)
+        command = decon_command(decon, training, evals, reports)
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            return False
         with findings.open("w", encoding="utf-8") as table:
             table.write("id\tbenchmark\titem\n")
             for report in sorted(reports.glob("*.jsonl")):
@@ -128,6 +137,7 @@ def search_with_decon(decon, corpus, evals, items, findings):
                     item = items[found["eval_instance_index"]]
                     row = found["training_line"]
                     table.write(f"{ids[row] or row + 1}\t{item['benchmark']}\t{item['id']}\n")
+    return True
 
 
 def copy(file, folder):

@@ -313,13 +313,14 @@ const CONTAMINATION_DECOY_COLUMNS: Columns<6> = [
     ("by decon", "decon", 3),
 ];
 
-const CONTAMINATION_RUNS_COLUMNS: Columns<11> = [
+const CONTAMINATION_RUNS_COLUMNS: Columns<12> = [
     ("corpus", "corpus", 0),
     ("benchmarks", "benchmarks", 0),
     ("tool", "tool", 0),
     ("items", "items", 0),
     ("recall", "recall", 3),
-    ("precision", "precision", 3),
+    ("precision by documents", "document_precision", 3),
+    ("precision by findings", "precision", 3),
     ("findings in other documents", "in_other_documents", 0),
     ("MB/s", "megabytes_per_second", 0),
     ("seconds for the index", "index_seconds", 1),
