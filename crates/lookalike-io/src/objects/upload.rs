@@ -203,7 +203,9 @@ pub(crate) fn abort_recorded_upload(record: &Path) {
     {
         let deadline = AnswerDeadline::begin_wait();
         if let Ok((store, key)) = open_writable(&url, &deadline) {
-            let _ = deadline.wait_for(store.uploads.abort_multipart(&key, &known.upload));
+            let _ = deadline.wait_for(client::repeat_if_cut(|| {
+                store.uploads.abort_multipart(&key, &known.upload)
+            }));
         }
     }
     let _ = fs::remove_file(record);
@@ -270,9 +272,12 @@ impl OpenUpload {
                     Err(PartFailure::Store(cause)) if is_forgotten(&cause) => {}
                     sent => return sent.map_err(|failure| self.failed_part(failure)),
                 }
+            } else {
+                // Its parts are of no use. If the store does not answer, its life-cycle rules remove them.
+                let _ = wait_for(client::repeat_if_cut(|| {
+                    self.uploads.abort_multipart(&self.key, &known.upload)
+                }));
             }
-            // Its parts are of no use. If the store does not answer, its life-cycle rules remove them.
-            let _ = wait_for(self.uploads.abort_multipart(&self.key, &known.upload));
         }
         let id = self.create_upload(&AnswerDeadline::begin_wait())?;
         let new = RecordedUpload {
@@ -296,6 +301,9 @@ impl OpenUpload {
     ) -> Result<BegunUpload, PartFailure> {
         let count = parts.length.div_ceil(parts.part_bytes) as usize;
         let requests = (0..count).map(|number| async move {
+            if self.is_aborted() {
+                return Err(PartFailure::Local(self.abandoned()));
+            }
             let bytes = self.read_part(parts, number)?;
             let checksum = lookalike::value_hash(&bytes);
             let known = stored.get(&number).filter(|_| number + 1 < count);
@@ -354,6 +362,11 @@ impl OpenUpload {
         is_new && now.size == *lock_ignoring_poison(&self.sent)
     }
 
+    /// Returns `true` if another thread has aborted an upload whose parts are being sent.
+    fn is_aborted(&self) -> bool {
+        self.record.is_none() && lock_ignoring_poison(&self.upload).is_none()
+    }
+
     fn abandoned(&self) -> Error {
         Error::output_error(format!("the upload of {} was abandoned", self.name))
     }
@@ -392,7 +405,7 @@ fn abort(upload: &OpenUpload, id: MultipartId, limit: Duration) {
     let (uploads, key) = (Arc::clone(&upload.uploads), upload.key.clone());
     let (done, wait) = mpsc::channel();
     client::runtime().spawn(async move {
-        let _ = uploads.abort_multipart(&key, &id).await;
+        let _ = client::repeat_if_cut(|| uploads.abort_multipart(&key, &id)).await;
         let _ = done.send(());
     });
     let _ = wait.recv_timeout(limit);
