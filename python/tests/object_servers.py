@@ -138,7 +138,13 @@ class ProxyHandler(BaseHTTPRequestHandler):
         self.owner.before(request)
         fault = self.owner.note(request)
         if isinstance(fault, int):
-            code = {503: "SlowDown", 500: "InternalError", 403: "AccessDenied", 429: "TooManyRequests"}[fault]
+            code = {
+                403: "AccessDenied",
+                404: "NoSuchUpload",
+                429: "TooManyRequests",
+                500: "InternalError",
+                503: "SlowDown",
+            }[fault]
             return self.answer(fault, [("Content-Type", "application/xml")], error_document(code))
         if fault == "drop":
             self.close_connection = True

@@ -192,9 +192,16 @@ def test_uploads_that_nobody_continues_are_aborted(store, tmp_path):
     # An upload that the store has removed is begun anew.
     arguments[3] = tmp_path / "other"
     kill_when(store, is_part, *arguments, store.url("three.jsonl"))
-    for upload in store.open_uploads():
-        store.client.abort_multipart_upload(Bucket=store.bucket, Key=upload["Key"], UploadId=upload["UploadId"])
-    store.run(*arguments, store.url("three.jsonl"), "--resume")
+    [upload] = store.open_uploads()
+    store.client.abort_multipart_upload(Bucket=store.bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+
+    def refuse_removed(request):
+        # S3 answers so; the server of the tests has an error of its own.
+        return 404 if upload["UploadId"] in request.query else None
+
+    with Proxy(store.address, fault=refuse_removed) as proxy:
+        store.run(*arguments, store.url("three.jsonl"), "--resume", AWS_ENDPOINT_URL=proxy.address)
+        assert proxy.faults > 0
     assert store.get("three.jsonl") == (tmp_path / "out.jsonl").read_bytes()
     assert store.open_uploads() == []
 

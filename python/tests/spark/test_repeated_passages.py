@@ -120,10 +120,10 @@ def test_a_first_occurrence_that_was_cut_is_named_by_what_stays(spark, tmp_path)
 
 
 def test_shortest_length_is_inclusive(spark, tmp_path):
-    words = [f"w{number}" for number in range(30)]
+    words = [f"Word{number}" for number in range(30)]
     for length, found in ((11, 0), (12, 1), (13, 1)):
         passage = " ".join(words[:length])
-        table = pa.table({"id": ["a", "b"], "text": [f"x. {passage}. y.", f"v. {passage}. z."]})
+        table = pa.table({"id": ["a", "b"], "text": [f"One begins. {passage}. One ends.", f"Two begins. {passage}. Two ends."]})
         assert len(check_cuts(spark, tmp_path, table, min_length=12)) == found
 
 

@@ -182,7 +182,7 @@ fn cuts_of_passages_are_the_same_in_any_memory() {
             assert!(is_same, "{against:?} {working_set}");
             assert_eq!(counts(&found), counts(&expected), "{working_set}");
             let spilled = found.passages.unwrap().spilled_bytes;
-            assert_eq!(spilled > 0, working_set < 1 << 20, "{working_set}");
+            assert_eq!(spilled > 0, working_set < 100_000, "{working_set}");
             if working_set == 1 {
                 // Every place is written several times, because parts are divided again and again.
                 assert!(spilled > 1_000_000, "{spilled}");
@@ -324,7 +324,11 @@ fn cuts_of_passages_on_many_machines_are_those_of_one() {
                     row
                 })
                 .collect();
-            assert!(expected.len() > if min_words == 40 { 5 } else { 100 });
+            assert!(
+                expected.len() > if min_words == 40 { 5 } else { 100 },
+                "{}",
+                expected.len()
+            );
             assert_eq!(rows, expected, "{against:?} {is_partitioned} {min_words}");
             let kept: Vec<String> = numbered_texts(&kept, false)
                 .into_iter()

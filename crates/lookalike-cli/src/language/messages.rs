@@ -576,9 +576,9 @@ messages! {
     plan_out_of_core(disk: &str, resident: &str)
         "out of core: about {disk} of temporary files; {resident} for rows and buffers stay in memory"
         "使用磁盘：临时文件约 {disk}；行和缓冲区的 {resident} 留在内存";
-    memory_of_passages(document: u64, run: u64, disk_run: u64, disk_repeat: u64)
-        "{document} bytes of memory per document, and {run} per run of words that occurs again; if these do not fit, {disk_run} of temporary files per run and {disk_repeat} more if an earlier document has it"
-        "每篇文档占 {document} 字节内存，每个重复出现的词串 {run} 字节；放不下时每个词串占临时文件 {disk_run} 字节，前面的文档也有的再占 {disk_repeat} 字节";
+    memory_of_passages(document: u64, run: u64, spilled: u64, repeated: u64)
+        "{document} bytes of memory per document, and {run} per run of words that occurs again; if these do not fit, {spilled} of temporary files per run and {repeated} more if an earlier document has it"
+        "每篇文档占 {document} 字节内存，每个重复出现的词串 {run} 字节；放不下时每个词串占临时文件 {spilled} 字节，前面的文档也有的再占 {repeated} 字节";
     least() "least" "最少";
 
     // `index`.
