@@ -182,7 +182,11 @@ fn cuts_of_passages_are_the_same_in_any_memory() {
             assert!(is_same, "{against:?} {working_set}");
             assert_eq!(counts(&found), counts(&expected), "{working_set}");
             let spilled = found.passages.unwrap().spilled_bytes;
-            assert_eq!(spilled > 0, working_set < 100_000, "{working_set}");
+            // Between them it depends on how many runs of words occur again.
+            match working_set {
+                400_000 => {}
+                _ => assert_eq!(spilled > 0, working_set < 400_000, "{working_set}"),
+            }
             if working_set == 1 {
                 // Every place is written several times, because parts are divided again and again.
                 assert!(spilled > 1_000_000, "{spilled}");
@@ -297,7 +301,7 @@ fn cuts_of_passages_on_many_machines_are_those_of_one() {
     write_corpus(&files.path("in.jsonl"), 22, 400, &mut sources);
     let cases = [(None, false), (Some("known.jsonl"), false), (None, true)];
     for (against, is_partitioned) in cases {
-        for min_words in [MIN_WORDS - 1, MIN_WORDS, MIN_WORDS + 1, 40] {
+        for min_words in [MIN_WORDS - 1, MIN_WORDS, MIN_WORDS + 1, 2 * MIN_WORDS] {
             let mut settings = settings(2);
             settings.within = is_partitioned.then(|| "site".to_owned());
             let mut outputs = files.outputs("one", RepeatedTextAction::Remove, min_words);
@@ -325,7 +329,7 @@ fn cuts_of_passages_on_many_machines_are_those_of_one() {
                 })
                 .collect();
             assert!(
-                expected.len() > if min_words == 40 { 5 } else { 100 },
+                expected.len() > if min_words == 2 * MIN_WORDS { 20 } else { 100 },
                 "{}",
                 expected.len()
             );
