@@ -126,6 +126,19 @@ def findings(job: ContaminationJob, counts: CorpusCounts, boilerplate: Iterable[
     return step
 
 
+def cuts(job: ContaminationJob, counts: CorpusCounts, boilerplate: Iterable[int], cut: str) -> Step:
+    """Turns candidates into the parts that are cut from each document with findings."""
+    left_out = frozenset(boilerplate)
+
+    def step(batches: Batches) -> Iterator[Any]:
+        decide = None
+        for batch in filter(len, batches):
+            decide = decide or _engine.DecideFindings(job.open(), counts.numbers(), set(left_out))
+            yield decide.cuts(batch, cut)
+
+    return step
+
+
 def boilerplate_question(job: ContaminationJob, first_item: int, documents: int, candidates: int) -> dict[str, Any]:
     """Returns a question in too many documents, as a summary describes it."""
     told: dict[str, Any] = json.loads(job.open().boilerplate_question(first_item, documents, candidates))

@@ -414,7 +414,7 @@ def with_texts(data: Any, text: str, left_out: Mapping[int, Sequence[int]]) -> A
         return {**data, text: _cut_column(data[text], left_out)}
     if isinstance(data, Sequence) and len(data) and isinstance(data[next(iter(left_out), 0)], Mapping):
         rows = [
-            {**row, text: _cut_text(row[text], left_out[at])} if at in left_out else row for at, row in enumerate(data)
+            {**row, text: cut_text(row[text], left_out[at])} if at in left_out else row for at, row in enumerate(data)
         ]
         return tuple(rows) if isinstance(data, tuple) else rows
     return _cut_column(data, left_out)
@@ -428,14 +428,14 @@ def _cut_column(column: Any, left_out: Mapping[int, Sequence[int]]) -> Any:
         return column
     rows = list(left_out)
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        texts = [_cut_text(column[row].as_py(), left_out[row]) for row in rows]
+        texts = [cut_text(column[row].as_py(), left_out[row]) for row in rows]
         places = list(range(len(column)))
         for number, row in enumerate(rows):
             places[row] = len(column) + number
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         taken = _take(pa.chunked_array([*chunks, pa.array(texts, column.type)]), places)
         return taken if isinstance(column, pa.ChunkedArray) else taken.combine_chunks()
-    texts = [_cut_text(column[row] if not hasattr(column, "iloc") else column.iloc[row], left_out[row]) for row in rows]
+    texts = [cut_text(column[row] if not hasattr(column, "iloc") else column.iloc[row], left_out[row]) for row in rows]
     module = type(column).__module__.partition(".")[0]
     if module == "polars":
         import polars as pl
@@ -455,7 +455,7 @@ def _cut_column(column: Any, left_out: Mapping[int, Sequence[int]]) -> Any:
     return tuple(values) if isinstance(column, tuple) else values
 
 
-def _cut_text(text: str, parts: Sequence[int]) -> str:
+def cut_text(text: str, parts: Sequence[int]) -> str:
     """Returns a text without the bytes from each start to its end."""
     whole, rest, place = text.encode(), b"", 0
     for start, end in zip(parts[::2], parts[1::2]):

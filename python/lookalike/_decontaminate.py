@@ -30,7 +30,8 @@ Benchmarks = Union[str, "os.PathLike[str]", Sequence[Any], Mapping[str, Any], An
 #: Findings that a notebook shows.
 _SHOWN_FINDINGS = 10
 
-_CUTS = "document, passage or sentence"
+#: Parts of documents that can be cut, for messages.
+CUTS = "document, passage or sentence"
 
 
 @dataclass(eq=False, repr=False)
@@ -154,7 +155,7 @@ def decontaminate(
     options = {
         "reading": arguments.reading(text, id),
         "fields": named_fields(fields),
-        "cut": arguments.needed("cut", arguments.word("cut", cut), _CUTS),
+        "cut": arguments.needed("cut", arguments.word("cut", cut), CUTS),
         "threads": arguments.threads(threads),
         "strict": arguments.truth("strict", strict),
     }
@@ -184,6 +185,11 @@ def decontaminate(
     )
 
 
+def refuse_nested_text(name: str) -> None:
+    """Refuses to cut parts from a text that is a field of a column."""
+    raise SettingError(f"the text `{name}` is within a column: parts can be cut from a column of its own")
+
+
 def _refuse_uncuttable(stream: Any, names: Sequence[str]) -> None:
     """Refuses a text of which no parts can be cut. The engine refuses several fields, and missing ones."""
     import pyarrow as pa
@@ -192,7 +198,7 @@ def _refuse_uncuttable(stream: Any, names: Sequence[str]) -> None:
         return
     at = stream.schema.get_field_index(names[0])
     if at < 0 and "." in names[0]:
-        raise SettingError(f"the text `{names[0]}` is within a column: parts can be cut from a column of its own")
+        refuse_nested_text(names[0])
     kind = stream.schema.field(at).type if at >= 0 else pa.null()
     views = getattr(pa.types, "is_string_view", lambda _: False)
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or views(kind) or pa.types.is_null(kind)):

@@ -5,7 +5,7 @@
 //!                                          │               │ summed
 //! FindingDecider           candidates ─────┴───────────────┴──> questions that stand alone
 //!                                          │                                 │ summed, above the limit
-//! FindingDecider           candidates ─────┴─────────────────────────────────┴──> findings
+//! FindingDecider           candidates ─────┴─────────────────────────────────┴──> findings, and cuts
 //! ```
 //!
 //! Guarantee: the findings are those of one machine, whatever the number and the size of the portions, because both
@@ -20,15 +20,20 @@ use std::sync::Arc;
 use lookalike::byte_reader::{ByteReader, put_string};
 use lookalike::contamination::{ContaminationIndex, CorpusTerms, EvidenceWeights, ItemSearcher};
 use lookalike_io::error::{Error, Result};
+use lookalike_io::sink::LeftOutText;
 
 pub use crate::run::commands::decontaminate::findings::{LoneQuestion, boilerplate_question_limit};
 
 use crate::run::commands::decontaminate::candidate_spool::{CandidateDocument, visit_encoded};
-use crate::run::commands::decontaminate::findings::{JudgedDocument, LoneQuestions};
+use crate::run::commands::decontaminate::findings::{
+    ContaminatedDocument, JudgedDocument, LoneQuestions,
+};
 use crate::run::commands::decontaminate::search::locate_candidates;
-use crate::run::commands::decontaminate::writing::ItemPlaces;
+use crate::run::commands::decontaminate::writing::{ItemPlaces, left_out_text};
 use crate::run::commands::decontaminate::{build_index, describe_boilerplate};
-use crate::run::{BenchmarkInfo, BenchmarkItem, BenchmarkSet, BoilerplateQuestion};
+use crate::run::{
+    BenchmarkInfo, BenchmarkItem, BenchmarkSet, BoilerplateQuestion, ContaminationCut,
+};
 
 /// The items that all steps of a run share, and their index.
 #[derive(Debug)]
@@ -226,6 +231,15 @@ pub struct ShuffleFinding {
     pub item_place: [u64; 2],
 }
 
+/// What stays of a document with findings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentCut {
+    /// Id of the document.
+    pub id: String,
+    /// The parts that are cut from its text; `None` if nothing of it stays.
+    pub left_out: Option<LeftOutText>,
+}
+
 /// Decides which candidates are findings.
 pub struct FindingDecider {
     setup: Arc<ContaminationShuffleSetup>,
@@ -273,12 +287,7 @@ impl FindingDecider {
     ) -> Result<Vec<ShuffleFinding>> {
         let mut places = std::mem::take(&mut self.places);
         let mut found = Vec::new();
-        self.visit_judged(block, &mut |document| {
-            let is_boilerplate = |question: u32| boilerplate.contains(&question);
-            let document = document.into_findings(&self.setup.index, is_boilerplate);
-            let Some(document) = document else {
-                return Ok(());
-            };
+        self.visit_contaminated(block, boilerplate, &mut |document| {
             for finding in &document.findings {
                 let within = places.characters(finding, &self.setup.benchmarks)?;
                 found.push(ShuffleFinding {
@@ -294,6 +303,41 @@ impl FindingDecider {
         })?;
         self.places = places;
         Ok(found)
+    }
+
+    /// Returns what is cut from each document of a block with findings, given the same questions as
+    /// [`decide_findings`](Self::decide_findings).
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn decide_cuts(
+        &self,
+        block: &[u8],
+        boilerplate: &HashSet<u32>,
+        cut: ContaminationCut,
+    ) -> Result<Vec<DocumentCut>> {
+        let mut cuts = Vec::new();
+        self.visit_contaminated(block, boilerplate, &mut |document| {
+            cuts.push(DocumentCut {
+                left_out: left_out_text(&document, cut),
+                id: document.id,
+            });
+            Ok(())
+        })?;
+        Ok(cuts)
+    }
+
+    fn visit_contaminated(
+        &self,
+        block: &[u8],
+        boilerplate: &HashSet<u32>,
+        visit: &mut dyn FnMut(ContaminatedDocument) -> Result<()>,
+    ) -> Result<()> {
+        self.visit_judged(block, &mut |document| {
+            let is_boilerplate = |question: u32| boilerplate.contains(&question);
+            let document = document.into_findings(&self.setup.index, is_boilerplate);
+            document.map_or(Ok(()), &mut *visit)
+        })
     }
 
     fn visit_judged(
@@ -421,6 +465,41 @@ mod tests {
                     (whole.clone(), boilerplate)
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_document_that_is_an_item_has_no_cut_and_others_lose_the_item() {
+        let setup = Arc::new(made_setup());
+        let question = setup.benchmarks.items[0].question.clone();
+        let text = format!("We asked around. {question} Nobody knew.");
+        let mut scatterer = ItemCandidateScatterer::new(Arc::clone(&setup));
+        let searched: lookalike::Result<()> = scatterer.search_batch(|search| {
+            search("whole", &question)?;
+            search("none", "The harbour is closed.")?;
+            search("part", &text)
+        });
+        searched.unwrap();
+        let decider = FindingDecider::new(setup, &scatterer.term_counts()).unwrap();
+        let block = scatterer.take_candidates();
+        let cuts = |cut| {
+            let cuts = decider.decide_cuts(&block, &HashSet::new(), cut).unwrap();
+            assert_eq!(
+                cuts.iter().map(|cut| &*cut.id).collect::<Vec<_>>(),
+                ["whole", "part"]
+            );
+            assert_eq!(cuts[0].left_out, None);
+            let left_out = cuts[1].left_out.as_ref();
+            left_out.map(|left_out| left_out.cut_text(&text).unwrap())
+        };
+        assert_eq!(cuts(ContaminationCut::Document), None);
+        for cut in [ContaminationCut::Passage, ContaminationCut::Sentence] {
+            let rest = cuts(cut).unwrap();
+            assert!(
+                rest.starts_with("We asked around.") && rest.ends_with("Nobody knew."),
+                "{rest}"
+            );
+            assert!(!rest.contains("lighthouse"), "{rest}");
         }
     }
 

@@ -35,6 +35,11 @@ pub(crate) fn parse_fields(fields: Option<&str>) -> PyResult<Option<ItemFields>>
     parsed.map_err(|error| SettingError::new_err(format!("fields is {error}")))
 }
 
+/// Returns the part of documents that is cut, by its name.
+pub(crate) fn parse_cut(name: &str) -> PyResult<ContaminationCut> {
+    choose("cut", name, &ContaminationCut::ALL, ContaminationCut::name)
+}
+
 /// Finds the items of benchmarks in the documents of a table, and takes them out.
 #[pyfunction]
 #[pyo3(signature = (table, benchmarks, options, progress))]
@@ -46,12 +51,7 @@ pub(crate) fn decontaminate<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let fields = parse_fields(options.fields.as_deref())?;
-    let cut = choose(
-        "cut",
-        &options.cut,
-        &ContaminationCut::ALL,
-        ContaminationCut::name,
-    )?;
+    let cut = parse_cut(&options.cut)?;
     let (table, bytes) = take_sized_table(table, "data")?;
     let settings = DecontaminateSettings {
         read: options.reading.read_options(),

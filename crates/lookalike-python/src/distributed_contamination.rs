@@ -8,21 +8,22 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow_array::builder::{Int64Builder, ListBuilder};
 use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, StringArray};
 use lookalike::byte_reader::ByteReader;
 use lookalike::shuffle::MatchBounds;
 use lookalike_batch::contamination_shuffle::{
-    ContaminationShuffleSetup, FindingDecider, ItemCandidateScatterer, LoneQuestion,
+    ContaminationShuffleSetup, DocumentCut, FindingDecider, ItemCandidateScatterer, LoneQuestion,
     ShuffleFinding, boilerplate_question_limit,
 };
-use lookalike_batch::run::read_benchmarks;
+use lookalike_batch::run::{check_cut_fields, read_benchmarks};
 use lookalike_io::source::ReadOptions;
 use lookalike_options::keep_order::KeepKey;
 use lookalike_options::match_options::OptionSpelling;
 use pyo3::prelude::*;
 use serde_json::json;
 
-use crate::decontaminate::parse_fields;
+use crate::decontaminate::{parse_cut, parse_fields};
 use crate::distributed::{BUFFERED_BYTES, PyRecordBatch, block_column, make_batch};
 use crate::distributed_passages::PartRows;
 use crate::documents::TableDocumentReader;
@@ -72,6 +73,13 @@ pub(crate) fn read_items(
 #[pyfunction]
 pub(crate) fn question_limit(documents: u64) -> u64 {
     boilerplate_question_limit(documents)
+}
+
+/// Refuses a part of documents that is not the name of one, and parts of a text that has several columns.
+#[pyfunction]
+pub(crate) fn check_cut(cut: &str, text: Vec<String>) -> PyResult<()> {
+    let checked = check_cut_fields(parse_cut(cut)?, &text, OptionSpelling::Arguments);
+    checked.map_err(run_error_to_py)
 }
 
 /// Items of a run and their index.
@@ -259,6 +267,46 @@ impl DecideFindings {
         });
         findings_to_batch(&found.map_err(run_error_to_py)?, &self.setup)
     }
+
+    /// Takes candidates, and returns what is cut from each document with findings.
+    fn cuts(&self, py: Python<'_>, batch: PyRecordBatch, cut: &str) -> PyResult<PyRecordBatch> {
+        let cut = parse_cut(cut)?;
+        let blocks = block_column(&batch.0)?;
+        let cuts = py.detach(|| {
+            let mut cuts = Vec::new();
+            for block in blocks.iter().flatten() {
+                cuts.extend(self.decider.decide_cuts(block, &self.boilerplate, cut)?);
+            }
+            Ok(cuts)
+        });
+        cuts_to_batch(&cuts.map_err(run_error_to_py)?)
+    }
+}
+
+/// Returns the columns `id`, `length` and `left_out`: the bytes of the text, and the start and the end of each part that is
+/// cut. Both are null if nothing of the document stays.
+fn cuts_to_batch(cuts: &[DocumentCut]) -> PyResult<PyRecordBatch> {
+    let lengths = cuts.iter().map(|cut| {
+        let left_out = cut.left_out.as_ref();
+        left_out.map(|left_out| left_out.length as i64)
+    });
+    let mut places = ListBuilder::new(Int64Builder::new());
+    for cut in cuts {
+        for range in cut.left_out.iter().flat_map(|left_out| &left_out.ranges) {
+            places.values().append_value(range.start as i64);
+            places.values().append_value(range.end as i64);
+        }
+        places.append(cut.left_out.is_some());
+    }
+    let ids = cuts.iter().map(|cut| &*cut.id);
+    make_batch([
+        (
+            "id",
+            Arc::new(StringArray::from_iter_values(ids)) as ArrayRef,
+        ),
+        ("length", Arc::new(Int64Array::from_iter(lengths))),
+        ("left_out", Arc::new(places.finish())),
+    ])
 }
 
 fn findings_to_batch(

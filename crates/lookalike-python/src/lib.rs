@@ -54,7 +54,7 @@ mod engine {
     };
     #[pymodule_export]
     use crate::distributed_contamination::{
-        ContaminationJob, DecideFindings, SearchItems, question_limit, read_items,
+        ContaminationJob, DecideFindings, SearchItems, check_cut, question_limit, read_items,
     };
     #[pymodule_export]
     use crate::distributed_passages::{

@@ -8,7 +8,7 @@ from .. import _arguments as arguments
 from .. import _engine, _steps
 from .._contamination_steps import read_job
 from .._data import Names
-from .._decontaminate import Benchmarks, ItemFields
+from .._decontaminate import CUTS, Benchmarks, ItemFields, refuse_nested_text
 from .._errors import SettingError
 from .._files import FilePath
 from .._passage_steps import PassageJob
@@ -262,21 +262,21 @@ def decontaminate(
     text: Names = "text",
     id: str = "id",
     fields: ItemFields = None,
+    cut: str = "document",
     checkpoint: Optional[str] = None,
     filter_memory: int = FILTER_MEMORY,
 ) -> Decontaminated:
-    """Finds items of evaluation benchmarks in documents, and keeps the documents without them, with the same result as on
-    one machine.
+    """Takes items of evaluation benchmarks out of documents, with the same result as on one machine.
 
     ``text`` and ``id`` name columns; ids are compared as strings, and a document with findings must have an id of its own.
     Several columns of text are joined by a line feed. Rows whose text is null are in ``result.rejected``. ``benchmarks``
     and ``fields`` are as in :func:`lookalike.decontaminate`. The driver reads the benchmarks; files need not be where
-    tasks run. Documents are kept or removed as wholes: :func:`lookalike.decontaminate` cuts parts, too.
+    tasks run. ``cut`` is document, passage or sentence, as there: parts are cut from one column.
 
-    The texts are read once and their ids twice more, and must be the same each time. ``checkpoint`` is a directory for
+    The texts are read once and their ids twice more, and must be the same each time. ``result.kept`` reads them again. ``checkpoint`` is a directory for
     intermediate tables on any file system that Spark writes to; without it, Spark persists them. Every task holds the items
     with their index. If more than a million documents are removed, a filter of at most ``filter_memory`` bytes (64 MiB)
-    selects them.
+    selects them. If parts of more than a million documents are cut, Spark may shuffle the kept rows by their ids.
 
     Raises :class:`InputError` for missing columns, repeated ids and benchmarks that cannot be read, and
     :class:`SettingError` for settings that are not valid.
@@ -291,9 +291,10 @@ def decontaminate(
     >>> [row.id for row in result.kept.collect()]
     ['b']
     """
+    names = arguments.names("text", text)
+    cut = _known_cut(df, cut, names)
     job, told = read_job(benchmarks, fields)
-    columns = Columns(arguments.names("text", text), id)
-    return ContaminationRun(df, columns, job, told, checkpoint, filter_memory).found()
+    return ContaminationRun(df, Columns(names, id), job, told, checkpoint, filter_memory, cut).found()
 
 
 def fingerprint(
@@ -311,6 +312,15 @@ def fingerprint(
     """
     source = Columns(arguments.names("text", text), id).of(df).select("id", "text")
     return source.mapInArrow(_steps.fingerprint(recipe_of(recipe).toml), "id string, fingerprint string")
+
+
+def _known_cut(df: "DataFrame", cut: Any, names: list[str]) -> str:
+    """Returns the part that is cut; refuses others, and a text of which no parts can be cut."""
+    known = arguments.needed("cut", arguments.word("cut", cut), CUTS)
+    _engine.check_cut(known, names)
+    if known != "document" and names[0] not in df.columns and "." in names[0]:
+        refuse_nested_text(names[0])
+    return known
 
 
 def _refuse_times(window: Any, time: Optional[str]) -> None:

@@ -10,12 +10,14 @@ from .. import _engine
 from .._contamination_steps import ContaminationJob, CorpusCounts
 from ._columns import Columns
 from ._results import Decontaminated
+from ._text_cuts import TextCuts
 from ._tables import BLOCKS, RunTables, refuse_repeated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _QUESTIONS = "question int, documents bigint, candidates bigint, first_item bigint"
+_CUTS = "id string, length bigint, left_out array<bigint>"
 _FINDINGS = (
     "id string, benchmark string, item string, found string, score double, start bigint, end bigint, "
     "item_start bigint, item_end bigint"
@@ -30,10 +32,14 @@ class ContaminationRun(RunTables):
 
     def __init__(
         self, data: "DataFrame", columns: Columns, job: ContaminationJob, told: dict[str, Any],
-        checkpoint: Optional[str], filter_memory: int,
+        checkpoint: Optional[str], filter_memory: int, cut: str,
     ) -> None:
         super().__init__(data, columns, checkpoint, None)
         self.job = job
+        #: The part of a document with findings that is taken out.
+        self.cut = cut
+        #: The name of the text's column.
+        self.text = columns.text[0]
         self.filter_memory = filter_memory
         #: Numbers of the summary.
         self.told = told
@@ -46,7 +52,12 @@ class ContaminationRun(RunTables):
         candidates = searched.where(f"kind = {steps.CANDIDATES}").select("block")
         boilerplate = self.boilerplate_of(candidates, counts)
         findings = self.keep(candidates.mapInArrow(steps.findings(self.job, counts, boilerplate), _FINDINGS))
-        return Decontaminated(self, findings, self.count_contaminated(findings))
+        contaminated = self.count_contaminated(findings)
+        if self.cut == "document":
+            return Decontaminated(self, findings, contaminated)
+        cuts = self.keep(candidates.mapInArrow(steps.cuts(self.job, counts, boilerplate, self.cut), _CUTS))
+        removed = cuts.where("left_out IS NULL").count()
+        return Decontaminated(self, findings, removed, TextCuts(cuts, contaminated - removed))
 
     def count_documents(self, searched: "DataFrame") -> None:
         """Stores the numbers of documents and the rows that are not valid."""

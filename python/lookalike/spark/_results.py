@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._passage_run import PassageRun
     from ._repeated_text_run import RepeatedTextRun
     from ._tables import RunTables
+    from ._text_cuts import TextCuts
 
 #: Largest number of removed ids that are broadcast; of more, a filter goes to every task.
 _BROADCAST = 1_000_000
@@ -248,19 +249,26 @@ class Decontaminated:
     >>> result.unpersist()
     """
 
-    def __init__(self, run: "ContaminationRun", findings: "DataFrame", count: int) -> None:
+    def __init__(
+        self, run: "ContaminationRun", findings: "DataFrame", count: int, cuts: Optional["TextCuts"] = None
+    ) -> None:
         self._run = run
+        #: Number of the removed documents.
         self._count = count
+        self._cuts = cuts
         #: ``id, benchmark, item, found, score, start, end, item_start, item_end``: every item that stands in a document.
         self.findings = findings
 
     @cached_property
     def kept(self) -> "DataFrame":
-        """The rows of the data without findings, with all their columns."""
+        """The rows of the data that stay, whole or in part, with all their columns. With ``cut`` passage or sentence, their
+        texts lack what was cut."""
         from pyspark.sql import functions as F
 
-        gone = self.findings.select(F.col("id").alias("__removed")).distinct()
-        return _remaining(self._run, gone, self._count, self._run.filter_memory)
+        run, cuts = self._run, self._cuts
+        removed = self.findings.select("id").distinct() if cuts is None else cuts.removed()
+        kept = _remaining(run, removed.select(F.col("id").alias("__removed")), self._count, run.filter_memory)
+        return kept if cuts is None else cuts.apply(kept, run.id, run.text)
 
     @cached_property
     def items(self) -> "DataFrame":
@@ -298,7 +306,7 @@ class Decontaminated:
             **told,
             "kept": told["documents"] - self._count,
             "removed": self._count,
-            "cut": 0,
+            "cut": 0 if self._cuts is None else self._cuts.count,
             "findings": self.findings.count(),
             "items_found": sum(row.found for row in of_items.values()),
             "benchmarks": [counted_benchmark(one) for one in told["benchmarks"]],
@@ -315,7 +323,8 @@ class Decontaminated:
         return dict(self._run.unusable)
 
     def __repr__(self) -> str:
-        return f"<Decontaminated DataFrame: {counted(self._count, 'document')} removed; summary counts the others>"
+        cut = "" if self._cuts is None else f", {self._cuts.count} cut"
+        return f"<Decontaminated DataFrame: {counted(self._count, 'document')} removed{cut}; summary counts the others>"
 
     def unpersist(self) -> None:
         """Releases the tables that Spark holds for this result."""

@@ -9,6 +9,7 @@ from made_benchmarks import ISLANDS, LIGHTS, SUMS, made_corpus
 
 import lookalike as la
 from lookalike import spark as las
+from lookalike.spark import _text_cuts
 from lookalike.spark._session import collect_arrow
 
 ALL = {"lights": LIGHTS, "islands/test": ISLANDS, "sums": SUMS}
@@ -32,7 +33,9 @@ def check(session, table, benchmarks=ALL, frame=None, checkpoint=None, **setting
     assert rows_of(found) == rows_of(alone.findings.select(found.column_names))
     assert rows_of(collect_arrow(result.items)) == rows_of(alone.items)
     ids = by_id(table)["id"].to_pylist()
-    assert sorted(row.id for row in result.kept.select("id").collect()) == [ids[row] for row in alone.kept_rows]
+    kept = collect_arrow(result.kept)
+    assert kept.column_names == table.column_names
+    assert rows_of(kept) == rows_of(alone.kept)
     assert sorted(row.id for row in result.rejected.select("id").collect()) == [ids[row] for row, _ in alone.rejected]
     left_out = {"seconds", "index_bytes", "missing_ids"}
     assert result.summary == {name: value for name, value in alone.summary.items() if name not in left_out}
@@ -46,6 +49,34 @@ def test_findings_equal_one_machine(spark, tmp_path, partitions):
     for checkpoint in (None, str(tmp_path)):
         _, alone = check(spark, table, frame=frame, checkpoint=checkpoint)
         assert alone.summary["removed"] == 7
+
+
+@pytest.mark.parametrize("cut", ["passage", "sentence"])
+def test_texts_lack_what_one_machine_cuts(spark, tmp_path, monkeypatch, cut):
+    table = pa.Table.from_pylist(made_corpus())
+    frame = frame_from(spark, table).repartition(5)
+    for checkpoint, most in ((None, 1_000_000), (str(tmp_path), 0)):
+        # More cuts than are broadcast are joined.
+        monkeypatch.setattr(_text_cuts, "_BROADCAST", most)
+        result, alone = check(spark, table, frame=frame, checkpoint=checkpoint, cut=cut)
+        assert [result.summary["removed"], result.summary["cut"]] == [1, 6]
+        assert alone.kept["text"].to_pylist() != table["text"].to_pylist()
+        assert repr(result) == "<Decontaminated DataFrame: 1 document removed, 6 cut; summary counts the others>"
+
+
+def test_cuts_of_boilerplate_and_of_nothing(spark):
+    for table in (frequent(21), pa.table({"id": ["a"], "text": ["Nothing of it."]})):
+        check(spark, table, cut="sentence")
+    empty = las.decontaminate(spark.createDataFrame([], "id string, text string"), ALL, cut="passage")
+    assert (empty.kept.count(), empty.summary["cut"]) == (0, 0)
+
+
+def test_cut_texts_must_be_those_that_were_searched():
+    assert _text_cuts._rest("ab灯c", 6.0, [2, 5]) == "abc"
+    assert _text_cuts._rest(None, None, None) is None
+    for text in ("ab灯", None):
+        with pytest.raises(la.InputError, match="a text of the data differs from the one that was searched"):
+            _text_cuts._rest(text, 6.0, [2, 5])
 
 
 @pytest.mark.parametrize("copies", [20, 21])
@@ -99,6 +130,15 @@ def test_refusals(spark):
         las.decontaminate(frame, LIGHTS, fields={"query": "q"})
     with pytest.raises(la.InputError, match="benchmarks has no benchmark"):
         las.decontaminate(frame, [])
+    with pytest.raises(la.SettingError, match="cut is 'word', which is not one of document, passage"):
+        las.decontaminate(frame, LIGHTS, cut="word")
+    with pytest.raises(la.SettingError, match="cut is None: give document, passage or sentence"):
+        las.decontaminate(frame, LIGHTS, cut=None)
+    with pytest.raises(la.LookalikeError, match='leave out whole documents with cut="document"'):
+        las.decontaminate(frame, LIGHTS, text=["id", "text"], cut="passage")
+    nested = spark.createDataFrame([("a", ("x",))], "id string, page struct<body: string>")
+    with pytest.raises(la.SettingError, match="the text `page.body` is within a column"):
+        las.decontaminate(nested, LIGHTS, text="page.body", cut="passage")
 
 
 def test_examples_of_the_docstrings(spark):

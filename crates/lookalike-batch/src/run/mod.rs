@@ -28,7 +28,8 @@ pub use self::commands::corpus_sample::CorpusSample;
 pub use self::commands::decontaminate::{
     BenchmarkContamination, BoilerplateQuestion, ContaminationCut, ContaminationEvaluation,
     ContaminationFiles, DecontaminateInputs, DecontaminateOutputs, DecontaminateSettings,
-    DecontaminateSummary, DecoyFindings, FormRecall, evaluate_contamination, run_decontaminate,
+    DecontaminateSummary, DecoyFindings, FormRecall, check_cut_fields, evaluate_contamination,
+    run_decontaminate,
 };
 pub(crate) use self::commands::dedup::copy_counts::sort_sources;
 pub use self::commands::dedup::kept_members::KeptMembers;

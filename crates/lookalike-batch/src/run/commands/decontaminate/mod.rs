@@ -38,6 +38,7 @@ use lookalike_io::sink::{
     StagedOutput, check_beside, check_kept, check_output, check_table, commit_all,
 };
 use lookalike_io::source::{InputSet, ReadOptions, RowSource};
+use lookalike_options::match_options::OptionSpelling;
 use lookalike_options::shown_text::shorten_text;
 
 pub use self::evaluation::{
@@ -91,7 +92,7 @@ fn decontaminate_corpus(
     progress: &dyn ProgressListener,
 ) -> Result<DecontaminateSummary> {
     let started = Instant::now();
-    check_text_field(settings)?;
+    check_cut_fields(settings.cut, &settings.read.fields.text, settings.spelling)?;
     check_standard_input(inputs)?;
     let locked = settings.work.as_ref().map(|work| {
         let inputs = RunInputs {
@@ -165,18 +166,24 @@ fn decontaminate_corpus(
     Ok(summary)
 }
 
-/// Refuses parts of a text that has several fields.
-fn check_text_field(settings: &DecontaminateSettings) -> Result<()> {
-    let text = &settings.read.fields.text;
-    if settings.cut == ContaminationCut::Document || text.len() <= 1 {
+/// Refuses to cut parts from a text that has several fields.
+///
+/// # Errors
+/// If `cut` is a part of documents, and `fields` are more than one.
+pub fn check_cut_fields(
+    cut: ContaminationCut,
+    fields: &[String],
+    spelling: OptionSpelling,
+) -> Result<()> {
+    if cut == ContaminationCut::Document || fields.len() <= 1 {
         return Ok(());
     }
     Err(Error::usage_error(format!(
         "parts are cut from one field, and the text has {}: `{}`; name one, or leave out whole documents with \
          {}",
-        text.len(),
-        text.join("`, `"),
-        settings.spelling.spell_choice("cut", "document")
+        fields.len(),
+        fields.join("`, `"),
+        spelling.spell_choice("cut", "document")
     )))
 }
 

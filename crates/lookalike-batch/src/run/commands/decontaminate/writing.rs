@@ -195,17 +195,10 @@ impl CorpusCuts {
         let mut cuts = HashMap::new();
         let mut removed = Vec::new();
         for document in documents {
-            let ranges = match cut {
-                ContaminationCut::Document => Vec::new(),
-                ContaminationCut::Passage => cut_ranges(document, |finding| &finding.passage),
-                ContaminationCut::Sentence => cut_ranges(document, |finding| &finding.sentences),
-            };
-            let length = document.text_bytes as usize;
-            let left: usize = ranges.iter().map(Range::len).sum();
-            if ranges.is_empty() || left >= length {
-                removed.push(document.index);
+            if let Some(left_out) = left_out_text(document, cut) {
+                cuts.insert(document.index, left_out);
             } else {
-                cuts.insert(document.index, LeftOutText { ranges, length });
+                removed.push(document.index);
             }
         }
         Self { cuts, removed }
@@ -241,6 +234,22 @@ impl CorpusCuts {
         let advance = |done| progress.advance_stage(done);
         StagedOutput::even_if_unread(prepare_kept(inputs, &remaining, output, &options, &advance))
     }
+}
+
+/// Returns the parts that are cut from a document with findings; `None` if nothing of it stays, because the whole document
+/// is left out or its parts cover it.
+pub(crate) fn left_out_text(
+    document: &ContaminatedDocument,
+    cut: ContaminationCut,
+) -> Option<LeftOutText> {
+    let ranges = match cut {
+        ContaminationCut::Document => return None,
+        ContaminationCut::Passage => cut_ranges(document, |finding| &finding.passage),
+        ContaminationCut::Sentence => cut_ranges(document, |finding| &finding.sentences),
+    };
+    let length = document.text_bytes as usize;
+    let left: usize = ranges.iter().map(Range::len).sum();
+    (left < length).then_some(LeftOutText { ranges, length })
 }
 
 /// Returns the ranges of bytes of a document's findings, ascending and joined where they overlap.
