@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import Any, Sequence, Union
+from typing import Any, Container, Sequence, Union
 
 from ._errors import InputError
 from ._paths import is_path, read_paths
@@ -298,6 +298,11 @@ def refuse_added(data: Any, names: Sequence[str]) -> None:
             f"data is {_kind(data)}, whose rows have no fields to which `{names[0]}` could be added: give a table, or a list "
             "of dictionaries"
         )
+    refuse_taken(there, names)
+
+
+def refuse_taken(there: Container[str], names: Sequence[str]) -> None:
+    """Refuses names of added fields that the data has already."""
     for name in names:
         if name in there:
             raise InputError(f"data already has a field `{name}`: give the added field another name")

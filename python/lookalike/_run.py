@@ -241,7 +241,7 @@ def dedup(
     )
     arguments.truth("components", components)
     names = options["reading"]["text"]
-    counted = _copy_options(keep_count, drop_all, copies, sources, most_sources, weight, weight_by)
+    counted = copy_options(keep_count, drop_all, copies, sources, most_sources, weight, weight_by)
     fields = _added_names(counted)
     data = held(data)
     refuse_added(data, fields)
@@ -413,7 +413,7 @@ def _copies(all: bool, distinct: bool) -> str:
     return "all" if all else "none" if distinct else "earliest"
 
 
-def _copy_options(
+def copy_options(
     keep_count: Any, drop_all: Any, copies: Any, sources: Any, most_sources: Any, weight: Any, weight_by: Any
 ) -> dict[str, Any]:
     """Returns how many documents of a cluster are kept, and the fields that are added to kept rows."""

@@ -66,9 +66,9 @@ class Job:
         return _open(self)
 
     @property
-    def field(self) -> Optional[str]:
-        """The field with the value that orders documents, if any."""
-        return self.open().field
+    def order_fields(self) -> list[str]:
+        """The fields with the values that order documents, in the order in which they decide."""
+        return self.open().order_fields
 
     @property
     def threshold(self) -> float:

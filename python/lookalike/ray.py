@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _arguments as arguments
 from . import _audit_steps, _engine, _steps
+from ._copy_fields import CopyFields, refuse_one_machine
 from ._errors import InputError, SettingError
 from ._files import FilePath
 from ._recipe import RecipeLike, recipe_of
+from ._run import WeightBy
 from ._steps import Job, Step
 from ._words import counted
 
@@ -111,13 +113,17 @@ def dedup(
     against: Optional["Dataset"] = None,
     audit: Union[int, bool, None] = None,
     forms: Optional[FilePath] = None,
+    copies: Optional[str] = None,
+    weight: Optional[str] = None,
+    weight_by: WeightBy = "log",
     **settings: Any,
 ) -> Deduplicated:
     """Keeps one document of each cluster of near-duplicates, with the verdicts of one machine.
 
     ``within`` restricts matches to equal values of a column. All documents of ``against``, which has the same columns,
-    precede the data and are kept. ``forms`` is the file of a table of forms, or "off". ``settings`` are the match options of :func:`lookalike.spark.dedup`. Rows whose text
-    is null are left out. ``audit`` (True, or the number of documents to sample) estimates the missed and the wrong
+    precede the data and are kept. ``forms`` is the file of a table of forms, or "off". ``keep``, ``copies``, ``weight`` and
+    ``weight_by`` are as in :func:`lookalike.spark.dedup`, and ``settings`` are its match options. Rows whose text is null
+    are left out. ``audit`` (True, or the number of documents to sample) estimates the missed and the wrong
     matches in ``result.audit``; it reads the data twice more.
 
     >>> from lookalike import ray as lar
@@ -128,12 +134,16 @@ def dedup(
     """
     import ray
 
+    refuse_one_machine(settings, "Ray")
     _refuse_unknown("dedup", settings)
+    there = ds.schema()
+    fields = CopyFields.of(copies, weight, weight_by, () if there is None else there.names, against is not None)
     job = Job.of(recipe, keep, id, within=within is not None, against=against is not None, forms=forms, **settings)
     wanted = arguments.audit(audit)
     if wanted is not None:
         _engine.check_audit(job.open())
-    names = {"id": id, "text": text, "value": job.field, "part": within}
+    values = {f"value{at}": field for at, field in enumerate(job.order_fields)}
+    names = {"id": id, "text": text, **values, "part": within}
     source = _documents(ds, names, against)
     sketched = _sketched(job, source)
     removed = _removed(job, _settled(job, source, sketched))
@@ -143,6 +153,7 @@ def dedup(
         counts = _steps.add_counts(_blocks(sketched, _steps.COUNT))
         audited = _audit_steps.audit_run(job, tables, counts, wanted)
     gone = ray.put(removed.column("id"))
+    counted = None if fields is None else ray.put(_counted_copies(removed, fields))
 
     def kept(table: "pa.Table") -> "pa.Table":
         import pyarrow as pa
@@ -150,7 +161,8 @@ def dedup(
 
         ids = table.column(id).cast(pa.string())
         is_gone = pc.is_in(ids, ray.get(gone).combine_chunks())
-        return table.filter(pc.and_(pc.invert(is_gone), table.column(text).is_valid()))
+        rows = table.filter(pc.and_(pc.invert(is_gone), table.column(text).is_valid()))
+        return rows if fields is None else _with_copies(rows, id, fields, ray.get(counted))
 
     return Deduplicated(ds.map_batches(kept, batch_format="pyarrow"), removed, ds, text, job, audited)
 
@@ -178,8 +190,38 @@ def pairs(
     """
     _refuse_unknown("pairs", settings)
     job = Job.of(recipe, None, id, within=within is not None, against=against is not None, forms=forms, **settings)
-    source = _documents(ds, {"id": id, "text": text, "value": None, "part": within}, against)
+    source = _documents(ds, {"id": id, "text": text, "part": within}, against)
     return _table_of(_settled(job, source, _sketched(job, source), _PAIRS), _PAIRS)
+
+
+def _counted_copies(removed: "pa.Table", fields: CopyFields) -> "pa.Table":
+    """Returns a table ``id, copies`` of the kept documents that stand for others too, and ``weight`` if it is a field."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    counted = pc.value_counts(removed.column("kept"))
+    copies = pc.add(counted.field("counts"), 1)
+    columns = {"id": counted.field("values"), "copies": copies}
+    if fields.weight is not None:
+        columns["weight"] = pa.array(fields.weights_of(copies.to_pylist()), pa.float64())
+    return pa.table(columns)
+
+
+def _with_copies(rows: "pa.Table", id: str, fields: CopyFields, counted: "pa.Table") -> "pa.Table":
+    """Returns kept rows with the number of documents for which each stands, and the weight that follows from it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    places = pc.index_in(rows.column(id).cast(pa.string()), counted.column("id").combine_chunks())
+
+    def values(name: str, alone: Any) -> Any:
+        return pc.fill_null(counted.column(name).take(places), alone)
+
+    if fields.copies is not None:
+        rows = rows.append_column(fields.copies, values("copies", 1))
+    if fields.weight is not None:
+        rows = rows.append_column(fields.weight, values("weight", fields.weights_of([1])[0]))
+    return rows
 
 
 def _refuse_unknown(function: str, settings: dict[str, Any]) -> None:

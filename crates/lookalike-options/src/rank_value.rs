@@ -195,10 +195,13 @@ mod tests {
             .map(text),
         );
         values.extend([RankValue::Integer(i64::MIN), RankValue::Missing]);
-        for (order, is_descending) in [(DocumentOrder::Least, false), (DocumentOrder::Most, true)] {
+        for (order, is_descending) in [
+            (DocumentOrder::LEAST_VALUE, false),
+            (DocumentOrder::MOST_VALUE, true),
+        ] {
             let position = |value: &RankValue| {
                 let mut position = Vec::new();
-                order.append_position("id", value.as_order_value(), &mut position);
+                order.append_position("id", &[value.as_order_value()], &mut position);
                 position
             };
             for a in &values {

@@ -22,13 +22,13 @@ use lookalike::shuffle::{
     ShuffleDocument, ShuffleRemoval, ShuffleSetup, TextName, TextNode, divide_block,
 };
 use lookalike_io::source::{first_malformed, to_binary, to_large_strings};
-use lookalike_options::keep_order::{KeepKey, parse_keep};
+use lookalike_options::keep_order::{KeepKey, KeepOrder, parse_keep};
 use pyo3::prelude::*;
 
 use crate::documents::TableDocumentReader;
 use crate::error::{InputError, SettingError, engine_error_to_py};
 use crate::recipe::Recipe;
-use crate::settings::RuleSettings;
+use crate::settings::{RuleSettings, WeightChoice};
 use crate::temporary_texts::TemporaryTexts;
 
 pub(crate) type PyRecordBatch = PyArrowType<RecordBatch>;
@@ -83,7 +83,8 @@ static SINGLE_THREAD_POOL: LazyLock<rayon::ThreadPool> = LazyLock::new(|| {
 pub(crate) struct ShuffleJob {
     setup: Arc<ShuffleSetup>,
     recipe: lookalike::Recipe,
-    keep: KeepKey,
+    /// The keys that decide before the id.
+    keys: Vec<KeepKey>,
     bounds: MatchBounds,
 }
 
@@ -108,46 +109,61 @@ impl ShuffleJob {
         };
         let keep = parse_keep(keep)
             .map_err(|reason| SettingError::new_err(format!("keep is '{keep}': {reason}")))?;
-        let Some(key) = keep.single_key() else {
-            return Err(SettingError::new_err(format!(
-                "keep is '{keep}': a run of Spark or Ray orders documents by one key, and those that are equal by it \
-                 by their ids: give one key, or add a column in which the values of all keys are joined"
-            )));
-        };
-        let keep = match key {
-            KeepKey::Min(field) if field == id => KeepKey::First,
-            KeepKey::Max(field) if field == id => KeepKey::Last,
-            other => other.clone(),
-        };
-        let first = match keep {
-            KeepKey::First => DocumentOrder::Smallest,
-            KeepKey::Last => DocumentOrder::Largest,
-            KeepKey::Min(_) => DocumentOrder::Least,
-            KeepKey::Max(_) | KeepKey::Longest => DocumentOrder::Most,
-        };
+        let (keys, is_largest_id) = split_keys(&keep, id);
+        let largest_values: Vec<bool> = keys
+            .iter()
+            .map(|key| !matches!(key, KeepKey::Min(_)))
+            .collect();
+        let first =
+            DocumentOrder::new(&largest_values, is_largest_id).map_err(engine_error_to_py)?;
         let setup = ShuffleSetup::new(&recipe.0, rule.match_settings()?, first, bounds)
             .map_err(engine_error_to_py)?;
         Ok(Self {
             setup,
             recipe: recipe.0.clone(),
-            keep,
+            keys,
             bounds,
         })
     }
 
-    /// The field with the value that orders documents, or None.
+    /// The fields with the values that order documents, in the order in which they decide.
     #[getter]
-    fn field(&self) -> Option<&str> {
-        match &self.keep {
-            KeepKey::Min(field) | KeepKey::Max(field) => Some(field),
+    fn order_fields(&self) -> Vec<&str> {
+        let fields = self.keys.iter().filter_map(|key| match key {
+            KeepKey::Min(field) | KeepKey::Max(field) => Some(&**field),
             _ => None,
-        }
+        });
+        fields.collect()
     }
 
     #[getter]
     fn threshold(&self) -> f64 {
         self.setup.match_plan().threshold().get()
     }
+}
+
+/// Returns the keys that decide before the id, and `true` if the largest id is preferred among documents that are equal by
+/// them. The id stands for the order of reading. Keys behind it never decide, because ids are unique.
+fn split_keys(keep: &KeepOrder, id: &str) -> (Vec<KeepKey>, bool) {
+    let mut values = Vec::new();
+    for key in keep.keys() {
+        match key {
+            KeepKey::First => return (values, false),
+            KeepKey::Last => return (values, true),
+            KeepKey::Min(field) if field == id => return (values, false),
+            KeepKey::Max(field) if field == id => return (values, true),
+            key => values.push(key.clone()),
+        }
+    }
+    (values, false)
+}
+
+/// Returns the weights of kept documents that stand for these numbers of documents, each from 1.
+#[pyfunction]
+pub(crate) fn copy_weights(copies: Vec<u64>, weight_by: WeightChoice) -> PyResult<Vec<f64>> {
+    let rule = weight_by.into_copy_weight()?;
+    let weights = copies.into_iter().map(|copies| rule.weight_of(copies));
+    Ok(weights.collect())
 }
 
 pub(crate) fn input_error(error: arrow_schema::ArrowError) -> PyErr {
@@ -186,7 +202,7 @@ impl ShuffleJob {
 
     /// Returns the fields that are read of documents.
     pub(crate) fn read_options(&self) -> TableDocumentReader {
-        TableDocumentReader::new(&self.keep, self.bounds)
+        TableDocumentReader::new(&self.keys, self.bounds)
     }
 }
 

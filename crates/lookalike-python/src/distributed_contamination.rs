@@ -18,7 +18,6 @@ use lookalike_batch::contamination_shuffle::{
 };
 use lookalike_batch::run::{check_cut_fields, read_benchmarks};
 use lookalike_io::source::ReadOptions;
-use lookalike_options::keep_order::KeepKey;
 use lookalike_options::match_options::OptionSpelling;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -137,7 +136,7 @@ impl SearchItems {
             features: false,
         };
         Self {
-            reading: TableDocumentReader::new(&KeepKey::First, bounds),
+            reading: TableDocumentReader::new(&[], bounds),
             scatterer: ItemCandidateScatterer::new(of.0),
             rows: 0,
             rejected: Vec::new(),

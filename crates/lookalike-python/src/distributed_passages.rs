@@ -19,7 +19,6 @@ use lookalike_batch::passage_shuffle::{
     PassageShuffleSetup,
 };
 use lookalike_batch::run::OffsetUnit;
-use lookalike_options::keep_order::KeepKey;
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -155,7 +154,7 @@ impl ScatterGrams {
     #[new]
     fn new(of: PassageJob, parts: u32) -> Self {
         Self {
-            reading: TableDocumentReader::new(&KeepKey::First, of.bounds),
+            reading: TableDocumentReader::new(&[], of.bounds),
             scatterer: GramScatterer::new(of.setup),
             parts,
             rows: 0,

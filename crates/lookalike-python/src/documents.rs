@@ -1,12 +1,12 @@
 //! Documents of a run on many machines, read from tables with the reader of one machine; so texts, features and values
 //! mean the same.
 //!
-//! A batch has the column `id` and, depending on the run, `text`, `features`, `value` (orders documents), `part` (only
-//! documents with equal values match) and `given` (`true` for a known document).
+//! A batch has the column `id` and, depending on the run, `text`, `features`, `value0`, `value1` … (order documents), `part`
+//! (only documents with equal values match) and `given` (`true` for a known document).
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use lookalike::shuffle::{MatchBounds, ShuffleDocument, pack_features};
+use lookalike::shuffle::{MatchBounds, OrderValue, ShuffleDocument, pack_features};
 use lookalike_batch::run::{partition_value, rank_of_field};
 use lookalike_io::source::{
     FieldValue, IdField, InputRow, InputSet, MemoryTable, ParseScratch, ReadOptions, RowSource,
@@ -21,27 +21,39 @@ use crate::error::{InputError, engine_error_to_py, run_error_to_py};
 /// Id of a row that cannot be used, and the reason.
 pub(crate) type RejectedRow = (String, String);
 
+/// A value by which documents are ordered.
+enum RankSource {
+    /// The number of characters.
+    Length,
+    /// A column, by its index in [`InputRow::extra`].
+    Column(usize),
+}
+
 /// Reads the documents of a batch.
 pub(crate) struct TableDocumentReader {
     options: ReadOptions,
-    longest: bool,
-    /// Index in [`InputRow::extra`]; `None` if the run does not need it. So for the other two.
-    value: Option<usize>,
+    /// Values by which documents are ordered.
+    ranks: Vec<RankSource>,
+    /// Index in [`InputRow::extra`]; `None` if the run does not need it. So for the other.
     partition: Option<usize>,
     given: Option<usize>,
 }
 
 impl TableDocumentReader {
-    /// Selects the fields that the order and the bounds of a run need.
-    pub(crate) fn new(keep: &KeepKey, bounds: MatchBounds) -> Self {
-        let mut extra = Vec::new();
+    /// Selects the fields that the order and the bounds of a run need. `keys` decide before the id.
+    pub(crate) fn new(keys: &[KeepKey], bounds: MatchBounds) -> Self {
+        let ranks = rank_sources(keys);
+        let columns = ranks
+            .iter()
+            .filter(|rank| matches!(rank, RankSource::Column(_)))
+            .count();
+        let mut extra: Vec<String> = (0..columns).map(|at| format!("value{at}")).collect();
         let mut wanted = |name: &str, is_wanted: bool| {
             is_wanted.then(|| {
                 extra.push(name.to_owned());
                 extra.len() - 1
             })
         };
-        let value = wanted("value", matches!(keep, KeepKey::Max(_) | KeepKey::Min(_)));
         let partition = wanted("part", bounds.within);
         let given = wanted("given", bounds.against);
         let fields = WantedFields {
@@ -55,8 +67,7 @@ impl TableDocumentReader {
                 fields,
                 ..ReadOptions::default()
             },
-            longest: *keep == KeepKey::Longest,
-            value,
+            ranks,
             partition,
             given,
         }
@@ -104,15 +115,15 @@ impl TableDocumentReader {
             .features
             .map(|features| pack_features(features.iter_weighted()));
         let extra = |at: Option<usize>| at.map_or(FieldValue::Missing, |at| row.extra[at]);
-        let rank = if self.longest {
-            RankValue::Integer(row.text.chars().count() as i64)
-        } else {
-            // Ids are no values here: ordering by them is an order of its own.
-            rank_of_field(extra(self.value), false)
-        };
+        let ranks: Vec<RankValue> = self
+            .ranks
+            .iter()
+            .map(|rank| rank.value_in_row(row))
+            .collect();
+        let values: Vec<OrderValue<'_>> = ranks.iter().map(RankValue::as_order_value).collect();
         visit(&ShuffleDocument {
             id: row.id.unwrap_or_default(),
-            value: rank.as_order_value(),
+            values: &values,
             text: packed.as_deref().unwrap_or(row.text),
             partition: self
                 .partition
@@ -120,6 +131,27 @@ impl TableDocumentReader {
             is_known: extra(self.given) == FieldValue::Bool(true),
         })
     }
+}
+
+impl RankSource {
+    fn value_in_row(&self, row: &InputRow<'_>) -> RankValue {
+        match *self {
+            Self::Length => RankValue::Integer(row.text.chars().count() as i64),
+            // Ids are no values here: they decide after all values.
+            Self::Column(at) => rank_of_field(row.extra[at], false),
+        }
+    }
+}
+
+/// Returns the values by which keys order documents. The columns are numbered in the order of the keys.
+fn rank_sources(keys: &[KeepKey]) -> Vec<RankSource> {
+    let mut columns = 0..;
+    let ranks = keys.iter().filter_map(|key| match key {
+        KeepKey::Longest => Some(RankSource::Length),
+        KeepKey::Max(_) | KeepKey::Min(_) => columns.next().map(RankSource::Column),
+        KeepKey::First | KeepKey::Last => None,
+    });
+    ranks.collect()
 }
 
 /// Returns the ids of rows that cannot be used, with the reasons. Rows without a text are left out, because the caller

@@ -46,7 +46,7 @@ mod engine {
     use crate::decontaminate::decontaminate;
     #[pymodule_export]
     use crate::distributed::{
-        Collect, Features, Gather, Scatter, Settle, ShuffleJob, members, repeats,
+        Collect, Features, Gather, Scatter, Settle, ShuffleJob, copy_weights, members, repeats,
     };
     #[pymodule_export]
     use crate::distributed_audit::{

@@ -76,6 +76,21 @@ pub(crate) enum WeightChoice {
     Steps(Vec<(u64, f64)>),
 }
 
+impl WeightChoice {
+    /// Returns the rule, after reading its file if it has one.
+    pub(crate) fn into_copy_weight(self) -> PyResult<CopyWeight> {
+        match self {
+            Self::Named(rule) => CopyWeight::from_name_or_file(&rule).map_err(run_error_to_py),
+            Self::Steps(steps) => {
+                let table = WeightTable::from_steps(steps).map_err(|reason| {
+                    SettingError::new_err(format!("weight_by is a table, and {reason}"))
+                })?;
+                Ok(CopyWeight::Table(table))
+            }
+        }
+    }
+}
+
 impl CopyOptions {
     /// Returns the field with the source of each document.
     pub(crate) fn source_field(&self) -> Option<&str> {
@@ -96,17 +111,7 @@ impl CopyOptions {
         let weight = match self.weight {
             None => None,
             Some(name) => {
-                let rule = match self.weight_by {
-                    WeightChoice::Named(rule) => {
-                        CopyWeight::from_name_or_file(&rule).map_err(run_error_to_py)?
-                    }
-                    WeightChoice::Steps(steps) => {
-                        let table = WeightTable::from_steps(steps).map_err(|reason| {
-                            SettingError::new_err(format!("weight_by is a table, and {reason}"))
-                        })?;
-                        CopyWeight::Table(table)
-                    }
-                };
+                let rule = self.weight_by.into_copy_weight()?;
                 Some(WeightField { name, rule })
             }
         };

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from .. import _arguments as arguments
 from .. import _engine, _steps
 from .._contamination_steps import read_job
+from .._copy_fields import CopyFields, refuse_one_machine
 from .._data import Names
 from .._decontaminate import CUTS, Benchmarks, ItemFields, refuse_nested_text
 from .._errors import SettingError
@@ -14,6 +15,7 @@ from .._files import FilePath
 from .._passage_steps import PassageJob
 from .._recipe import RecipeLike, recipe_of
 from .._repeated_text_steps import RepeatedTextJob
+from .._run import WeightBy
 from .._steps import Job
 from ._columns import Columns
 from ._contamination_run import ContaminationRun
@@ -48,21 +50,29 @@ def dedup(
     time: Optional[str] = None,
     audit: Union[int, bool, None] = None,
     forms: Optional[FilePath] = None,
+    copies: Optional[str] = None,
+    weight: Optional[str] = None,
+    weight_by: WeightBy = "log",
     checkpoint: Optional[str] = None,
     links_on_driver: int = 4_000_000,
     component_memory: int = _steps.COMPONENT_MEMORY,
     filter_memory: int = FILTER_MEMORY,
+    **unavailable: Any,
 ) -> Deduplicated:
     """Keeps one document of each cluster of near-duplicates, with the same result as on one machine.
 
     ``text`` and ``id`` name columns; ids are compared as strings and must be unique. Several columns of
     text are joined by a line feed. Rows whose text is null are in ``result.rejected``. ``keep`` is first
-    (the smallest id), last (the largest), longest, max:FIELD or min:FIELD; among equals, the smallest id
-    is kept. ``within`` restricts matches to equal values of a column. All documents of ``against``, which has
+    (the smallest id), last (the largest), longest, max:FIELD or min:FIELD, or several of these, separated by commas, of
+    which each decides between documents that are equal by those before it; among equals, the smallest id is kept. ``within`` restricts matches to equal values of a column. All documents of ``against``, which has
     the same columns, precede the data and are kept. ``features`` names a column of given features: strings, a
     map of strings to weights, or a string that is split at white space. ``forms`` is the file of a table of forms, which
     :func:`lookalike.learn_forms` writes, or "off"; the tasks need no file. The other settings are those of
-    :func:`lookalike.dedup`; ``window`` and ``time`` are refused.
+    :func:`lookalike.dedup`; ``window`` and ``time`` are refused, and so are ``keep_count``, ``drop_all`` and ``sources``.
+
+    ``copies`` and ``weight`` name columns that are added to the kept rows, as in :func:`lookalike.dedup` with
+    ``weight_by``: the number of documents for which a row stands, and a weight that follows from it. They cannot be
+    combined with ``against``. If more than a million documents are removed, Spark may shuffle the kept rows for them.
 
     ``audit`` (True, or the number of documents to sample) estimates the missed and the wrong matches; see
     ``result.audit``, which has the names of :func:`lookalike.dedup`'s ``summary["audit"]``. It reads the data twice more.
@@ -90,7 +100,11 @@ def dedup(
     """
     from pyspark.sql import functions as F
 
+    refuse_one_machine(unavailable, "Spark")
+    for name in unavailable:
+        raise SettingError(f"dedup has no argument {name}")
     _refuse_times(window, time)
+    fields = CopyFields.of(copies, weight, weight_by, df.columns, against is not None)
     job = Job.of(
         recipe, keep, id, threshold=threshold, method=method, distance=distance, candidates=candidates,
         sentences=sentences, verify=verify, unit=unit, within=within is not None,
@@ -99,13 +113,13 @@ def dedup(
     wanted = arguments.audit(audit)
     if wanted is not None:
         _engine.check_audit(job.open())
-    columns = Columns(arguments.names("text", text), id, job.field, within, features)
+    columns = Columns(arguments.names("text", text), id, job.order_fields, within, features)
     limits = RunLimits(links_on_driver, component_memory, filter_memory)
     run = DedupRun(df, columns, job, checkpoint, limits, against)
     removed, count = run.removed()
     audited = None if wanted is None else run.audit(removed, wanted)
     extra = [F.lit(job.threshold).alias("threshold"), F.col("kept").alias("cluster")]
-    return Deduplicated(run, removed.select("*", *extra), count, audited)
+    return Deduplicated(run, removed.select("*", *extra), count, audited, fields)
 
 
 def cluster(df: "DataFrame", text: Names = "text", id: str = "id", **settings: Any) -> "DataFrame":
@@ -159,7 +173,7 @@ def pairs(
         recipe, None, id, within=within is not None, against=against is not None, features=features is not None,
         forms=forms, **settings,
     )
-    columns = Columns(arguments.names("text", text), id, None, within, features)
+    columns = Columns(arguments.names("text", text), id, (), within, features)
     limits = RunLimits(links_on_driver, component_memory, filter_memory)
     return DedupRun(df, columns, job, checkpoint, limits, against).pairs()
 
@@ -211,7 +225,7 @@ def passages(
     job = PassageJob.of(
         recipe, min_length, offsets, max_documents, within=within is not None, against=against is not None
     )
-    columns = Columns(arguments.names("text", text), id, None, arguments.word("within", within))
+    columns = Columns(arguments.names("text", text), id, (), arguments.word("within", within))
     return PassageRun(df, columns, job, checkpoint, against).found()
 
 
@@ -316,7 +330,7 @@ def fingerprint(
 
 def _known_cut(df: "DataFrame", cut: Any, names: list[str]) -> str:
     """Returns the part that is cut; refuses others, and a text of which no parts can be cut."""
-    known = arguments.needed("cut", arguments.word("cut", cut), CUTS)
+    known: str = arguments.needed("cut", arguments.word("cut", cut), CUTS)
     _engine.check_cut(known, names)
     if known != "document" and names[0] not in df.columns and "." in names[0]:
         refuse_nested_text(names[0])

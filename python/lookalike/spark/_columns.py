@@ -20,7 +20,8 @@ class Columns:
 
     text: list[str]
     id: str
-    value: Optional[str] = None
+    #: Columns with the values that order documents.
+    values: Sequence[str] = ()
     part: Optional[str] = None
     features: Optional[str] = None
 
@@ -31,7 +32,8 @@ class Columns:
         columns = [self.id_of(data).cast("string").alias("id")]
         text = self.text_of(data)
         columns += [] if text is None else [text.alias("text")]
-        for name, column in (("value", self.value), ("part", self.part), ("features", self.features)):
+        values = [(f"value{at}", column) for at, column in enumerate(self.values)]
+        for name, column in (*values, ("part", self.part), ("features", self.features)):
             if column is not None:
                 refused = () if name == "features" else COMPOSED
                 columns.append(column_of(data, column, refused).alias(name))

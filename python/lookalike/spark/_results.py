@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Optional
 
+from .._copy_fields import CopyFields
 from .._recipe import recipe_of
 from .._repeated_text_steps import PIECE, REST
 from .._words import counted
@@ -43,10 +44,12 @@ class Deduplicated:
     """
 
     def __init__(
-        self, run: DedupRun, removed: "DataFrame", count: int, audit: Optional[dict[str, Any]] = None
+        self, run: DedupRun, removed: "DataFrame", count: int, audit: Optional[dict[str, Any]] = None,
+        copy_fields: Optional[CopyFields] = None,
     ) -> None:
         self._run = run
         self._count = count
+        self._copy_fields = copy_fields
         #: Estimate of the missed and the wrong matches, named as ``lookalike dedup --json`` names it; None if the run
         #: was not audited.
         self.audit = audit
@@ -56,11 +59,40 @@ class Deduplicated:
 
     @cached_property
     def kept(self) -> "DataFrame":
-        """The kept rows of the data, with all their columns."""
+        """The kept rows of the data, with all their columns, and those of ``copies`` and ``weight``."""
         from pyspark.sql import functions as F
 
         gone = self.removed.select(F.col("id").alias("__removed"))
-        return _remaining(self._run, gone, self._count, self._run.limits.filter_memory)
+        kept = _remaining(self._run, gone, self._count, self._run.limits.filter_memory)
+        return kept if self._copy_fields is None else self._with_copies(kept, self._copy_fields)
+
+    def _with_copies(self, kept: "DataFrame", fields: CopyFields) -> "DataFrame":
+        """Returns kept rows with the number of documents for which each stands, and the weight that follows from it."""
+        from pyspark.sql import functions as F
+
+        counted = self.removed.groupBy("kept").agg((F.count(F.lit(1)) + 1).alias("__copies"))
+        counted = counted.withColumnRenamed("kept", "__copied")
+        if fields.weight is not None:
+            counted = self._with_weights(counted, fields)
+        if self._count <= _BROADCAST:
+            counted = F.broadcast(counted)
+        rows = kept.join(counted, self._run.id.cast("string") == F.col("__copied"), "left")
+        if fields.copies is not None:
+            rows = rows.withColumn(fields.copies, F.coalesce(F.col("__copies"), F.lit(1).cast("bigint")))
+        if fields.weight is not None:
+            alone = F.lit(fields.weights_of([1])[0])
+            rows = rows.withColumn(fields.weight, F.coalesce(F.col("__weight"), alone))
+        return rows.drop("__copied", "__copies", "__weight")
+
+    def _with_weights(self, counted: "DataFrame", fields: CopyFields) -> "DataFrame":
+        """Returns the numbers of copies with the weight of each. The driver has the different numbers alone, which are few."""
+        from pyspark.sql import functions as F
+
+        numbers = [row["__copies"] for row in counted.select("__copies").distinct().collect()]
+        weighted = list(zip(numbers, fields.weights_of(numbers)))
+        weights = self._run.spark.createDataFrame(weighted, "__weighted bigint, __weight double")
+        joined = counted.join(F.broadcast(weights), F.col("__copies") == F.col("__weighted"))
+        return joined.select("__copied", "__copies", "__weight")
 
     @property
     def rejected(self) -> "DataFrame":

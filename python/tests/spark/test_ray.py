@@ -41,6 +41,20 @@ def test_forms_keep_what_one_machine_keeps(local, tmp_path):
 def test_result_equals_one_machine(local):
     check(generated(400, 60))
     check(generated(300, 20), threshold=0.6, keep="max:weight")
+    check(generated(300, 20), threshold=0.6, keep="min:name,longest,max:weight")
+
+
+def test_copies_and_weights_equal_one_machine(local):
+    from lookalike import ray as lar
+
+    table = generated(300, 20)
+    settings = {"copies": "n", "weight": "share", "weight_by": "sqrt", "threshold": 0.6}
+    found = lar.dedup(ray.data.from_arrow([table.slice(0, 100), table.slice(100)]), **settings)
+    alone = la.dedup(by_id(table), id="id", forms="off", **settings)
+    columns = ("id", "n", "share")
+    kept = sorted(tuple(row[name] for name in columns) for row in found.kept.take_all())
+    assert kept == rows_of(alone.kept.select(columns))
+    assert max(row[1] for row in kept) > 2
 
 
 def test_within_against_and_pairs(local):
@@ -91,6 +105,8 @@ def test_unknown_arguments_and_columns_are_named(local):
     data = ray.data.from_arrow(pa.table({"id": ["a"], "text": ["one"]}))
     with pytest.raises(la.SettingError, match="has no argument window"):
         lar.dedup(data, window="2d")
+    with pytest.raises(la.SettingError, match="sources is not available on Ray"):
+        lar.dedup(data, sources="site")
     with pytest.raises(la.InputError, match="no column 'body' among 'id', 'text'"):
         lar.dedup(data, text="body")
 

@@ -90,6 +90,16 @@ def test_order_equals_one_machine(spark, keep):
     check(spark, generated(300, 30, seed=2), threshold=0.6, keep=keep)
 
 
+@pytest.mark.parametrize(
+    "keep",
+    ["max:weight,longest", "min:name,max:weight,last", "longest,min:weight,max:id", "min:weight, max:name,longest,first"],
+)
+def test_keys_decide_one_after_another_as_on_one_machine(spark, keep):
+    known, table = known_and_new()
+    check(spark, table, threshold=0.6, keep=keep)
+    check(spark, table, against=known, within="site", threshold=0.6, keep=keep, links_on_driver=2000)
+
+
 @pytest.mark.parametrize("keep", ["max:weight", "min:weight"])
 @pytest.mark.parametrize(
     "weights",
@@ -116,6 +126,44 @@ def test_by_id_equals_min_id_on_one_machine(spark):
     for keep in (None, "min:id"):
         found = las.dedup(spark.createDataFrame(table), keep=keep).removed.toArrow()
         assert removed_of(found.to_pylist()) == removed_of(alone.removed.to_pylist())
+
+
+def test_last_ties_by_id_equal_min_id_on_one_machine(spark):
+    table = generated(300, 30, seed=3)
+
+    def removed_here(keep):
+        return removed_of(la.dedup(table, id="id", keep=keep, forms="off").removed.to_pylist())
+
+    for keys in ("max:weight,longest", "min:name,max:weight"):
+        expected = removed_here(f"{keys},min:id")
+        assert expected != removed_here(f"{keys.split(',')[0]},min:id")
+        found = las.dedup(spark.createDataFrame(table), keep=keys).removed.toArrow()
+        assert removed_of(found.to_pylist()) == expected
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"copies": "n"}, {"weight": "share", "weight_by": {1: 1.0, 2: 1.5, 3: 4}}, {"copies": "n", "weight": "share"}],
+    ids=str,
+)
+def test_copies_and_weights_equal_one_machine(spark, tmp_path, monkeypatch, settings):
+    table = generated(300, 30, seed=2)
+    alone = la.dedup(by_id(table), id="id", threshold=0.6, forms="off", **settings)
+    added = [name for name in alone.kept.column_names if name not in table.column_names]
+    assert all(len(set(alone.kept[name].to_pylist())) > 2 for name in added)
+    for most in (1_000_000, 0):
+        monkeypatch.setattr(_results, "_BROADCAST", most)
+        result = las.dedup(spark.createDataFrame(table), threshold=0.6, checkpoint=str(tmp_path), **settings)
+        kept = _session.collect_arrow(result.kept)
+        assert kept.column_names == alone.kept.column_names
+        by_name = [{row["id"]: row for row in rows.to_pylist()} for rows in (kept, alone.kept)]
+        assert by_name[0] == by_name[1] and len(kept) == len(alone.kept)
+
+
+def test_copies_of_nothing_removed(spark):
+    frame = spark.createDataFrame([("a", "one two three"), ("b", "a bridge")], "id string, text string")
+    kept = las.dedup(frame, copies="n", weight="share", weight_by="sqrt").kept.collect()
+    assert sorted(tuple(row) for row in kept) == [("a", "one two three", 1, 1.0), ("b", "a bridge", 1, 1.0)]
 
 
 @pytest.mark.parametrize("way", WAYS[:2], ids=str)
@@ -492,6 +540,18 @@ def test_invalid_arguments_are_refused(spark):
         las.dedup(frame, keep="most:x")
     with pytest.raises(la.SettingError, match="keep"):
         las.pairs(frame, keep="first")
+    for settings, what in [
+        ({"keep_count": 2}, "keep_count is not available on Spark"),
+        ({"drop_all": True}, "drop_all is not available on Spark"),
+        ({"sources": "site"}, "sources is not available on Spark"),
+        ({"words": 3}, "dedup has no argument words"),
+        ({"copies": "n", "against": frame}, "cannot be combined with against"),
+        ({"copies": "text"}, "already has a field `text`"),
+        ({"copies": "n", "weight": "n"}, "copies and weight are both 'n'"),
+        ({"weight": "n", "weight_by": {2: 1.0}}, "begins at 2 copies"),
+    ]:
+        with pytest.raises(la.LookalikeError, match=re.escape(what)):
+            las.dedup(frame, **settings)
     for id, what in ((None, "null"), ("", "empty")):
         with pytest.raises(Exception, match=f"the id of a row is {what}"):
             las.dedup(spark.createDataFrame([(id, "x")], "id string, text string"))
@@ -500,6 +560,7 @@ def test_invalid_arguments_are_refused(spark):
         ({"text": "body"}, "no column 'body' among 'id', 'text', 'n', 'list'"),
         ({"id": "key"}, "no column 'key'"),
         ({"keep": "max:date"}, "no column 'date'"),
+        ({"keep": "longest,max:date"}, "no column 'date'"),
         ({"within": "site"}, "no column 'site'"),
         ({"features": "words"}, "no column 'words'"),
         ({"text": "n"}, "'n' is of the type int"),

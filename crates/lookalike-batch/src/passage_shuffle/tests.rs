@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lookalike::passages::{PassageIndex, SelectedGram, Winnower};
-use lookalike::shuffle::{OrderValue, ShuffleDocument};
+use lookalike::shuffle::ShuffleDocument;
 use lookalike::text::SpannedTokens;
 use lookalike_comparison::shared_passages::SharedPassages;
 
@@ -37,7 +37,7 @@ impl TestDocument {
         ShuffleDocument {
             partition: self.partition,
             is_known: self.is_known,
-            ..ShuffleDocument::new(&self.id, OrderValue::Missing, &self.text)
+            ..ShuffleDocument::new(&self.id, &[], &self.text)
         }
     }
 }

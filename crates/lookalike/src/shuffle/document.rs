@@ -22,8 +22,8 @@ pub struct MatchBounds {
 pub struct ShuffleDocument<'a> {
     /// Id, unique among the known documents, and among the others.
     pub id: &'a str,
-    /// Value by which the document is ordered. It is ignored by an order of ids.
-    pub value: OrderValue<'a>,
+    /// Values by which the document is ordered, those that decide first before the others. An order of ids ignores them.
+    pub values: &'a [OrderValue<'a>],
     /// Text, or packed features.
     pub text: &'a str,
     /// Partition, if documents match only within one.
@@ -34,10 +34,10 @@ pub struct ShuffleDocument<'a> {
 
 impl<'a> ShuffleDocument<'a> {
     /// Returns a document that has no partition and is not known.
-    pub fn new(id: &'a str, value: OrderValue<'a>, text: &'a str) -> Self {
+    pub fn new(id: &'a str, values: &'a [OrderValue<'a>], text: &'a str) -> Self {
         Self {
             id,
-            value,
+            values,
             text,
             partition: 0,
             is_known: false,
@@ -66,7 +66,7 @@ impl ShuffleSetup {
             position.push(DECIDED_BYTE);
         }
         self.first
-            .append_position(document.id, document.value, &mut position);
+            .append_position(document.id, document.values, &mut position);
         position
     }
 
@@ -101,7 +101,7 @@ impl ShuffleSetup {
     pub fn id_at_position<'p>(&self, position: &'p [u8]) -> Result<&'p str> {
         match (self.bounds.against, position) {
             (false, position) => self.first.id_in_position(position),
-            (true, [KNOWN_BYTE, id @ ..]) => super::DocumentOrder::Smallest.id_in_position(id),
+            (true, [KNOWN_BYTE, id @ ..]) => super::DocumentOrder::SMALLEST_ID.id_in_position(id),
             (true, [DECIDED_BYTE, position @ ..]) => self.first.id_in_position(position),
             (true, _) => Err(super::position::none_of_this_order(position)),
         }
@@ -204,7 +204,7 @@ mod tests {
         let setup = ShuffleSetup::new(
             &recipe,
             settings,
-            super::super::DocumentOrder::Smallest,
+            super::super::DocumentOrder::SMALLEST_ID,
             bounds,
         )
         .unwrap();

@@ -1,35 +1,37 @@
 //! The place of a document in the total order, as bytes that compare in that order.
 //!
 //! Documents on many machines have no order of reading, so ids, ordered by their bytes, take its place.
-//! The value that a policy orders by comes before the id.
+//! The values that a policy orders by come before the id, one after another.
 //!
 //! ```text
-//! Smallest   id
-//! Largest    inverted (id, escaped, 00 00), id
-//! Least      00, kind and value, id      or ff, id if the value is missing
-//! Most       00, inverted (kind and value), id      or ff, id if the value is missing
+//! value, smallest first   00, kind and value               or ff if the value is missing
+//! value, largest first    00, inverted (kind and value)    or ff if the value is missing
+//! id, smallest first      id
+//! id, largest first       inverted (id, escaped, 00 00), id
 //!
 //! kind 0     a number: the largest double that is not above it (8 bytes), the number less this double (2 bytes)
 //! kind 1     a text: its bytes, escaped, 00 00
 //! ```
 //!
 //! The second part of a number is 0 for doubles and below 1024 for integers of 64 bits, so both kinds of numbers are
-//! compared without rounding.
+//! compared without rounding. No value is the beginning of another one, so that the next one decides only between equal
+//! ones.
 
 use crate::error::{Error, Result};
 
-/// The policy of which document comes first, as in a run over files.
+/// Largest number of values by which documents are ordered.
+const MAX_VALUES: usize = 32;
+
+/// The policy of which document comes first, as in a run over files: some values, one after another, and the id between
+/// documents that are equal by all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DocumentOrder {
-    /// The smallest id.
-    #[default]
-    Smallest,
-    /// The largest id.
-    Largest,
-    /// The smallest value, then the smallest id.
-    Least,
-    /// The largest value, then the smallest id.
-    Most,
+pub struct DocumentOrder {
+    /// Number of the values.
+    values: u8,
+    /// Bit n is set if the largest n-th value comes first, and not the smallest.
+    largest_values: u32,
+    /// `true` if the largest id comes first.
+    is_largest_id: bool,
 }
 
 /// A value by which documents are ordered. Numbers come before texts in ascending order; missing values
@@ -53,35 +55,61 @@ const ABSENT_BYTE: u8 = 0xff;
 const PRESENT_BYTE: u8 = 0;
 
 impl DocumentOrder {
+    /// The smallest id.
+    pub const SMALLEST_ID: Self = Self {
+        values: 0,
+        largest_values: 0,
+        is_largest_id: false,
+    };
+    /// The largest id.
+    pub const LARGEST_ID: Self = Self {
+        is_largest_id: true,
+        ..Self::SMALLEST_ID
+    };
+    /// The smallest value, then the smallest id.
+    pub const LEAST_VALUE: Self = Self {
+        values: 1,
+        ..Self::SMALLEST_ID
+    };
+    /// The largest value, then the smallest id.
+    pub const MOST_VALUE: Self = Self {
+        largest_values: 1,
+        ..Self::LEAST_VALUE
+    };
+
+    /// Returns the order by values, of which each is `true` if the largest comes first, and then by the largest id or by
+    /// the smallest.
+    ///
+    /// # Errors
+    /// Fails if there are more than 32 values.
+    pub fn new(largest_values: &[bool], is_largest_id: bool) -> Result<Self> {
+        if largest_values.len() > MAX_VALUES {
+            return Err(Error::setting_error(format!(
+                "an order of {} values is too long for documents on many machines: give at most {MAX_VALUES}",
+                largest_values.len()
+            )));
+        }
+        let bits = largest_values.iter().enumerate();
+        Ok(Self {
+            values: largest_values.len() as u8,
+            largest_values: bits.fold(0, |all, (at, &is_largest)| {
+                all | u32::from(is_largest) << at
+            }),
+            is_largest_id,
+        })
+    }
+
     /// Appends the position of a document. Of two documents, the one whose position has smaller bytes
-    /// comes first.
-    pub fn append_position(self, id: &str, value: OrderValue<'_>, into: &mut Vec<u8>) {
-        let start = into.len();
-        match (self, value) {
-            (Self::Smallest, _) => {}
-            (Self::Largest, _) => {
-                append_terminated(id.as_bytes(), into);
-                invert_bytes(&mut into[start..]);
-            }
-            (Self::Least | Self::Most, OrderValue::Missing) => into.push(ABSENT_BYTE),
-            (Self::Least | Self::Most, value) => {
-                into.push(PRESENT_BYTE);
-                match value {
-                    OrderValue::Integer(integer) => {
-                        let (floor, rest) = split_integer(integer);
-                        append_number(floor, rest, into);
-                    }
-                    OrderValue::Number(number) => append_number(number, 0, into),
-                    OrderValue::Text(text) => {
-                        into.push(TEXT_BYTE);
-                        append_terminated(text.as_bytes(), into);
-                    }
-                    OrderValue::Missing => {}
-                }
-                if self == Self::Most {
-                    invert_bytes(&mut into[start + 1..]);
-                }
-            }
+    /// comes first. Values that are not given are missing.
+    pub fn append_position(self, id: &str, values: &[OrderValue<'_>], into: &mut Vec<u8>) {
+        for (at, mask) in self.value_masks().enumerate() {
+            let value = values.get(at).copied().unwrap_or(OrderValue::Missing);
+            append_value(value, mask, into);
+        }
+        if self.is_largest_id {
+            let start = into.len();
+            append_terminated(id.as_bytes(), into);
+            invert_bytes(&mut into[start..]);
         }
         into.extend_from_slice(id.as_bytes());
     }
@@ -91,14 +119,51 @@ impl DocumentOrder {
     /// # Errors
     /// Fails if these bytes are not a position in this order.
     pub fn id_in_position(self, position: &[u8]) -> Result<&str> {
-        let rest = match self {
-            Self::Smallest => Some(position),
-            Self::Largest => behind_ended(position, 0xff),
-            Self::Least => behind_value(position, 0),
-            Self::Most => behind_value(position, 0xff),
-        };
+        let mut rest = Some(position);
+        for mask in self.value_masks() {
+            rest = rest.and_then(|rest| behind_value(rest, mask));
+        }
+        if self.is_largest_id {
+            rest = rest.and_then(|rest| behind_ended(rest, 0xff));
+        }
         rest.and_then(|id| std::str::from_utf8(id).ok())
             .ok_or_else(|| none_of_this_order(position))
+    }
+
+    /// Returns for each value 255 if its bytes are inverted, so that the largest comes first, else 0.
+    fn value_masks(self) -> impl Iterator<Item = u8> {
+        (0..self.values).map(move |at| {
+            if self.largest_values >> at & 1 == 1 {
+                0xff
+            } else {
+                0
+            }
+        })
+    }
+}
+
+/// Appends a value with its presence. `mask` is 255 to invert its bytes, else 0.
+fn append_value(value: OrderValue<'_>, mask: u8, into: &mut Vec<u8>) {
+    if value == OrderValue::Missing {
+        into.push(ABSENT_BYTE);
+        return;
+    }
+    into.push(PRESENT_BYTE);
+    let start = into.len();
+    match value {
+        OrderValue::Integer(integer) => {
+            let (floor, rest) = split_integer(integer);
+            append_number(floor, rest, into);
+        }
+        OrderValue::Number(number) => append_number(number, 0, into),
+        OrderValue::Text(text) => {
+            into.push(TEXT_BYTE);
+            append_terminated(text.as_bytes(), into);
+        }
+        OrderValue::Missing => {}
+    }
+    if mask != 0 {
+        invert_bytes(&mut into[start..]);
     }
 }
 
@@ -214,10 +279,10 @@ mod tests {
         let by_missing = missing(a.1).cmp(&missing(b.1));
         let by_id = a.0.as_bytes().cmp(b.0.as_bytes());
         match first {
-            DocumentOrder::Smallest => by_id,
-            DocumentOrder::Largest => by_id.reverse(),
-            DocumentOrder::Least => by_missing.then(compare(a.1, b.1)).then(by_id),
-            DocumentOrder::Most => by_missing.then(compare(b.1, a.1)).then(by_id),
+            DocumentOrder::SMALLEST_ID => by_id,
+            DocumentOrder::LARGEST_ID => by_id.reverse(),
+            DocumentOrder::LEAST_VALUE => by_missing.then(compare(a.1, b.1)).then(by_id),
+            _ => by_missing.then(compare(b.1, a.1)).then(by_id),
         }
     }
 
@@ -243,10 +308,10 @@ mod tests {
         values.extend([i64::MIN, -3, 0, 2, i64::MAX - 1, i64::MAX].map(OrderValue::Integer));
         values.extend(texts.map(OrderValue::Text));
         for first in [
-            DocumentOrder::Smallest,
-            DocumentOrder::Largest,
-            DocumentOrder::Least,
-            DocumentOrder::Most,
+            DocumentOrder::SMALLEST_ID,
+            DocumentOrder::LARGEST_ID,
+            DocumentOrder::LEAST_VALUE,
+            DocumentOrder::MOST_VALUE,
         ] {
             let documents = || {
                 ids.iter()
@@ -254,11 +319,11 @@ mod tests {
             };
             for a in documents() {
                 let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
-                first.append_position(a.0, a.1, &mut of_a);
+                first.append_position(a.0, &[a.1], &mut of_a);
                 assert_eq!(first.id_in_position(&of_a).unwrap(), a.0);
                 for b in documents() {
                     of_b.clear();
-                    first.append_position(b.0, b.1, &mut of_b);
+                    first.append_position(b.0, &[b.1], &mut of_b);
                     assert_eq!(
                         of_a.cmp(&of_b),
                         expected(first, a, b),
@@ -270,13 +335,86 @@ mod tests {
     }
 
     #[test]
+    fn later_values_and_ids_decide_between_equal_ones() {
+        let values = [
+            OrderValue::Missing,
+            OrderValue::Integer(1),
+            OrderValue::Number(2.5),
+            OrderValue::Text(""),
+            OrderValue::Text("a"),
+            OrderValue::Text("a\0"),
+        ];
+        let by_value = |a: OrderValue<'_>, b: OrderValue<'_>, is_largest: bool| {
+            let missing = |value| value == OrderValue::Missing;
+            let ordering = compare(a, b);
+            let ordering = if is_largest {
+                ordering.reverse()
+            } else {
+                ordering
+            };
+            missing(a).cmp(&missing(b)).then(ordering)
+        };
+        let documents: Vec<_> = values
+            .iter()
+            .flat_map(|&first| values.iter().map(move |&second| [first, second]))
+            .flat_map(|pair| ["a", "b\0", "b"].map(|id| (id, pair)))
+            .collect();
+        for bits in 0..8 {
+            let [first, second, is_largest_id] = [0, 1, 2].map(|bit| bits >> bit & 1 == 1);
+            let order = DocumentOrder::new(&[first, second], is_largest_id).unwrap();
+            let position = |(id, pair): &(&str, [OrderValue<'_>; 2])| {
+                let mut position = Vec::new();
+                order.append_position(id, pair, &mut position);
+                assert_eq!(order.id_in_position(&position).unwrap(), *id);
+                position
+            };
+            for a in &documents {
+                for b in &documents {
+                    let by_id = a.0.cmp(b.0);
+                    let by_id = if is_largest_id {
+                        by_id.reverse()
+                    } else {
+                        by_id
+                    };
+                    let expected = by_value(a.1[0], b.1[0], first)
+                        .then(by_value(a.1[1], b.1[1], second))
+                        .then(by_id);
+                    assert_eq!(
+                        position(a).cmp(&position(b)),
+                        expected,
+                        "{order:?} {a:?} {b:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn orders_have_a_name_and_a_limit() {
+        for (order, largest_values, is_largest_id) in [
+            (DocumentOrder::SMALLEST_ID, &[][..], false),
+            (DocumentOrder::LARGEST_ID, &[], true),
+            (DocumentOrder::LEAST_VALUE, &[false], false),
+            (DocumentOrder::MOST_VALUE, &[true], false),
+        ] {
+            assert_eq!(
+                DocumentOrder::new(largest_values, is_largest_id).unwrap(),
+                order
+            );
+        }
+        assert!(DocumentOrder::new(&[true; MAX_VALUES], true).is_ok());
+        let error = DocumentOrder::new(&[true; MAX_VALUES + 1], true).unwrap_err();
+        assert!(error.to_string().contains("33 values"), "{error}");
+    }
+
+    #[test]
     fn invalid_position_bytes_are_refused() {
         for (first, bytes) in [
-            (DocumentOrder::Least, &[][..]),
-            (DocumentOrder::Least, &[0, 0, 1]),
-            (DocumentOrder::Most, &[0, 7, 1]),
-            (DocumentOrder::Largest, &[1, 2, 3]),
-            (DocumentOrder::Smallest, &[0xff]),
+            (DocumentOrder::LEAST_VALUE, &[][..]),
+            (DocumentOrder::LEAST_VALUE, &[0, 0, 1]),
+            (DocumentOrder::MOST_VALUE, &[0, 7, 1]),
+            (DocumentOrder::LARGEST_ID, &[1, 2, 3]),
+            (DocumentOrder::SMALLEST_ID, &[0xff]),
         ] {
             let error = first.id_in_position(bytes).unwrap_err().to_string();
             assert!(error.contains("not a position"), "{error}");

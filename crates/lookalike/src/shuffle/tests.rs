@@ -32,6 +32,7 @@ impl Random {
 struct Held {
     id: String,
     value: f64,
+    order_value: OrderValue<'static>,
     text: String,
     partition: u64,
     is_known: bool,
@@ -39,9 +40,15 @@ struct Held {
 
 impl Held {
     fn new(id: String, value: f64, text: String) -> Self {
+        let order_value = if value < 1.0 {
+            OrderValue::Missing
+        } else {
+            OrderValue::Number(value)
+        };
         Self {
             id,
             value,
+            order_value,
             text,
             partition: 0,
             is_known: false,
@@ -49,15 +56,11 @@ impl Held {
     }
 
     fn document(&self) -> ShuffleDocument<'_> {
-        let value = if self.value < 1.0 {
-            OrderValue::Missing
-        } else {
-            OrderValue::Number(self.value)
-        };
+        let values = std::slice::from_ref(&self.order_value);
         ShuffleDocument {
             partition: self.partition,
             is_known: self.is_known,
-            ..ShuffleDocument::new(&self.id, value, &self.text)
+            ..ShuffleDocument::new(&self.id, values, &self.text)
         }
     }
 }
@@ -347,11 +350,11 @@ fn alone(setup: &ShuffleSetup, documents: &[Held]) -> Found {
             return b.is_known.cmp(&a.is_known).then(by_id);
         }
         match setup.first {
-            DocumentOrder::Smallest => by_id,
-            DocumentOrder::Largest => by_id.reverse(),
-            DocumentOrder::Least => by_value(a, b).then(by_id),
-            DocumentOrder::Most if missing(a) || missing(b) => by_value(a, b).then(by_id),
-            DocumentOrder::Most => by_value(b, a).then(by_id),
+            DocumentOrder::SMALLEST_ID => by_id,
+            DocumentOrder::LARGEST_ID => by_id.reverse(),
+            DocumentOrder::LEAST_VALUE => by_value(a, b).then(by_id),
+            _ if missing(a) || missing(b) => by_value(a, b).then(by_id),
+            _ => by_value(b, a).then(by_id),
         }
     });
     let mut sketches = setup.sketcher.new_sketches(0);
@@ -473,10 +476,10 @@ fn all_settings() -> Vec<MatchSettings> {
 fn shuffle_equals_one_machine() {
     let mut random = Random(7);
     let firsts = [
-        DocumentOrder::Smallest,
-        DocumentOrder::Largest,
-        DocumentOrder::Least,
-        DocumentOrder::Most,
+        DocumentOrder::SMALLEST_ID,
+        DocumentOrder::LARGEST_ID,
+        DocumentOrder::LEAST_VALUE,
+        DocumentOrder::MOST_VALUE,
     ];
     let (mut removed, mut dense_nodes, mut split) = (0, 0, 0);
     for (at, settings) in all_settings().into_iter().enumerate() {
@@ -520,7 +523,7 @@ fn template_documents_are_not_compared_pairwise() {
             .collect();
         let setup = setup(
             at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.75),
-            DocumentOrder::Smallest,
+            DocumentOrder::SMALLEST_ID,
         );
         let cut = Cut {
             limits: BucketLimits {
@@ -543,7 +546,7 @@ fn repeats_get_the_verdicts_of_a_batch() {
     // b is removed for a. Its later repeats match c, which is kept, better than a.
     let setup = setup(
         at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.5),
-        DocumentOrder::Smallest,
+        DocumentOrder::SMALLEST_ID,
     );
     let shared = "one two three four five six seven eight nine ten";
     let texts = [
@@ -573,7 +576,7 @@ fn repeats_get_the_verdicts_of_a_batch() {
 
 #[test]
 fn component_beyond_the_limit_is_refused() {
-    let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
+    let setup = setup(MatchSettings::default(), DocumentOrder::SMALLEST_ID);
     let text = "a".repeat(400);
     let settle = |limit: u64, components: [u64; 3]| {
         let mut settle = ComponentResolver::new(setup.clone()).with_limit(limit);
@@ -631,7 +634,7 @@ fn spilled_components_equal_one_machine() {
     let spills = Arc::new(AtomicUsize::new(0));
     for settings in all_settings() {
         let documents = corpus(&mut random, 200, 40);
-        let setup = setup(settings, DocumentOrder::Least);
+        let setup = setup(settings, DocumentOrder::LEAST_VALUE);
         let (members, _) = find_members(&setup, &documents, CUTS[1]);
         let mut sizes = BTreeMap::new();
         for (_, component) in members.components() {
@@ -648,7 +651,7 @@ fn spilled_components_equal_one_machine() {
 
 #[test]
 fn spilled_component_beyond_the_limit_is_refused() {
-    let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
+    let setup = setup(MatchSettings::default(), DocumentOrder::SMALLEST_ID);
     let spills = Arc::new(AtomicUsize::new(0));
     let add_texts = |limit: u64| {
         let resolver = ComponentResolver::new(setup.clone());
@@ -706,9 +709,9 @@ fn partitions_and_known_documents_equal_a_batch() {
                 features: false,
             };
             let first = [
-                DocumentOrder::Smallest,
-                DocumentOrder::Largest,
-                DocumentOrder::Most,
+                DocumentOrder::SMALLEST_ID,
+                DocumentOrder::LARGEST_ID,
+                DocumentOrder::MOST_VALUE,
             ][at % 3];
             let setup = ShuffleSetup::new(&recipe, settings, first, bounds).unwrap();
             let expected = alone(&setup, &documents);
@@ -755,7 +758,8 @@ fn containments_equal_those_of_one_machine() {
                 features: false,
             };
             let recipe = Recipe::default();
-            let setup = ShuffleSetup::new(&recipe, settings, DocumentOrder::Most, bounds).unwrap();
+            let setup =
+                ShuffleSetup::new(&recipe, settings, DocumentOrder::MOST_VALUE, bounds).unwrap();
             let expected = alone(&setup, &documents);
             removed += expected.removed.len();
             let length = |id: &str| {
@@ -785,14 +789,14 @@ fn containment_links_few_texts_that_do_not_match() {
 
     let setup = setup(
         at(MatchMethod::Auto, SimilarityMeasure::Containment, 0.9),
-        DocumentOrder::Smallest,
+        DocumentOrder::SMALLEST_ID,
     );
     let texts = generate_corpus(CorpusKind::English, choose_effort(300, 1000), 5);
     let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
     let mut scatter = DocumentScatterer::new(setup.clone());
     for (at, text) in texts.iter().enumerate() {
         let id = format!("{at:05}");
-        scatter.add_document(&ShuffleDocument::new(&id, OrderValue::Missing, text));
+        scatter.add_document(&ShuffleDocument::new(&id, &[], text));
     }
     let (_, features): (Vec<_>, Vec<_>) = scatter
         .take_blocks()
@@ -819,10 +823,10 @@ fn containment_links_few_texts_that_do_not_match() {
 
 #[test]
 fn repeated_ids_are_named() {
-    let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
+    let setup = setup(MatchSettings::default(), DocumentOrder::SMALLEST_ID);
     let mut scatter = DocumentScatterer::new(setup.clone());
     for id in ["a", "b", "a", "c", "b", "a"] {
-        scatter.add_document(&ShuffleDocument::new(id, OrderValue::Missing, "some text"));
+        scatter.add_document(&ShuffleDocument::new(id, &[], "some text"));
     }
     let shuffle_blocks = scatter.take_blocks();
     let mut gather = BlockGatherer::new(setup);
@@ -838,7 +842,7 @@ fn repeated_ids_are_named() {
 
 #[test]
 fn damaged_blocks_are_refused_without_panic() {
-    let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
+    let setup = setup(MatchSettings::default(), DocumentOrder::SMALLEST_ID);
     let mut random = Random(1);
     let mut scatter = DocumentScatterer::new(setup.clone());
     for document in corpus(&mut random, 60, 100) {
@@ -980,7 +984,7 @@ fn local_components_hold_all_matches() {
             let number_of: BTreeMap<&str, usize> = (documents.iter().enumerate())
                 .map(|(number, document)| (document.id.as_str(), number))
                 .collect();
-            let setup = setup(settings, DocumentOrder::Smallest);
+            let setup = setup(settings, DocumentOrder::SMALLEST_ID);
             let found = alone(&setup, &documents);
             let removed = found.removed.iter();
             let removed = removed.map(|(id, (kept, ..))| (id.clone(), kept.clone()));

@@ -43,7 +43,7 @@ impl CopyWeight {
     }
 
     /// Returns the weight of a document that stands for `copies` documents, from 1, rounded to six decimal places.
-    pub(in crate::run) fn weight_of(&self, copies: u64) -> f64 {
+    pub fn weight_of(&self, copies: u64) -> f64 {
         let weight = match self {
             Self::Logarithm => 1.0 + (copies as f64).ln(),
             Self::SquareRoot => (copies as f64).sqrt(),

@@ -198,9 +198,9 @@ fn portions_change_no_partner_and_all_are_found_by_a_scan() {
     let mut random = Random(23);
     let bounds = [(false, false), (true, false), (false, true), (true, true)];
     let firsts = [
-        DocumentOrder::Smallest,
-        DocumentOrder::Largest,
-        DocumentOrder::Most,
+        DocumentOrder::SMALLEST_ID,
+        DocumentOrder::LARGEST_ID,
+        DocumentOrder::MOST_VALUE,
     ];
     let (mut compared, mut missed) = (0, BTreeMap::new());
     for (at, (settings, is_exact)) in auditable_settings().into_iter().enumerate() {
@@ -254,7 +254,7 @@ fn partners_beyond_the_limit_are_the_same_in_any_portions() {
         .map(|at| Held::new(format!("{at:03}"), 1.0, format!("{text} {at}")))
         .collect();
     let settings = at(MatchMethod::Join, SimilarityMeasure::Jaccard, 0.75);
-    let setup = setup(settings, DocumentOrder::Smallest);
+    let setup = setup(settings, DocumentOrder::SMALLEST_ID);
     let whole = [documents.clone()];
     let sample = draw_sample(&setup, &whole, 20);
     let expected = scan_all_pairs(&setup, &documents, &sample);
@@ -269,7 +269,7 @@ fn partners_beyond_the_limit_are_the_same_in_any_portions() {
 fn equal_texts_and_texts_without_features_are_no_partners() {
     let setup = setup(
         at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.6),
-        DocumentOrder::Smallest,
+        DocumentOrder::SMALLEST_ID,
     );
     let texts = [
         "one two three four five",
@@ -293,7 +293,7 @@ fn equal_texts_and_texts_without_features_are_no_partners() {
 #[test]
 fn text_measures_are_refused() {
     let settings = at(MatchMethod::Auto, SimilarityMeasure::Levenshtein, 0.8);
-    let setup = setup(settings, DocumentOrder::Smallest);
+    let setup = setup(settings, DocumentOrder::SMALLEST_ID);
     let refused = SampleAudit::new(setup, &[])
         .err()
         .map(|error| error.to_string());
@@ -304,7 +304,7 @@ fn text_measures_are_refused() {
 fn reported_pairs_are_compared_exactly() {
     let setup = setup(
         at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.5),
-        DocumentOrder::Smallest,
+        DocumentOrder::SMALLEST_ID,
     );
     let mut scratch = AnalysisScratch::default();
     let mut compare = |a: &str, b: &str| setup.compare_exactly(a, b, &mut scratch).unwrap();

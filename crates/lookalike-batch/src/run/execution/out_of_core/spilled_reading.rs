@@ -37,7 +37,7 @@ pub(in crate::run) fn shuffle_setup(settings: &RunSettings) -> Result<Arc<Shuffl
     let setup = ShuffleSetup::new(
         &settings.recipe,
         settings.matching,
-        DocumentOrder::Smallest,
+        DocumentOrder::SMALLEST_ID,
         bounds,
     );
     Ok(setup?)
