@@ -61,14 +61,16 @@ def dedup(
 ) -> Deduplicated:
     """Keeps one document of each cluster of near-duplicates, with the same result as on one machine.
 
-    ``text`` and ``id`` name columns; ids are compared as strings and must be unique. Several columns of
-    text are joined by a line feed. Rows whose text is null are in ``result.rejected``. ``keep`` is first
-    (the smallest id), last (the largest), longest, max:FIELD or min:FIELD, or several of these, separated by commas, of
-    which each decides between documents that are equal by those before it; among equals, the smallest id is kept. ``within`` restricts matches to equal values of a column. All documents of ``against``, which has
-    the same columns, precede the data and are kept. ``features`` names a column of given features: strings, a
-    map of strings to weights, or a string that is split at white space. ``forms`` is the file of a table of forms, which
+    ``text`` and ``id`` name columns; ids are compared as strings and must be unique. Several columns of text are
+    joined by a line feed. Rows whose text is null are in ``result.rejected``. ``keep`` is first (the smallest id),
+    last (the largest), longest, max:FIELD or min:FIELD, or several of these, separated by commas, of which each
+    decides between documents that are equal by those before it; among equals, the smallest id is kept. ``within``
+    restricts matches to equal values of a column. All documents of ``against``, which has the same columns, precede
+    the data and are kept. ``features`` names a column of given features: strings, a map of strings to weights, or a
+    string that is split at white space. ``forms`` is the file of a table of forms, which
     :func:`lookalike.learn_forms` writes, or "off"; the tasks need no file. The other settings are those of
-    :func:`lookalike.dedup`; ``window`` and ``time`` are refused, and so are ``keep_count``, ``drop_all`` and ``sources``.
+    :func:`lookalike.dedup`; ``window`` and ``time`` are refused, and so are ``keep_count``, ``drop_all`` and
+    ``sources``.
 
     ``copies`` and ``weight`` name columns that are added to the kept rows, as in :func:`lookalike.dedup` with
     ``weight_by``: the number of documents for which a row stands, and a weight that follows from it. They cannot be
@@ -287,10 +289,11 @@ def decontaminate(
     and ``fields`` are as in :func:`lookalike.decontaminate`. The driver reads the benchmarks; files need not be where
     tasks run. ``cut`` is document, passage or sentence, as there: parts are cut from one column.
 
-    The texts are read once and their ids twice more, and must be the same each time. ``result.kept`` reads them again. ``checkpoint`` is a directory for
-    intermediate tables on any file system that Spark writes to; without it, Spark persists them. Every task holds the items
-    with their index. If more than a million documents are removed, a filter of at most ``filter_memory`` bytes (64 MiB)
-    selects them. If parts of more than a million documents are cut, Spark may shuffle the kept rows by their ids.
+    The texts are read once and their ids twice more, and must be the same each time. ``result.kept`` reads them
+    again. ``checkpoint`` is a directory for intermediate tables on any file system that Spark writes to; without it,
+    Spark persists them. Every task holds the items with their index. If more than a million documents are removed, a
+    filter of at most ``filter_memory`` bytes (64 MiB) selects them. If parts of more than a million documents are
+    cut, Spark may shuffle the kept rows by their ids.
 
     Raises :class:`InputError` for missing columns, repeated ids and benchmarks that cannot be read, and
     :class:`SettingError` for settings that are not valid.
