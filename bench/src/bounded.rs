@@ -2,7 +2,7 @@
 //!
 //! Articles are copies of `en_docs` in which the last letter of a third of the words is another one, in each copy
 //! of other words. So copies do not resemble each other, and each has the duplicates of the original. Titles are
-//! those of `growth`.
+//! those of `growth`. Repeated passages are cut out of articles too.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -17,7 +17,8 @@ use crate::corpora::Corpus;
 use crate::hamming::mix;
 use crate::{dedup, growth, machine};
 
-/// Sizes of the corpora. 10 GB of articles take 15 GB of disk, 16 million titles 9 GB, 100 million 55 GB.
+/// Sizes of the corpora. 10 GB of articles take 15 GB of disk, 16 million titles 9 GB, 100 million 55 GB; 4 GB of articles
+/// whose passages are cut 14 GB.
 #[derive(Args)]
 pub struct BoundedOptions {
     /// Copies of `en_docs`, each with the limit in megabytes.
@@ -26,6 +27,12 @@ pub struct BoundedOptions {
     /// Millions of titles, each with the limit in megabytes.
     #[arg(long, value_delimiter = ',', value_parser = parse_size, default_values = ["4:700", "16:2000"])]
     titles: Vec<(u64, u64)>,
+    /// Copies of `en_docs` whose repeated passages are cut, each with the limit in megabytes.
+    #[arg(long, value_delimiter = ',', value_parser = parse_size, default_values = ["6:250", "24:600"])]
+    passages: Vec<(u64, u64)>,
+    /// Measure nothing but runs that cut repeated passages.
+    #[arg(long)]
+    only_passages: bool,
     /// Do not run without a limit.
     #[arg(long)]
     only_bounded: bool,
@@ -52,6 +59,8 @@ struct Row {
     peak_megabytes: u64,
     temporary_megabytes: u64,
     groups: u64,
+    /// Passages that were cut.
+    passages: u64,
 }
 
 /// Measures on two threads.
@@ -59,16 +68,34 @@ pub fn run(options: &BoundedOptions, data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let original = Corpus::real(data, "en_docs.jsonl", folder.path())?;
     let mut rows = Vec::new();
+    for &(copies, limit) in &options.passages {
+        let path = folder.path().join("articles.jsonl");
+        write_articles(&original.path, copies, &path)?;
+        measure_both(
+            "articles",
+            &path,
+            limit,
+            RunKind::CutPassages,
+            options,
+            &mut rows,
+        )?;
+        std::fs::remove_file(path)?;
+    }
+    machine::write("bounded_passages", rows)?;
+    if options.only_passages {
+        return Ok(());
+    }
+    let mut rows = Vec::new();
     for &(copies, limit) in &options.articles {
         let path = folder.path().join("articles.jsonl");
         write_articles(&original.path, copies, &path)?;
-        measure_both("articles", &path, limit, options, &mut rows)?;
+        measure_both("articles", &path, limit, RunKind::Dedup, options, &mut rows)?;
         std::fs::remove_file(path)?;
     }
     for &(millions, limit) in &options.titles {
         let path = folder.path().join("titles.tsv");
         growth::write_titles(millions * 1_000_000, &path, data)?;
-        measure_both("titles", &path, limit, options, &mut rows)?;
+        measure_both("titles", &path, limit, RunKind::Dedup, options, &mut rows)?;
         std::fs::remove_file(path)?;
     }
     machine::write("bounded", rows)
@@ -82,7 +109,7 @@ pub fn smoke() -> Result<()> {
     let original = Corpus::from_documents("made", &documents, folder.path())?;
     let path = folder.path().join("articles.jsonl");
     write_articles(&original.path, 3, &path)?;
-    let whole = measure(&path, None)?;
+    let whole = measure(&path, None, RunKind::Dedup)?;
     ensure!(whole.documents == 1500, "{} documents", whole.documents);
     ensure!(
         (100..1490).contains(&whole.kept),
@@ -90,24 +117,39 @@ pub fn smoke() -> Result<()> {
         whole.kept,
         whole.documents
     );
-    let bounded = measure(&path, Some(400))?;
+    let bounded = measure(&path, Some(400), RunKind::Dedup)?;
     ensure!(bounded.kept == whole.kept, "the results differ");
+    let [whole, bounded] =
+        [None, Some(400)].map(|limit| measure(&path, limit, RunKind::CutPassages));
+    let passages = whole?.passages;
+    ensure!(passages > 0, "no passage was cut");
+    ensure!(bounded?.passages == passages, "the cuts differ");
     Ok(())
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunKind {
+    Dedup,
+    /// The same, with repeated passages cut out of what is kept.
+    CutPassages,
 }
 
 fn measure_both(
     corpus: &'static str,
     input: &Path,
     limit: u64,
+    kind: RunKind,
     options: &BoundedOptions,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
     let limits = [None, Some(limit)];
     let mut in_memory = None;
     for limit in limits.into_iter().skip(usize::from(options.only_bounded)) {
-        let measured = measure(input, limit)?;
-        let whole = in_memory.get_or_insert((measured.seconds, measured.removed));
-        ensure!(whole.1 == measured.removed, "{corpus}: the results differ");
+        let measured = measure(input, limit, kind)?;
+        let numbers = [measured.removed, measured.passages];
+        let whole = in_memory.get_or_insert((measured.seconds, numbers));
+        ensure!(whole.1 == numbers, "{corpus}: the results differ");
         let row = Row {
             corpus,
             documents: measured.documents,
@@ -118,6 +160,7 @@ fn measure_both(
             peak_megabytes: measured.peak_megabytes as u64,
             temporary_megabytes: measured.temporary_megabytes,
             groups: measured.groups,
+            passages: measured.passages,
         };
         println!(
             "{corpus} {:10} documents, limit {:>5}: {:7.1} s ({:.2}) {:6} MB, {:6} MB of temporary files",
@@ -144,10 +187,11 @@ pub struct MeasuredRun {
     pub peak_megabytes: f64,
     pub temporary_megabytes: u64,
     groups: u64,
+    passages: u64,
 }
 
 /// Runs `dedup` on two threads, under a limit in megabytes if there is one.
-pub fn measure(input: &Path, limit: Option<u64>) -> Result<MeasuredRun> {
+pub fn measure(input: &Path, limit: Option<u64>, kind: RunKind) -> Result<MeasuredRun> {
     let report: PathBuf = input.with_file_name("report.json");
     let removed = input.with_file_name("removed.tsv");
     let begun = std::time::Instant::now();
@@ -158,6 +202,10 @@ pub fn measure(input: &Path, limit: Option<u64>) -> Result<MeasuredRun> {
         .arg("--removed")
         .arg(&removed);
     command.args(["--json", "--quiet", "--threads", "2", "--forms", "off"]);
+    if kind == RunKind::CutPassages {
+        let cuts = input.with_file_name("cuts.jsonl");
+        command.args(["--passages", "remove", "--cuts"]).arg(cuts);
+    }
     if let Some(limit) = limit {
         command.args(["--memory", &format!("{limit}M")]);
         command.env("TMPDIR", input.parent().context("no directory")?);
@@ -183,6 +231,7 @@ pub fn measure(input: &Path, limit: Option<u64>) -> Result<MeasuredRun> {
             .as_u64()
             .with_context(|| format!("no {field}"))
     };
+    let of_passages = |field: &str| report["passages"][field].as_u64().unwrap_or(0);
     let of_spilled = |field: &str| report["spilled"][field].as_u64().unwrap_or(0);
     Ok(MeasuredRun {
         documents: count("documents")?,
@@ -191,8 +240,9 @@ pub fn measure(input: &Path, limit: Option<u64>) -> Result<MeasuredRun> {
         seconds,
         deciding_seconds: seconds_of_stages(&report, &["read", "match"]),
         peak_megabytes,
-        temporary_megabytes: of_spilled("bytes") / 1_000_000,
+        temporary_megabytes: (of_spilled("bytes") + of_passages("spilled_bytes")) / 1_000_000,
         groups: of_spilled("groups"),
+        passages: of_passages("passages"),
     })
 }
 

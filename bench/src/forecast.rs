@@ -97,7 +97,7 @@ fn write_corpus(name: &str, data: &Path, folder: &Path) -> Result<Corpus> {
 
 fn measure(corpus: &Corpus, limit: Option<u64>) -> Result<Row> {
     let free = predict(&corpus.path, None)?;
-    let run = bounded::measure(&corpus.path, None)?;
+    let run = bounded::measure(&corpus.path, None, bounded::RunKind::Dedup)?;
     let mut row = Row {
         corpus: corpus.name.clone(),
         documents: run.documents,
@@ -113,7 +113,7 @@ fn measure(corpus: &Corpus, limit: Option<u64>) -> Result<Row> {
         let MeasuredRun {
             temporary_megabytes,
             ..
-        } = bounded::measure(&corpus.path, limit)?;
+        } = bounded::measure(&corpus.path, limit, bounded::RunKind::Dedup)?;
         let disk = number(&bounded_plan, "/memory_plan/disk_bytes")?;
         row.predicted_temporary_megabytes = (disk / 1e6) as u64;
         row.temporary_megabytes = temporary_megabytes;

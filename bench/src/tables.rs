@@ -98,6 +98,8 @@ fn table(name: &str) -> Result<String> {
         "machine growth" => machine("growth"),
         "bounded" => rows("bounded", &BOUNDED_COLUMNS, |_| true),
         "machine bounded" => machine("bounded"),
+        "bounded passages" => rows("bounded_passages", &BOUNDED_PASSAGES_COLUMNS, |_| true),
+        "machine bounded passages" => machine("bounded_passages"),
         "forecast" => rows("forecast", &FORECAST_COLUMNS, |_| true),
         "machine forecast" => machine("forecast"),
         "search" => rows("search", &SEARCH_COLUMNS, |_| true),
@@ -253,6 +255,17 @@ const BOUNDED_COLUMNS: Columns<9> = [
     ("peak MB", "peak_megabytes", 0),
     ("MB of temporary files", "temporary_megabytes", 0),
     ("groups", "groups", 0),
+];
+
+const BOUNDED_PASSAGES_COLUMNS: Columns<8> = [
+    ("documents", "documents", 0),
+    ("GB", "gigabytes", 1),
+    ("passages cut", "passages", 0),
+    ("limit in MB", "limit_megabytes", 0),
+    ("seconds", "seconds", 1),
+    ("speed beside no limit", "speed", 2),
+    ("peak MB", "peak_megabytes", 0),
+    ("MB of temporary files", "temporary_megabytes", 0),
 ];
 
 const FORECAST_COLUMNS: Columns<8> = [
