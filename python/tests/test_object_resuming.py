@@ -57,12 +57,12 @@ def parts_sent(proxy):
     return sorted(word for query in found for word in query.split("&") if word.startswith("partNumber"))
 
 
-def kill_when(store, is_over, *arguments, with_signal=signal.SIGKILL):
+def kill_when(store, is_over, *arguments, with_signal=signal.SIGKILL, cwd=None):
     """Runs until `is_over` holds a request, and kills the run when all requests before it are answered. Returns the
     bytes of objects in these answers."""
     hold = Hold(is_over)
     with Proxy(store.address, before=hold) as proxy:
-        run = store.start(*arguments, AWS_ENDPOINT_URL=proxy.address)
+        run = store.start(*arguments, cwd=cwd, AWS_ENDPOINT_URL=proxy.address)
         assert hold.reached.wait(120), run.communicate(timeout=10)
         time.sleep(1)
         run.send_signal(with_signal)

@@ -106,7 +106,6 @@ def dedup(
     for name in unavailable:
         raise SettingError(f"dedup has no argument {name}")
     _refuse_times(window, time)
-    fields = CopyFields.of(copies, weight, weight_by, df.columns, against is not None)
     job = Job.of(
         recipe, keep, id, threshold=threshold, method=method, distance=distance, candidates=candidates,
         sentences=sentences, verify=verify, unit=unit, within=within is not None,
@@ -115,6 +114,7 @@ def dedup(
     wanted = arguments.audit(audit)
     if wanted is not None:
         _engine.check_audit(job.open())
+    fields = CopyFields.of(copies, weight, weight_by, df.columns, against is not None)
     columns = Columns(arguments.names("text", text), id, job.order_fields, within, features)
     limits = RunLimits(links_on_driver, component_memory, filter_memory)
     run = DedupRun(df, columns, job, checkpoint, limits, against)
@@ -265,7 +265,7 @@ def repeated_passages(
     [('b', 'a', 8, 41, 'NOBODY misses the ferry at seven!')]
     """
     job = RepeatedTextJob.of(recipe, min_length, within=within is not None)
-    columns = Columns(arguments.names("text", text), id, None, arguments.word("within", within))
+    columns = Columns(arguments.names("text", text), id, (), arguments.word("within", within))
     if len(columns.text) > 1:
         raise SettingError(f"passages are cut from one column, and the text has {len(columns.text)}: name one")
     return RepeatedTextRun(df, columns, job, checkpoint, against).found()
