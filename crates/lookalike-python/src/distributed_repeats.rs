@@ -16,6 +16,9 @@ use crate::recipe::Recipe;
 /// A piece: start, end, start and end of the first occurrence, length, text.
 type PieceRow = (u64, u64, u64, u64, u64, String);
 
+/// The index of the place of a piece, and the piece.
+type PlacedPiece = (usize, PieceRow);
+
 /// A place: start, end, hash of its tokens.
 type PlaceRow = (u64, u64, [u8; 16]);
 
@@ -98,7 +101,7 @@ impl RepeatedTextSteps {
         text: String,
         record: &[u8],
         places: Vec<Option<PlaceRow>>,
-    ) -> PyResult<(Vec<(usize, PieceRow)>, String, bool)> {
+    ) -> PyResult<(Vec<PlacedPiece>, String, bool)> {
         let cuts = decode_record(record)?;
         let described = py.detach(|| {
             let places = places.into_iter().map(|place| {

@@ -2,8 +2,10 @@
 
 import doctest
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -34,9 +36,13 @@ def cut_alone(tmp_path, table, against, **settings):
         line += ["--against", "known.jsonl"]
     for name, value in settings.items():
         line += [f"--{name.replace('_', '-')}", str(value)]
+    # The directory of the run is another one, so the path of the package must not depend on it.
+    package = str(Path(la.__file__).resolve().parent.parent)
     ran = subprocess.run(
-        [sys.executable, "-m", "lookalike", *line, "--json"], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-m", "lookalike", *line, "--json"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": package}, capture_output=True, text=True,
     )
+    assert ran.stdout, ran.stderr
     # 1 says that rows without a text were rejected.
     assert ran.returncode in (0, 1), ran.stderr
     return read_rows(tmp_path / "out.jsonl"), read_rows(tmp_path / "cuts.jsonl"), json.loads(ran.stdout)["passages"]

@@ -43,7 +43,8 @@ pub(super) fn find_objects_until(
     let missing = || Error::input_error(format!("cannot open {url}: there is no such object"));
     if url.kind == StoreKind::Https {
         let object = StoredObject::open_url(url, deadline)?;
-        return object.map(ObjectSearch::Single).ok_or_else(missing);
+        let found = object.map(|object| ObjectSearch::Single(Box::new(object)));
+        return found.ok_or_else(missing);
     }
     if url.key.contains(['*', '?', '[']) {
         return find_by_pattern(url, deadline);
@@ -51,7 +52,7 @@ pub(super) fn find_objects_until(
     if !url.is_prefix()
         && let Some(object) = StoredObject::open_url(url, deadline)?
     {
-        return Ok(ObjectSearch::Single(object));
+        return Ok(ObjectSearch::Single(Box::new(object)));
     }
     let below = find_below(url, deadline)?;
     if below.is_empty() && !url.is_prefix() {

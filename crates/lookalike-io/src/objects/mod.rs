@@ -131,7 +131,7 @@ pub fn remove_copies(directory: &Path) -> Result<(), Error> {
 )]
 pub(crate) enum ObjectSearch {
     /// The URL is that of an object.
-    Single(StoredObject),
+    Single(Box<StoredObject>),
     /// The URL is that of a prefix. The objects below it, without hidden ones, each with its path below the
     /// prefix, sorted by path.
     Prefix(Vec<(std::path::PathBuf, StoredObject)>),

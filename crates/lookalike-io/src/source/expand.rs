@@ -147,7 +147,7 @@ impl InputFinder<'_> {
     /// Adds the objects that a URL names, as the files that a path names are added.
     fn find_at_url(&mut self, url: &ObjectUrl) -> Result<()> {
         match find_objects(url)? {
-            ObjectSearch::Single(object) => self.add_object(object, None),
+            ObjectSearch::Single(object) => self.add_object(*object, None),
             ObjectSearch::Pattern(objects) => objects
                 .into_iter()
                 .try_for_each(|object| self.add_object(object, None)),

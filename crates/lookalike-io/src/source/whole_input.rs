@@ -50,7 +50,7 @@ impl WholeInput {
             )));
         };
         Ok(Self {
-            bytes: InputBytes::Object(Arc::new(object).open_stream()),
+            bytes: InputBytes::Object(Arc::new(*object).open_stream()),
             length,
         })
     }

@@ -302,10 +302,8 @@ impl<'a> DividedPlaces<'a> {
         for &place in places {
             blocks[self.part_of(place)].extend(place.to_bytes());
         }
-        let filled = (0u32..).zip(&blocks).filter(|(_, block)| !block.is_empty());
-        filled
-            .map(|(part, block)| self.file.push_block(part, block))
-            .collect()
+        let mut filled = (0u32..).zip(&blocks).filter(|(_, block)| !block.is_empty());
+        filled.try_for_each(|(part, block)| self.file.push_block(part, block))
     }
 
     /// Collects the repeats among the places of a part and writes them as a sorted run.
