@@ -127,7 +127,7 @@ pub fn smoke() -> Result<()> {
     Ok(())
 }
 
-/// What is measured.
+/// The kind of a measured run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunKind {
     Dedup,

@@ -231,7 +231,7 @@ pub struct ShuffleFinding {
     pub item_place: [u64; 2],
 }
 
-/// What stays of a document with findings.
+/// The rest of a document with findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentCut {
     /// Id of the document.

@@ -287,7 +287,7 @@ mod tests {
             let plan = ContaminationPlan::from_measures(ITEMS, corpus(documents), 2, limit);
             ContaminationShares::from_plan(&plan.unwrap(), limit)
         };
-        // What the limit leaves for rows does not depend on how many are expected.
+        // The share of the limit for rows does not depend on how many are expected.
         for shares in [plan(0.0), plan(1e6)] {
             let left = (1 << 30) - (64 << 20) - 2 * ((48 << 20) + 1_600_000) - (64 << 20);
             let rows = (left - 202_000_000) / 8;

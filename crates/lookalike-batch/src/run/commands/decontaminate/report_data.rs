@@ -371,7 +371,7 @@ impl ShownItem {
     }
 }
 
-/// What a document has around a finding.
+/// The surroundings of a finding in its document.
 #[derive(Debug, PartialEq, Eq)]
 struct DocumentExcerpt {
     text: String,
