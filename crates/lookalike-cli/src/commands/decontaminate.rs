@@ -14,7 +14,7 @@ use lookalike_options::units::parse_size;
 
 use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
 use super::shared::matching_runs::memory_limit;
-use super::shared::memory_report::MemoryReport;
+use super::shared::memory_report::{MemoryReport, print_plan};
 use super::shared::outputs::{
     EmptyInputArgs, RejectedArgs, check_separate_outputs, check_standard_output, output_file,
     output_target, page_language,
@@ -185,14 +185,7 @@ fn explain_plan(
         bail!("the available memory of this machine is not known: give a limit with --memory");
     };
     let plan = ContaminationPlan::plan_run(inputs, settings, limit)?;
-    let printer = OutputPrinter::new(args.running.quiet);
-    let text = if args.running.json {
-        format!("{}\n", serde_json::to_string(&plan)?)
-    } else {
-        describe_plan(&plan, &printer)
-    };
-    printer.write_data(&text)?;
-    Ok(CommandOutcome::Done)
+    print_plan(&plan, &args.running, describe_plan)
 }
 
 /// Returns the plan for people.

@@ -10,7 +10,7 @@ use lookalike_options::units::parse_size;
 
 use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
 use super::shared::matching_runs::memory_limit;
-use super::shared::memory_report::MemoryReport;
+use super::shared::memory_report::{MemoryReport, print_plan};
 use super::shared::outputs::{RejectedArgs, TableOutputs};
 use super::shared::recipes::{RecipeChangeArgs, load_recipe};
 use super::shared::running::{RowsRun, RunningArgs, parse_limit, thread_count};
@@ -142,20 +142,13 @@ fn idf_settings(args: &IdfArgs) -> Result<IdfSettings> {
 
 fn explain_plan(args: &IdfArgs) -> Result<CommandOutcome> {
     let settings = idf_settings(args)?;
-    let printer = OutputPrinter::new(args.running.quiet);
     let Some(limit) = settings.memory else {
         anyhow::bail!(
             "the available memory of this machine is not known: give a limit with --memory"
         );
     };
     let plan = IdfPlan::plan_run(&args.inputs.clone().into(), &settings, limit)?;
-    let text = if args.running.json {
-        format!("{}\n", serde_json::to_string(&plan)?)
-    } else {
-        describe_plan(&plan, &printer)
-    };
-    printer.write_data(&text)?;
-    Ok(CommandOutcome::Done)
+    print_plan(&plan, &args.running, describe_plan)
 }
 
 /// Returns the plan for people.

@@ -24,7 +24,7 @@ use super::shared::inputs::{
     ReadingArgs, document_file_options, read_options, refuse_features, without_features,
 };
 use super::shared::matching_runs::memory_limit;
-use super::shared::memory_report::MemoryReport;
+use super::shared::memory_report::{MemoryReport, print_plan};
 use super::shared::outputs::{
     RejectedArgs, TableOutputs, check_separate_outputs, check_standard_output, is_standard,
     output_file, output_target, page_language,
@@ -288,14 +288,7 @@ fn explain_plan(args: &PassagesArgs, settings: &PassageRunSettings) -> Result<Co
         ..limit
     };
     let plan = PassagePlan::plan_run(&inputs, settings, limit)?;
-    let printer = OutputPrinter::new(args.running.quiet);
-    let text = if args.running.json {
-        format!("{}\n", serde_json::to_string(&plan)?)
-    } else {
-        describe_plan(&plan, &printer)
-    };
-    printer.write_data(&text)?;
-    Ok(CommandOutcome::Done)
+    print_plan(&plan, &args.running, describe_plan)
 }
 
 /// Returns the plan for people.

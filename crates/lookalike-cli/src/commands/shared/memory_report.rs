@@ -2,6 +2,11 @@
 
 use std::fmt::Write as _;
 
+use anyhow::Result;
+use serde::Serialize;
+
+use super::running::RunningArgs;
+use crate::CommandOutcome;
 use crate::output::{OutputPrinter, TextTone, format_bytes};
 
 /// The memory of a run, as it is shown.
@@ -37,4 +42,23 @@ impl MemoryReport {
         line("least", &format!("--memory {least}M"));
         text
     }
+}
+
+/// Prints a plan for machines, or as `describe` returns it for people.
+///
+/// # Errors
+/// If the plan cannot be written.
+pub(crate) fn print_plan<P: Serialize>(
+    plan: &P,
+    running: &RunningArgs,
+    describe: impl FnOnce(&P, &OutputPrinter) -> String,
+) -> Result<CommandOutcome> {
+    let printer = OutputPrinter::new(running.quiet);
+    let text = if running.json {
+        format!("{}\n", serde_json::to_string(plan)?)
+    } else {
+        describe(plan, &printer)
+    };
+    printer.write_data(&text)?;
+    Ok(CommandOutcome::Done)
 }
