@@ -1,0 +1,208 @@
+//! Errors of a shared log: a store that does not answer, a damaged log, and records of a newer program.
+
+use std::fmt;
+
+use crate::keys::record_key;
+use crate::record::{FORMAT_VERSION, LogId, RecordDigest};
+use crate::store::StoreError;
+
+/// An error of a shared log. Its text names the object and the value, and says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogError {
+    /// A request failed. If an append was under way, its outcome may be unknown
+    /// ([`has_pending_append`](crate::SharedLog::has_pending_append)).
+    Store(StoreError),
+    /// The log was damaged, cut or rewritten: nothing more may be applied or acknowledged.
+    Damaged(LogDamage),
+    /// A record was written by a newer program: this replica must be upgraded.
+    NewerVersion {
+        /// Number of the record.
+        number: u64,
+        /// Feature of the record that this program does not know.
+        feature: NewerFeature,
+    },
+}
+
+/// Feature of a record that this program does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewerFeature {
+    /// A version of the record format.
+    Format(u32),
+    /// A code of an entry's kind.
+    EntryKind(u8),
+}
+
+/// Damage of one object of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogDamage {
+    /// Number that the key of the object names.
+    pub number: u64,
+    /// Kind of the damage.
+    pub kind: DamageKind,
+}
+
+/// Kind of a damage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DamageKind {
+    /// The object ends before its record does.
+    Truncated {
+        /// Size of the object in bytes.
+        bytes: u64,
+        /// Size in bytes that the record states, or the smallest size of a record.
+        expected: u64,
+    },
+    /// The object is no record at all: it does not begin like one.
+    NotARecord,
+    /// The bytes of the object differ from its checksum.
+    Checksum,
+    /// The object is a record with another number, for example a copy of an earlier one.
+    WrongNumber {
+        /// Number that the record states.
+        found: u64,
+    },
+    /// The object is a record of another log.
+    ForeignLog {
+        /// Log that the record states.
+        found: LogId,
+        /// Log that is read.
+        expected: LogId,
+    },
+    /// The record does not follow the record before it: one of the two was replaced.
+    BrokenChain {
+        /// Digest of the record before, as this record states it.
+        found: RecordDigest,
+        /// Digest of the record before, as it was read.
+        expected: RecordDigest,
+    },
+    /// The object is a record, but another one than this replica has read or written.
+    Replaced {
+        /// Digest of the object.
+        found: RecordDigest,
+        /// Digest of the record that the replica knows.
+        expected: RecordDigest,
+    },
+    /// The object does not exist, but the log went beyond it.
+    Missing,
+    /// The time of the record is before that of the record before it.
+    TimeGoesBack {
+        /// Time of the record, in microseconds since 1970.
+        found: i64,
+        /// Time of the record before, in microseconds since 1970.
+        previous: i64,
+    },
+    /// The record is complete, but its contents contradict the format.
+    MalformedEntries {
+        /// Sentence that names the contradiction.
+        reason: String,
+    },
+}
+
+impl LogError {
+    /// Returns `true` if the same call may succeed later without any change.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_retryable)
+    }
+
+    pub(crate) fn damaged(number: u64, kind: DamageKind) -> Self {
+        Self::Damaged(LogDamage { number, kind })
+    }
+}
+
+impl From<StoreError> for LogError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(formatter),
+            Self::Damaged(damage) => damage.fmt(formatter),
+            Self::NewerVersion { number, feature } => {
+                let key = record_key(*number);
+                write!(
+                    formatter,
+                    "object '{key}' has {feature}: upgrade this replica"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for LogError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::Damaged(_) | Self::NewerVersion { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for NewerFeature {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Format(version) => write!(
+                formatter,
+                "format version {version}, and {FORMAT_VERSION} is the newest that this program reads"
+            ),
+            Self::EntryKind(code) => write!(
+                formatter,
+                "an entry of kind {code}, which this program does not know"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for LogDamage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = record_key(self.number);
+        write!(
+            formatter,
+            "the shared log is damaged at object '{key}': {}; run 'lookalike store log verify URL' with the URL of the \
+             log, and repair it from the copies of a replica with 'lookalike store log repair'",
+            self.kind
+        )
+    }
+}
+
+impl fmt::Display for DamageKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { bytes, expected } => write!(
+                formatter,
+                "it is truncated to {bytes} bytes, and its record has at least {expected}"
+            ),
+            Self::NotARecord => {
+                formatter.write_str("it is not a record: it does not begin with 'LAlg'")
+            }
+            Self::Checksum => formatter.write_str("its bytes differ from its checksum"),
+            Self::WrongNumber { found } => {
+                write!(formatter, "it is the record number {found}, which belongs elsewhere")
+            }
+            Self::ForeignLog { found, expected } => {
+                write!(formatter, "it belongs to log {found}, and this is log {expected}")
+            }
+            Self::BrokenChain { found, expected } => write!(
+                formatter,
+                "it follows a record with digest {found}, and the record before it has digest {expected}, so one of \
+                 the two was replaced"
+            ),
+            Self::Replaced { found, expected } => write!(
+                formatter,
+                "its digest is {found}, and this replica has read it with digest {expected}, so it was replaced"
+            ),
+            Self::Missing => formatter.write_str(
+                "it is missing: it was removed, or it was pruned before this replica had read what follows it",
+            ),
+            Self::TimeGoesBack { found, previous } => write!(
+                formatter,
+                "its time is {found} µs since 1970, and the record before it has {previous}"
+            ),
+            Self::MalformedEntries { reason } => {
+                write!(formatter, "its entries are malformed: {reason}")
+            }
+        }
+    }
+}
