@@ -11,6 +11,7 @@ use lookalike::text::AnalysisScratch;
 use lookalike::value_hash;
 
 use crate::error::{Error, Result};
+use crate::files::log_progress::LogPosition;
 use crate::files::records;
 use crate::files::rows::{self, RowVerdict};
 use crate::settings::CollectionContent;
@@ -66,6 +67,8 @@ pub struct PendingInsert {
     pub(crate) record: Vec<u8>,
     /// State of its check, if the check waits for another [turn](crate::Collection::admit_turn).
     pub(crate) check: PendingCheck,
+    /// Its place in a shared log, if its collection follows one.
+    pub(crate) log_position: Option<LogPosition>,
 }
 
 impl PendingInsert {
@@ -131,6 +134,7 @@ impl PendingInsert {
         Ok(Self {
             record: records::encode_record(&id, sketched.text().unwrap_or_default()),
             check: None,
+            log_position: None,
             id_hash: hash_id(&id),
             content_hash: value_hash(hashes.as_flattened()),
             id,
@@ -139,6 +143,11 @@ impl PendingInsert {
             fingerprint,
             sketched,
         })
+    }
+
+    /// Sets its place in a shared log. Every document of a log has another one, and they ascend.
+    pub fn set_log_position(&mut self, position: LogPosition) {
+        self.log_position = Some(position);
     }
 
     /// Returns the id.

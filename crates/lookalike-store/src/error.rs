@@ -64,6 +64,15 @@ impl Error {
         Self::new(ErrorKind::Disk, format!("{doing} '{file}': {error}"))
     }
 
+    /// Returns `true` if the error is that of this machine, so that another replica of a shared log may not have it.
+    /// [`ErrorKind::Full`] is not: of the inserts of a log, only those beyond the limit of rows meet it.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(
+            self.kind,
+            ErrorKind::Disk | ErrorKind::Damaged | ErrorKind::Stopped
+        )
+    }
+
     /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -91,7 +91,7 @@ mod writer;
 pub use collection::{
     AdmittedDocuments, ClusterPage, ClusterSelection, Collection, CollectionOptions,
     CollectionStats, DocumentLookup, DocumentPage, DocumentSelection, KeptDocuments,
-    UnlockedWorkPolicy, VerificationLimits, WallClock,
+    LoggedAdmission, UnlockedWorkPolicy, VerificationLimits, WallClock,
 };
 pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{
@@ -103,6 +103,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use files::file_names::{
     MANIFEST_FILE, is_collection_file, is_creation_file, is_data_file, remove_creation_files,
 };
+pub use files::log_progress::{LogMark, LogPosition};
 pub use maintenance::{MaintenancePace, MaintenanceReport};
 pub use offline::{VerifyReport, read_recipe, read_settings, repair_collection, verify_collection};
 pub use recipes::{RecipeArchive, StoredRecipe, StoredRecipeFile};

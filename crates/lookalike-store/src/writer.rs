@@ -109,7 +109,11 @@ impl StoreWriter {
     /// Writes a batch; returns the partition if it begins with this batch.
     fn write_batch(&mut self, batch: &PendingBatch) -> Result<Option<Arc<PartitionFiles>>> {
         let begun = match batch.begins {
-            Some(about) => Some(Arc::new(PartitionFiles::create_files(&*self.disk, about)?)),
+            Some(about) => Some(Arc::new(PartitionFiles::create_files(
+                &*self.disk,
+                about,
+                batch.initial_progress.as_ref(),
+            )?)),
             None => None,
         };
         if let Some(partition) = &begun {
@@ -127,6 +131,7 @@ impl StoreWriter {
                 batch.first_row,
                 &batch.texts,
                 batch.texts_place,
+                batch.progress.as_ref(),
             )?;
             self.texts = batch.texts_end();
         }

@@ -71,6 +71,15 @@ pub fn value_hash(bytes: &[u8]) -> u64 {
     mix_bits(hash_word(bytes))
 }
 
+/// Domain of [`value_digest`].
+const DIGEST_DOMAIN: u64 = 0x6469_6765_7374;
+
+/// Returns the frozen 128-bit hash of a byte string, for example to compare long lists of values on two machines.
+/// It does not resist an adversary who constructs collisions.
+pub fn value_digest(bytes: &[u8]) -> u128 {
+    hash_bytes(DIGEST_DOMAIN, bytes)
+}
+
 /// `MASKS[n]` keeps the first n of 16 bytes.
 static MASKS: [[u64; 2]; WORD_PADDING + 1] = {
     let mut masks = [[0; 2]; WORD_PADDING + 1];

@@ -141,7 +141,7 @@ mod types;
 
 pub use arch::{Cpu, prefetch};
 pub use error::{Error, ErrorKind, Result};
-pub use hash::value_hash;
+pub use hash::{value_digest, value_hash};
 pub use panics::catch_panics;
 pub use recipe::{Recipe, RecipeId};
 pub use sketch::{ColumnReservation, DocumentSketcher, DocumentSketches};

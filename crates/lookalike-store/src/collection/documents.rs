@@ -160,7 +160,7 @@ impl Collection {
 
     /// Deletes a document in memory. A document that is past the window by the wall clock counts as not found,
     /// but is still deleted from the disk.
-    fn delete_in(&self, state: &mut CollectionState, id: &str) -> Result<bool> {
+    pub(super) fn delete_in(&self, state: &mut CollectionState, id: &str) -> Result<bool> {
         let (known, now) = (state.find_by_id(id, hash_id(id))?, (self.options.clock)());
         let Some(known) = known else {
             return Ok(false);

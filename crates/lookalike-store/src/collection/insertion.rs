@@ -29,6 +29,8 @@ pub struct AdmittedDocuments {
     answers: Vec<Result<InsertAnswer>>,
     /// Number of the last row that must be on disk; 0 if none.
     last: u64,
+    /// Error of this machine that ended the admission, if the collection follows a shared log.
+    stopped: Option<Error>,
 }
 
 impl AdmittedDocuments {
@@ -36,6 +38,7 @@ impl AdmittedDocuments {
         Self {
             answers: Vec::with_capacity(documents),
             last: 0,
+            stopped: None,
         }
     }
 
@@ -125,6 +128,7 @@ impl Collection {
         let refused = |error: Error| AdmittedDocuments {
             answers: vec![Err(error); documents.len()],
             last: 0,
+            stopped: None,
         };
         if let Err(error) = self.check_running() {
             return refused(error);
@@ -149,6 +153,30 @@ impl Collection {
         admitted
     }
 
+    /// Admits documents of a shared log, in their order, until one meets an error of this machine. Returns the answers
+    /// before that, and the error.
+    pub(super) fn admit_in_order(
+        &self,
+        documents: &[PendingInsert],
+    ) -> (Vec<Result<InsertAnswer>>, Option<Error>) {
+        let mut admitted = AdmittedDocuments::with_capacity(documents.len());
+        let mut checks: Vec<PendingCheck> = documents.iter().map(|_| None).collect();
+        let mut turns_left = usize::MAX;
+        let policy = UnlockedWorkPolicy::DoAtOnce;
+        let checks = checks.chunks_mut(CHUNK_LENGTH);
+        for (chunk, checks) in documents.chunks(CHUNK_LENGTH).zip(checks) {
+            match self.admit_chunk(chunk, checks, &mut admitted, &mut turns_left, policy) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    admitted.stopped = Some(error);
+                    break;
+                }
+            }
+        }
+        (admitted.answers, admitted.stopped)
+    }
+
     /// Answers documents that exist already and refuses all others.
     fn answer_with_earlier(
         &self,
@@ -163,7 +191,11 @@ impl Collection {
             Ok(answer)
         };
         let answers = documents.iter().map(&mut answer).collect();
-        AdmittedDocuments { answers, last }
+        AdmittedDocuments {
+            answers,
+            last,
+            stopped: None,
+        }
     }
 
     /// Returns the earlier answer of a document that exists already, and the number of its row.
@@ -257,6 +289,9 @@ impl Collection {
                 )?
             };
             (rest, checks) = (&rest[count..], &mut checks[count..]);
+            if admitted.stopped.is_some() {
+                return Ok(false);
+            }
             if count > 0 {
                 exclusive_turn = None;
             }
@@ -316,9 +351,15 @@ impl Collection {
                 }
             }
             turn.add_steps(insertion_steps);
-            admitted
-                .answers
-                .push(state.admit_document(document, check, now));
+            let answer = state.admit_at_position(document, check, now);
+            if let Err(error) = &answer
+                && self.options.follows_log
+                && error.is_local()
+            {
+                admitted.stopped = Some(error.clone());
+                break;
+            }
+            admitted.answers.push(answer);
             count += 1;
             if turn.is_over() {
                 break;
@@ -481,6 +522,7 @@ mod tests {
         let mut admitted = AdmittedDocuments {
             answers: Vec::new(),
             last: 0,
+            stopped: None,
         };
         for (times, other) in ["one", "two"].into_iter().enumerate() {
             admit(&collection, other);
@@ -652,6 +694,7 @@ mod tests {
             AdmittedDocuments {
                 answers: Vec::new(),
                 last: 0,
+                stopped: None,
             },
         );
         let mut checks = vec![None];

@@ -8,6 +8,7 @@
 //! | [`kept_documents`] | kept documents by their sequence numbers |
 //! | [`clusters`], [`preference`] | clusters |
 //! | [`settings_change`] | changes of the settings |
+//! | [`shared_log`] | the same at places of a shared log |
 //! | [`snapshot`](crate::snapshot) | copies |
 //! | [`maintenance`](crate::maintenance) | expiry and compaction |
 //!
@@ -25,6 +26,7 @@ mod member_walk;
 mod options;
 mod preference;
 mod settings_change;
+mod shared_log;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,15 +44,18 @@ pub use self::kept_documents::KeptDocuments;
 pub(crate) use self::listing::DocumentWalk;
 pub use self::listing::{DocumentPage, DocumentSelection};
 pub use self::options::{CollectionOptions, VerificationLimits, WallClock};
+pub use self::shared_log::LoggedAdmission;
 use crate::disk::{Disk, check_free_bytes};
 use crate::document::{NewDocument, PendingInsert, PendingQuery};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fair_lock::{FairLock, WriteGuard};
 use crate::files::file_names::{FileNames, MANIFEST_FILE, is_data_file};
 use crate::files::inventory::{DiskInventory, list_files};
+use crate::files::log_progress::{LogPosition, LogProgress};
 use crate::files::manifest::CollectionManifest;
 use crate::files::partition::PartitionFiles;
 use crate::files::partition_list::PartitionList;
+use crate::files::partition_set::PartitionSet;
 use crate::group_commit::GroupCommit;
 use crate::recipes::{recipe_bytes, remove_stray_recipe};
 use crate::settings::CollectionSettings;
@@ -150,6 +155,29 @@ impl Collection {
         settings: &CollectionSettings,
         options: CollectionOptions,
     ) -> Result<Self> {
+        Self::create_with(disk, settings, options, None)
+    }
+
+    /// Creates a collection as [`create_empty`](Self::create_empty) does, at a place of a shared log, which it
+    /// remembers.
+    ///
+    /// # Errors
+    /// As for [`create_empty`](Self::create_empty).
+    pub fn create_at(
+        disk: Arc<dyn Disk>,
+        settings: &CollectionSettings,
+        options: CollectionOptions,
+        created: LogPosition,
+    ) -> Result<Self> {
+        Self::create_with(disk, settings, options, Some(created))
+    }
+
+    fn create_with(
+        disk: Arc<dyn Disk>,
+        settings: &CollectionSettings,
+        options: CollectionOptions,
+        created_at: Option<LogPosition>,
+    ) -> Result<Self> {
         settings.match_plan()?;
         let names = list_files(&*disk)?;
         if names.iter().any(|name| name == MANIFEST_FILE) {
@@ -162,7 +190,7 @@ impl Collection {
                 "there are files of a collection whose manifest is missing: '{name}'"
             )));
         }
-        let manifest = CollectionManifest::new(settings)?;
+        let manifest = CollectionManifest::new(settings)?.with_creation(created_at);
         let bytes = NEW_COLLECTION_BYTES + recipe_bytes(&settings.recipe);
         check_room(&*disk, options.headroom, bytes)?;
         remove_stray_recipe(&*disk, &names)?;
@@ -184,6 +212,10 @@ impl Collection {
         let names = find_partitions(&*disk, &manifest)?;
         let sketches = state.replay_partitions(&*disk, &names)?;
         state.end_replay();
+        if options.follows_log {
+            let progress = newest_progress(state.partitions_on_disk())?;
+            state.follow_log(progress, manifest.logged_change);
+        }
         let limit = options.verification.document_steps;
         state.matcher.set_step_limit(limit);
         let partitions = state.partitions_on_disk().clone();
@@ -390,6 +422,17 @@ pub(crate) fn stopped_error(why: &str) -> Error {
         ErrorKind::Stopped,
         format!("the collection accepts no more writes until it is opened again: {why}"),
     )
+}
+
+/// Returns the progress in a shared log of the newest partition that has one.
+fn newest_progress(partitions: &PartitionSet) -> Result<Option<LogProgress>> {
+    for partition in partitions.iter().rev() {
+        let progress = partition.read_log_progress()?;
+        if progress.is_some() {
+            return Ok(progress);
+        }
+    }
+    Ok(None)
 }
 
 /// Returns all partitions in the order of their numbers, if none is missing. Removes partitions whose

@@ -12,7 +12,7 @@ use crate::state::{CompactionTrigger, begin_turn};
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Run-time options of a collection. Only the clock can change a verdict. `headroom` and `verification` decide which
-/// documents are refused.
+/// documents are refused, `headroom` only where the collection follows no log.
 #[derive(Clone)]
 pub struct CollectionOptions {
     /// Source of the current time.
@@ -24,6 +24,11 @@ pub struct CollectionOptions {
     pub compaction: CompactionTrigger,
     /// Limits of verification, for a document and for a turn.
     pub verification: VerificationLimits,
+    /// `true` if the collection follows a shared log, so that replicas derive the same rows from the same entries;
+    /// see [`admit_logged`](crate::Collection::admit_logged). Then `clock` must be the time of the record that is
+    /// applied, and `verification` must not limit the steps of a document, because its steps depend on the order of
+    /// checks. The headroom refuses nothing: the owner waits for room before it applies an entry.
+    pub follows_log: bool,
 }
 
 /// Limits of checks, in steps of 64 cells of an edit distance, a few nanoseconds each.
@@ -66,6 +71,7 @@ impl Default for CollectionOptions {
             headroom: 256 << 20,
             compaction: CompactionTrigger::default(),
             verification: VerificationLimits::default(),
+            follows_log: false,
         }
     }
 }
@@ -77,6 +83,7 @@ impl fmt::Debug for CollectionOptions {
             .field("headroom", &self.headroom)
             .field("compaction", &self.compaction)
             .field("verification", &self.verification)
+            .field("follows_log", &self.follows_log)
             .finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::{Collection, NEW_COLLECTION_BYTES, stopped_error};
 use crate::error::{Error, Result};
+use crate::files::log_progress::LogPosition;
 use crate::files::manifest::CollectionManifest;
 use crate::settings::{CollectionSettings, SettingsChange};
 use crate::writer::StoreWriter;
@@ -48,19 +49,62 @@ impl Collection {
             window.is_some_and(|window| window.follows_wall_clock())
         };
         if !follows_wall_clock(&before) {
-            return self.write_settings(&settings);
+            return self.write_settings(&settings, None);
         }
         // Documents that left the window before their partition are gone in memory alone. They are erased from the
         // disk first, because they would be within a wider window when the collection is opened again.
         let mut leftovers = self.lock_maintenance();
         self.compact_due(&mut leftovers, &mut || true)?;
-        self.write_settings(&settings)
+        self.write_settings(&settings, None)
     }
 
-    fn write_settings(&self, settings: &CollectionSettings) -> Result<Arc<CollectionSettings>> {
+    /// Changes settings as [`change_settings`](Self::change_settings) does, at a place of the shared log that the
+    /// collection follows. The manifest remembers the place. A change that it has already, because the log is
+    /// repeated from an earlier place, does nothing.
+    ///
+    /// Nothing is compacted, because no document has left the window in memory alone.
+    ///
+    /// # Errors
+    /// As for [`change_settings`](Self::change_settings), except that room on the disk is not asked for, and if the
+    /// collection follows no log.
+    pub fn change_settings_at(
+        &self,
+        change: &SettingsChange,
+        position: LogPosition,
+    ) -> Result<Arc<CollectionSettings>> {
+        let changing = self.changing_settings.lock();
+        let _changing = changing.unwrap_or_else(PoisonError::into_inner);
+        self.check_follows_log()?;
+        self.check_running()?;
+        let before = self.collection_settings();
+        let mut state = self.write_state()?;
+        if state.is_recovered(position) {
+            return Ok(before);
+        }
+        let applied = change.apply_to(&before);
+        if applied
+            .as_ref()
+            .map_or(true, |settings| *settings == *before)
+        {
+            let last_row = state.last_row();
+            state.note_entry(position, last_row);
+        }
+        drop(state);
+        let settings = applied?;
+        if settings == *before {
+            return Ok(before);
+        }
+        self.write_settings(&settings, Some(position))
+    }
+
+    fn write_settings(
+        &self,
+        settings: &CollectionSettings,
+        position: Option<LogPosition>,
+    ) -> Result<Arc<CollectionSettings>> {
         let mut refused = None;
         let write_settings = || {
-            let changed = self.write_and_change(settings);
+            let changed = self.write_and_change(settings, position);
             let outcome = changed.map_err(|error| error.to_string())?;
             refused = outcome.refused;
             Ok(outcome.durable)
@@ -79,17 +123,22 @@ impl Collection {
 
     /// Writes everything that waits, and changes the settings. After an error the content of the disk is
     /// unknown.
-    fn write_and_change(&self, settings: &CollectionSettings) -> Result<ChangeOutcome> {
+    fn write_and_change(
+        &self,
+        settings: &CollectionSettings,
+        position: Option<LogPosition>,
+    ) -> Result<ChangeOutcome> {
         // Nearly everything is written before others wait for the state.
         self.commit_pending()?;
         let mut writer = self.lock_writer();
-        self.change_while_locked(&mut writer, settings)
+        self.change_while_locked(&mut writer, settings, position)
     }
 
     fn change_while_locked(
         &self,
         writer: &mut StoreWriter,
         settings: &CollectionSettings,
+        position: Option<LogPosition>,
     ) -> Result<ChangeOutcome> {
         let mut state = self.write_state()?;
         let work = state.take_pending_work();
@@ -100,15 +149,20 @@ impl Collection {
             refused,
         };
         let (next_row, first_row) = (work.last + 1, state.first_live_row());
+        let (newest, now) = (state.newest_partition(), (self.options.clock)());
+        let logged = position.and_then(|position| state.plan_change(settings, position, now));
         let manifest = self.current_manifest();
-        let changed = manifest.with_settings(settings.clone(), next_row, first_row);
+        let changed = manifest.with_settings(settings.clone(), next_row, first_row, newest, logged);
         let staged = changed.and_then(|changed| changed.stage_file(&*self.disk).map(|()| changed));
         let manifest = match staged {
             Ok(manifest) => manifest,
             Err(error) => return Ok(outcome(Some(error))),
         };
         CollectionManifest::publish_file(&*self.disk)?;
-        state.change_settings(manifest.settings.clone(), (self.options.clock)());
+        match logged {
+            Some(logged) => state.change_settings_at(manifest.settings.clone(), logged),
+            None => state.change_settings(manifest.settings.clone(), now),
+        }
         *self.manifest.write() = Arc::new(manifest);
         Ok(outcome(None))
     }

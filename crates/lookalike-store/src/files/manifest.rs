@@ -8,15 +8,20 @@
 //! settings at the creation                 changes, on one line
 //!                                          settings at the creation
 //! ```
+//!
+//! Version 4 is as version 3. Its second line also has the places in a shared log at which the collection was created
+//! and last changed, and has the changes only if there are any. Collections that follow no log do not have it.
 
 use std::sync::Arc;
 
 use lookalike::Threshold;
 use lookalike::plan::{self, CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
+use lookalike::stream::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::file_names::{MANIFEST_FILE, RECIPE_FILE};
+use super::log_progress::{LogMark, LogPosition, LoggedChange};
 use super::whole_file::{publish_file, read_file, stage_file};
 use super::window_history::{WindowChange, WindowHistory, WrittenChange, WrittenWindow};
 use crate::disk::Disk;
@@ -51,6 +56,56 @@ struct ManifestSettings {
 struct ManifestChanges {
     on_conflict: OnConflict,
     windows: Vec<WrittenChange>,
+}
+
+/// Places in a shared log, and the changes of the settings if there are any, as they are written in the manifest.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ManifestLog {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    created_at: Option<LogPosition>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changed_at: Option<WrittenLogChange>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changes: Option<ManifestChanges>,
+}
+
+/// A [`LoggedChange`] as it is written in the manifest. Times are in microseconds.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenLogChange {
+    position: LogPosition,
+    /// 32 hexadecimal digits.
+    digest: String,
+    clock_us: i64,
+    expired_us: i64,
+}
+
+impl From<&LoggedChange> for WrittenLogChange {
+    fn from(change: &LoggedChange) -> Self {
+        Self {
+            position: change.mark.position,
+            digest: format!("{:032x}", change.mark.digest),
+            clock_us: change.clock.0,
+            expired_us: change.expired_at.0,
+        }
+    }
+}
+
+impl WrittenLogChange {
+    fn to_change(&self) -> Result<LoggedChange> {
+        let digits = &self.digest;
+        let digest = u128::from_str_radix(digits, 16).map_err(|_| {
+            let what = format!("its digest '{digits}' is not a hexadecimal number");
+            Error::damaged_file(MANIFEST_FILE, what)
+        })?;
+        let position = self.position;
+        Ok(LoggedChange {
+            mark: LogMark { position, digest },
+            clock: Timestamp(self.clock_us),
+            expired_at: Timestamp(self.expired_us),
+        })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -139,6 +194,9 @@ const MANIFEST_VERSION: u32 = 2;
 /// Version of collections whose settings have been changed.
 const WITH_CHANGES: u32 = 3;
 
+/// Version of collections that follow a shared log.
+const WITH_LOG: u32 = 4;
+
 /// The manifest of a collection.
 #[derive(Debug)]
 pub(crate) struct CollectionManifest {
@@ -154,6 +212,10 @@ pub(crate) struct CollectionManifest {
     pub(crate) seal: u32,
     /// `true` if the collection has a list of partitions.
     pub(crate) lists_partitions: bool,
+    /// Position in a shared log at which the collection was created.
+    pub(crate) created_at: Option<LogPosition>,
+    /// The last change of the settings that has a position in a shared log.
+    pub(crate) logged_change: Option<LoggedChange>,
 }
 
 impl CollectionManifest {
@@ -167,11 +229,19 @@ impl CollectionManifest {
             body,
             lists_partitions: true,
             created: None,
+            created_at: None,
+            logged_change: None,
         })
     }
 
+    /// Returns the manifest of a collection that was created at a position of a shared log.
+    pub(crate) fn with_creation(self, created_at: Option<LogPosition>) -> Self {
+        Self { created_at, ..self }
+    }
+
     /// Returns the manifest with changed settings, which differ in nothing but the window and the treatment of
-    /// conflicts. They apply to rows from `next_row` on. The oldest row is `first_row`.
+    /// conflicts. They apply to rows from `next_row` on. The oldest row is `first_row`, and the newest partition has
+    /// the number `newest`. `logged` is the change at its place in a shared log, if the collection follows one.
     ///
     /// # Errors
     /// If the window has been changed too often.
@@ -180,6 +250,8 @@ impl CollectionManifest {
         settings: CollectionSettings,
         next_row: u64,
         first_row: u64,
+        newest: u64,
+        logged: Option<LoggedChange>,
     ) -> Result<Self> {
         let changed = settings
             .window
@@ -187,6 +259,7 @@ impl CollectionManifest {
         let change = changed.map(|window| WindowChange {
             from_row: next_row,
             window,
+            partition: logged.map(|_| newest),
         });
         let windows = match change {
             Some(change) => self.windows.with_change(change, first_row)?,
@@ -200,6 +273,8 @@ impl CollectionManifest {
             body: self.body.clone(),
             seal: self.seal,
             lists_partitions: true,
+            created_at: self.created_at,
+            logged_change: logged.or(self.logged_change),
         })
     }
 
@@ -247,24 +322,34 @@ impl CollectionManifest {
 
     fn to_text(&self) -> Result<String> {
         let Self { body, seal, .. } = self;
-        if self.created.is_none() {
-            return Ok(format!("{}\n{body}", first_line(MANIFEST_VERSION, *seal)));
-        }
-        let written = ManifestChanges {
+        let changes = self.created.as_ref().map(|_| ManifestChanges {
             on_conflict: self.settings.on_conflict,
             windows: self.windows.to_written(),
+        });
+        let (version, second_line) = match changes {
+            changes if self.created_at.is_some() || self.logged_change.is_some() => {
+                let log = ManifestLog {
+                    created_at: self.created_at,
+                    changed_at: self.logged_change.as_ref().map(WrittenLogChange::from),
+                    changes,
+                };
+                (WITH_LOG, serde_json::to_string(&log))
+            }
+            Some(changes) => (WITH_CHANGES, serde_json::to_string(&changes)),
+            None => return Ok(format!("{}\n{body}", first_line(MANIFEST_VERSION, *seal))),
         };
-        let changes = serde_json::to_string(&written)
-            .map_err(|error| Error::setting_error(error.to_string()))?;
-        let head = first_line_with_changes(*seal, &changes);
-        Ok(format!("{head}\n{changes}\n{body}"))
+        let second_line = second_line.map_err(|error| Error::setting_error(error.to_string()))?;
+        let head = first_line_with_checksum(version, *seal, &second_line);
+        Ok(format!("{head}\n{second_line}\n{body}"))
     }
 
     pub(crate) fn read_file(disk: &dyn Disk) -> Result<Self> {
         let text = read_text(disk)?;
         let (head, rest) = split_line(&text)?;
-        if head.starts_with(&format!("{MANIFEST_MAGIC} {WITH_CHANGES} ")) {
-            return Self::from_changed(disk, head, rest);
+        for version in [WITH_CHANGES, WITH_LOG] {
+            if head.starts_with(&format!("{MANIFEST_MAGIC} {version} ")) {
+                return Self::from_versions_with_line(disk, version, head, rest);
+            }
         }
         let seal = crc32fast::hash(rest.as_bytes());
         let lists_partitions = head == first_line(MANIFEST_VERSION, seal);
@@ -282,33 +367,62 @@ impl CollectionManifest {
             seal,
             lists_partitions,
             created: None,
+            created_at: None,
+            logged_change: None,
         })
     }
 
-    /// Reads the manifest of a collection whose settings have been changed.
-    fn from_changed(disk: &dyn Disk, head: &str, rest: &str) -> Result<Self> {
-        let (changes, body) = split_line(rest)?;
+    /// Reads a manifest with a second line: that of a collection whose settings have been changed, or that follows a
+    /// shared log.
+    fn from_versions_with_line(
+        disk: &dyn Disk,
+        version: u32,
+        head: &str,
+        rest: &str,
+    ) -> Result<Self> {
+        let (second_line, body) = split_line(rest)?;
         let seal = crc32fast::hash(body.as_bytes());
-        let expected = first_line_with_changes(seal, changes);
+        let expected = first_line_with_checksum(version, seal, second_line);
         if head != expected {
             return Err(unexpected_first_line(head, &expected));
         }
-        let created = Arc::new(decode_settings(disk, body)?);
-        let mut settings = CollectionSettings::clone(&created);
-        let changes: ManifestChanges = serde_json::from_str(changes)
-            .map_err(|error| Error::damaged_file(MANIFEST_FILE, error))?;
-        let windows = WindowHistory::from_written(settings.window, &changes.windows)
-            .map_err(|error| Error::damaged_file(MANIFEST_FILE, error))?;
-        settings.window = windows.current_window();
-        settings.on_conflict = changes.on_conflict;
-        Ok(Self {
-            settings: Arc::new(settings),
-            windows,
+        let created = decode_settings(disk, body)?;
+        let log = if version == WITH_LOG {
+            decode_line(second_line)?
+        } else {
+            ManifestLog {
+                created_at: None,
+                changed_at: None,
+                changes: Some(decode_line(second_line)?),
+            }
+        };
+        let logged_change = log.changed_at.as_ref().map(WrittenLogChange::to_change);
+        let mut manifest = Self {
+            windows: WindowHistory::new(created.window),
+            settings: Arc::new(created),
             body: body.to_owned(),
             seal,
             lists_partitions: true,
-            created: Some(created),
-        })
+            created: None,
+            created_at: log.created_at,
+            logged_change: logged_change.transpose()?,
+        };
+        if let Some(changes) = log.changes {
+            manifest.apply_changes(&changes)?;
+        }
+        Ok(manifest)
+    }
+
+    /// Replaces the settings at the creation, which are in force, by the changed ones.
+    fn apply_changes(&mut self, changes: &ManifestChanges) -> Result<()> {
+        let mut settings = CollectionSettings::clone(&self.settings);
+        self.windows = WindowHistory::from_written(settings.window, &changes.windows)
+            .map_err(|error| Error::damaged_file(MANIFEST_FILE, error))?;
+        settings.window = self.windows.current_window();
+        settings.on_conflict = changes.on_conflict;
+        let created = std::mem::replace(&mut self.settings, Arc::new(settings));
+        self.created = Some(created);
+        Ok(())
     }
 }
 
@@ -330,9 +444,13 @@ fn unexpected_first_line(head: &str, expected: &str) -> Error {
     Error::damaged_file(MANIFEST_FILE, what)
 }
 
-fn first_line_with_changes(seal: u32, changes: &str) -> String {
-    let checksum = crc32fast::hash(changes.as_bytes());
-    format!("{} {checksum:08x}", first_line(WITH_CHANGES, seal))
+fn decode_line<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T> {
+    serde_json::from_str(line).map_err(|error| Error::damaged_file(MANIFEST_FILE, error))
+}
+
+fn first_line_with_checksum(version: u32, seal: u32, second_line: &str) -> String {
+    let checksum = crc32fast::hash(second_line.as_bytes());
+    format!("{} {checksum:08x}", first_line(version, seal))
 }
 
 fn first_line(version: u32, seal: u32) -> String {

@@ -5,6 +5,7 @@
 //! | [`manifest`], [`window_history`] | the settings, and the windows so far |
 //! | [`partition_list`], [`inventory`] | the list of partitions, and its comparison with the files on disk |
 //! | [`partition`], [`partition_header`], [`database`], [`rows`] | the rows of a partition |
+//! | [`log_progress`] | the position in a shared log, beside the rows of a partition |
 //! | [`records`] | the texts of a partition |
 //! | [`sketches`] | a cache of the sketches of a partition |
 //! | [`whole_file`] | reading and replacing the small files |
@@ -12,6 +13,7 @@
 mod database;
 pub(crate) mod file_names;
 pub(crate) mod inventory;
+pub(crate) mod log_progress;
 pub(crate) mod manifest;
 pub(crate) mod partition;
 pub(crate) mod partition_header;

@@ -7,10 +7,11 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use redb::{Durability, ReadOnlyTable, ReadableDatabase, TableDefinition};
+use redb::{Durability, ReadOnlyTable, ReadableDatabase, TableDefinition, WriteTransaction};
 
 use super::database::{GuardedDatabase, guard_database, open_or_create_database};
 use super::file_names::FileNames;
+use super::log_progress::LogProgress;
 use super::partition_header::{COMPACTED_VERSION, PartitionHeader, UNCOMPACTED_VERSION};
 use super::records::{self, FIRST_READ, StoredRecord};
 use super::rows::{EncodedRows, PLACE_UNIT_BYTES, PartitionRow, RecordPlace, open_block};
@@ -24,6 +25,10 @@ const ROW_BLOCKS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("r
 /// Description of the partition, under [`DESCRIPTION_KEY`].
 const DESCRIPTIONS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("about");
 const DESCRIPTION_KEY: &str = "partition";
+
+/// Progress in a shared log, under [`PROGRESS_KEY`]. Collections that follow none do not have the table.
+const LOG_PROGRESS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("log");
+const PROGRESS_KEY: &str = "progress";
 
 /// An open partition.
 #[derive(Debug)]
@@ -55,8 +60,13 @@ enum FailedRead {
 }
 
 impl PartitionFiles {
-    /// Creates a partition. The database gets its final name once it is complete.
-    pub(crate) fn create_files(disk: &dyn Disk, about: PartitionHeader) -> Result<Self> {
+    /// Creates a partition, with the progress in a shared log if its collection follows one. The database gets its
+    /// final name once it is complete.
+    pub(crate) fn create_files(
+        disk: &dyn Disk,
+        about: PartitionHeader,
+        progress: Option<&LogProgress>,
+    ) -> Result<Self> {
         let (name, texts_name) = (
             about.file_names().rows_file(),
             about.file_names().texts_file(),
@@ -78,6 +88,7 @@ impl PartitionFiles {
             transaction
                 .open_table(DESCRIPTIONS)?
                 .insert(DESCRIPTION_KEY, &*about.encode_header())?;
+            put_progress(&transaction, progress)?;
             transaction.commit()?;
             Ok(())
         })?;
@@ -209,13 +220,15 @@ impl PartitionFiles {
         Ok(behind * PLACE_UNIT_BYTES)
     }
 
-    /// Makes records durable, starting at place `at`, and then atomically the rows that refer to them.
+    /// Makes records durable, starting at place `at`, and then atomically the rows that refer to them, with the
+    /// progress in a shared log that they lead to.
     pub(crate) fn write_rows_and_texts(
         &self,
         rows: &EncodedRows,
         first: u64,
         texts: &[u8],
         at: u64,
+        progress: Option<&LogProgress>,
     ) -> Result<()> {
         if !texts.is_empty() {
             let written = self.texts_file.write_at(texts, self.record_offset(at)?);
@@ -223,11 +236,16 @@ impl PartitionFiles {
                 .and_then(|()| self.texts_file.sync())
                 .map_err(|error| Error::disk_error("cannot write", &self.texts_name(), &error))?;
         }
-        self.commit_rows(rows, first)
+        self.commit_rows(rows, first, progress)
     }
 
-    /// Makes rows durable, atomically.
-    pub(crate) fn commit_rows(&self, rows: &EncodedRows, first: u64) -> Result<()> {
+    /// Makes rows and the progress in a shared log durable, atomically.
+    pub(crate) fn commit_rows(
+        &self,
+        rows: &EncodedRows,
+        first: u64,
+        progress: Option<&LogProgress>,
+    ) -> Result<()> {
         guard_database(&self.rows_name(), || {
             let mut transaction = self.database.database()?.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
@@ -238,9 +256,30 @@ impl PartitionFiles {
                     table.insert(number, &*block)?;
                 }
             }
+            put_progress(&transaction, progress)?;
             transaction.commit()?;
             Ok(())
         })
+    }
+
+    /// Reads the progress in a shared log; `None` if no row was written while the collection followed one.
+    ///
+    /// # Errors
+    /// If it is damaged, or the disk refuses the read.
+    pub(crate) fn read_log_progress(&self) -> Result<Option<LogProgress>> {
+        let name = self.rows_name();
+        let bytes = guard_database(&name, || {
+            let transaction = self.database.database()?.begin_read()?;
+            let table = match transaction.open_table(LOG_PROGRESS) {
+                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+                opened => opened?,
+            };
+            let bytes = table.get(PROGRESS_KEY)?;
+            Ok(bytes.map(|bytes| bytes.value().to_vec()))
+        })?;
+        let damaged = || Error::damaged_file(&name, "its position in the shared log");
+        let decode = |bytes: Vec<u8>| LogProgress::decode_progress(&bytes).ok_or_else(damaged);
+        bytes.map(decode).transpose()
     }
 
     /// Returns a row by its number.
@@ -507,6 +546,18 @@ impl PartitionFiles {
         let what = format!("the record at {} is not that of '{id}'", place.at);
         Err(Error::damaged_file(&self.texts_name(), what))
     }
+}
+
+/// Writes the progress in a shared log, if there is any.
+fn put_progress(
+    transaction: &WriteTransaction,
+    progress: Option<&LogProgress>,
+) -> Result<(), redb::Error> {
+    if let Some(progress) = progress {
+        let mut table = transaction.open_table(LOG_PROGRESS)?;
+        table.insert(PROGRESS_KEY, &*progress.encode_progress())?;
+    }
+    Ok(())
 }
 
 /// Removes the files of a partition, the database first. The removal is durable when this returns.

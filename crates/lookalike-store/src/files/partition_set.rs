@@ -23,7 +23,7 @@ impl PartitionSet {
         self.0.len()
     }
 
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<PartitionFiles>> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<PartitionFiles>> {
         self.0.iter()
     }
 

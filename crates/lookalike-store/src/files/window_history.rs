@@ -50,6 +50,20 @@ impl WrittenWindow {
 pub(crate) struct WindowChange {
     pub(crate) from_row: u64,
     pub(crate) window: StreamWindow,
+    /// Number of the newest partition at the change, 0 if there was none; only if the collection follows a shared log.
+    /// There a partition can begin between two rows, before or after the change.
+    pub(crate) partition: Option<u64>,
+}
+
+impl WindowChange {
+    /// Returns `true` if a row and a partition that begins with it come after the change.
+    pub(crate) fn is_before(&self, row: u64, partition: u64) -> bool {
+        self.from_row <= row && self.partition.is_none_or(|newest| newest < partition)
+    }
+
+    fn place(&self) -> (u64, Option<u64>) {
+        (self.from_row, self.partition)
+    }
 }
 
 /// A change of the window as it is written in the manifest.
@@ -58,6 +72,9 @@ pub(crate) struct WindowChange {
 pub(super) struct WrittenChange {
     from_row: u64,
     window: WrittenWindow,
+    /// Omitted if the collection follows no shared log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    partition: Option<u64>,
 }
 
 /// The window with which a collection was created, and its changes in the order of their rows.
@@ -116,7 +133,7 @@ impl WindowHistory {
     /// If there are too many changes.
     pub(crate) fn with_change(&self, change: WindowChange, first_live_row: u64) -> Result<Self> {
         let mut changes = self.changes.clone();
-        changes.retain(|earlier| earlier.from_row < change.from_row);
+        changes.retain(|earlier| earlier.place() < change.place());
         changes.push(change);
         let passed = changes.partition_point(|change| change.from_row <= first_live_row);
         changes.drain(..passed.saturating_sub(1));
@@ -134,6 +151,7 @@ impl WindowHistory {
         let written = |change: &WindowChange| WrittenChange {
             from_row: change.from_row,
             window: WrittenWindow::from(&change.window),
+            partition: change.partition,
         };
         self.changes.iter().map(written).collect()
     }
@@ -146,14 +164,18 @@ impl WindowHistory {
         created: Option<StreamWindow>,
         written: &[WrittenChange],
     ) -> Result<Self> {
-        let is_ascending = written.is_sorted_by(|one, other| one.from_row < other.from_row);
+        let place = |change: &WrittenChange| (change.from_row, change.partition);
+        let is_ascending = written.is_sorted_by(|one, other| place(one) < place(other));
         if !is_ascending || (created.is_none() && !written.is_empty()) {
             let what = "the changes of its window are not in order, or it was created without one";
             return Err(Error::setting_error(what));
         }
         let read = |change: &WrittenChange| {
-            let (from_row, window) = (change.from_row, change.window.to_window()?);
-            Ok(WindowChange { from_row, window })
+            Ok(WindowChange {
+                from_row: change.from_row,
+                window: change.window.to_window()?,
+                partition: change.partition,
+            })
         };
         let changes = written.iter().map(read).collect::<Result<_>>()?;
         Ok(Self { created, changes })
@@ -167,7 +189,11 @@ mod tests {
     fn change(from_row: u64, seconds: u64, refresh: bool) -> WindowChange {
         let width = Duration::from_secs(seconds);
         let window = StreamWindow::new(width, Duration::ZERO, refresh).unwrap();
-        WindowChange { from_row, window }
+        WindowChange {
+            from_row,
+            window,
+            partition: None,
+        }
     }
 
     fn rows(history: &WindowHistory) -> Vec<u64> {

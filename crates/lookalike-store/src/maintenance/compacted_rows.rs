@@ -78,7 +78,7 @@ impl CompactedRows {
     /// that follows.
     pub(super) fn write_rows(&mut self, next_row: u64) -> Result<()> {
         if self.rows.len() > 0 {
-            self.to.commit_rows(&self.rows, self.first_row)?;
+            self.to.commit_rows(&self.rows, self.first_row, None)?;
             self.rows = EncodedRows::default();
         }
         self.first_row = next_row - self.erased_run.rows;

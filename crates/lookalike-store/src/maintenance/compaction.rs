@@ -183,6 +183,7 @@ impl Collection {
         while copy.copy_some_rows(u64::MAX)? {}
         copy.sync_files()?;
         copy.check_survey()?;
+        copy.copy_log_progress()?;
         copy.is_listed = true;
         let sketches = copy.take_sketches();
         writer.replace_partition(copy.new_partition(), sketches)?;

@@ -29,7 +29,8 @@ pub struct MaintenanceReport {
 impl Collection {
     /// Compacts every partition that is due by [`CompactionTrigger`](crate::CompactionTrigger) and, if the
     /// window follows the wall clock, expires what has left it. Call this about once a second; it is cheap
-    /// when nothing is due. Documents are answered and inserted meanwhile.
+    /// when nothing is due. Documents are answered and inserted meanwhile. If the collection follows a shared log,
+    /// this only compacts; [`expire_logged`](Self::expire_logged) expires.
     ///
     /// `go_on` is called between small pieces of work and returns whether to continue. It may sleep, to leave
     /// more of the disk to others. An abandoned compaction starts from its beginning at the next call.
@@ -41,15 +42,17 @@ impl Collection {
     /// collection accepts no more writes.
     pub fn run_maintenance(&self, go_on: &mut dyn FnMut() -> bool) -> Result<MaintenanceReport> {
         self.check_running()?;
-        let mut maintenance = MaintenanceReport {
-            expired: self.expire_by_clock()?,
-            ..MaintenanceReport::default()
-        };
+        let mut maintenance = MaintenanceReport::default();
+        if !self.options.follows_log {
+            maintenance.expired = self.expire_by_clock()?;
+        }
         let Some(mut leftovers) = self.try_lock_maintenance() else {
             return Ok(maintenance);
         };
         self.remove_leftovers(&mut leftovers)?;
-        self.drop_late_documents(go_on)?;
+        if !self.options.follows_log {
+            self.drop_late_documents(go_on)?;
+        }
         maintenance.compacted = self.compact_due(&mut leftovers, go_on)?;
         Ok(maintenance)
     }

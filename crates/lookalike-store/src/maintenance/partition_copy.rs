@@ -14,7 +14,7 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::files::partition::PartitionFiles;
 use crate::files::partition_header::{CompactionState, PartitionHeader};
-use crate::files::rows::{PartitionRow, RowDocument, RowVerdict};
+use crate::files::rows::{EncodedRows, PartitionRow, RowDocument, RowVerdict};
 use crate::files::sketches::SketchFile;
 use crate::state::{ChunkedVec, CompactionStart, NO_PLACE};
 
@@ -77,7 +77,7 @@ impl<'a> PartitionCopy<'a> {
             }),
             ..before
         };
-        let to = Arc::new(PartitionFiles::create_files(disk, about)?);
+        let to = Arc::new(PartitionFiles::create_files(disk, about, None)?);
         Ok(Self {
             begun,
             survey,
@@ -158,6 +158,17 @@ impl<'a> PartitionCopy<'a> {
         self.records.copy_rest()?;
         self.write_sketches();
         self.rows.write_rest(self.next_row)
+    }
+
+    /// Copies the progress in a shared log, if there is any, durably. Nobody else writes meanwhile, and all rows are
+    /// copied.
+    pub(super) fn copy_log_progress(&self) -> Result<()> {
+        let Some(progress) = self.old_partition().read_log_progress()? else {
+            return Ok(());
+        };
+        let no_rows = EncodedRows::default();
+        self.to
+            .commit_rows(&no_rows, self.next_row, Some(&progress))
     }
 
     fn write_sketches(&mut self) {

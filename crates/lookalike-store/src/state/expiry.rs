@@ -56,6 +56,7 @@ impl CollectionState {
 
     fn begin_partition(&mut self, number: u64, began: Timestamp) -> Result<()> {
         self.matcher.begin_partition(number, began)?;
+        self.note_partitions();
         self.rows.begin_partition(number, began);
         Ok(())
     }
@@ -63,10 +64,16 @@ impl CollectionState {
     /// Expires partitions past the window.
     fn expire_passed(&mut self, arrival: &ArrivalTime) {
         while let Some(number) = self.matcher.expired_partition(arrival) {
-            self.matcher.drop_partition();
-            self.rows.expire_oldest(number);
-            self.index.forget_moves_before(self.first_live_row());
+            self.drop_oldest_partition(number);
         }
+    }
+
+    /// Drops the oldest partition, which has this number.
+    pub(super) fn drop_oldest_partition(&mut self, number: u64) {
+        self.matcher.drop_partition();
+        self.rows.expire_oldest(number);
+        self.index.forget_moves_before(self.first_live_row());
+        self.note_partitions();
     }
 
     /// Expires partitions past the window by the clock as it is, without a document.

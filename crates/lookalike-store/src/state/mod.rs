@@ -16,6 +16,7 @@
 //! | [`unlocked_work`] | nothing: long texts are compared and prepared without a lock |
 //! | [`insertion`] | a document is inserted, refreshed or deleted |
 //! | [`expiry`] | partitions begin and expire |
+//! | [`shared_log`] | it notes its place in a shared log, and expires partitions at places of it |
 //! | [`compaction`] | a partition is replaced by its compacted version |
 //! | [`replay`] | all of it is rebuilt when a collection is opened |
 
@@ -35,6 +36,7 @@ mod pending_queue;
 mod replay;
 mod row_bitmap;
 mod row_reader;
+mod shared_log;
 mod stored_rows;
 mod unlocked_work;
 mod verdicts;
@@ -56,6 +58,7 @@ use self::stored_rows::StoredRows;
 pub(crate) use self::verdicts::{DocumentCheck, PendingCheck, begin_turn};
 use crate::document::KnownDocument;
 use crate::error::Result;
+use crate::files::log_progress::LogPosition;
 use crate::files::partition::PartitionFiles;
 use crate::files::partition_set::PartitionSet;
 use crate::files::rows::PartitionRow;
@@ -77,6 +80,9 @@ pub(crate) struct CollectionState {
     windows: WindowHistory,
     /// Number of changes of the window that the replay has passed.
     reached_changes: usize,
+    /// Entries of the shared log before this position were applied before the collection was opened; `None` if it
+    /// follows none.
+    recovered: Option<LogPosition>,
 }
 
 impl CollectionState {
@@ -105,6 +111,7 @@ impl CollectionState {
             check_memory: CheckMemory::default(),
             windows: windows.clone(),
             reached_changes: 0,
+            recovered: None,
         })
     }
 
@@ -139,6 +146,11 @@ impl CollectionState {
     /// Returns the number of partitions in the window.
     pub(crate) fn partition_count(&self) -> u64 {
         self.rows.partitions.len() as u64
+    }
+
+    /// Returns the number of the newest partition, or 0 if there is none.
+    pub(crate) fn newest_partition(&self) -> u64 {
+        self.rows.partitions.newest_number().unwrap_or(0)
     }
 
     /// Returns the place after the records of the newest partition, in units.
@@ -261,6 +273,16 @@ impl CollectionState {
     /// Takes everything that waits to be written.
     pub(crate) fn take_pending_work(&mut self) -> PendingWork {
         self.rows.take_work()
+    }
+
+    /// Returns `true` if something waits to be written.
+    pub(crate) fn has_pending_work(&self) -> bool {
+        self.rows.pending.has_work()
+    }
+
+    /// Returns the bytes that wait to be written.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.rows.pending.memory_bytes() as u64
     }
 
     /// Notes that the work was written.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::files::log_progress::LogProgress;
 use crate::files::partition_header::PartitionHeader;
 use crate::files::records::{StoredRecord, record_length};
 use crate::files::rows::{EncodedRows, PLACE_UNIT_BYTES, PartitionRow};
@@ -16,6 +17,10 @@ pub(crate) struct PendingBatch {
     partition: u64,
     /// Description of the partition, if it begins with this batch.
     pub(crate) begins: Option<PartitionHeader>,
+    /// Progress in a shared log with which the partition begins, if the collection follows one.
+    pub(crate) initial_progress: Option<LogProgress>,
+    /// Progress once the rows are on disk.
+    pub(crate) progress: Option<LogProgress>,
     pub(crate) first_row: u64,
     pub(crate) rows: EncodedRows,
     /// Place of the first record, in units.
@@ -30,6 +35,8 @@ impl PendingBatch {
         Self {
             partition,
             begins: None,
+            initial_progress: None,
+            progress: None,
             first_row,
             rows: EncodedRows::default(),
             texts_place,
@@ -53,7 +60,7 @@ impl PendingBatch {
     }
 
     fn is_empty(&self) -> bool {
-        self.rows.len() == 0 && self.begins.is_none()
+        self.rows.len() == 0 && self.begins.is_none() && self.progress.is_none()
     }
 
     /// Returns the place after the last record, in units.
@@ -97,6 +104,10 @@ pub(crate) struct PendingQueue {
     sealed: VecDeque<Arc<PendingBatch>>,
     /// Partitions whose files are to be removed.
     expired: Vec<u64>,
+    /// Progress in a shared log, which each batch takes along; `None` if the collection follows none.
+    progress: Option<LogProgress>,
+    /// `true` if the progress must reach the disk even if no row does.
+    is_progress_due: bool,
 }
 
 impl PendingQueue {
@@ -107,7 +118,24 @@ impl PendingQueue {
             open: None,
             sealed: VecDeque::new(),
             expired: Vec::new(),
+            progress: None,
+            is_progress_due: false,
         }
+    }
+
+    /// Follows a shared log from now on, after this progress.
+    pub(super) fn follow_log(&mut self, progress: LogProgress) {
+        self.progress = Some(progress);
+    }
+
+    /// Returns the progress in a shared log; `None` if the collection follows none.
+    pub(super) fn progress(&self) -> Option<&LogProgress> {
+        self.progress.as_ref()
+    }
+
+    /// Returns the progress in a shared log, to be changed. It reaches the disk with the next rows.
+    pub(super) fn progress_mut(&mut self) -> Option<&mut LogProgress> {
+        self.progress.as_mut()
     }
 
     pub(super) fn has_sketches(&self) -> bool {
@@ -125,11 +153,17 @@ impl PendingQueue {
         self.seal_batch();
         self.open = Some(PendingBatch {
             begins: Some(header),
+            initial_progress: self.progress,
             ..PendingBatch::new(header.number, header.first, 0, self.has_sketches)
         });
     }
 
     fn seal_batch(&mut self) {
+        if let Some(open) = &mut self.open
+            && (std::mem::take(&mut self.is_progress_due) || !open.is_empty())
+        {
+            open.progress = self.progress;
+        }
         let batch = self.open.take().filter(|batch| !batch.is_empty());
         self.sealed.extend(batch.map(Arc::new));
     }
@@ -139,6 +173,9 @@ impl PendingQueue {
         let Some(open) = &mut self.open else {
             return false;
         };
+        if let Some(progress) = &mut self.progress {
+            progress.digest_row(open.next_row(), row);
+        }
         open.rows.push_row(row);
         true
     }
@@ -160,6 +197,15 @@ impl PendingQueue {
     /// Notes that the files of a partition are to be removed.
     pub(super) fn expire_partition(&mut self, number: u64) {
         self.expired.push(number);
+        // A collection that is opened without these files must know that it has come as far as their expiry, because
+        // earlier entries of a shared log found them.
+        self.is_progress_due = self.progress.is_some();
+    }
+
+    /// Returns `true` if something waits for the disk.
+    pub(super) fn has_work(&self) -> bool {
+        let has_rows = self.open.as_ref().is_some_and(|open| !open.is_empty());
+        has_rows || self.is_progress_due || !self.sealed.is_empty() || !self.expired.is_empty()
     }
 
     /// Returns everything that waits to be written. `last` is the number of the last row.

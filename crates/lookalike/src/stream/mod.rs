@@ -316,6 +316,12 @@ impl StreamMatcher {
         self.newest
     }
 
+    /// Raises the newest time of a stored document to `time`, without a document. So a stream whose oldest
+    /// documents are gone continues with the clock that it had.
+    pub fn restore_newest_time(&mut self, time: Timestamp) {
+        self.newest = self.newest.max(time);
+    }
+
     /// Returns the number of kept documents. It includes documents past the window whose partition is not
     /// dropped yet.
     pub fn len(&self) -> u64 {

@@ -20,7 +20,7 @@ impl CollectionState {
     /// Adds a partition whose rows follow.
     pub(super) fn follow_with(&mut self, partition: Arc<PartitionFiles>) -> Result<()> {
         let about = partition.about;
-        self.reach_row(about.first);
+        self.reach_row(about.first, about.number);
         self.rows.follow_with(partition)?;
         self.matcher.begin_partition(about.number, about.began)?;
         if let Some(compacted) = about.compacted {
@@ -52,7 +52,7 @@ impl CollectionState {
     /// Inserts the next row, without its id. `kept` is its prepared document, if that was kept.
     fn replay_row(&mut self, row: &PartitionRow, kept: Option<&KeptDocument>) -> Result<()> {
         let number = self.rows.partitions.advance_rows(row.number_count());
-        self.reach_row(number);
+        self.reach_row(number, u64::MAX);
         match row {
             PartitionRow::Document(document) => self.replay_document(document, number, kept, 0),
             PartitionRow::Moved {
@@ -106,13 +106,15 @@ impl CollectionState {
         }
     }
 
-    /// Changes the window to that under which row `number` was written.
-    fn reach_row(&mut self, number: u64) {
+    /// Changes the window to that under which row `number` was written, as far as it changed before the partition with
+    /// the number `partition` began.
+    fn reach_row(&mut self, number: u64, partition: u64) {
         let next = self.windows.changes().get(self.reached_changes);
-        if let Some(change) = next.copied().filter(|next| next.from_row <= number) {
+        let next = next.filter(|next| next.is_before(number, partition));
+        if let Some(change) = next.copied() {
             self.matcher.change_window(change.window);
             self.reached_changes += 1;
-            self.reach_row(number);
+            self.reach_row(number, partition);
         }
     }
 
@@ -195,7 +197,7 @@ impl CollectionState {
 
     /// Ends the replay: new rows are written after the existing ones.
     pub(crate) fn end_replay(&mut self) {
-        self.reach_row(u64::MAX);
+        self.reach_row(u64::MAX, u64::MAX);
         self.rows.continue_newest();
     }
 }
