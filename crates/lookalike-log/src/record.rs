@@ -43,6 +43,12 @@ const CHECKSUM_BYTES: usize = 32;
 /// Bytes of a record with an empty writer and an empty frame.
 const LEAST_RECORD_BYTES: usize = HEADER_BYTES + 2 + 4 + 4 + 4 + CHECKSUM_BYTES;
 
+/// Returns the format version of an object that begins like a record.
+pub(crate) fn object_version(object: &[u8]) -> Option<u32> {
+    let mut rest = object.strip_prefix(&RECORD_MAGIC)?;
+    split_array(&mut rest).map(|version| u32::from_le_bytes(*version))
+}
+
 /// Identity of a log, 128 random bits. It is written as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -192,8 +198,7 @@ impl LogRecord {
     pub fn decode(number: u64, object: &[u8]) -> Result<Self, LogError> {
         let damaged = |kind| LogError::damaged(number, kind);
         check_object(object).map_err(damaged)?;
-        let version =
-            u32::from_le_bytes(*split_array(&mut &object[4..]).expect("a record is long"));
+        let version = object_version(object).expect("a complete record has a version");
         if version > FORMAT_VERSION {
             let feature = NewerFeature::Format(version);
             return Err(LogError::NewerVersion { number, feature });
@@ -235,9 +240,15 @@ impl LogRecord {
     /// than that.
     pub fn decode_after(tail: &LogTail, object: &[u8]) -> Result<Self, LogError> {
         let record = Self::decode(tail.next, object)?;
-        match find_chain_damage(tail, &record) {
+        record.check_place(tail)?;
+        Ok(record)
+    }
+
+    /// Checks that the record follows the records before the place `tail`.
+    pub(crate) fn check_place(&self, tail: &LogTail) -> Result<(), LogError> {
+        match find_chain_damage(tail, self) {
             Some(kind) => Err(LogError::damaged(tail.next, kind)),
-            None => Ok(record),
+            None => Ok(()),
         }
     }
 }

@@ -1,0 +1,70 @@
+//! Marks: how far each replica has applied the log. They inform people and decide nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::keys::{REPLICA_PREFIX, check_replica_name};
+use crate::record::LogId;
+use crate::store::{LogStore, StoreError};
+
+/// Mark of a replica, stored as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaMark {
+    /// Name of the replica: 1 to 64 of the letters a to z, digits, `-` and `_`.
+    pub name: String,
+    /// Version of the program that the replica runs.
+    pub version: String,
+    /// Newest [format version](crate::FORMAT_VERSION) of records that the replica reads.
+    pub format: u32,
+    /// Number of the last record that the replica has applied; 0 before the first.
+    pub applied: u64,
+    /// Time of the mark by the replica's clock, in microseconds since 1970.
+    pub time_us: i64,
+    /// Log that the replica reads; absent before its first record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogId>,
+}
+
+/// Writes the mark of a replica, in place of its last one.
+///
+/// # Errors
+/// If the name is not valid, or the request fails.
+pub fn write_mark(store: &dyn LogStore, mark: &ReplicaMark) -> Result<(), StoreError> {
+    let key = mark_key(&mark.name)?;
+    let json = serde_json::to_vec(mark).expect("a mark is JSON");
+    store.replace(&key, &json)
+}
+
+/// Reads the marks of all replicas, sorted by name.
+///
+/// # Errors
+/// If a request fails, or an object is not a mark.
+pub fn read_marks(store: &dyn LogStore) -> Result<Vec<ReplicaMark>, StoreError> {
+    let listed = store.list(REPLICA_PREFIX)?;
+    let keys: Vec<String> = listed.into_iter().map(|object| object.key).collect();
+    let objects = store.read_several(&keys)?;
+    let mut marks = Vec::new();
+    for (key, object) in keys.iter().zip(objects) {
+        // A mark may be removed after the list was made.
+        let Some(object) = object else { continue };
+        let mark = serde_json::from_slice(&object).map_err(|cause| {
+            StoreError::permanent(format!(
+                "object '{key}' is not the mark of a replica ({cause}): remove it; a replica that runs writes its own again"
+            ))
+        })?;
+        marks.push(mark);
+    }
+    Ok(marks)
+}
+
+/// Removes the mark of a replica that is no more.
+///
+/// # Errors
+/// If the name is not valid, or the request fails.
+pub fn remove_mark(store: &dyn LogStore, name: &str) -> Result<(), StoreError> {
+    store.remove(&mark_key(name)?)
+}
+
+fn mark_key(name: &str) -> Result<String, StoreError> {
+    check_replica_name(name)?;
+    Ok(format!("{REPLICA_PREFIX}{name}"))
+}
