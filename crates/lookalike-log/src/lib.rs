@@ -6,6 +6,8 @@ mod error;
 mod keys;
 mod maintenance;
 mod marks;
+#[cfg(feature = "object-store")]
+mod object_store;
 mod record;
 mod shared_log;
 #[cfg(any(test, feature = "simulation"))]
@@ -25,6 +27,8 @@ pub use maintenance::{
     repair_log, verify_log,
 };
 pub use marks::{ReplicaMark, read_marks, remove_mark, write_mark};
-pub use record::{FORMAT_VERSION, LogId, LogRecord, LogTail, RecordDigest};
+#[cfg(feature = "object-store")]
+pub use object_store::ObjectLogStore;
+pub use record::{FORMAT_VERSION, LogId, LogRecord, LogTail, MAX_RECORD_BYTES, RecordDigest};
 pub use shared_log::{AppendOutcome, SharedLog};
 pub use store::{CreateOutcome, CreatedBetween, ListedObject, LogStore, StoreError};

@@ -25,12 +25,18 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::entry::{LogEntry, UnusableEntries, pack_entries, split_array, unpack_entries};
+use crate::entry::{
+    LogEntry, MAX_ENTRIES_BYTES, UnusableEntries, pack_entries, split_array, unpack_entries,
+};
 use crate::error::{DamageKind, LogError, NewerFeature};
 use crate::store::StoreError;
 
 /// Newest version of the record format that this program reads, and the one that it writes.
 pub const FORMAT_VERSION: u32 = 1;
+
+/// Largest size of the object of a record: that of its entries, and room for the header, the writer and a frame of bytes
+/// that do not become smaller.
+pub const MAX_RECORD_BYTES: usize = MAX_ENTRIES_BYTES + (4 << 20);
 
 const RECORD_MAGIC: [u8; 4] = *b"LAlg";
 

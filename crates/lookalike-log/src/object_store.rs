@@ -1,0 +1,428 @@
+//! A log in an object store or a directory: `s3://`, `gs://`, `az://` and `file://`.
+//!
+//! Credentials, region and endpoint come from the environment, under the names of the stores' own tools (`AWS_…`,
+//! `GOOGLE_…`, `AZURE_…`).
+//!
+//! Every request has a deadline of seconds. The client repeats a refused request twice within it, which may turn the
+//! success of a lost attempt into "already exists"; [`SharedLog`](crate::SharedLog) knows its own record by the nonce.
+
+use std::fmt::{self, Display};
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use futures_util::future::try_join_all;
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use object_store::path::Path as Key;
+use object_store::{
+    BackoffConfig, ClientOptions, Error as ClientError, ObjectStore, ObjectStoreExt,
+    ObjectStoreScheme, PutMode, RetryConfig,
+};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use crate::record::MAX_RECORD_BYTES;
+use crate::store::{CreateOutcome, CreatedBetween, ListedObject, LogStore, StoreError};
+
+/// Longest time to connect.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Longest pause of an answer.
+const SILENCE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Longest time of a request with its repetitions, without what its size adds.
+const REQUEST_LIMIT: Duration = Duration::from_secs(20);
+
+/// Slowest transfer that is not given up.
+const LEAST_BYTES_PER_SECOND: u64 = 1 << 20;
+
+/// Repetitions of a request that the store refused.
+const MAX_REPETITIONS: usize = 2;
+
+/// Most characters of the reason that a store gives.
+const MAX_REASON_CHARACTERS: usize = 600;
+
+/// A prefix of an object store, or a directory.
+///
+/// Its calls block: they must not be made on a thread of an asynchronous runtime.
+#[derive(Clone, Debug)]
+pub struct ObjectLogStore {
+    store: Arc<dyn ObjectStore>,
+    prefix: Key,
+    /// URL for messages.
+    url: String,
+    runtime: Handle,
+}
+
+/// Builds the client of a store, with the options of the environment over our own.
+macro_rules! build_client {
+    ($builder:ty, $url:expr, $options:expr) => {{
+        let builder = <$builder>::new()
+            .with_url($url)
+            .with_retry(log_retries())
+            .with_client_options(client_options());
+        let builder = $options.into_iter().fold(builder, |builder, option| {
+            let (name, value) = option;
+            match name.to_ascii_lowercase().parse() {
+                Ok(key) => builder.with_config(key, value),
+                Err(_) => builder,
+            }
+        });
+        builder
+            .build()
+            .map(|client| Arc::new(client) as Arc<dyn ObjectStore>)
+    }};
+}
+
+impl ObjectLogStore {
+    /// Opens the prefix or directory that a URL names: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`,
+    /// `az://CONTAINER/PREFIX` or `file:///DIRECTORY`, which is created if it does not exist. `memory:///` is an empty
+    /// store of this process, for tests.
+    ///
+    /// Makes no request to a store; requests run on `runtime`.
+    ///
+    /// # Errors
+    /// If the URL is not that of a known store, the environment configures the store wrongly, or the directory cannot be
+    /// created.
+    pub fn open_url(url: &str, runtime: Handle) -> Result<Self, StoreError> {
+        Self::open_with(url, std::env::vars(), runtime)
+    }
+
+    /// Opens a URL with the options of the store instead of the environment.
+    fn open_with(
+        url: &str,
+        options: impl IntoIterator<Item = (String, String)>,
+        runtime: Handle,
+    ) -> Result<Self, StoreError> {
+        // Without an installed provider the client cannot use TLS. A program that has installed another one keeps it.
+        let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+        let parsed = url.parse().map_err(|cause| not_a_store(url, cause))?;
+        let scheme = ObjectStoreScheme::parse(&parsed);
+        let (scheme, prefix) = scheme.map_err(|cause| not_a_store(url, cause))?;
+        let _entered = runtime.enter();
+        let client = match scheme {
+            ObjectStoreScheme::AmazonS3 => build_client!(AmazonS3Builder, url, options),
+            ObjectStoreScheme::GoogleCloudStorage => {
+                build_client!(GoogleCloudStorageBuilder, url, options)
+            }
+            ObjectStoreScheme::MicrosoftAzure => build_client!(MicrosoftAzureBuilder, url, options),
+            ObjectStoreScheme::Memory => Ok(Arc::new(InMemory::new()) as Arc<dyn ObjectStore>),
+            ObjectStoreScheme::Local => {
+                let path = parsed.to_file_path();
+                let path = path.map_err(|()| not_a_store(url, "it has no path"))?;
+                return Self::open_directory(url, &path, runtime.clone());
+            }
+            _ => return Err(not_a_store(url, "it is not of s3, gs, az or file")),
+        };
+        let store = client.map_err(|cause| {
+            StoreError::permanent(format!("cannot open '{url}': {}", describe_cause(&cause)))
+        })?;
+        Ok(Self {
+            store,
+            prefix,
+            url: url.to_owned(),
+            runtime: runtime.clone(),
+        })
+    }
+
+    fn open_directory(
+        url: &str,
+        path: &std::path::Path,
+        runtime: Handle,
+    ) -> Result<Self, StoreError> {
+        let refused = |cause: &dyn Display| {
+            let shown = path.display();
+            StoreError::permanent(format!("the directory '{shown}' cannot be opened: {cause}"))
+        };
+        fs::create_dir_all(path).map_err(|cause| refused(&cause))?;
+        let store = LocalFileSystem::new_with_prefix(path).map_err(|cause| refused(&cause))?;
+        Ok(Self {
+            // A record that was acknowledged must survive a power failure.
+            store: Arc::new(store.with_fsync(true)),
+            prefix: Key::default(),
+            url: url.to_owned(),
+            runtime,
+        })
+    }
+
+    fn object_key(&self, key: &str) -> Key {
+        let parts = key.split('/').filter(|part| !part.is_empty());
+        parts.fold(self.prefix.clone(), Key::join)
+    }
+
+    /// Returns the relative key of an object; `None` if it is not below the prefix.
+    fn relative_key(&self, location: &Key) -> Option<String> {
+        let parts: Vec<String> = location
+            .prefix_match(&self.prefix)?
+            .map(|part| part.as_ref().to_owned())
+            .collect();
+        Some(parts.join("/"))
+    }
+
+    /// Waits for requests that concern an object.
+    fn wait_for<T>(
+        &self,
+        key: &str,
+        requests: impl Future<Output = Result<T, RequestError>>,
+    ) -> Result<T, StoreError> {
+        let answered = self.runtime.block_on(requests);
+        answered.map_err(|cause| {
+            let url = &self.url;
+            StoreError {
+                message: format!("object '{key}' of '{url}': {cause}"),
+                is_retryable: cause.is_retryable(),
+            }
+        })
+    }
+
+    async fn request_create(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, RequestError> {
+        let payload = bytes.to_vec().into();
+        let location = self.object_key(key);
+        let put = self
+            .store
+            .put_opts(&location, payload, PutMode::Create.into());
+        match limit_time(bytes.len() as u64, put).await? {
+            Ok(_) => Ok(CreateOutcome::Created),
+            Err(ClientError::AlreadyExists { .. } | ClientError::Precondition { .. }) => {
+                Ok(CreateOutcome::AlreadyExists)
+            }
+            Err(cause) => Err(cause.into()),
+        }
+    }
+
+    async fn request_read(&self, key: &str) -> Result<Option<Vec<u8>>, RequestError> {
+        let location = self.object_key(key);
+        let found = match limit_time(0, self.store.get(&location)).await? {
+            Err(cause @ ClientError::NotFound { .. }) if !is_without_bucket(&cause) => {
+                return Ok(None);
+            }
+            found => found?,
+        };
+        let bytes = found.meta.size;
+        if bytes > MAX_RECORD_BYTES as u64 {
+            return Err(RequestError::TooLarge { bytes });
+        }
+        let content = limit_time(bytes, found.bytes()).await??;
+        Ok(Some(content.to_vec()))
+    }
+}
+
+impl LogStore for ObjectLogStore {
+    fn create(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, StoreError> {
+        self.wait_for(key, self.request_create(key, bytes))
+    }
+
+    fn read(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.wait_for(key, self.request_read(key))
+    }
+
+    fn create_between(
+        &self,
+        key: &str,
+        bytes: &[u8],
+        previous: Option<&str>,
+        next: &str,
+    ) -> Result<CreatedBetween, StoreError> {
+        let requests = async {
+            let read_previous = async {
+                match previous {
+                    Some(previous) => self.request_read(previous).await,
+                    None => Ok(None),
+                }
+            };
+            // A failed reading does not cancel the creation.
+            let (outcome, previous, next) = tokio::join!(
+                self.request_create(key, bytes),
+                read_previous,
+                self.request_read(next)
+            );
+            Ok(CreatedBetween {
+                outcome: outcome?,
+                previous: previous?,
+                next: next?,
+            })
+        };
+        self.wait_for(key, requests)
+    }
+
+    fn read_several(&self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let Some(first) = keys.first() else {
+            return Ok(Vec::new());
+        };
+        let requests = try_join_all(keys.iter().map(|key| self.request_read(key)));
+        self.wait_for(first, requests)
+    }
+
+    fn replace(&self, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let location = self.object_key(key);
+        let request = async {
+            let put = self.store.put(&location, bytes.to_vec().into());
+            limit_time(bytes.len() as u64, put).await??;
+            Ok(())
+        };
+        self.wait_for(key, request)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, StoreError> {
+        let folder = self.object_key(prefix);
+        let request = async {
+            let mut listed = Vec::new();
+            let mut stream = self.store.list(Some(&folder));
+            while let Some(object) = limit_time(0, stream.try_next()).await?? {
+                listed.push(object);
+            }
+            Ok(listed)
+        };
+        let listed = self.wait_for(prefix, request)?;
+        let objects = listed.iter().filter_map(|object| {
+            let key = self.relative_key(&object.location)?;
+            let bytes = object.size;
+            Some(ListedObject { key, bytes })
+        });
+        let mut objects: Vec<ListedObject> = objects.collect();
+        objects.sort_by(|left, right| left.key.cmp(&right.key));
+        Ok(objects)
+    }
+
+    fn remove(&self, key: &str) -> Result<(), StoreError> {
+        let location = self.object_key(key);
+        let request = async {
+            match limit_time(0, self.store.delete(&location)).await? {
+                Err(cause @ ClientError::NotFound { .. }) if !is_without_bucket(&cause) => Ok(()),
+                removed => Ok(removed?),
+            }
+        };
+        self.wait_for(key, request)
+    }
+}
+
+/// Reason why a request failed.
+enum RequestError {
+    Client(ClientError),
+    NoAnswer { limit: Duration },
+    TooLarge { bytes: u64 },
+}
+
+impl RequestError {
+    fn is_retryable(&self) -> bool {
+        match self {
+            Self::Client(cause) => is_retryable(cause),
+            Self::NoAnswer { .. } => true,
+            Self::TooLarge { .. } => false,
+        }
+    }
+}
+
+impl From<ClientError> for RequestError {
+    fn from(cause: ClientError) -> Self {
+        Self::Client(cause)
+    }
+}
+
+impl Display for RequestError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(cause) => formatter.write_str(&describe_cause(cause)),
+            Self::NoAnswer { limit } => write!(
+                formatter,
+                "the store gave no answer in {} s, the limit: check the network, the endpoint and where the \
+                 credentials come from",
+                limit.as_secs()
+            ),
+            Self::TooLarge { bytes } => write!(
+                formatter,
+                "it has {bytes} bytes, and the largest record has {MAX_RECORD_BYTES}"
+            ),
+        }
+    }
+}
+
+/// Gives a request up after [`REQUEST_LIMIT`], and a second for each MiB that it transfers.
+async fn limit_time<T>(bytes: u64, request: impl Future<Output = T>) -> Result<T, RequestError> {
+    let limit = REQUEST_LIMIT + Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND);
+    let answered = timeout(limit, request).await;
+    answered.map_err(|_| RequestError::NoAnswer { limit })
+}
+
+fn log_retries() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(2),
+            base: 3.0,
+        },
+        max_retries: MAX_REPETITIONS,
+        retry_timeout: REQUEST_LIMIT / 2,
+    }
+}
+
+fn client_options() -> ClientOptions {
+    // The time of a whole request depends on its size, and has a limit of ours.
+    ClientOptions::new()
+        .with_connect_timeout(CONNECT_LIMIT)
+        .with_read_timeout(SILENCE_LIMIT)
+        .with_timeout_disabled()
+}
+
+fn not_a_store(url: &str, cause: impl Display) -> StoreError {
+    StoreError::permanent(format!(
+        "'{url}' is not a URL of a shared log: {cause}; give s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, \
+         az://CONTAINER/PREFIX or file:///DIRECTORY"
+    ))
+}
+
+/// Returns `true` if the store says that there is no such bucket, and not only no such object.
+fn is_without_bucket(cause: &ClientError) -> bool {
+    let said = cause.to_string();
+    [
+        "NoSuchBucket",
+        "ContainerNotFound",
+        "specified bucket does not exist",
+    ]
+    .iter()
+    .any(|code| said.contains(code))
+}
+
+/// Returns `true` if the same request may succeed later: no answer, a server error, or a throttled client.
+fn is_retryable(cause: &ClientError) -> bool {
+    let ClientError::Generic { .. } = cause else {
+        return matches!(cause, ClientError::JoinError { .. });
+    };
+    // The client names the status in words alone.
+    let said = cause.to_string();
+    let status = said.split_once("status code: ").map(|(_, status)| status);
+    status.is_none_or(|status| {
+        !status.starts_with('4') || status.starts_with("408") || status.starts_with("429")
+    })
+}
+
+/// Describes a failure in one line, without the queries of URLs, because they may hold signatures.
+fn describe_cause(cause: &ClientError) -> String {
+    let mut deepest: &dyn std::error::Error = cause;
+    while let Some(next) = deepest.source() {
+        deepest = next;
+    }
+    let mut said = cause.to_string();
+    let deepest = deepest.to_string();
+    if !said.contains(&deepest) {
+        said = format!("{said}: {deepest}");
+    }
+    let words = said.split_whitespace().map(|word| {
+        if word.contains("://") {
+            word.split('?').next().unwrap_or_default()
+        } else {
+            word
+        }
+    });
+    let words: Vec<&str> = words.collect();
+    words
+        .join(" ")
+        .chars()
+        .take(MAX_REASON_CHARACTERS)
+        .collect()
+}
