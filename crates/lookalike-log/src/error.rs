@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
 use crate::keys::record_key;
 use crate::record::{FORMAT_VERSION, LogId, RecordDigest};
 use crate::store::StoreError;
@@ -106,6 +109,43 @@ impl LogError {
 
     pub(crate) fn damaged(number: u64, kind: DamageKind) -> Self {
         Self::Damaged(LogDamage { number, kind })
+    }
+}
+
+impl DamageKind {
+    /// Returns the name of the kind in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Truncated { .. } => "truncated",
+            Self::NotARecord => "not_a_record",
+            Self::Checksum => "checksum",
+            Self::WrongNumber { .. } => "wrong_number",
+            Self::ForeignLog { .. } => "foreign_log",
+            Self::BrokenChain { .. } => "broken_chain",
+            Self::Replaced { .. } => "replaced",
+            Self::Missing => "missing",
+            Self::TimeGoesBack { .. } => "time_goes_back",
+            Self::MalformedEntries { .. } => "malformed_entries",
+        }
+    }
+}
+
+/// A damage is `number`, `key`, `kind` and, as a sentence, `reason`.
+impl Serialize for LogDamage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("LogDamage", 4)?;
+        fields.serialize_field("number", &self.number)?;
+        fields.serialize_field("key", &record_key(self.number))?;
+        fields.serialize_field("kind", self.kind.name())?;
+        fields.serialize_field("reason", &self.kind.to_string())?;
+        fields.end()
+    }
+}
+
+/// A feature is the sentence that names it.
+impl Serialize for NewerFeature {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

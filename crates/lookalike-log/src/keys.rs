@@ -5,6 +5,7 @@
 //! | `log/NNNNNNNNNNNNNNNN` | record, by its number in 16 hexadecimal digits |
 //! | `pruned` | number before which records may have been removed ([`prune_log`](crate::prune_log)) |
 //! | `replicas/NAME` | [mark of a replica](crate::ReplicaMark) |
+//! | `checks/NAME` | object with which a replica [checks the store](crate::check_exclusive_creation) |
 //! | `snapshots/…` | snapshots of the state, which the log does not read |
 
 use crate::store::StoreError;

@@ -13,6 +13,8 @@ mod shared_log;
 #[cfg(any(test, feature = "simulation"))]
 pub mod simulation;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use copies::{FolderCopies, RecordCopies};
 pub use entry::{EntryKind, LogEntry, MAX_ENTRIES_BYTES, MAX_SUBJECT_BYTES};
@@ -31,4 +33,6 @@ pub use marks::{ReplicaMark, read_marks, remove_mark, write_mark};
 pub use object_store::ObjectLogStore;
 pub use record::{FORMAT_VERSION, LogId, LogRecord, LogTail, MAX_RECORD_BYTES, RecordDigest};
 pub use shared_log::{AppendOutcome, SharedLog};
-pub use store::{CreateOutcome, CreatedBetween, ListedObject, LogStore, StoreError};
+pub use store::{
+    CreateOutcome, CreatedBetween, ListedObject, LogStore, StoreError, check_exclusive_creation,
+};

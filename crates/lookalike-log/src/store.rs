@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+/// Prefix of the keys of objects that check a store.
+const CHECK_PREFIX: &str = "checks/";
+
 /// Objects of a shared log. Keys are relative, with `/` between their parts.
 ///
 /// [`LogStore::read`] must return an object that a completed [`LogStore::create`] created: all correctness rests on
@@ -142,3 +145,26 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+/// Checks that a store creates an object only if it does not exist, and keeps the first one. A store that ignores the
+/// condition would lose records.
+///
+/// Writes and removes one object below `checks/`.
+///
+/// # Errors
+/// With a permanent error if the store overwrites objects; also if a request fails.
+pub fn check_exclusive_creation(store: &dyn LogStore, replica: &str) -> Result<(), StoreError> {
+    let key = format!("{CHECK_PREFIX}{replica}");
+    store.remove(&key)?;
+    store.create(&key, b"first")?;
+    let second = store.create(&key, b"second")?;
+    let kept = store.read(&key)?;
+    store.remove(&key)?;
+    if second == CreateOutcome::AlreadyExists && kept.as_deref() == Some(b"first") {
+        return Ok(());
+    }
+    Err(StoreError::permanent(format!(
+        "the store has overwritten object '{key}', which existed: a shared log needs a store that creates objects only \
+         if they do not exist (the header 'If-None-Match: *' of S3)"
+    )))
+}

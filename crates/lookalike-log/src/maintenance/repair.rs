@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::RangeInclusive;
 
+use serde::Serialize;
+
 use crate::copies::RecordCopies;
 use crate::error::LogError;
 use crate::keys::record_key;
@@ -19,7 +21,7 @@ use crate::record::{LogId, LogRecord, LogTail, RecordDigest};
 use crate::store::{CreateOutcome, LogStore, StoreError};
 
 /// Report of a repair.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RepairReport {
     /// Objects that were looked at.
     pub objects: u64,
@@ -30,7 +32,7 @@ pub struct RepairReport {
 }
 
 /// A record that could not be repaired.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnrepairedRecord {
     /// Number of the record.
     pub number: u64,
@@ -43,7 +45,7 @@ pub struct UnrepairedRecord {
 /// Reads every object and, where the log is damaged or ends, copies. Needs about 100 bytes of memory for each record.
 ///
 /// # Errors
-/// If a request fails, or the copies cannot be read. What was written until then stays, and the repair can be repeated.
+/// If a request fails, the copies cannot be read, or a newer program wrote a record. What was written until then stays, and the repair can be repeated.
 pub fn repair_log(
     store: &dyn LogStore,
     copies: &dyn RecordCopies,
@@ -55,6 +57,7 @@ pub fn repair_log(
     };
     survey.mark_replaced_records(copies)?;
     survey.mark_cut_records(copies)?;
+    report.unrepaired = survey.unexplained_breaks();
     for run in survey.damaged_runs() {
         let fitting = survey.find_fitting_copies(copies, &run)?;
         let written = match fitting {
@@ -69,6 +72,7 @@ pub fn repair_log(
             })),
         }
     }
+    report.unrepaired.sort_by_key(|record| record.number);
     Ok(report)
 }
 
@@ -116,6 +120,20 @@ fn copy_error(number: u64, cause: &io::Error) -> StoreError {
     ))
 }
 
+/// Reads the links of an object that is a whole record.
+///
+/// # Errors
+/// If a newer program wrote the object: it may not be replaced by this one.
+fn read_links(number: u64, object: Option<&[u8]>) -> Result<Option<RecordLinks>, StoreError> {
+    match object.map(|object| LogRecord::decode(number, object)) {
+        Some(Ok(record)) => Ok(Some(RecordLinks::of_record(&record))),
+        Some(Err(newer @ LogError::NewerVersion { .. })) => {
+            Err(StoreError::permanent(newer.to_string()))
+        }
+        Some(Err(_)) | None => Ok(None),
+    }
+}
+
 /// Reads a copy that is a whole record.
 fn read_record_copy(
     copies: &dyn RecordCopies,
@@ -141,9 +159,7 @@ impl LogSurvey {
         let mut chain = ChainCheck::new(first);
         while let Some(walked) = walk.next_object()? {
             let (number, object) = (walked.number, walked.object.as_deref());
-            let links = object
-                .and_then(|object| LogRecord::decode(number, object).ok())
-                .map(|record| RecordLinks::of_record(&record));
+            let links = read_links(number, object)?;
             let is_followed = chain.check_object(number, object).is_ok();
             if links.is_some() && !is_followed {
                 survey.breaks.push(number);
@@ -214,6 +230,24 @@ impl LogSurvey {
             );
         }
         Ok(())
+    }
+
+    /// Returns the records that do not follow the record before although no copy differs from either.
+    fn unexplained_breaks(&self) -> Vec<UnrepairedRecord> {
+        let is_damaged = |number: u64| {
+            self.places
+                .get(&number)
+                .is_some_and(|place| place.is_damaged)
+        };
+        let breaks = self.breaks.iter().copied();
+        breaks
+            .filter(|number| !is_damaged(*number) && !is_damaged(number - 1))
+            .map(|number| UnrepairedRecord {
+                number,
+                reason: "it does not follow the record before it, and no copy differs from either"
+                    .to_owned(),
+            })
+            .collect()
     }
 
     /// Returns the longest ranges of damaged objects.

@@ -1,12 +1,14 @@
 //! Verification: every object of a log by itself, and each beside the one before it.
 
+use serde::Serialize;
+
 use crate::error::{DamageKind, LogDamage, LogError, NewerFeature};
 use crate::maintenance::walk::{LogWalk, read_first_number};
 use crate::record::{LogId, LogRecord, LogTail, RecordDigest};
 use crate::store::{LogStore, StoreError};
 
 /// Report of a verification.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VerifyReport {
     /// Log of the first readable record.
     pub log: Option<LogId>,
@@ -25,7 +27,7 @@ pub struct VerifyReport {
 }
 
 /// A record that a newer program wrote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct UnreadableRecord {
     /// Number of the record.
     pub number: u64,
