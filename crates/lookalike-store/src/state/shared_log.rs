@@ -134,17 +134,19 @@ impl CollectionState {
     /// [`expire_partitions`](Self::expire_partitions) does. Does nothing if that was done at this time or later, so a
     /// replica that repeats a part of the log has the same partitions. Returns the number of expired ones.
     pub(crate) fn expire_logged(&mut self, now: Timestamp) -> Result<u64> {
-        let Some(progress) = self.rows.pending.progress_mut() else {
-            return Ok(0);
-        };
-        if now <= progress.expired_at {
+        let before = self.log_progress().map(|progress| progress.expired_at);
+        if before.is_none_or(|before| now <= before) {
             return Ok(0);
         }
-        progress.expired_at = now;
-        if self.can_expire(now) {
-            self.expire_partitions(now)
+        let expired = if self.can_expire(now) {
+            self.expire_partitions(now)?
         } else {
-            Ok(0)
+            0
+        };
+        // Set last: a partition that begins takes the progress along, and can be on disk before the others expire.
+        if let Some(progress) = self.rows.pending.progress_mut() {
+            progress.expired_at = now;
         }
+        Ok(expired)
     }
 }

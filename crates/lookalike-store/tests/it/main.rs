@@ -21,6 +21,7 @@ mod machine;
 mod power;
 mod recipes;
 mod repair;
+mod shared_log;
 mod snapshots;
 mod support;
 /// The primitives of `group` are those of loom here, so that every interleaving is tried.

@@ -1,0 +1,465 @@
+//! Replicas that follow one shared log derive the same state, whatever happens to each of them.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lookalike_oracle::effort::choose_effort;
+use lookalike_store::{
+    Collection, CollectionOptions, CollectionSettings, ErrorKind, ExpiryClock, InsertAnswer,
+    LogMark, LogPosition, NewDocument, OnConflict, SettingsChange, export_documents,
+    restore_collection, verify_collection,
+};
+
+use crate::disk::Simulated;
+use crate::support::{Hand, Random, S, document, prepare, settings, text};
+
+/// An entry of a log.
+#[derive(Clone, Debug)]
+enum LogEntry {
+    Insert(NewDocument),
+    Delete(String),
+    Change(SettingsChange),
+}
+
+/// The answer to an entry.
+#[derive(Clone, Debug, PartialEq)]
+enum EntryAnswer {
+    Inserted(Result<InsertAnswer, ErrorKind>),
+    Deleted(bool),
+    Changed(Result<CollectionSettings, ErrorKind>),
+}
+
+/// An entry with its place, and the time of its record.
+#[derive(Clone, Debug)]
+struct PlacedEntry {
+    position: LogPosition,
+    time: i64,
+    entry: LogEntry,
+}
+
+/// A log, and what follows from it.
+struct SharedLog {
+    settings: CollectionSettings,
+    entries: Vec<PlacedEntry>,
+}
+
+/// Position at which every collection here is created.
+const CREATED: LogPosition = LogPosition {
+    record: 1,
+    entry: 0,
+};
+
+fn random_change(random: &mut Random) -> SettingsChange {
+    let seconds = Duration::from_secs;
+    let expire = [ExpiryClock::Documents, ExpiryClock::Wall][random.below(2)];
+    let on_conflict = [OnConflict::Refuse, OnConflict::Replace][random.below(2)];
+    SettingsChange {
+        width: random.chance(60).then(|| seconds([12, 24, 48, 96][random.below(4)])),
+        skew: random.chance(30).then(|| seconds([0, 5, 12][random.below(3)])),
+        refresh: random.chance(50).then(|| random.chance(50)),
+        expire: random.chance(50).then_some(expire),
+        on_conflict: random.chance(50).then_some(on_conflict),
+    }
+}
+
+fn random_entry(random: &mut Random, time: i64) -> LogEntry {
+    let id = format!("d{}", random.below(40));
+    match random.below(20) {
+        0 | 1 => LogEntry::Delete(id),
+        2 if random.chance(60) => LogEntry::Change(random_change(random)),
+        _ => {
+            let lag = match random.below(10) {
+                0 => random.below(120) as i64,
+                1 | 2 => random.below(14) as i64,
+                3 => -(random.below(8) as i64),
+                _ => 0,
+            };
+            let stated = random.chance(70).then_some(time - lag * S);
+            LogEntry::Insert(document(&id, &text(random.below(140)), stated))
+        }
+    }
+}
+
+impl SharedLog {
+    fn from_seed(seed: u64, count: usize) -> Self {
+        let mut random = Random(seed);
+        let by_wall = random.chance(50);
+        let made = settings(Some(([12, 24, 48][random.below(3)], random.chance(60))));
+        let on_conflict = [OnConflict::Refuse, OnConflict::Replace][random.below(2)];
+        let settings = CollectionSettings {
+            window: made.window.map(|window| window.with_wall_clock(by_wall)),
+            on_conflict,
+            ..made
+        };
+        let (mut time, mut position) = (1000 * S, CREATED);
+        let entries = (0..count).map(|_| {
+            if random.chance(30) {
+                position = LogPosition {
+                    record: position.record + 1 + random.below(3) as u64,
+                    entry: 0,
+                };
+                time += match random.below(12) {
+                    0 => random.below(60) as i64 * S,
+                    1..6 => random.below(6) as i64 * S,
+                    _ => random.below(3) as i64,
+                };
+            } else {
+                position.entry += 1 + random.below(2) as u32;
+            }
+            let entry = random_entry(&mut random, time);
+            PlacedEntry {
+                position,
+                time,
+                entry,
+            }
+        });
+        let entries = entries.collect();
+        Self { settings, entries }
+    }
+
+    /// Returns the place of the first entry behind a position.
+    fn index_behind(&self, position: LogPosition) -> usize {
+        self.entries
+            .partition_point(|placed| placed.position <= position)
+    }
+}
+
+/// A collection that follows a log.
+struct Replica<'a> {
+    log: &'a SharedLog,
+    disk: Simulated,
+    hand: Hand,
+    collection: Collection,
+    /// Index of the next entry.
+    next: usize,
+    /// Time of the last record since the collection was opened.
+    clock: i64,
+    /// Answers to entries, the first time that each was applied.
+    answers: Vec<Option<EntryAnswer>>,
+}
+
+fn log_options(hand: &Hand) -> CollectionOptions {
+    let mut options = hand.options();
+    options.follows_log = true;
+    options.verification.document_steps = u64::MAX;
+    options
+}
+
+impl<'a> Replica<'a> {
+    fn create(log: &'a SharedLog) -> Self {
+        let (disk, hand) = (Simulated::new(), Hand::default());
+        let to = Arc::new(disk.clone());
+        let collection =
+            Collection::create_at(to, &log.settings, log_options(&hand), CREATED).unwrap();
+        Self {
+            log,
+            disk,
+            hand,
+            collection,
+            next: 0,
+            clock: i64::MIN,
+            answers: vec![None; log.entries.len()],
+        }
+    }
+
+    /// Opens a collection, and continues behind its mark.
+    fn open(log: &'a SharedLog, disk: Simulated, answers: Vec<Option<EntryAnswer>>) -> Self {
+        let hand = Hand::default();
+        let from = Arc::new(disk.clone());
+        let collection = Collection::open_existing(from, log_options(&hand)).unwrap();
+        assert_eq!(collection.created_at(), Some(CREATED));
+        let next = log.index_behind(collection.log_mark().unwrap().position);
+        Self {
+            log,
+            disk,
+            hand,
+            collection,
+            next,
+            clock: i64::MIN,
+            answers,
+        }
+    }
+
+    /// Opens the collection again as it is on another disk.
+    fn reopen(self, disk: Simulated) -> Self {
+        let Self { log, answers, .. } = self;
+        drop(self.collection);
+        Self::open(log, disk, answers)
+    }
+
+    /// Advances the clock to the next entry.
+    fn reach_record(&mut self) {
+        let time = self.log.entries[self.next].time;
+        if time > self.clock {
+            self.clock = time;
+            self.hand.set(time);
+            self.collection.expire_logged().unwrap();
+        }
+    }
+
+    fn take_answer(&mut self, answer: EntryAnswer) {
+        self.answers[self.next].get_or_insert(answer);
+        self.next += 1;
+    }
+
+    /// Applies the next entries, at most `count`: several documents, or a single entry of another kind.
+    fn apply_some(&mut self, count: usize) {
+        self.reach_record();
+        let following = &self.log.entries[self.next..];
+        let inserts = following.iter().take(count).map_while(|placed| {
+            let LogEntry::Insert(document) = &placed.entry else {
+                return None;
+            };
+            (placed.time == self.clock).then(|| (placed.position, document.clone()))
+        });
+        let (positions, documents): (Vec<_>, Vec<_>) = inserts.unzip();
+        if documents.is_empty() {
+            return self.apply_single();
+        }
+        let mut prepared = prepare(&self.collection, documents);
+        for (document, position) in prepared.iter_mut().zip(positions) {
+            document.set_log_position(position);
+        }
+        let admission = self.collection.admit_logged(&mut prepared);
+        assert!(admission.stopped.is_none(), "{:?}", admission.stopped);
+        assert_eq!(admission.answers.len(), prepared.len());
+        for answer in admission.answers {
+            self.take_answer(EntryAnswer::Inserted(answer.map_err(|error| error.kind())));
+        }
+    }
+
+    fn apply_single(&mut self) {
+        let PlacedEntry {
+            position, entry, ..
+        } = &self.log.entries[self.next];
+        let answer = match entry {
+            LogEntry::Insert(_) => unreachable!("documents are applied together"),
+            LogEntry::Delete(id) => {
+                EntryAnswer::Deleted(self.collection.delete_logged(id, *position).unwrap())
+            }
+            LogEntry::Change(change) => {
+                let changed = self.collection.change_settings_at(change, *position);
+                EntryAnswer::Changed(
+                    changed
+                        .map(|settings| CollectionSettings::clone(&settings))
+                        .map_err(|error| error.kind()),
+                )
+            }
+        };
+        self.take_answer(answer);
+    }
+
+    fn is_done(&self) -> bool {
+        self.next == self.log.entries.len()
+    }
+
+    fn apply_rest(&mut self, count: usize) {
+        while !self.is_done() {
+            self.apply_some(count);
+        }
+    }
+
+    /// Returns everything that must be the same for all replicas at the end of the log.
+    fn final_state(&self) -> FinalState {
+        self.hand.set(self.log.entries.last().unwrap().time);
+        self.collection.flush().unwrap();
+        assert_eq!(self.collection.pending_bytes(), 0);
+        let mut exported = Vec::new();
+        export_documents(&self.collection, &mut exported).unwrap();
+        let stats = self.collection.collect_stats().unwrap();
+        FinalState {
+            mark: self.collection.log_mark().unwrap(),
+            exported: String::from_utf8(exported).unwrap(),
+            counts: [stats.rows, stats.kept, stats.partitions, stats.durable],
+            changed_at: self.collection.settings_changed_at(),
+        }
+    }
+
+    /// Checks that it has the mark of its place in the log. Returns the expected number of the last row.
+    fn check_mark(&self, reference: &Reference) -> u64 {
+        let (expected, durable) = match self.next {
+            0 => (LogMark::default(), 0),
+            next => reference.after[next - 1],
+        };
+        let mark = self.collection.log_mark().unwrap();
+        assert_eq!(mark, expected, "before entry {}", self.next);
+        durable
+    }
+
+    /// Checks that the rows on disk are those of its mark.
+    fn check_durable(&self, reference: &Reference) {
+        let durable = self.check_mark(reference);
+        assert_eq!(self.collection.collect_stats().unwrap().durable, durable);
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct FinalState {
+    mark: LogMark,
+    exported: String,
+    counts: [u64; 4],
+    changed_at: Option<LogPosition>,
+}
+
+/// What follows from a log: applied entry by entry, with a commit after each.
+struct Reference {
+    answers: Vec<Option<EntryAnswer>>,
+    /// The mark and the number of the last row on disk, after each entry.
+    after: Vec<(LogMark, u64)>,
+    end: FinalState,
+}
+
+impl Reference {
+    fn from_log(log: &SharedLog) -> Self {
+        let mut replica = Replica::create(log);
+        let mut after = Vec::new();
+        while !replica.is_done() {
+            replica.apply_some(1);
+            replica.collection.flush().unwrap();
+            let durable = replica.collection.collect_stats().unwrap().durable;
+            after.push((replica.collection.log_mark().unwrap(), durable));
+        }
+        Self {
+            end: replica.final_state(),
+            answers: replica.answers,
+            after,
+        }
+    }
+
+    /// Checks a replica at the end of the log. Entries that it did not apply, because it was restored behind them, have
+    /// no answers.
+    fn check(&self, replica: &Replica<'_>, what: &str) {
+        for (at, (answer, expected)) in replica.answers.iter().zip(&self.answers).enumerate() {
+            let entry = &replica.log.entries[at];
+            assert!(
+                answer.is_none() || answer == expected,
+                "{what}, entry {at} {entry:?}: {answer:?}, not {expected:?}"
+            );
+        }
+        assert_eq!(replica.final_state(), self.end, "{what}");
+        let report = verify_collection(&replica.disk.copy()).unwrap();
+        assert!(report.findings.is_empty(), "{what}: {:?}", report.findings);
+    }
+}
+
+/// Applies a log in random pieces, with random commits and compactions, and opens the collection again and again.
+fn apply_in_pieces<'a>(
+    log: &'a SharedLog,
+    reference: &Reference,
+    random: &mut Random,
+) -> Replica<'a> {
+    let mut replica = Replica::create(log);
+    while !replica.is_done() {
+        replica.apply_some(1 + random.below(12));
+        replica.check_mark(reference);
+        if random.chance(20) {
+            replica.collection.flush().unwrap();
+        }
+        if random.chance(6) {
+            replica.collection.compact_all(&mut || true).unwrap();
+        }
+        if random.chance(10) {
+            let report = replica.collection.run_maintenance(&mut || true).unwrap();
+            assert_eq!(report.expired, 0);
+        }
+        if random.chance(8) {
+            let disk = replica.disk.copy();
+            replica = replica.reopen(disk);
+            replica.check_durable(reference);
+        }
+    }
+    replica
+}
+
+/// Applies a log while the power fails at random operations.
+fn apply_with_power_losses<'a>(
+    log: &'a SharedLog,
+    reference: &Reference,
+    random: &mut Random,
+) -> Replica<'a> {
+    let mut replica = Replica::create(log);
+    while !replica.is_done() {
+        let (at, seed) = (
+            replica.disk.operations() + 1 + random.below(60) as u64,
+            random.next(),
+        );
+        let lost: Arc<Mutex<Option<Simulated>>> = Arc::default();
+        let seen = Arc::clone(&lost);
+        replica.disk.set_hook(move |disk, operation| {
+            if operation == at {
+                *seen.lock().unwrap() = Some(disk.after_power_loss(&mut Random(seed)));
+            }
+        });
+        while !replica.is_done() && lost.lock().unwrap().is_none() {
+            replica.apply_some(1 + random.below(6));
+            replica.check_mark(reference);
+            if random.chance(40) {
+                replica.collection.flush().unwrap();
+            }
+            if random.chance(8) {
+                replica.collection.compact_all(&mut || true).unwrap();
+            }
+        }
+        replica.disk.set_hook(|_, _| ());
+        let lost = lost.lock().unwrap().take();
+        if let Some(disk) = lost {
+            replica = replica.reopen(disk);
+            replica.check_durable(reference);
+        }
+    }
+    replica
+}
+
+/// Restores a replica from a snapshot of another one that is somewhere in the log.
+fn restore_from<'a>(log: &'a SharedLog, random: &mut Random) -> Replica<'a> {
+    let mut other = Replica::create(log);
+    let until = random.below(log.entries.len());
+    while other.next < until {
+        other.apply_some(1 + random.below(5));
+        if random.chance(10) {
+            other.collection.compact_all(&mut || true).unwrap();
+        }
+    }
+    if random.chance(50) {
+        other.collection.flush().unwrap();
+    }
+    let (snapshot, disk) = (Simulated::new(), Simulated::new());
+    other.collection.copy_to_snapshot(&snapshot).unwrap();
+    restore_collection(&snapshot, &disk, 0).unwrap();
+    let mut replica = Replica::open(log, disk, vec![None; log.entries.len()]);
+    // Entries that the snapshot has, or that wrote no row, have answers only there.
+    replica.answers[..other.next].clone_from_slice(&other.answers[..other.next]);
+    replica.apply_rest(1 + random.below(9));
+    replica
+}
+
+fn check_log(seed: u64) {
+    let log = SharedLog::from_seed(seed, 160);
+    let mut random = Random(seed ^ 0x5eed);
+    let reference = Reference::from_log(&log);
+    let mut at_once = Replica::create(&log);
+    at_once.apply_rest(usize::MAX);
+    reference.check(&at_once, "at once");
+    let pieces = apply_in_pieces(&log, &reference, &mut random);
+    reference.check(&pieces, "in pieces");
+    let restored = restore_from(&log, &mut random);
+    reference.check(&restored, "restored");
+    let after_losses = apply_with_power_losses(&log, &reference, &mut random);
+    reference.check(&after_losses, "after power losses");
+}
+
+#[test]
+fn replicas_derive_the_same_state() {
+    for seed in 0..choose_effort(20, 200) {
+        println!("seed {seed}");
+        check_log(seed);
+    }
+}
+
+#[test]
+#[ignore = "takes many minutes"]
+fn replicas_derive_the_same_state_thousands_of_times() {
+    for seed in 1000..6000 {
+        check_log(seed);
+    }
+}
