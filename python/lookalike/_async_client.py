@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional, TypeVar, Union
 
 from ._client import Client, Collection, Document
 
@@ -17,7 +17,7 @@ _END: Any = object()
 
 
 class AsyncClient:
-    """A :class:`Client` whose methods are coroutines, with the same names and arguments.
+    """A :class:`Client` whose methods are coroutines, with the same names and arguments, and also for several addresses.
 
     Requests run in ``connections`` threads of the client, each with a connection of the pool, so the event loop never
     waits.
@@ -35,13 +35,15 @@ class AsyncClient:
 
     def __init__(
         self,
-        url: str,
+        url: Union[str, Sequence[str]],
         key: Optional[str] = None,
         timeout: float = 60.0,
         retries: int = 3,
         connections: int = 16,
+        *,
+        read_your_writes: Optional[bool] = None,
     ) -> None:
-        self._client = Client(url, key, timeout, retries)
+        self._client = Client(url, key, timeout, retries, read_your_writes=read_your_writes)
         self._threads = ThreadPoolExecutor(connections, thread_name_prefix="lookalike")
 
     async def _run(self, call: Callable[..., T], *arguments: Any, **named: Any) -> T:
@@ -59,6 +61,15 @@ class AsyncClient:
     async def restore(self, name: str, snapshot: str, source: Optional[str] = None) -> "AsyncCollection":
         """Creates a collection from a snapshot."""
         return AsyncCollection(self, await self._run(self._client.restore, name, snapshot, source))
+
+    @property
+    def position(self) -> Optional[int]:
+        """Number of the last record of the shared log that a write of this client made, as in :class:`Client`."""
+        return self._client.position
+
+    @position.setter
+    def position(self, position: Optional[int]) -> None:
+        self._client.position = position
 
     async def close(self) -> None:
         """Waits for the requests that run, and closes the connections."""

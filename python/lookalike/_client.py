@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import urllib.parse
 import uuid
-from typing import Any, Iterable, Iterator, Mapping, Optional, Union
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from ._arguments import given_whole, needed, refuse
-from ._connections import ConnectionPool, PooledResponse, ReplayableBody
+from ._connections import PooledRequest, PooledResponse, ReplayableBody, ReplicaConnections
 from ._engine import __version__
 from ._errors import ServiceError
 
 Document = Mapping[str, Any]
 FilePath = Union[str, "os.PathLike[str]"]
 
+#: Header with the number of a record of the shared log: of a write in an answer, to wait for in a request.
+_POSITION_HEADER = "Lookalike-Position"
+
 
 class Client:
-    """A service at a URL, such as ``http://127.0.0.1:7600``.
+    """A service at a URL, such as ``http://127.0.0.1:7600``, or its replicas at several.
 
     ``key`` is sent as a bearer token, ``timeout`` is in seconds. A refusal of the service raises
     :class:`ServiceError`; a request that does not reach it raises ``OSError``. Connections stay open for the next
@@ -26,7 +30,16 @@ class Client:
 
     A request that is lost, or that the service asks to repeat (429, 503), is sent again up to ``retries`` times, if
     repeating it changes nothing: reading, queries, and inserts in which every document has an ``id``, because the
-    service answers a document that it knows with its first answer.
+    service answers a document that it knows with its first answer. One case is not safe: in a collection with
+    ``on_conflict: replace``, a repetition can put an older content back that another client has replaced meanwhile.
+
+    ``url`` can have several addresses, as a list or separated by commas: ``"http://a:7600,http://b:7600"``. The one that
+    answered last is asked first. After a lost connection, a timeout, or an answer 502, 503 or 504 that another replica may
+    not give, the client goes on with the next one under the same rule; each of the ``retries`` then asks all of them. A
+    request that is not repeatable goes on only where nothing of it was done. Errors name every address that was tried.
+
+    With ``read_your_writes``, the default for several addresses, each request asks the replica to wait until it has all
+    writes of this client (:attr:`position`).
 
     >>> import lookalike as la
     >>> client = la.Client("http://127.0.0.1:7600")
@@ -42,15 +55,27 @@ class Client:
     """
 
     def __init__(
-        self, url: str, key: Optional[str] = None, timeout: float = 60.0, retries: int = 3
+        self,
+        url: Union[str, Sequence[str]],
+        key: Optional[str] = None,
+        timeout: float = 60.0,
+        retries: int = 3,
+        *,
+        read_your_writes: Optional[bool] = None,
     ) -> None:
-        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            refuse("url", url, "a URL such as http://127.0.0.1:7600")
-        self.url = url.rstrip("/")
+        self.addresses = _checked_addresses(url)
+        #: The addresses, separated by commas.
+        self.url = ",".join(self.addresses)
         self.timeout = timeout
         self.retries = given_whole("retries", retries, 0, 100)
+        self.read_your_writes = len(self.addresses) > 1 if read_your_writes is None else read_your_writes
+        #: Number of the last record of the shared log that a write of this client made, or None before the first one.
+        #: Another client to which it is given waits for these writes; None forgets them, for example after the service
+        #: was restored to an earlier time.
+        self.position: Optional[int] = None
         self._key = key
-        self._pool = ConnectionPool(self.url, timeout, self.retries)
+        self._position_lock = threading.Lock()
+        self._connections = ReplicaConnections(self.addresses, timeout, self.retries)
 
     def __repr__(self) -> str:
         return f"<Client {self.url}>"
@@ -193,20 +218,15 @@ class Client:
         return self.call("POST", "/v1/passages/documents", given, repeatable=True)
 
     def is_ready(self) -> bool:
-        """Returns True if the service accepts requests."""
-        try:
-            with self._bytes("GET", "/readyz", None, None, repeatable=False) as answer:
-                answer.read()
-        except (ServiceError, OSError):
-            return False
-        return True
+        """Returns True if the service accepts requests at one of its addresses."""
+        return self._connections.has_ready_replica(self._headers(None))
 
     def call(self, method: str, path: str, body: Any = None, *, repeatable: Optional[bool] = None) -> Any:
         """Sends a call with a JSON body and returns the JSON answer; None for an empty answer.
 
         A ``repeatable`` call is sent again after a lost connection; by default those with GET and PUT are."""
         data = None if body is None else json.dumps(body).encode()
-        with self._bytes(method, path, data, "application/json", repeatable) as answer:
+        with self._bytes(method, path, data, "application/json", repeatable, is_whole=True) as answer:
             content = answer.read()
         return json.loads(content) if content else None
 
@@ -216,12 +236,17 @@ class Client:
         """Sends a call with one JSON object per line and yields the objects of the answer.
 
         Documents are sent as they come, and answers arrive while others are still sent. Only a list or a tuple can be
-        sent again."""
+        sent again, and only until the answer begins."""
+        yield from self._lines(method, path, documents, repeatable, is_whole=False)
+
+    def _lines(
+        self, method: str, path: str, documents: Iterable[Document], repeatable: bool, is_whole: bool
+    ) -> Iterator[dict[str, Any]]:
         if isinstance(documents, (list, tuple)):
             body: Any = ReplayableBody(lambda: _json_lines(documents))
         else:
             body = _json_lines(documents)
-        with self._bytes(method, path, body, "application/x-ndjson", repeatable) as answer:
+        with self._bytes(method, path, body, "application/x-ndjson", repeatable, is_whole=is_whole) as answer:
             for line in answer:
                 if line:
                     yield json.loads(line)
@@ -237,7 +262,7 @@ class Client:
 
     def close(self) -> None:
         """Closes the idle connections. The client can still be used."""
-        self._pool.close()
+        self._connections.close()
 
     def __enter__(self) -> "Client":
         return self
@@ -246,22 +271,44 @@ class Client:
         self.close()
 
     def __reduce__(self) -> Any:
-        return type(self), (self.url, self._key, self.timeout, self.retries)
+        arguments = (self.url, self._key, self.timeout, self.retries)
+        return type(self), arguments, {"read_your_writes": self.read_your_writes, "position": self.position}
 
     def _bytes(
-        self, method: str, path: str, body: Any, kind: Optional[str], repeatable: Optional[bool] = None
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        kind: Optional[str],
+        repeatable: Optional[bool] = None,
+        *,
+        is_whole: bool = False,
     ) -> PooledResponse:
-        headers = {"Accept-Encoding": "identity", "User-Agent": f"lookalike-python/{__version__}"}
-        if body is not None and kind:
-            headers["Content-Type"] = kind
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
+        headers = self._headers(kind if body is not None else None)
+        if self.read_your_writes and self.position is not None:
+            headers[_POSITION_HEADER] = str(self.position)
         known = method in ("GET", "PUT") if repeatable is None else repeatable
-        answer = self._pool.request(method, path, body, headers, known)
+        answer = self._connections.request(PooledRequest(method, path, body, headers, known, is_whole))
+        self._note_position(answer.headers.get(_POSITION_HEADER))
         if answer.status >= 400:
             with answer:
                 raise _problem(answer)
         return answer
+
+    def _headers(self, kind: Optional[str]) -> dict[str, str]:
+        headers = {"Accept-Encoding": "identity", "User-Agent": f"lookalike-python/{__version__}"}
+        if kind:
+            headers["Content-Type"] = kind
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        return headers
+
+    def _note_position(self, stated: Optional[str]) -> None:
+        if stated is None or not (stated.isascii() and stated.isdigit()):
+            return
+        # Answers of several threads arrive in any order.
+        with self._position_lock:
+            self.position = max(self.position or 0, int(stated))
 
 
 class Collection:
@@ -441,7 +488,24 @@ class Collection:
             return self._client.call("POST", path, dict(documents), repeatable=queries or "id" in documents)
         listed = documents if isinstance(documents, (list, tuple)) else list(documents)
         repeatable = queries or all(isinstance(one, Mapping) and "id" in one for one in listed)
-        return list(self._client.lines("POST", path, listed, repeatable=repeatable))
+        return list(self._client._lines("POST", path, listed, repeatable, is_whole=True))
+
+
+def _checked_addresses(url: Any) -> tuple[str, ...]:
+    """Returns the addresses of a URL, of several separated by commas, or of a list of URLs."""
+    wanted = "a URL such as http://127.0.0.1:7600, or several in a list or separated by commas"
+    given = url.split(",") if isinstance(url, str) else url
+    if not isinstance(given, (list, tuple)) or not given:
+        refuse("url", url, wanted)
+    addresses = []
+    for one in given:
+        address = one.strip().rstrip("/") if isinstance(one, str) else one
+        if not isinstance(address, str) or not address.startswith(("http://", "https://")) or "," in address:
+            refuse("url", one, wanted)
+        if address in addresses:
+            refuse("url", address, "each address once")
+        addresses.append(address)
+    return tuple(addresses)
 
 
 def _json_lines(documents: Iterable[Document]) -> Iterator[bytes]:
@@ -493,6 +557,9 @@ def _problem(answer: PooledResponse) -> ServiceError:
     request_id = answer.headers.get("X-Request-Id")
     try:
         problem = json.loads(content)
-        return ServiceError(answer.status, problem.get("code", ""), problem.get("detail", ""), request_id)
+        code, detail = problem.get("code", ""), problem.get("detail", "")
     except (ValueError, AttributeError):
-        return ServiceError(answer.status, "http", content.decode("utf-8", "replace")[:200], request_id)
+        code, detail = "http", content.decode("utf-8", "replace")[:200]
+    if answer.tried:
+        detail = f"{detail} (tried {answer.tried})"
+    return ServiceError(answer.status, code, detail, request_id)

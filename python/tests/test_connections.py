@@ -1,61 +1,23 @@
 """Connections of the client: the pool, repetitions, and bodies of any length."""
 
 import asyncio
-import http.server
-import json
 import os
 import pickle
 import threading
 import time
 
 import pytest
+from scripted_server import ScriptedServer
 from test_client import service  # noqa: F401
 
 import lookalike as la
 
 
-class FlakyServer:
-    """A server that answers as its script says: a status, or "drop" for a connection that is closed without an answer."""
-
-    def __init__(self):
-        self.script, self.requests, self.connections = [], [], set()
-        owner = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def answer(self):
-                owner.connections.add(self.client_address)
-                length = int(self.headers.get("Content-Length") or 0)
-                owner.requests.append((self.command, self.path, self.rfile.read(length)))
-                step = owner.script.pop(0) if owner.script else 200
-                if step == "drop":
-                    self.close_connection = True
-                    return
-                body = json.dumps({"status": step}).encode()
-                self.send_response(step)
-                if step in (429, 503):
-                    self.send_header("Retry-After", "0")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_GET = do_POST = do_PUT = do_DELETE = answer
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-
 @pytest.fixture
 def flaky():
-    made = FlakyServer()
+    made = ScriptedServer()
     yield made
-    made.server.shutdown()
-    made.server.server_close()
+    made.stop()
 
 
 def test_requests_share_a_connection(flaky):
@@ -106,7 +68,7 @@ def test_lost_requests_are_repeated_if_that_changes_nothing(flaky, failure):
 def test_idle_connections_that_the_server_closed_are_replaced(flaky):
     client = la.Client(flaky.url, retries=0)
     client.call("POST", "/a", {})
-    for connection, _ in client._pool._idle:
+    for connection, _ in client._connections.pools[0]._idle:
         connection.sock.shutdown(2)
     assert client.call("POST", "/b", {}) == {"status": 200}
 
@@ -114,7 +76,7 @@ def test_idle_connections_that_the_server_closed_are_replaced(flaky):
 def test_a_fork_has_connections_of_its_own(flaky):
     client = la.Client(flaky.url)
     client.call("GET", "/a")
-    client._pool._process = os.getpid() + 1
+    client._connections.pools[0]._process = os.getpid() + 1
     client.call("GET", "/b")
     assert len(flaky.connections) == 2
 
