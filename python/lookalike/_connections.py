@@ -28,8 +28,10 @@ _LONGEST_WAIT = 30.0
 #: must not wait the whole timeout for it while others are there.
 _CONNECT_SECONDS = 5.0
 
-#: Codes of 503 that another replica may not have, and those of them that come before anything is done.
-_OTHER_REPLICA_CODES = ("behind", "log_unavailable", "not_ready", "stopped", "stopping")
+#: Codes of 503 that every replica would give. The others, such as ``log_unavailable``, can be those of one replica.
+_SAME_EVERYWHERE_CODES = ("deleting", "passages_not_ready")
+
+#: Codes of 503 that come before anything is done.
 _NOTHING_DONE_CODES = ("behind", "not_ready")
 
 #: Bytes of a body that are sent at a time, and up to which a body is sent as a whole.
@@ -151,12 +153,15 @@ def _may_ask_another(request: PooledRequest, outcome: Outcome) -> bool:
     """Returns True if another address may give a better answer and asking it can do no harm."""
     if isinstance(outcome, NotConnectedError):
         return not _is_untrusted(outcome)
-    can_send_again = request.can_send_again()
+    if not request.can_send_again():
+        return False
     if isinstance(outcome, Exception) or outcome.status in (502, 504):
-        return request.repeatable and can_send_again
-    code = outcome.problem_code() if outcome.status == 503 else None
+        return request.repeatable
+    if outcome.status != 503:
+        return False
+    code = outcome.problem_code()
     is_harmless = request.repeatable or code in _NOTHING_DONE_CODES
-    return code in _OTHER_REPLICA_CODES and is_harmless and can_send_again
+    return is_harmless and code not in _SAME_EVERYWHERE_CODES
 
 
 class ConnectionPool:
