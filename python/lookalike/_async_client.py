@@ -17,7 +17,7 @@ _END: Any = object()
 
 
 class AsyncClient:
-    """A :class:`Client` whose methods are coroutines, with the same names and arguments, and also for several addresses.
+    """A :class:`Client` whose methods are coroutines, with the same names and arguments.
 
     Requests run in ``connections`` threads of the client, each with a connection of the pool, so the event loop never
     waits.

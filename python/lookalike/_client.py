@@ -33,10 +33,11 @@ class Client:
     service answers a document that it knows with its first answer. One case is not safe: in a collection with
     ``on_conflict: replace``, a repetition can put an older content back that another client has replaced meanwhile.
 
-    ``url`` can have several addresses, as a list or separated by commas: ``"http://a:7600,http://b:7600"``. The one that
-    answered last is asked first. After a lost connection, a timeout, or an answer 502, 503 or 504 that another replica may
-    not give, the client goes on with the next one under the same rule; each of the ``retries`` then asks all of them. A
-    request that is not repeatable goes on only where nothing of it was done. Errors name every address that was tried.
+    ``url`` can have several addresses, as a list or separated by commas: ``"http://a:7600,http://b:7600"``. The one
+    that answered last is asked first. After a lost connection, a timeout (5 seconds to connect), or an answer 502, 503
+    or 504 that another replica may not give, the client goes on with the next one under the same rule; each of the
+    ``retries`` then asks all of them. A request that is not repeatable goes on only where nothing of it was done.
+    Errors name every address that was tried.
 
     With ``read_your_writes``, the default for several addresses, each request asks the replica to wait until it has all
     writes of this client (:attr:`position`).

@@ -74,10 +74,12 @@ counter = la.HyperLogLog(p=8)
 number: float = counter.count()
 value: int = la.Simhash(["a", "b"]).value
 client = la.Client("http://127.0.0.1:7600", key="k", retries=1)
+replicas = la.Client(["http://a:7600", "http://b:7600"], read_your_writes=False)
+position: int | None = replicas.position
 
 
 async def insert() -> None:
-    async with la.AsyncClient("http://127.0.0.1:7600") as asynchronous:
+    async with la.AsyncClient(("http://a:7600", "http://b:7600"), read_your_writes=True) as asynchronous:
         news = await asynchronous.create("news", threshold=0.8)
         await news.check_and_insert({"id": "1", "text": "a text"})
 '''
