@@ -58,11 +58,13 @@ pub enum EntryKind {
     AdvanceClock = 9,
     /// The replicas compare their states.
     CheckState = 10,
+    /// The log begins with a snapshot, which is the subject.
+    Begin = 11,
 }
 
 impl EntryKind {
     /// All kinds, by their codes.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Insert,
         Self::Delete,
         Self::CreateCollection,
@@ -73,6 +75,7 @@ impl EntryKind {
         Self::DeleteRecipe,
         Self::AdvanceClock,
         Self::CheckState,
+        Self::Begin,
     ];
 
     /// Returns the code of the kind in a record.
@@ -99,6 +102,7 @@ impl fmt::Display for EntryKind {
             Self::DeleteRecipe => "delete-recipe",
             Self::AdvanceClock => "advance-clock",
             Self::CheckState => "check-state",
+            Self::Begin => "begin",
         })
     }
 }

@@ -10,6 +10,7 @@ use crate::access::AccessKeys;
 use crate::api::request_log::RequestLogSettings;
 use crate::document_passages::FindDocumentPassages;
 use crate::limits::byte_budget::ByteBudget;
+use crate::replication::ReplicaSettings;
 use crate::snapshots::SnapshotPlace;
 use crate::snapshots::schedule::SnapshotSchedule;
 
@@ -23,6 +24,8 @@ pub struct ServiceConfig {
     pub snapshots: Option<SnapshotPlace>,
     /// When snapshots are made without a request; needs a place.
     pub snapshot_schedule: Option<SnapshotSchedule>,
+    /// The shared log that the service follows; `None` if it is alone.
+    pub replica: Option<ReplicaSettings>,
     /// Number of threads that prepare documents, from 1.
     pub threads: usize,
     /// The accepted keys.

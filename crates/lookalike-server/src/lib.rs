@@ -25,6 +25,8 @@
 //! | `collections` | prepare, check and insert it, in a batch with other waiting documents |
 //! | `api::problem` | or report why it was refused |
 //!
+//! With a shared log, `replication` writes what changes the state to the log first, and applies the records of the log.
+//!
 //! A thread of its own, `collections::maintenance`, compacts partitions and expires documents, also while no
 //! requests arrive.
 
@@ -44,6 +46,7 @@ mod metrics;
 mod process_figures;
 mod recipes;
 mod reload;
+mod replication;
 mod service;
 mod snapshots;
 mod traces;
@@ -57,6 +60,10 @@ pub use document_passages::{
 };
 pub use error::{Error, Result};
 pub use json::settings::{FindRecipe, read_stored_settings, write_settings};
+pub use replication::{
+    COPIES_FOLDER as SHARED_LOG_COPIES, ReplicaSettings, RestorePoint, RestoredLog, open_log_store,
+    restore_from_log, with_log_store,
+};
 pub use service::run_service;
 pub use snapshots::schedule::SnapshotSchedule;
 pub use snapshots::{SnapshotPlace, with_snapshot};

@@ -12,6 +12,7 @@ use crate::api::router::CALLS;
 use crate::collections::CollectionStatus;
 use crate::collections::open_collection::{DocumentCounts, OpenCollection};
 use crate::process_figures::process_figures;
+use crate::replication::Replica;
 
 /// Upper bounds of the histogram buckets, in seconds.
 const BUCKET_BOUNDS: [f64; 14] = [
@@ -159,6 +160,9 @@ impl ServiceMetrics {
             page.push_family(name, kind, help);
             page.push_sample(name, "", value);
         }
+        if let Some(replica) = figures.replica {
+            append_log_figures(replica, &mut page);
+        }
         CollectionFigures::new(figures).append_to(&mut page);
         page.0
     }
@@ -189,6 +193,58 @@ impl ServiceMetrics {
             page.push_histogram(name, &about, &BUCKET_BOUNDS, &buckets, count, microseconds);
         }
     }
+}
+
+/// Appends how far a replica has followed the shared log.
+fn append_log_figures(replica: &Replica, page: &mut MetricsPage) {
+    let progress = &replica.progress;
+    let lag = progress.current_lag();
+    let count = |count: &AtomicU64| count.load(Relaxed);
+    for (name, kind, help, value) in [
+        (
+            "lookalike_log_applied_record",
+            "gauge",
+            "Number of the last record of the shared log that this replica has applied.",
+            progress.applied_record(),
+        ),
+        (
+            "lookalike_log_lag_records",
+            "gauge",
+            "Records of the shared log that this replica knows and has not applied.",
+            lag.records,
+        ),
+        (
+            "lookalike_log_appends_total",
+            "counter",
+            "Records that this replica has written.",
+            count(&progress.appended),
+        ),
+        (
+            "lookalike_log_conflicts_total",
+            "counter",
+            "Records that another replica has written first.",
+            count(&progress.conflicts),
+        ),
+        (
+            "lookalike_log_errors_total",
+            "counter",
+            "Requests that the store of the shared log has refused or not answered.",
+            count(&progress.store_errors),
+        ),
+        (
+            "lookalike_log_stopped",
+            "gauge",
+            "1 if this replica has stopped, because the log is damaged, its state differs or its disk failed.",
+            progress.stop_reason().is_some().into(),
+        ),
+    ] {
+        page.push_family(name, kind, help);
+        page.push_sample(name, "", value);
+    }
+    let name = "lookalike_log_lag_seconds";
+    let help = "Age of the last applied record, while known ones are not applied.";
+    page.push_family(name, "gauge", help);
+    page.push_sample(name, "", lag.time.as_secs_f64());
 }
 
 /// A page of metrics that is being written.
@@ -233,6 +289,8 @@ impl MetricsPage {
 
 /// Figures that the metrics show beside the counters.
 pub(crate) struct ServiceFigures<'a> {
+    /// The part of the service that follows a shared log.
+    pub(crate) replica: Option<&'a Replica>,
     /// Directory of the collections.
     pub(crate) directory: &'a Path,
     /// When the certificate expires, in seconds since 1970, if connections are encrypted.

@@ -19,7 +19,7 @@ use crate::collections::{ServedCollections, check_name};
 use crate::error::{Result, with_context};
 
 /// Name of the directory below that of the collections.
-const RECIPES_DIRECTORY: &str = ".recipes";
+pub(crate) const RECIPES_DIRECTORY: &str = ".recipes";
 
 /// Largest number of recipes.
 const MAX_RECIPES: usize = 1000;

@@ -1,6 +1,7 @@
 //! The running service: its shared state, its start and its end.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lookalike_store::{CollectionOptions, VerificationLimits};
@@ -23,6 +24,7 @@ use crate::limits::request_rate::RequestRate;
 use crate::metrics::ServiceMetrics;
 use crate::recipes::ServedRecipes;
 use crate::reload::ReloadedFiles;
+use crate::replication::{LogClock, PreparedReplica, Replica, ReplicaSettings};
 use crate::snapshots::{SnapshotStore, schedule};
 use crate::traces::SpanExport;
 
@@ -44,6 +46,10 @@ pub(crate) struct ServiceState {
     /// Keys and certificate.
     pub(crate) reloaded: Arc<ReloadedFiles>,
     pub(crate) snapshots: Option<SnapshotStore>,
+    /// The part that follows a shared log.
+    pub(crate) replica: Option<Arc<Replica>>,
+    /// Runs requests to stores from threads of their own.
+    pub(crate) runtime: Handle,
     /// Budget, in bytes, for documents that wait for their answers.
     pub(crate) waiting_budget: Arc<ByteBudget>,
     /// Budget, in bytes, for answers that clients have not taken yet.
@@ -61,7 +67,11 @@ pub(crate) struct ServiceState {
 }
 
 impl ServiceState {
-    fn new(config: ServiceConfig, reloaded: Arc<ReloadedFiles>) -> Result<Self> {
+    fn new(
+        config: ServiceConfig,
+        reloaded: Arc<ReloadedFiles>,
+        replica: Option<&PreparedReplica>,
+    ) -> Result<Self> {
         let snapshots = config.snapshots.as_ref();
         let snapshots = snapshots.map(|place| SnapshotStore::open_place(place, Handle::current()));
         let options = CollectionOptions {
@@ -71,6 +81,10 @@ impl ServiceState {
                 ..VerificationLimits::default()
             },
             ..CollectionOptions::default()
+        };
+        let options = match replica {
+            Some(replica) => follower_options(options, &replica.clock),
+            None => options,
         };
         Ok(Self {
             // The collections lock the directory, in which the recipes are too.
@@ -89,6 +103,8 @@ impl ServiceState {
                 .transpose()?,
             reloaded,
             snapshots: snapshots.transpose()?,
+            replica: replica.map(|prepared| Arc::clone(&prepared.replica)),
+            runtime: Handle::current(),
             waiting_budget: ByteBudget::new(config.limits.queue),
             answer_budget: ByteBudget::new(config.limits.queue),
             rate: RequestRate::new(config.limits.rate),
@@ -97,6 +113,20 @@ impl ServiceState {
             short_query_permits: Semaphore::new(Handle::current().metrics().num_workers() - 1),
             config,
         })
+    }
+}
+
+/// Returns the options of collections that follow a shared log. Nothing that is this machine's alone may decide there:
+/// neither its clock, nor a limit on the work for a document, which requests check before their document is in the log.
+pub(crate) fn follower_options(options: CollectionOptions, clock: &LogClock) -> CollectionOptions {
+    CollectionOptions {
+        clock: clock.as_wall_clock(),
+        follows_log: true,
+        verification: VerificationLimits {
+            document_steps: u64::MAX,
+            ..options.verification
+        },
+        ..options
     }
 }
 
@@ -138,7 +168,11 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     let listen = config.listen;
     let drain = config.limits.drain;
     let is_encrypted = files.tls().is_some();
-    let service = Arc::new(ServiceState::new(config, files)?);
+    let replica = match config.replica.clone() {
+        None => None,
+        Some(settings) => Some(prepare_replica(settings, config.data.clone()).await?),
+    };
+    let service = Arc::new(ServiceState::new(config, files, replica.as_ref())?);
     let listener = TcpListener::bind(listen).await;
     let listener = listener.map_err(with_context(format!("cannot listen on {listen}")))?;
     let address = listener
@@ -162,7 +196,10 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     tokio::task::spawn_blocking(move || {
         list_snapshots_once(&opening);
         opening.collections.open_all();
-        tracing::info!("ready");
+        match replica.map(|replica| replica.start(&opening)) {
+            Some(Err(error)) => fail_replica(&opening, &error.to_string()),
+            Some(Ok(())) | None => tracing::info!("ready"),
+        }
     });
     let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
     let end_of_wait = async move {
@@ -180,10 +217,27 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     let end_of_wait = async { end_of_wait.await.unwrap_or("the wait for signals ended") };
     let router = router::build_router(&service);
     connections::accept_until_stopped(listener, router, &service, stopped, end_of_wait).await;
+    if let Some(replica) = &service.replica {
+        replica.stop_threads();
+    }
     if let Some(traces) = &service.traces {
         traces.finish_export();
     }
     Ok(())
+}
+
+/// Opens the shared log and decides where this replica begins.
+async fn prepare_replica(settings: ReplicaSettings, data: PathBuf) -> Result<PreparedReplica> {
+    let runtime = Handle::current();
+    in_background(move || PreparedReplica::prepare(settings, &data, &runtime)).await
+}
+
+/// Stops a replica that could not begin. The service goes on answering queries by what it has.
+fn fail_replica(service: &ServiceState, error: &str) {
+    if let Some(replica) = &service.replica {
+        replica.progress.stop(error);
+        replica.stop_threads();
+    }
 }
 
 /// Lists the snapshots, so that the metrics have the age of the newest ones.

@@ -3,15 +3,21 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use bytes::Bytes;
+use lookalike_log::EntryKind;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::access::AccessScope;
+use crate::api::replicated::{change_through_log, with_position};
 use crate::api::responses::{self, in_background, look_up};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::collections::check_name;
 use crate::collections::open_collection::OpenCollection;
 use crate::json::settings::{SettingsJson, read_change, read_settings};
+use crate::replication::Replica;
+use crate::replication::proposals::EntryAnswer;
+use crate::service::ServiceState;
 
 /// Largest body, in bytes, of settings.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
@@ -69,6 +75,9 @@ pub(crate) async fn create_collection(api_request: ApiRequest) -> ApiResult {
     );
     check_name(&name)?;
     let (body, _room) = responses::read_json_body(api_request, MAX_SETTINGS_BYTES).await?;
+    if let Some(replica) = service.replica.clone() {
+        return create_through_log(replica, service, name, body).await;
+    }
     in_background(move || {
         let _unchanged = service.recipes.keep_unchanged();
         let uploaded = |name: &str| service.recipes.load_recipe(name);
@@ -87,6 +96,30 @@ pub(crate) async fn create_collection(api_request: ApiRequest) -> ApiResult {
     .await
 }
 
+/// Creates a collection through the log. Its settings are checked first, so that the log has no wrong ones.
+async fn create_through_log(
+    replica: Arc<Replica>,
+    service: Arc<ServiceState>,
+    name: String,
+    body: Bytes,
+) -> ApiResult {
+    let (checked, settings) = (Arc::clone(&service), body.clone());
+    in_background(move || {
+        let uploaded = |name: &str| checked.recipes.load_recipe(name);
+        read_settings(&settings, &uploaded).map(drop)
+    })
+    .await?;
+    let change = change_through_log(&replica, EntryKind::CreateCollection, &name, body.to_vec());
+    let (answer, record) = change.await?;
+    let open = service.collections.look_up_collection(&name)?;
+    let status = match answer {
+        EntryAnswer::Created(true) => StatusCode::CREATED,
+        _ => StatusCode::OK,
+    };
+    let response = responses::json_response(status, &CollectionJson::from(&open));
+    Ok(with_position(response, record))
+}
+
 /// Changes the settings of a collection that can change.
 pub(crate) async fn change_collection(api_request: ApiRequest) -> ApiResult {
     let (service, name) = (
@@ -94,6 +127,14 @@ pub(crate) async fn change_collection(api_request: ApiRequest) -> ApiResult {
         api_request.target_collection(),
     );
     let (body, _room) = responses::read_json_body(api_request, MAX_SETTINGS_BYTES).await?;
+    if let Some(replica) = &service.replica {
+        read_change(&body)?;
+        let change = change_through_log(replica, EntryKind::ChangeSettings, &name, body.to_vec());
+        let (_, record) = change.await?;
+        let open = service.collections.look_up_collection(&name)?;
+        let response = responses::json_response(StatusCode::OK, &CollectionJson::from(&open));
+        return Ok(with_position(response, record));
+    }
     in_background(move || {
         let change = read_change(&body)?;
         let open = service.collections.change_settings(&name, &change)?;
@@ -111,6 +152,11 @@ pub(crate) async fn delete_collection(api_request: ApiRequest) -> ApiResult {
         Arc::clone(&api_request.service),
         api_request.target_collection(),
     );
+    if let Some(replica) = &service.replica {
+        let change = change_through_log(replica, EntryKind::DeleteCollection, &name, Vec::new());
+        let (_, record) = change.await?;
+        return Ok(with_position(responses::empty_response(), record));
+    }
     in_background(move || {
         service.collections.delete_collection(&name)?;
         Ok(responses::empty_response())

@@ -17,6 +17,7 @@ use tokio::task::block_in_place;
 
 use crate::api::listing::parse_filter;
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
+use crate::api::replicated::{AT_LEAST, delete_through_log, insert_through_log, with_position};
 use crate::api::responses::{
     self, BodyKind, FIRST_ANSWER_BYTES, QueryParameters, in_background, in_background_while,
     look_up,
@@ -62,7 +63,8 @@ pub(crate) const MAX_MATCHES: usize = 1000;
 
 /// Checks documents without inserting them. With the parameter `limit`, lists the matches of one document.
 pub(crate) async fn query_documents(api_request: ApiRequest) -> ApiResult {
-    let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &["limit"])?;
+    let parameters =
+        QueryParameters::parse_query(api_request.query.as_deref(), &["limit", AT_LEAST])?;
     let is_given = parameters
         .get_parameter::<String>("limit", "a number")?
         .is_some();
@@ -113,6 +115,12 @@ async fn process_single_document(mut api_request: ApiRequest, task: StreamTask) 
     let (document, held_bytes) =
         responses::read_whole_body(reader, &service.waiting_budget, client).await?;
     let open = api_request.look_up_collection()?;
+    if let (StreamTask::Insert, Some(replica)) = (task, &service.replica) {
+        let (answer, record) = insert_through_log(replica, open, document, held_bytes).await?;
+        let answer = answer.map_err(|refused| refused.problem)?;
+        let response = responses::json_response(StatusCode::OK, &VerdictJson::from(&answer));
+        return Ok(with_position(response, record));
+    }
     let answer = match task {
         StreamTask::Insert => open.insert_queued(client, document, held_bytes).await,
         StreamTask::Query => {
@@ -170,6 +178,7 @@ async fn process_document_lines(mut api_request: ApiRequest, task: StreamTask) -
     }
     let stream = DocumentStream {
         open: api_request.look_up_collection()?,
+        replica: api_request.service.replica.clone(),
         task,
         reader,
         waiting_budget: Arc::clone(&api_request.service.waiting_budget),
@@ -239,6 +248,18 @@ pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
 pub(crate) async fn delete_document(api_request: ApiRequest) -> ApiResult {
     let open = api_request.look_up_collection()?;
     let id = api_request.path_part("id");
+    if let Some(replica) = &api_request.service.replica {
+        let name = open.name.clone();
+        drop(open);
+        let deleted = delete_through_log(replica, &name, std::slice::from_ref(&id)).await?;
+        let (results, record) = deleted;
+        let results: Result<Vec<bool>, ApiProblem> = results.into_iter().collect();
+        return if results?.into_iter().all(|was_deleted| was_deleted) {
+            Ok(with_position(responses::empty_response(), record))
+        } else {
+            Err(no_document(&id))
+        };
+    }
     in_background(move || {
         let was_deleted = open.collection.delete_document(&id);
         if was_deleted.map_err(|error| open.to_problem(error))? {
@@ -280,7 +301,14 @@ impl FromStr for PageCursor {
 /// Returns a page of clusters.
 pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
     let open = api_request.look_up_collection()?;
-    let known = ["after", "limit", "members", "prefer", "meta.FIELD"];
+    let known = [
+        "after",
+        "limit",
+        "members",
+        "prefer",
+        "meta.FIELD",
+        AT_LEAST,
+    ];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let filter = parse_filter(&parameters)?;
     let after: Option<PageCursor> =
@@ -382,7 +410,7 @@ fn clusters_as_json<'a>(
 pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
     let open = api_request.look_up_collection()?;
     let id = api_request.path_part("id");
-    let known = ["after", "members", "prefer"];
+    let known = ["after", "members", "prefer", AT_LEAST];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let after: Option<u64> =
         parameters.get_parameter("after", "the `next` of the answer before")?;

@@ -13,6 +13,7 @@ use crate::api::router::{ApiRequest, ApiResult, CALLS};
 use crate::api::{openapi as document, responses};
 use crate::collections::CollectionStatus;
 use crate::metrics::ServiceFigures;
+use crate::replication::Replica;
 use crate::snapshots::SnapshotStore;
 
 /// Reports that the process runs.
@@ -32,6 +33,7 @@ pub(crate) async fn report_ready(api_request: ApiRequest) -> ApiResult {
     responses::in_background(move || {
         Ok(readiness_response(
             &service.collections.list_states(),
+            service.replica.as_deref(),
             api_request.caller.may_read(AccessScope::Service),
         ))
     })
@@ -48,7 +50,11 @@ const UNREADY_STATES: [&str; 6] = [
     "unreadable",
 ];
 
-fn readiness_response(states: &[(String, CollectionStatus)], may_read: bool) -> Response<Body> {
+fn readiness_response(
+    states: &[(String, CollectionStatus)],
+    replica: Option<&Replica>,
+    may_read: bool,
+) -> Response<Body> {
     let mut body = json!({ "collections": states.len() });
     for unready in UNREADY_STATES {
         body[unready] = json!([]);
@@ -66,6 +72,24 @@ fn readiness_response(states: &[(String, CollectionStatus)], may_read: bool) -> 
         for unready in UNREADY_STATES {
             body[unready] = body[unready].as_array().map_or(0, Vec::len).into();
         }
+    }
+    if let Some(replica) = replica {
+        let progress = &replica.progress;
+        let (lag, stopped) = (progress.current_lag(), progress.stop_reason());
+        ready &= stopped.is_none() && progress.is_caught_up();
+        body["log"] = json!({
+            "replica": replica.settings.name,
+            "applied": progress.applied_record(),
+            "lag_records": lag.records,
+            "lag_seconds": lag.time.as_secs_f64(),
+            "caught_up": progress.is_caught_up(),
+            "stopped": if may_read { json!(stopped) } else { json!(stopped.is_some()) },
+            "unavailable": if may_read {
+                json!(progress.store_error())
+            } else {
+                json!(progress.store_error().is_some())
+            },
+        });
     }
     body["ready"] = ready.into();
     let status = if ready {
@@ -97,6 +121,7 @@ pub(crate) async fn report_metrics(api_request: ApiRequest) -> ApiResult {
             queued: service.waiting_budget.used_bytes(),
             held: service.answer_budget.used_bytes(),
             collections: &collections,
+            replica: service.replica.as_deref(),
             snapshots: service
                 .snapshots
                 .as_ref()

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::api::answer_text::{AnswerText, wait_for_permit};
 use crate::api::problem::{ApiProblem, ProblemCode, ProblemJson};
+use crate::api::replicated::{AT_LEAST, delete_through_log, with_position};
 use crate::api::responses::{self, FIRST_ANSWER_BYTES, MUCH_MEMORY, QueryParameters};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::collections::open_collection::OpenCollection;
@@ -125,7 +126,7 @@ struct DocumentPageJson<'a> {
 /// Returns a page of documents, in the order of their sequence numbers.
 pub(crate) async fn list_documents(api_request: ApiRequest) -> ApiResult {
     let open = api_request.look_up_collection()?;
-    let known = ["after", "limit", "text", "verdict", "meta.FIELD"];
+    let known = ["after", "limit", "text", "verdict", "meta.FIELD", AT_LEAST];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let asked = PageQuery::parse_parameters(&parameters)?;
     let (service, client) = (api_request.service, api_request.client);
@@ -219,6 +220,14 @@ pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
     let (ids, body_room) = read_id_body(api_request).await?;
     let open = service.collections.look_up_collection(&named)?;
     let memory = RequestBudget::new(Arc::clone(&service.answer_budget), client);
+    if let Some(replica) = &service.replica {
+        drop(open);
+        let (results, record) = delete_through_log(replica, &named, &ids).await?;
+        let list = deletion_list(ids.iter().map(String::as_str), &results);
+        let response = responses::counted_answer(memory, &list)?;
+        drop(body_room);
+        return Ok(with_position(response, record));
+    }
     let patience = service.config.limits.body_timeout;
     let bytes = deletion_answer_bytes(&ids);
     let begun = wait_for_permit(&memory, bytes, patience, &service.answer_permits, client);
@@ -261,12 +270,19 @@ fn delete_all(
     let answers: Vec<_> = answers
         .map(|one| one.map_err(|error| open.to_problem(error)))
         .collect();
-    let results = names.iter().zip(&answers).map(|(id, answer)| DeletionJson {
+    text.write_json(&deletion_list(names.into_iter(), &answers))
+}
+
+fn deletion_list<'a>(
+    ids: impl Iterator<Item = &'a str>,
+    answers: &'a [Result<bool, ApiProblem>],
+) -> DeletionListJson<'a> {
+    let results = ids.zip(answers).map(|(id, answer)| DeletionJson {
         id,
         deleted: answer.as_ref().ok().copied(),
         problem: answer.as_ref().err().map(ApiProblem::to_json),
     });
-    text.write_json(&DeletionListJson {
+    DeletionListJson {
         results: results.collect(),
-    })
+    }
 }

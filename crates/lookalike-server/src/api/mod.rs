@@ -14,6 +14,7 @@ pub(crate) mod openapi;
 pub(crate) mod problem;
 pub(crate) mod recipe_upload;
 pub(crate) mod recipes;
+pub(crate) mod replicated;
 pub(crate) mod request_log;
 pub(crate) mod responses;
 pub(crate) mod router;

@@ -57,6 +57,10 @@ problem_codes! {
     TooManyRequests too_many_requests 429 "The client sends too many requests",
     Damaged damaged 500 "A file is damaged",
     Disk disk 500 "A disk operation failed",
+    LogUnavailable log_unavailable 503 "The shared log cannot be reached",
+    LogStopped log_stopped 503 "The replica has stopped",
+    CatchingUp catching_up 503 "The replica is catching up with the shared log",
+    Behind behind 503 "The replica has not applied the asked place yet",
     PassagesNotReady passages_not_ready 503 "The passages of the collection are being indexed",
     NotReady not_ready 503 "The collection is being opened",
     Stopped stopped 503 "The collection accepts no more writes",
@@ -80,7 +84,13 @@ impl ProblemCode {
     /// Returns the seconds after which the same request may succeed.
     fn retry_after(self) -> Option<u32> {
         match self {
-            Self::Busy | Self::TooManyRequests | Self::Stopping | Self::PassagesNotReady => Some(1),
+            Self::Busy
+            | Self::TooManyRequests
+            | Self::Stopping
+            | Self::LogUnavailable
+            | Self::CatchingUp
+            | Self::Behind
+            | Self::PassagesNotReady => Some(1),
             Self::NotReady | Self::Deleting => Some(5),
             Self::DiskFull => Some(60),
             _ => None,

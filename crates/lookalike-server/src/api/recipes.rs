@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use lookalike_log::EntryKind;
 use lookalike_store::{StoredRecipe, StoredRecipeFile};
 use serde::Serialize;
 use serde_json::json;
@@ -11,10 +12,13 @@ use tokio::runtime::Handle;
 use crate::access::{AccessScope, ApiCaller};
 use crate::api::problem::ApiProblem;
 use crate::api::recipe_upload::{self, BODY_COPIES, MAX_UPLOAD_BYTES, RecipeUpload};
+use crate::api::replicated::{change_through_log, with_position};
 use crate::api::responses::{self, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::queue_full;
 use crate::recipes::{UploadOutcome, check_recipe_name};
+use crate::replication::apply::upload_entry_body;
+use crate::replication::proposals::EntryAnswer;
 use crate::service::ServiceState;
 
 /// Lists all uploaded recipes by name.
@@ -85,6 +89,30 @@ pub(crate) async fn put_recipe(mut api_request: ApiRequest) -> ApiResult {
     let more = room.byte_count() * (BODY_COPIES - 1);
     let more = service.waiting_budget.try_take_bytes(client, more);
     let more = more.ok_or_else(queue_full)?;
+    if let Some(replica) = &service.replica {
+        let held = (room, more);
+        let upload = upload_entry_body(&boundary, &body);
+        // The upload is checked first, so that the log has no wrong one.
+        let (checked, name_of_recipe) = (body, name.clone());
+        in_background(move || {
+            let upload =
+                Handle::current().block_on(RecipeUpload::read_parts(checked, &boundary))?;
+            upload.read_recipe(&name_of_recipe).map(drop)
+        })
+        .await?;
+        let change = change_through_log(replica, EntryKind::PutRecipe, &name, upload);
+        let (answer, record) = change.await?;
+        drop(held);
+        let status = match answer {
+            EntryAnswer::Uploaded(UploadOutcome::Created) => StatusCode::CREATED,
+            _ => StatusCode::OK,
+        };
+        let body = describe_recipe(&service, &caller, &name)?;
+        return Ok(with_position(
+            responses::json_response(status, &body),
+            record,
+        ));
+    }
     in_background(move || {
         let upload = Handle::current().block_on(RecipeUpload::read_parts(body, &boundary))?;
         let read = || upload.read_recipe(&name);
@@ -106,6 +134,11 @@ pub(crate) async fn put_recipe(mut api_request: ApiRequest) -> ApiResult {
 pub(crate) async fn delete_recipe(api_request: ApiRequest) -> ApiResult {
     let service = Arc::clone(&api_request.service);
     let name = api_request.path_part("recipe");
+    if let Some(replica) = &service.replica {
+        let change = change_through_log(replica, EntryKind::DeleteRecipe, &name, Vec::new());
+        let (_, record) = change.await?;
+        return Ok(with_position(responses::empty_response(), record));
+    }
     in_background(move || {
         service.recipes.delete_recipe(&name, &service.collections)?;
         Ok(responses::empty_response())

@@ -26,6 +26,7 @@ use crate::access::request_access::{ConnectionAccess, RequestAccess};
 use crate::access::{AccessRole, AccessScope, ApiCaller};
 use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::replicated::AskedPlace;
 use crate::api::responses::QueryParameters;
 use crate::collections::open_collection::OpenCollection;
 use crate::connections::PeerAddress;
@@ -173,40 +174,40 @@ pub(crate) static CALLS: [ApiCall; 41] = calls! {
         takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Verdict"), documents::insert_documents;
     "list_documents" GET "/v1/collections/{collection}/documents" Read,
         "list the documents in the order of their sequence numbers",
-        takes None, with ["after", "limit", "text", "verdict", "meta.FIELD"], gives 200 Some("DocumentPage"),
+        takes None, with ["after", "limit", "text", "verdict", "meta.FIELD", "at_least"], gives 200 Some("DocumentPage"),
         listing::list_documents;
     "get_documents" POST "/v1/collections/{collection}/documents/get" Read, "show several documents",
-        takes Some(("DocumentIds", ONE)), with [], gives 200 Some("StoredDocuments"), listing::get_documents;
+        takes Some(("DocumentIds", ONE)), with ["at_least"], gives 200 Some("StoredDocuments"), listing::get_documents;
     "delete_documents" POST "/v1/collections/{collection}/documents/delete" Write, "delete several documents",
         takes Some(("DocumentIds", ONE)), with [], gives 200 Some("DeletionResults"), listing::delete_documents;
     "export" GET "/v1/collections/{collection}/export" Read,
         "send all documents, one per line, as `lookalike store export` writes them",
-        takes None, with [], gives 200 Some("ExportedDocument"), export::export_documents;
+        takes None, with ["at_least"], gives 200 Some("ExportedDocument"), export::export_documents;
     "query" POST "/v1/collections/{collection}/query" Read,
         "check documents without inserting them: one, or one per line",
-        takes Some(("QueryDocument", ONE_OR_MANY)), with ["limit"], gives 200 Some("QueryVerdict"),
+        takes Some(("QueryDocument", ONE_OR_MANY)), with ["limit", "at_least"], gives 200 Some("QueryVerdict"),
         documents::query_documents;
     "find_sources" POST "/v1/collections/{collection}/passages" Read,
         "find the kept documents that a text has passages from",
-        takes Some(("SourcesRequest", ONE)), with [], gives 200 Some("SourcesResult"), texts::find_sources;
+        takes Some(("SourcesRequest", ONE)), with ["at_least"], gives 200 Some("SourcesResult"), texts::find_sources;
     "learn_forms" POST "/v1/collections/{collection}/forms/learn" Read,
         "learn a table of forms from the clusters of a collection, for the recipe of a new one",
         takes None, with ["format"], gives 200 Some("LearnedForms"), forms::learn_forms;
     "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
-        takes None, with [], gives 200 Some("StoredDocument"), documents::get_document;
+        takes None, with ["at_least"], gives 200 Some("StoredDocument"), documents::get_document;
     "delete_document" DELETE "/v1/collections/{collection}/documents/{id}" Write,
         "delete a document: it matches nothing any more",
         takes None, with [], gives 204 None, documents::delete_document;
     "list_clusters" GET "/v1/collections/{collection}/clusters" Read,
         "list the clusters with more than one document",
-        takes None, with ["after", "limit", "members", "prefer", "meta.FIELD"], gives 200 Some("ClusterPage"),
+        takes None, with ["after", "limit", "members", "prefer", "meta.FIELD", "at_least"], gives 200 Some("ClusterPage"),
         documents::list_clusters;
     "get_cluster" GET "/v1/collections/{collection}/clusters/{id}" Read,
         "show the cluster of a kept document",
-        takes None, with ["after", "members", "prefer"], gives 200 Some("Cluster"), documents::get_cluster;
+        takes None, with ["after", "members", "prefer", "at_least"], gives 200 Some("Cluster"), documents::get_cluster;
     "get_stats" GET "/v1/collections/{collection}/stats" Read, "show the size and state of a \
         collection",
-        takes None, with [], gives 200 Some("CollectionStats"), collections::collection_stats;
+        takes None, with ["at_least"], gives 200 Some("CollectionStats"), collections::collection_stats;
     "snapshot" POST "/v1/collections/{collection}/snapshot" Admin,
         "write a snapshot of a collection, as it is at one moment",
         takes Some(("SnapshotRequest", ONE)), with [], gives 201 Some("Snapshot"), snapshots::make_snapshot;
@@ -520,6 +521,9 @@ async fn answer_call(
 /// Answers a request. A call that only reads ends with the access of its caller. One that changes something is
 /// completed, because its answer says what was changed, but no more of its body is read.
 async fn answer_while_permitted(call: &ApiCall, api_request: ApiRequest) -> ApiResult {
+    if let Some(asked) = AskedPlace::from_request(call, &api_request)? {
+        asked.wait().await?;
+    }
     let access = api_request.access.clone();
     let answer = (call.answer)(api_request);
     if call.role != AccessRole::Read {

@@ -142,6 +142,11 @@ pub(crate) async fn restore_snapshot(api_request: ApiRequest) -> ApiResult {
     );
     let caller = api_request.caller.clone();
     check_name(&collection)?;
+    if service.replica.is_some() {
+        let detail = "a service with a shared log restores no single collection, because other replicas would not \
+            have it: restore the log with `lookalike store restore`";
+        return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
+    }
     snapshot_store(&service)?;
     let (body, _held) = responses::read_json_body(api_request, MAX_REQUEST_BYTES).await?;
     in_background(move || {

@@ -76,25 +76,29 @@ impl CollectionAliases {
     /// # Errors
     /// If a disk operation fails.
     pub(crate) fn replace_aliases(&self, aliases: AliasMap) -> io::Result<()> {
-        self.write_file(&aliases)?;
+        write_aliases(&self.directory, &aliases)?;
         *self.aliases.write().unwrap_or_else(PoisonError::into_inner) = aliases;
         Ok(())
-    }
-
-    fn write_file(&self, aliases: &AliasMap) -> io::Result<()> {
-        let new = self.directory.join(format!("{ALIASES_FILE}.new"));
-        let body = serde_json::to_string_pretty(aliases)?;
-        let mut file = File::create(&new)?;
-        file.write_all(format!("{}\n{body}", first_line(&body)).as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, self.directory.join(ALIASES_FILE))?;
-        File::open(&self.directory)?.sync_all()
     }
 
     fn read_map(&self) -> std::sync::RwLockReadGuard<'_, AliasMap> {
         // The map is replaced in one step, so a poisoned lock is still consistent.
         self.aliases.read().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Writes the aliases of a data directory; they are on disk when this returns.
+///
+/// # Errors
+/// If a disk operation fails.
+pub(crate) fn write_aliases(directory: &Path, aliases: &AliasMap) -> io::Result<()> {
+    let new = directory.join(format!("{ALIASES_FILE}.new"));
+    let body = serde_json::to_string_pretty(aliases)?;
+    let mut file = File::create(&new)?;
+    file.write_all(format!("{}\n{body}", first_line(&body)).as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, directory.join(ALIASES_FILE))?;
+    File::open(directory)?.sync_all()
 }
 
 fn first_line(body: &str) -> String {

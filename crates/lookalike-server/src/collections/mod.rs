@@ -21,13 +21,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::Duration;
 
 use lookalike_store::{
-    Collection, CollectionOptions, CollectionSettings, Disk, DiskFolder, MANIFEST_FILE,
-    SettingsChange, is_collection_file, is_creation_file, is_data_file, make_directory,
-    verify_collection,
+    Collection, CollectionOptions, CollectionSettings, Disk, DiskFolder, LogPosition,
+    MANIFEST_FILE, SettingsChange, is_collection_file, is_creation_file, is_data_file,
+    make_directory, verify_collection,
 };
 
 use self::aliases::CollectionAliases;
-pub(crate) use self::aliases::{AliasMap, MAX_ALIASES};
+pub(crate) use self::aliases::{AliasMap, MAX_ALIASES, write_aliases};
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::collections::open_collection::OpenCollection;
 use crate::error::{Result, bail, with_context};
@@ -334,6 +334,19 @@ impl ServedCollections {
         name: &str,
         settings: &CollectionSettings,
     ) -> Result<(Arc<OpenCollection>, bool), ApiProblem> {
+        self.create_collection_at(name, settings, None)
+    }
+
+    /// Creates a collection, as [`create_collection`](Self::create_collection) does, at a position of a shared log.
+    ///
+    /// # Errors
+    /// As for [`create_collection`](Self::create_collection).
+    pub(crate) fn create_collection_at(
+        &self,
+        name: &str,
+        settings: &CollectionSettings,
+        position: Option<LogPosition>,
+    ) -> Result<(Arc<OpenCollection>, bool), ApiProblem> {
         check_name(name)?;
         let _changing = self.lock_changes();
         self.refuse_alias(name)?;
@@ -354,7 +367,11 @@ impl ServedCollections {
         }
         self.check_unused(name)?;
         let disk = Arc::new(self.open_folder(name)?);
-        let made = Collection::create_empty(disk, settings, self.options.clone());
+        let options = self.options.clone();
+        let made = match position {
+            Some(position) => Collection::create_at(disk, settings, options, position),
+            None => Collection::create_empty(disk, settings, options),
+        };
         let collection = made.map_err(|error| {
             // The remaining files are not a collection and would only prevent another attempt.
             let _ = remove_own(&self.directory.join(name));
@@ -377,12 +394,49 @@ impl ServedCollections {
         name: &str,
         change: &SettingsChange,
     ) -> Result<Arc<OpenCollection>, ApiProblem> {
+        self.change_settings_by(name, change, |collection| {
+            collection.change_settings(change)
+        })
+    }
+
+    /// Changes settings, as [`change_settings`](Self::change_settings) does, at a position of a shared log.
+    ///
+    /// # Errors
+    /// As for [`change_settings`](Self::change_settings).
+    pub(crate) fn change_settings_at(
+        &self,
+        name: &str,
+        change: &SettingsChange,
+        position: LogPosition,
+    ) -> Result<Arc<OpenCollection>, ApiProblem> {
+        self.change_settings_by(name, change, |collection| {
+            collection.change_settings_at(change, position)
+        })
+    }
+
+    fn change_settings_by(
+        &self,
+        name: &str,
+        change: &SettingsChange,
+        change_settings: impl FnOnce(&Collection) -> lookalike_store::Result<Arc<CollectionSettings>>,
+    ) -> Result<Arc<OpenCollection>, ApiProblem> {
         self.refuse_alias(name)?;
         let open = self.look_up_collection(name)?;
-        let changed = open.collection.change_settings(change);
+        let changed = change_settings(&open.collection);
         changed.map_err(|error| open.to_problem(error))?;
         tracing::info!(collection = name, ?change, "settings changed");
         Ok(open)
+    }
+
+    /// Returns why a disk has no room for more documents, if that is so.
+    pub(crate) fn disk_full_reason(&self) -> Option<String> {
+        self.read_states().values().find_map(|state| match state {
+            CollectionStatus::Open(open) => {
+                let full = open.collection.disk_full_error().ok().flatten();
+                full.map(|error| error.to_string())
+            }
+            _ => None,
+        })
     }
 
     /// Creates a collection from a copy. `copy` copies it to an empty disk. The copy is verified before it
@@ -611,6 +665,36 @@ impl ServedCollections {
     fn lock_changes(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns `true` if a data directory that is not open has collections.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn has_collections(directory: &Path) -> io::Result<bool> {
+    Ok(!collection_directories(directory)?.is_empty())
+}
+
+/// Removes the collections of a data directory that is not open, and the rest of those that were being restored.
+///
+/// # Errors
+/// If a disk operation fails.
+pub(crate) fn remove_collections(directory: &Path) -> io::Result<()> {
+    collection_directories(directory)?
+        .iter()
+        .try_for_each(|collection| remove_own(collection))
+}
+
+/// Returns the directories of collections, complete or not.
+fn collection_directories(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if CollectionStatus::from_directory(&path).is_some() {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 /// A name that is reserved for a collection that is being restored. If the restoration panics, the name is released,

@@ -82,7 +82,10 @@ pub(crate) struct AdmittedTurns {
 }
 
 /// Refuses a document for a problem, unless it is refused already.
-fn refuse_document(document: PreparationResult, problem: &ApiProblem) -> RefusedDocument {
+pub(crate) fn refuse_document(
+    document: PreparationResult,
+    problem: &ApiProblem,
+) -> RefusedDocument {
     match document {
         Ok(document) => RefusedDocument {
             id: Some(document.id().to_owned()),
@@ -150,6 +153,14 @@ impl OpenCollection {
     pub(crate) async fn wait_until_closing(&self) {
         // The sender lives at least as long as this borrow, so the wait cannot fail.
         let _ = self.closing.subscribe().wait_for(|&closing| closing).await;
+    }
+
+    /// Returns a wait until the collection is being deleted, or is gone. It does not keep the collection.
+    pub(crate) fn subscribe_closing(&self) -> impl Future<Output = ()> + use<> {
+        let mut closing = self.closing.subscribe();
+        async move {
+            let _ = closing.wait_for(|&closing| closing).await;
+        }
     }
 
     /// Checks that the collection is not being deleted.
@@ -378,7 +389,8 @@ impl OpenCollection {
         answers
     }
 
-    fn count_answer(&self, answer: &AnswerResult) {
+    /// Counts the outcome of an insert.
+    pub(crate) fn count_answer(&self, answer: &AnswerResult) {
         let counter = match answer {
             Ok(answer) if answer.seq.is_none() => &self.counts.late,
             Ok(answer) if answer.again => &self.counts.again,

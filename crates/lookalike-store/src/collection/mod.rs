@@ -265,6 +265,14 @@ impl Collection {
         self.syncs.current_latency()
     }
 
+    /// Returns the number of the last row in memory, which may not be on disk yet; 0 if there is none.
+    ///
+    /// # Errors
+    /// If a thread has panicked.
+    pub fn last_admitted_row(&self) -> Result<u64> {
+        Ok(self.read_state()?.last_row())
+    }
+
     pub(crate) fn current_manifest(&self) -> Arc<CollectionManifest> {
         Arc::clone(&self.manifest.read())
     }

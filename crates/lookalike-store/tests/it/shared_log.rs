@@ -54,8 +54,12 @@ fn random_change(random: &mut Random) -> SettingsChange {
     let expire = [ExpiryClock::Documents, ExpiryClock::Wall][random.below(2)];
     let on_conflict = [OnConflict::Refuse, OnConflict::Replace][random.below(2)];
     SettingsChange {
-        width: random.chance(60).then(|| seconds([12, 24, 48, 96][random.below(4)])),
-        skew: random.chance(30).then(|| seconds([0, 5, 12][random.below(3)])),
+        width: random
+            .chance(60)
+            .then(|| seconds([12, 24, 48, 96][random.below(4)])),
+        skew: random
+            .chance(30)
+            .then(|| seconds([0, 5, 12][random.below(3)])),
         refresh: random.chance(50).then(|| random.chance(50)),
         expire: random.chance(50).then_some(expire),
         on_conflict: random.chance(50).then_some(on_conflict),

@@ -39,14 +39,17 @@ use self::line_source::LineSource;
 use crate::access::request_access::RequestAccess;
 use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::replicated::{ProposedPortion, prepare_and_check};
 use crate::api::responses::in_background;
 use crate::api::router::{TimedRequest, UnfinishedBody};
 use crate::collections::open_collection::{
     AdmittedTurns, AnswerResult, OpenCollection, PreparationResult, RefusedDocument,
+    refuse_document,
 };
 use crate::json::verdicts::{RefusedLineJson, VerdictJson};
 use crate::limits::byte_budget::{ByteBudget, ClientId};
 use crate::limits::response_budget::{AnswerStream, HeldAnswer};
+use crate::replication::Replica;
 
 /// Bytes of answers that a request may hold until its client takes them.
 const MAX_UNREAD_ANSWER_BYTES: usize = 64 << 20;
@@ -63,6 +66,8 @@ pub(crate) enum StreamTask {
 /// Everything that a stream needs.
 pub(crate) struct DocumentStream {
     pub(crate) open: Arc<OpenCollection>,
+    /// The part of the service that follows a shared log; documents are inserted through it.
+    pub(crate) replica: Option<Arc<Replica>>,
     pub(crate) task: StreamTask,
     pub(crate) reader: BodyReader,
     pub(crate) timed: TimedRequest,
@@ -104,6 +109,7 @@ impl DocumentStream {
     async fn run_stream(self, out: AnswerSink) {
         let Self {
             open,
+            replica,
             task,
             reader,
             timed,
@@ -120,10 +126,12 @@ impl DocumentStream {
         let source = LineSource::new(reader, waiting_budget, client, longest, patience);
         let reading = source.read_portions(&open, portions, &out);
         let sender = out.sender.clone();
-        let preparing = prepare_portions(&open, task, sender, to_prepare, prepared);
+        let inserted_by_log = replica.is_some();
+        let preparing =
+            prepare_portions(&open, task, inserted_by_log, sender, to_prepare, prepared);
         let sender = out.sender.clone();
-        let admitting = admit_portions(&open, access, sender, to_admit, admitted);
-        let answering = answer_portions(&open, to_answer, &out);
+        let admitting = admit_portions(&open, replica.as_ref(), access, sender, to_admit, admitted);
+        let answering = answer_portions(&open, replica.as_ref(), to_answer, &out);
         let (broken, (), (), ()) = tokio::join!(reading, preparing, admitting, answering);
         drop(open);
         if let Some(broken) = &broken {
@@ -175,10 +183,36 @@ struct PipelineStep {
 enum PortionState {
     Prepared(Vec<PreparationResult>),
     Admitted(AdmittedTurns),
+    /// In the shared log, or on their way to it.
+    Proposed(ProposedPortion),
     Answered(Vec<AnswerResult>),
 }
 
 impl PortionState {
+    /// Proposes prepared documents for the shared log, if the request may go on.
+    fn propose_prepared(
+        self,
+        open: &Arc<OpenCollection>,
+        replica: &Replica,
+        portion: &LinePortion,
+        may_go_on: &mut dyn FnMut() -> Result<(), ApiProblem>,
+    ) -> Self {
+        let prepared = match self {
+            Self::Prepared(prepared) => prepared,
+            later => return later,
+        };
+        if let Err(problem) = may_go_on() {
+            let refused = prepared.into_iter();
+            let refused = refused.map(|document| Err(refuse_document(document, &problem)));
+            return Self::Answered(refused.collect());
+        }
+        let lines = portion.lines.iter();
+        // A line that is too long is refused already.
+        let sent = lines.map(|line| portion.line_bytes(line).unwrap_or_default());
+        let documents = prepared.into_iter().zip(sent);
+        Self::Proposed(ProposedPortion::propose(replica, open, documents))
+    }
+
     /// Admits prepared documents, as long as the request may go on.
     fn admit_prepared(
         self,
@@ -192,9 +226,17 @@ impl PortionState {
     }
 
     /// Returns the answers, once admitted documents are on disk.
-    fn into_answers(self, open: &OpenCollection) -> Vec<AnswerResult> {
+    fn into_answers(
+        self,
+        open: &OpenCollection,
+        replica: Option<&Arc<Replica>>,
+    ) -> Vec<AnswerResult> {
         match self {
             Self::Prepared(_) => unreachable!("a portion is admitted before it is answered"),
+            Self::Proposed(proposed) => {
+                let replica = replica.expect("documents are proposed by a replica");
+                proposed.wait_for_answers(replica, open)
+            }
             Self::Admitted(turns) => open.wait_for_turns(turns),
             Self::Answered(answers) => answers,
         }
@@ -204,6 +246,7 @@ impl PortionState {
 async fn prepare_portions(
     open: &Arc<OpenCollection>,
     task: StreamTask,
+    inserted_by_log: bool,
     answers: mpsc::UnboundedSender<HeldAnswer>,
     mut portions: mpsc::Receiver<LinePortion>,
     ready: mpsc::Sender<PipelineStep>,
@@ -213,9 +256,14 @@ async fn prepare_portions(
         let made = in_background(move || {
             let documents = match task {
                 StreamTask::Insert => {
-                    PortionState::Prepared(map_lines(&portion, |sent, scratch| {
-                        open.prepare_document(sent, scratch)
-                    }))
+                    let prepare = |sent: &[u8], scratch: &mut AnalysisScratch| {
+                        if inserted_by_log {
+                            prepare_and_check(&open, sent, scratch)
+                        } else {
+                            open.prepare_document(sent, scratch)
+                        }
+                    };
+                    PortionState::Prepared(map_lines(&portion, prepare))
                 }
                 StreamTask::Query => {
                     let may_go_on = || !sender.is_closed();
@@ -307,6 +355,7 @@ fn each_in_order<T>(
 /// read any further by then, and the documents of a portion can take many turns.
 async fn admit_portions(
     open: &Arc<OpenCollection>,
+    replica: Option<&Arc<Replica>>,
     mut access: RequestAccess,
     answers: mpsc::UnboundedSender<HeldAnswer>,
     mut ready: mpsc::Receiver<PipelineStep>,
@@ -314,7 +363,8 @@ async fn admit_portions(
 ) {
     while let Some(PipelineStep { portion, documents }) = ready.recv().await {
         let (open, sender) = (Arc::clone(open), answers.clone());
-        let (documents, kept_access) = in_background(move || {
+        let replica = replica.cloned();
+        let (step, kept_access) = in_background(move || {
             let mut may_go_on = || {
                 access.check_now()?;
                 if sender.is_closed() {
@@ -322,11 +372,16 @@ async fn admit_portions(
                 }
                 open.check_not_deleting()
             };
-            (documents.admit_prepared(&open, &mut may_go_on), access)
+            let documents = match &replica {
+                Some(replica) => {
+                    documents.propose_prepared(&open, replica, &portion, &mut may_go_on)
+                }
+                None => documents.admit_prepared(&open, &mut may_go_on),
+            };
+            (PipelineStep { portion, documents }, access)
         })
         .await;
         access = kept_access;
-        let step = PipelineStep { portion, documents };
         if admitted.send(step).await.is_err() {
             return;
         }
@@ -335,12 +390,15 @@ async fn admit_portions(
 
 async fn answer_portions(
     open: &Arc<OpenCollection>,
+    replica: Option<&Arc<Replica>>,
     mut admitted: mpsc::Receiver<PipelineStep>,
     out: &AnswerSink,
 ) {
     while let Some(PipelineStep { portion, documents }) = admitted.recv().await {
-        let open = Arc::clone(open);
-        let text = in_background(move || write_answers(&portion, &documents.into_answers(&open)));
+        let (open, replica) = (Arc::clone(open), replica.cloned());
+        let text = in_background(move || {
+            write_answers(&portion, &documents.into_answers(&open, replica.as_ref()))
+        });
         if out.send_answer(text.await).await.is_err() {
             return;
         }
@@ -450,9 +508,9 @@ mod tests {
         let step = PipelineStep { portion, documents };
         assert!(prepared_sender.send(step).await.is_ok());
         drop(prepared_sender);
-        admit_portions(&open, access, sender, to_admit, admitted).await;
+        admit_portions(&open, None, access, sender, to_admit, admitted).await;
         let step = to_answer.recv().await.unwrap();
-        in_background(move || step.documents.into_answers(&open)).await
+        in_background(move || step.documents.into_answers(&open, None)).await
     }
 
     fn new_access() -> (RequestAccess, watch::Sender<Arc<crate::access::AccessKeys>>) {

@@ -1,0 +1,268 @@
+//! Calls that change something, through the shared log.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
+use bytes::Bytes;
+use lookalike::text::AnalysisScratch;
+use lookalike_log::{EntryKind, LogEntry};
+
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::responses::{QueryParameters, in_background};
+use crate::api::router::{ApiCall, ApiRequest};
+use crate::collections::open_collection::{
+    AnswerResult, OpenCollection, PreparationResult, RefusedDocument,
+};
+use crate::limits::byte_budget::HeldBytes;
+use crate::replication::proposals::EntryAnswer;
+use crate::replication::{PATIENCE, Replica};
+use crate::service::ServiceState;
+
+/// Header with the number of the record that a change is in, and of the record that a request waits for.
+pub(crate) const POSITION_HEADER: HeaderName = HeaderName::from_static("lookalike-position");
+
+/// Parameter with the sequence number that a request waits for.
+pub(crate) const AT_LEAST: &str = "at_least";
+
+/// Longest document, in bytes, that is prepared on the request thread, because waking another thread would take longer.
+const MAX_SHORT_BYTES: usize = 16 << 10;
+
+/// Longest check of a document before it is in the log, where texts are compared as sequences. A document that takes
+/// longer would keep all others waiting on every replica.
+const LONGEST_CHECK: Duration = Duration::from_millis(250);
+
+/// Interval between two looks whether the collection of a bulk request is being deleted.
+const CLOSING_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Adds the number of a record to a response.
+pub(crate) fn with_position(mut response: Response<Body>, record: u64) -> Response<Body> {
+    let headers = response.headers_mut();
+    headers.insert(POSITION_HEADER, HeaderValue::from(record));
+    response
+}
+
+/// The place of the log that a request waits for.
+pub(crate) struct AskedPlace {
+    replica: Arc<Replica>,
+    record: Option<u64>,
+    /// Name of a collection, and the sequence number that it must have reached.
+    seq: Option<(String, u64)>,
+    service: Arc<ServiceState>,
+    /// `true` if the collection is not known here, so that another replica may have created it a moment ago.
+    is_unknown: bool,
+}
+
+impl AskedPlace {
+    /// Reads the place that a request waits for; `None` if it waits for nothing, or if there is no shared log, so that
+    /// every answer has all that was answered before.
+    ///
+    /// # Errors
+    /// If a number is malformed, or there is no such collection.
+    pub(crate) fn from_request(
+        call: &ApiCall,
+        api_request: &ApiRequest,
+    ) -> Result<Option<Self>, ApiProblem> {
+        let record = position_header(&api_request.headers)?;
+        let query = api_request.query.as_deref();
+        let seq = if call.parameters.contains(&AT_LEAST) {
+            let parameters = QueryParameters::parse_query(query, call.parameters)?;
+            parameters.get_parameter::<u64>(AT_LEAST, "a sequence number")?
+        } else {
+            None
+        };
+        let Some(replica) = api_request.service.replica.clone() else {
+            return Ok(None);
+        };
+        let is_unknown =
+            call.path.contains("{collection}") && api_request.look_up_collection().is_err();
+        let seq = seq.map(|seq| (api_request.target_collection(), seq));
+        let is_asked = is_unknown || record.is_some() || seq.is_some();
+        Ok(is_asked.then_some(Self {
+            replica,
+            record,
+            seq,
+            service: Arc::clone(&api_request.service),
+            is_unknown,
+        }))
+    }
+
+    /// Waits until the replica has applied the place.
+    ///
+    /// # Errors
+    /// [`ProblemCode::Behind`] if that takes too long.
+    pub(crate) async fn wait(self) -> Result<(), ApiProblem> {
+        if let Some(record) = self.record {
+            self.replica.wait_for_record(record).await?;
+        }
+        if self.is_unknown {
+            self.replica.catch_up().await;
+        }
+        match self.seq {
+            Some((collection, seq)) => {
+                let open = self.service.collections.look_up_collection(&collection)?;
+                self.replica.wait_for_seq(open, seq).await
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn position_header(headers: &HeaderMap) -> Result<Option<u64>, ApiProblem> {
+    let Some(value) = headers.get(POSITION_HEADER) else {
+        return Ok(None);
+    };
+    let number = value.to_str().ok().and_then(|value| value.parse().ok());
+    number.map(Some).ok_or_else(|| {
+        let detail = "the header Lookalike-Position is not the number of a record";
+        ApiProblem::new(ProblemCode::BadRequest, detail)
+    })
+}
+
+/// Makes a change through the log; returns its answer and the number of its record.
+///
+/// # Errors
+/// The refusal of the change, or that its outcome is unknown.
+pub(crate) async fn change_through_log(
+    replica: &Replica,
+    kind: EntryKind,
+    subject: &str,
+    body: Vec<u8>,
+) -> Result<(EntryAnswer, u64), ApiProblem> {
+    let outcome = replica.propose_change(kind, subject, body).await?;
+    outcome.into_change()
+}
+
+/// Inserts a document through the log; returns its answer and the number of its record.
+pub(crate) async fn insert_through_log(
+    replica: &Replica,
+    open: Arc<OpenCollection>,
+    sent: Bytes,
+    held_bytes: HeldBytes,
+) -> Result<(AnswerResult, u64), ApiProblem> {
+    let is_costly = open.similarity_measure().sequence_measure().is_some();
+    let prepared = if sent.len() <= MAX_SHORT_BYTES && !is_costly {
+        open.prepare_document(&sent, &mut AnalysisScratch::default())
+    } else {
+        let (open, sent) = (Arc::clone(&open), sent.clone());
+        in_background(move || prepare_and_check(&open, &sent, &mut AnalysisScratch::default()))
+            .await
+    };
+    replica
+        .insert_document(open, sent, prepared, held_bytes)
+        .await
+}
+
+/// Prepares a document. Where texts are compared as sequences, also checks it, because no limit holds once it is in the
+/// log.
+pub(crate) fn prepare_and_check(
+    open: &OpenCollection,
+    sent: &[u8],
+    scratch: &mut AnalysisScratch,
+) -> PreparationResult {
+    let prepared = open.prepare_document(sent, scratch)?;
+    if open.similarity_measure().sequence_measure().is_none() {
+        return Ok(prepared);
+    }
+    let begun = std::time::Instant::now();
+    let may_go_on = || begun.elapsed() < LONGEST_CHECK;
+    match open.query_document(sent, scratch, &may_go_on) {
+        Err(refused) if refused.problem.code == ProblemCode::TooSlow => Err(RefusedDocument {
+            problem: too_costly(),
+            ..refused
+        }),
+        _ => Ok(prepared),
+    }
+}
+
+fn too_costly() -> ApiProblem {
+    let milliseconds = LONGEST_CHECK.as_millis();
+    let detail = format!(
+        "the verification of the document takes more than {milliseconds} ms, the limit of a service with a shared log: \
+         send shorter texts, or compare by another measure"
+    );
+    ApiProblem::new(ProblemCode::TooCostly, detail)
+}
+
+/// Deletes documents through the log, in their order; returns a result for each, and the number of the last record.
+pub(crate) async fn delete_through_log(
+    replica: &Replica,
+    collection: &str,
+    ids: &[String],
+) -> Result<(Vec<Result<bool, ApiProblem>>, u64), ApiProblem> {
+    let entries = ids.iter().map(|id| LogEntry {
+        kind: EntryKind::Delete,
+        subject: collection.to_owned(),
+        body: id.clone().into_bytes(),
+    });
+    let outcomes = replica.propose_changes(entries.collect()).await?;
+    let last = outcomes.iter().map(|outcome| outcome.record).max();
+    let results = outcomes
+        .into_iter()
+        .map(|outcome| match outcome.into_change() {
+            Ok((EntryAnswer::Deleted(was_deleted), _)) => Ok(was_deleted),
+            Ok(_) => unreachable!("a deletion has the answer of a deletion"),
+            Err(problem) => Err(problem),
+        });
+    Ok((results.collect(), last.unwrap_or(0)))
+}
+
+/// Documents of a portion of a bulk request that are in the log or on their way to it.
+pub(crate) struct ProposedPortion {
+    answers: Receiver<(usize, AnswerResult)>,
+    count: usize,
+}
+
+impl ProposedPortion {
+    /// Proposes the documents of a portion, in their order.
+    pub(crate) fn propose<'a>(
+        replica: &Replica,
+        open: &Arc<OpenCollection>,
+        documents: impl ExactSizeIterator<Item = (PreparationResult, &'a [u8])>,
+    ) -> Self {
+        let (sender, answers) = channel();
+        let count = documents.len();
+        let reply = move |at, answer| drop(sender.send((at, answer)));
+        replica.propose_documents(open, documents, &reply);
+        Self { answers, count }
+    }
+
+    /// Blocks until all documents are answered, as long as answers arrive and the collection is not being deleted.
+    pub(crate) fn wait_for_answers(
+        self,
+        replica: &Replica,
+        open: &OpenCollection,
+    ) -> Vec<AnswerResult> {
+        let mut answers: Vec<Option<AnswerResult>> = (0..self.count).map(|_| None).collect();
+        let (mut missing, mut waited) = (self.count, Duration::ZERO);
+        let problem = loop {
+            if missing == 0 {
+                break None;
+            }
+            match self.answers.recv_timeout(CLOSING_INTERVAL) {
+                Ok((at, answer)) => {
+                    missing -= usize::from(answers[at].is_none());
+                    answers[at] = Some(answer);
+                    waited = Duration::ZERO;
+                }
+                Err(RecvTimeoutError::Disconnected) => break Some(replica.dropped_problem()),
+                Err(RecvTimeoutError::Timeout) => {
+                    waited += CLOSING_INTERVAL;
+                    if let Err(deleting) = open.check_not_deleting() {
+                        break Some(deleting);
+                    }
+                    if waited >= PATIENCE {
+                        break Some(replica.progress.unavailable_problem());
+                    }
+                }
+            }
+        };
+        let refuse = || problem.clone().unwrap_or_else(|| replica.dropped_problem());
+        answers
+            .into_iter()
+            .map(|answer| answer.unwrap_or_else(|| Err(refuse().into())))
+            .collect()
+    }
+}

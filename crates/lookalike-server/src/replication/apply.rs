@@ -1,0 +1,442 @@
+//! Applies records to collections, recipes and aliases.
+//!
+//! Everything here depends on the records alone, so that all replicas derive the same state. A refusal that every
+//! replica makes, for example of an id with other content, is an answer. A failure of this machine, for example of its
+//! disk, ends the application before the entry that failed, and the replica stops.
+//!
+//! After a crash, records are applied again from the [checkpoint](super::checkpoint) on. Each collection knows the
+//! position of the last entry that its disk has, and skips the entries up to it. Other entries, for example of aliases,
+//! have the same effect when they are applied twice, but not together with later ones. So each of them is followed by a
+//! checkpoint.
+
+use lookalike::text::AnalysisScratch;
+use lookalike_log::{EntryKind, LogEntry, LogRecord};
+use lookalike_store::{LogPosition, LoggedAdmission, PendingInsert};
+use rayon::prelude::*;
+use std::sync::{Arc, Weak};
+use tokio::runtime::Handle;
+
+use super::LogClock;
+use super::proposals::{EntryAnswer, EntryOutcome, EntryReply, OwnEntry, PreparedInsert};
+use super::state_check::CheckSchedule;
+use crate::api::aliases::read_changes;
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::recipe_upload::RecipeUpload;
+use crate::collections::open_collection::{OpenCollection, PreparationResult, RefusedDocument};
+use crate::collections::{CollectionStatus, ServedCollections};
+use crate::json::settings::{read_change, read_settings};
+use crate::recipes::ServedRecipes;
+
+/// Applies records, in the order of the log.
+pub(crate) struct RecordApplier<'a> {
+    pub(crate) collections: &'a ServedCollections,
+    pub(crate) recipes: &'a ServedRecipes,
+    pub(crate) clock: &'a LogClock,
+    pub(super) checks: &'a CheckSchedule,
+    /// Name of the snapshot from which this replica began.
+    pub(super) first_snapshot: Option<String>,
+    /// Number of entries that are applied already, of a record that was being applied at a crash.
+    pub(super) partial: Option<LogPosition>,
+    /// Called after an entry that changed more than rows, with the position behind it. Everything is on disk when it
+    /// returns, so that no such entry is applied again together with later ones.
+    pub(super) note_service_change: &'a dyn Fn(LogPosition) -> Result<(), LocalFailure>,
+    /// Runs the parser of uploads.
+    pub(crate) runtime: &'a Handle,
+}
+
+/// Reason why this machine cannot apply an entry that others can.
+pub(crate) type LocalFailure = String;
+
+/// Result of an entry: the answer, or the refusal that all replicas make.
+type EntryResult = Result<EntryAnswer, ApiProblem>;
+
+/// An insert of a run, as far as this replica has it already.
+struct RunInsert<'a> {
+    position: LogPosition,
+    sent: &'a [u8],
+    prepared: Option<PreparedInsert>,
+    reply: Option<EntryReply>,
+}
+
+impl RecordApplier<'_> {
+    /// Applies the entries of a record in their order, and answers those of this replica.
+    ///
+    /// # Errors
+    /// If this machine cannot apply an entry. The entries before it are applied.
+    pub(crate) fn apply_record(
+        &self,
+        record: &LogRecord,
+        own: Vec<OwnEntry>,
+    ) -> Result<(), LocalFailure> {
+        self.clock.set_time(record.time_us);
+        let is_own = !own.is_empty();
+        let mut own = own.into_iter();
+        let partial = self
+            .partial
+            .filter(|partial| partial.record == record.number);
+        let mut at = partial.map_or(0, |partial| partial.entry as usize);
+        while let Some(entry) = record.entries.get(at) {
+            let run = insert_run_length(&record.entries[at..]);
+            if run == 0 {
+                let own = own.next();
+                let position = position_at(record, at);
+                let result = self.apply_change(entry, position, record)?;
+                at += 1;
+                if changes_service(entry.kind) {
+                    (self.note_service_change)(position_at(record, at))?;
+                }
+                send_reply(own.map(|own| own.reply), record.number, result);
+                continue;
+            }
+            let inserts = record.entries[at..at + run].iter().enumerate();
+            let inserts = inserts.map(|(offset, entry)| {
+                let own = own.next();
+                let (prepared, reply) = match own {
+                    Some(own) => (
+                        own.prepared,
+                        Some(with_held_bytes(own.held_bytes, own.reply)),
+                    ),
+                    None => (None, None),
+                };
+                RunInsert {
+                    position: position_at(record, at + offset),
+                    sent: &entry.body,
+                    prepared,
+                    reply,
+                }
+            });
+            self.apply_inserts(&entry.subject, record.number, inserts.collect())?;
+            at += run;
+        }
+        self.checks
+            .note_record(record.number, is_own, self.collections)
+    }
+
+    /// Applies inserts into one collection.
+    fn apply_inserts(
+        &self,
+        name: &str,
+        record: u64,
+        inserts: Vec<RunInsert<'_>>,
+    ) -> Result<(), LocalFailure> {
+        let open = match self.collections.look_up_collection(name) {
+            Ok(open) => open,
+            Err(problem) => {
+                let problem = refusal_of_all(problem)?;
+                for insert in inserts {
+                    send_reply(insert.reply, record, Err(problem.clone()));
+                }
+                return Ok(());
+            }
+        };
+        let skipped = skipped_position(&open)?;
+        let inserts = inserts.into_iter();
+        let inserts = inserts.filter(|insert| Some(insert.position) > skipped);
+        let (documents, replies) = prepare_run(&open, inserts.collect());
+        let mut ready: Vec<PendingInsert> = Vec::with_capacity(documents.len());
+        let mut waiting = Vec::with_capacity(documents.len());
+        for (prepared, reply) in documents.into_iter().zip(replies) {
+            match prepared {
+                Ok(document) => {
+                    ready.push(document);
+                    waiting.push(reply);
+                }
+                Err(refused) => {
+                    let refused = RefusedDocument {
+                        problem: refusal_of_all(refused.problem)?,
+                        ..refused
+                    };
+                    send_outcome(reply, record, Err(refused));
+                }
+            }
+        }
+        let LoggedAdmission { answers, stopped } = open.collection.admit_logged(&mut ready);
+        let admitted = ready.iter().zip(answers).zip(waiting);
+        for ((document, answer), reply) in admitted {
+            let answer = answer.map_err(|error| RefusedDocument {
+                id: Some(document.id().to_owned()),
+                problem: open.to_problem(error),
+            });
+            open.count_answer(&answer);
+            send_outcome(reply, record, answer.map(EntryAnswer::Inserted));
+        }
+        match stopped {
+            None => Ok(()),
+            Some(error) => Err(format!(
+                "the collection '{name}': {}",
+                open.to_problem(error).detail
+            )),
+        }
+    }
+
+    /// Applies an entry that is no insert.
+    fn apply_change(
+        &self,
+        entry: &LogEntry,
+        position: LogPosition,
+        record: &LogRecord,
+    ) -> Result<EntryResult, LocalFailure> {
+        let name = &entry.subject;
+        let result = match entry.kind {
+            EntryKind::Insert => unreachable!("inserts are applied in runs"),
+            EntryKind::Delete => self.delete_document(name, &entry.body, position),
+            EntryKind::CreateCollection => self.create_collection(name, &entry.body, position),
+            EntryKind::DeleteCollection => self.delete_collection(name, position),
+            EntryKind::ChangeSettings => self.change_settings(name, &entry.body, position),
+            EntryKind::ChangeAliases => self.change_aliases(&entry.body),
+            EntryKind::PutRecipe => self.put_recipe(name, &entry.body),
+            EntryKind::DeleteRecipe => self
+                .recipes
+                .delete_recipe(name, self.collections)
+                .map(|()| EntryAnswer::Changed),
+            EntryKind::AdvanceClock => {
+                self.expire_documents(position)?;
+                self.checks.note_advance(record.time_us, self.collections);
+                Ok(EntryAnswer::Changed)
+            }
+            EntryKind::CheckState => {
+                self.checks.compare_state(&entry.body, &record.writer)?;
+                Ok(EntryAnswer::Changed)
+            }
+            EntryKind::Begin => {
+                self.check_beginning(name, &record.writer)?;
+                Ok(EntryAnswer::Changed)
+            }
+        };
+        match result {
+            Ok(answer) => Ok(Ok(answer)),
+            Err(problem) => refusal_of_all(problem).map(Err),
+        }
+    }
+
+    fn delete_document(&self, name: &str, id: &[u8], position: LogPosition) -> EntryResult {
+        let open = self.collections.look_up_collection(name)?;
+        let skipped = skipped_position(&open).map_err(|error| disk_problem(&error))?;
+        if Some(position) <= skipped {
+            return Ok(EntryAnswer::Deleted(true));
+        }
+        let id = String::from_utf8_lossy(id);
+        let deleted = open.collection.delete_logged(&id, position);
+        let deleted = deleted.map_err(|error| open.to_problem(error))?;
+        Ok(EntryAnswer::Deleted(deleted))
+    }
+
+    fn create_collection(&self, name: &str, body: &[u8], position: LogPosition) -> EntryResult {
+        if self.is_created_later(name, position) {
+            return Ok(EntryAnswer::Created(false));
+        }
+        let _unchanged = self.recipes.keep_unchanged();
+        let uploaded = |name: &str| self.recipes.load_recipe(name);
+        let settings = read_settings(body, &uploaded)?;
+        let (_, was_created) =
+            self.collections
+                .create_collection_at(name, &settings, Some(position))?;
+        self.checks.note_advance(0, self.collections);
+        Ok(EntryAnswer::Created(was_created))
+    }
+
+    fn delete_collection(&self, name: &str, position: LogPosition) -> EntryResult {
+        if !self.is_created_later(name, position) {
+            self.collections.delete_collection(name)?;
+        }
+        Ok(EntryAnswer::Changed)
+    }
+
+    fn change_settings(&self, name: &str, body: &[u8], position: LogPosition) -> EntryResult {
+        let open = self.collections.look_up_collection(name)?;
+        let (created, changed) = (
+            open.collection.created_at(),
+            open.collection.settings_changed_at(),
+        );
+        if created.max(changed) < Some(position) {
+            let change = read_change(body)?;
+            self.collections
+                .change_settings_at(name, &change, position)?;
+            self.checks.note_advance(0, self.collections);
+        }
+        Ok(EntryAnswer::Changed)
+    }
+
+    fn change_aliases(&self, body: &[u8]) -> EntryResult {
+        self.collections.change_aliases(read_changes(body)?)?;
+        Ok(EntryAnswer::Changed)
+    }
+
+    fn put_recipe(&self, name: &str, body: &[u8]) -> EntryResult {
+        let (boundary, parts) = split_upload(body)?;
+        let upload = RecipeUpload::read_parts(parts.to_vec().into(), boundary);
+        let upload = self.runtime.block_on(upload)?;
+        let read = || upload.read_recipe(name);
+        let outcome = self.recipes.put_recipe(name, self.collections, read)?;
+        Ok(EntryAnswer::Uploaded(outcome))
+    }
+
+    /// Checks that this replica began with the snapshot with which the log begins.
+    fn check_beginning(&self, snapshot: &str, writer: &str) -> Result<(), LocalFailure> {
+        if self.first_snapshot.as_deref() == Some(snapshot) {
+            return Ok(());
+        }
+        Err(format!(
+            "the shared log begins with the collections of the replica '{writer}', which this one did not have: start \
+             it again with an empty directory"
+        ))
+    }
+
+    /// Expires documents of all collections by the clock of the log.
+    fn expire_documents(&self, position: LogPosition) -> Result<(), LocalFailure> {
+        for (name, state) in self.collections.list_states() {
+            let CollectionStatus::Open(open) = state else {
+                continue;
+            };
+            if Some(position) <= skipped_position(&open)? {
+                continue;
+            }
+            let expired = open.collection.expire_logged();
+            expired.map_err(|error| format!("the collection '{name}': {error}"))?;
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the collection of this name was created at this position or behind it, so that an entry is of
+    /// an earlier collection of the same name.
+    fn is_created_later(&self, name: &str, position: LogPosition) -> bool {
+        let open = self.collections.look_up_collection(name);
+        open.is_ok_and(|open| open.collection.created_at() >= Some(position))
+    }
+}
+
+/// Returns `true` for entries that change more than the rows of a collection.
+fn changes_service(kind: EntryKind) -> bool {
+    !matches!(
+        kind,
+        EntryKind::Insert | EntryKind::Delete | EntryKind::AdvanceClock | EntryKind::CheckState
+    )
+}
+
+/// Returns the body of an entry that uploads a recipe: the boundary of the parts, a line feed, and the parts.
+pub(crate) fn upload_entry_body(boundary: &str, parts: &[u8]) -> Vec<u8> {
+    [boundary.as_bytes(), b"\n", parts].concat()
+}
+
+fn split_upload(body: &[u8]) -> Result<(&str, &[u8]), ApiProblem> {
+    let malformed = || ApiProblem::new(ProblemCode::BadBody, "the upload has no boundary");
+    let end = memchr::memchr(b'\n', body).ok_or_else(malformed)?;
+    let boundary = std::str::from_utf8(&body[..end]).map_err(|_| malformed())?;
+    Ok((boundary, &body[end + 1..]))
+}
+
+fn position_at(record: &LogRecord, at: usize) -> LogPosition {
+    LogPosition {
+        record: record.number,
+        entry: at as u32,
+    }
+}
+
+/// Returns how many of the first entries are inserts into one collection.
+fn insert_run_length(entries: &[LogEntry]) -> usize {
+    let first = &entries[0].subject;
+    let is_of_run = |entry: &&LogEntry| entry.kind == EntryKind::Insert && entry.subject == *first;
+    entries.iter().take_while(is_of_run).count()
+}
+
+/// Returns the last position that a collection has on disk already, or that is of an earlier collection of its name.
+fn skipped_position(open: &OpenCollection) -> Result<Option<LogPosition>, LocalFailure> {
+    let mark = open.collection.log_mark();
+    let mark = mark.map_err(|error| format!("the collection '{}': {error}", open.name))?;
+    Ok(Some(mark.position).max(open.collection.created_at()))
+}
+
+/// Prepares the inserts of a run, on all threads, except those that this replica has prepared for the same collection.
+fn prepare_run(
+    open: &Arc<OpenCollection>,
+    inserts: Vec<RunInsert<'_>>,
+) -> (Vec<PreparationResult>, Vec<Option<EntryReply>>) {
+    let mut replies = Vec::with_capacity(inserts.len());
+    let inserts: Vec<_> = inserts
+        .into_iter()
+        .map(|insert| {
+            replies.push(insert.reply);
+            (insert.position, insert.sent, insert.prepared)
+        })
+        .collect();
+    let own = Arc::downgrade(open);
+    let prepare = |scratch: &mut AnalysisScratch, (position, sent, prepared)| {
+        let usable = PreparedInsert::is_for(prepared, &own);
+        let document = match usable {
+            Some(document) => Ok(*document),
+            None => open.prepare_document(sent, scratch),
+        };
+        document.map(|mut document| {
+            document.set_log_position(position);
+            document
+        })
+    };
+    let is_prepared = inserts.iter().all(|(_, _, prepared)| prepared.is_some());
+    let prepared = if is_prepared || inserts.len() == 1 {
+        let mut scratch = AnalysisScratch::default();
+        let inserts = inserts.into_iter();
+        inserts
+            .map(|insert| prepare(&mut scratch, insert))
+            .collect()
+    } else {
+        let inserts = inserts.into_par_iter();
+        inserts
+            .map_init(AnalysisScratch::default, prepare)
+            .collect()
+    };
+    (prepared, replies)
+}
+
+impl PreparedInsert {
+    /// Returns the document, if it was prepared for this open collection.
+    fn is_for(prepared: Option<Self>, open: &Weak<OpenCollection>) -> Option<Box<PendingInsert>> {
+        let prepared = prepared?;
+        prepared.open.ptr_eq(open).then_some(prepared.document)
+    }
+}
+
+/// Returns a refusal that every replica makes.
+///
+/// # Errors
+/// If it is a failure of this machine.
+fn refusal_of_all(problem: ApiProblem) -> Result<ApiProblem, LocalFailure> {
+    match problem.code {
+        ProblemCode::Disk
+        | ProblemCode::DiskFull
+        | ProblemCode::Damaged
+        | ProblemCode::Stopped
+        | ProblemCode::NotReady
+        | ProblemCode::Deleting => Err(problem.detail),
+        _ => Ok(problem),
+    }
+}
+
+fn disk_problem(error: &str) -> ApiProblem {
+    ApiProblem::new(ProblemCode::Disk, error)
+}
+
+fn send_reply(reply: Option<EntryReply>, record: u64, result: EntryResult) {
+    send_outcome(reply, record, result.map_err(RefusedDocument::from));
+}
+
+fn send_outcome(
+    reply: Option<EntryReply>,
+    record: u64,
+    result: Result<EntryAnswer, RefusedDocument>,
+) {
+    if let Some(reply) = reply {
+        reply(EntryOutcome { record, result });
+    }
+}
+
+/// Returns a reply that releases the budget of its document first, so that a client that has its answer can send the
+/// next document.
+fn with_held_bytes<T: Send + 'static>(held_bytes: Option<T>, reply: EntryReply) -> EntryReply {
+    match held_bytes {
+        None => reply,
+        Some(held_bytes) => Box::new(move |outcome| {
+            drop(held_bytes);
+            reply(outcome);
+        }),
+    }
+}

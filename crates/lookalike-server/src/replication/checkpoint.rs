@@ -1,0 +1,136 @@
+//! The checkpoint: how far the data directory of a replica has followed the log.
+//!
+//! ```text
+//! lookalike-checkpoint 1 XXXXXXXX    CRC-32 of everything after this line
+//! {"state": "following", …}
+//! ```
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use lookalike_log::LogTail;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, bail, with_context};
+
+/// Name of the file in the data directory.
+const CHECKPOINT_FILE: &str = "shared-log.json";
+
+const CHECKPOINT_MAGIC: &str = "lookalike-checkpoint 1";
+
+/// State of a data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DirectoryState {
+    /// Everything before the tail is on disk.
+    Following,
+    /// A snapshot is being copied; an interrupted copy is begun again.
+    Restoring,
+    /// The collections of the directory are becoming the beginning of a new log.
+    Founding,
+}
+
+/// How far a data directory has followed the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LogCheckpoint {
+    pub(crate) state: DirectoryState,
+    /// Name of the replica that wrote it.
+    pub(crate) replica: String,
+    pub(crate) tail: LogTail,
+    /// Number of entries of the record behind the tail that are on disk, too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) partial_entries: u32,
+    /// Name of the snapshot from which the directory began; `None` if it began empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) snapshot: Option<String>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+impl LogCheckpoint {
+    /// Reads the checkpoint of a data directory; `None` if it has not followed a log.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is damaged.
+    pub(crate) fn read_file(directory: &Path) -> Result<Option<Self>> {
+        let path = directory.join(CHECKPOINT_FILE);
+        let at = format!("the checkpoint of the shared log, {}", path.display());
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(with_context(&at))?,
+        };
+        let Some((first, body)) = text.split_once('\n') else {
+            bail!("{at}: it has no first line: start with an empty directory");
+        };
+        if first != first_line(body) {
+            bail!(
+                "{at}: its first line does not have the version and the checksum of the rest: start with an empty \
+                 directory"
+            );
+        }
+        serde_json::from_str(body)
+            .map(Some)
+            .map_err(with_context(at))
+    }
+
+    /// Writes the checkpoint; it is on disk when this returns.
+    ///
+    /// # Errors
+    /// If a disk operation fails.
+    pub(crate) fn write_file(&self, directory: &Path) -> io::Result<()> {
+        let new = directory.join(format!("{CHECKPOINT_FILE}.new"));
+        let body = serde_json::to_string(self)?;
+        let mut file = File::create(&new)?;
+        file.write_all(format!("{}\n{body}", first_line(&body)).as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, directory.join(CHECKPOINT_FILE))?;
+        File::open(directory)?.sync_all()
+    }
+}
+
+fn first_line(body: &str) -> String {
+    format!(
+        "{CHECKPOINT_MAGIC} {:08x}",
+        crc32fast::hash(body.as_bytes())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A checkpoint is read as it was written, and a changed byte is noticed.
+    #[test]
+    fn damaged_checkpoint_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(LogCheckpoint::read_file(folder.path()).unwrap(), None);
+        let checkpoint = LogCheckpoint {
+            state: DirectoryState::Following,
+            replica: "a".to_owned(),
+            tail: LogTail {
+                next: 7,
+                ..LogTail::default()
+            },
+            partial_entries: 0,
+            snapshot: None,
+        };
+        checkpoint.write_file(folder.path()).unwrap();
+        let read = LogCheckpoint::read_file(folder.path()).unwrap();
+        assert_eq!(read, Some(checkpoint));
+        let path = folder.path().join(CHECKPOINT_FILE);
+        let bytes = fs::read(&path).unwrap();
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            fs::write(&path, changed).unwrap();
+            assert!(LogCheckpoint::read_file(folder.path()).is_err(), "{at}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The thread that writes and reads records.
+//!
+//! It alone uses the log. It writes the entries that wait as the next record when the [pace](super::pace) allows it.
+//! If another replica has written that record first, it passes that one on, and proposes the same entries for the
+//! record after it. While nothing waits it looks for records of others.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+
+use lookalike_log::{AppendOutcome, EntryKind, LogEntry, LogError, LogRecord, LogTail, SharedLog};
+
+use super::pace::{PollPace, WritePace};
+use super::proposals::{OwnEntry, ProposedEntry, QueueState};
+use super::state_check::CheckSchedule;
+use super::{Replica, machine_time_us};
+
+/// Waits after an error of the object store: the first and the longest.
+const RETRY_BOUNDS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// A record that is to be applied.
+pub(crate) struct ReceivedRecord {
+    pub(super) record: LogRecord,
+    /// The entries of this replica in it, one for each entry; none if another replica wrote it.
+    pub(super) own: Vec<OwnEntry>,
+    /// Place in the log behind the record.
+    pub(super) tail: LogTail,
+}
+
+/// State of the thread.
+pub(super) struct LogThread {
+    replica: Arc<Replica>,
+    log: SharedLog,
+    records: SyncSender<ReceivedRecord>,
+    checks: Arc<CheckSchedule>,
+    /// Parts of the entries that are being written.
+    in_flight: Vec<OwnEntry>,
+    append_began: Instant,
+    write_pace: WritePace,
+    poll_pace: PollPace,
+    next_look: Instant,
+    retry_wait: Duration,
+}
+
+/// The thread ends, because the replica stops.
+struct ThreadEnds;
+
+impl LogThread {
+    pub(super) fn new(
+        replica: Arc<Replica>,
+        log: SharedLog,
+        records: SyncSender<ReceivedRecord>,
+        checks: Arc<CheckSchedule>,
+    ) -> Self {
+        let now = Instant::now();
+        let settings = &replica.settings;
+        Self {
+            write_pace: WritePace::new(&settings.name, settings.writes_per_second, now),
+            poll_pace: PollPace::new(now),
+            next_look: now,
+            retry_wait: RETRY_BOUNDS.0,
+            in_flight: Vec::new(),
+            append_began: now,
+            replica,
+            log,
+            records,
+            checks,
+        }
+    }
+
+    /// Runs until the queue of proposals is closed, the log is damaged, or records are not applied any more.
+    pub(super) fn run(mut self) {
+        loop {
+            match self.step() {
+                Ok(Ok(())) => {}
+                Ok(Err(ThreadEnds)) => return,
+                Err(LogError::Store(error)) => {
+                    self.replica.progress.note_unavailable(&error.to_string());
+                    self.wait_to_retry();
+                }
+                Err(damage) => {
+                    self.replica.progress.stop(&damage.to_string());
+                    self.replica.stop_threads();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Writes a record, reads one, or waits.
+    fn step(&mut self) -> Result<Result<(), ThreadEnds>, LogError> {
+        if self.log.has_pending_append() {
+            let outcome = self.log.continue_append()?;
+            return Ok(self.finish_append(outcome));
+        }
+        let state = self.replica.proposals.queue_state();
+        if state == QueueState::Closed {
+            return Ok(Err(ThreadEnds));
+        }
+        let now = Instant::now();
+        let next_write = match state {
+            QueueState::Empty => None,
+            _ => Some(self.write_pace.next_write(state == QueueState::Full, now)),
+        };
+        if next_write.is_some_and(|time| time <= now) {
+            return self
+                .append_waiting()
+                .map(|outcome| self.finish_append(outcome));
+        }
+        if self.next_look <= now || self.replica.proposals.is_look_asked() {
+            return self.look_for_record();
+        }
+        self.propose_check();
+        let until = next_write.map_or(self.next_look, |time| time.min(self.next_look));
+        self.replica.proposals.wait_for_change(state, until);
+        Ok(Ok(()))
+    }
+
+    fn append_waiting(&mut self) -> Result<AppendOutcome, LogError> {
+        let (entries, own) = self.replica.proposals.take_record();
+        self.in_flight = own;
+        self.append_began = Instant::now();
+        self.log.append(entries, machine_time_us())
+    }
+
+    fn finish_append(&mut self, outcome: AppendOutcome) -> Result<(), ThreadEnds> {
+        self.note_answer();
+        let own = std::mem::take(&mut self.in_flight);
+        match outcome {
+            AppendOutcome::Appended(record) => {
+                self.write_pace.observe_write(self.append_began.elapsed());
+                self.replica.progress.appended.fetch_add(1, Relaxed);
+                self.pass_on(record, own)
+            }
+            AppendOutcome::Overtaken { record, entries } => {
+                self.replica.progress.conflicts.fetch_add(1, Relaxed);
+                self.replica.proposals.put_back(entries, own);
+                self.pass_on(record, Vec::new())
+            }
+        }
+    }
+
+    fn look_for_record(&mut self) -> Result<Result<(), ThreadEnds>, LogError> {
+        let look = self.replica.proposals.take_look();
+        let found = self.log.read_next()?;
+        self.note_answer();
+        Ok(match found {
+            Some(record) => self.pass_on(record, Vec::new()),
+            None => {
+                self.replica.progress.note_end_of_log(look);
+                self.next_look = self.poll_pace.next_look(Instant::now());
+                Ok(())
+            }
+        })
+    }
+
+    fn pass_on(&mut self, record: LogRecord, own: Vec<OwnEntry>) -> Result<(), ThreadEnds> {
+        let now = Instant::now();
+        self.replica.progress.note_newest(record.number);
+        self.write_pace.count_record(&record.writer, now);
+        self.poll_pace.note_record(now);
+        // Another record may be there already.
+        self.next_look = now;
+        let tail = self.log.tail().clone();
+        let received = ReceivedRecord { record, own, tail };
+        self.records.send(received).map_err(|_| ThreadEnds)
+    }
+
+    /// Proposes that the clock advances, or that states are compared, if that is due.
+    fn propose_check(&self) {
+        if !self.replica.progress.is_caught_up() {
+            return;
+        }
+        let entries = self
+            .checks
+            .take_due(self.log.tail().time_us, machine_time_us());
+        for (kind, body) in entries {
+            let entry = LogEntry {
+                kind,
+                subject: String::new(),
+                body,
+            };
+            debug_assert!(matches!(
+                kind,
+                EntryKind::AdvanceClock | EntryKind::CheckState
+            ));
+            self.replica.proposals.push_entries(vec![ProposedEntry {
+                entry,
+                prepared: None,
+                held_bytes: None,
+                reply: Box::new(drop),
+            }]);
+        }
+    }
+
+    fn note_answer(&mut self) {
+        self.retry_wait = RETRY_BOUNDS.0;
+        self.replica.progress.note_available();
+    }
+
+    fn wait_to_retry(&mut self) {
+        let until = Instant::now() + self.retry_wait;
+        self.retry_wait = (self.retry_wait * 2).min(RETRY_BOUNDS.1);
+        while Instant::now() < until && self.replica.proposals.queue_state() != QueueState::Closed {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
