@@ -450,6 +450,32 @@ messages! {
     rows_in_partitions(documents: NounCount, rows: NounCount, partitions: NounCount)
         "{documents} with {rows} in {partitions}" "{documents}，{rows}，{partitions}";
     collection_whole(contents: &str) "{contents}: whole" "{contents}：完整";
+    log_is_empty() "the shared log has no records yet" "共享日志还没有记录";
+    log_extent(records: NounCount, first: u64, last: u64, megabytes: &str)
+        "{records}, from {first} to {last}, {megabytes} MB"
+        "{records}，从 {first} 到 {last}，{megabytes} MB";
+    log_writer(writer: &str, records: NounCount, format: u32)
+        "writer {writer}: {records} of the last 1,024, format {format}"
+        "写入者 {writer}：最近 1,024 条中的{records}，格式 {format}";
+    log_replica(replica: &str, version: &str, applied: u64, lag: NounCount)
+        "replica {replica}: version {version}, applied {applied}, {lag} behind"
+        "副本 {replica}：版本 {version}，已应用到 {applied}，落后{lag}";
+    log_snapshot(snapshot: &str, megabytes: &str)
+        "snapshot {snapshot}: {megabytes} MB" "快照 {snapshot}：{megabytes} MB";
+    log_unreadable(records: NounCount)
+        "{records} cannot be read: run `lookalike store log verify`"
+        "{records}无法读取：请运行 `lookalike store log verify`";
+    log_whole(records: NounCount, first: u64, last: u64)
+        "{records}, from {first} to {last}: whole" "{records}，从 {first} 到 {last}：完整";
+    log_not_repaired(number: u64, reason: &str)
+        "record {number} was not repaired: {reason}" "记录 {number} 未能修复：{reason}";
+    log_repaired(records: NounCount) "{records} written back" "已写回{records}";
+    log_pruned(records: NounCount, before: u64)
+        "{records} before {before} removed" "已删除 {before} 之前的{records}";
+    log_exported(entries: NounCount) "{entries} written" "已写出{entries}";
+    log_restored(record: u64, time: impl Display, names: &str)
+        "restored as of record {record}, {time}: {names}"
+        "已恢复到记录 {record}，{time}：{names}";
     rows_repaired(contents: &str, rows: NounCount, directory: impl Display)
         "{contents} have been read, and {rows} written to {directory}" "已读 {contents}，向 {directory} 写入 {rows}";
     exported(documents: NounCount) "{documents} exported" "已导出 {documents}";

@@ -134,6 +134,8 @@ pub(crate) enum CountedNoun {
     EmptiedDocument,
     RowWithoutItem,
     FurtherBenchmark,
+    LogRecord,
+    LogEntry,
 }
 
 /// A number of things: `1 document`, `2 documents`, `2 篇文档`.
@@ -145,6 +147,8 @@ impl CountedNoun {
     fn forms(self) -> [&'static str; 3] {
         match self {
             Self::BadRow => ["bad row", "bad rows", "个坏行"],
+            Self::LogRecord => ["record", "records", "条记录"],
+            Self::LogEntry => ["entry", "entries", "项"],
             Self::Block => ["block", "blocks", "块"],
             Self::Document => ["document", "documents", "篇文档"],
             Self::EditedCopy => ["edited copy", "edited copies", "份改动副本"],

@@ -97,6 +97,75 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) snapshot_keep: Option<usize>,
 
+    /// URL of the shared log that this service follows, with other replicas: a prefix of an object store
+    ///
+    /// s3://bucket/prefix, gs://…, az://… or file:///directory; settings of the store come from the environment, as for
+    /// --snapshots. What changes the state becomes a record of the log before it is answered, and all replicas of
+    /// one log give the same verdicts. A data directory with collections can begin a new log; otherwise it must
+    /// be empty or belong to the log. Only a program built with `--features object-store` supports it.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "LOOKALIKE_SHARED_LOG",
+        hide_env = true,
+        help_heading = "Replicas"
+    )]
+    pub(crate) shared_log: Option<String>,
+
+    /// Name of this replica, which no other replica of the log has
+    ///
+    /// Default: the name of the machine.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "LOOKALIKE_REPLICA",
+        hide_env = true,
+        help_heading = "Replicas"
+    )]
+    pub(crate) replica: Option<String>,
+
+    /// Records that all replicas together write per second on average; more documents make larger records
+    ///
+    /// Default: 4. Object stores charge for each record. A lone change is written at once, and so is a record with
+    /// 512 changes or more.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..),
+        env = "LOOKALIKE_LOG_WRITES_PER_SECOND",
+        hide_env = true,
+        help_heading = "Replicas"
+    )]
+    pub(crate) log_writes_per_second: Option<u32>,
+
+    /// Time between two snapshots beside the log, from which new replicas start: a number with the unit s, m, h or
+    /// d
+    ///
+    /// One of the replicas with this option makes each. Without it, a new replica reads the whole log, and nothing is
+    /// removed from the log.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "LOOKALIKE_SNAPSHOT_LOG_EVERY",
+        hide_env = true,
+        help_heading = "Replicas"
+    )]
+    pub(crate) snapshot_log_every: Option<PeriodArg>,
+
+    /// Time for which the log and its snapshots stay, so that `store restore --at` reaches back so far; needs
+    /// --snapshot-log-every
+    ///
+    /// Default: 2d. Records that a replica has not applied stay longer, and so do the last two snapshots. Deleted
+    /// texts are in the records until these are removed.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "LOOKALIKE_KEEP_LOG",
+        hide_env = true,
+        help_heading = "Replicas"
+    )]
+    pub(crate) keep_log: Option<PeriodArg>,
+
     /// Number of threads that prepare documents. Default: one per core
     #[arg(
         long,
@@ -433,6 +502,11 @@ impl ServeArgs {
             snapshots: self.snapshots.or(other.snapshots),
             snapshot_every: self.snapshot_every.or(other.snapshot_every),
             snapshot_keep: self.snapshot_keep.or(other.snapshot_keep),
+            shared_log: self.shared_log.or(other.shared_log),
+            replica: self.replica.or(other.replica),
+            log_writes_per_second: self.log_writes_per_second.or(other.log_writes_per_second),
+            snapshot_log_every: self.snapshot_log_every.or(other.snapshot_log_every),
+            keep_log: self.keep_log.or(other.keep_log),
             threads: self.threads.or(other.threads),
             keys: self.keys.or(other.keys),
             allow_unauthenticated: self.allow_unauthenticated.or(other.allow_unauthenticated),

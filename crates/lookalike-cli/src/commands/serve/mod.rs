@@ -14,8 +14,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use lookalike_documents::PdfLimits;
 use lookalike_server::{
-    AccessKeys, ClientLimits, RequestLogSettings, ServiceConfig, SnapshotPlace, SnapshotSchedule,
-    run_service,
+    AccessKeys, ClientLimits, ReplicaSettings, RequestLogSettings, ServiceConfig, SnapshotPlace,
+    SnapshotSchedule, run_service,
 };
 use lookalike_store::VerificationLimits;
 use rustix::fs::Mode;
@@ -108,6 +108,7 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
         listen,
         snapshots: args.snapshots.clone(),
         snapshot_schedule: snapshot_schedule(args)?,
+        replica: replica_settings(args)?,
         threads: thread_count(args.threads),
         keys,
         key_file: args.keys.clone(),
@@ -116,6 +117,68 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
         request_log: request_log_settings(args),
         limits: client_limits(args)?,
     })
+}
+
+/// Returns the settings of a replica.
+///
+/// # Errors
+/// If an option of replicas is given without a shared log, or the replica has no name.
+fn replica_settings(args: &ServeArgs) -> Result<Option<ReplicaSettings>> {
+    let Some(shared_log) = args.shared_log.clone() else {
+        let without_log = [
+            ("--replica", args.replica.is_some()),
+            (
+                "--log-writes-per-second",
+                args.log_writes_per_second.is_some(),
+            ),
+            ("--snapshot-log-every", args.snapshot_log_every.is_some()),
+            ("--keep-log", args.keep_log.is_some()),
+        ];
+        if let Some((option, _)) = without_log.iter().find(|(_, is_given)| *is_given) {
+            bail!("{option} has no effect without --shared-log: give both");
+        }
+        return Ok(None);
+    };
+    if !shared_log.contains("://") {
+        bail!(
+            "--shared-log '{shared_log}' is no URL: give s3://bucket/prefix, gs://…, az://… or file:///directory"
+        );
+    }
+    let snapshot_every = args.snapshot_log_every.map(|PeriodArg(every)| every);
+    if snapshot_every.is_some_and(|every| every < Duration::from_secs(1)) {
+        bail!("--snapshot-log-every is below a second: give a duration, such as 1h");
+    }
+    if args.keep_log.is_some() && snapshot_every.is_none() {
+        bail!("--keep-log has no effect without --snapshot-log-every: give both");
+    }
+    let two_days = Duration::from_secs(2 * 24 * 3600);
+    Ok(Some(ReplicaSettings {
+        shared_log,
+        name: args.replica.clone().map_or_else(machine_name, Ok)?,
+        writes_per_second: args.log_writes_per_second.unwrap_or(4),
+        snapshot_every,
+        keep_log: args.keep_log.map_or(two_days, |PeriodArg(keep)| keep),
+    }))
+}
+
+/// Returns the name of this machine, in the alphabet of names of replicas.
+fn machine_name() -> Result<String> {
+    let name = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .to_lowercase();
+    let first_part = name.split('.').next().unwrap_or_default().to_owned();
+    let is_usable = |name: &str| {
+        let mut characters = name.chars();
+        characters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphanumeric())
+            && characters.all(|one| one.is_ascii_alphanumeric() || matches!(one, '-' | '_'))
+    };
+    if !is_usable(&first_part) {
+        bail!("the name of this machine, '{name}', is no name of a replica: give --replica NAME");
+    }
+    Ok(first_part)
 }
 
 /// Returns when snapshots are made automatically.

@@ -1,9 +1,11 @@
 //! Arguments of `store`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand};
-use lookalike_server::SnapshotPlace;
+use lookalike_options::document_time::parse_time;
+use lookalike_server::{RestorePoint, SnapshotPlace};
 
 use crate::commands::shared::running::SummaryArgs;
 
@@ -26,6 +28,7 @@ pub(crate) enum StoreCommand {
     Restore(StoreRestoreArgs),
     Export(StoreExportArgs),
     Import(StoreImportArgs),
+    Log(LogArgs),
 }
 
 /// Check that every byte of a collection is as it was written
@@ -77,15 +80,20 @@ pub(crate) struct StoreRepairArgs {
     pub(crate) telling: SummaryArgs,
 }
 
-/// Restore a snapshot as a collection
+/// Restore a snapshot as a collection, or a shared log as a data directory
 ///
-/// Copies it from a directory or an object store to a new directory, below the --data of a service that is
-/// started afterwards, and checks every byte. Damage is reported, and the exit code is then 2.
+/// Copies a snapshot from a directory or an object store to a new directory, below the --data of a service that
+/// is started afterwards, and checks every byte. Damage is reported, and the exit code is then 2.
+///
+/// With --at, SNAPSHOT is the URL of a shared log (`serve --shared-log`), and DIR becomes a --data directory with
+/// all collections, recipes and aliases as they were at that moment. A service can be started with it, without
+/// the log or as the beginning of a new one.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   lookalike store restore /backup/news/monday /var/lib/lookalike/news
-  lookalike store restore s3://backup/lookalike/news/monday /var/lib/lookalike/news")]
+  lookalike store restore s3://backup/lookalike/news/monday /var/lib/lookalike/news
+  lookalike store restore s3://bucket/log /var/lib/lookalike-yesterday --at 2026-11-29T14:00:00Z")]
 pub(crate) struct StoreRestoreArgs {
     /// Directory of the snapshot, or its URL in an object store
     #[arg(value_name = "SNAPSHOT")]
@@ -94,6 +102,11 @@ pub(crate) struct StoreRestoreArgs {
     /// Directory of the collection
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
+
+    /// Restore a shared log as it was at this moment: a time (2026-11-29T14:00:00Z), the number of a record, or
+    /// `latest`
+    #[arg(long, value_name = "TIME|SEQ")]
+    pub(crate) at: Option<RestoreMoment>,
 
     #[command(flatten)]
     pub(crate) telling: SummaryArgs,
@@ -154,6 +167,151 @@ pub(crate) struct StoreImportArgs {
     /// Stop at the first bad row; documents inserted before it stay
     #[arg(long)]
     pub(crate) strict: bool,
+
+    #[command(flatten)]
+    pub(crate) telling: SummaryArgs,
+}
+
+/// Moment whose state of a shared log is restored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RestoreMoment(pub(crate) RestorePoint);
+
+impl FromStr for RestoreMoment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "latest" {
+            return Ok(Self(RestorePoint::Latest));
+        }
+        if let Ok(record) = text.parse() {
+            return Ok(Self(RestorePoint::Record(record)));
+        }
+        let seconds = parse_time(text).ok_or_else(|| {
+            format!(
+                "'{text}' is no moment: give a time, such as 2026-11-29T14:00:00Z, the number of a record, or latest"
+            )
+        })?;
+        Ok(Self(RestorePoint::Time((seconds * 1e6) as i64)))
+    }
+}
+
+/// Look at a shared log, check it, and repair it
+///
+/// URL is the --shared-log of the replicas: s3://bucket/prefix, gs://…, az://… or file:///directory. Only a
+/// program built with `--features object-store` supports them.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct LogArgs {
+    #[command(subcommand)]
+    pub(crate) command: LogCommand,
+}
+
+/// Commands on a shared log.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LogCommand {
+    Status(LogStatusArgs),
+    Verify(LogVerifyArgs),
+    Repair(LogRepairArgs),
+    Prune(LogPruneArgs),
+    Export(LogExportArgs),
+}
+
+/// Show the extent of a shared log, who writes to it, and how far the replicas are
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike store log status s3://bucket/log")]
+pub(crate) struct LogStatusArgs {
+    /// URL of the log
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+
+    #[command(flatten)]
+    pub(crate) telling: SummaryArgs,
+}
+
+/// Check that every record of a shared log is as it was written, and that none is missing
+///
+/// Damage is reported, and the exit code is then 2. Writes nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike store log verify s3://bucket/log")]
+pub(crate) struct LogVerifyArgs {
+    /// URL of the log
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+
+    /// Number of the first record to check
+    #[arg(long, value_name = "SEQ", default_value_t = 1)]
+    pub(crate) from: u64,
+
+    #[command(flatten)]
+    pub(crate) telling: SummaryArgs,
+}
+
+/// Write damaged and missing records of a shared log back from the copies of a replica
+///
+/// Stop all replicas first. A copy is written only where it fits the records before and after it. The exit code
+/// is 2 if something could not be repaired.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike store log repair s3://bucket/log --from /var/lib/lookalike")]
+pub(crate) struct LogRepairArgs {
+    /// URL of the log
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+
+    /// The --data of a replica, which has copies of the records
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) telling: SummaryArgs,
+}
+
+/// Remove records of a shared log that no replica needs any more
+///
+/// Replicas with --snapshot-log-every do this by themselves. The last 1,024 records stay. A replica that has not
+/// applied the removed records must start with an empty directory, and a new replica needs a snapshot behind them.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike store log prune s3://bucket/log --before 120000")]
+pub(crate) struct LogPruneArgs {
+    /// URL of the log
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+
+    /// Number of the first record that stays
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) before: u64,
+
+    #[command(flatten)]
+    pub(crate) telling: SummaryArgs,
+}
+
+/// Write the entries of a shared log as JSONL, in their order
+///
+/// A line has the number and time of the record, the place in it, the kind, the collection, and what was sent:
+/// documents as the clients sent them.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike store log export s3://bucket/log --collection news -o news-log.jsonl")]
+pub(crate) struct LogExportArgs {
+    /// URL of the log
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+
+    /// Write the entries of this collection alone
+    #[arg(long, value_name = "NAME")]
+    pub(crate) collection: Option<String>,
+
+    /// File for the entries; without it, standard output
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) telling: SummaryArgs,

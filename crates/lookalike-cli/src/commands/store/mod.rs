@@ -1,6 +1,7 @@
 //! `lookalike store`.
 
 mod args;
+mod log;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,7 +12,10 @@ use anyhow::{Result, bail};
 use flate2::bufread::MultiGzDecoder;
 use lookalike_io::sink::{ByteWriter, OutputTarget};
 use lookalike_io::source::WholeInput;
-use lookalike_server::{FindRecipe, read_stored_settings, with_snapshot, write_settings};
+use lookalike_server::{
+    FindRecipe, RestorePoint, SnapshotPlace, read_stored_settings, restore_from_log, with_snapshot,
+    write_settings,
+};
 use lookalike_store::{
     self as store, Collection, CollectionOptions, Disk, DiskFolder, ImportCounts, MANIFEST_FILE,
     ReadFolder, SettingsRecord, VerificationLimits, VerifyReport,
@@ -20,8 +24,8 @@ use serde_json::{Value, json};
 
 pub(crate) use self::args::StoreArgs;
 use self::args::{
-    StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,
-    StoreVerifyArgs,
+    RestoreMoment, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs,
+    StoreRestoreArgs, StoreVerifyArgs,
 };
 use super::serve::make_files_private;
 use super::shared::running::{self, SummaryArgs};
@@ -47,6 +51,7 @@ pub(crate) fn run_store(args: &StoreArgs) -> Result<CommandOutcome> {
             make_files_private();
             run_restore(args)
         }
+        StoreCommand::Log(args) => log::run_log(args),
         StoreCommand::Export(args) => run_export(args),
         StoreCommand::Import(args) => {
             make_files_private();
@@ -62,6 +67,9 @@ fn run_verify(args: &StoreVerifyArgs) -> Result<CommandOutcome> {
 }
 
 fn run_restore(args: &StoreRestoreArgs) -> Result<CommandOutcome> {
+    if let Some(RestoreMoment(point)) = args.at {
+        return run_restore_log(args, point);
+    }
     let disk = with_snapshot(&args.snapshot, |snapshot| {
         let cannot = || with_context(format!("cannot restore {}", args.snapshot));
         // The directory is created only if the source is a snapshot.
@@ -71,6 +79,26 @@ fn run_restore(args: &StoreRestoreArgs) -> Result<CommandOutcome> {
         anyhow::Ok(disk)
     })?;
     verify_disk(&disk, &args.directory, &args.telling)
+}
+
+fn run_restore_log(args: &StoreRestoreArgs, point: RestorePoint) -> Result<CommandOutcome> {
+    let SnapshotPlace::Url(url) = &args.snapshot else {
+        bail!(
+            "{} is no URL of a shared log: give one, such as s3://bucket/log or file:///directory",
+            args.snapshot
+        );
+    };
+    let restored = restore_from_log(url, &args.directory, point)?;
+    let time = jiff::Timestamp::from_microsecond(restored.time_us).unwrap_or_default();
+    let names = restored.collections.join(", ");
+    let words = messages::log_restored(restored.record, time, &names) + "\n";
+    let summary = json!({
+        "record": restored.record,
+        "time": time.to_string(),
+        "collections": restored.collections,
+    });
+    print_summary(&args.telling, summary, Some(words))?;
+    Ok(CommandOutcome::Done)
 }
 
 fn verify_disk(disk: &dyn Disk, directory: &Path, telling: &SummaryArgs) -> Result<CommandOutcome> {
@@ -130,12 +158,16 @@ fn run_repair(args: &StoreRepairArgs) -> Result<CommandOutcome> {
     Ok(CommandOutcome::from_rejected(report.findings.len() as u64))
 }
 
-fn run_export(args: &StoreExportArgs) -> Result<CommandOutcome> {
-    let output = match &args.output {
-        Some(path) if path.as_os_str() != "-" => OutputTarget::Path(path.clone()),
+/// Returns where the data of a command goes.
+///
+/// # Errors
+/// If data and summary would both go to standard output, or the file cannot be written as asked.
+fn data_output(path: Option<&Path>, telling: &SummaryArgs) -> Result<OutputTarget> {
+    let output = match path {
+        Some(path) if path.as_os_str() != "-" => OutputTarget::Path(path.to_owned()),
         _ => OutputTarget::Stdout,
     };
-    if output == OutputTarget::Stdout && args.telling.json {
+    if output == OutputTarget::Stdout && telling.json {
         bail!(
             "--json needs standard output for the summary: write the documents to a file (-o FILE) or \
              leave --json out"
@@ -144,6 +176,11 @@ fn run_export(args: &StoreExportArgs) -> Result<CommandOutcome> {
     if let OutputTarget::Path(path) = &output {
         check_promise(path)?;
     }
+    Ok(output)
+}
+
+fn run_export(args: &StoreExportArgs) -> Result<CommandOutcome> {
+    let output = data_output(args.output.as_deref(), &args.telling)?;
     let collection = Collection::open_existing(
         Arc::new(open_existing(&args.directory)?),
         CollectionOptions::default(),
