@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// The crates that are published, in the order of their dependencies.
-const PUBLISHED: [&str; 9] = [
+const PUBLISHED: [&str; 10] = [
     "lookalike",
     "lookalike-options",
     "lookalike-documents",
@@ -14,6 +14,7 @@ const PUBLISHED: [&str; 9] = [
     "lookalike-io",
     "lookalike-batch",
     "lookalike-store",
+    "lookalike-log",
     "lookalike-server",
     "lookalike-cli",
 ];

@@ -3,7 +3,7 @@
 //! A copy is used only where it fits the chain on both sides. Neighbouring objects that are damaged are repaired
 //! together or not at all. Where two whole records do not follow one another, one of them was replaced: the copies tell
 //! which, and all objects beside the break that differ from their copies are taken as damaged. At the end of the log,
-//! where nothing follows, a whole record is never overwritten; records that are missing there are restored, because the
+//! where nothing follows, a whole record that follows the one before is never overwritten; records that are missing there are restored, because the
 //! replica has read or written them.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,6 @@ use serde::Serialize;
 use crate::copies::RecordCopies;
 use crate::error::LogError;
 use crate::keys::record_key;
-use crate::maintenance::verify::ChainCheck;
 use crate::maintenance::walk::{LogWalk, read_first_number};
 use crate::record::{LogId, LogRecord, LogTail, RecordDigest};
 use crate::store::{CreateOutcome, LogStore, StoreError};
@@ -156,12 +155,10 @@ impl LogSurvey {
             breaks: Vec::new(),
         };
         let mut walk = LogWalk::new(store, first)?;
-        let mut chain = ChainCheck::new(first);
         while let Some(walked) = walk.next_object()? {
             let (number, object) = (walked.number, walked.object.as_deref());
             let links = read_links(number, object)?;
-            let is_followed = chain.check_object(number, object).is_ok();
-            if links.is_some() && !is_followed {
+            if links.is_some_and(|links| !survey.follows_neighbour(number, links)) {
                 survey.breaks.push(number);
             }
             survey.places.insert(
@@ -174,6 +171,12 @@ impl LogSurvey {
             );
         }
         Ok(survey)
+    }
+
+    /// Returns `true` if a record follows the one before it, or if that is not known.
+    fn follows_neighbour(&self, number: u64, links: RecordLinks) -> bool {
+        let place = self.place_before(number, Some(links));
+        place.is_none_or(|place| follows_place(&place, links))
     }
 
     /// Marks the objects on both sides of each break that differ from their copies.
@@ -278,9 +281,11 @@ impl LogSurvey {
         run: &RangeInclusive<u64>,
     ) -> Result<Result<Vec<Vec<u8>>, String>, StoreError> {
         let after = self.links(run.end() + 1);
-        if after.is_none() && run.clone().any(|number| self.links(number).is_some()) {
-            let reason = "the record in the store is whole and nothing follows it, so it is not overwritten: compare it \
-                          with the copies of other replicas";
+        let start = self.links(*run.start());
+        if after.is_none() && start.is_some_and(|links| self.follows_neighbour(*run.start(), links))
+        {
+            let reason = "the record in the store is whole, follows the one before and is at the end, so it is not \
+                          overwritten: compare it with the copies of other replicas";
             return Ok(Err(reason.to_owned()));
         }
         let mut place = self.place_before(*run.start(), after);

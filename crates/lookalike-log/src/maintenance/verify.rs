@@ -79,15 +79,15 @@ pub fn verify_log(store: &dyn LogStore, from: u64) -> Result<VerifyReport, Store
 }
 
 /// What is known of the records before a place. Verification goes on behind a damage, so the digest may be unknown.
-pub(super) struct ChainCheck {
-    pub(super) log: Option<LogId>,
+struct ChainCheck {
+    log: Option<LogId>,
     time_us: i64,
     /// Digest of the record before; `None` if that cannot be read.
     digest: Option<RecordDigest>,
 }
 
 impl ChainCheck {
-    pub(super) fn new(first: u64) -> Self {
+    fn new(first: u64) -> Self {
         Self {
             log: None,
             time_us: 0,
@@ -97,11 +97,7 @@ impl ChainCheck {
 
     /// Checks the next object. The record after it is compared with it, even if this one does not follow the record
     /// before.
-    pub(super) fn check_object(
-        &mut self,
-        number: u64,
-        object: Option<&[u8]>,
-    ) -> Result<LogRecord, LogError> {
+    fn check_object(&mut self, number: u64, object: Option<&[u8]>) -> Result<LogRecord, LogError> {
         let before = self.digest.take();
         let object = object.ok_or_else(|| LogError::damaged(number, DamageKind::Missing))?;
         let record = LogRecord::decode(number, object)?;
