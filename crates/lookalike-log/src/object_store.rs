@@ -57,6 +57,7 @@ pub struct ObjectLogStore {
     /// URL for messages.
     url: String,
     runtime: Handle,
+    request_limit: Duration,
 }
 
 /// Builds the client of a store, with the options of the environment over our own.
@@ -127,6 +128,7 @@ impl ObjectLogStore {
             prefix,
             url: url.to_owned(),
             runtime: runtime.clone(),
+            request_limit: REQUEST_LIMIT,
         })
     }
 
@@ -147,6 +149,7 @@ impl ObjectLogStore {
             prefix: Key::default(),
             url: url.to_owned(),
             runtime,
+            request_limit: REQUEST_LIMIT,
         })
     }
 
@@ -180,13 +183,24 @@ impl ObjectLogStore {
         })
     }
 
+    /// Gives a request up after the limit, and a second more for each MiB that it transfers.
+    async fn limit_time<T>(
+        &self,
+        bytes: u64,
+        request: impl Future<Output = T>,
+    ) -> Result<T, RequestError> {
+        let limit = self.request_limit + Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND);
+        let answered = timeout(limit, request).await;
+        answered.map_err(|_| RequestError::NoAnswer { limit })
+    }
+
     async fn request_create(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, RequestError> {
         let payload = bytes.to_vec().into();
         let location = self.object_key(key);
         let put = self
             .store
             .put_opts(&location, payload, PutMode::Create.into());
-        match limit_time(bytes.len() as u64, put).await? {
+        match self.limit_time(bytes.len() as u64, put).await? {
             Ok(_) => Ok(CreateOutcome::Created),
             Err(ClientError::AlreadyExists { .. } | ClientError::Precondition { .. }) => {
                 Ok(CreateOutcome::AlreadyExists)
@@ -197,7 +211,7 @@ impl ObjectLogStore {
 
     async fn request_read(&self, key: &str) -> Result<Option<Vec<u8>>, RequestError> {
         let location = self.object_key(key);
-        let found = match limit_time(0, self.store.get(&location)).await? {
+        let found = match self.limit_time(0, self.store.get(&location)).await? {
             Err(cause @ ClientError::NotFound { .. }) if !is_without_bucket(&cause) => {
                 return Ok(None);
             }
@@ -207,7 +221,7 @@ impl ObjectLogStore {
         if bytes > MAX_RECORD_BYTES as u64 {
             return Err(RequestError::TooLarge { bytes });
         }
-        let content = limit_time(bytes, found.bytes()).await??;
+        let content = self.limit_time(bytes, found.bytes()).await??;
         Ok(Some(content.to_vec()))
     }
 }
@@ -262,7 +276,7 @@ impl LogStore for ObjectLogStore {
         let location = self.object_key(key);
         let request = async {
             let put = self.store.put(&location, bytes.to_vec().into());
-            limit_time(bytes.len() as u64, put).await??;
+            self.limit_time(bytes.len() as u64, put).await??;
             Ok(())
         };
         self.wait_for(key, request)
@@ -273,7 +287,7 @@ impl LogStore for ObjectLogStore {
         let request = async {
             let mut listed = Vec::new();
             let mut stream = self.store.list(Some(&folder));
-            while let Some(object) = limit_time(0, stream.try_next()).await?? {
+            while let Some(object) = self.limit_time(0, stream.try_next()).await?? {
                 listed.push(object);
             }
             Ok(listed)
@@ -292,7 +306,7 @@ impl LogStore for ObjectLogStore {
     fn remove(&self, key: &str) -> Result<(), StoreError> {
         let location = self.object_key(key);
         let request = async {
-            match limit_time(0, self.store.delete(&location)).await? {
+            match self.limit_time(0, self.store.delete(&location)).await? {
                 Err(cause @ ClientError::NotFound { .. }) if !is_without_bucket(&cause) => Ok(()),
                 removed => Ok(removed?),
             }
@@ -332,7 +346,7 @@ impl Display for RequestError {
                 formatter,
                 "the store gave no answer in {} s, the limit: check the network, the endpoint and where the \
                  credentials come from",
-                limit.as_secs()
+                limit.as_secs_f64()
             ),
             Self::TooLarge { bytes } => write!(
                 formatter,
@@ -340,13 +354,6 @@ impl Display for RequestError {
             ),
         }
     }
-}
-
-/// Gives a request up after [`REQUEST_LIMIT`], and a second for each MiB that it transfers.
-async fn limit_time<T>(bytes: u64, request: impl Future<Output = T>) -> Result<T, RequestError> {
-    let limit = REQUEST_LIMIT + Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND);
-    let answered = timeout(limit, request).await;
-    answered.map_err(|_| RequestError::NoAnswer { limit })
 }
 
 fn log_retries() -> RetryConfig {
@@ -425,4 +432,196 @@ fn describe_cause(cause: &ClientError) -> String {
         .chars()
         .take(MAX_REASON_CHARACTERS)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use tokio::runtime::Runtime;
+
+    use super::*;
+    use crate::entry::{EntryKind, LogEntry};
+    use crate::maintenance::{log_status, verify_log};
+    use crate::record::LogTail;
+    use crate::shared_log::{AppendOutcome, SharedLog};
+    use crate::store::check_exclusive_creation;
+
+    /// Every call behaves in the same way in a directory and in a store with a prefix.
+    fn check_store(store: &ObjectLogStore) {
+        assert_eq!(store.list("log/"), Ok(Vec::new()));
+        assert_eq!(store.read("log/1"), Ok(None));
+        assert_eq!(store.create("log/1", b"one"), Ok(CreateOutcome::Created));
+        let again = store.create("log/1", b"other");
+        assert_eq!(again, Ok(CreateOutcome::AlreadyExists));
+        assert_eq!(store.read("log/1"), Ok(Some(b"one".to_vec())));
+        let created = store.create_between("log/2", b"", Some("log/1"), "log/3");
+        let expected = CreatedBetween {
+            outcome: CreateOutcome::Created,
+            previous: Some(b"one".to_vec()),
+            next: None,
+        };
+        assert_eq!(created, Ok(expected));
+        store.replace("log/1", b"replaced").unwrap();
+        store.replace("snapshots/a/b", b"c").unwrap();
+        let keys = ["log/2", "log/3", "log/1"].map(str::to_owned);
+        let read = store.read_several(&keys).unwrap();
+        assert_eq!(read, [Some(Vec::new()), None, Some(b"replaced".to_vec())]);
+        assert_eq!(store.read_several(&[]), Ok(Vec::new()));
+        let listed = store.list("log/").unwrap();
+        let listed: Vec<_> = listed
+            .iter()
+            .map(|object| (&*object.key, object.bytes))
+            .collect();
+        assert_eq!(listed, [("log/1", 8), ("log/2", 0)]);
+        for key in ["log/1", "log/2", "log/2", "snapshots/a/b"] {
+            store.remove(key).unwrap();
+        }
+        assert_eq!(store.list("log/"), Ok(Vec::new()));
+        check_exclusive_creation(store, "replica").unwrap();
+    }
+
+    #[test]
+    fn directories_and_stores_behave_alike() {
+        let runtime = Runtime::new().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/log of replicas");
+        let directory = format!("file://{}", path.display()).replace(' ', "%20");
+        for url in ["memory:///", "memory:///a/b", &directory] {
+            check_store(&ObjectLogStore::open_url(url, runtime.handle().clone()).unwrap());
+        }
+        assert!(path.is_dir());
+    }
+
+    /// Threads with clients of their own append to one directory.
+    #[test]
+    fn replicas_share_a_directory() {
+        let runtime = Runtime::new().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("file://{}", folder.path().display());
+        std::thread::scope(|scope| {
+            for name in ["a", "b"] {
+                let (url, handle) = (&url, runtime.handle().clone());
+                scope.spawn(move || {
+                    let store = Arc::new(ObjectLogStore::open_url(url, handle).unwrap());
+                    let mut log = SharedLog::open(store, name, LogTail::default());
+                    let mut appended = 0;
+                    while appended < 10 {
+                        let entry = LogEntry {
+                            kind: EntryKind::Insert,
+                            subject: name.to_owned(),
+                            body: vec![appended],
+                        };
+                        let outcome = log.append(vec![entry], 0).unwrap();
+                        appended += u8::from(matches!(outcome, AppendOutcome::Appended(_)));
+                    }
+                });
+            }
+        });
+        let store = ObjectLogStore::open_url(&url, runtime.handle().clone()).unwrap();
+        let report = verify_log(&store, 1).unwrap();
+        assert_eq!((report.records, report.damages), (20, Vec::new()));
+        let status = log_status(&store).unwrap();
+        let records: Vec<_> = status.writers.iter().map(|writer| writer.records).collect();
+        assert_eq!(records, [10, 10]);
+    }
+
+    #[test]
+    fn other_urls_are_refused() {
+        let runtime = Runtime::new().unwrap();
+        for url in ["", "log", "/tmp/log", "http://host/log", "ftp://host/log"] {
+            let refused = ObjectLogStore::open_url(url, runtime.handle().clone());
+            let error = refused.unwrap_err();
+            assert!(error.message.contains("s3://BUCKET/PREFIX"), "{error}");
+            assert!(!error.is_retryable);
+        }
+    }
+
+    /// A server that answers every request with a status.
+    fn answer_with(status: &'static str) -> String {
+        use std::io::{Read, Write};
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let mut request = [0; 4096];
+                let _ = stream.read(&mut request);
+                let answer =
+                    format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        format!("http://{address}")
+    }
+
+    fn open_endpoint(endpoint: &str, runtime: &Runtime) -> ObjectLogStore {
+        let options = [
+            ("aws_access_key_id", "a"),
+            ("aws_secret_access_key", "b"),
+            ("aws_allow_http", "true"),
+            ("aws_endpoint", endpoint),
+        ];
+        let options = options.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let handle = runtime.handle().clone();
+        ObjectLogStore::open_with("s3://bucket/prefix", options, handle).unwrap()
+    }
+
+    #[test]
+    fn silent_store_is_given_up_at_the_deadline() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            // Connections stay open as long as they are kept.
+            let _open: Vec<_> = listener.incoming().collect();
+        });
+        let runtime = Runtime::new().unwrap();
+        let store = ObjectLogStore {
+            request_limit: Duration::from_millis(200),
+            ..open_endpoint(&endpoint, &runtime)
+        };
+        for error in [
+            store.create("log/1", b"x").unwrap_err(),
+            store.read("log/1").unwrap_err(),
+            store.list("log/").unwrap_err(),
+            store.remove("log/1").unwrap_err(),
+        ] {
+            assert!(error.is_retryable, "{error}");
+            assert!(error.message.contains("no answer in 0.2 s"), "{error}");
+        }
+    }
+
+    #[test]
+    fn answers_of_a_server_are_told_apart() {
+        let runtime = Runtime::new().unwrap();
+        let open = |status| open_endpoint(&answer_with(status), &runtime);
+        for (status, is_retryable) in [
+            ("503 Slow Down", true),
+            ("500 Internal Server Error", true),
+            ("429 Too Many Requests", true),
+            ("403 Forbidden", false),
+            ("401 Unauthorized", false),
+            ("400 Bad Request", false),
+        ] {
+            let store = open(status);
+            for error in [
+                store.create("log/1", b"x").unwrap_err(),
+                store.read("log/1").unwrap_err(),
+                store.replace("log/1", b"x").unwrap_err(),
+                store.list("log/").unwrap_err(),
+            ] {
+                assert_eq!(error.is_retryable, is_retryable, "{status}: {error}");
+                assert!(error.message.contains("'s3://bucket/prefix'"), "{error}");
+            }
+        }
+        assert_eq!(open("404 Not Found").read("log/1"), Ok(None));
+        assert!(
+            !open("404 Not Found")
+                .create("log/1", b"x")
+                .unwrap_err()
+                .is_retryable
+        );
+        let exists = open("412 Precondition Failed").create("log/1", b"x");
+        assert_eq!(exists, Ok(CreateOutcome::AlreadyExists));
+    }
 }
