@@ -212,13 +212,14 @@ impl Collection {
         let names = find_partitions(&*disk, &manifest)?;
         let sketches = state.replay_partitions(&*disk, &names)?;
         state.end_replay();
+        // The writer has partitions that expire here, because it removes their files.
+        let partitions = state.partitions_on_disk().clone();
         if options.follows_log {
             let progress = newest_progress(state.partitions_on_disk())?;
             state.follow_log(progress, manifest.logged_change);
         }
         let limit = options.verification.document_steps;
         state.matcher.set_step_limit(limit);
-        let partitions = state.partitions_on_disk().clone();
         if !manifest.lists_partitions {
             // An older version wrote no list of partitions. From now on a lost partition is noticed here too.
             partitions.write_list(&*disk, seal)?;

@@ -77,24 +77,18 @@ impl Collection {
         self.check_follows_log()?;
         self.check_running()?;
         let before = self.collection_settings();
-        let mut state = self.write_state()?;
-        if state.is_recovered(position) {
+        if self.read_state()?.is_recovered(position) {
             return Ok(before);
         }
-        let applied = change.apply_to(&before);
-        if applied
-            .as_ref()
-            .map_or(true, |settings| *settings == *before)
-        {
-            let last_row = state.last_row();
-            state.note_entry(position, last_row);
+        match change.apply_to(&before) {
+            Ok(settings) if settings != *before => self.write_settings(&settings, Some(position)),
+            unchanged => {
+                let mut state = self.write_state()?;
+                let last_row = state.last_row();
+                state.note_entry(position, last_row);
+                unchanged.map(|_| before)
+            }
         }
-        drop(state);
-        let settings = applied?;
-        if settings == *before {
-            return Ok(before);
-        }
-        self.write_settings(&settings, Some(position))
     }
 
     fn write_settings(

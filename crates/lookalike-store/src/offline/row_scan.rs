@@ -34,6 +34,9 @@ pub(super) fn scan_rows(
             }
         };
         report.partitions += 1;
+        if let Err(error) = partition.read_log_progress() {
+            report.findings.push(error.to_string());
+        }
         let first = partition.about.first;
         if expected.is_some_and(|expected| expected != first) {
             let expected = expected.unwrap_or_default();

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use lookalike::stream::StreamWindow;
 use lookalike_oracle::effort::choose_effort;
 use lookalike_store::{
     Collection, CollectionOptions, CollectionSettings, ErrorKind, ExpiryClock, InsertAnswer,
-    LogMark, LogPosition, NewDocument, OnConflict, SettingsChange, export_documents,
-    restore_collection, verify_collection,
+    LogMark, LogPosition, LoggedAdmission, NewDocument, OnConflict, SettingsChange,
+    export_documents, restore_collection, verify_collection,
 };
 
 use crate::disk::Simulated;
@@ -39,6 +40,7 @@ struct PlacedEntry {
 
 /// A log, and what follows from it.
 struct SharedLog {
+    seed: u64,
     settings: CollectionSettings,
     entries: Vec<PlacedEntry>,
 }
@@ -118,7 +120,11 @@ impl SharedLog {
             }
         });
         let entries = entries.collect();
-        Self { settings, entries }
+        Self {
+            seed,
+            settings,
+            entries,
+        }
     }
 
     /// Returns the place of the first entry behind a position.
@@ -286,7 +292,11 @@ impl<'a> Replica<'a> {
             next => reference.after[next - 1],
         };
         let mark = self.collection.log_mark().unwrap();
-        assert_eq!(mark, expected, "before entry {}", self.next);
+        assert_eq!(
+            mark, expected,
+            "log {}, before entry {}",
+            self.log.seed, self.next
+        );
         durable
     }
 
@@ -337,10 +347,12 @@ impl Reference {
             let entry = &replica.log.entries[at];
             assert!(
                 answer.is_none() || answer == expected,
-                "{what}, entry {at} {entry:?}: {answer:?}, not {expected:?}"
+                "log {}, {what}, entry {at} {entry:?}: {answer:?}, not {expected:?}",
+                replica.log.seed
             );
         }
-        assert_eq!(replica.final_state(), self.end, "{what}");
+        let seed = replica.log.seed;
+        assert_eq!(replica.final_state(), self.end, "log {seed}, {what}");
         let report = verify_collection(&replica.disk.copy()).unwrap();
         assert!(report.findings.is_empty(), "{what}: {:?}", report.findings);
     }
@@ -384,7 +396,7 @@ fn apply_with_power_losses<'a>(
     let mut replica = Replica::create(log);
     while !replica.is_done() {
         let (at, seed) = (
-            replica.disk.operations() + 1 + random.below(60) as u64,
+            replica.disk.operations() + 1 + random.below(400) as u64,
             random.next(),
         );
         let lost: Arc<Mutex<Option<Simulated>>> = Arc::default();
@@ -438,7 +450,7 @@ fn restore_from<'a>(log: &'a SharedLog, random: &mut Random) -> Replica<'a> {
 }
 
 fn check_log(seed: u64) {
-    let log = SharedLog::from_seed(seed, 160);
+    let log = SharedLog::from_seed(seed, 120);
     let mut random = Random(seed ^ 0x5eed);
     let reference = Reference::from_log(&log);
     let mut at_once = Replica::create(&log);
@@ -454,8 +466,7 @@ fn check_log(seed: u64) {
 
 #[test]
 fn replicas_derive_the_same_state() {
-    for seed in 0..choose_effort(20, 200) {
-        println!("seed {seed}");
+    for seed in 0..choose_effort(8, 80) {
         check_log(seed);
     }
 }
@@ -465,5 +476,398 @@ fn replicas_derive_the_same_state() {
 fn replicas_derive_the_same_state_thousands_of_times() {
     for seed in 1000..6000 {
         check_log(seed);
+    }
+}
+
+fn position(record: u64, entry: u32) -> LogPosition {
+    LogPosition { record, entry }
+}
+
+/// Admits documents at the entries of a record, in their order.
+fn admit_record(
+    collection: &Collection,
+    record: u64,
+    documents: Vec<NewDocument>,
+) -> LoggedAdmission {
+    let mut prepared = prepare(collection, documents);
+    for (entry, document) in (0..).zip(&mut prepared) {
+        document.set_log_position(position(record, entry));
+    }
+    collection.admit_logged(&mut prepared)
+}
+
+fn create_plain(disk: &Simulated, window: Option<(u64, bool)>, hand: &Hand) -> Collection {
+    let to = Arc::new(disk.clone());
+    Collection::create_at(to, &settings(window), log_options(hand), CREATED).unwrap()
+}
+
+fn open_logged(disk: &Simulated, hand: &Hand) -> Collection {
+    Collection::open_existing(Arc::new(disk.clone()), log_options(hand)).unwrap()
+}
+
+/// An entry that wrote no row, because its document was there, writes none when it is repeated after that document
+/// has expired and its files are gone.
+#[test]
+fn repeated_entry_writes_no_row_although_its_document_has_expired() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let to = Arc::new(disk.clone());
+    let made = settings(Some((24, false)));
+    let by_wall = CollectionSettings {
+        window: made.window.map(|window| window.with_wall_clock(true)),
+        ..made
+    };
+    let collection = Collection::create_at(to, &by_wall, log_options(&hand), CREATED).unwrap();
+    let one = || vec![document("one", "alpha beta gamma", None)];
+    hand.set(1000 * S);
+    collection.expire_logged().unwrap();
+    let first = admit_record(&collection, 2, one())
+        .answers
+        .remove(0)
+        .unwrap();
+    assert!(!first.again);
+    assert!(collection.pending_bytes() > 0);
+    let again = admit_record(&collection, 3, one())
+        .answers
+        .remove(0)
+        .unwrap();
+    assert!(again.again);
+    hand.set(1100 * S);
+    assert_eq!(collection.expire_logged().unwrap(), 1);
+    collection.flush().unwrap();
+    let mark = collection.log_mark().unwrap();
+    assert_eq!(
+        (mark.position, collection.pending_bytes()),
+        (position(2, 0), 0)
+    );
+    let rows = |disk: &Simulated| {
+        disk.contents()
+            .keys()
+            .filter(|name| name.ends_with(".rows"))
+            .count()
+    };
+    assert_eq!(rows(&disk), 1);
+    drop(collection);
+
+    let collection = open_logged(&disk.copy(), &hand);
+    hand.set(1000 * S);
+    assert_eq!(collection.expire_logged().unwrap(), 0);
+    let repeated = admit_record(&collection, 3, one())
+        .answers
+        .remove(0)
+        .unwrap();
+    assert_eq!(repeated.seq, None);
+    assert_eq!(collection.log_mark().unwrap(), mark);
+    hand.set(1100 * S);
+    let new = admit_record(&collection, 4, one())
+        .answers
+        .remove(0)
+        .unwrap();
+    assert_eq!(new.seq, Some(2));
+}
+
+/// The clock is where it was although the documents that set it have expired.
+#[test]
+fn clock_survives_the_documents_that_set_it() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let to = Arc::new(disk.clone());
+    let made = settings(Some((24, false)));
+    let by_wall = CollectionSettings {
+        window: made.window.map(|window| window.with_wall_clock(true)),
+        ..made
+    };
+    let collection = Collection::create_at(to, &by_wall, log_options(&hand), CREATED).unwrap();
+    hand.set(1000 * S);
+    let _ = admit_record(&collection, 2, vec![document("one", "alpha beta", None)]);
+    hand.set(1100 * S);
+    collection.expire_logged().unwrap();
+    let by_documents = SettingsChange {
+        expire: Some(ExpiryClock::Documents),
+        ..SettingsChange::default()
+    };
+    collection
+        .change_settings_at(&by_documents, position(3, 0))
+        .unwrap();
+    let late = || vec![document("late", "gamma delta", Some(970 * S))];
+    let copy = disk.copy();
+    let expected = admit_record(&collection, 4, late())
+        .answers
+        .remove(0)
+        .unwrap();
+    assert_eq!(expected.seq, None);
+    let collection = open_logged(&copy, &hand);
+    let answer = admit_record(&collection, 4, late())
+        .answers
+        .remove(0)
+        .unwrap();
+    assert_eq!(answer, expected);
+}
+
+/// An error of this machine ends an admission before its document, which is admitted later. A refusal of every
+/// replica is an answer.
+#[test]
+fn admission_ends_at_an_error_of_this_machine() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = create_plain(&disk, None, &hand);
+    let _ = admit_record(
+        &collection,
+        2,
+        vec![document("one", "alpha beta gamma", None)],
+    );
+    collection.flush().unwrap();
+    let record = || {
+        vec![
+            document("two", "some other words", None),
+            document("one", "alpha beta gamma", None),
+            document("one", "another text", None),
+            document("three", "one more", None),
+        ]
+    };
+    disk.refuse_reads(true);
+    let admission = admit_record(&collection, 3, record());
+    disk.refuse_reads(false);
+    assert_eq!(admission.answers.len(), 1);
+    assert_eq!(admission.stopped.unwrap().kind(), ErrorKind::Disk);
+    assert_eq!(collection.log_mark().unwrap().position, position(3, 0));
+
+    let collection = open_logged(&disk.copy(), &hand);
+    let admission = admit_record(&collection, 3, record());
+    assert!(admission.stopped.is_none());
+    let kinds = admission.answers.iter().map(|answer| match answer {
+        Ok(answer) => Ok((answer.seq, answer.again)),
+        Err(error) => Err(error.kind()),
+    });
+    let expected = [
+        Ok((Some(2), false)),
+        Ok((Some(1), true)),
+        Err(ErrorKind::Conflict),
+        Ok((Some(3), false)),
+    ];
+    assert_eq!(kinds.collect::<Vec<_>>(), expected);
+    assert_eq!(collection.log_mark().unwrap().position, position(3, 3));
+}
+
+/// The owner of a collection that follows a log waits for room, so a full disk refuses no document.
+#[test]
+fn full_disk_refuses_nothing_of_a_log() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = create_plain(&disk, Some((24, false)), &hand);
+    disk.set_free(0);
+    let admission = admit_record(&collection, 2, vec![document("one", "alpha beta", None)]);
+    assert!(admission.answers[0].is_ok());
+    let change = SettingsChange {
+        on_conflict: Some(OnConflict::Replace),
+        ..SettingsChange::default()
+    };
+    assert!(
+        collection
+            .change_settings_at(&change, position(3, 0))
+            .is_ok()
+    );
+    assert!(collection.delete_logged("one", position(3, 1)).unwrap());
+}
+
+/// A change of the settings is made once, however often its entry is applied.
+#[test]
+fn repeated_change_does_nothing() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = create_plain(&disk, None, &hand);
+    let change_to = |collection: &Collection, on_conflict, entry| {
+        let change = SettingsChange {
+            on_conflict: Some(on_conflict),
+            ..SettingsChange::default()
+        };
+        let changed = collection.change_settings_at(&change, position(2, entry));
+        changed.unwrap().on_conflict
+    };
+    assert_eq!(collection.settings_changed_at(), None);
+    for (entry, on_conflict) in [(0, OnConflict::Replace), (1, OnConflict::Refuse)] {
+        assert_eq!(change_to(&collection, on_conflict, entry), on_conflict);
+        assert_eq!(collection.settings_changed_at(), Some(position(2, entry)));
+    }
+    let mark = collection.log_mark().unwrap();
+    let collection = open_logged(&disk.copy(), &hand);
+    assert_eq!(
+        change_to(&collection, OnConflict::Replace, 0),
+        OnConflict::Refuse
+    );
+    assert_eq!(collection.log_mark().unwrap(), mark);
+    assert_eq!(collection.created_at(), Some(CREATED));
+}
+
+/// A collection that follows no log has no trace of one, and one that did keeps its mark.
+#[test]
+fn collection_without_a_log_is_as_before() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let to = Arc::new(disk.clone());
+    let collection = Collection::create_empty(to, &settings(None), hand.options()).unwrap();
+    let one = || document("one", "alpha beta", None);
+    assert!(collection.insert_documents(&prepare(&collection, vec![one()]))[0].is_ok());
+    assert_eq!(
+        (collection.created_at(), collection.settings_changed_at()),
+        (None, None)
+    );
+    assert_eq!(collection.log_mark().unwrap(), LogMark::default());
+    let change = SettingsChange {
+        on_conflict: Some(OnConflict::Replace),
+        ..SettingsChange::default()
+    };
+    let refused = [
+        admit_record(&collection, 2, vec![one()]).stopped,
+        collection.delete_logged("one", position(2, 0)).err(),
+        collection.change_settings_at(&change, position(2, 0)).err(),
+        collection.expire_logged().err(),
+    ];
+    for error in refused {
+        assert_eq!(error.unwrap().kind(), ErrorKind::Setting);
+    }
+    collection.change_settings(&change).unwrap();
+    let manifest = |disk: &Simulated| disk.contents().remove("manifest").unwrap();
+    assert!(manifest(&disk).starts_with(b"lookalike-collection 3 "));
+    assert!(
+        disk.position("0000000000000001.rows", b"progress")
+            .is_none()
+    );
+
+    let disk = Simulated::new();
+    let collection = create_plain(&disk, None, &hand);
+    let _ = admit_record(&collection, 2, vec![one()]);
+    collection.flush().unwrap();
+    let mark = collection.log_mark().unwrap();
+    assert!(
+        disk.position("0000000000000001.rows", b"progress")
+            .is_some()
+    );
+    drop(collection);
+    let from = Arc::new(disk.clone());
+    let collection = Collection::open_existing(from, hand.options()).unwrap();
+    collection.change_settings(&change).unwrap();
+    assert_eq!(collection.log_mark().unwrap(), mark);
+    assert!(manifest(&disk).starts_with(b"lookalike-collection 4 "));
+    drop(collection);
+    let collection = open_logged(&disk, &hand);
+    assert_eq!(collection.log_mark().unwrap(), mark);
+    assert_eq!(
+        collection.collection_settings().on_conflict,
+        OnConflict::Replace
+    );
+    assert_eq!(collection.created_at(), Some(CREATED));
+}
+
+/// A partition that has expired does not count any more, however far the removal of its files came.
+#[test]
+fn expired_partition_does_not_return() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = create_plain(&disk, Some((24, false)), &hand);
+    hand.set(1000 * S);
+    let _ = admit_record(&collection, 2, vec![document("old", "alpha beta", None)]);
+    collection.flush().unwrap();
+    hand.set(1100 * S);
+    let _ = admit_record(&collection, 3, vec![document("new", "gamma delta", None)]);
+    let expected = collection.log_mark().unwrap();
+    let states: Arc<Mutex<Vec<Simulated>>> = Arc::default();
+    let seen = Arc::clone(&states);
+    disk.set_hook(move |disk, _| seen.lock().unwrap().push(disk.copy()));
+    collection.flush().unwrap();
+    disk.set_hook(|_, _| ());
+    let (mut complete, mut partly_removed) = (0, 0);
+    for state in states.lock().unwrap().iter() {
+        let has_old = state.contents().contains_key("0000000000000001.rows");
+        let opened = open_logged(state, &hand);
+        if opened.log_mark().unwrap() != expected {
+            continue;
+        }
+        complete += 1;
+        partly_removed += u32::from(has_old);
+        assert!(!opened.delete_logged("old", position(4, 0)).unwrap());
+        assert_eq!(opened.log_mark().unwrap(), expected);
+        opened.flush().unwrap();
+        assert!(!state.contents().contains_key("0000000000000001.rows"));
+    }
+    assert!(
+        complete > partly_removed && partly_removed > 0,
+        "{complete} {partly_removed}"
+    );
+}
+
+/// A change of the window has its effect if it is on disk, however far the rest of it came.
+#[test]
+fn change_has_its_effect_at_every_operation() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = create_plain(&disk, Some((96, false)), &hand);
+    for (record, seconds) in [(2, 1000), (3, 1050)] {
+        hand.set(seconds * S);
+        let one = document(&format!("d{record}"), &text(record as usize * 8 + 4), None);
+        let _ = admit_record(&collection, record, vec![one]);
+    }
+    collection.flush().unwrap();
+    let states: Arc<Mutex<Vec<Simulated>>> = Arc::default();
+    let seen = Arc::clone(&states);
+    disk.set_hook(move |disk, _| seen.lock().unwrap().push(disk.copy()));
+    let narrower = SettingsChange {
+        width: Some(Duration::from_secs(24)),
+        ..SettingsChange::default()
+    };
+    collection
+        .change_settings_at(&narrower, position(4, 0))
+        .unwrap();
+    disk.set_hook(|_, _| ());
+    let expected = collection.log_mark().unwrap();
+    let mut found = [0, 0];
+    for state in states.lock().unwrap().iter() {
+        let opened = open_logged(state, &hand);
+        let is_changed = opened.settings_changed_at().is_some();
+        found[usize::from(is_changed)] += 1;
+        assert_eq!(opened.log_mark().unwrap() == expected, is_changed);
+        opened
+            .change_settings_at(&narrower, position(4, 0))
+            .unwrap();
+        assert_eq!(opened.log_mark().unwrap(), expected);
+        assert!(!opened.delete_logged("d2", position(4, 1)).unwrap());
+        assert!(opened.delete_logged("d3", position(4, 2)).unwrap());
+        assert_eq!(opened.collect_stats().unwrap().partitions, 1);
+    }
+    assert!(found.iter().all(|&count| count > 0), "{found:?}");
+}
+
+/// A partition that began between two changes of the window, without a row, began under the first one. So times ahead
+/// of the clock are limited as they were.
+#[test]
+fn partition_begins_under_the_window_of_its_time() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let seconds = Duration::from_secs;
+    let window = StreamWindow::new(seconds(60), seconds(60), false).unwrap();
+    let ahead = CollectionSettings {
+        window: Some(window.with_wall_clock(true)),
+        ..settings(None)
+    };
+    let to = Arc::new(disk.clone());
+    let collection = Collection::create_at(to, &ahead, log_options(&hand), CREATED).unwrap();
+    hand.set(1000 * S);
+    collection.expire_logged().unwrap();
+    let _ = admit_record(
+        &collection,
+        2,
+        vec![document("ahead", "alpha beta", Some(1060 * S))],
+    );
+    let change = |width, skew, record| {
+        let change = SettingsChange {
+            width: Some(seconds(width)),
+            skew: Some(seconds(skew)),
+            ..SettingsChange::default()
+        };
+        collection
+            .change_settings_at(&change, position(record, 0))
+            .unwrap();
+    };
+    change(60, 0, 3);
+    hand.set(1010 * S);
+    collection.expire_logged().unwrap();
+    change(10, 0, 4);
+    let reopened = open_logged(&disk.copy(), &hand);
+    for (seconds, expired) in [(1035, 0), (1070, 0), (1071, 1)] {
+        hand.set(seconds * S);
+        for each in [&collection, &reopened] {
+            assert_eq!(each.expire_logged().unwrap(), expired, "{seconds}");
+        }
     }
 }
