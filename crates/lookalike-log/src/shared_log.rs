@@ -194,11 +194,11 @@ impl SharedLog {
         };
         debug_assert_eq!(number, self.tail.next);
         match settled {
-            SettledAppend::Own => {
+            None => {
                 self.move_beyond(&pending.record, &pending.object);
                 Ok(AppendOutcome::Appended(pending.record))
             }
-            SettledAppend::Other { record, object } => {
+            Some(OtherRecord { record, object }) => {
                 self.move_beyond(&record, &object);
                 let entries = pending.record.entries;
                 Ok(AppendOutcome::Overtaken { record, entries })
@@ -364,15 +364,16 @@ impl SharedLog {
     }
 }
 
-/// What became of the number of an append.
-enum SettledAppend {
-    Own,
-    Other { record: LogRecord, object: Vec<u8> },
+/// The record of another replica that has the number of an append.
+struct OtherRecord {
+    record: LogRecord,
+    object: Vec<u8>,
 }
 
 /// Appending.
 impl SharedLog {
-    fn settle_append(&mut self, pending: &PendingAppend) -> Result<SettledAppend, LogError> {
+    /// Finds out which record has the number of an append; `None` if it is that of the append.
+    fn settle_append(&mut self, pending: &PendingAppend) -> Result<Option<OtherRecord>, LogError> {
         self.confirm_tail()?;
         let number = pending.record.number;
         let key = record_key(number);
@@ -386,7 +387,7 @@ impl SharedLog {
             let record = LogRecord::decode_after(&self.tail, &object)?;
             if record.nonce != pending.record.nonce {
                 self.read_ahead.extend(created.next);
-                return Ok(SettledAppend::Other { record, object });
+                return Ok(Some(OtherRecord { record, object }));
             }
         }
         match self.last_number() {
@@ -396,7 +397,7 @@ impl SharedLog {
         if let Some(object) = &created.next {
             LogRecord::decode_after(&pending.record.tail(), object)?;
         }
-        Ok(SettledAppend::Own)
+        Ok(None)
     }
 
     /// Reads an object that exists, as the answer to its creation said.

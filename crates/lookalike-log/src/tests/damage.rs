@@ -4,6 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::error::{DamageKind, LogDamage, LogError, NewerFeature};
+use crate::simulation::RandomNumbers;
 
 /// Reads the second of three records after `change` has damaged it, and returns the error.
 fn read_damaged(change: impl FnOnce(&[LogRecord], Vec<u8>) -> Vec<u8>) -> LogError {
@@ -189,6 +190,41 @@ fn sizes_and_counts_that_contradict_the_entries_are_noticed() {
         kind.to_string().contains("268435456 is the limit"),
         "{kind}"
     );
+}
+
+/// Any bytes with the right checksum are a record of the expected number, damage or a newer version.
+#[test]
+fn sealed_changes_are_read_without_a_panic() {
+    let store = Arc::new(MemoryStore::new());
+    let records = write_log(&store, 1);
+    let sealed = forge_record(Some(&records[0]), |_| ());
+    let mut random = RandomNumbers::new(3);
+    let mut accepted = 0;
+    for case in 0..20_000 {
+        let mut object = sealed.clone();
+        for _ in 0..=random.below(3) {
+            let content = object.len() as u64 - 32;
+            // Fields have places from 4 on; sizes are behind the writer.
+            let place = 4 + random.below(content - 4) as usize;
+            match random.below(6) {
+                0 => drop(object.remove(place)),
+                1 => object.insert(place, random.below(256) as u8),
+                _ => object[place] = random.below(256) as u8,
+            }
+        }
+        seal_object(&mut object);
+        match LogRecord::decode(2, &object) {
+            Ok(record) => {
+                accepted += 1;
+                assert_eq!(record.number, 2, "case {case}");
+                assert_eq!(record.digest, RecordDigest::compute(&object));
+            }
+            Err(LogError::Store(error)) => panic!("case {case}: {error}"),
+            Err(LogError::Damaged(_) | LogError::NewerVersion { .. }) => {}
+        }
+    }
+    // Times, nonces, digests and names have no rule of their own.
+    assert!((1000..19_000).contains(&accepted), "{accepted}");
 }
 
 #[test]

@@ -309,7 +309,7 @@ fn replicas_agree_over_a_store_that_fails() {
 #[test]
 #[ignore = "takes minutes"]
 fn replicas_agree_over_a_store_that_fails_for_many_seeds() {
-    run_seeds(1000..2000, 2000);
+    run_seeds(1000..1200, 2000);
 }
 
 /// Threads of one process, whose requests overlap in an order of the operating system's.
