@@ -46,7 +46,7 @@
 //! - All replicas see the same records in the same order.
 //! - Entries that were reported as appended are in the log, once, and stay there.
 //! - A log that was cut, rewritten or damaged is noticed by every replica that meets the change, and refused. Each record
-//!   carries a checksum and the digest of the record before it ([the layout](LogRecord)).
+//!   carries a checksum and the digest of the record before it. `docs/format.md` has the layout.
 //!
 //! They rest on a store that creates objects only if they do not exist and lets a completed write be read at once, as
 //! S3, Google Cloud Storage, Azure Blob Storage and local file systems do. [`check_exclusive_creation`] tells whether a
