@@ -58,6 +58,12 @@
 //! [admitted](Collection::admit_documents). A document takes about 100 bytes of memory with the default
 //! settings and short texts, and 60 bytes with SimHash.
 //!
+//! # Replicas
+//!
+//! With [`CollectionOptions::follows_log`], a collection applies the entries of a shared log, and any other collection
+//! that applies them derives the same rows. [`Collection::log_mark`] says how far it has come, also after a power
+//! failure, and has a digest by which replicas are compared.
+//!
 //! # Limits
 //!
 //! A collection has no thread of its own. Its owner calls [`Collection::run_maintenance`] regularly,

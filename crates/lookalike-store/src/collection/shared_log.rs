@@ -152,7 +152,8 @@ impl Collection {
     ///
     /// Every replica calls this at the same places of the log: whenever a record has a later time than those before,
     /// ahead of its entries. A call at an earlier time than the last one, by a replica that repeats records, does
-    /// nothing. Files of expired partitions are removed with the next commit.
+    /// nothing. Files of expired partitions are removed with the next commit. A document that arrived late leaves with
+    /// its partition.
     ///
     /// # Errors
     /// If the collection follows no log or accepts no more writes.

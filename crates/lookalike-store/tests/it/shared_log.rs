@@ -871,3 +871,34 @@ fn partition_begins_under_the_window_of_its_time() {
         }
     }
 }
+
+/// A damaged place in the log is found, in the manifest and beside the rows.
+#[test]
+fn damaged_places_are_found() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = create_plain(&disk, None, &hand);
+    let _ = admit_record(&collection, 2, vec![document("one", "alpha beta", None)]);
+    collection.flush().unwrap();
+    drop(collection);
+    let open = |disk: &Simulated| {
+        let opened = Collection::open_existing(Arc::new(disk.clone()), log_options(&hand));
+        opened.map(drop).map_err(|error| error.kind())
+    };
+    let rows = "0000000000000001.rows";
+    let file = &disk.contents()[rows];
+    let key = b"progress";
+    let places = file.windows(key.len()).enumerate();
+    let places = places.filter(|(_, bytes)| *bytes == key).map(|(at, _)| at);
+    let damaged = disk.copy();
+    for at in places {
+        // Behind the key are the version and the position.
+        damaged.flip(rows, at + key.len() + 4, 0);
+    }
+    assert_eq!(open(&damaged), Err(ErrorKind::Damaged));
+    assert!(!verify_collection(&damaged).unwrap().findings.is_empty());
+    let damaged = disk.copy();
+    let at = damaged.position("manifest", b"created_at").unwrap();
+    damaged.flip("manifest", at, 0);
+    assert_eq!(open(&damaged), Err(ErrorKind::Damaged));
+    assert_eq!(open(&disk), Ok(()));
+}
