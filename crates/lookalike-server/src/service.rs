@@ -24,7 +24,7 @@ use crate::limits::request_rate::RequestRate;
 use crate::metrics::ServiceMetrics;
 use crate::recipes::ServedRecipes;
 use crate::reload::ReloadedFiles;
-use crate::replication::{LogClock, PreparedReplica, Replica, ReplicaSettings};
+use crate::replication::{LogClock, PreparedReplica, Replica, ReplicaSettings, flush_collections};
 use crate::snapshots::{SnapshotStore, schedule};
 use crate::traces::SpanExport;
 
@@ -219,6 +219,8 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     connections::accept_until_stopped(listener, router, &service, stopped, end_of_wait).await;
     if let Some(replica) = &service.replica {
         replica.stop_threads();
+        let stopped = Arc::clone(&service);
+        in_background(move || write_rest(&stopped)).await;
     }
     if let Some(traces) = &service.traces {
         traces.finish_export();
@@ -230,6 +232,16 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
 async fn prepare_replica(settings: ReplicaSettings, data: PathBuf) -> Result<PreparedReplica> {
     let runtime = Handle::current();
     in_background(move || PreparedReplica::prepare(settings, &data, &runtime)).await
+}
+
+/// Writes what a replica has applied to disk, so that its directory can be used without the log.
+fn write_rest(service: &ServiceState) {
+    if let Err(error) = flush_collections(&service.collections) {
+        tracing::error!(
+            error,
+            "not everything that was applied is on disk: the log has it"
+        );
+    }
 }
 
 /// Stops a replica that could not begin. The service goes on answering queries by what it has.

@@ -48,6 +48,7 @@ mod plan_names;
 mod planting;
 mod recipes;
 mod repeated_text;
+mod replicas;
 mod reporting;
 mod resuming;
 mod sampling;

@@ -78,7 +78,14 @@ fn dashboard_queries() -> Vec<DashboardQuery> {
 
 /// Starts a service whose collection has documents, queries and a snapshot, so that every series has a sample.
 fn start_busy_service(place: &Place) -> Service {
-    let service = Service::start(place, "--snapshots copies");
+    // A replica has the metrics of the shared log, too.
+    let log = place.path("log");
+    let options = if cfg!(feature = "object-store") {
+        format!("--snapshots copies --shared-log file://{} --replica a", log.display())
+    } else {
+        "--snapshots copies".to_owned()
+    };
+    let service = Service::start(place, &options);
     service.make("posts", json!({ "window": "2d" }));
     keep_busy(&service, 0);
     let made = service.post("/v1/collections/posts/snapshot", &json!({ "name": "one" }));

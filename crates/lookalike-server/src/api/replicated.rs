@@ -10,6 +10,7 @@ use bytes::Bytes;
 use lookalike::text::AnalysisScratch;
 use lookalike_log::{EntryKind, LogEntry};
 
+use crate::access::{AccessScope, ApiCaller};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::{QueryParameters, in_background};
 use crate::api::router::{ApiCall, ApiRequest};
@@ -51,8 +52,6 @@ pub(crate) struct AskedPlace {
     /// Name of a collection, and the sequence number that it must have reached.
     seq: Option<(String, u64)>,
     service: Arc<ServiceState>,
-    /// `true` if the collection is not known here, so that another replica may have created it a moment ago.
-    is_unknown: bool,
 }
 
 impl AskedPlace {
@@ -76,16 +75,13 @@ impl AskedPlace {
         let Some(replica) = api_request.service.replica.clone() else {
             return Ok(None);
         };
-        let is_unknown =
-            call.path.contains("{collection}") && api_request.look_up_collection().is_err();
         let seq = seq.map(|seq| (api_request.target_collection(), seq));
-        let is_asked = is_unknown || record.is_some() || seq.is_some();
+        let is_asked = record.is_some() || seq.is_some();
         Ok(is_asked.then_some(Self {
             replica,
             record,
             seq,
             service: Arc::clone(&api_request.service),
-            is_unknown,
         }))
     }
 
@@ -97,9 +93,6 @@ impl AskedPlace {
         if let Some(record) = self.record {
             self.replica.wait_for_record(record).await?;
         }
-        if self.is_unknown {
-            self.replica.catch_up().await;
-        }
         match self.seq {
             Some((collection, seq)) => {
                 let open = self.service.collections.look_up_collection(&collection)?;
@@ -107,6 +100,25 @@ impl AskedPlace {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// Waits until this replica has applied all that is in the log, if it does not know a name that the caller may use:
+/// another replica may have given that name to a collection a moment ago.
+pub(crate) async fn catch_up_with_name(
+    service: &ServiceState,
+    call: &ApiCall,
+    caller: &ApiCaller,
+    name: Option<&str>,
+) {
+    let (Some(replica), Some(name)) = (&service.replica, name) else {
+        return;
+    };
+    let is_permitted = caller
+        .check_access(call.role, AccessScope::Collection(&[name]))
+        .is_ok();
+    if is_permitted && !service.collections.has_name(name) {
+        replica.catch_up().await;
     }
 }
 

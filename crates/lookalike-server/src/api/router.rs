@@ -26,7 +26,7 @@ use crate::access::request_access::{ConnectionAccess, RequestAccess};
 use crate::access::{AccessRole, AccessScope, ApiCaller};
 use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
-use crate::api::replicated::AskedPlace;
+use crate::api::replicated::{AskedPlace, catch_up_with_name};
 use crate::api::responses::QueryParameters;
 use crate::collections::open_collection::OpenCollection;
 use crate::connections::PeerAddress;
@@ -506,6 +506,8 @@ async fn answer_call(
         record: Arc::new(record),
     };
     let call = &CALLS[at];
+    let named = timed.record.collection.as_deref();
+    catch_up_with_name(&timed.service, call, &caller, named).await;
     let admitted = path.and_then(|path| admit_request(call, &timed, caller, path, parts, body));
     let answered = match admitted {
         Ok(api_request) => answer_while_permitted(call, api_request).await,

@@ -203,6 +203,11 @@ impl ServedCollections {
             .unwrap_or_else(|| name.to_owned())
     }
 
+    /// Returns `true` if a collection or an alias has this name.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.read_states().contains_key(name) || self.aliases.find_collection(name).is_some()
+    }
+
     /// Returns all aliases.
     pub(crate) fn list_aliases(&self) -> AliasMap {
         self.aliases.list_aliases()

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use lookalike_log::{
     AppendOutcome, EntryKind, FolderCopies, LogEntry, LogError, LogStore, LogTail, RECORD_PREFIX,
-    ReplicaMark, SharedLog, check_replica_name, write_mark,
+    ReplicaMark, SharedLog, check_exclusive_creation, check_replica_name, write_mark,
 };
 use tokio::runtime::Handle;
 
@@ -38,8 +38,9 @@ const RECORDS_IN_FLIGHT: usize = 2;
 /// Folder, in the data directory, of the copies of records, from which a damaged log can be repaired.
 pub const COPIES_FOLDER: &str = ".shared-log";
 
-/// Time between two marks of a replica beside the log.
+/// Time between two marks of a replica beside the log, while it applies records and while it does not.
 const MARK_INTERVAL: Duration = Duration::from_secs(15);
+const IDLE_MARK_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Wait while the disk is full or behind.
 const DISK_WAIT: Duration = Duration::from_millis(20);
@@ -93,6 +94,10 @@ impl PreparedReplica {
             directory.display()
         )))?;
         let store = open_log_store(&settings.shared_log, runtime)?;
+        check_exclusive_creation(&*store, &settings.name).map_err(with_context(format!(
+            "the shared log {}",
+            settings.shared_log
+        )))?;
         let snapshots = LogSnapshots::open(&settings.shared_log, Arc::clone(&store), runtime)?;
         let plan = plan_beginning(&settings, directory, &*store, &snapshots)?;
         let tail = match &plan {
@@ -410,8 +415,15 @@ impl ReplicaParts {
     fn write_to_disk(&self, service: &ServiceState) {
         let mut marked = None::<(u64, Instant)>;
         let mut report = |applied: u64| {
-            let is_due = marked.is_none_or(|(_, time)| time.elapsed() >= MARK_INTERVAL);
-            if is_due && marked.is_none_or(|(record, _)| record != applied) {
+            let is_due = marked.is_none_or(|(record, time)| {
+                let interval = if record == applied {
+                    IDLE_MARK_INTERVAL
+                } else {
+                    MARK_INTERVAL
+                };
+                time.elapsed() >= interval
+            });
+            if is_due {
                 self.write_mark(applied);
                 marked = Some((applied, Instant::now()));
             }

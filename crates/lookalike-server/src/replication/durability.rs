@@ -129,7 +129,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// # Errors
 /// If a disk operation fails.
-pub(super) fn flush_collections(collections: &ServedCollections) -> Result<(), String> {
+pub(crate) fn flush_collections(collections: &ServedCollections) -> Result<(), String> {
     for (name, state) in collections.list_states() {
         let CollectionStatus::Open(open) = state else {
             continue;

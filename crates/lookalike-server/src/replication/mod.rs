@@ -61,6 +61,7 @@ use tokio::time::timeout;
 
 pub use self::beginning::COPIES_FOLDER;
 pub(crate) use self::beginning::PreparedReplica;
+pub(crate) use self::durability::flush_collections;
 pub use self::log_store::{open_log_store, with_log_store};
 use self::progress::ReplicaProgress;
 use self::proposals::{EntryOutcome, PreparedInsert, ProposalQueue, ProposedEntry, QueueState};
