@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 from service import Cluster, run_clients
+from stores import STORES
 
 THRESHOLD = 0.6
 GROUPS, VARIANTS, CLIENTS = 12, 5, 20
@@ -42,8 +43,12 @@ def make_burst(numbers: random.Random, round_number: int) -> list[tuple[str, str
 
 def disturb(cluster: Cluster, numbers: random.Random, done: threading.Event, report: dict) -> None:
     """Kills, stops or erases one replica while clients send."""
-    replica = numbers.choice(cluster.replicas)
-    kind = numbers.choice(["kill", "kill", "erase", "stop", "terminate", "none"])
+    at = numbers.randrange(len(cluster.replicas))
+    replica = cluster.replicas[at]
+    kinds = ["kill", "kill", "erase", "stop", "terminate", "none"]
+    if cluster.proxies:
+        kinds += ["partition", "partition", "outage"]
+    kind = numbers.choice(kinds)
     report[kind] = report.get(kind, 0) + 1
     time.sleep(numbers.random() * 0.3)
     if kind == "none":
@@ -52,6 +57,14 @@ def disturb(cluster: Cluster, numbers: random.Random, done: threading.Event, rep
         replica.send_signal(signal.SIGSTOP)
         done.wait(numbers.random() * 2)
         replica.send_signal(signal.SIGCONT)
+        return
+    if kind in ("partition", "outage"):
+        cut = cluster.proxies if kind == "outage" else [cluster.proxies[at]]
+        for proxy in cut:
+            proxy.cut(numbers.choice(["refuse", "hang"]))
+        done.wait(numbers.random() * 2)
+        for proxy in cut:
+            proxy.mend()
         return
     if kind == "terminate":
         replica.stop()
@@ -162,7 +175,7 @@ def check_replay(cluster: Cluster, export: bytes, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", required=True, help="the command `lookalike`, with object stores")
-    parser.add_argument("--log", help="URL of an empty log; without it, a directory")
+    parser.add_argument("--store", choices=sorted(STORES), default="directory")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replay-every", type=int, default=10, help="rounds between two replays by `dedup`")
@@ -171,9 +184,9 @@ def main() -> None:
     report: dict = {}
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        log = arguments.log or f"file://{folder}/log"
         options = ["--snapshot-log-every", "5s", "--log-writes-per-second", "200", "--headroom", "16Mi"]
-        with Cluster(arguments.program, folder, log, options=options) as cluster:
+        store = STORES[arguments.store](folder)
+        with Cluster(arguments.program, folder, store, options=options) as cluster:
             settings = json.dumps({"threshold": THRESHOLD}).encode()
             status, answer, _ = cluster.replicas[0].request("PUT", "/v1/collections/news", settings)
             if status != 201:
@@ -191,6 +204,7 @@ def main() -> None:
             verified = cluster.log_command("verify", cluster.log)
             if verified.returncode != 0:
                 raise RuntimeError(verified.stderr.decode())
+        store.stop()
     print(json.dumps(report))
 
 

@@ -14,6 +14,8 @@ import threading
 import time
 from pathlib import Path
 
+from proxy import StoreProxy
+
 START_SECONDS = 120
 CATCH_UP_SECONDS = 120
 
@@ -101,13 +103,18 @@ class Replica:
 class Cluster:
     """Replicas of one log."""
 
-    def __init__(self, program: str, folder: Path, log: str, count: int = 3, options=(), environment=None):
+    def __init__(self, program: str, folder: Path, store, count: int = 3, options=()):
         folder.mkdir(parents=True, exist_ok=True)
-        self.program, self.folder, self.log = program, folder, log
-        self.environment = environment or {}
-        names = [f"r{number}" for number in range(1, count + 1)]
+        self.program, self.folder, self.log = program, folder, store.url
+        self.environment = store.environment(store.port)
+        # Each replica has a way of its own to the store, which can be cut.
+        self.proxies = [StoreProxy(store.port) for _ in range(count if store.port else 0)]
         self.replicas = [
-            Replica(program, name, folder, log, list(options), environment) for name in names
+            Replica(
+                program, f"r{number + 1}", folder, store.url, list(options),
+                store.environment(self.proxies[number].port) if self.proxies else {},
+            )
+            for number in range(count)
         ]
 
     def __enter__(self) -> "Cluster":

@@ -1,0 +1,119 @@
+"""Object stores on this machine for tests: a directory, moto (S3) and Azurite (Azure)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+from service import free_port
+
+# The published account of the emulator, as every program that speaks to it has it.
+AZURITE_ACCOUNT = "devstoreaccount1"
+AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+class DirectoryStore:
+    """A directory, by `file://`."""
+
+    port = None
+
+    def __init__(self, folder: Path):
+        self.url = f"file://{folder}/log"
+
+    def environment(self, _port) -> dict[str, str]:
+        return {}
+
+    def stop(self) -> None:
+        pass
+
+
+class MotoStore:
+    """moto's server, which speaks S3."""
+
+    def __init__(self, folder: Path):
+        self.port = free_port()
+        program = Path(sys.executable).parent / "moto_server"
+        output = open(folder / "store.log", "ab")
+        self.process = subprocess.Popen([str(program), "-p", str(self.port)], stdout=output, stderr=output)
+        wait_for_port(self.port)
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/logs", method="PUT")
+        urllib.request.urlopen(request).close()
+        self.url = "s3://logs/news"
+
+    def environment(self, port) -> dict[str, str]:
+        return {
+            "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT": f"http://127.0.0.1:{port}", "AWS_ALLOW_HTTP": "true",
+        }
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class AzuriteStore:
+    """Azurite, Microsoft's emulator of Azure Blob Storage (npm package `azurite`)."""
+
+    def __init__(self, folder: Path):
+        self.port = free_port()
+        program = os.environ.get("AZURITE") or shutil.which("azurite-blob")
+        if program is None:
+            raise RuntimeError("azurite-blob is missing: npm install azurite, and give its path in AZURITE")
+        output = open(folder / "store.log", "ab")
+        command = [
+            program, "--blobPort", str(self.port), "--silent", "--skipApiVersionCheck",
+            "--inMemoryPersistence", "--disableTelemetry",
+        ]
+        self.process = subprocess.Popen(command, stdout=output, stderr=output)
+        wait_for_port(self.port)
+        create_container(self.port, "logs")
+        self.url = "az://logs/news"
+
+    def environment(self, port) -> dict[str, str]:
+        return {
+            "AZURE_STORAGE_ACCOUNT_NAME": AZURITE_ACCOUNT,
+            "AZURE_STORAGE_ACCOUNT_KEY": AZURITE_KEY,
+            "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{port}/{AZURITE_ACCOUNT}",
+            "AZURE_ALLOW_HTTP": "true",
+        }
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def create_container(port: int, name: str) -> None:
+    """Creates a container with a request that is signed with the shared key."""
+    date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())
+    version = "2021-08-06"
+    resource = f"/{AZURITE_ACCOUNT}/{AZURITE_ACCOUNT}/{name}\nrestype:container"
+    signed = "PUT" + "\n" * 12 + f"x-ms-date:{date}\nx-ms-version:{version}\n{resource}"
+    digest = hmac.new(base64.b64decode(AZURITE_KEY), signed.encode(), hashlib.sha256).digest()
+    headers = {
+        "x-ms-date": date, "x-ms-version": version,
+        "Authorization": f"SharedKey {AZURITE_ACCOUNT}:{base64.b64encode(digest).decode()}",
+    }
+    url = f"http://127.0.0.1:{port}/{AZURITE_ACCOUNT}/{name}?restype=container"
+    urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers=headers)).close()
+
+
+STORES = {"directory": DirectoryStore, "moto": MotoStore, "azurite": AzuriteStore}
+
+
+def wait_for_port(port: int) -> None:
+    for _ in range(600):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError(f"nothing listens on port {port}")
