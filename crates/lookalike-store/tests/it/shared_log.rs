@@ -501,6 +501,15 @@ fn create_plain(disk: &Simulated, window: Option<(u64, bool)>, hand: &Hand) -> C
     Collection::create_at(to, &settings(window), log_options(hand), CREATED).unwrap()
 }
 
+/// Returns settings with a window of so many seconds by the clock of the log.
+fn wall_settings(width: u64) -> CollectionSettings {
+    let made = settings(Some((width, false)));
+    CollectionSettings {
+        window: made.window.map(|window| window.with_wall_clock(true)),
+        ..made
+    }
+}
+
 fn open_logged(disk: &Simulated, hand: &Hand) -> Collection {
     Collection::open_existing(Arc::new(disk.clone()), log_options(hand)).unwrap()
 }
@@ -511,12 +520,8 @@ fn open_logged(disk: &Simulated, hand: &Hand) -> Collection {
 fn repeated_entry_writes_no_row_although_its_document_has_expired() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let to = Arc::new(disk.clone());
-    let made = settings(Some((24, false)));
-    let by_wall = CollectionSettings {
-        window: made.window.map(|window| window.with_wall_clock(true)),
-        ..made
-    };
-    let collection = Collection::create_at(to, &by_wall, log_options(&hand), CREATED).unwrap();
+    let collection =
+        Collection::create_at(to, &wall_settings(24), log_options(&hand), CREATED).unwrap();
     let one = || vec![document("one", "alpha beta gamma", None)];
     hand.set(1000 * S);
     collection.expire_logged().unwrap();
@@ -565,17 +570,49 @@ fn repeated_entry_writes_no_row_although_its_document_has_expired() {
     assert_eq!(new.seq, Some(2));
 }
 
+/// As above, where no partition begins at the expiry, so that nothing but the progress is written.
+#[test]
+fn expiry_alone_writes_the_progress() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let to = Arc::new(disk.clone());
+    let made = wall_settings(240);
+    let collection = Collection::create_at(to, &made, log_options(&hand), CREATED).unwrap();
+    let one = || vec![document("one", "alpha beta gamma", None)];
+    let admit_at = |seconds: i64, record, documents| {
+        hand.set(seconds * S);
+        collection.expire_logged().unwrap();
+        let mut admission = admit_record(&collection, record, documents);
+        collection.flush().unwrap();
+        admission.answers.remove(0).unwrap()
+    };
+    admit_at(1000, 2, one());
+    admit_at(1235, 3, vec![document("two", "some other words", None)]);
+    assert!(admit_at(1236, 4, one()).again);
+    let mark = collection.log_mark().unwrap();
+    hand.set(1241 * S);
+    assert_eq!(collection.expire_logged().unwrap(), 1);
+    collection.flush().unwrap();
+    assert_eq!(collection.log_mark().unwrap(), mark);
+    assert!(!disk.contents().contains_key("0000000000000001.rows"));
+    drop(collection);
+
+    let collection = open_logged(&disk, &hand);
+    hand.set(1236 * S);
+    let repeated = admit_record(&collection, 4, one())
+        .answers
+        .remove(0)
+        .unwrap();
+    assert_eq!(repeated.seq, None);
+    assert_eq!(collection.log_mark().unwrap(), mark);
+}
+
 /// The clock is where it was although the documents that set it have expired.
 #[test]
 fn clock_survives_the_documents_that_set_it() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let to = Arc::new(disk.clone());
-    let made = settings(Some((24, false)));
-    let by_wall = CollectionSettings {
-        window: made.window.map(|window| window.with_wall_clock(true)),
-        ..made
-    };
-    let collection = Collection::create_at(to, &by_wall, log_options(&hand), CREATED).unwrap();
+    let collection =
+        Collection::create_at(to, &wall_settings(24), log_options(&hand), CREATED).unwrap();
     hand.set(1000 * S);
     let _ = admit_record(&collection, 2, vec![document("one", "alpha beta", None)]);
     hand.set(1100 * S);
