@@ -375,8 +375,12 @@ fn apply_in_pieces<'a>(
             replica.collection.compact_all(&mut || true).unwrap();
         }
         if random.chance(10) {
+            // Maintenance runs at any time, whatever record is applied.
+            let ahead = random.below(100) as i64 * S;
+            replica.hand.set(replica.clock.saturating_add(ahead));
             let report = replica.collection.run_maintenance(&mut || true).unwrap();
             assert_eq!(report.expired, 0);
+            replica.hand.set(replica.clock);
         }
         if random.chance(8) {
             let disk = replica.disk.copy();
@@ -906,6 +910,36 @@ fn partition_begins_under_the_window_of_its_time() {
         for each in [&collection, &reopened] {
             assert_eq!(each.expire_logged().unwrap(), expired, "{seconds}");
         }
+    }
+}
+
+/// An expiry that is repeated after a later entry has changed the window begins no partition.
+#[test]
+fn repeated_expiry_does_nothing() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let to = Arc::new(disk.clone());
+    let made = wall_settings(240);
+    let collection = Collection::create_at(to, &made, log_options(&hand), CREATED).unwrap();
+    hand.set(1000 * S);
+    let _ = admit_record(&collection, 2, vec![document("one", "alpha beta", None)]);
+    hand.set(1005 * S);
+    collection.expire_logged().unwrap();
+    let narrower = SettingsChange {
+        width: Some(Duration::from_secs(24)),
+        ..SettingsChange::default()
+    };
+    collection
+        .change_settings_at(&narrower, position(3, 0))
+        .unwrap();
+    let reopened = open_logged(&disk.copy(), &hand);
+    for (seconds, partitions) in [(1005, 1), (1006, 2)] {
+        hand.set(seconds * S);
+        reopened.expire_logged().unwrap();
+        assert_eq!(
+            reopened.collect_stats().unwrap().partitions,
+            partitions,
+            "{seconds}"
+        );
     }
 }
 
