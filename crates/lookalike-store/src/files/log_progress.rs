@@ -217,7 +217,11 @@ fn read_position(reader: &mut ByteReader<'_>) -> Option<LogPosition> {
 
 #[cfg(test)]
 mod tests {
+    use lookalike::similarity::Route;
+    use lookalike::stream::DocumentSlot;
+
     use super::*;
+    use crate::files::rows::RecordPlace;
 
     fn progress() -> LogProgress {
         LogProgress {
@@ -249,6 +253,60 @@ mod tests {
             assert_eq!(LogProgress::decode_progress(&flipped), None, "{at}");
             assert_eq!(LogProgress::decode_progress(&bytes[..at]), None, "{at}");
         }
+    }
+
+    /// Replicas of different versions compare their digests, so these never change.
+    #[test]
+    fn digest_is_frozen() {
+        let document = |verdict| RowDocument {
+            id: "a".to_owned(),
+            time: Timestamp(5),
+            content_hash: 1,
+            place: RecordPlace { at: 0, units: 1 },
+            fingerprint: None,
+            meta: None,
+            verdict,
+            refreshed: None,
+        };
+        let slot = DocumentSlot {
+            partition: 1,
+            index: 0,
+        };
+        let duplicate = document(RowVerdict::Duplicate {
+            of: "b".to_owned(),
+            seq: 7,
+            slot,
+            similarity: 0.75,
+            route: Route::Join,
+            previous: 0,
+        });
+        let kept = document(RowVerdict::Kept { index: 0 });
+        let rows = [
+            PartitionRow::Document(kept.clone()),
+            PartitionRow::Document(duplicate),
+            PartitionRow::Deleted {
+                number: 1,
+                seq: 1,
+                slot: None,
+                removal: None,
+            },
+            PartitionRow::Moved {
+                document: kept,
+                from: 1,
+                from_slot: slot,
+                seq: 1,
+                last: 0,
+            },
+        ];
+        let mut progress = LogProgress::default();
+        for (number, row) in (1..).zip(&rows) {
+            progress.digest_row(number, row);
+        }
+        progress.digest_settings(&CollectionSettings::default());
+        assert_eq!(
+            progress.mark.digest,
+            0x56ba_0b47_89da_cf04_7662_5213_442a_13ee
+        );
     }
 
     /// The digest depends on each decision and on their order, and not on what compaction leaves.

@@ -38,7 +38,7 @@ struct PlacedEntry {
     entry: LogEntry,
 }
 
-/// A log, and what follows from it.
+/// A log of one collection.
 struct SharedLog {
     seed: u64,
     settings: CollectionSettings,
@@ -286,7 +286,7 @@ impl<'a> Replica<'a> {
     }
 
     /// Checks that it has the mark of its place in the log. Returns the expected number of the last row.
-    fn check_mark(&self, reference: &Reference) -> u64 {
+    fn check_mark(&self, reference: &LogReference) -> u64 {
         let (expected, durable) = match self.next {
             0 => (LogMark::default(), 0),
             next => reference.after[next - 1],
@@ -301,7 +301,7 @@ impl<'a> Replica<'a> {
     }
 
     /// Checks that the rows on disk are those of its mark.
-    fn check_durable(&self, reference: &Reference) {
+    fn check_durable(&self, reference: &LogReference) {
         let durable = self.check_mark(reference);
         assert_eq!(self.collection.collect_stats().unwrap().durable, durable);
     }
@@ -315,15 +315,15 @@ struct FinalState {
     changed_at: Option<LogPosition>,
 }
 
-/// What follows from a log: applied entry by entry, with a commit after each.
-struct Reference {
+/// The answers and the state that follow from a log: it is applied entry by entry, with a commit after each.
+struct LogReference {
     answers: Vec<Option<EntryAnswer>>,
     /// The mark and the number of the last row on disk, after each entry.
     after: Vec<(LogMark, u64)>,
     end: FinalState,
 }
 
-impl Reference {
+impl LogReference {
     fn from_log(log: &SharedLog) -> Self {
         let mut replica = Replica::create(log);
         let mut after = Vec::new();
@@ -361,7 +361,7 @@ impl Reference {
 /// Applies a log in random pieces, with random commits and compactions, and opens the collection again and again.
 fn apply_in_pieces<'a>(
     log: &'a SharedLog,
-    reference: &Reference,
+    reference: &LogReference,
     random: &mut Random,
 ) -> Replica<'a> {
     let mut replica = Replica::create(log);
@@ -394,7 +394,7 @@ fn apply_in_pieces<'a>(
 /// Applies a log while the power fails at random operations.
 fn apply_with_power_losses<'a>(
     log: &'a SharedLog,
-    reference: &Reference,
+    reference: &LogReference,
     random: &mut Random,
 ) -> Replica<'a> {
     let mut replica = Replica::create(log);
@@ -456,7 +456,7 @@ fn restore_from<'a>(log: &'a SharedLog, random: &mut Random) -> Replica<'a> {
 fn check_log(seed: u64) {
     let log = SharedLog::from_seed(seed, 120);
     let mut random = Random(seed ^ 0x5eed);
-    let reference = Reference::from_log(&log);
+    let reference = LogReference::from_log(&log);
     let mut at_once = Replica::create(&log);
     at_once.apply_rest(usize::MAX);
     reference.check(&at_once, "at once");
@@ -574,7 +574,7 @@ fn repeated_entry_writes_no_row_although_its_document_has_expired() {
     assert_eq!(new.seq, Some(2));
 }
 
-/// As above, where no partition begins at the expiry, so that nothing but the progress is written.
+/// An expiry at which no partition begins writes the progress alone, so that a repeated entry writes no row then, too.
 #[test]
 fn expiry_alone_writes_the_progress() {
     let (disk, hand) = (Simulated::new(), Hand::default());
