@@ -98,7 +98,7 @@ pub use keys::{
 pub use maintenance::{
     KEPT_RECORDS, ListedSnapshot, LogStatus, PruneReport, RepairReport, ReplicaStatus,
     UnreadableRecord, UnrepairedRecord, VerifyReport, WriterRecords, log_status, prune_log,
-    repair_log, verify_log,
+    read_first_number, repair_log, verify_log,
 };
 pub use marks::{ReplicaMark, read_marks, remove_mark, write_mark};
 #[cfg(feature = "object-store")]

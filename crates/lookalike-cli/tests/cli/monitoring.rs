@@ -81,7 +81,10 @@ fn start_busy_service(place: &Place) -> Service {
     // A replica has the metrics of the shared log, too.
     let log = place.path("log");
     let options = if cfg!(feature = "object-store") {
-        format!("--snapshots copies --shared-log file://{} --replica a", log.display())
+        format!(
+            "--snapshots copies --shared-log file://{} --replica a",
+            log.display()
+        )
     } else {
         "--snapshots copies".to_owned()
     };

@@ -13,3 +13,4 @@ pub use prune::{KEPT_RECORDS, PruneReport, prune_log};
 pub use repair::{RepairReport, UnrepairedRecord, repair_log};
 pub use status::{ListedSnapshot, LogStatus, ReplicaStatus, WriterRecords, log_status};
 pub use verify::{UnreadableRecord, VerifyReport, verify_log};
+pub use walk::read_first_number;

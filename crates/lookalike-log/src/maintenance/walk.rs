@@ -24,8 +24,11 @@ pub(super) struct ListedRecord {
     pub(super) bytes: u64,
 }
 
-/// Reads the number of the first record that must exist: 1, or the one before which the log was pruned.
-pub(super) fn read_first_number(store: &dyn LogStore) -> Result<u64, StoreError> {
+/// Reads the number of the first record that must exist: 1, or the one before which the log was pruned. One request.
+///
+/// # Errors
+/// If the request fails, or the object that says so is malformed.
+pub fn read_first_number(store: &dyn LogStore) -> Result<u64, StoreError> {
     let Some(object) = store.read(PRUNED_KEY)? else {
         return Ok(1);
     };

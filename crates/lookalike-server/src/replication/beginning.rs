@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use lookalike_log::{
     AppendOutcome, EntryKind, FolderCopies, LogEntry, LogError, LogStore, LogTail, RECORD_PREFIX,
-    ReplicaMark, SharedLog, check_exclusive_creation, check_replica_name, write_mark,
+    RecordCopies as _, ReplicaMark, SharedLog, check_exclusive_creation, check_replica_name,
+    read_first_number, write_mark,
 };
 use tokio::runtime::Handle;
 
@@ -101,7 +102,7 @@ impl PreparedReplica {
         let snapshots = LogSnapshots::open(&settings.shared_log, Arc::clone(&store), runtime)?;
         let plan = plan_beginning(&settings, directory, &*store, &snapshots)?;
         let tail = match &plan {
-            BeginningPlan::Continue(checkpoint) => checkpoint.tail.clone(),
+            BeginningPlan::Continue(checkpoint) => checkpoint.tail,
             BeginningPlan::Restore(snapshot) => {
                 let checkpoint = restoring_checkpoint(&settings, snapshot);
                 let at = with_context("the checkpoint of the shared log");
@@ -109,7 +110,7 @@ impl PreparedReplica {
                 let removed = remove_collections(directory);
                 removed.map_err(with_context("the rest of an interrupted copy"))?;
                 snapshots.restore_small_parts(snapshot, directory)?;
-                snapshot.tail.clone()
+                snapshot.tail
             }
             BeginningPlan::Found => LogTail::default(),
         };
@@ -205,7 +206,7 @@ impl PreparedReplica {
                 self.replica.progress.note_applied(1, log.tail().time_us);
                 Ok(LogCheckpoint {
                     state: DirectoryState::Following,
-                    tail: log.tail().clone(),
+                    tail: *log.tail(),
                     snapshot: Some(snapshot.name),
                     ..founding
                 })
@@ -223,7 +224,7 @@ fn restoring_checkpoint(settings: &ReplicaSettings, snapshot: &LogSnapshot) -> L
     LogCheckpoint {
         state: DirectoryState::Restoring,
         replica: settings.name.clone(),
-        tail: snapshot.tail.clone(),
+        tail: snapshot.tail,
         partial_entries: 0,
         snapshot: Some(snapshot.name.clone()),
     }
@@ -425,6 +426,7 @@ impl ReplicaParts {
             });
             if is_due {
                 self.write_mark(applied);
+                self.prune_copies();
                 marked = Some((applied, Instant::now()));
             }
         };
@@ -450,10 +452,12 @@ impl ReplicaParts {
         }
     }
 
-    /// Removes the copies of records that are no longer in the log.
-    pub(super) fn prune_copies(&self, before: u64) {
-        use lookalike_log::RecordCopies as _;
-        if let Err(error) = self.copies.remove_before(before) {
+    /// Removes the copies of records that have been removed from the log.
+    fn prune_copies(&self) {
+        let Ok(first) = read_first_number(&*self.store) else {
+            return;
+        };
+        if let Err(error) = self.copies.remove_before(first) {
             tracing::warn!(%error, "old copies of records cannot be removed");
         }
     }

@@ -35,7 +35,7 @@ impl DurableProgress {
     pub(super) fn new(directory: &Path, checkpoint: LogCheckpoint) -> Self {
         Self {
             directory: directory.to_owned(),
-            applied: Mutex::new(checkpoint.tail.clone()),
+            applied: Mutex::new(checkpoint.tail),
             checkpoint: Mutex::new(checkpoint),
         }
     }
@@ -45,11 +45,11 @@ impl DurableProgress {
     }
 
     pub(super) fn applied_tail(&self) -> LogTail {
-        lock(&self.applied).clone()
+        *lock(&self.applied)
     }
 
     pub(super) fn durable_tail(&self) -> LogTail {
-        lock(&self.checkpoint).tail.clone()
+        lock(&self.checkpoint).tail
     }
 
     /// Returns the name of the snapshot from which the directory began.

@@ -162,7 +162,7 @@ impl LogThread {
         self.poll_pace.note_record(now);
         // Another record may be there already.
         self.next_look = now;
-        let tail = self.log.tail().clone();
+        let tail = *self.log.tail();
         let received = ReceivedRecord { record, own, tail };
         self.records.send(received).map_err(|_| ThreadEnds)
     }

@@ -80,7 +80,7 @@ pub fn restore_from_log(url: &str, directory: &Path, point: RestorePoint) -> Res
     let mut tail = LogTail::default();
     if let Some(snapshot) = usable {
         snapshots.restore_small_parts(snapshot, directory)?;
-        tail = snapshot.tail.clone();
+        tail = snapshot.tail;
     }
     let clock = LogClock::default();
     clock.set_time(tail.time_us);
@@ -120,7 +120,7 @@ fn apply_until(
     applier: &RecordApplier<'_>,
 ) -> Result<LogTail> {
     let is_later = |record: &LogRecord| !point.includes(record.number, record.time_us);
-    let mut end = tail.clone();
+    let mut end = tail;
     let mut log = SharedLog::open(store, "restore", tail);
     loop {
         let record = log.read_next().map_err(with_context("the shared log"))?;
@@ -139,7 +139,7 @@ fn apply_until(
         applier
             .apply_record(&record, Vec::new())
             .map_err(Error::new)?;
-        end = log.tail().clone();
+        end = *log.tail();
         if is_disk_behind(applier.collections) {
             flush_collections(applier.collections).map_err(Error::new)?;
         }

@@ -137,7 +137,7 @@ impl SimulatedReplica {
         let store = Arc::clone(&self.store) as Arc<dyn lookalike_log::LogStore>;
         self.state = Some(RunningState {
             recipes: ServedRecipes::open(&self.folder, 0, 1 << 20).unwrap(),
-            log: SharedLog::open(store, &self.name, self.durable.clone()),
+            log: SharedLog::open(store, &self.name, self.durable),
             collections,
             clock,
             checks: CheckSchedule::default(),
@@ -234,7 +234,7 @@ impl SimulatedReplica {
             self.durable = LogTail {
                 next: record.number,
                 digest: record.previous,
-                ..self.durable.clone()
+                ..self.durable
             };
             self.durable.log = Some(record.log).filter(|_| record.number > 1);
             self.durable.time_us = self.before_record_us;
@@ -249,7 +249,7 @@ impl SimulatedReplica {
     fn write_to_disk(&mut self) {
         let state = self.state.as_ref().unwrap();
         flush_collections(&state.collections).unwrap();
-        self.durable = state.log.tail().clone();
+        self.durable = *state.log.tail();
         self.partial = None;
     }
 

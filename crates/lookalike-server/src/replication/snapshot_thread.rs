@@ -142,9 +142,7 @@ impl SnapshotThread {
             .filter(|mark| !is_old(mark.time_us, GONE_AFTER));
         let needed = present.map(|mark| mark.applied + 1);
         let before = needed.fold(first_kept.tail.next, u64::min);
-        prune_log(&*self.parts.store, before)?;
-        self.parts.prune_copies(before);
-        Ok(())
+        prune_log(&*self.parts.store, before).map(drop)
     }
 
     fn remove_claims(&self, newest: &str) -> Result<(), StoreError> {
