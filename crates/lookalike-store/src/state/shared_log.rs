@@ -73,6 +73,12 @@ impl CollectionState {
         let has_row = self.last_row() > last_row;
         let newest = self.matcher.newest_time();
         if let Some(progress) = self.rows.pending.progress_mut() {
+            // A second entry at one position would count as applied after a restart.
+            debug_assert!(
+                position >= progress.next,
+                "positions must ascend: {position:?} comes after one before {:?}",
+                progress.next
+            );
             progress.next = position.next_position();
             progress.newest = newest;
             if has_row {
