@@ -140,7 +140,22 @@ class Cluster:
             if len(applied) == 1 and all(replica.is_ready() for replica in self.replicas):
                 return applied.pop()
             time.sleep(0.05)
-        raise RuntimeError(f"the replicas did not become equal in {CATCH_UP_SECONDS} s: {applied}")
+        raise RuntimeError(
+            f"the replicas did not become equal in {CATCH_UP_SECONDS} s: {applied}\n{self.describe()}"
+        )
+
+    def describe(self) -> str:
+        """Returns what each replica says of itself."""
+        lines = []
+        for replica in self.replicas:
+            try:
+                status, body, _ = replica.request("GET", "/readyz", seconds=5)
+                state = f"{status} {body.decode()}"
+            except OSError as error:
+                state = str(error)
+            log = (self.folder / f"{replica.name}.log").read_text().splitlines()
+            lines += [f"{replica.name}: {state}", *log[-8:]]
+        return "\n".join(lines)
 
     def log_command(self, *arguments: str) -> subprocess.CompletedProcess:
         environment = {**os.environ, **self.environment}

@@ -36,14 +36,32 @@ class DirectoryStore:
         pass
 
 
+# moto checks `If-None-Match: *` and stores the object in two steps, so that of two requests at the same moment both may
+# succeed. S3 does not; so one object is stored at a time.
+MOTO_PROGRAM = """
+import threading
+from moto.s3 import responses
+from moto.server import main
+
+lock, store_object = threading.Lock(), responses.S3Response.put_object
+
+def store_alone(self):
+    with lock:
+        return store_object(self)
+
+responses.S3Response.put_object = store_alone
+main()
+"""
+
+
 class MotoStore:
     """moto's server, which speaks S3."""
 
     def __init__(self, folder: Path):
         self.port = free_port()
-        program = Path(sys.executable).parent / "moto_server"
         output = open(folder / "store.log", "ab")
-        self.process = subprocess.Popen([str(program), "-p", str(self.port)], stdout=output, stderr=output)
+        command = [sys.executable, "-c", MOTO_PROGRAM, "-p", str(self.port)]
+        self.process = subprocess.Popen(command, stdout=output, stderr=output)
         wait_for_port(self.port)
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/logs", method="PUT")
         urllib.request.urlopen(request).close()
