@@ -198,6 +198,7 @@ def main() -> None:
                 export = check_equal(cluster, answers)
                 if number % arguments.replay_every == 0 or number == arguments.rounds:
                     check_replay(cluster, export, folder)
+            report["store"] = arguments.store
             report["rounds"] = arguments.rounds
             report["documents"] = len(answers)
             report["seconds"] = round(time.monotonic() - began, 1)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import random
 import shutil
 import socket
@@ -105,6 +106,26 @@ def measure_single(program: str, log: bool, writes: int, count: int, pause: floa
     finally:
         service.stop()
         shutil.rmtree(folder)
+
+
+def measure_put(folder: Path, count: int) -> tuple[float, float]:
+    """Returns the same of the milliseconds in which a file is created under its name, as an object is, and synced."""
+    times = []
+    directory = os.open(folder, os.O_RDONLY)
+    for number in range(count):
+        began = time.monotonic()
+        staged = folder / f"{number}#staged"
+        file = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        os.write(file, b"x" * 400)
+        os.fsync(file)
+        os.close(file)
+        os.link(staged, folder / str(number))
+        os.unlink(staged)
+        os.fsync(directory)
+        times.append((time.monotonic() - began) * 1000)
+    os.close(directory)
+    times.sort()
+    return times[len(times) // 2], times[int(len(times) * 0.99)]
 
 
 def main() -> None:

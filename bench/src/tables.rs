@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::goals;
 use crate::machine::{results, root};
 
-const TABLE_DOCUMENTS: [&str; 15] = [
+const TABLE_DOCUMENTS: [&str; 16] = [
     "bench/README.md",
     "bench/figures/contamination.md",
     "bench/figures/fingerprints.md",
@@ -20,6 +20,7 @@ const TABLE_DOCUMENTS: [&str; 15] = [
     "bench/figures/labelled-pairs.md",
     "bench/figures/passages.md",
     "bench/figures/recall.md",
+    "bench/figures/replicas.md",
     "bench/figures/service.md",
     "bench/figures/sketches.md",
     "bench/figures/whole-runs.md",
@@ -154,6 +155,12 @@ fn table(name: &str) -> Result<String> {
         }
         "contamination runs" => rows("contamination_runs", &CONTAMINATION_RUNS_COLUMNS, |_| true),
         "machine contamination" => machine("contamination_runs"),
+        "replicas inserts" => rows("replicas_inserts", &REPLICA_INSERT_COLUMNS, |_| true),
+        "replicas bulk" => rows("replicas_bulk", &REPLICA_BULK_COLUMNS, |_| true),
+        "replicas beginning" => rows("replicas_beginning", &REPLICA_BEGINNING_COLUMNS, |_| true),
+        "replicas rounds" => rows("replicas_rounds", &REPLICA_ROUND_COLUMNS, |_| true),
+        "replicas feed" => rows("replicas_feed", &REPLICA_FEED_COLUMNS, |_| true),
+        "machine replicas" => machine("replicas_bulk"),
         "planted" => rows("planted", &PLANTED_COLUMNS, |_| true),
         "planted lengths" => rows("planted_lengths", &PLANTED_LENGTHS_COLUMNS, |_| true),
         "audit" => rows("audit", &AUDIT_COLUMNS, |_| true),
@@ -303,6 +310,49 @@ const DEDUP_COLUMNS: Columns<9> = [
     ("seconds", "seconds", 2),
     ("MB/s", "megabytes_per_second", 0),
     ("M documents/s", "million_documents_per_second", 2),
+];
+
+const REPLICA_INSERT_COLUMNS: Columns<3> = [
+    ("case", "what", 0),
+    ("median", "median_ms", 1),
+    ("99 of 100", "p99_ms", 1),
+];
+
+const REPLICA_BULK_COLUMNS: Columns<5> = [
+    ("run", "run", 0),
+    ("documents", "documents", 0),
+    ("without a log", "without", 0),
+    ("with one", "with", 0),
+    ("share", "share", 2),
+];
+
+const REPLICA_BEGINNING_COLUMNS: Columns<5> = [
+    ("titles", "titles", 0),
+    ("inserted in s", "inserting_s", 0),
+    ("opened again in s", "reopening_s", 0),
+    ("snapshot in s", "snapshot_s", 0),
+    ("new replica ready in s", "new_replica_ready_s", 0),
+];
+
+const REPLICA_ROUND_COLUMNS: Columns<8> = [
+    ("store", "store", 0),
+    ("rounds", "rounds", 0),
+    ("documents", "documents", 0),
+    ("killed", "kill", 0),
+    ("erased", "erase", 0),
+    ("stopped", "stop", 0),
+    ("cut", "partition", 0),
+    ("longest outage", "longest_outage", 2),
+];
+
+const REPLICA_FEED_COLUMNS: Columns<7> = [
+    ("minutes", "minutes", 0),
+    ("store", "store", 0),
+    ("documents", "documents", 0),
+    ("kept", "kept", 0),
+    ("records", "records", 0),
+    ("median ms", "median_ms", 0),
+    ("99 of 100 ms", "p99_ms", 0),
 ];
 
 const CONTAMINATION_COLUMNS: Columns<9> = [

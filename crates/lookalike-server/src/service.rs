@@ -3,13 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lookalike_store::{CollectionOptions, VerificationLimits};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::api::request_log::RequestLog;
 use crate::api::responses::in_background;
@@ -30,6 +31,9 @@ use crate::traces::SpanExport;
 
 /// Long answers about stored documents that are made at a time.
 const LONG_ANSWERS: usize = 3;
+
+/// Longest time in which a replica that stops writes the rest of what it has applied.
+const LONGEST_LAST_WRITE: Duration = Duration::from_secs(10);
 
 /// Requests with texts that are worked on at a time. They are few, because each takes a core and inserts need cores,
 /// too.
@@ -220,7 +224,11 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     if let Some(replica) = &service.replica {
         replica.stop_threads();
         let stopped = Arc::clone(&service);
-        in_background(move || write_rest(&stopped)).await;
+        // A copy to a store that gives no answer may hold the files for long; the log has everything.
+        let writing = in_background(move || write_rest(&stopped));
+        if timeout(LONGEST_LAST_WRITE, writing).await.is_err() {
+            tracing::warn!("not everything that was applied is on disk: the log has it");
+        }
     }
     if let Some(traces) = &service.traces {
         traces.finish_export();

@@ -8,7 +8,7 @@
 //! | has collections and no checkpoint | does not exist | the collections become its first snapshot |
 //! | has collections and no checkpoint | exists | refused: nobody knows how the two fit together |
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -181,9 +181,12 @@ impl PreparedReplica {
         written.map_err(with_context("the checkpoint of the shared log"))?;
         let parts = collect_parts(service, LogTail::default())?;
         let collections = &service.collections;
-        let written = self
-            .snapshots
-            .write_snapshot(&settings.name, parts, collections);
+        let written = self.snapshots.write_snapshot(
+            &settings.name,
+            parts,
+            collections,
+            &scratch_folder(directory),
+        );
         let snapshot = written.map_err(|problem| Error::new(problem.detail))?;
         let begin = LogEntry {
             kind: EntryKind::Begin,
@@ -318,6 +321,11 @@ fn founded_before(
         partial_entries: 0,
         snapshot: Some(begin.subject.clone()),
     }))
+}
+
+/// Returns the folder through which collections are copied to snapshots.
+pub(super) fn scratch_folder(directory: &Path) -> PathBuf {
+    directory.join(".log-snapshot")
 }
 
 /// Returns the state of the service at a place of the log, except its collections. Nothing is applied meanwhile.

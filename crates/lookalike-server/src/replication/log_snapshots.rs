@@ -11,11 +11,11 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lookalike_log::{CreateOutcome, LogStore, LogTail, SNAPSHOT_PREFIX, StoreError};
-use lookalike_store::{Disk, restore_collection};
+use lookalike_store::{Disk, DiskFolder, restore_collection};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
@@ -95,6 +95,9 @@ impl LogSnapshots {
 
     /// Writes a snapshot of a state. Collections that were deleted meanwhile are left out: the log says so, too.
     ///
+    /// A collection is copied to the folder `scratch` first, and from there to the store, because writers wait while the
+    /// end of its newest partition is copied, and a store can be slow.
+    ///
     /// # Errors
     /// If a collection cannot be copied, or the store refuses a request.
     pub(crate) fn write_snapshot(
@@ -102,6 +105,7 @@ impl LogSnapshots {
         replica: &str,
         parts: ServiceParts,
         collections: &ServedCollections,
+        scratch: &Path,
     ) -> Result<LogSnapshot, ApiProblem> {
         let name = format!("{:016x}-{replica}", parts.tail.next);
         let mut copied = Vec::new();
@@ -109,8 +113,10 @@ impl LogSnapshots {
             let Ok(open) = collections.look_up_collection(&collection) else {
                 continue;
             };
+            let scratch = ScratchFolder::create(scratch)?;
             let made = self.copies.make_snapshot(&name, &collection, |disk| {
-                open.collection.copy_to_snapshot(disk)
+                open.collection.copy_to_snapshot(&scratch.disk)?;
+                restore_collection(&scratch.disk, disk, 0)
             });
             match made {
                 // An interrupted attempt of this replica has copied it.
@@ -222,6 +228,36 @@ impl LogSnapshots {
             collections.restore_collection(collection, copy)?;
         }
         Ok(())
+    }
+}
+
+/// A folder for the copy of one collection, which is removed in the end.
+struct ScratchFolder {
+    path: PathBuf,
+    disk: DiskFolder,
+}
+
+impl ScratchFolder {
+    fn create(path: &Path) -> Result<Self, ApiProblem> {
+        let failed = |error: io::Error| {
+            let detail = format!("the folder {}: {error}", path.display());
+            ApiProblem::new(ProblemCode::Disk, detail)
+        };
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            disk: DiskFolder::open(path).map_err(failed)?,
+        })
+    }
+}
+
+impl Drop for ScratchFolder {
+    fn drop(&mut self) {
+        // The next one removes what stays.
+        let _ = fs::remove_dir_all(&self.path);
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use lookalike_log::{CreateOutcome, StoreError, prune_log, read_marks};
 
-use super::beginning::{ReplicaParts, collect_parts};
+use super::beginning::{ReplicaParts, collect_parts, scratch_folder};
 use super::log_snapshots::LogSnapshot;
 use super::machine_time_us;
 use crate::service::ServiceState;
@@ -100,10 +100,11 @@ impl SnapshotThread {
         };
         let replica = &self.parts.replica.settings.name;
         let collections = &self.service.collections;
+        let scratch = scratch_folder(&self.service.config.data);
         let written = self
             .parts
             .snapshots
-            .write_snapshot(replica, parts, collections);
+            .write_snapshot(replica, parts, collections, &scratch);
         let snapshot = written.map_err(|problem| problem.detail)?;
         tracing::info!(
             snapshot = snapshot.name,
