@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::text::split_sentences;
+use crate::text::{last_certain_start, split_sentences};
 
 /// Marks that belong together, as opening and closing ones.
 const BRACKETS: [(&str, &str); 14] = [
@@ -117,8 +117,16 @@ fn is_sentence_mark(point: char) -> bool {
 /// assert_eq!(&text[extend_to_sentences(text, 9..20)], "Two is here. Three.");
 /// ```
 pub fn extend_to_sentences(text: &str, range: Range<usize>) -> Range<usize> {
-    let (mut start, mut extended) = (0, range.clone());
-    for sentence in split_sentences(text) {
+    // A sentence that ends before the last word of the range changes nothing.
+    let last_word = text[..range.end].rfind(char::is_alphanumeric);
+    let first = range.start.min(last_word.unwrap_or(0));
+    extend_from(text, range, last_certain_start(text, first))
+}
+
+/// Extends a range of bytes by the sentences from `start` on, which is the start of one.
+fn extend_from(text: &str, range: Range<usize>, mut start: usize) -> Range<usize> {
+    let mut extended = range.clone();
+    for sentence in split_sentences(&text[start..]) {
         let end = start + sentence.len();
         if start <= range.start && range.start < end {
             // Closing quotes and white space before a sentence belong to the one before.
@@ -194,6 +202,23 @@ mod tests {
                         text.is_char_boundary(extended.start)
                             && text.is_char_boundary(extended.end)
                     );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn earlier_sentences_change_nothing() {
+        for text in [
+            "  一。二「三四」。 (Five) \"six\".\n</p>Seven **$8$**",
+            "One. Two; e.g. so!?\r\n- \"Ho.\" (He goes.) — \n\n?! A. B. C!",
+        ] {
+            let places = 0..=text.len();
+            let places: Vec<usize> = places.filter(|&at| text.is_char_boundary(at)).collect();
+            for (at, &start) in places.iter().enumerate() {
+                for &end in &places[at..] {
+                    let extended = extend_to_sentences(text, start..end);
+                    assert_eq!(extended, extend_from(text, start..end, 0), "{start}..{end}");
                 }
             }
         }

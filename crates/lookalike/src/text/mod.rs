@@ -32,7 +32,7 @@ pub use listing::ListedTerm;
 pub(crate) use listing::join_tokens;
 pub use normalize::TextToken;
 pub use sentences::LongSentence;
-pub(crate) use sentences::split_sentences;
+pub(crate) use sentences::{last_certain_start, split_sentences};
 pub(crate) use shingle::{hash_shingles, hash_single_token};
 pub use spans::{SpanTokenizer, SpannedTokens};
 pub use terms::SpelledTerm;

@@ -115,10 +115,8 @@ fn sentence_end(text: &str) -> usize {
     for (at, point) in text.char_indices() {
         let after = at + point.len_utf8();
         let ends = match point {
-            '。' | '！' | '？' | '!' | '?' | '；' | ';' | '…' | '｡' => true,
-            '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => true,
             '.' | '．' => is_sentence_stop(before, last, text[after..].chars().next()),
-            _ => false,
+            _ => always_ends_sentence(point),
         };
         if ends {
             return after;
@@ -126,6 +124,35 @@ fn sentence_end(text: &str) -> usize {
         (before, last) = (last, Some(point));
     }
     text.len()
+}
+
+/// Returns the last place up to `byte` where a sentence begins whatever stands around it: behind a character that
+/// always ends one, or the start of the text. The sentences from there on are those of the whole text.
+///
+/// Cost: that of reading back to this place.
+pub(crate) fn last_certain_start(text: &str, byte: usize) -> usize {
+    let points = text[..byte].char_indices();
+    let last = points.rev().find(|&(_, point)| always_ends_sentence(point));
+    last.map_or(0, |(at, point)| at + point.len_utf8())
+}
+
+fn always_ends_sentence(point: char) -> bool {
+    matches!(
+        point,
+        '。' | '！'
+            | '？'
+            | '!'
+            | '?'
+            | '；'
+            | ';'
+            | '…'
+            | '｡'
+            | '\n'
+            | '\r'
+            | '\u{85}'
+            | '\u{2028}'
+            | '\u{2029}'
+    )
 }
 
 /// Returns `true` if a full stop between these characters ends a sentence.
@@ -187,6 +214,27 @@ mod tests {
             );
             assert_eq!(split_sentences(text).collect::<String>(), text);
         }
+    }
+
+    #[test]
+    fn sentences_from_a_certain_start_are_those_of_the_text() {
+        let text = "One. Two e.g. so; no! \"Ho.\" 一。二．三…\r\nA. B. C.\nlast";
+        let mut starts = vec![0];
+        for sentence in split_sentences(text) {
+            starts.push(starts[starts.len() - 1] + sentence.len());
+        }
+        let mut certain = Vec::new();
+        for byte in (0..=text.len()).filter(|&at| text.is_char_boundary(at)) {
+            let start = last_certain_start(text, byte);
+            let from = starts.iter().position(|&place| place == start).unwrap();
+            let later: Vec<&str> = split_sentences(&text[start..]).collect();
+            let all: Vec<&str> = split_sentences(text).skip(from).collect();
+            assert_eq!(later, all, "{byte}");
+            assert!(start <= byte);
+            certain.push(start);
+        }
+        certain.dedup();
+        assert_eq!(certain.len(), 8);
     }
 
     fn signed(text: &str, count: usize) -> Option<u64> {
