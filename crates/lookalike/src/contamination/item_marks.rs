@@ -92,7 +92,13 @@ impl ItemMarker {
         let text = TextTokens::new(&mut self.tokenizer, text, excerpt)?;
         let place = excerpt.place.clone();
         let within = &excerpt.terms[place.clone()];
-        let alignment = align_unit(&text.terms, within, |_| TOKEN_WEIGHT, &mut self.alignment);
+        let alignment = align_unit(
+            &text.terms,
+            within,
+            |_| TOKEN_WEIGHT,
+            0,
+            &mut self.alignment,
+        );
         let places = alignment.places.iter();
         let places: Vec<Option<usize>> = places
             .map(|found| found.map(|found| place.start + found as usize))
@@ -122,7 +128,8 @@ impl ItemMarker {
             place.map(Some).collect()
         } else {
             let terms = &excerpt.terms;
-            let alignment = align_unit(&text.terms, terms, |_| TOKEN_WEIGHT, &mut self.alignment);
+            let alignment =
+                align_unit(&text.terms, terms, |_| TOKEN_WEIGHT, 0, &mut self.alignment);
             if 4 * alignment.found_count() < 3 * count {
                 return Ok(Vec::new());
             }

@@ -136,8 +136,9 @@ fn find_part(
     }
     let first = part.start as usize;
     let weight_at = |at| index.weight_at(first + at, &index.prior_weights);
-    let alignment = align_unit(terms, around, weight_at, buffers);
-    let found = alignment.part_range()?;
     let all: u64 = index.range_weights(part, &index.prior_weights).sum();
-    (4 * alignment.sum_found(weight_at) >= 3 * all).then_some(found)
+    let least_weight = (3 * all).div_ceil(4);
+    let alignment = align_unit(terms, around, weight_at, least_weight, buffers);
+    let found = alignment.part_range()?;
+    (alignment.sum_found(weight_at) >= least_weight).then_some(found)
 }

@@ -288,12 +288,13 @@ impl<'a> ItemSearcher<'a> {
         let part = &self.terms[window.clone()];
         let first = unit.tokens.start as usize;
         let weight_at = |at| index.weight_at(first + at, &index.prior_weights);
-        let alignment = align_unit(terms, part, weight_at, &mut self.alignment);
+        let least_weight = unit.weight.div_ceil(CANDIDATE_DIVISOR);
+        let alignment = align_unit(terms, part, weight_at, least_weight, &mut self.alignment);
         let (Some(found), Some(of_unit)) = (alignment.part_range(), alignment.unit_range()) else {
             return;
         };
         let weight = alignment.sum_found(weight_at);
-        if weight * CANDIDATE_DIVISOR < unit.weight {
+        if weight < least_weight {
             return;
         }
         let skipped = found.len() - alignment.found_count();
