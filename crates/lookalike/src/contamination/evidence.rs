@@ -32,7 +32,7 @@ const BIT: SixteenthBits = 16;
 
 /// Weight of the most frequent token, and of the rarest.
 const MIN_WEIGHT: SixteenthBits = BIT / 2;
-pub(super) const MAX_WEIGHT: SixteenthBits = 20 * BIT;
+const MAX_WEIGHT: SixteenthBits = 20 * BIT;
 
 /// Largest weight of a single letter or digit. Formulae and tables have them in rows that are easily guessed.
 const MAX_SHORT_WEIGHT: SixteenthBits = 5 * BIT;
@@ -260,6 +260,12 @@ impl EvidenceWeights {
     #[inline]
     pub(super) fn weight_of(&self, term: u32) -> SixteenthBits {
         SixteenthBits::from(self.weights[term_index(term)])
+    }
+
+    /// Returns the weight of a token that keeps some sixteenths of it.
+    #[inline]
+    pub(super) fn shared_weight(&self, term: u32, share: u8) -> SixteenthBits {
+        self.weight_of(term) * SixteenthBits::from(share) / 16
     }
 }
 

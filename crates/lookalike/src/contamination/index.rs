@@ -8,10 +8,12 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::alignment::SixteenthBits;
-use super::evidence::{CorpusTerms, EvidenceWeights, log2_sixteenths};
+use super::evidence::{CorpusTerms, EvidenceWeights};
 use super::item_tokens::ItemTokenizer;
-use super::seed_index::{SeedIndex, has_seed, seed_length};
+use super::seed_index::{SeedBuilder, SeedIndex, has_seed};
 use super::term_table::{NO_TERM, TermTable};
+use super::unit_places::UnitPlaces;
+use super::unit_weights::{share_of_units, weigh_units};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hash::hash_sequence;
 
@@ -23,9 +25,6 @@ const MIN_ANSWER_UNIT_TOKENS: usize = 20;
 
 /// Tokens at the end of a passage that are looked for before a question.
 const PASSAGE_TOKENS: usize = 48;
-
-/// Places between two entries of [`ContaminationIndex::first_units`].
-const PLACE_STEP: u32 = 64;
 
 /// Domain of the hash of a unit's tokens.
 const UNIT_DOMAIN: u64 = 11;
@@ -83,12 +82,11 @@ pub struct ContaminationIndex {
     pub(super) table: TermTable,
     /// The tokens of all units and parts.
     pub(super) terms: Vec<u32>,
-    /// The part of its weight that each of these tokens has, in sixteenths; see [`distinctive_shares`].
+    /// The part of its weight that each of these tokens has, in sixteenths; see `unit_weights`.
     pub(super) shares: Vec<u8>,
     /// Units, by their tokens.
     pub(super) units: Vec<SearchUnit>,
-    /// For every [`PLACE_STEP`]th place the first unit that ends behind it.
-    first_units: Vec<u32>,
+    pub(super) places: UnitPlaces,
     pub(super) items: Vec<IndexedItem>,
     pub(super) seeds: SeedIndex,
     /// Counts of tokens before a document is read: those of the items and what is known of the language.
@@ -140,7 +138,7 @@ impl ContaminationIndex {
             + size_of_val(&*self.terms)
             + self.shares.len()
             + size_of_val(&*self.units)
-            + size_of_val(&*self.first_units)
+            + self.places.memory_bytes()
             + self
                 .units
                 .iter()
@@ -167,16 +165,7 @@ impl ContaminationIndex {
 
     /// Returns the weight of the token at a place.
     pub(super) fn weight_at(&self, place: usize, weights: &EvidenceWeights) -> SixteenthBits {
-        weights.weight_of(self.terms[place]) * SixteenthBits::from(self.shares[place]) / 16
-    }
-
-    /// Returns the number of the unit with a place.
-    pub(super) fn unit_of_place(&self, place: u32) -> u32 {
-        let mut unit = self.first_units[(place / PLACE_STEP) as usize];
-        while self.units[unit as usize].tokens.end <= place {
-            unit += 1;
-        }
-        unit
+        weights.shared_weight(self.terms[place], self.shares[place])
     }
 
     /// Returns the tokens of a unit.
@@ -318,70 +307,22 @@ impl IndexBuilder {
         // Answers were added behind the questions of their items, so the units ascend.
         debug_assert!(self.units.is_sorted_by_key(|unit| unit.tokens.start));
         let ranges = self.units.iter().map(|unit| unit.tokens.clone());
-        let mut unit_counts = vec![1; self.terms.len()];
-        let seeds = SeedIndex::build(&self.terms, ranges, |place, units| {
-            unit_counts[place as usize] = units;
-        });
-        let shares = distinctive_shares(&self.terms, &self.units, &unit_counts);
-        let mut index = ContaminationIndex {
+        let ranges: Vec<Range<u32>> = ranges.collect();
+        let places = UnitPlaces::new(&ranges);
+        let builder = SeedBuilder::new(&self.terms, &ranges, &places);
+        let mut shares = builder.share_seeds(share_of_units);
+        let covers = weigh_units(&self.terms, &mut self.units, &mut shares, &prior_weights);
+        let seeds = builder.finish_index(&covers);
+        Ok(ContaminationIndex {
             table: self.table,
             terms: self.terms,
             shares,
-            first_units: list_first_units(&self.units),
             units: self.units,
+            places,
             items: self.items,
             seeds,
             prior: self.prior,
             prior_weights,
-        };
-        for at in 0..index.units.len() {
-            let tokens = index.units[at].tokens.clone();
-            index.units[at].weight = index.range_weights(&tokens, &index.prior_weights).sum();
-        }
-        Ok(index)
+        })
     }
-}
-
-/// Returns for every [`PLACE_STEP`]th place the first unit that ends behind it, up to the end of the last unit.
-fn list_first_units(units: &[SearchUnit]) -> Vec<u32> {
-    let mut first = Vec::new();
-    for (number, unit) in (0..).zip(units) {
-        while first.len() as u32 * PLACE_STEP < unit.tokens.end {
-            first.push(number);
-        }
-    }
-    first
-}
-
-/// Returns the part of its weight that each token has in its unit, in sixteenths.
-///
-/// - A token that only frequent seeds cover belongs to a phrase of many units, for example "which of the following". If
-///   the rarest of its seeds stands in `n` units, it keeps 1 / (1 + log₂ n) of its weight. So what sets an item apart from
-///   the others of its series decides.
-/// - The `k`-th occurrence of a token in a unit keeps 1 / k of that, because a text that has a word once often has it again.
-///
-/// `unit_counts` has the number of units with the seed at each place. Tokens outside of units keep all of their weight.
-fn distinctive_shares(terms: &[u32], units: &[SearchUnit], unit_counts: &[u32]) -> Vec<u8> {
-    let mut shares = vec![16; terms.len()];
-    let mut occurrences: HashMap<u32, u32> = HashMap::new();
-    let mut fewest: Vec<u32> = Vec::new();
-    for unit in units {
-        let tokens = unit.tokens.start as usize..unit.tokens.end as usize;
-        occurrences.clear();
-        fewest.clear();
-        fewest.resize(tokens.len(), u32::MAX);
-        for (at, place) in tokens.clone().enumerate() {
-            let length = seed_length(&terms[place..tokens.end]);
-            for count in &mut fewest[at..at + length] {
-                *count = (*count).min(unit_counts[place]);
-            }
-        }
-        for (place, count) in tokens.zip(&fewest) {
-            let occurrence = occurrences.entry(terms[place]).or_default();
-            *occurrence += 1;
-            let share = 256 / (16 + log2_sixteenths(u64::from(*count), 1));
-            shares[place] = (share / *occurrence).max(1) as u8;
-        }
-    }
-    shares
 }

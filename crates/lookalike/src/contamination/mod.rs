@@ -37,7 +37,10 @@ mod markup_places;
 mod nearby_parts;
 mod search;
 mod seed_index;
+mod seed_prefilter;
 mod term_table;
+mod unit_places;
+mod unit_weights;
 
 pub use cut_places::{extend_to_blanks, extend_to_marks, extend_to_sentences};
 pub use evidence::{CorpusTerms, CountedTerms, EvidenceWeights, FoundParts, ItemEvidence};

@@ -3,20 +3,18 @@
 use std::ops::Range;
 
 use super::alignment::{AlignmentBuffers, UnitAlignment, align_unit};
-use super::evidence::{BlockTerms, CountedTerms, MAX_WEIGHT};
+use super::evidence::{BlockTerms, CountedTerms};
 use super::index::{ContaminationIndex, SearchUnit, UnitKind};
 use super::item_tokens::ItemTokenizer;
 use super::nearby_parts::{NearbyPart, find_parts, nearby_range};
 use super::seed_index::SeedHit;
+use super::seed_prefilter::{SeedCover, SeedPrefilter};
 use super::term_table::NO_TERM;
 use crate::byte_reader::ByteReader;
 use crate::error::Result;
 
 /// Share of the bits of a unit that seeds must cover near one another: one of so many.
 const SEED_COVER_DIVISOR: u64 = 4;
-
-/// More sixteenths of bits than the tokens of any seed have.
-const MAX_SEED_WEIGHT: u64 = 4 * MAX_WEIGHT as u64;
 
 /// Share of the bits of a unit that the alignment must find: one of so many.
 const CANDIDATE_DIVISOR: u64 = 2;
@@ -143,6 +141,14 @@ impl ItemCandidate {
     }
 }
 
+/// The hits of a unit in a document.
+#[derive(Clone, Debug)]
+struct UnitHits {
+    unit: u32,
+    /// The hits, as a range of [`ItemSearcher::hits`].
+    hits: Range<usize>,
+}
+
 /// Searches documents for items, one after another, and counts their tokens.
 #[derive(Debug)]
 pub struct ItemSearcher<'a> {
@@ -150,6 +156,8 @@ pub struct ItemSearcher<'a> {
     tokenizer: ItemTokenizer,
     terms: Vec<u32>,
     hits: Vec<SeedHit>,
+    prefilter: SeedPrefilter,
+    groups: Vec<UnitHits>,
     /// Candidates of a document before their places are known in bytes.
     windows: Vec<(u32, Range<usize>)>,
     counts: BlockTerms,
@@ -164,6 +172,8 @@ impl<'a> ItemSearcher<'a> {
             tokenizer: ItemTokenizer::new(),
             terms: Vec::new(),
             hits: Vec::new(),
+            prefilter: SeedPrefilter::new(),
+            groups: Vec::new(),
             windows: Vec::new(),
             counts: BlockTerms::new(index),
             alignment: AlignmentBuffers::default(),
@@ -184,45 +194,61 @@ impl<'a> ItemSearcher<'a> {
         let tokens = self.tokenizer.tokenize_text(text)?;
         self.terms.clear();
         let table = &self.index.table;
-        self.terms
-            .extend(tokens.values().iter().map(|&token| table.find_term(token)));
+        table.append_terms(tokens.values(), &mut self.terms);
         self.counts.add_total(self.terms.len() as u64);
         for &term in self.terms.iter().filter(|&&term| term != NO_TERM) {
             self.counts.count_term(term);
         }
         self.hits.clear();
         self.index.seeds.find_seeds(&self.terms, &mut self.hits);
-        self.hits.sort_unstable();
+        self.prefilter.retain_plausible(&mut self.hits);
+        self.hits
+            .sort_unstable_by_key(|hit| u64::from(hit.place) << 32 | u64::from(hit.at));
         self.choose_windows();
-        for (unit, window) in std::mem::take(&mut self.windows) {
+        let mut windows = std::mem::take(&mut self.windows);
+        for (unit, window) in windows.drain(..) {
             self.align_window(unit, window, candidates);
         }
+        self.windows = windows;
         candidates.sort_by_key(|candidate| (candidate.item, candidate.part));
         Ok(())
     }
 
     /// Chooses the part of the document for each unit with enough seeds.
     fn choose_windows(&mut self) {
-        let index = self.index;
+        self.group_hits();
         let mut hits = std::mem::take(&mut self.hits);
-        let mut rest = &mut hits[..];
-        while let Some(first) = rest.first() {
-            let number = index.unit_of_place(first.place);
-            let unit = &index.units[number as usize];
-            // Few units have many hits.
-            let is_of_unit = |hit: &&SeedHit| hit.place < unit.tokens.end;
-            let count = rest.iter().take_while(is_of_unit).count();
-            let (of_unit, behind) = rest.split_at_mut(count);
-            rest = behind;
-            if count as u64 * MAX_SEED_WEIGHT * SEED_COVER_DIVISOR < unit.weight {
-                continue;
-            }
+        let mut groups = std::mem::take(&mut self.groups);
+        for group in groups.drain(..) {
+            let of_unit = &mut hits[group.hits];
             of_unit.sort_unstable_by_key(|hit| (hit.at, hit.place));
+            let unit = &self.index.units[group.unit as usize];
             if let Some(window) = self.choose_window(unit, of_unit) {
-                self.windows.push((number, window));
+                self.windows.push((group.unit, window));
             }
         }
-        self.hits = hits;
+        (self.hits, self.groups) = (hits, groups);
+    }
+
+    /// Collects the units whose seeds may cover enough of them, and begins to load what is known of these.
+    fn group_hits(&mut self) {
+        let index = self.index;
+        let mut start = 0;
+        while let Some(first) = self.hits.get(start) {
+            let unit = index.places.unit_of_place(first.place);
+            let unit_end = index.places.end_of_unit(first.place);
+            // Few units have many hits.
+            let of_unit = self.hits[start..].iter();
+            let end = start + of_unit.take_while(|hit| hit.place < unit_end).count();
+            if SeedCover::are_enough(&self.hits[start..end]) {
+                crate::prefetch(&index.units[unit as usize]);
+                crate::prefetch(&index.terms[first.place as usize]);
+                crate::prefetch(&index.shares[first.place as usize]);
+                let hits = start..end;
+                self.groups.push(UnitHits { unit, hits });
+            }
+            start = end;
+        }
     }
 
     /// Returns the tokens of the document where most seeds of a unit stand; `None` if they cover too little of it.
@@ -239,6 +265,9 @@ impl<'a> ItemSearcher<'a> {
             }
         }
         let hits = &hits[best];
+        if !SeedCover::are_enough(hits) {
+            return None;
+        }
         let (first, last) = (hits.first()?, hits.last()?);
         if self.covered_weight(unit, hits) * SEED_COVER_DIVISOR < unit.weight {
             return None;

@@ -26,6 +26,9 @@ pub(super) fn term_index(term: u32) -> usize {
 /// Multiplier of Fibonacci hashing: 2⁶⁴ divided by the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// Tokens that are looked up while the slot of another one is loaded.
+const PREFETCH_DISTANCE: usize = 16;
+
 /// Slots of the smallest table.
 const MIN_SLOTS: usize = 64;
 
@@ -65,6 +68,17 @@ impl TermTable {
         term
     }
 
+    /// Appends the terms of tokens. The slots of rare words are in no cache, so that several are loaded at the same time.
+    pub(super) fn append_terms(&self, tokens: &[u64], terms: &mut Vec<u32>) {
+        let found = tokens.iter().enumerate().map(|(at, &token)| {
+            if let Some(&later) = tokens.get(at + PREFETCH_DISTANCE) {
+                crate::prefetch(&self.slots[self.home_slot(later)]);
+            }
+            self.find_term(token)
+        });
+        terms.extend(found);
+    }
+
     /// Returns the term of a token, and `true` if it is new.
     pub(super) fn add_term(&mut self, token: u64) -> (u32, bool) {
         let slot = self.find_slot(token);
@@ -84,7 +98,7 @@ impl TermTable {
     #[inline]
     fn find_slot(&self, token: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let mut slot = (token.wrapping_mul(MULTIPLIER) >> self.shift) as usize;
+        let mut slot = self.home_slot(token);
         loop {
             let (found, term) = self.slots[slot];
             if term == NO_TERM || found == token {
@@ -92,6 +106,11 @@ impl TermTable {
             }
             slot = (slot + 1) & mask;
         }
+    }
+
+    #[inline]
+    fn home_slot(&self, token: u64) -> usize {
+        (token.wrapping_mul(MULTIPLIER) >> self.shift) as usize
     }
 
     fn grow(&mut self) {
@@ -128,5 +147,11 @@ mod tests {
             assert_eq!(term_index(table.find_term(token)), number);
         }
         assert_eq!(table.len(), tokens.len());
+        let some = [tokens[7], 1 << 40 | 3, tokens[8]];
+        let mut terms = vec![5];
+        table.append_terms(&some.repeat(20), &mut terms);
+        let found = some.map(|token| table.find_term(token));
+        assert_eq!(found[1], NO_TERM);
+        assert_eq!((terms[0], &terms[1..]), (5, &found.repeat(20)[..]));
     }
 }
