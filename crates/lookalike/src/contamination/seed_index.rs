@@ -23,6 +23,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use rayon::prelude::*;
 
 use super::seed_prefilter::SeedCover;
@@ -45,8 +46,8 @@ const LOOKUP_BATCH: usize = 32;
 /// Covers in a number of a list.
 const COVERS_PER_NUMBER: usize = (u32::BITS / SeedCover::BITS) as usize;
 
-/// Bits of a hash that the number of a partition has, while the index is built. The seeds of a partition fit into a cache.
-const PARTITION_BITS: u32 = 7;
+/// Partitions of the seeds while the index is built, a power of two. The seeds of a partition fit into a cache as a rule.
+const PARTITIONS: usize = 128;
 
 /// Units whose seeds a task finds.
 const UNITS_PER_TASK: usize = 1024;
@@ -83,7 +84,8 @@ pub(super) struct SeedIndex {
 }
 
 /// A seed while the index is built.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
 struct GrowingSeed {
     hash: u64,
     place: u32,
@@ -109,32 +111,31 @@ struct FinishedPartition {
 pub(super) struct SeedBuilder<'a> {
     terms: &'a [u32],
     places: &'a UnitPlaces,
-    /// The seeds of each partition, by hash and place.
-    partitions: Vec<Vec<GrowingSeed>>,
+    seeds: SeedPartitions,
 }
 
 impl<'a> SeedBuilder<'a> {
     /// Finds the shortest seed at each token of units. `terms` has the tokens of all units, and `units` the range of each,
     /// ascending.
     ///
-    /// Cost: one sort of all seeds, in partitions on all threads of the pool.
+    /// Cost: one sort of all seeds, in partitions on all threads of the pool; 16 bytes of memory for each.
     pub(super) fn new(terms: &'a [u32], units: &[Range<u32>], places: &'a UnitPlaces) -> Self {
-        let find_seeds = |units: &[Range<u32>]| {
-            let seeds = units.iter().flat_map(|unit| {
-                unit.clone().filter_map(|place| {
+        let tasks: Vec<&[Range<u32>]> = units.chunks(UNITS_PER_TASK).collect();
+        let seeds = SeedPartitions::collect(&tasks, |units, add| {
+            for unit in units.iter() {
+                for place in unit.clone() {
                     let within = &terms[place as usize..unit.end as usize];
-                    let (hash, length) = first_seed(within)?;
-                    let end = place + length as u32;
-                    Some(GrowingSeed { hash, place, end })
-                })
-            });
-            divide_seeds(seeds)
-        };
-        let divided = units.par_chunks(UNITS_PER_TASK).map(find_seeds).collect();
+                    if let Some((hash, length)) = first_seed(within) {
+                        let end = place + length as u32;
+                        add(GrowingSeed { hash, place, end });
+                    }
+                }
+            }
+        });
         Self {
             terms,
             places,
-            partitions: join_partitions(divided),
+            seeds,
         }
     }
 
@@ -143,7 +144,7 @@ impl<'a> SeedBuilder<'a> {
     pub(super) fn share_seeds(&self, share_of_units: impl Fn(u32) -> u8 + Sync) -> Vec<u8> {
         let of_one = share_of_units(1);
         let shares: Vec<AtomicU8> = self.terms.iter().map(|_| AtomicU8::new(of_one)).collect();
-        self.partitions.par_iter().for_each(|seeds| {
+        self.seeds.partitions().for_each(|seeds| {
             for seeds in seeds.chunk_by(|a, b| a.hash == b.hash) {
                 if seeds.len() == 1 {
                     continue;
@@ -168,16 +169,18 @@ impl<'a> SeedBuilder<'a> {
     /// Cost: sorts of the seeds that are too frequent, and one pass over all others.
     pub(super) fn finish_index(mut self, covers: &[SeedCover]) -> SeedIndex {
         let mut finished: Vec<FinishedPartition> = Vec::new();
-        let mut partitions = std::mem::take(&mut self.partitions);
-        while partitions.iter().any(|seeds| !seeds.is_empty()) {
-            let seeds = partitions.into_par_iter();
+        while !self.seeds.is_empty() {
+            let seeds = self.seeds.partitions();
             let mut round: Vec<FinishedPartition> = seeds
-                .map(|seeds| self.finish_seeds(&seeds, covers))
+                .map(|seeds| self.finish_seeds(seeds, covers))
                 .collect();
             let longer = round
                 .iter_mut()
                 .map(|part| std::mem::take(&mut part.longer));
-            partitions = join_partitions(longer.map(divide_seeds).collect());
+            let longer: Vec<Vec<GrowingSeed>> = longer.collect();
+            self.seeds = SeedPartitions::collect(&longer, |seeds, add| {
+                seeds.iter().for_each(|&seed| add(seed));
+            });
             finished.append(&mut round);
         }
         SeedIndex::from_finished(finished)
@@ -222,30 +225,81 @@ impl<'a> SeedBuilder<'a> {
     }
 }
 
-/// Divides seeds into partitions by their hashes.
-fn divide_seeds(seeds: impl IntoIterator<Item = GrowingSeed>) -> Vec<Vec<GrowingSeed>> {
-    let mut partitions = vec![Vec::new(); 1 << PARTITION_BITS];
-    for seed in seeds {
-        partitions[(seed.hash >> (64 - PARTITION_BITS)) as usize].push(seed);
-    }
-    partitions
+/// Seeds in partitions by their hashes. Those of a partition are sorted by hash and place.
+struct SeedPartitions {
+    /// The seeds, as numbers: memory for these comes zeroed from the system, so that each task touches its own part first.
+    seeds: Vec<[u64; 2]>,
+    /// End of each partition in `seeds`.
+    ends: Vec<usize>,
 }
 
-/// Joins the partitions of several tasks, and sorts each by hash and place.
-fn join_partitions(divided: Vec<Vec<Vec<GrowingSeed>>>) -> Vec<Vec<GrowingSeed>> {
-    let mut partitions: Vec<Vec<Vec<GrowingSeed>>> = vec![Vec::new(); 1 << PARTITION_BITS];
-    for task in divided {
-        for (partition, seeds) in partitions.iter_mut().zip(task) {
-            partition.push(seeds);
+impl SeedPartitions {
+    /// Collects the seeds that `visit` finds for each task, the same ones whenever it is called. It is called twice, so that
+    /// each seed is written to its place at once.
+    fn collect<T: Sync>(
+        tasks: &[T],
+        visit: impl Fn(&T, &mut dyn FnMut(GrowingSeed)) + Sync,
+    ) -> Self {
+        let counts = tasks.par_iter().map(|task| {
+            let mut counts = vec![0; PARTITIONS];
+            visit(task, &mut |seed| counts[seed.partition()] += 1);
+            counts
+        });
+        let counts: Vec<Vec<usize>> = counts.collect();
+        let total = counts.iter().flatten().sum();
+        let mut seeds = vec![[0; 2]; total];
+        let mut rooms: Vec<Vec<&mut [GrowingSeed]>> = tasks.iter().map(|_| Vec::new()).collect();
+        let (mut rest, mut ends) = (cast_slice_mut(&mut seeds), Vec::new());
+        for partition in 0..PARTITIONS {
+            for (counts, rooms) in counts.iter().zip(&mut rooms) {
+                let room = rest.split_off_mut(..counts[partition]);
+                rooms.push(room.unwrap_or_default());
+            }
+            ends.push(total - rest.len());
         }
+        let filled = tasks.par_iter().zip(rooms);
+        filled.for_each(|(task, mut rooms)| {
+            visit(task, &mut |seed| {
+                let room = rooms[seed.partition()].split_off_first_mut();
+                *room.expect("the same seeds were counted") = seed;
+            });
+        });
+        let mut partitions = Self { seeds, ends };
+        partitions.sort();
+        partitions
     }
-    let joined = partitions.into_par_iter().map(|parts| {
-        let mut seeds = parts.concat();
-        drop(parts);
-        seeds.sort_unstable();
-        seeds
-    });
-    joined.collect()
+
+    fn sort(&mut self) {
+        let (mut rest, mut start) = (cast_slice_mut::<_, GrowingSeed>(&mut self.seeds), 0);
+        let mut partitions = Vec::with_capacity(PARTITIONS);
+        for &end in &self.ends {
+            partitions.extend(rest.split_off_mut(..end - start));
+            start = end;
+        }
+        let partitions = partitions.into_par_iter();
+        partitions.for_each(|seeds| seeds.sort_unstable());
+    }
+
+    fn is_empty(&self) -> bool {
+        self.seeds.is_empty()
+    }
+
+    /// Returns the seeds of each partition, ascending by their hashes.
+    fn partitions(&self) -> impl IndexedParallelIterator<Item = &[GrowingSeed]> {
+        (0..PARTITIONS).into_par_iter().map(|partition| {
+            let start = partition
+                .checked_sub(1)
+                .map_or(0, |before| self.ends[before]);
+            cast_slice(&self.seeds[start..self.ends[partition]])
+        })
+    }
+}
+
+impl GrowingSeed {
+    /// Returns the number of its partition: the highest bits of its hash.
+    fn partition(&self) -> usize {
+        (self.hash >> (u64::BITS - PARTITIONS.trailing_zeros())) as usize
+    }
 }
 
 /// Appends a list: its length, the places, and their covers.
