@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use super::alignment::{AlignmentBuffers, UnitAlignment, align_unit};
 use super::evidence::{BlockTerms, CountedTerms};
-use super::index::{ContaminationIndex, SearchUnit, UnitKind};
+use super::index::{ContaminationIndex, MAX_UNIT_TOKENS, SearchUnit, UnitKind};
 use super::item_tokens::ItemTokenizer;
 use super::nearby_parts::{NearbyPart, find_parts, nearby_range};
 use super::seed_index::SeedHit;
-use super::seed_prefilter::{SeedCover, SeedPrefilter};
+use super::seed_prefilter::{STRETCH_TOKENS, SeedCover, SeedPrefilter};
 use super::term_table::NO_TERM;
 use crate::byte_reader::ByteReader;
 use crate::error::Result;
 
 /// Share of the bits of a unit that seeds must cover near one another: one of so many.
-const SEED_COVER_DIVISOR: u64 = 4;
+pub(super) const SEED_COVER_DIVISOR: u64 = 4;
 
 /// Share of the bits of a unit that the alignment must find: one of so many.
 const CANDIDATE_DIVISOR: u64 = 2;
@@ -254,7 +254,7 @@ impl<'a> ItemSearcher<'a> {
     /// Returns the tokens of the document where most seeds of a unit stand; `None` if they cover too little of it.
     fn choose_window(&self, unit: &SearchUnit, hits: &[SeedHit]) -> Option<Range<usize>> {
         let length = unit.tokens.len();
-        let reach = (length + length / 2 + 16) as u32;
+        let reach = seed_reach(length) as u32;
         let (mut start, mut best) = (0, 0..0);
         for (end, hit) in hits.iter().enumerate() {
             while hit.at - hits[start].at > reach {
@@ -374,6 +374,14 @@ impl<'a> ItemSearcher<'a> {
         candidate.nearby_parts = parts;
     }
 }
+
+/// Returns the number of tokens of a document by which the seeds of a unit with so many tokens may be apart.
+const fn seed_reach(unit_tokens: usize) -> usize {
+    unit_tokens + unit_tokens / 2 + 16
+}
+
+// The prefilter adds up what is near one another.
+const _: () = assert!(seed_reach(MAX_UNIT_TOKENS) < STRETCH_TOKENS as usize);
 
 fn found_bits(alignment: &UnitAlignment) -> Vec<u64> {
     let mut bits = vec![0; alignment.places.len().div_ceil(64)];

@@ -18,9 +18,10 @@
 //! hit, because the cells fit into the first-level cache.
 
 use super::index::MAX_UNIT_TOKENS;
+use super::search::SEED_COVER_DIVISOR;
 use super::seed_index::SeedHit;
 
-/// Sixty-fourths of the bits of a unit that its seeds must cover near one another.
+/// Sixty-fourths of the bits of a unit that its seeds must cover near one another: [`SEED_COVER_DIVISOR`] times as many are all.
 const REQUIRED_COVER: u8 = 16;
 
 /// Tokens of units in a cell: those of the longest unit, which so has tokens of two cells at most.
@@ -43,7 +44,8 @@ impl SeedCover {
     /// Returns the cover of a seed, given its weight and that of its unit.
     pub(super) fn new(seed_weight: u64, unit_weight: u64) -> Self {
         let required = u64::from(REQUIRED_COVER);
-        let sixty_fourths = (4 * required * seed_weight).div_ceil(unit_weight.max(1));
+        let sixty_fourths =
+            (SEED_COVER_DIVISOR * required * seed_weight).div_ceil(unit_weight.max(1));
         let is_light = unit_weight == 0;
         Self(if is_light {
             REQUIRED_COVER
@@ -207,7 +209,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn all_hits_of_a_unit_with_enough_cover_stay(
-            mut hits in proptest::collection::vec((0_u32..8, 0_u32..300, 0_u32..6000, 1_u32..7), 0..60),
+            mut hits in proptest::collection::vec((0_u32..8, 0_u32..300, 0_u32..4000, 1_u32..9), 0..60),
         ) {
             // The units have 300 tokens, and so begin anywhere in a cell.
             hits.sort_by_key(|&(_, _, at, _)| at);
