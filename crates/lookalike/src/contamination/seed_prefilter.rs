@@ -21,7 +21,8 @@ use super::index::MAX_UNIT_TOKENS;
 use super::search::SEED_COVER_DIVISOR;
 use super::seed_index::SeedHit;
 
-/// Sixty-fourths of the bits of a unit that its seeds must cover near one another: [`SEED_COVER_DIVISOR`] times as many are all.
+/// Sixty-fourths of the bits of a unit that its seeds must cover near one another. All bits are [`SEED_COVER_DIVISOR`] times
+/// as many.
 const REQUIRED_COVER: u8 = 16;
 
 /// Tokens of units in a cell: those of the longest unit, which so has tokens of two cells at most.
