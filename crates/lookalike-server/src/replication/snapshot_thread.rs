@@ -74,6 +74,11 @@ impl SnapshotThread {
         if made_us.is_some_and(|made_us| made_us / every_us.max(1) >= interval) {
             return Ok(());
         }
+        let applied = self.parts.durable.applied_tail().next;
+        let is_new = |snapshot: &LogSnapshot| snapshot.tail.next < applied;
+        if !snapshots.last().is_none_or(is_new) {
+            return Ok(());
+        }
         let key = format!("{CLAIM_PREFIX}{interval}");
         let replica = &self.parts.replica.settings.name;
         let claimed = self.parts.store.create(&key, replica.as_bytes());
