@@ -27,7 +27,7 @@ enum LogEntry {
 enum EntryAnswer {
     Inserted(Result<InsertAnswer, ErrorKind>),
     Deleted(bool),
-    Changed(Result<CollectionSettings, ErrorKind>),
+    Changed(Box<Result<CollectionSettings, ErrorKind>>),
 }
 
 /// An entry with its place, and the time of its record.
@@ -249,11 +249,11 @@ impl<'a> Replica<'a> {
             }
             LogEntry::Change(change) => {
                 let changed = self.collection.change_settings_at(change, *position);
-                EntryAnswer::Changed(
+                EntryAnswer::Changed(Box::new(
                     changed
                         .map(|settings| CollectionSettings::clone(&settings))
                         .map_err(|error| error.kind()),
-                )
+                ))
             }
         };
         self.take_answer(answer);
