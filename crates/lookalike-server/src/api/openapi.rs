@@ -17,6 +17,7 @@ use crate::api::documents::{
 use crate::api::listing::{DOCUMENTS_ON_PAGE, MAX_CONDITIONS, MAX_IDS};
 use crate::api::problem::ProblemCode;
 use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
+use crate::api::replicated::AT_LEAST;
 use crate::api::router::{ApiCall, CALLS, NamedPart};
 use crate::api::texts::{MAX_DOCUMENTS, MAX_SOURCES, REPORT_LANGUAGES};
 use crate::api::{extraction, forms};
@@ -312,6 +313,11 @@ fn shared_responses() -> Value {
     })
 }
 
+/// Description of the parameter that waits for a document.
+const ABOUT_AT_LEAST: &str = "With a shared log: waits until this replica has applied the document with this `seq`, \
+    up to 10 s, and is 503 `behind` after that. The header `Lookalike-Position` waits in the same way for the record \
+    with its number; the answer to a change has it.";
+
 /// Returns the parameter for the compression of a body.
 fn encoding_parameter() -> Value {
     json!({
@@ -348,6 +354,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
                 json!({ "type": "integer", "minimum": 0 }),
                 "The `next` of the previous answer: only the members after it are listed.",
             ),
+            (AT_LEAST, _) => (json!({ "type": "integer", "minimum": 0 }), ABOUT_AT_LEAST),
             ("format", _) => (
                 json!({ "enum": ["json", "toml"], "default": "json" }),
                 "`toml` for the table alone, as a file of a recipe.",
@@ -418,6 +425,11 @@ fn listing_parameters() -> impl Iterator<Item = Value> {
             META_FILTER,
             json!({ "type": "string" }),
             describe_filter("Only documents with"),
+        ),
+        (
+            AT_LEAST,
+            json!({ "type": "integer", "minimum": 0 }),
+            ABOUT_AT_LEAST.to_owned(),
         ),
     ];
     parameters
