@@ -25,6 +25,9 @@ use crate::error::{Error, Result, bail, with_context};
 use crate::recipes::RECIPES_DIRECTORY;
 use crate::snapshots::{SnapshotPlace, SnapshotRefusal, SnapshotStore};
 
+/// Name of the file that a process locks which has a directory open.
+const LOCK_FILE: &str = "lock";
+
 /// Name of the object that makes a snapshot complete.
 const MANIFEST_NAME: &str = "manifest.json";
 
@@ -301,6 +304,7 @@ pub(crate) fn read_recipe_files(directory: &Path) -> io::Result<Vec<(String, Vec
         let entry = entry?;
         if entry.file_type()?.is_file()
             && let Ok(name) = entry.file_name().into_string()
+            && name != LOCK_FILE
         {
             files.push((name, fs::read(entry.path())?));
         }

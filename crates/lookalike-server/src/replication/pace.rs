@@ -47,7 +47,8 @@ impl WritePace {
     /// Counts a record of any replica.
     pub(super) fn count_record(&mut self, writer: &str, now: Instant) {
         self.fill_tokens(now);
-        self.tokens -= 1.0;
+        // Full records leave no debt: the changes after them would wait for all of them.
+        self.tokens = (self.tokens - 1.0).max(0.0);
         self.last_record = now;
         self.recent_writers.push_back(writer.to_owned());
         if self.recent_writers.len() > ROTATION_RECORDS {
@@ -163,6 +164,9 @@ mod tests {
         assert!((400..=410).contains(&written), "{written}");
         assert!(pace.next_write(false, now) > now);
         assert!(pace.next_write(true, now) <= now);
+        // After many full records, a lone change waits for one interval at most.
+        (0..1000).for_each(|_| pace.count_record("a", now));
+        assert!(pace.next_write(false, now) <= now + seconds(0.26));
     }
 
     /// Of replicas that write by turns, each waits for those before it in the rotation; one alone waits for nobody.
