@@ -35,7 +35,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         folder = Path(folder)
         store = DirectoryStore(folder)
-        with Cluster(arguments.program, folder, store, count=1) as cluster:
+        options = ["--log-writes-per-second", "1000"]
+        with Cluster(arguments.program, folder, store, count=1, options=options) as cluster:
             first = cluster.replicas[0]
             first.request("PUT", "/v1/collections/a", b"{}")
             began = time.monotonic()
