@@ -25,7 +25,9 @@ use crate::limits::request_rate::RequestRate;
 use crate::metrics::ServiceMetrics;
 use crate::recipes::ServedRecipes;
 use crate::reload::ReloadedFiles;
-use crate::replication::{LogClock, PreparedReplica, Replica, ReplicaSettings, flush_collections};
+use crate::replication::{
+    LogCheckpoint, LogClock, PreparedReplica, Replica, ReplicaSettings, flush_collections,
+};
 use crate::snapshots::{SnapshotStore, schedule};
 use crate::traces::SpanExport;
 
@@ -173,7 +175,11 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     let drain = config.limits.drain;
     let is_encrypted = files.tls().is_some();
     let replica = match config.replica.clone() {
-        None => None,
+        None => {
+            let left = LogCheckpoint::remove_file(&config.data);
+            left.map_err(with_context("the checkpoint of a shared log"))?;
+            None
+        }
         Some(settings) => Some(prepare_replica(settings, config.data.clone()).await?),
     };
     let service = Arc::new(ServiceState::new(config, files, replica.as_ref())?);

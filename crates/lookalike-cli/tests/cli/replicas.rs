@@ -233,6 +233,61 @@ fn running_service_moves_onto_a_log_and_off() {
     stranger.refused(&options, &["do not come from the shared log"]);
     let alone = Service::start(&places.places[0], "");
     assert_eq!(alone.get("/v1/collections/news/export").text(), after);
+    insert(&alone, "alone", &text("alone", "x"));
+    let (_, log) = alone.stop();
+    assert!(log.contains("leaves it"), "{log}");
+    // The old log does not have what came in between, and a new one begins with all of it.
+    let line = format!(
+        "serve --data data --listen 127.0.0.1:0 {}",
+        places.options(0)
+    );
+    places.places[0].refused(&line, &["do not come from the shared log"]);
+    let new_log = ReplicaPlaces::new(1);
+    let first = Service::start(&places.places[0], &new_log.options(0));
+    begins_anew(&first);
+    assert_eq!(first.stop().0, Some(0));
+}
+
+/// Checks that a replica whose collections have followed another log takes every kind of change.
+fn begins_anew(service: &Service) {
+    let kept = insert(service, "new", &text("another", "x"));
+    assert_eq!(kept.json()["verdict"], "kept");
+    assert_eq!(
+        insert(service, "c", &text("harbour", "c")).json()["of"],
+        "a"
+    );
+    assert_eq!(
+        service.delete("/v1/collections/news/documents/new").status,
+        204
+    );
+    assert_eq!(
+        service.get("/v1/collections/news/documents/new").status,
+        404
+    );
+    assert_eq!(service.delete("/v1/collections/news").status, 204);
+    assert_eq!(service.get("/v1/collections/news").status, 404);
+}
+
+/// A state of the past becomes the beginning of a new log.
+#[test]
+fn restored_directory_begins_a_new_log() {
+    let places = ReplicaPlaces::new(1);
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    insert(&first, "a", &text("harbour", "one"));
+    for number in 0..20 {
+        insert(
+            &first,
+            &format!("d{number}"),
+            &text(&format!("t{number}"), "x"),
+        );
+    }
+    first.stop();
+    let place = Place::new();
+    place.ok(&format!("store restore {} data --at latest", places.url()));
+    let new_log = ReplicaPlaces::new(1);
+    let again = Service::start(&place, &new_log.options(0));
+    begins_anew(&again);
 }
 
 /// A replica that meets a damaged log stops, says so, and answers queries; the log is repaired from its copies.

@@ -358,6 +358,20 @@ impl ApiRequest {
         self.target.clone().unwrap_or_default()
     }
 
+    /// Finds the collection again after a wait in which an alias may have been switched, and checks the access to it.
+    fn resolve_again(&mut self, call: &ApiCall) -> Result<(), ApiProblem> {
+        let given = find_parameter(&self.path, "collection").map(str::to_owned);
+        let Some(given) = given.filter(|_| !BY_OWN_NAME.contains(&call.name)) else {
+            return Ok(());
+        };
+        let target = self.service.collections.resolve_name(&given);
+        let names = [given.as_str(), target.as_str()];
+        self.caller
+            .check_access(call.role, call.access_scope(&names))?;
+        self.target = Some(target);
+        Ok(())
+    }
+
     /// Returns the open collection that the path meant when the request began.
     ///
     /// # Errors
@@ -522,9 +536,10 @@ async fn answer_call(
 
 /// Answers a request. A call that only reads ends with the access of its caller. One that changes something is
 /// completed, because its answer says what was changed, but no more of its body is read.
-async fn answer_while_permitted(call: &ApiCall, api_request: ApiRequest) -> ApiResult {
+async fn answer_while_permitted(call: &ApiCall, mut api_request: ApiRequest) -> ApiResult {
     if let Some(asked) = AskedPlace::from_request(call, &api_request)? {
         asked.wait().await?;
+        api_request.resolve_again(call)?;
     }
     let access = api_request.access.clone();
     let answer = (call.answer)(api_request);

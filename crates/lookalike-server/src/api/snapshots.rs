@@ -84,6 +84,10 @@ pub(crate) fn copy_collection(
     name: &str,
 ) -> Result<(), ApiProblem> {
     let copied = snapshots.make_snapshot(&open.name, name, |disk| {
+        // With a shared log, answers do not wait for the disk.
+        if open.collection.pending_bytes() > 0 {
+            open.collection.flush()?;
+        }
         open.collection.copy_to_snapshot(disk)
     });
     copied.map_err(|refusal| match refusal {

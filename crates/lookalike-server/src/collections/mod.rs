@@ -433,6 +433,28 @@ impl ServedCollections {
         Ok(open)
     }
 
+    /// Forgets the positions of a shared log that the collections have followed.
+    ///
+    /// # Errors
+    /// If a disk operation fails.
+    pub(crate) fn forget_log(&self) -> Result<(), ApiProblem> {
+        for (_, state) in self.list_states() {
+            if let CollectionStatus::Open(open) = state {
+                let forgotten = open.collection.forget_log();
+                forgotten.map_err(|error| open.to_problem(error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the name of a collection that is not open, if there is one.
+    pub(crate) fn first_not_open(&self) -> Option<String> {
+        let is_open = |state: &CollectionStatus| matches!(state, CollectionStatus::Open(_));
+        let states = self.list_states().into_iter();
+        let mut others = states.filter(|(_, state)| !is_open(state));
+        others.next().map(|(name, _)| name)
+    }
+
     /// Returns why a disk has no room for more documents, if that is so.
     pub(crate) fn disk_full_reason(&self) -> Option<String> {
         self.read_states().values().find_map(|state| match state {

@@ -131,6 +131,11 @@ impl PreparedReplica {
     /// If the store or the disk fails, or a thread cannot be started.
     pub(crate) fn start(self, service: &Arc<ServiceState>) -> Result<()> {
         let directory = &service.config.data;
+        if let Some(name) = service.collections.first_not_open() {
+            bail!(
+                "the collection '{name}' cannot be opened: repair it, or start with an empty directory"
+            );
+        }
         let problem = |problem: crate::api::problem::ApiProblem| Error::new(problem.detail);
         let checkpoint = match &self.plan {
             BeginningPlan::Continue(checkpoint) => checkpoint.clone(),
@@ -179,13 +184,20 @@ impl PreparedReplica {
         };
         let written = founding.write_file(directory);
         written.map_err(with_context("the checkpoint of the shared log"))?;
-        let parts = collect_parts(service, LogTail::default())?;
         let collections = &service.collections;
+        // The directory may have followed another log, whose positions mean nothing in this one.
+        collections
+            .forget_log()
+            .map_err(|problem| Error::new(problem.detail))?;
+        let parts = collect_parts(service, LogTail::default())?;
+        let rest = self.snapshots.remove_rest(&settings.name, &parts.tail);
+        rest.map_err(with_context("the rest of an interrupted beginning"))?;
         let written = self.snapshots.write_snapshot(
             &settings.name,
             parts,
             collections,
             &scratch_folder(directory),
+            &LogTail::default,
         );
         let snapshot = written.map_err(|problem| Error::new(problem.detail))?;
         let begin = LogEntry {

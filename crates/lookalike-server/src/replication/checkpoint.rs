@@ -80,6 +80,25 @@ impl LogCheckpoint {
             .map_err(with_context(at))
     }
 
+    /// Removes the checkpoint of a data directory, which a service uses without the log from now on. What it changes is
+    /// not in the log, so the directory must not go on there.
+    ///
+    /// # Errors
+    /// If a disk operation fails.
+    pub(crate) fn remove_file(directory: &Path) -> io::Result<()> {
+        match fs::remove_file(directory.join(CHECKPOINT_FILE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Err(_) => Ok(()),
+            Ok(()) => {
+                tracing::warn!(
+                    "the directory has followed a shared log, and leaves it: it can begin a new one, and not go on with \
+                     this one"
+                );
+                File::open(directory)?.sync_all()
+            }
+        }
+    }
+
     /// Writes the checkpoint; it is on disk when this returns.
     ///
     /// # Errors

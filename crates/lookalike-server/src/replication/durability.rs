@@ -134,13 +134,12 @@ pub(crate) fn flush_collections(collections: &ServedCollections) -> Result<(), S
         let CollectionStatus::Open(open) = state else {
             continue;
         };
-        if open.collection.pending_bytes() > 0 {
-            let flushed = open.collection.flush();
-            flushed.map_err(|error| {
-                let detail = open.to_problem(error).detail;
-                format!("the collection '{name}': {detail}")
-            })?;
-        }
+        // Partitions that begin or expire have no bytes, and must be on disk before the checkpoint passes them.
+        let flushed = open.collection.flush();
+        flushed.map_err(|error| {
+            let detail = open.to_problem(error).detail;
+            format!("the collection '{name}': {detail}")
+        })?;
     }
     Ok(())
 }

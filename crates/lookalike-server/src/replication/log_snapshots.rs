@@ -43,6 +43,8 @@ pub(crate) struct LogSnapshot {
     pub(crate) replica: String,
     /// Place in the log: records from there on are not in the snapshot.
     pub(crate) tail: LogTail,
+    /// Place up to which its collections may have applied records, because they are copied while others come.
+    pub(crate) end: LogTail,
     pub(crate) collections: Vec<String>,
     recipe_files: Vec<String>,
     pub(crate) aliases: AliasMap,
@@ -69,6 +71,11 @@ impl LogSnapshots {
     /// # Errors
     /// If the store cannot be opened.
     pub(crate) fn open(url: &str, store: Arc<dyn LogStore>, runtime: &Handle) -> Result<Self> {
+        if url.starts_with("file://") && url.contains('%') {
+            bail!(
+                "the shared log '{url}': a directory is given without percent-encoding, so its path has no '%'"
+            );
+        }
         let place = match url.strip_prefix("file://") {
             Some(path) => SnapshotPlace::Folder(Path::new(path).join("snapshots")),
             None => SnapshotPlace::Url(format!("{}/snapshots", url.trim_end_matches('/'))),
@@ -96,7 +103,7 @@ impl LogSnapshots {
         Ok(found)
     }
 
-    /// Writes a snapshot of a state. Collections that were deleted meanwhile are left out: the log says so, too.
+    /// Writes a snapshot of a state. `applied` returns the place up to which records are applied now.
     ///
     /// A collection is copied to the folder `scratch` first, and from there to the store, because writers wait while the
     /// end of its newest partition is copied, and a store can be slow.
@@ -109,22 +116,19 @@ impl LogSnapshots {
         parts: ServiceParts,
         collections: &ServedCollections,
         scratch: &Path,
+        applied: &dyn Fn() -> LogTail,
     ) -> Result<LogSnapshot, ApiProblem> {
-        let name = format!("{:016x}-{replica}", parts.tail.next);
+        let name = snapshot_name(replica, &parts.tail);
         let mut copied = Vec::new();
         for collection in parts.collections {
-            let Ok(open) = collections.look_up_collection(&collection) else {
-                continue;
-            };
             let scratch = ScratchFolder::create(scratch)?;
+            copy_if_unchanged(&collection, &parts.tail, collections, &scratch)?;
             let made = self.copies.make_snapshot(&name, &collection, |disk| {
-                open.collection.copy_to_snapshot(&scratch.disk)?;
                 restore_collection(&scratch.disk, disk, 0)
             });
             match made {
                 // An interrupted attempt of this replica has copied it.
                 Ok(()) | Err(SnapshotRefusal::Exists) => copied.push(collection),
-                Err(SnapshotRefusal::NotCopied(error)) => return Err(open.to_problem(error)),
                 Err(refusal) => return Err(copy_problem(&collection, &refusal)),
             }
         }
@@ -139,6 +143,7 @@ impl LogSnapshots {
             name,
             replica: replica.to_owned(),
             tail: parts.tail,
+            end: applied(),
             collections: copied,
             recipe_files,
             aliases: parts.aliases,
@@ -154,6 +159,18 @@ impl LogSnapshots {
         match self.store.create(&key, &body)? {
             CreateOutcome::Created | CreateOutcome::AlreadyExists => Ok(()),
         }
+    }
+
+    /// Removes the rest of an attempt to make the snapshot at a place.
+    ///
+    /// # Errors
+    /// If the store refuses a request.
+    pub(crate) fn remove_rest(&self, replica: &str, tail: &LogTail) -> Result<(), StoreError> {
+        let prefix = format!("{SNAPSHOT_PREFIX}{}/", snapshot_name(replica, tail));
+        for object in self.store.list(&prefix)? {
+            self.store.remove(&object.key)?;
+        }
+        Ok(())
     }
 
     /// Removes a snapshot; its manifest first, so that nobody begins to read it.
@@ -234,6 +251,34 @@ impl LogSnapshots {
     }
 }
 
+/// Copies a collection as it was at a place of the log, or later. The collection is not kept during the transfer to the
+/// store, because its deletion waits for all that use it.
+///
+/// # Errors
+/// If it has been deleted, or created again, since that place: a snapshot without it would differ from the others' states.
+fn copy_if_unchanged(
+    name: &str,
+    tail: &LogTail,
+    collections: &ServedCollections,
+    scratch: &ScratchFolder,
+) -> Result<(), ApiProblem> {
+    let changed = || {
+        let detail = format!(
+            "the collection '{name}' was deleted while the snapshot was made, which is made again later"
+        );
+        ApiProblem::new(ProblemCode::LogUnavailable, detail)
+    };
+    let open = collections
+        .look_up_collection(name)
+        .map_err(|_| changed())?;
+    let created = open.collection.created_at();
+    if created.is_some_and(|created| created.record >= tail.next) {
+        return Err(changed());
+    }
+    let copied = open.collection.copy_to_snapshot(&scratch.disk);
+    copied.map_err(|error| open.to_problem(error))
+}
+
 /// A folder for the copy of one collection, which is removed in the end.
 struct ScratchFolder {
     path: PathBuf,
@@ -262,6 +307,10 @@ impl Drop for ScratchFolder {
         // The next one removes what stays.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+fn snapshot_name(replica: &str, tail: &LogTail) -> String {
+    format!("{:016x}-{replica}", tail.next)
 }
 
 fn manifest_key(name: &str) -> String {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use lookalike_log::{AppendOutcome, EntryKind, LogEntry, LogError, LogRecord, LogTail, SharedLog};
 
 use super::pace::{PollPace, WritePace};
-use super::proposals::{OwnEntry, ProposedEntry, QueueState};
+use super::proposals::{OwnEntry, ProposedEntry, QueueState, is_full_record};
 use super::state_check::CheckSchedule;
 use super::{Replica, machine_time_us};
 
@@ -77,6 +77,9 @@ impl LogThread {
                 Ok(Err(ThreadEnds)) => return,
                 Err(LogError::Store(error)) => {
                     self.replica.progress.note_unavailable(&error.to_string());
+                    if self.replica.has_ended() {
+                        return;
+                    }
                     self.wait_to_retry();
                 }
                 Err(damage) => {
@@ -158,7 +161,8 @@ impl LogThread {
     fn pass_on(&mut self, record: LogRecord, own: Vec<OwnEntry>) -> Result<(), ThreadEnds> {
         let now = Instant::now();
         self.replica.progress.note_newest(record.number);
-        self.write_pace.count_record(&record.writer, now);
+        let is_full = is_full_record(&record.entries);
+        self.write_pace.count_record(&record.writer, is_full, now);
         self.poll_pace.note_record(now);
         // Another record may be there already.
         self.next_look = now;
@@ -185,7 +189,8 @@ impl LogThread {
                 kind,
                 EntryKind::AdvanceClock | EntryKind::CheckState
             ));
-            self.replica.proposals.push_entries(vec![ProposedEntry {
+            // Without room it is proposed the next time.
+            let _ = self.replica.proposals.push_entries(vec![ProposedEntry {
                 entry,
                 prepared: None,
                 held_bytes: None,

@@ -61,6 +61,7 @@ use tokio::time::timeout;
 
 pub use self::beginning::COPIES_FOLDER;
 pub(crate) use self::beginning::PreparedReplica;
+pub(crate) use self::checkpoint::LogCheckpoint;
 pub(crate) use self::durability::flush_collections;
 pub use self::log_store::{open_log_store, with_log_store};
 use self::progress::ReplicaProgress;
@@ -255,13 +256,20 @@ impl Replica {
                 reply: Box::new(move |outcome| answer(at, outcome.into_insert_answer())),
             });
         }
-        self.proposals.push_entries(proposed);
+        if let Err(refused) = self.proposals.push_entries(proposed) {
+            for proposed in refused {
+                (proposed.reply)(EntryOutcome {
+                    record: self.progress.applied_record(),
+                    result: Err(self.progress.full_queue_problem().into()),
+                });
+            }
+        }
     }
 
     fn push_proposals(&self, proposed: Vec<ProposedEntry>) -> Result<(), ApiProblem> {
         self.progress.check_running()?;
-        self.proposals.push_entries(proposed);
-        Ok(())
+        let pushed = self.proposals.push_entries(proposed);
+        pushed.map_err(|_| self.progress.full_queue_problem())
     }
 
     /// Returns the problem of an entry that was dropped: this replica has stopped, or the service is stopping.

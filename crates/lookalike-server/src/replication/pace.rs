@@ -44,11 +44,13 @@ impl WritePace {
         }
     }
 
-    /// Counts a record of any replica.
-    pub(super) fn count_record(&mut self, writer: &str, now: Instant) {
+    /// Counts a record of any replica. A full one costs nothing of the rate, because lone changes of others would wait as
+    /// long as full ones come.
+    pub(super) fn count_record(&mut self, writer: &str, is_full: bool, now: Instant) {
         self.fill_tokens(now);
-        // Full records leave no debt: the changes after them would wait for all of them.
-        self.tokens = (self.tokens - 1.0).max(0.0);
+        if !is_full {
+            self.tokens = (self.tokens - 1.0).max(0.0);
+        }
         self.last_record = now;
         self.recent_writers.push_back(writer.to_owned());
         if self.recent_writers.len() > ROTATION_RECORDS {
@@ -158,15 +160,19 @@ mod tests {
         assert_eq!(pace.next_write(false, now), begin);
         while now < end {
             now = pace.next_write(false, now).max(now);
-            pace.count_record("a", now);
+            pace.count_record("a", false, now);
             written += 1;
         }
         assert!((400..=410).contains(&written), "{written}");
         assert!(pace.next_write(false, now) > now);
         assert!(pace.next_write(true, now) <= now);
         // After many full records, a lone change waits for one interval at most.
-        (0..1000).for_each(|_| pace.count_record("a", now));
+        (0..1000).for_each(|_| pace.count_record("a", true, now));
         assert!(pace.next_write(false, now) <= now + seconds(0.26));
+        // Full records of another replica do not keep it waiting either.
+        let mut other = WritePace::new("b", 4, begin);
+        (0..1000).for_each(|_| other.count_record("a", true, now));
+        assert!(other.next_write(false, now) <= now + other.write_time * 2);
     }
 
     /// Of replicas that write by turns, each waits for those before it in the rotation; one alone waits for nobody.
@@ -177,7 +183,7 @@ mod tests {
             ["a", "b", "c"].map(|replica| {
                 let mut pace = WritePace::new(replica, 1000, now);
                 for writer in ["a", "b", "c", last] {
-                    pace.count_record(writer, now);
+                    pace.count_record(writer, false, now);
                 }
                 pace.turn_delay() / 15
             })
@@ -186,14 +192,14 @@ mod tests {
         assert_eq!(delays("a"), [third, first, second]);
         assert_eq!(delays("c"), [first, second, third]);
         let mut alone = WritePace::new("a", 1000, now);
-        alone.count_record("a", now);
+        alone.count_record("a", false, now);
         assert_eq!(alone.turn_delay(), Duration::ZERO);
         // A writer that has been silent for long drops out.
-        alone.count_record("b", now);
+        alone.count_record("b", false, now);
         assert!(alone.turn_delay() == Duration::ZERO);
-        alone.count_record("a", now);
+        alone.count_record("a", false, now);
         assert!(alone.turn_delay() > Duration::ZERO);
-        (0..ROTATION_RECORDS).for_each(|_| alone.count_record("a", now));
+        (0..ROTATION_RECORDS).for_each(|_| alone.count_record("a", false, now));
         assert_eq!(alone.turn_delay(), Duration::ZERO);
     }
 

@@ -165,6 +165,15 @@ impl ReplicaProgress {
         self.is_caught_up.load(Relaxed)
     }
 
+    /// Returns the problem of a change for which there is no room, because earlier ones wait for the log.
+    pub(super) fn full_queue_problem(&self) -> ApiProblem {
+        let reason = self.store_error();
+        let reason = reason.map_or_else(String::new, |error| format!(" ({error})"));
+        let detail =
+            format!("too many changes wait for the shared log{reason}: send the same again later");
+        ApiProblem::new(ProblemCode::LogUnavailable, detail)
+    }
+
     /// Returns the problem of a change whose record did not come in time.
     pub(crate) fn unavailable_problem(&self) -> ApiProblem {
         let seconds = super::PATIENCE.as_secs();

@@ -20,6 +20,9 @@ const MAX_RECORD_BYTES: usize = 4 << 20;
 const FULL_RECORD_BYTES: usize = 512 << 10;
 const FULL_RECORD_ENTRIES: usize = 512;
 
+/// Bytes of waiting entries from which no more are taken.
+const MAX_WAITING_BYTES: usize = 64 << 20;
+
 /// Bytes of an entry beside its body, about.
 const ENTRY_HEAD_BYTES: usize = 16;
 
@@ -114,7 +117,7 @@ impl ProposedEntry {
     }
 }
 
-/// Entries in the order in which they came. Their bytes are bounded by the budgets of their requests.
+/// Entries in the order in which they came, up to a number of bytes and one proposal more.
 #[derive(Default)]
 pub(crate) struct ProposalQueue {
     waiting: Mutex<WaitingEntries>,
@@ -137,6 +140,14 @@ impl WaitingEntries {
     }
 }
 
+/// Returns `true` for the entries of a record that did not wait for the rate.
+pub(super) fn is_full_record(entries: &[LogEntry]) -> bool {
+    let bytes = entries
+        .iter()
+        .map(|entry| entry.subject.len() + entry.body.len());
+    entries.len() >= FULL_RECORD_ENTRIES || bytes.sum::<usize>() >= FULL_RECORD_BYTES
+}
+
 /// State of the queue at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueState {
@@ -151,10 +162,20 @@ pub(crate) enum QueueState {
 
 impl ProposalQueue {
     /// Appends entries. They are dropped if the queue is closed.
-    pub(crate) fn push_entries(&self, proposed: Vec<ProposedEntry>) {
+    ///
+    /// # Errors
+    /// Returns the entries if so many bytes wait that the log must be behind: clients that give up and send again would
+    /// fill the memory.
+    pub(crate) fn push_entries(
+        &self,
+        proposed: Vec<ProposedEntry>,
+    ) -> Result<(), Vec<ProposedEntry>> {
         let mut waiting = self.lock();
         if waiting.is_closed {
-            return;
+            return Ok(());
+        }
+        if waiting.bytes >= MAX_WAITING_BYTES {
+            return Err(proposed);
         }
         let was_empty = waiting.entries.is_empty();
         let bytes = proposed.iter().map(ProposedEntry::byte_count);
@@ -164,6 +185,7 @@ impl ProposalQueue {
         if was_empty || waiting.is_full() {
             self.arrived.notify_one();
         }
+        Ok(())
     }
 
     /// Puts entries back to the front, in their order.

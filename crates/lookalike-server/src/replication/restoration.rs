@@ -74,9 +74,10 @@ pub fn restore_from_log(url: &str, directory: &Path, point: RestorePoint) -> Res
     let store = open_log_store(url, runtime.handle())?;
     let snapshots = LogSnapshots::open(url, Arc::clone(&store), runtime.handle())?;
     let listed = snapshots.list_snapshots()?;
-    let usable = listed.iter().rev().find(|snapshot| {
-        point.includes(snapshot.tail.next.saturating_sub(1), snapshot.tail.time_us)
-    });
+    let usable = listed
+        .iter()
+        .rev()
+        .find(|snapshot| point.includes(snapshot.end.next.saturating_sub(1), snapshot.end.time_us));
     let mut tail = LogTail::default();
     if let Some(snapshot) = usable {
         snapshots.restore_small_parts(snapshot, directory)?;

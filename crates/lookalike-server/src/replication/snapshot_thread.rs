@@ -6,7 +6,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use lookalike_log::{CreateOutcome, StoreError, prune_log, read_marks};
+use lookalike_log::{CreateOutcome, KEPT_RECORDS, StoreError, prune_log, read_marks};
 
 use super::beginning::{ReplicaParts, collect_parts, scratch_folder};
 use super::log_snapshots::LogSnapshot;
@@ -82,15 +82,18 @@ impl SnapshotThread {
         let key = format!("{CLAIM_PREFIX}{interval}");
         let replica = &self.parts.replica.settings.name;
         let claimed = self.parts.store.create(&key, replica.as_bytes());
-        match claimed.map_err(|error| error.to_string())? {
-            CreateOutcome::AlreadyExists => Ok(()),
-            CreateOutcome::Created => {
-                self.make_snapshot()?;
-                self.remove_old().map_err(|error| error.to_string())?;
-                // The claims of earlier intervals are of no use any more.
-                self.remove_claims(&key).map_err(|error| error.to_string())
+        let failed = |error: StoreError| error.to_string();
+        if claimed.map_err(failed)? == CreateOutcome::AlreadyExists {
+            // An attempt of this replica that failed is made again.
+            let owner = self.parts.store.read(&key).map_err(failed)?;
+            if owner.as_deref() != Some(replica.as_bytes()) {
+                return Ok(());
             }
         }
+        self.make_snapshot()?;
+        // The claims of earlier intervals are of no use any more.
+        self.remove_claims(&key).map_err(failed)?;
+        self.remove_old().map_err(failed)
     }
 
     fn make_snapshot(&self) -> Result<(), String> {
@@ -106,10 +109,12 @@ impl SnapshotThread {
         let replica = &self.parts.replica.settings.name;
         let collections = &self.service.collections;
         let scratch = scratch_folder(&self.service.config.data);
-        let written = self
-            .parts
-            .snapshots
-            .write_snapshot(replica, parts, collections, &scratch);
+        let written =
+            self.parts
+                .snapshots
+                .write_snapshot(replica, parts, collections, &scratch, &|| {
+                    self.parts.durable.applied_tail()
+                });
         let snapshot = written.map_err(|problem| problem.detail)?;
         tracing::info!(
             snapshot = snapshot.name,
@@ -147,7 +152,12 @@ impl SnapshotThread {
             .iter()
             .filter(|mark| !is_old(mark.time_us, GONE_AFTER));
         let needed = present.map(|mark| mark.applied + 1);
-        let before = needed.fold(first_kept.tail.next, u64::min);
+        let last = self.parts.durable.applied_tail().next.saturating_sub(1);
+        let first_that_stays = (last + 1).saturating_sub(KEPT_RECORDS);
+        let before = needed.fold(first_kept.tail.next.min(first_that_stays), u64::min);
+        if before <= 1 {
+            return Ok(());
+        }
         prune_log(&*self.parts.store, before).map(drop)
     }
 

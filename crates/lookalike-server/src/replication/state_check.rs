@@ -158,8 +158,9 @@ fn collect_digests(
 ) -> Result<Option<StateDigests>, String> {
     let mut digests = BTreeMap::new();
     for (name, state) in collections.list_states() {
+        // A collection that is missing here alone says nothing about the states of others.
         let CollectionStatus::Open(open) = state else {
-            continue;
+            return Ok(None);
         };
         let mark = open.collection.log_mark();
         let mark = mark.map_err(|error| format!("the collection '{name}': {error}"))?;

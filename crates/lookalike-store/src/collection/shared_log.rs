@@ -20,10 +20,13 @@
 //! but the state on disk can be later than some of them: a partition that they found may have expired. So an
 //! entry that was applied before is answered like a query, and writes no row.
 
+use std::sync::Arc;
+
 use super::Collection;
 use crate::document::{InsertAnswer, PendingInsert};
 use crate::error::{Error, Result};
 use crate::files::log_progress::{LogMark, LogPosition, LogProgress};
+use crate::files::manifest::CollectionManifest;
 
 /// The answers to documents of a shared log; see [`Collection::admit_logged`].
 #[derive(Debug, Default)]
@@ -182,6 +185,25 @@ impl Collection {
     /// has panicked.
     pub fn pending_bytes(&self) -> u64 {
         self.read_state().map_or(0, |state| state.pending_bytes())
+    }
+
+    /// Forgets the positions of the log that the collection has followed, so that it can follow a new one from its first
+    /// record on. Nothing else may use the collection meanwhile.
+    ///
+    /// # Errors
+    /// If the collection follows no log, or a write fails. It can be repeated then.
+    pub fn forget_log(&self) -> Result<()> {
+        self.check_follows_log()?;
+        self.flush()?;
+        let manifest = self.current_manifest();
+        if manifest.created_at.is_some() || manifest.logged_change.is_some() {
+            let manifest = manifest.without_log();
+            manifest.stage_file(&*self.disk)?;
+            CollectionManifest::publish_file(&*self.disk)?;
+            *self.manifest.write() = Arc::new(manifest);
+        }
+        self.write_state()?.forget_positions();
+        self.flush()
     }
 
     pub(super) fn check_follows_log(&self) -> Result<()> {

@@ -235,6 +235,20 @@ impl CollectionManifest {
     }
 
     /// Returns the manifest of a collection that was created at a position of a shared log.
+    /// Returns the manifest without positions in a shared log.
+    pub(crate) fn without_log(&self) -> Self {
+        Self {
+            settings: Arc::clone(&self.settings),
+            created: self.created.clone(),
+            windows: self.windows.clone(),
+            body: self.body.clone(),
+            seal: self.seal,
+            lists_partitions: self.lists_partitions,
+            created_at: None,
+            logged_change: None,
+        }
+    }
+
     pub(crate) fn with_creation(self, created_at: Option<LogPosition>) -> Self {
         Self { created_at, ..self }
     }

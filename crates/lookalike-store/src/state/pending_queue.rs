@@ -133,6 +133,11 @@ impl PendingQueue {
         self.progress.as_ref()
     }
 
+    /// Lets the progress reach the disk with the next commit, even if no row does.
+    pub(super) fn set_progress_due(&mut self) {
+        self.is_progress_due = self.progress.is_some();
+    }
+
     /// Returns the progress in a shared log, to be changed. It reaches the disk with the next rows.
     pub(super) fn progress_mut(&mut self) -> Option<&mut LogProgress> {
         self.progress.as_mut()

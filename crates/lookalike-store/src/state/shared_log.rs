@@ -35,6 +35,16 @@ impl CollectionState {
         self.recovered = self.log_progress().map(|progress| progress.next);
     }
 
+    /// Forgets the positions of the log that was followed so far. The digest and the clocks stay.
+    pub(crate) fn forget_positions(&mut self) {
+        if let Some(progress) = self.rows.pending.progress_mut() {
+            progress.mark.position = LogPosition::default();
+            progress.next = LogPosition::default();
+        }
+        self.rows.pending.set_progress_due();
+        self.recovered = None;
+    }
+
     /// Returns the number of the oldest partition if it is below `oldest`.
     fn oldest_expired(&self, oldest: u64) -> Option<u64> {
         let number = self.rows.partitions.oldest()?.number();

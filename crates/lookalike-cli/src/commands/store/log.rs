@@ -162,6 +162,21 @@ fn describe_repair(report: &RepairReport) -> String {
 
 fn run_prune(args: &LogPruneArgs) -> Result<CommandOutcome> {
     let report = with_log_store(&args.url, |store| {
+        let status = log_status(&*store).map_err(with_context(&args.url))?;
+        let first_of = |name: &str| u64::from_str_radix(name.split('-').next()?, 16).ok();
+        let is_behind = |name: &str| first_of(name).is_some_and(|first| first >= args.before);
+        if !status
+            .snapshots
+            .iter()
+            .any(|snapshot| is_behind(&snapshot.name))
+        {
+            bail!(
+                "the shared log {} has no snapshot behind record {}, so no replica could start without its data: let a \
+                 replica make one first (--snapshot-log-every)",
+                args.url,
+                args.before
+            );
+        }
         prune_log(&*store, args.before).map_err(with_context(&args.url))
     })?;
     let records = NounCount(report.removed, CountedNoun::LogRecord);

@@ -263,7 +263,13 @@ async fn prepare_portions(
                             open.prepare_document(sent, scratch)
                         }
                     };
-                    PortionState::Prepared(map_lines(&portion, prepare))
+                    let is_costly = open.similarity_measure().sequence_measure().is_some();
+                    PortionState::Prepared(if inserted_by_log && is_costly {
+                        // The threads of the pool prepare the records of other replicas.
+                        each_in_order(&portion, prepare)
+                    } else {
+                        map_lines(&portion, prepare)
+                    })
                 }
                 StreamTask::Query => {
                     let may_go_on = || !sender.is_closed();
