@@ -75,7 +75,7 @@ pub fn repair_log(
     Ok(report)
 }
 
-/// What the chain needs of a record.
+/// Fields of a record that link it to its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RecordLinks {
     log: LogId,
@@ -84,7 +84,7 @@ struct RecordLinks {
     digest: RecordDigest,
 }
 
-/// What stands at a number of the log.
+/// Content of the place at a number of the log.
 #[derive(Debug, Default)]
 struct SurveyedPlace {
     /// `None` if the object is missing or no whole record of its number.

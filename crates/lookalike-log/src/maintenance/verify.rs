@@ -78,7 +78,7 @@ pub fn verify_log(store: &dyn LogStore, from: u64) -> Result<VerifyReport, Store
     Ok(report)
 }
 
-/// What is known of the records before a place. Verification goes on behind a damage, so the digest may be unknown.
+/// Knowledge of the records before a place. Verification goes on behind a damage, so the digest may be unknown.
 struct ChainCheck {
     log: Option<LogId>,
     time_us: i64,

@@ -10,7 +10,7 @@
 //! neither is. The newest partition has the valid one: a partition that begins gets a copy at once, so expiry of
 //! the older ones never loses it.
 //!
-//! What opening a collection cannot derive from its rows is here too: entries that wrote no row, partitions that
+//! It also has facts that opening a collection cannot derive from its rows: entries that wrote no row, partitions that
 //! have expired and whose files may still be there, and the clock, whose document may be gone. So a replica that
 //! was opened again decides as one that never stopped.
 
@@ -84,7 +84,7 @@ pub(crate) struct LoggedChange {
 /// Version of the encoding.
 const PROGRESS_VERSION: u32 = 1;
 
-/// What a digest covers, as the first byte after the digest before.
+/// Kind of event that a digest covers, as the first byte after the digest before.
 #[derive(Clone, Copy)]
 enum DigestedStep {
     Document = 1,
