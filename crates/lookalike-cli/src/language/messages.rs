@@ -868,6 +868,9 @@ mod tests {
                 "PDF",
                 "HTML",
                 "Markdown",
+                "store",
+                "log",
+                "verify",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));

@@ -87,8 +87,16 @@ impl LogCheckpoint {
     /// If a disk operation fails.
     pub(crate) fn remove_file(directory: &Path) -> io::Result<()> {
         match fs::remove_file(directory.join(CHECKPOINT_FILE)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            Err(_) => Ok(()),
+            // Whoever opens the directory says what is wrong with it.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error),
             Ok(()) => {
                 tracing::warn!(
                     "the directory has followed a shared log, and leaves it: it can begin a new one, and not go on with \
