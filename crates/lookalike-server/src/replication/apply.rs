@@ -108,8 +108,7 @@ impl RecordApplier<'_> {
             self.apply_inserts(&entry.subject, record.number, inserts.collect())?;
             at += run;
         }
-        self.checks
-            .note_record(record.number, is_own, self.collections)
+        self.checks.note_record(record, is_own, self.collections)
     }
 
     /// Applies inserts into one collection.
@@ -195,7 +194,7 @@ impl RecordApplier<'_> {
                 Ok(EntryAnswer::Changed)
             }
             EntryKind::CheckState => {
-                self.checks.compare_state(&entry.body, &record.writer)?;
+                self.checks.compare_state(&entry.body, record)?;
                 Ok(EntryAnswer::Changed)
             }
             EntryKind::Begin => {

@@ -158,12 +158,13 @@ impl PreparedReplica {
         written.map_err(with_context("the checkpoint of the shared log"))?;
         let copies = FolderCopies::open(&directory.join(COPIES_FOLDER));
         let copies = copies.map_err(with_context("the copies of the records"))?;
+        let checks = Arc::new(CheckSchedule::new(&self.replica.settings.name));
         let parts = Arc::new(ReplicaParts {
             replica: self.replica,
             store: self.store,
             snapshots: self.snapshots,
             durable: DurableProgress::new(directory, checkpoint),
-            checks: Arc::default(),
+            checks,
             clock: self.clock,
             copies: Arc::new(copies),
             applying: Mutex::default(),

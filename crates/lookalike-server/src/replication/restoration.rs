@@ -97,7 +97,7 @@ pub fn restore_from_log(url: &str, directory: &Path, point: RestorePoint) -> Res
         collections: &collections,
         recipes: &recipes,
         clock: &clock,
-        checks: &CheckSchedule::default(),
+        checks: &CheckSchedule::new("restore"),
         first_snapshot: usable.map(|snapshot| snapshot.name.clone()),
         partial: None,
         // A restoration that is interrupted is begun again.

@@ -140,7 +140,7 @@ impl SimulatedReplica {
             log: SharedLog::open(store, &self.name, self.durable),
             collections,
             clock,
-            checks: CheckSchedule::default(),
+            checks: CheckSchedule::new(&self.name),
         });
     }
 
