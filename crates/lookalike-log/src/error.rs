@@ -24,6 +24,13 @@ pub enum LogError {
         /// Feature of the record that this program does not know.
         feature: NewerFeature,
     },
+    /// Records were removed before this replica had read them: it needs a snapshot.
+    Pruned {
+        /// Number of the record that the replica would read next.
+        next: u64,
+        /// Number of the first record that was not removed.
+        first: u64,
+    },
 }
 
 /// Feature of a record that this program does not know.
@@ -107,6 +114,11 @@ impl LogError {
         matches!(self, Self::Store(error) if error.is_retryable)
     }
 
+    /// Returns `true` if nothing more may be read or appended.
+    pub(crate) fn is_final(&self) -> bool {
+        !matches!(self, Self::Store(_))
+    }
+
     pub(crate) fn damaged(number: u64, kind: DamageKind) -> Self {
         Self::Damaged(LogDamage { number, kind })
     }
@@ -167,6 +179,11 @@ impl fmt::Display for LogError {
                     "object '{key}' has {feature}: upgrade this replica"
                 )
             }
+            Self::Pruned { next, first } => write!(
+                formatter,
+                "the records before {first} were removed from the shared log, and this replica has applied those before \
+                 {next} alone: start it again with an empty directory"
+            ),
         }
     }
 }
@@ -175,7 +192,7 @@ impl std::error::Error for LogError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Store(error) => Some(error),
-            Self::Damaged(_) | Self::NewerVersion { .. } => None,
+            Self::Damaged(_) | Self::NewerVersion { .. } | Self::Pruned { .. } => None,
         }
     }
 }

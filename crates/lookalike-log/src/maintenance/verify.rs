@@ -72,6 +72,7 @@ pub fn verify_log(store: &dyn LogStore, from: u64) -> Result<VerifyReport, Store
                 report.newer.push(UnreadableRecord { number, feature });
             }
             Err(LogError::Store(error)) => return Err(error),
+            Err(LogError::Pruned { .. }) => unreachable!("objects that were read are there"),
         }
     }
     report.log = chain.log;

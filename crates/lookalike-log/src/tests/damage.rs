@@ -220,6 +220,7 @@ fn sealed_changes_are_read_without_a_panic() {
                 assert_eq!(record.digest, RecordDigest::compute(&object));
             }
             Err(LogError::Store(error)) => panic!("case {case}: {error}"),
+            Err(LogError::Pruned { .. }) => panic!("case {case}: nothing was pruned"),
             Err(LogError::Damaged(_) | LogError::NewerVersion { .. }) => {}
         }
     }

@@ -2,11 +2,13 @@
 
 use super::*;
 use crate::copies::FolderCopies;
-use crate::error::{DamageKind, LogError};
+use crate::error::LogError;
+use crate::keys::record_key;
 use crate::maintenance::{
     KEPT_RECORDS, ListedSnapshot, WriterRecords, log_status, prune_log, repair_log, verify_log,
 };
 use crate::marks::{ReplicaMark, read_marks, remove_mark, write_mark};
+use crate::simulation::{FaultRates, SimulatedStore};
 
 fn mark(name: &str, applied: u64) -> ReplicaMark {
     ReplicaMark {
@@ -117,12 +119,13 @@ fn pruning_keeps_the_tail_and_stops_replicas_that_need_more() {
             0 => LogTail::default(),
             _ => records[applied - 1].tail(),
         };
-        let missing = LogError::damaged(applied.max(1) as u64, DamageKind::Missing);
+        let next = applied as u64 + 1;
+        let pruned = LogError::Pruned { next, first: 11 };
         let mut log = open_log(&store, "reader", tail);
-        assert_eq!(log.read_next().unwrap_err(), missing, "{applied}");
+        assert_eq!(log.read_next().unwrap_err(), pruned, "{applied}");
         let mut log = open_log(&store, "reader", tail);
         let refused = log.append(vec![insertion("more")], 0);
-        assert_eq!(refused.unwrap_err(), missing, "{applied}");
+        assert_eq!(refused.unwrap_err(), pruned, "{applied}");
     }
     let report = verify_log(&*store, 1).unwrap();
     assert_eq!((report.first, report.records), (11, KEPT_RECORDS + 1));
@@ -135,16 +138,63 @@ fn pruning_keeps_the_tail_and_stops_replicas_that_need_more() {
     assert_eq!(log_status(&*store).unwrap().pruned_before, 11);
 }
 
-/// A replica that waits at the beginning of an empty log while others write and prune it does not begin it anew.
+/// A replica that stood still while others wrote and pruned the log does not begin it anew at its place, where the number
+/// is free again: not at once, not after a restart, and neither does one that finds what the first one wrote there.
 #[test]
-fn pruned_log_is_not_begun_again() {
-    let store = Arc::new(MemoryStore::new());
-    let mut waiting = open_log(&store, "waiting", LogTail::default());
-    assert_eq!(waiting.read_next(), Ok(None));
-    write_log(&store, KEPT_RECORDS + 5);
+fn pruned_place_is_not_written_again() {
+    for applied in [0, 3] {
+        let store = Arc::new(MemoryStore::new());
+        let records = write_log(&store, applied);
+        let tail = records
+            .last()
+            .map_or_else(LogTail::default, LogRecord::tail);
+        let [mut waiting, mut other] = ["waiting", "other"].map(|name| {
+            let mut log = open_log(&store, name, tail);
+            assert_eq!(log.read_next(), Ok(None));
+            log
+        });
+        let mut writer = open_log(&store, "writer", tail);
+        for _ in 0..KEPT_RECORDS + 5 {
+            append(&mut writer, vec![insertion("a")], 0);
+        }
+        let first = applied + 5;
+        prune_log(&*store, first).unwrap();
+        let next = applied + 1;
+        let pruned = LogError::Pruned { next, first };
+        let refused = waiting.append(vec![insertion("b")], 0).unwrap_err();
+        assert_eq!(refused, pruned);
+        // It noticed too late, so that the number has a record.
+        assert!(store.read(&record_key(next)).unwrap().is_some());
+        let mut again = open_log(&store, "waiting", tail);
+        assert_eq!(again.read_next().unwrap_err(), pruned);
+        let mut again = open_log(&store, "waiting", tail);
+        let refused = again.append(vec![insertion("b")], 0).unwrap_err();
+        assert_eq!(refused, pruned);
+        other.forget_answer();
+        assert_eq!(other.read_next().unwrap_err(), pruned);
+        assert!(verify_log(&*store, 1).unwrap().damages.is_empty());
+    }
+}
+
+/// A replica that could not reach the store looks for what was removed meanwhile before it writes.
+#[test]
+fn outage_does_not_hide_a_pruning() {
+    let store = Arc::new(SimulatedStore::new(1, FaultRates::with_all(0.0)));
+    let open = |name: &str, tail| SharedLog::open(Arc::clone(&store) as _, name, tail);
+    let mut writer = open("writer", LogTail::default());
+    append(&mut writer, vec![insertion("a")], 0);
+    let mut log = open("a", *writer.tail());
+    assert_eq!(log.read_next(), Ok(None));
+    store.begin_outage(1);
+    let failed = log.append(vec![insertion("b")], 0).unwrap_err();
+    assert!(failed.is_retryable(), "{failed}");
+    for _ in 0..KEPT_RECORDS + 5 {
+        append(&mut writer, vec![insertion("c")], 0);
+    }
     prune_log(&*store, 6).unwrap();
-    let error = waiting.append(vec![insertion("first")], 0).unwrap_err();
-    assert_eq!(error, LogError::damaged(1, DamageKind::Missing));
+    let pruned = LogError::Pruned { next: 2, first: 6 };
+    assert_eq!(log.continue_append().unwrap_err(), pruned);
+    assert!(store.object(&record_key(2)).is_none());
 }
 
 #[test]
