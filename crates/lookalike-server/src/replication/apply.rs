@@ -236,7 +236,7 @@ impl RecordApplier<'_> {
 
     fn delete_collection(&self, name: &str, position: LogPosition) -> EntryResult {
         if !self.is_created_later(name, position) {
-            self.collections.delete_collection(name)?;
+            self.collections.delete_at_once(name)?;
         }
         Ok(EntryAnswer::Changed)
     }

@@ -252,7 +252,7 @@ impl LogSnapshots {
 }
 
 /// Copies a collection as it was at a place of the log, or later. The collection is not kept during the transfer to the
-/// store, because its deletion waits for all that use it.
+/// store, because the files of a deleted one stay while it is used.
 ///
 /// # Errors
 /// If it has been deleted, or created again, since that place: a snapshot without it would differ from the others' states.

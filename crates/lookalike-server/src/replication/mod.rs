@@ -213,8 +213,8 @@ impl Replica {
             held_bytes: Some(held_bytes),
             reply: Box::new(move |outcome| drop(sender.send(outcome))),
         }])?;
-        // A collection that is being deleted waits for its requests, and so must not be kept by one that waits for the
-        // log.
+        // The files of a deleted collection stay while it is used, and so a request that waits for the log must not keep
+        // it.
         let closing = open.subscribe_closing();
         let deleting = open.deleting_problem();
         drop(open);
@@ -373,8 +373,8 @@ impl Replica {
     }
 }
 
-/// Returns `true` if a collection has a row with a sequence number. It is not kept meanwhile, because its deletion waits
-/// for all that use it.
+/// Returns `true` if a collection has a row with a sequence number. It is not kept meanwhile, because the files of a
+/// deleted collection stay while it is used.
 fn has_admitted(open: &Weak<OpenCollection>, seq: u64) -> Result<bool, ApiProblem> {
     let Some(open) = open.upgrade() else {
         return Ok(true);
