@@ -92,14 +92,15 @@ impl ServiceState {
             Some(replica) => follower_options(options, &replica.clock),
             None => options,
         };
+        // A replica waits for room before it applies an upload, because others may have room.
+        let recipe_headroom = match replica {
+            Some(_) => 0,
+            None => config.limits.headroom,
+        };
         Ok(Self {
             // The collections lock the directory, in which the recipes are too.
             collections: ServedCollections::new(&config.data, options)?,
-            recipes: ServedRecipes::open(
-                &config.data,
-                config.limits.headroom,
-                config.limits.queue,
-            )?,
+            recipes: ServedRecipes::open(&config.data, recipe_headroom, config.limits.queue)?,
             metrics: ServiceMetrics::new(),
             request_log: RequestLog::new(config.request_log),
             traces: config

@@ -159,6 +159,25 @@ fn uploaded_recipe_is_that_of_all_replicas() {
     assert_eq!(used.problem(), (409, "recipe_conflict".into()));
 }
 
+/// A replica without room on its disk waits, and neither refuses a collection that others create nor stops.
+#[test]
+fn full_disk_waits_with_a_new_collection() {
+    let places = ReplicaPlaces::new(2);
+    let other = places.start(0);
+    let options = places.options(1).replace("1Mi", "1000000G");
+    let full = Service::start(&places.places[1], &options);
+    let refused = full.put("/v1/collections/news", &json!({}));
+    assert_eq!(refused.problem(), (503, "log_unavailable".into()));
+    let shown = refused.text();
+    assert!(shown.contains("room on its disk"), "{shown}");
+    // The other replica has it, and so has this one once there is room.
+    let kept = insert(&other, "a", &text("harbour", "one"));
+    full.kill();
+    let back = places.start(1);
+    let last = position(&kept);
+    assert_eq!(export(&back, last), export(&other, last));
+}
+
 /// A replica that is killed and one that lost its disk come back with everything that was answered.
 #[test]
 fn killed_and_erased_replicas_come_back() {

@@ -63,7 +63,7 @@ pub(crate) struct ServedCollections {
     /// Locked while a collection is created, or begins to be deleted, and while aliases change.
     changing: Mutex<()>,
     /// Lock file, held until this is dropped.
-    _lock: File,
+    lock: File,
 }
 
 /// A deleted collection whose directory has been renamed.
@@ -130,7 +130,7 @@ impl ServedCollections {
             deleted: Mutex::default(),
             aliases: CollectionAliases::open(directory)?,
             changing: Mutex::new(()),
-            _lock: lock,
+            lock,
         })
     }
 
@@ -359,7 +359,8 @@ impl ServedCollections {
     /// Creates a collection, as [`create_collection`](Self::create_collection) does, at a position of a shared log.
     ///
     /// # Errors
-    /// As for [`create_collection`](Self::create_collection).
+    /// As for [`create_collection`](Self::create_collection). With a position, files of others in its directory are a
+    /// problem of this disk, because other replicas do not have them.
     pub(crate) fn create_collection_at(
         &self,
         name: &str,
@@ -384,7 +385,11 @@ impl ServedCollections {
             }
             Some(other) => return Err(other.status_problem(name)),
         }
-        self.check_unused(name)?;
+        self.check_unused(name).map_err(|problem| match position {
+            None => problem,
+            // Other replicas do not have these files.
+            Some(_) => ApiProblem::new(ProblemCode::Disk, problem.detail),
+        })?;
         let disk = Arc::new(self.open_folder(name)?);
         let options = self.options.clone();
         let made = match position {
@@ -477,6 +482,18 @@ impl ServedCollections {
                 full.map(|error| error.to_string())
             }
             _ => None,
+        })
+    }
+
+    /// Returns why the disk of the directory has no room for `bytes` beside the headroom, if that is so.
+    pub(crate) fn lack_of_room(&self, bytes: u64) -> Option<String> {
+        let status = rustix::fs::fstatvfs(&self.lock).ok()?;
+        let free = status.f_bavail.saturating_mul(status.f_frsize);
+        let needed = self.options.headroom.saturating_add(bytes);
+        (free < needed).then(|| {
+            format!(
+                "the disk has {free} bytes left, and {needed} are wanted for this and as a reserve"
+            )
         })
     }
 

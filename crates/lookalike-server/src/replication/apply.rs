@@ -396,17 +396,59 @@ impl PreparedInsert {
 
 /// Returns a refusal that every replica makes.
 ///
+/// The list is complete, so that a new code must be decided. A code that no entry can meet counts as a failure of this
+/// machine: a replica that stops is noticed, and one that alone refuses an entry differs from the others without a word.
+///
 /// # Errors
 /// If it is a failure of this machine.
 fn refusal_of_all(problem: ApiProblem) -> Result<ApiProblem, LocalFailure> {
     match problem.code {
+        // The content of the entry and the entries before it decide these.
+        ProblemCode::BadRequest
+        | ProblemCode::BadJson
+        | ProblemCode::BadBody
+        | ProblemCode::BadName
+        | ProblemCode::BadSettings
+        | ProblemCode::BadDocument
+        | ProblemCode::TooLarge
+        | ProblemCode::UnsupportedType
+        | ProblemCode::NoCollection
+        | ProblemCode::NoAlias
+        | ProblemCode::NoRecipe
+        | ProblemCode::NoDocument
+        | ProblemCode::IdConflict
+        | ProblemCode::CollectionConflict
+        | ProblemCode::RecipeConflict => Ok(problem),
+        // The disk, or the state of a file of this machine.
         ProblemCode::Disk
         | ProblemCode::DiskFull
         | ProblemCode::Damaged
         | ProblemCode::Stopped
         | ProblemCode::NotReady
-        | ProblemCode::Deleting => Err(problem.detail),
-        _ => Ok(problem),
+        | ProblemCode::Deleting
+        // Limits on time and work, none of which holds for entries.
+        | ProblemCode::TooSlow
+        | ProblemCode::TooCostly
+        | ProblemCode::Busy
+        | ProblemCode::TooManyRequests
+        | ProblemCode::PassagesNotReady
+        | ProblemCode::PassageMemory
+        // Requests alone meet these.
+        | ProblemCode::Unauthenticated
+        | ProblemCode::Forbidden
+        | ProblemCode::NoSuchPlace
+        | ProblemCode::NoSnapshot
+        | ProblemCode::NoCluster
+        | ProblemCode::MethodNotAllowed
+        | ProblemCode::SnapshotConflict
+        | ProblemCode::UnsupportedEncoding
+        | ProblemCode::WrongHost
+        | ProblemCode::HeadTooLarge
+        | ProblemCode::LogUnavailable
+        | ProblemCode::LogStopped
+        | ProblemCode::CatchingUp
+        | ProblemCode::Behind
+        | ProblemCode::Stopping => Err(problem.detail),
     }
 }
 
@@ -437,5 +479,99 @@ fn with_held_bytes<T: Send + 'static>(held_bytes: Option<T>, reply: EntryReply) 
             drop(held_bytes);
             reply(outcome);
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike_log::simulation::MemoryStore;
+    use lookalike_log::{AppendOutcome, LogTail, SharedLog};
+    use lookalike_store::CollectionOptions;
+    use tokio::runtime::Runtime;
+
+    use super::*;
+    use crate::service::follower_options;
+
+    /// Returns a record with entries.
+    fn record_of(entries: Vec<LogEntry>) -> LogRecord {
+        let store = Arc::new(MemoryStore::new());
+        let mut log = SharedLog::open(store, "a", LogTail::default());
+        match log.append(entries, 1_000_000).unwrap() {
+            AppendOutcome::Appended(record) => record,
+            AppendOutcome::Overtaken { .. } => unreachable!("nobody else writes"),
+        }
+    }
+
+    fn entry(kind: EntryKind, subject: &str, body: &[u8]) -> LogEntry {
+        LogEntry {
+            kind,
+            subject: subject.to_owned(),
+            body: body.to_vec(),
+        }
+    }
+
+    /// Applies entries to the collections of a directory, with a headroom that no disk has.
+    fn apply_entries(
+        folder: &std::path::Path,
+        entries: Vec<LogEntry>,
+    ) -> (Result<(), LocalFailure>, Vec<String>) {
+        let runtime = Runtime::new().unwrap();
+        let clock = LogClock::default();
+        let options = CollectionOptions {
+            headroom: u64::MAX / 2,
+            ..CollectionOptions::default()
+        };
+        let options = follower_options(options, &clock);
+        let collections = ServedCollections::new(folder, options).unwrap();
+        let recipes = ServedRecipes::open(folder, 0, 1 << 20).unwrap();
+        let applier = RecordApplier {
+            collections: &collections,
+            recipes: &recipes,
+            clock: &clock,
+            checks: &CheckSchedule::default(),
+            first_snapshot: None,
+            partial: None,
+            note_service_change: &|_| Ok(()),
+            runtime: runtime.handle(),
+        };
+        let applied = applier.apply_record(&record_of(entries), Vec::new());
+        (applied, collections.open_names())
+    }
+
+    /// The room on the disk of one replica does not decide whether a collection exists.
+    #[test]
+    fn headroom_refuses_no_collection_of_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let create = entry(EntryKind::CreateCollection, "a", b"{}");
+        let (applied, names) = apply_entries(folder.path(), vec![create]);
+        assert_eq!((applied, names), (Ok(()), vec!["a".to_owned()]));
+    }
+
+    /// Files of others in the directory of a new collection stop this replica, because the others create it.
+    #[test]
+    fn files_of_others_are_no_refusal_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("a")).unwrap();
+        std::fs::write(folder.path().join("a/notes.txt"), "mine").unwrap();
+        let create = entry(EntryKind::CreateCollection, "a", b"{}");
+        let (applied, names) = apply_entries(folder.path(), vec![create]);
+        let reason = applied.unwrap_err();
+        assert!(reason.contains("notes.txt"), "{reason}");
+        assert!(names.is_empty());
+    }
+
+    /// A collection that does not exist is none for every replica, and the entries behind it are applied.
+    #[test]
+    fn refusals_of_all_let_the_record_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let entries = vec![
+            entry(EntryKind::DeleteCollection, "a", b""),
+            entry(EntryKind::Delete, "a", b"id"),
+            entry(EntryKind::ChangeSettings, "a", b"{}"),
+            entry(EntryKind::DeleteRecipe, "own", b""),
+            entry(EntryKind::CreateCollection, "b", b"{}"),
+        ];
+        let (applied, names) = apply_entries(folder.path(), entries);
+        assert_eq!((applied, names), (Ok(()), vec!["b".to_owned()]));
     }
 }

@@ -43,6 +43,9 @@ pub const COPIES_FOLDER: &str = ".shared-log";
 const MARK_INTERVAL: Duration = Duration::from_secs(15);
 const IDLE_MARK_INTERVAL: Duration = Duration::from_secs(3600);
 
+/// Bytes, about, of the files of a new collection or recipe beside the content of its entry.
+const SMALL_FILES_BYTES: u64 = 64 << 10;
+
 /// Wait while the disk is full or behind.
 const DISK_WAIT: Duration = Duration::from_millis(20);
 
@@ -394,7 +397,7 @@ impl ReplicaParts {
             runtime: &runtime,
         };
         for received in records {
-            if !self.wait_for_disk(service) {
+            if !self.wait_for_disk(service, &received.record.entries) {
                 return;
             }
             let applying = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
@@ -414,21 +417,30 @@ impl ReplicaParts {
         }
     }
 
-    /// Waits while the disk is full, or more waits to be written than should. Returns `false` if the replica stops.
-    fn wait_for_disk(&self, service: &ServiceState) -> bool {
-        let mut is_told = false;
+    /// Waits while the disk has no room for entries, or more waits to be written than should. Returns `false` if the
+    /// replica stops.
+    fn wait_for_disk(&self, service: &ServiceState, entries: &[LogEntry]) -> bool {
+        let collections = &service.collections;
+        let created_bytes = count_created_bytes(entries);
+        let mut reported_reason = None;
         loop {
             if self.replica.has_ended() {
                 return false;
             }
-            let full = service.collections.disk_full_reason();
-            if full.is_none() && !durability::is_disk_behind(&service.collections) {
+            let full = collections.disk_full_reason().or_else(|| {
+                let creates = created_bytes > 0;
+                creates
+                    .then(|| collections.lack_of_room(created_bytes))
+                    .flatten()
+            });
+            if full.is_none() && !durability::is_disk_behind(collections) {
+                self.replica.progress.note_disk_wait(None);
                 return true;
             }
-            if let Some(reason) = full
-                && !std::mem::replace(&mut is_told, true)
-            {
+            if let (Some(reason), None) = (full, &reported_reason) {
                 tracing::warn!(reason, "the replica waits for room on its disk");
+                self.replica.progress.note_disk_wait(Some(reason.clone()));
+                reported_reason = Some(reason);
             }
             std::thread::sleep(DISK_WAIT);
         }
@@ -482,6 +494,21 @@ impl ReplicaParts {
             tracing::warn!(%error, "old copies of records cannot be removed");
         }
     }
+}
+
+/// Returns the bytes of disk, about, that entries take which create a collection or upload a recipe.
+fn count_created_bytes(entries: &[LogEntry]) -> u64 {
+    let creates = |entry: &&LogEntry| {
+        matches!(
+            entry.kind,
+            EntryKind::CreateCollection | EntryKind::PutRecipe
+        )
+    };
+    let bytes = entries
+        .iter()
+        .filter(creates)
+        .map(|entry| SMALL_FILES_BYTES + 2 * entry.body.len() as u64);
+    bytes.sum()
 }
 
 fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {

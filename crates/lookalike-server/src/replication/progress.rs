@@ -25,6 +25,8 @@ pub(crate) struct ReplicaProgress {
     stopped: Mutex<Option<String>>,
     /// Error of the object store, while it lasts.
     unavailable: Mutex<Option<String>>,
+    /// Reason why the disk has no room, while the replica waits for some.
+    disk_wait: Mutex<Option<String>>,
     pub(crate) appended: AtomicU64,
     pub(crate) conflicts: AtomicU64,
     pub(crate) store_errors: AtomicU64,
@@ -48,6 +50,7 @@ impl ReplicaProgress {
             is_caught_up: AtomicBool::new(false),
             stopped: Mutex::default(),
             unavailable: Mutex::default(),
+            disk_wait: Mutex::default(),
             appended: AtomicU64::new(0),
             conflicts: AtomicU64::new(0),
             store_errors: AtomicU64::new(0),
@@ -139,6 +142,21 @@ impl ReplicaProgress {
         }
     }
 
+    /// Notes that the replica waits for room on its disk, and why, or that it does not any more.
+    pub(super) fn note_disk_wait(&self, reason: Option<String>) {
+        *lock(&self.disk_wait) = reason;
+    }
+
+    /// Returns in parentheses why changes wait, if it is known.
+    fn waiting_reason(&self) -> String {
+        let disk = || {
+            let reason = lock(&self.disk_wait).clone();
+            reason.map(|reason| format!("this replica waits for room on its disk: {reason}"))
+        };
+        let reason = self.store_error().or_else(disk);
+        reason.map_or_else(String::new, |reason| format!(" ({reason})"))
+    }
+
     /// Returns the error of the object store, while it lasts.
     pub(crate) fn store_error(&self) -> Option<String> {
         lock(&self.unavailable).clone()
@@ -167,8 +185,7 @@ impl ReplicaProgress {
 
     /// Returns the problem of a change for which there is no room, because earlier ones wait for the log.
     pub(super) fn full_queue_problem(&self) -> ApiProblem {
-        let reason = self.store_error();
-        let reason = reason.map_or_else(String::new, |error| format!(" ({error})"));
+        let reason = self.waiting_reason();
         let detail =
             format!("too many changes wait for the shared log{reason}: send the same again later");
         ApiProblem::new(ProblemCode::LogUnavailable, detail)
@@ -177,11 +194,10 @@ impl ReplicaProgress {
     /// Returns the problem of a change whose record did not come in time.
     pub(crate) fn unavailable_problem(&self) -> ApiProblem {
         let seconds = super::PATIENCE.as_secs();
-        let reason = self.store_error();
-        let reason = reason.map_or_else(String::new, |error| format!(" ({error})"));
+        let reason = self.waiting_reason();
         let detail = format!(
-            "the shared log has not taken the change within {seconds} s{reason}, so its outcome is unknown: send the \
-             same again"
+            "the change was not in the shared log and applied within {seconds} s{reason}, so its outcome is unknown: \
+             send the same again"
         );
         ApiProblem::new(ProblemCode::LogUnavailable, detail)
     }
