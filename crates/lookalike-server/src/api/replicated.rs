@@ -2,24 +2,26 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use bytes::Bytes;
 use lookalike::text::AnalysisScratch;
 use lookalike_log::{EntryKind, LogEntry};
+use tokio::runtime::Handle;
 
 use crate::access::{AccessScope, ApiCaller};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::{QueryParameters, in_background};
 use crate::api::router::{ApiCall, ApiRequest};
 use crate::collections::open_collection::{
-    AnswerResult, OpenCollection, PreparationResult, RefusedDocument,
+    AnswerResult, OpenCollection, PreparationResult, RefusedDocument, refuse_document,
 };
 use crate::limits::byte_budget::HeldBytes;
+use crate::replication::costly_turns::CountedTurn;
 use crate::replication::proposals::EntryAnswer;
-use crate::replication::{PATIENCE, Replica};
+use crate::replication::{LineAnswer, PATIENCE, Replica};
 use crate::service::ServiceState;
 
 /// Header with the number of the record that a change is in, and of the record that a request waits for.
@@ -154,38 +156,70 @@ pub(crate) async fn insert_through_log(
     sent: Bytes,
     held_bytes: HeldBytes,
 ) -> Result<(AnswerResult, u64), ApiProblem> {
-    let is_costly = open.similarity_measure().sequence_measure().is_some();
-    let prepared = if sent.len() <= MAX_SHORT_BYTES && !is_costly {
+    if is_costly(&open) {
+        return insert_costly(replica, open, sent, held_bytes).await;
+    }
+    let prepared = if sent.len() <= MAX_SHORT_BYTES {
         open.prepare_document(&sent, &mut AnalysisScratch::default())
     } else {
         let (open, sent) = (Arc::clone(&open), sent.clone());
-        in_background(move || prepare_and_check(&open, &sent, &mut AnalysisScratch::default()))
-            .await
+        in_background(move || open.prepare_document(&sent, &mut AnalysisScratch::default())).await
     };
     replica
-        .insert_document(open, sent, prepared, held_bytes)
+        .insert_document(open, sent, prepared, held_bytes, None)
         .await
 }
 
-/// Prepares a document. Where texts are compared as sequences, also checks it, because no limit holds once it is in the
-/// log.
-pub(crate) fn prepare_and_check(
+/// Inserts a document that is costly to compare, in its turn.
+async fn insert_costly(
+    replica: &Replica,
+    open: Arc<OpenCollection>,
+    sent: Bytes,
+    held_bytes: HeldBytes,
+) -> Result<(AnswerResult, u64), ApiProblem> {
+    let turn = replica.begin_costly_turn(sent.len()).await?;
+    let (checked, checked_bytes) = (Arc::clone(&open), sent.clone());
+    let (prepared, check_time) = in_background(move || {
+        let mut scratch = AnalysisScratch::default();
+        let prepared = checked.prepare_document(&checked_bytes, &mut scratch)?;
+        let check_time = check_cost(&checked, &checked_bytes, &mut scratch)?;
+        Ok((prepared, check_time))
+    })
+    .await
+    .map_or_else(
+        |refused: RefusedDocument| (Err(refused), Duration::ZERO),
+        |(prepared, check_time)| (Ok(prepared), check_time),
+    );
+    let turn = replica.count_costly_document(turn, check_time).await?;
+    replica
+        .insert_document(open, sent, prepared, held_bytes, Some(turn))
+        .await
+}
+
+/// Returns `true` if the documents of a collection are checked in turns before they are in the log, because they are
+/// compared as sequences.
+pub(crate) fn is_costly(open: &OpenCollection) -> bool {
+    open.similarity_measure().sequence_measure().is_some()
+}
+
+/// Checks a document whose text is compared as a sequence, because no limit holds once it is in the log. Returns the
+/// time that it took.
+///
+/// # Errors
+/// [`ProblemCode::TooCostly`] if it takes longer than [`LONGEST_CHECK`].
+fn check_cost(
     open: &OpenCollection,
     sent: &[u8],
     scratch: &mut AnalysisScratch,
-) -> PreparationResult {
-    let prepared = open.prepare_document(sent, scratch)?;
-    if open.similarity_measure().sequence_measure().is_none() {
-        return Ok(prepared);
-    }
-    let begun = std::time::Instant::now();
+) -> Result<Duration, RefusedDocument> {
+    let begun = Instant::now();
     let may_go_on = || begun.elapsed() < LONGEST_CHECK;
     match open.query_document(sent, scratch, &may_go_on) {
         Err(refused) if refused.problem.code == ProblemCode::TooSlow => Err(RefusedDocument {
             problem: too_costly(),
             ..refused
         }),
-        _ => Ok(prepared),
+        _ => Ok(begun.elapsed()),
     }
 }
 
@@ -223,7 +257,7 @@ pub(crate) async fn delete_through_log(
 
 /// Documents of a portion of a bulk request that are in the log or on their way to it.
 pub(crate) struct ProposedPortion {
-    answers: Receiver<(usize, AnswerResult)>,
+    answers: Receiver<(usize, LineAnswer)>,
     count: usize,
 }
 
@@ -241,13 +275,54 @@ impl ProposedPortion {
         Self { answers, count }
     }
 
+    /// Proposes the documents of a portion that are costly to compare, in their order and each in its turn. Blocks until
+    /// the last one is proposed. Once `may_go_on` fails, or a turn does not come in time, all that are left are refused.
+    pub(crate) fn propose_in_turns<'a>(
+        replica: &Replica,
+        open: &Arc<OpenCollection>,
+        documents: impl ExactSizeIterator<Item = (PreparationResult, &'a [u8])>,
+        may_go_on: &mut dyn FnMut() -> Result<(), ApiProblem>,
+    ) -> Self {
+        let (sender, answers) = channel();
+        let count = documents.len();
+        let mut scratch = AnalysisScratch::default();
+        let mut problem = None;
+        for (at, (prepared, sent)) in documents.enumerate() {
+            problem = problem.or_else(|| may_go_on().err());
+            let turn = match (&prepared, &problem) {
+                (Ok(_), None) => check_in_turn(replica, open, sent, &mut scratch),
+                (_, Some(problem)) => Err(TurnRefusal::All(problem.clone())),
+                (Err(_), None) => Ok(None),
+            };
+            let (prepared, turn) = match turn {
+                Ok(turn) => (prepared, turn),
+                Err(TurnRefusal::Document(refused)) => (Err(refused), None),
+                Err(TurnRefusal::All(refusal)) => {
+                    let refused = refuse_document(prepared, &refusal);
+                    problem = Some(refusal);
+                    (Err(refused), None)
+                }
+            };
+            let (cost, turn) = turn.map(CountedTurn::into_parts).unzip();
+            // Each copy of the reply keeps the cost, and the last one is that of the entry.
+            let (cost, sender) = (Arc::new(cost), sender.clone());
+            let reply = move |_, answer| {
+                let _kept = &cost;
+                drop(sender.send((at, answer)));
+            };
+            replica.propose_documents(open, std::iter::once((prepared, sent)), &reply);
+            drop(turn);
+        }
+        Self { answers, count }
+    }
+
     /// Blocks until all documents are answered, as long as answers arrive and the collection is not being deleted.
     pub(crate) fn wait_for_answers(
         self,
         replica: &Replica,
         open: &OpenCollection,
-    ) -> Vec<AnswerResult> {
-        let mut answers: Vec<Option<AnswerResult>> = (0..self.count).map(|_| None).collect();
+    ) -> Vec<LineAnswer> {
+        let mut answers: Vec<Option<LineAnswer>> = (0..self.count).map(|_| None).collect();
         let (mut missing, mut waited) = (self.count, Duration::ZERO);
         let problem = loop {
             if missing == 0 {
@@ -274,7 +349,30 @@ impl ProposedPortion {
         let refuse = || problem.clone().unwrap_or_else(|| replica.dropped_problem());
         answers
             .into_iter()
-            .map(|answer| answer.unwrap_or_else(|| Err(refuse().into())))
+            .map(|answer| answer.unwrap_or_else(|| Err(refuse().into()).into()))
             .collect()
     }
+}
+
+/// Why a document has no turn.
+enum TurnRefusal {
+    /// The document is refused.
+    Document(RefusedDocument),
+    /// The document and all behind it are refused.
+    All(ApiProblem),
+}
+
+/// Checks a document in its turn; returns the turn. Blocks until then.
+fn check_in_turn<'a>(
+    replica: &'a Replica,
+    open: &OpenCollection,
+    sent: &[u8],
+    scratch: &mut AnalysisScratch,
+) -> Result<Option<CountedTurn<'a>>, TurnRefusal> {
+    let runtime = Handle::current();
+    let turn = runtime.block_on(replica.begin_costly_turn(sent.len()));
+    let turn = turn.map_err(TurnRefusal::All)?;
+    let check_time = check_cost(open, sent, scratch).map_err(TurnRefusal::Document)?;
+    let counted = runtime.block_on(replica.count_costly_document(turn, check_time));
+    counted.map(Some).map_err(TurnRefusal::All)
 }

@@ -15,6 +15,7 @@
 //! | module | job |
 //! |---|---|
 //! | [`proposals`] | the queue of entries that wait for their record, and their answers |
+//! | [`costly_turns`] | bounds what the documents of a record cost to compare |
 //! | [`pace`] | when a record is written, and when the next one is looked for |
 //! | [`log_thread`] | writes and reads records |
 //! | [`apply`] | applies records to the collections, recipes and aliases |
@@ -35,6 +36,7 @@
 pub(crate) mod apply;
 mod beginning;
 pub(crate) mod checkpoint;
+pub(crate) mod costly_turns;
 mod durability;
 pub(crate) mod log_snapshots;
 mod log_store;
@@ -62,6 +64,7 @@ use tokio::time::timeout;
 pub use self::beginning::COPIES_FOLDER;
 pub(crate) use self::beginning::PreparedReplica;
 pub(crate) use self::checkpoint::LogCheckpoint;
+use self::costly_turns::{CostlyTurn, CostlyTurns, CountedTurn};
 pub(crate) use self::durability::flush_collections;
 pub use self::log_store::{open_log_store, with_log_store};
 use self::progress::ReplicaProgress;
@@ -97,6 +100,23 @@ pub(crate) struct Replica {
     pub(crate) settings: ReplicaSettings,
     pub(crate) progress: ReplicaProgress,
     proposals: ProposalQueue,
+    costly_turns: CostlyTurns,
+}
+
+/// Answer to a document of a bulk request.
+pub(crate) struct LineAnswer {
+    pub(crate) answer: AnswerResult,
+    /// Number of the record that the document is in, if it is in one.
+    pub(crate) record: Option<u64>,
+}
+
+impl From<AnswerResult> for LineAnswer {
+    fn from(answer: AnswerResult) -> Self {
+        Self {
+            answer,
+            record: None,
+        }
+    }
 }
 
 /// The clock of a replica: the time of the record that is being applied, or was applied last.
@@ -133,7 +153,33 @@ impl Replica {
             settings,
             progress: ReplicaProgress::new(first_record),
             proposals: ProposalQueue::default(),
+            costly_turns: CostlyTurns::default(),
         }
+    }
+
+    /// Waits for the turn of a document of so many bytes that is costly to compare.
+    ///
+    /// # Errors
+    /// [`ProblemCode::LogUnavailable`] if earlier ones take too long.
+    pub(crate) async fn begin_costly_turn(
+        &self,
+        bytes: usize,
+    ) -> Result<CostlyTurn<'_>, ApiProblem> {
+        let turn = timeout(PATIENCE, self.costly_turns.begin_turn(bytes)).await;
+        turn.map_err(|_| self.progress.full_queue_problem())
+    }
+
+    /// Counts a document whose check has taken some time, once there is room for it.
+    ///
+    /// # Errors
+    /// As for [`begin_costly_turn`](Self::begin_costly_turn).
+    pub(crate) async fn count_costly_document<'a>(
+        &self,
+        turn: CostlyTurn<'a>,
+        check_time: Duration,
+    ) -> Result<CountedTurn<'a>, ApiProblem> {
+        let counted = timeout(PATIENCE, turn.count_document(check_time)).await;
+        counted.map_err(|_| self.progress.full_queue_problem())
     }
 
     /// Proposes an entry, and waits until this replica has applied it.
@@ -191,7 +237,8 @@ impl Replica {
         Ok(outcomes)
     }
 
-    /// Inserts a document through the log, and waits for its answer. Also returns the number of the record.
+    /// Inserts a document through the log, and waits for its answer. Also returns the number of the record. `turn` is
+    /// that of a document that is costly to compare.
     ///
     /// # Errors
     /// As for [`propose_change`](Self::propose_change).
@@ -201,18 +248,24 @@ impl Replica {
         sent: Bytes,
         prepared: PreparationResult,
         held_bytes: HeldBytes,
+        turn: Option<CountedTurn<'_>>,
     ) -> Result<(AnswerResult, u64), ApiProblem> {
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(refused) => return Ok((Err(refused), self.progress.applied_record())),
         };
         let (sender, receiver) = oneshot::channel();
+        let (cost, turn) = turn.map(CountedTurn::into_parts).unzip();
         self.push_proposals(vec![ProposedEntry {
             entry: insert_entry(&open, &sent),
             prepared: Some(PreparedInsert::new(&open, prepared)),
             held_bytes: Some(held_bytes),
-            reply: Box::new(move |outcome| drop(sender.send(outcome))),
+            reply: Box::new(move |outcome| {
+                drop(cost);
+                drop(sender.send(outcome));
+            }),
         }])?;
+        drop(turn);
         // The files of a deleted collection stay while it is used, and so a request that waits for the log must not keep
         // it.
         let closing = open.subscribe_closing();
@@ -232,7 +285,7 @@ impl Replica {
         &self,
         open: &Arc<OpenCollection>,
         documents: impl Iterator<Item = (PreparationResult, &'a [u8])>,
-        reply: &(impl Fn(usize, AnswerResult) + Clone + Send + 'static),
+        reply: &(impl Fn(usize, LineAnswer) + Clone + Send + 'static),
     ) {
         let problem = self.progress.check_running().err();
         let mut proposed = Vec::new();
@@ -240,11 +293,11 @@ impl Replica {
             let prepared = match (prepared, &problem) {
                 (Ok(prepared), None) => prepared,
                 (Ok(_), Some(problem)) => {
-                    reply(at, Err(problem.clone().into()));
+                    reply(at, Err(problem.clone().into()).into());
                     continue;
                 }
                 (Err(refused), _) => {
-                    reply(at, Err(refused));
+                    reply(at, Err(refused).into());
                     continue;
                 }
             };
@@ -253,7 +306,7 @@ impl Replica {
                 entry: insert_entry(open, sent),
                 prepared: Some(PreparedInsert::new(open, prepared)),
                 held_bytes: None,
-                reply: Box::new(move |outcome| answer(at, outcome.into_insert_answer())),
+                reply: Box::new(move |outcome| answer(at, outcome.into_line_answer())),
             });
         }
         if let Err(refused) = self.proposals.push_entries(proposed) {

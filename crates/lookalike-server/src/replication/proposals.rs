@@ -7,6 +7,7 @@ use std::time::Instant;
 use lookalike_log::LogEntry;
 use lookalike_store::{InsertAnswer, PendingInsert};
 
+use super::LineAnswer;
 use crate::api::problem::ApiProblem;
 use crate::collections::open_collection::{AnswerResult, OpenCollection, RefusedDocument};
 use crate::limits::byte_budget::HeldBytes;
@@ -55,6 +56,15 @@ impl EntryOutcome {
     pub(crate) fn into_change(self) -> Result<(EntryAnswer, u64), ApiProblem> {
         let answer = self.result.map_err(|refused| refused.problem)?;
         Ok((answer, self.record))
+    }
+
+    /// Returns the answer to the document of an insert, with its record if it was inserted.
+    pub(crate) fn into_line_answer(self) -> LineAnswer {
+        let record = self.result.is_ok().then_some(self.record);
+        LineAnswer {
+            answer: self.into_insert_answer(),
+            record,
+        }
     }
 
     /// Returns the answer to the document of an insert.

@@ -39,7 +39,7 @@ use self::line_source::LineSource;
 use crate::access::request_access::RequestAccess;
 use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
-use crate::api::replicated::{ProposedPortion, prepare_and_check};
+use crate::api::replicated::{ProposedPortion, is_costly};
 use crate::api::responses::in_background;
 use crate::api::router::{TimedRequest, UnfinishedBody};
 use crate::collections::open_collection::{
@@ -49,7 +49,7 @@ use crate::collections::open_collection::{
 use crate::json::verdicts::{RefusedLineJson, VerdictJson};
 use crate::limits::byte_budget::{ByteBudget, ClientId};
 use crate::limits::response_budget::{AnswerStream, HeldAnswer};
-use crate::replication::Replica;
+use crate::replication::{LineAnswer, Replica};
 
 /// Bytes of answers that a request may hold until its client takes them.
 const MAX_UNREAD_ANSWER_BYTES: usize = 64 << 20;
@@ -126,9 +126,7 @@ impl DocumentStream {
         let source = LineSource::new(reader, waiting_budget, client, longest, patience);
         let reading = source.read_portions(&open, portions, &out);
         let sender = out.sender.clone();
-        let inserted_by_log = replica.is_some();
-        let preparing =
-            prepare_portions(&open, task, inserted_by_log, sender, to_prepare, prepared);
+        let preparing = prepare_portions(&open, task, sender, to_prepare, prepared);
         let sender = out.sender.clone();
         let admitting = admit_portions(&open, replica.as_ref(), access, sender, to_admit, admitted);
         let answering = answer_portions(&open, replica.as_ref(), to_answer, &out);
@@ -210,7 +208,11 @@ impl PortionState {
         // A line that is too long is refused already.
         let sent = lines.map(|line| portion.line_bytes(line).unwrap_or_default());
         let documents = prepared.into_iter().zip(sent);
-        Self::Proposed(ProposedPortion::propose(replica, open, documents))
+        Self::Proposed(if is_costly(open) {
+            ProposedPortion::propose_in_turns(replica, open, documents, may_go_on)
+        } else {
+            ProposedPortion::propose(replica, open, documents)
+        })
     }
 
     /// Admits prepared documents, as long as the request may go on.
@@ -230,23 +232,23 @@ impl PortionState {
         self,
         open: &OpenCollection,
         replica: Option<&Arc<Replica>>,
-    ) -> Vec<AnswerResult> {
-        match self {
+    ) -> Vec<LineAnswer> {
+        let answers = match self {
             Self::Prepared(_) => unreachable!("a portion is admitted before it is answered"),
             Self::Proposed(proposed) => {
                 let replica = replica.expect("documents are proposed by a replica");
-                proposed.wait_for_answers(replica, open)
+                return proposed.wait_for_answers(replica, open);
             }
             Self::Admitted(turns) => open.wait_for_turns(turns),
             Self::Answered(answers) => answers,
-        }
+        };
+        answers.into_iter().map(LineAnswer::from).collect()
     }
 }
 
 async fn prepare_portions(
     open: &Arc<OpenCollection>,
     task: StreamTask,
-    inserted_by_log: bool,
     answers: mpsc::UnboundedSender<HeldAnswer>,
     mut portions: mpsc::Receiver<LinePortion>,
     ready: mpsc::Sender<PipelineStep>,
@@ -257,19 +259,9 @@ async fn prepare_portions(
             let documents = match task {
                 StreamTask::Insert => {
                     let prepare = |sent: &[u8], scratch: &mut AnalysisScratch| {
-                        if inserted_by_log {
-                            prepare_and_check(&open, sent, scratch)
-                        } else {
-                            open.prepare_document(sent, scratch)
-                        }
+                        open.prepare_document(sent, scratch)
                     };
-                    let is_costly = open.similarity_measure().sequence_measure().is_some();
-                    PortionState::Prepared(if inserted_by_log && is_costly {
-                        // The threads of the pool prepare the records of other replicas.
-                        each_in_order(&portion, prepare)
-                    } else {
-                        map_lines(&portion, prepare)
-                    })
+                    PortionState::Prepared(map_lines(&portion, prepare))
                 }
                 StreamTask::Query => {
                     let may_go_on = || !sender.is_closed();
@@ -280,7 +272,7 @@ async fn prepare_portions(
                         }
                         open.query_document(sent, scratch, &may_go_on)
                     };
-                    let answers = if open.similarity_measure().sequence_measure().is_some() {
+                    let answers = if is_costly(&open) {
                         each_in_order(&portion, answer)
                     } else {
                         map_in_batches(&portion, answer)
@@ -411,11 +403,14 @@ async fn answer_portions(
     }
 }
 
-fn write_answers(portion: &LinePortion, answers: &[AnswerResult]) -> Vec<u8> {
+fn write_answers(portion: &LinePortion, answers: &[LineAnswer]) -> Vec<u8> {
     let mut text = Vec::with_capacity(answers.len() * 96);
-    for (line, answer) in portion.lines.iter().zip(answers) {
-        match answer {
-            Ok(answer) => write_line(&mut text, &VerdictJson::from(answer)),
+    for (line, answered) in portion.lines.iter().zip(answers) {
+        match &answered.answer {
+            Ok(answer) => {
+                let verdict = VerdictJson::from(answer).with_record(answered.record);
+                write_line(&mut text, &verdict);
+            }
             Err(RefusedDocument { id, problem }) => {
                 write_refusal(&mut text, id.as_deref(), line.number, problem);
             }
@@ -516,7 +511,11 @@ mod tests {
         drop(prepared_sender);
         admit_portions(&open, None, access, sender, to_admit, admitted).await;
         let step = to_answer.recv().await.unwrap();
-        in_background(move || step.documents.into_answers(&open, None)).await
+        let answers = in_background(move || step.documents.into_answers(&open, None)).await;
+        answers
+            .into_iter()
+            .map(|answered| answered.answer)
+            .collect()
     }
 
     fn new_access() -> (RequestAccess, watch::Sender<Arc<crate::access::AccessKeys>>) {
