@@ -86,6 +86,14 @@ fn every_change_reaches_every_replica() {
     for answer in &answers {
         assert_eq!(answer["of"], "a", "{answer}");
     }
+    // Each line of a bulk insert has its record; the other replica has the document once it has applied that.
+    let record = answers.last().unwrap()["record"].as_u64().unwrap();
+    let header = [("Lookalike-Position", &*record.to_string())];
+    let path = "/v1/collections/news/documents/three";
+    let read = second.connect().request("GET", path, &header, b"");
+    assert_eq!(read.status, 200, "{}", read.text());
+    let queried = first.post_lines("/v1/collections/news/query", lines.as_bytes());
+    assert!(queried.iter().all(|answer| answer["record"].is_null()));
     let again = insert(second, "a", &text("harbour", "one"));
     assert_eq!(again.json()["seq"], kept.json()["seq"]);
     let conflict = second.post(
@@ -132,6 +140,41 @@ fn every_change_reaches_every_replica() {
         first.connect().request("GET", path, &header, b"").status,
         404
     );
+}
+
+/// Documents that are compared by edit distance are checked in turns, and every replica has the same verdicts.
+#[test]
+fn costly_documents_are_inserted_in_order() {
+    let places = ReplicaPlaces::new(2);
+    let services = places.start_all();
+    let (first, second) = (&services[0], &services[1]);
+    first.make(
+        "news",
+        json!({ "measure": "levenshtein", "threshold": 0.9 }),
+    );
+    let long = |edit: usize| text("harbour", &format!("{edit:04}"));
+    let mut lines: String = (0..60)
+        .map(|at| format!("{}\n", document(&format!("d{at:02}"), &long(at))))
+        .collect();
+    lines.push_str("no document\n");
+    let answers = first.post_lines("/v1/collections/news/documents", lines.as_bytes());
+    assert_eq!(answers.len(), 61);
+    assert_eq!(answers[0]["verdict"], "kept", "{}", answers[0]);
+    for (at, answer) in answers[1..60].iter().enumerate() {
+        assert_eq!(
+            (&answer["of"], &answer["id"]),
+            (&json!("d00"), &json!(format!("d{:02}", at + 1)))
+        );
+    }
+    assert_eq!(
+        answers[60]["problem"]["code"], "bad_json",
+        "{}",
+        answers[60]
+    );
+    let alone = insert(second, "alone", &long(70));
+    assert_eq!(alone.json()["of"], "d00");
+    let last = position(&alone);
+    assert_eq!(export(first, last), export(second, last));
 }
 
 /// Recipes are uploaded to all replicas, and a collection uses them on each.

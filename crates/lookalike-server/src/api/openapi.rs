@@ -969,6 +969,12 @@ fn answer_schema(text: &Value) -> Value {
             "cluster": text,
             "similarity": { "type": ["number", "null"] },
             "seq": { "type": ["integer", "null"] },
+            "record": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "With a shared log, in the lines of the answer to a bulk insert: the number of the record \
+                                that the document is in, for the header `Lookalike-Position` of later requests.",
+            },
         }),
     )
 }
