@@ -20,7 +20,7 @@ use crate::collections::open_collection::{
 };
 use crate::limits::byte_budget::HeldBytes;
 use crate::replication::costly_turns::CountedTurn;
-use crate::replication::proposals::EntryAnswer;
+use crate::replication::proposals::{EntryAnswer, WaitingClient};
 use crate::replication::{LineAnswer, PATIENCE, Replica};
 use crate::service::ServiceState;
 
@@ -257,6 +257,8 @@ pub(crate) async fn delete_through_log(
 
 /// Documents of a portion of a bulk request that are in the log or on their way to it.
 pub(crate) struct ProposedPortion {
+    /// Kept while the request waits for the answers.
+    _client: WaitingClient,
     answers: Receiver<(usize, LineAnswer)>,
     count: usize,
 }
@@ -271,8 +273,13 @@ impl ProposedPortion {
         let (sender, answers) = channel();
         let count = documents.len();
         let reply = move |at, answer| drop(sender.send((at, answer)));
-        replica.propose_documents(open, documents, &reply);
-        Self { answers, count }
+        let client = WaitingClient::default();
+        replica.propose_documents(&client, open, documents, &reply);
+        Self {
+            _client: client,
+            answers,
+            count,
+        }
     }
 
     /// Proposes the documents of a portion that are costly to compare, in their order and each in its turn. Blocks until
@@ -283,6 +290,7 @@ impl ProposedPortion {
         documents: impl ExactSizeIterator<Item = (PreparationResult, &'a [u8])>,
         may_go_on: &mut dyn FnMut() -> Result<(), ApiProblem>,
     ) -> Self {
+        let client = WaitingClient::default();
         let (sender, answers) = channel();
         let count = documents.len();
         let mut scratch = AnalysisScratch::default();
@@ -310,10 +318,14 @@ impl ProposedPortion {
                 let _kept = &cost;
                 drop(sender.send((at, answer)));
             };
-            replica.propose_documents(open, std::iter::once((prepared, sent)), &reply);
+            replica.propose_documents(&client, open, std::iter::once((prepared, sent)), &reply);
             drop(turn);
         }
-        Self { answers, count }
+        Self {
+            _client: client,
+            answers,
+            count,
+        }
     }
 
     /// Blocks until all documents are answered, as long as answers arrive and the collection is not being deleted.

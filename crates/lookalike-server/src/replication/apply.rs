@@ -528,7 +528,7 @@ mod tests {
             collections: &collections,
             recipes: &recipes,
             clock: &clock,
-            checks: &CheckSchedule::default(),
+            checks: &CheckSchedule::new("a"),
             first_snapshot: None,
             partial: None,
             note_service_change: &|_| Ok(()),

@@ -94,6 +94,8 @@ impl LogThread {
     /// Writes a record, reads one, or waits.
     fn step(&mut self) -> Result<Result<(), ThreadEnds>, LogError> {
         if self.log.has_pending_append() {
+            // The time of an outage is not that of a record.
+            self.append_began = Instant::now();
             let outcome = self.log.continue_append()?;
             return Ok(self.finish_append(outcome));
         }
@@ -107,9 +109,15 @@ impl LogThread {
             _ => Some(self.write_pace.next_write(state == QueueState::Full, now)),
         };
         if next_write.is_some_and(|time| time <= now) {
-            return self
-                .append_waiting()
-                .map(|outcome| self.finish_append(outcome));
+            let (entries, own) = self.replica.proposals.take_record();
+            // No client may wait for them any more.
+            if entries.is_empty() {
+                return Ok(Ok(()));
+            }
+            self.in_flight = own;
+            self.append_began = Instant::now();
+            let outcome = self.log.append(entries, machine_time_us())?;
+            return Ok(self.finish_append(outcome));
         }
         if self.next_look <= now || self.replica.proposals.is_look_asked() {
             return self.look_for_record();
@@ -118,13 +126,6 @@ impl LogThread {
         let until = next_write.map_or(self.next_look, |time| time.min(self.next_look));
         self.replica.proposals.wait_for_change(state, until);
         Ok(Ok(()))
-    }
-
-    fn append_waiting(&mut self) -> Result<AppendOutcome, LogError> {
-        let (entries, own) = self.replica.proposals.take_record();
-        self.in_flight = own;
-        self.append_began = Instant::now();
-        self.log.append(entries, machine_time_us())
     }
 
     fn finish_append(&mut self, outcome: AppendOutcome) -> Result<(), ThreadEnds> {
@@ -173,29 +174,30 @@ impl LogThread {
 
     /// Proposes that the clock advances, or that states are compared, if that is due.
     fn propose_check(&self) {
-        if !self.replica.progress.is_caught_up() {
+        let proposals = &self.replica.proposals;
+        // Without room it is proposed the next time.
+        if !self.replica.progress.is_caught_up() || !proposals.has_room() {
             return;
         }
         let entries = self
             .checks
             .take_due(self.log.tail().time_us, machine_time_us());
-        for (kind, body) in entries {
-            let entry = LogEntry {
-                kind,
-                subject: String::new(),
-                body,
-            };
+        let proposed = entries.into_iter().map(|(kind, body)| {
             debug_assert!(matches!(
                 kind,
                 EntryKind::AdvanceClock | EntryKind::CheckState
             ));
-            // Without room it is proposed the next time.
-            let _ = self.replica.proposals.push_entries(vec![ProposedEntry {
-                entry,
-                prepared: None,
-                held_bytes: None,
-                reply: Box::new(drop),
-            }]);
+            let subject = String::new();
+            let entry = LogEntry {
+                kind,
+                subject,
+                body,
+            };
+            ProposedEntry::new(entry, Box::new(drop))
+        });
+        let proposed: Vec<_> = proposed.collect();
+        if !proposed.is_empty() && proposals.push_entries(proposed).is_err() {
+            tracing::debug!("the queue was filled meanwhile: a comparison is left out");
         }
     }
 

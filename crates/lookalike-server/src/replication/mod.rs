@@ -68,7 +68,9 @@ use self::costly_turns::{CostlyTurn, CostlyTurns, CountedTurn};
 pub(crate) use self::durability::flush_collections;
 pub use self::log_store::{open_log_store, with_log_store};
 use self::progress::ReplicaProgress;
-use self::proposals::{EntryOutcome, PreparedInsert, ProposalQueue, ProposedEntry, QueueState};
+use self::proposals::{
+    EntryOutcome, PreparedInsert, ProposalQueue, ProposedEntry, QueueState, WaitingClient,
+};
 pub use self::restoration::{RestorePoint, RestoredLog, restore_from_log};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::collections::open_collection::{AnswerResult, OpenCollection, PreparationResult};
@@ -198,13 +200,9 @@ impl Replica {
             subject: subject.to_owned(),
             body,
         };
-        let (sender, receiver) = oneshot::channel();
-        self.push_proposals(vec![ProposedEntry {
-            entry,
-            prepared: None,
-            held_bytes: None,
-            reply: Box::new(move |outcome| drop(sender.send(outcome))),
-        }])?;
+        let client = WaitingClient::default();
+        let (proposed, receiver) = propose_for(&client, entry);
+        self.push_proposals(vec![proposed])?;
         self.wait_for_outcome(receiver).await
     }
 
@@ -216,18 +214,10 @@ impl Replica {
         &self,
         entries: Vec<LogEntry>,
     ) -> Result<Vec<EntryOutcome>, ApiProblem> {
+        let client = WaitingClient::default();
         let (proposed, receivers): (Vec<_>, Vec<_>) = entries
             .into_iter()
-            .map(|entry| {
-                let (sender, receiver) = oneshot::channel();
-                let proposed = ProposedEntry {
-                    entry,
-                    prepared: None,
-                    held_bytes: None,
-                    reply: Box::new(move |outcome| drop(sender.send(outcome))),
-                };
-                (proposed, receiver)
-            })
+            .map(|entry| propose_for(&client, entry))
             .unzip();
         self.push_proposals(proposed)?;
         let mut outcomes = Vec::with_capacity(receivers.len());
@@ -254,17 +244,18 @@ impl Replica {
             Ok(prepared) => prepared,
             Err(refused) => return Ok((Err(refused), self.progress.applied_record())),
         };
+        let client = WaitingClient::default();
         let (sender, receiver) = oneshot::channel();
         let (cost, turn) = turn.map(CountedTurn::into_parts).unzip();
-        self.push_proposals(vec![ProposedEntry {
-            entry: insert_entry(&open, &sent),
-            prepared: Some(PreparedInsert::new(&open, prepared)),
-            held_bytes: Some(held_bytes),
-            reply: Box::new(move |outcome| {
-                drop(cost);
-                drop(sender.send(outcome));
-            }),
-        }])?;
+        let reply = Box::new(move |outcome| {
+            drop(cost);
+            drop(sender.send(outcome));
+        });
+        let proposed = ProposedEntry::new(insert_entry(&open, &sent), reply)
+            .of_client(&client)
+            .with_document(PreparedInsert::new(&open, prepared))
+            .with_held_bytes(held_bytes);
+        self.push_proposals(vec![proposed])?;
         drop(turn);
         // The files of a deleted collection stay while it is used, and so a request that waits for the log must not keep
         // it.
@@ -279,10 +270,12 @@ impl Replica {
         Ok((outcome.into_insert_answer(), record))
     }
 
-    /// Proposes the documents of a portion of a bulk request, in their order. `reply` is called for each with its place
-    /// in the portion, also for those that are refused.
+    /// Proposes the documents of a portion of a bulk request, in their order, as long as a client waits for them. `reply`
+    /// is called for each with its place in the portion, also for those that are refused. Blocks while there is no room
+    /// for them.
     pub(crate) fn propose_documents<'a>(
         &self,
+        client: &WaitingClient,
         open: &Arc<OpenCollection>,
         documents: impl Iterator<Item = (PreparationResult, &'a [u8])>,
         reply: &(impl Fn(usize, LineAnswer) + Clone + Send + 'static),
@@ -302,16 +295,16 @@ impl Replica {
                 }
             };
             let answer = reply.clone();
-            proposed.push(ProposedEntry {
-                entry: insert_entry(open, sent),
-                prepared: Some(PreparedInsert::new(open, prepared)),
-                held_bytes: None,
-                reply: Box::new(move |outcome| answer(at, outcome.into_line_answer())),
-            });
+            let reply =
+                Box::new(move |outcome: EntryOutcome| answer(at, outcome.into_line_answer()));
+            let proposed_one = ProposedEntry::new(insert_entry(open, sent), reply)
+                .of_client(client)
+                .with_document(PreparedInsert::new(open, prepared));
+            proposed.push(proposed_one);
         }
-        if let Err(refused) = self.proposals.push_entries(proposed) {
+        if let Err(refused) = self.proposals.push_bulk(proposed, PATIENCE) {
             for proposed in refused {
-                (proposed.reply)(EntryOutcome {
+                (proposed.own.reply)(EntryOutcome {
                     record: self.progress.applied_record(),
                     result: Err(self.progress.full_queue_problem().into()),
                 });
@@ -434,6 +427,16 @@ fn has_admitted(open: &Weak<OpenCollection>, seq: u64) -> Result<bool, ApiProble
     };
     let last = open.collection.last_admitted_row();
     Ok(last.map_err(|error| open.to_problem(error))? >= seq)
+}
+
+/// Returns an entry that is proposed as long as a client waits for it, and the receiver of its outcome.
+fn propose_for(
+    client: &WaitingClient,
+    entry: LogEntry,
+) -> (ProposedEntry, oneshot::Receiver<EntryOutcome>) {
+    let (sender, receiver) = oneshot::channel();
+    let reply = Box::new(move |outcome| drop(sender.send(outcome)));
+    (ProposedEntry::new(entry, reply).of_client(client), receiver)
 }
 
 fn insert_entry(open: &OpenCollection, sent: &[u8]) -> LogEntry {

@@ -19,7 +19,9 @@ pub(crate) struct ReplicaProgress {
     applied_time_us: AtomicI64,
     /// Number of the last asked look at the end of the log that was made.
     answered_look: watch::Sender<u64>,
-    /// `true` once the replica has applied all records that existed at some moment.
+    /// Number of the last record at the first look that found no other behind it; `u64::MAX` before.
+    first_end: AtomicU64,
+    /// `true` once the replica has applied that record.
     is_caught_up: AtomicBool,
     /// Reason why the replica stopped; never cleared.
     stopped: Mutex<Option<String>>,
@@ -47,6 +49,7 @@ impl ReplicaProgress {
             newest: AtomicU64::new(applied),
             applied_time_us: AtomicI64::new(0),
             answered_look: watch::Sender::new(0),
+            first_end: AtomicU64::new(u64::MAX),
             is_caught_up: AtomicBool::new(false),
             stopped: Mutex::default(),
             unavailable: Mutex::default(),
@@ -68,6 +71,15 @@ impl ReplicaProgress {
     pub(super) fn note_applied(&self, record: u64, time_us: i64) {
         self.applied_time_us.store(time_us, Relaxed);
         self.applied.send_replace(record);
+        self.note_if_caught_up();
+    }
+
+    /// The lock of the applied record orders the two threads that call this: the later one sees both numbers.
+    fn note_if_caught_up(&self) {
+        let applied = self.applied_record();
+        if applied >= self.first_end.load(Relaxed) && !self.is_caught_up.swap(true, Relaxed) {
+            tracing::info!(record = applied, "follows the shared log");
+        }
     }
 
     pub(super) fn note_newest(&self, record: u64) {
@@ -90,10 +102,12 @@ impl ReplicaProgress {
             *answered = look.max(*answered);
             is_new
         });
-        if self.applied_record() >= self.newest.load(Relaxed)
-            && !self.is_caught_up.swap(true, Relaxed)
-        {
-            tracing::info!(record = self.applied_record(), "follows the shared log");
+        let newest = self.newest_record();
+        let first = self
+            .first_end
+            .compare_exchange(u64::MAX, newest, Relaxed, Relaxed);
+        if first.is_ok() {
+            self.note_if_caught_up();
         }
     }
 
@@ -206,4 +220,27 @@ impl ReplicaProgress {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change is one assignment.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A replica has caught up with the end that it has seen first, however fast others go on.
+    #[test]
+    fn replica_catches_up_while_others_write() {
+        let progress = ReplicaProgress::new(3);
+        progress.note_newest(10);
+        progress.note_end_of_log(1);
+        progress.note_newest(20);
+        progress.note_applied(9, 1);
+        assert!(!progress.is_caught_up());
+        progress.note_end_of_log(2);
+        assert!(!progress.is_caught_up());
+        progress.note_applied(10, 1);
+        assert!(progress.is_caught_up());
+        let at_end = ReplicaProgress::new(0);
+        at_end.note_end_of_log(0);
+        assert!(at_end.is_caught_up());
+    }
 }

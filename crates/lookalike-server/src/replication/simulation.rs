@@ -197,11 +197,9 @@ impl SimulatedReplica {
         let sender = self.sender.clone();
         let own = own.into_iter().map(|proposal| {
             let sender = sender.clone();
-            OwnEntry {
-                prepared: None,
-                held_bytes: None,
-                reply: Box::new(move |outcome| sender.send((proposal.number, outcome)).unwrap()),
-            }
+            OwnEntry::new(Box::new(move |outcome| {
+                sender.send((proposal.number, outcome)).unwrap();
+            }))
         });
         let own = own.collect();
         let checkpoints = Cell::new(0);

@@ -136,7 +136,7 @@ impl CheckSchedule {
             let body = serde_json::to_vec(&digests).unwrap_or_default();
             entries.push((EntryKind::CheckState, body));
         }
-        let is_idle = has_passed(record_us, now_us, IDLE_INTERVAL);
+        let is_idle = has_passed(record_us.max(state.advanced_us), now_us, IDLE_INTERVAL);
         let is_due = state
             .advance_interval
             .is_some_and(|interval| has_passed(state.advanced_us, now_us, interval));
@@ -187,7 +187,10 @@ impl CheckSchedule {
         let place = RememberedPlace::new(digests, is_own);
         state.remembered.push_back(place);
         if state.remembered.len() > REMEMBERED_PLACES {
-            state.remembered.pop_front();
+            let mut places = state.remembered.iter();
+            let decided = places.position(|place| place.undecided_since.is_none());
+            // An undecided one stays until it is decided.
+            state.remembered.remove(decided.unwrap_or(0));
         }
         Ok(())
     }
