@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use crate::access::{AccessScope, ApiCaller};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::{QueryParameters, in_background};
-use crate::api::router::{ApiCall, ApiRequest};
+use crate::api::router::{ApiCall, ApiRequest, TimedRequest};
 use crate::collections::open_collection::{
     AnswerResult, OpenCollection, PreparationResult, RefusedDocument, refuse_document,
 };
@@ -106,22 +106,26 @@ impl AskedPlace {
 }
 
 /// Waits until this replica has applied all that is in the log, if it does not know a name that the caller may use:
-/// another replica may have given that name to a collection a moment ago.
+/// another replica may have given that name to a collection a moment ago. A client that exceeds its rate makes nobody
+/// look; returns `true` if the request was counted towards the rate.
 pub(crate) async fn catch_up_with_name(
-    service: &ServiceState,
+    timed: &TimedRequest,
     call: &ApiCall,
     caller: &ApiCaller,
     name: Option<&str>,
-) {
+) -> bool {
+    let service = &timed.service;
     let (Some(replica), Some(name)) = (&service.replica, name) else {
-        return;
+        return false;
     };
     let is_permitted = caller
         .check_access(call.role, AccessScope::Collection(&[name]))
         .is_ok();
-    if is_permitted && !service.collections.has_name(name) {
-        replica.catch_up().await;
+    if !is_permitted || service.collections.has_name(name) || !timed.take_token(caller) {
+        return false;
     }
+    replica.catch_up().await;
+    true
 }
 
 fn position_header(headers: &HeaderMap) -> Result<Option<u64>, ApiProblem> {

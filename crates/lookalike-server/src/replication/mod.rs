@@ -52,14 +52,14 @@ mod state_check;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use lookalike::stream::Timestamp;
 use lookalike_log::{EntryKind, LogEntry};
 use lookalike_store::WallClock;
-use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::sync::{Mutex, oneshot};
+use tokio::time::{sleep_until, timeout};
 
 pub use self::beginning::COPIES_FOLDER;
 pub(crate) use self::beginning::PreparedReplica;
@@ -82,6 +82,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest wait for a look at the end of the log. After that the request is answered by what is applied.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 
+/// Shortest time between two looks at the end of the log that requests ask for. Each is a request to the store.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
 /// Settings of a replica.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplicaSettings {
@@ -103,6 +106,17 @@ pub(crate) struct Replica {
     pub(crate) progress: ReplicaProgress,
     proposals: ProposalQueue,
     costly_turns: CostlyTurns,
+    /// Locked during a look at the end of the log that a request asked for.
+    looks: Mutex<RequestedLooks>,
+}
+
+/// Times of the looks at the end of the log that requests asked for.
+#[derive(Debug, Default)]
+struct RequestedLooks {
+    /// Beginning of the last look.
+    begun: Option<Instant>,
+    /// Beginning of the last look that was answered: its request may have ended before.
+    answered: Option<Instant>,
 }
 
 /// Answer to a document of a bulk request.
@@ -156,6 +170,7 @@ impl Replica {
             progress: ReplicaProgress::new(first_record),
             proposals: ProposalQueue::default(),
             costly_turns: CostlyTurns::default(),
+            looks: Mutex::default(),
         }
     }
 
@@ -338,18 +353,36 @@ impl Replica {
         }
     }
 
-    /// Waits until this replica has applied all records that exist now, for a moment at most.
+    /// Waits until this replica has applied all records that exist now, for a moment at most. One look at the end of the
+    /// log answers all who wait for it, and a look begins [`LOOK_INTERVAL`] after the one before at the earliest.
     pub(crate) async fn catch_up(&self) {
+        let asked = Instant::now();
+        let _ = timeout(LOOK_PATIENCE, self.look_since(asked)).await;
+    }
+
+    /// Waits until a look that began at `asked` or later has been applied.
+    async fn look_since(&self, asked: Instant) {
+        let mut looks = self.looks.lock().await;
+        if looks.answered.is_some_and(|began| began >= asked) {
+            return;
+        }
+        if let Some(begun) = looks.begun {
+            sleep_until((begun + LOOK_INTERVAL).into()).await;
+        }
+        let begun = Instant::now();
+        looks.begun = Some(begun);
+        self.look_at_end().await;
+        looks.answered = Some(begun);
+    }
+
+    async fn look_at_end(&self) {
         let mut looks = self.progress.subscribe_looks();
         let look = self.proposals.ask_for_look();
-        let waiting = async {
-            // The senders live as long as the replica.
-            let _ = looks.wait_for(|&answered| answered >= look).await;
-            let newest = self.progress.newest_record();
-            let mut applied = self.progress.subscribe_applied();
-            let _ = applied.wait_for(|&applied| applied >= newest).await;
-        };
-        let _ = timeout(LOOK_PATIENCE, waiting).await;
+        // The senders live as long as the replica.
+        let _ = looks.wait_for(|&answered| answered >= look).await;
+        let newest = self.progress.newest_record();
+        let mut applied = self.progress.subscribe_applied();
+        let _ = applied.wait_for(|&applied| applied >= newest).await;
     }
 
     /// Waits until this replica has applied a record.
@@ -459,4 +492,52 @@ fn behind_problem(what: &str, applied: u64) -> ApiProblem {
          another replica"
     );
     ApiProblem::new(ProblemCode::Behind, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use tokio::task::JoinSet;
+
+    use super::*;
+
+    fn new_replica() -> Arc<Replica> {
+        let settings = ReplicaSettings {
+            shared_log: "memory:///".to_owned(),
+            name: "a".to_owned(),
+            writes_per_second: 4,
+            snapshot_every: None,
+            keep_log: Duration::ZERO,
+        };
+        Arc::new(Replica::new(settings, 0))
+    }
+
+    /// Requests for names that do not exist share their looks at the end of the log.
+    #[tokio::test]
+    async fn requests_share_looks_at_the_log() {
+        let replica = new_replica();
+        let looks = Arc::new(AtomicUsize::new(0));
+        let (looking, counted) = (Arc::clone(&replica), Arc::clone(&looks));
+        let log_thread = tokio::spawn(async move {
+            loop {
+                if looking.proposals.is_look_asked() {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    let look = looking.proposals.take_look();
+                    looking.progress.note_end_of_log(look);
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let mut requests = JoinSet::new();
+        for _ in 0..50 {
+            let replica = Arc::clone(&replica);
+            requests.spawn(async move { replica.catch_up().await });
+        }
+        requests.join_all().await;
+        log_thread.abort();
+        // The first request begins a look at once. All others came after its beginning, and share the second one.
+        let looks = looks.load(Ordering::Relaxed);
+        assert!((1..=2).contains(&looks), "{looks}");
+    }
 }
