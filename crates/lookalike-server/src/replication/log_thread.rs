@@ -76,7 +76,8 @@ impl LogThread {
                 Ok(Ok(())) => {}
                 Ok(Err(ThreadEnds)) => return,
                 Err(LogError::Store(error)) => {
-                    self.replica.progress.note_unavailable(&error.to_string());
+                    let progress = &self.replica.progress;
+                    progress.note_unavailable(error, Instant::now());
                     if self.replica.has_ended() {
                         return;
                     }

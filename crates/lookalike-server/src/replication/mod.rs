@@ -56,7 +56,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use lookalike::stream::Timestamp;
-use lookalike_log::{EntryKind, LogEntry};
+use lookalike_log::{EntryKind, LogEntry, MAX_ENTRIES_BYTES};
 use lookalike_store::WallClock;
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::{sleep_until, timeout};
@@ -72,8 +72,10 @@ use self::proposals::{
     EntryOutcome, PreparedInsert, ProposalQueue, ProposedEntry, QueueState, WaitingClient,
 };
 pub use self::restoration::{RestorePoint, RestoredLog, restore_from_log};
-use crate::api::problem::{ApiProblem, ProblemCode};
-use crate::collections::open_collection::{AnswerResult, OpenCollection, PreparationResult};
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
+use crate::collections::open_collection::{
+    AnswerResult, OpenCollection, PreparationResult, RefusedDocument,
+};
 use crate::limits::byte_budget::HeldBytes;
 
 /// Longest wait of a request for the record of its entry. After that its outcome is unknown to the client.
@@ -309,13 +311,18 @@ impl Replica {
                     continue;
                 }
             };
+            let entry = insert_entry(open, sent);
+            if let Err(problem) = check_size(&entry) {
+                let id = Some(prepared.id().to_owned());
+                reply(at, Err(RefusedDocument { id, problem }).into());
+                continue;
+            }
             let answer = reply.clone();
             let reply =
                 Box::new(move |outcome: EntryOutcome| answer(at, outcome.into_line_answer()));
-            let proposed_one = ProposedEntry::new(insert_entry(open, sent), reply)
-                .of_client(client)
-                .with_document(PreparedInsert::new(open, prepared));
-            proposed.push(proposed_one);
+            let document = PreparedInsert::new(open, prepared);
+            let entry = ProposedEntry::new(entry, reply);
+            proposed.push(entry.of_client(client).with_document(document));
         }
         if let Err(refused) = self.proposals.push_bulk(proposed, PATIENCE) {
             for proposed in refused {
@@ -329,6 +336,9 @@ impl Replica {
 
     fn push_proposals(&self, proposed: Vec<ProposedEntry>) -> Result<(), ApiProblem> {
         self.progress.check_running()?;
+        proposed
+            .iter()
+            .try_for_each(|proposed| check_size(&proposed.entry))?;
         let pushed = self.proposals.push_entries(proposed);
         pushed.map_err(|_| self.progress.full_queue_problem())
     }
@@ -480,6 +490,20 @@ fn insert_entry(open: &OpenCollection, sent: &[u8]) -> LogEntry {
     }
 }
 
+/// Checks that an entry fits into a record, because the log would stop at one that does not.
+fn check_size(entry: &LogEntry) -> Result<(), ApiProblem> {
+    let bytes = entry.encoded_bytes();
+    if bytes <= MAX_ENTRIES_BYTES {
+        return Ok(());
+    }
+    let detail = format!(
+        "the change of '{}' has {bytes} bytes, and a record of the shared log has at most {MAX_ENTRIES_BYTES}: send less \
+         at a time",
+        shorten_text(&entry.subject)
+    );
+    Err(ApiProblem::new(ProblemCode::TooLarge, detail))
+}
+
 fn stopping_problem() -> ApiProblem {
     let detail = "the service stops before the outcome is known: send the same again";
     ApiProblem::new(ProblemCode::Stopping, detail)
@@ -511,6 +535,31 @@ mod tests {
             keep_log: Duration::ZERO,
         };
         Arc::new(Replica::new(settings, 0))
+    }
+
+    /// An entry that no record can hold is refused before it is proposed, and one that just fits is not.
+    #[tokio::test]
+    async fn entry_larger_than_a_record_is_refused() {
+        let replica = new_replica();
+        replica.progress.note_end_of_log(0);
+        let fixed = LogEntry {
+            kind: EntryKind::PutRecipe,
+            subject: "own".to_owned(),
+            body: Vec::new(),
+        };
+        let most = MAX_ENTRIES_BYTES - fixed.encoded_bytes();
+        assert!(
+            check_size(&LogEntry {
+                body: vec![0; most],
+                ..fixed
+            })
+            .is_ok()
+        );
+        let body = vec![0; most + 1];
+        let refused = replica.propose_change(EntryKind::PutRecipe, "own", body);
+        let refused = refused.await.err().unwrap();
+        assert_eq!(refused.code, ProblemCode::TooLarge);
+        assert_eq!(replica.proposals.queue_state(), QueueState::Empty);
     }
 
     /// Requests for names that do not exist share their looks at the end of the log.

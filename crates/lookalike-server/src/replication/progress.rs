@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use lookalike_log::StoreError;
 use tokio::sync::watch;
 
 use super::machine_time_us;
@@ -26,12 +27,41 @@ pub(crate) struct ReplicaProgress {
     /// Reason why the replica stopped; never cleared.
     stopped: Mutex<Option<String>>,
     /// Error of the object store, while it lasts.
-    unavailable: Mutex<Option<String>>,
+    unavailable: Mutex<Option<StoreOutage>>,
     /// Reason why the disk has no room, while the replica waits for some.
     disk_wait: Mutex<Option<String>>,
     pub(crate) appended: AtomicU64,
     pub(crate) conflicts: AtomicU64,
     pub(crate) store_errors: AtomicU64,
+}
+
+/// Time after which an error of the store that lasts until somebody changes something is logged again.
+const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
+
+/// An error of the object store that lasts.
+struct StoreOutage {
+    error: StoreError,
+    logged: Instant,
+}
+
+impl StoreOutage {
+    /// Returns `true` if an error after this one is to be logged: it is of another kind, or a permanent one lasts.
+    fn is_log_due(&self, error: &StoreError, now: Instant) -> bool {
+        self.error.is_retryable != error.is_retryable
+            || !error.is_retryable && now.duration_since(self.logged) >= REMINDER_INTERVAL
+    }
+
+    /// Returns the error as requests and `/readyz` show it.
+    fn describe(&self) -> String {
+        let error = &self.error;
+        if error.is_retryable {
+            error.to_string()
+        } else {
+            format!(
+                "the store refuses its requests until its settings or the credentials are changed: {error}"
+            )
+        }
+    }
 }
 
 /// Lag of a replica behind the log.
@@ -141,12 +171,31 @@ impl ReplicaProgress {
         lock(&self.stopped).clone()
     }
 
-    /// Notes an error of the object store.
-    pub(super) fn note_unavailable(&self, error: &str) {
+    /// Notes an error of the object store, after which the request is repeated. A permanent one is logged every minute,
+    /// because it lasts until somebody mends it.
+    pub(super) fn note_unavailable(&self, error: StoreError, now: Instant) {
         self.store_errors.fetch_add(1, Relaxed);
-        let known = lock(&self.unavailable).replace(error.to_owned());
-        if known.is_none() {
-            tracing::warn!(error, "the shared log cannot be reached: changes wait");
+        let mut known = lock(&self.unavailable);
+        let is_due = known
+            .as_ref()
+            .is_none_or(|known| known.is_log_due(&error, now));
+        let logged = match &*known {
+            Some(known) if !is_due => known.logged,
+            _ => now,
+        };
+        let outage = StoreOutage { error, logged };
+        let shown = is_due.then(|| outage.describe());
+        let is_retryable = outage.error.is_retryable;
+        *known = Some(outage);
+        drop(known);
+        match shown {
+            Some(error) if is_retryable => {
+                tracing::warn!(error, "the shared log cannot be reached: changes wait");
+            }
+            Some(error) => {
+                tracing::error!(error, "the shared log cannot be used: changes wait");
+            }
+            None => {}
         }
     }
 
@@ -173,7 +222,7 @@ impl ReplicaProgress {
 
     /// Returns the error of the object store, while it lasts.
     pub(crate) fn store_error(&self) -> Option<String> {
-        lock(&self.unavailable).clone()
+        lock(&self.unavailable).as_ref().map(StoreOutage::describe)
     }
 
     /// Checks that the replica accepts changes.
@@ -242,5 +291,35 @@ mod tests {
         let at_end = ReplicaProgress::new(0);
         at_end.note_end_of_log(0);
         assert!(at_end.is_caught_up());
+    }
+
+    /// A permanent error of the store is logged every minute and names what to do; one that passes is logged once.
+    #[test]
+    fn lasting_errors_of_the_store_are_repeated() {
+        let progress = ReplicaProgress::new(0);
+        let begin = Instant::now();
+        let logged_at = || lock(&progress.unavailable).as_ref().unwrap().logged;
+        let note = |error: &StoreError, seconds: u64| {
+            let now = begin + Duration::from_secs(seconds);
+            progress.note_unavailable(error.clone(), now);
+            logged_at().duration_since(begin).as_secs()
+        };
+        let (passing, lasting) = (
+            StoreError::retryable("no answer"),
+            StoreError::permanent("access denied"),
+        );
+        let logged = [0, 70, 140].map(|seconds| note(&passing, seconds));
+        assert_eq!(logged, [0, 0, 0]);
+        assert_eq!(progress.store_error().unwrap(), "no answer");
+        let logged = [141, 200, 201, 260, 261].map(|seconds| note(&lasting, seconds));
+        assert_eq!(logged, [141, 141, 201, 201, 261]);
+        let shown = progress.unavailable_problem().detail;
+        assert!(
+            shown.contains("access denied") && shown.contains("credentials"),
+            "{shown}"
+        );
+        progress.note_available();
+        assert_eq!(progress.store_error(), None);
+        assert_eq!(progress.store_errors.load(Relaxed), 8);
     }
 }
