@@ -15,7 +15,9 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
 
 use lookalike::Recipe;
 use serde::{Deserialize, Serialize};
@@ -240,6 +242,24 @@ impl RecipeArchive {
             headroom,
             records: Mutex::new(records),
         })
+    }
+
+    /// Returns `true` if a directory that is not open has recipes. One that does not exist has none.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn has_recipes(directory: &Path) -> io::Result<bool> {
+        let entries = match fs::read_dir(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            entries => entries?,
+        };
+        for entry in entries {
+            let name = entry?.file_name().into_string();
+            if name.is_ok_and(|name| name.ends_with(RECIPE_EXTENSION)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the descriptions of all recipes by name. A recipe that cannot be read has an error in its place.

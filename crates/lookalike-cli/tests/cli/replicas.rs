@@ -177,24 +177,52 @@ fn costly_documents_are_inserted_in_order() {
     assert_eq!(export(first, last), export(second, last));
 }
 
-/// Recipes are uploaded to all replicas, and a collection uses them on each.
-#[test]
-fn uploaded_recipe_is_that_of_all_replicas() {
-    let places = ReplicaPlaces::new(2);
-    let services = places.start_all();
+/// Uploads a recipe under the name `own`.
+fn upload_recipe(service: &Service, place: &Place) {
     let boundary = "xx";
-    let recipe = places.shared.ok("recipe words-3");
+    let recipe = place.ok("recipe words-3");
     let recipe = recipe.text();
     let body = format!(
         "--{boundary}\r\nContent-Disposition: form-data; name=\"recipe\"\r\n\r\n{recipe}\r\n--{boundary}--\r\n"
     );
     let kind = format!("multipart/form-data; boundary={boundary}");
     let headers = [("Content-Type", &*kind)];
-    let uploaded =
-        services[0]
-            .connect()
-            .request("PUT", "/v1/recipes/own", &headers, body.as_bytes());
+    let uploaded = service
+        .connect()
+        .request("PUT", "/v1/recipes/own", &headers, body.as_bytes());
     assert_eq!(uploaded.status, 201, "{}", uploaded.text());
+}
+
+/// A directory with nothing but a recipe becomes the beginning of a new log, and does not follow one that exists.
+#[test]
+fn recipe_alone_is_the_beginning_of_a_log() {
+    let places = ReplicaPlaces::new(2);
+    let alone = Service::start(&places.places[0], "--headroom 1Mi");
+    upload_recipe(&alone, &places.shared);
+    alone.kill();
+    let services = places.start_all();
+    let made = services[1].put("/v1/collections/news", &json!({ "recipe": "own" }));
+    assert_eq!(made.status, 201, "{}", made.text());
+    let kept = insert(&services[0], "a", &text("harbour", "one"));
+    let last = position(&kept);
+    assert_eq!(export(&services[0], last), export(&services[1], last));
+    let stranger = Place::new();
+    let alone = Service::start(&stranger, "--headroom 1Mi");
+    upload_recipe(&alone, &places.shared);
+    alone.kill();
+    let line = format!(
+        "serve --data data --listen 127.0.0.1:0 --shared-log {} --replica stranger",
+        places.url()
+    );
+    stranger.refused(&line, &["recipes", "do not come from the shared log"]);
+}
+
+/// Recipes are uploaded to all replicas, and a collection uses them on each.
+#[test]
+fn uploaded_recipe_is_that_of_all_replicas() {
+    let places = ReplicaPlaces::new(2);
+    let services = places.start_all();
+    upload_recipe(&services[0], &places.shared);
     let made = services[0].put("/v1/collections/news", &json!({ "recipe": "own" }));
     assert_eq!(made.status, 201, "{}", made.text());
     insert(&services[1], "a", &text("harbour", "one"));

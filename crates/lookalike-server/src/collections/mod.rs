@@ -31,7 +31,7 @@ use lookalike_store::{
 };
 
 use self::aliases::CollectionAliases;
-pub(crate) use self::aliases::{AliasMap, MAX_ALIASES, write_aliases};
+pub(crate) use self::aliases::{AliasMap, MAX_ALIASES, has_aliases, write_aliases};
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::collections::open_collection::OpenCollection;
 use crate::error::{Result, bail, with_context};

@@ -5,8 +5,10 @@
 //! | has a checkpoint | | behind the checkpoint |
 //! | empty | has a snapshot | the newest snapshot is copied, and the records behind it are applied |
 //! | empty | has no snapshot | its first record |
-//! | has collections and no checkpoint | does not exist | the collections become its first snapshot |
-//! | has collections and no checkpoint | exists | refused: nobody knows how the two fit together |
+//! | has content and no checkpoint | does not exist | the content becomes its first snapshot |
+//! | has content and no checkpoint | exists | refused: nobody knows how the two fit together |
+//!
+//! The content of a directory is its collections, recipes and aliases.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -18,6 +20,7 @@ use lookalike_log::{
     RecordCopies as _, ReplicaMark, SharedLog, check_exclusive_creation, check_replica_name,
     read_first_number, write_mark,
 };
+use lookalike_store::RecipeArchive;
 use tokio::runtime::Handle;
 
 use super::apply::RecordApplier;
@@ -29,8 +32,9 @@ use super::log_thread::{LogThread, ReceivedRecord};
 use super::snapshot_thread::SnapshotThread;
 use super::state_check::CheckSchedule;
 use super::{LogClock, Replica, ReplicaSettings, machine_time_us};
-use crate::collections::{has_collections, remove_collections};
+use crate::collections::{has_aliases, has_collections, remove_collections};
 use crate::error::{Error, Result, bail, with_context};
+use crate::recipes::RECIPES_DIRECTORY;
 use crate::service::ServiceState;
 
 /// Records that wait to be applied, with up to a full record of bytes each.
@@ -56,7 +60,7 @@ enum BeginningPlan {
     Continue(LogCheckpoint),
     /// With a copy of a snapshot.
     Restore(Box<LogSnapshot>),
-    /// With the collections of the directory, which become the first snapshot of a new log.
+    /// With the content of the directory, which becomes the first snapshot of a new log.
     Found,
 }
 
@@ -239,6 +243,15 @@ impl PreparedReplica {
     }
 }
 
+/// Returns `true` if a data directory that is not open has collections, recipes or aliases.
+fn has_content(directory: &Path) -> Result<bool> {
+    let at = || with_context(format!("the directory {}", directory.display()));
+    let recipes = directory.join(RECIPES_DIRECTORY);
+    Ok(has_collections(directory).map_err(at())?
+        || RecipeArchive::has_recipes(&recipes).map_err(at())?
+        || has_aliases(directory)?)
+}
+
 fn restoring_checkpoint(settings: &ReplicaSettings, snapshot: &LogSnapshot) -> LogCheckpoint {
     LogCheckpoint {
         state: DirectoryState::Restoring,
@@ -265,10 +278,7 @@ fn plan_beginning(
     let first_key = store.list(RECORD_PREFIX).map_err(unreadable)?;
     let first_key = first_key.first().map(|object| object.key.clone());
     let newest = snapshots.list_snapshots()?.pop();
-    let has_collections = has_collections(directory).map_err(with_context(format!(
-        "the directory {}",
-        directory.display()
-    )))?;
+    let has_content = has_content(directory)?;
     match (state, newest) {
         (Some(DirectoryState::Founding), newest) => {
             let Some(first_key) = first_key else {
@@ -279,10 +289,10 @@ fn plan_beginning(
         (Some(DirectoryState::Restoring), Some(newest)) => {
             Ok(BeginningPlan::Restore(Box::new(newest)))
         }
-        (None, _) if has_collections && first_key.is_none() => Ok(BeginningPlan::Found),
-        _ if has_collections => bail!(
-            "{} has collections that do not come from the shared log {url}: start with an empty directory, or give \
-             the URL of a new log, which then begins with these collections",
+        (None, _) if has_content && first_key.is_none() => Ok(BeginningPlan::Found),
+        _ if has_content => bail!(
+            "{} has collections, recipes or aliases that do not come from the shared log {url}: start with an empty \
+             directory, or give the URL of a new log, which then begins with them",
             directory.display()
         ),
         (_, Some(newest)) => Ok(BeginningPlan::Restore(Box::new(newest))),
@@ -517,4 +527,31 @@ fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> 
     started
         .map(drop)
         .map_err(with_context("cannot start a thread of the replica"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::collections::write_aliases;
+
+    /// Recipes and aliases are content of a directory, also without a collection; what every service leaves is none.
+    #[test]
+    fn recipes_and_aliases_are_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path();
+        let recipes = directory.join(RECIPES_DIRECTORY);
+        assert!(!has_content(directory).unwrap());
+        fs::create_dir(&recipes).unwrap();
+        fs::write(recipes.join("lock"), "").unwrap();
+        write_aliases(directory, &Default::default()).unwrap();
+        assert!(!has_content(directory).unwrap());
+        fs::write(recipes.join("own.recipe"), "").unwrap();
+        assert!(has_content(directory).unwrap());
+        fs::remove_file(recipes.join("own.recipe")).unwrap();
+        let aliases = [("live".to_owned(), "news".to_owned())];
+        write_aliases(directory, &aliases.into()).unwrap();
+        assert!(has_content(directory).unwrap());
+    }
 }
