@@ -153,25 +153,35 @@ pub(crate) async fn change_through_log(
     outcome.into_change()
 }
 
-/// Inserts a document through the log; returns its answer and the number of its record.
+/// Inserts a document through the log; returns its answer and the number of its record. The budget of the document is
+/// held until then, and not until its entry is applied, because the store may be away for long.
 pub(crate) async fn insert_through_log(
     replica: &Replica,
     open: Arc<OpenCollection>,
     sent: Bytes,
     held_bytes: HeldBytes,
 ) -> Result<(AnswerResult, u64), ApiProblem> {
-    if is_costly(&open) {
-        return insert_costly(replica, open, sent, held_bytes).await;
-    }
+    let answer = if is_costly(&open) {
+        insert_costly(replica, open, sent).await
+    } else {
+        insert_prepared(replica, open, sent).await
+    };
+    drop(held_bytes);
+    answer
+}
+
+async fn insert_prepared(
+    replica: &Replica,
+    open: Arc<OpenCollection>,
+    sent: Bytes,
+) -> Result<(AnswerResult, u64), ApiProblem> {
     let prepared = if sent.len() <= MAX_SHORT_BYTES {
         open.prepare_document(&sent, &mut AnalysisScratch::default())
     } else {
         let (open, sent) = (Arc::clone(&open), sent.clone());
         in_background(move || open.prepare_document(&sent, &mut AnalysisScratch::default())).await
     };
-    replica
-        .insert_document(open, sent, prepared, held_bytes, None)
-        .await
+    replica.insert_document(open, sent, prepared, None).await
 }
 
 /// Inserts a document that is costly to compare, in its turn.
@@ -179,7 +189,6 @@ async fn insert_costly(
     replica: &Replica,
     open: Arc<OpenCollection>,
     sent: Bytes,
-    held_bytes: HeldBytes,
 ) -> Result<(AnswerResult, u64), ApiProblem> {
     let turn = replica.begin_costly_turn(sent.len()).await?;
     let (checked, checked_bytes) = (Arc::clone(&open), sent.clone());
@@ -196,7 +205,7 @@ async fn insert_costly(
     );
     let turn = replica.count_costly_document(turn, check_time).await?;
     replica
-        .insert_document(open, sent, prepared, held_bytes, Some(turn))
+        .insert_document(open, sent, prepared, Some(turn))
         .await
 }
 

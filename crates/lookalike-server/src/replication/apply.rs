@@ -92,10 +92,7 @@ impl RecordApplier<'_> {
             let inserts = inserts.map(|(offset, entry)| {
                 let own = own.next();
                 let (prepared, reply) = match own {
-                    Some(own) => (
-                        own.prepared,
-                        Some(with_held_bytes(own.held_bytes, own.reply)),
-                    ),
+                    Some(own) => (own.prepared, Some(own.reply)),
                     None => (None, None),
                 };
                 RunInsert {
@@ -467,18 +464,6 @@ fn send_outcome(
 ) {
     if let Some(reply) = reply {
         reply(EntryOutcome { record, result });
-    }
-}
-
-/// Returns a reply that releases the budget of its document first, so that a client that has its answer can send the
-/// next document.
-fn with_held_bytes<T: Send + 'static>(held_bytes: Option<T>, reply: EntryReply) -> EntryReply {
-    match held_bytes {
-        None => reply,
-        Some(held_bytes) => Box::new(move |outcome| {
-            drop(held_bytes);
-            reply(outcome);
-        }),
     }
 }
 

@@ -76,7 +76,6 @@ use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::collections::open_collection::{
     AnswerResult, OpenCollection, PreparationResult, RefusedDocument,
 };
-use crate::limits::byte_budget::HeldBytes;
 
 /// Longest wait of a request for the record of its entry. After that its outcome is unknown to the client.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -254,7 +253,6 @@ impl Replica {
         open: Arc<OpenCollection>,
         sent: Bytes,
         prepared: PreparationResult,
-        held_bytes: HeldBytes,
         turn: Option<CountedTurn<'_>>,
     ) -> Result<(AnswerResult, u64), ApiProblem> {
         let prepared = match prepared {
@@ -270,8 +268,7 @@ impl Replica {
         });
         let proposed = ProposedEntry::new(insert_entry(&open, &sent), reply)
             .of_client(&client)
-            .with_document(PreparedInsert::new(&open, prepared))
-            .with_held_bytes(held_bytes);
+            .with_document(PreparedInsert::new(&open, prepared));
         self.push_proposals(vec![proposed])?;
         drop(turn);
         // The files of a deleted collection stay while it is used, and so a request that waits for the log must not keep
@@ -522,10 +519,14 @@ fn behind_problem(what: &str, applied: u64) -> ApiProblem {
 mod tests {
     use std::sync::atomic::AtomicUsize;
 
+    use lookalike_store::{Collection, CollectionOptions, CollectionSettings, DiskFolder};
     use tokio::task::JoinSet;
 
     use super::*;
+    use crate::api::replicated::insert_through_log;
+    use crate::limits::byte_budget::{ByteBudget, ClientId};
 
+    /// Returns a replica without a log thread, which has caught up.
     fn new_replica() -> Arc<Replica> {
         let settings = ReplicaSettings {
             shared_log: "memory:///".to_owned(),
@@ -534,14 +535,47 @@ mod tests {
             snapshot_every: None,
             keep_log: Duration::ZERO,
         };
-        Arc::new(Replica::new(settings, 0))
+        let replica = Replica::new(settings, 0);
+        replica.progress.note_end_of_log(0);
+        Arc::new(replica)
+    }
+
+    /// A client that is gone, or has waited for too long, holds no budget, although its entry waits for the store.
+    #[tokio::test]
+    async fn abandoned_insert_holds_no_budget() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
+        let options = CollectionOptions {
+            headroom: 0,
+            ..CollectionOptions::default()
+        };
+        let settings = CollectionSettings::default();
+        let collection = Collection::create_empty(disk, &settings, options).unwrap();
+        let open = Arc::new(OpenCollection::new("a", collection));
+        let (replica, budget) = (new_replica(), ByteBudget::new(1000));
+        let held_bytes = budget.try_take_bytes(ClientId::Key(0), 600).unwrap();
+        let sent = Bytes::from_static(br#"{"id": "1", "text": "The ferry leaves at seven."}"#);
+        let inserting = Arc::clone(&replica);
+        let request = tokio::spawn(async move {
+            insert_through_log(&inserting, open, sent, held_bytes)
+                .await
+                .map(drop)
+        });
+        while replica.proposals.queue_state() == QueueState::Empty {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(budget.free_bytes(), 400);
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        assert_eq!(budget.free_bytes(), 1000);
+        assert_eq!(replica.proposals.queue_state(), QueueState::Waiting);
+        replica.stop_threads();
     }
 
     /// An entry that no record can hold is refused before it is proposed, and one that just fits is not.
     #[tokio::test]
     async fn entry_larger_than_a_record_is_refused() {
         let replica = new_replica();
-        replica.progress.note_end_of_log(0);
         let fixed = LogEntry {
             kind: EntryKind::PutRecipe,
             subject: "own".to_owned(),

@@ -10,7 +10,6 @@ use lookalike_store::{InsertAnswer, PendingInsert};
 use super::LineAnswer;
 use crate::api::problem::ApiProblem;
 use crate::collections::open_collection::{AnswerResult, OpenCollection, RefusedDocument};
-use crate::limits::byte_budget::HeldBytes;
 use crate::recipes::UploadOutcome;
 
 /// Most bytes of the entries that are proposed as a record, unless it has a single one.
@@ -113,8 +112,6 @@ struct ClientWatch(Weak<()>);
 /// The parts of a proposed entry that stay with this replica.
 pub(crate) struct OwnEntry {
     pub(super) prepared: Option<PreparedInsert>,
-    /// Budget of the document, occupied until it is answered.
-    pub(super) held_bytes: Option<HeldBytes>,
     /// The client that waits for the outcome; `None` if the replica proposes the entry by itself.
     client: Option<ClientWatch>,
     /// `true` for a document of a bulk request.
@@ -126,7 +123,6 @@ impl OwnEntry {
     pub(super) fn new(reply: EntryReply) -> Self {
         Self {
             prepared: None,
-            held_bytes: None,
             client: None,
             is_bulk: false,
             reply,
@@ -162,11 +158,6 @@ impl ProposedEntry {
     /// Adds the document of an insert, as this replica has prepared it.
     pub(crate) fn with_document(mut self, prepared: PreparedInsert) -> Self {
         self.own.prepared = Some(prepared);
-        self
-    }
-
-    pub(crate) fn with_held_bytes(mut self, held_bytes: HeldBytes) -> Self {
-        self.own.held_bytes = Some(held_bytes);
         self
     }
 
