@@ -10,6 +10,7 @@
 //!
 //! The content of a directory is its collections, recipes and aliases.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -197,7 +198,8 @@ impl PreparedReplica {
         collections
             .forget_log()
             .map_err(|problem| Error::new(problem.detail))?;
-        let parts = collect_parts(service, LogTail::default())?;
+        let recipes = ReadRecipes::read_files(service);
+        let parts = collect_parts(service, LogTail::default(), recipes)?;
         let rest = self.snapshots.remove_rest(&settings.name, &parts.tail);
         rest.map_err(with_context("the rest of an interrupted beginning"))?;
         let written = self.snapshots.write_snapshot(
@@ -354,14 +356,44 @@ pub(super) fn scratch_folder(directory: &Path) -> PathBuf {
     directory.join(".log-snapshot")
 }
 
-/// Returns the state of the service at a place of the log, except its collections. Nothing is applied meanwhile.
-pub(super) fn collect_parts(service: &ServiceState, tail: LogTail) -> Result<ServiceParts> {
-    let recipe_files = read_recipe_files(&service.config.data);
+/// Files of the recipes of a service, and the number of changes before they were read.
+pub(super) struct ReadRecipes {
+    /// Names and contents, or why a file could not be read, which may be because a recipe was changing.
+    files: io::Result<Vec<(String, Vec<u8>)>>,
+    change_count: u64,
+}
+
+impl ReadRecipes {
+    /// Reads the files. They may be those of different moments if recipes change meanwhile.
+    pub(super) fn read_files(service: &ServiceState) -> Self {
+        let change_count = service.recipes.change_count();
+        Self {
+            files: read_recipe_files(&service.config.data),
+            change_count,
+        }
+    }
+
+    /// Returns `true` if no recipe has changed since the files were read. Nothing is applied meanwhile.
+    pub(super) fn are_current(&self, service: &ServiceState) -> bool {
+        self.change_count == service.recipes.change_count()
+    }
+}
+
+/// Returns the state of the service at a place of the log, except its collections. Nothing is applied meanwhile, so the
+/// files of the recipes, which can be large, are read before.
+///
+/// # Errors
+/// If the files could not be read.
+pub(super) fn collect_parts(
+    service: &ServiceState,
+    tail: LogTail,
+    recipes: ReadRecipes,
+) -> Result<ServiceParts> {
     Ok(ServiceParts {
         tail,
         collections: service.collections.open_names(),
         aliases: service.collections.list_aliases(),
-        recipe_files: recipe_files.map_err(with_context("the recipes"))?,
+        recipe_files: recipes.files.map_err(with_context("the recipes"))?,
     })
 }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use lookalike_log::{CreateOutcome, KEPT_RECORDS, StoreError, prune_log, read_marks};
 
-use super::beginning::{ReplicaParts, collect_parts, scratch_folder};
-use super::log_snapshots::LogSnapshot;
+use super::beginning::{ReadRecipes, ReplicaParts, collect_parts, scratch_folder};
+use super::log_snapshots::{LogSnapshot, ServiceParts};
 use super::machine_time_us;
 use crate::service::ServiceState;
 
@@ -96,16 +96,27 @@ impl SnapshotThread {
         self.remove_old().map_err(failed)
     }
 
-    fn make_snapshot(&self) -> Result<(), String> {
-        let parts = {
+    /// Collects the state of the service behind a record. Records wait meanwhile, but not for the files of the recipes:
+    /// they are read before, and again if a recipe has changed since.
+    fn collect_parts(&self) -> Result<ServiceParts, String> {
+        loop {
+            let recipes = ReadRecipes::read_files(&self.service);
             let applying = &self.parts.applying;
             let _applying = applying.lock().unwrap_or_else(PoisonError::into_inner);
+            if !recipes.are_current(&self.service) {
+                continue;
+            }
             self.parts
                 .durable
                 .write_checkpoint(&self.service.collections)?;
             let tail = self.parts.durable.durable_tail();
-            collect_parts(&self.service, tail).map_err(|error| error.to_string())?
-        };
+            let parts = collect_parts(&self.service, tail, recipes);
+            return parts.map_err(|error| error.to_string());
+        }
+    }
+
+    fn make_snapshot(&self) -> Result<(), String> {
+        let parts = self.collect_parts()?;
         let replica = &self.parts.replica.settings.name;
         let collections = &self.service.collections;
         let scratch = scratch_folder(&self.service.config.data);
