@@ -48,6 +48,9 @@ pub const COPIES_FOLDER: &str = ".shared-log";
 const MARK_INTERVAL: Duration = Duration::from_secs(15);
 const IDLE_MARK_INTERVAL: Duration = Duration::from_secs(3600);
 
+/// Time between two checks whether a mark is due.
+const MARK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
 /// Bytes, about, of the files of a new collection or recipe beside the content of its entry.
 const SMALL_FILES_BYTES: u64 = 64 << 10;
 
@@ -416,7 +419,11 @@ impl ReplicaParts {
             parts.apply_records(&state, &receiver)
         })?;
         let (parts, state) = (Arc::clone(&self), Arc::clone(service));
-        spawn_thread("lookalike-flush", move || parts.write_to_disk(&state))?;
+        spawn_thread("lookalike-flush", move || {
+            durability::run_writer(&parts.replica, &parts.durable, &state.collections);
+        })?;
+        let parts = Arc::clone(&self);
+        spawn_thread("lookalike-mark", move || parts.write_marks())?;
         if let Some(every) = self.replica.settings.snapshot_every {
             let thread = SnapshotThread::new(Arc::clone(&self), Arc::clone(service), every);
             spawn_thread("lookalike-log-snapshot", move || thread.run())?;
@@ -488,9 +495,13 @@ impl ReplicaParts {
         }
     }
 
-    fn write_to_disk(&self, service: &ServiceState) {
+    /// Writes marks until the replica stops. They have a thread of their own, because a store that gives no answer must
+    /// not delay what is written to disk.
+    fn write_marks(&self) {
         let mut marked = None::<(u64, Instant)>;
-        let mut report = |applied: u64| {
+        while !self.replica.has_ended() {
+            std::thread::sleep(MARK_CHECK_INTERVAL);
+            let applied = self.durable.durable_tail().next.saturating_sub(1);
             let is_due = marked.is_none_or(|(record, time)| {
                 let interval = if record == applied {
                     IDLE_MARK_INTERVAL
@@ -504,13 +515,7 @@ impl ReplicaParts {
                 self.prune_copies();
                 marked = Some((applied, Instant::now()));
             }
-        };
-        durability::run_writer(
-            &self.replica,
-            &self.durable,
-            &service.collections,
-            &mut report,
-        );
+        }
     }
 
     fn write_mark(&self, applied: u64) {

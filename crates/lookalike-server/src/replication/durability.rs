@@ -160,7 +160,6 @@ pub(super) fn run_writer(
     replica: &Replica,
     durable: &DurableProgress,
     collections: &ServedCollections,
-    report_mark: &mut dyn FnMut(u64),
 ) {
     let mut last_checkpoint = Instant::now();
     while !replica.has_ended() {
@@ -172,13 +171,9 @@ pub(super) fn run_writer(
         } else {
             flush_collections(collections)
         };
-        match written {
-            Ok(()) if is_due => report_mark(durable.durable_tail().next.saturating_sub(1)),
-            Ok(()) => {}
-            Err(reason) => {
-                replica.progress.stop(&reason);
-                return replica.stop_threads();
-            }
+        if let Err(reason) = written {
+            replica.progress.stop(&reason);
+            return replica.stop_threads();
         }
     }
 }
