@@ -209,7 +209,9 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
         opening.collections.open_all();
         match replica.map(|replica| replica.start(&opening)) {
             Some(Err(error)) => fail_replica(&opening, &error.to_string()),
-            Some(Ok(())) | None => tracing::info!("ready"),
+            // It is ready, and logs it, once it has caught up with the log.
+            Some(Ok(())) => {}
+            None => tracing::info!("ready"),
         }
     });
     let (stop, stopping) = tokio::sync::oneshot::channel::<()>();

@@ -310,6 +310,10 @@ fn running_service_moves_onto_a_log_and_off() {
     assert_eq!(repeated.json()["of"], "a");
     let after = export(&first, position(&repeated));
     let (_, log) = first.stop();
+    // A replica is ready once it has caught up, and says so once.
+    let ready = log.matches("ready: follows the shared log");
+    assert_eq!(ready.count(), 1, "{log}");
+    assert!(!log.lines().any(|line| line.ends_with(" ready")), "{log}");
     assert!(log.contains("beginning of the shared log"), "{log}");
     // A directory with collections of its own belongs to no other log.
     let stranger = Place::new();
@@ -326,6 +330,7 @@ fn running_service_moves_onto_a_log_and_off() {
     insert(&alone, "alone", &text("alone", "x"));
     let (_, log) = alone.stop();
     assert!(log.contains("leaves it"), "{log}");
+    assert!(!log.contains("follows the shared log"), "{log}");
     // The old log does not have what came in between, and a new one begins with all of it.
     let line = format!(
         "serve --data data --listen 127.0.0.1:0 {}",

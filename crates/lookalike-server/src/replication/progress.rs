@@ -108,7 +108,7 @@ impl ReplicaProgress {
     fn note_if_caught_up(&self) {
         let applied = self.applied_record();
         if applied >= self.first_end.load(Relaxed) && !self.is_caught_up.swap(true, Relaxed) {
-            tracing::info!(record = applied, "follows the shared log");
+            tracing::info!(record = applied, "ready: follows the shared log");
         }
     }
 
