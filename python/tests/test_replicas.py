@@ -139,7 +139,7 @@ def test_a_request_that_cannot_be_repeated_goes_on_only_if_nothing_was_done(serv
         second.requests = []
         call(client_of(dead, second))
         assert counts(second) == [1]
-        for code in ("behind", "not_ready"):
+        for code in ("behind", "catching_up", "not_ready"):
             first.script, first.requests, second.requests = [ScriptedAnswer(503, code)], [], []
             call(client_of(first, second))
             assert counts(first, second) == [1, 1]
