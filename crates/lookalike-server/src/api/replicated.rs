@@ -158,13 +158,14 @@ pub(crate) async fn change_through_log(
 pub(crate) async fn insert_through_log(
     replica: &Replica,
     open: Arc<OpenCollection>,
+    subject: &str,
     sent: Bytes,
     held_bytes: HeldBytes,
 ) -> Result<(AnswerResult, u64), ApiProblem> {
     let answer = if is_costly(&open) {
-        insert_costly(replica, open, sent).await
+        insert_costly(replica, open, subject, sent).await
     } else {
-        insert_prepared(replica, open, sent).await
+        insert_prepared(replica, open, subject, sent).await
     };
     drop(held_bytes);
     answer
@@ -173,6 +174,7 @@ pub(crate) async fn insert_through_log(
 async fn insert_prepared(
     replica: &Replica,
     open: Arc<OpenCollection>,
+    subject: &str,
     sent: Bytes,
 ) -> Result<(AnswerResult, u64), ApiProblem> {
     let prepared = if sent.len() <= MAX_SHORT_BYTES {
@@ -181,13 +183,16 @@ async fn insert_prepared(
         let (open, sent) = (Arc::clone(&open), sent.clone());
         in_background(move || open.prepare_document(&sent, &mut AnalysisScratch::default())).await
     };
-    replica.insert_document(open, sent, prepared, None).await
+    replica
+        .insert_document(open, subject, sent, prepared, None)
+        .await
 }
 
 /// Inserts a document that is costly to compare, in its turn.
 async fn insert_costly(
     replica: &Replica,
     open: Arc<OpenCollection>,
+    subject: &str,
     sent: Bytes,
 ) -> Result<(AnswerResult, u64), ApiProblem> {
     let turn = replica.begin_costly_turn(sent.len()).await?;
@@ -205,7 +210,7 @@ async fn insert_costly(
     );
     let turn = replica.count_costly_document(turn, check_time).await?;
     replica
-        .insert_document(open, sent, prepared, Some(turn))
+        .insert_document(open, subject, sent, prepared, Some(turn))
         .await
 }
 
@@ -248,12 +253,12 @@ fn too_costly() -> ApiProblem {
 /// Deletes documents through the log, in their order; returns a result for each, and the number of the last record.
 pub(crate) async fn delete_through_log(
     replica: &Replica,
-    collection: &str,
+    subject: &str,
     ids: &[String],
 ) -> Result<(Vec<Result<bool, ApiProblem>>, u64), ApiProblem> {
     let entries = ids.iter().map(|id| LogEntry {
         kind: EntryKind::Delete,
-        subject: collection.to_owned(),
+        subject: subject.to_owned(),
         body: id.clone().into_bytes(),
     });
     let outcomes = replica.propose_changes(entries.collect()).await?;
@@ -281,13 +286,14 @@ impl ProposedPortion {
     pub(crate) fn propose<'a>(
         replica: &Replica,
         open: &Arc<OpenCollection>,
+        subject: &str,
         documents: impl ExactSizeIterator<Item = (PreparationResult, &'a [u8])>,
     ) -> Self {
         let (sender, answers) = channel();
         let count = documents.len();
         let reply = move |at, answer| drop(sender.send((at, answer)));
         let client = WaitingClient::default();
-        replica.propose_documents(&client, open, documents, &reply);
+        replica.propose_documents(&client, (open, subject), documents, &reply);
         Self {
             _client: client,
             answers,
@@ -300,6 +306,7 @@ impl ProposedPortion {
     pub(crate) fn propose_in_turns<'a>(
         replica: &Replica,
         open: &Arc<OpenCollection>,
+        subject: &str,
         documents: impl ExactSizeIterator<Item = (PreparationResult, &'a [u8])>,
         may_go_on: &mut dyn FnMut() -> Result<(), ApiProblem>,
     ) -> Self {
@@ -331,7 +338,8 @@ impl ProposedPortion {
                 let _kept = &cost;
                 drop(sender.send((at, answer)));
             };
-            replica.propose_documents(&client, open, std::iter::once((prepared, sent)), &reply);
+            let document = std::iter::once((prepared, sent));
+            replica.propose_documents(&client, (open, subject), document, &reply);
             drop(turn);
         }
         Self {

@@ -31,6 +31,7 @@ use crate::api::responses::QueryParameters;
 use crate::collections::open_collection::OpenCollection;
 use crate::connections::PeerAddress;
 use crate::limits::byte_budget::ClientId;
+use crate::replication::apply::alias_subject;
 use crate::service::ServiceState;
 use crate::traces::AnsweredRequest;
 
@@ -356,6 +357,16 @@ impl ApiRequest {
     /// the caller.
     pub(crate) fn target_collection(&self) -> String {
         self.target.clone().unwrap_or_default()
+    }
+
+    /// Returns the subject of entries of a shared log that change the documents of the collection. It has the alias, too,
+    /// if the path named one.
+    pub(crate) fn log_subject(&self) -> String {
+        let target = self.target_collection();
+        match find_parameter(&self.path, "collection") {
+            Some(given) if given != target => alias_subject(given, &target),
+            _ => target,
+        }
     }
 
     /// Finds the collection again after a wait in which an alias may have been switched, and checks the access to it.

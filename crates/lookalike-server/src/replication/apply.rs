@@ -115,7 +115,7 @@ impl RecordApplier<'_> {
         record: u64,
         inserts: Vec<RunInsert<'_>>,
     ) -> Result<(), LocalFailure> {
-        let open = match self.collections.look_up_collection(name) {
+        let open = match self.look_up_subject(name) {
             Ok(open) => open,
             Err(problem) => {
                 let problem = refusal_of_all(problem)?;
@@ -205,8 +205,26 @@ impl RecordApplier<'_> {
         }
     }
 
+    /// Returns the collection of an entry that changes documents.
+    ///
+    /// # Errors
+    /// If there is none, it is not open, or the alias of the entry leads elsewhere by now.
+    fn look_up_subject(&self, subject: &str) -> Result<Arc<OpenCollection>, ApiProblem> {
+        let Some((alias, collection)) = subject.split_once(ALIAS_SEPARATOR) else {
+            return self.collections.look_up_collection(subject);
+        };
+        if self.collections.resolve_name(alias) != collection {
+            let detail = format!(
+                "the alias '{alias}' led to '{collection}' when the request came, and does not any more: send the same \
+                 again"
+            );
+            return Err(ApiProblem::new(ProblemCode::Behind, detail));
+        }
+        self.collections.look_up_collection(collection)
+    }
+
     fn delete_document(&self, name: &str, id: &[u8], position: LogPosition) -> EntryResult {
-        let open = self.collections.look_up_collection(name)?;
+        let open = self.look_up_subject(name)?;
         let skipped = skipped_position(&open).map_err(|error| disk_problem(&error))?;
         if Some(position) <= skipped {
             return Ok(EntryAnswer::Deleted(true));
@@ -299,6 +317,15 @@ impl RecordApplier<'_> {
         let open = self.collections.look_up_collection(name);
         open.is_ok_and(|open| open.collection.created_at() >= Some(position))
     }
+}
+
+/// Stands between the alias and the collection of a subject. No name has it.
+const ALIAS_SEPARATOR: char = '@';
+
+/// Returns the subject of an entry for a collection that was named by an alias. All replicas refuse it if the alias leads
+/// elsewhere before the entry.
+pub(crate) fn alias_subject(alias: &str, collection: &str) -> String {
+    format!("{alias}{ALIAS_SEPARATOR}{collection}")
 }
 
 /// Returns `true` for entries that change more than the rows of a collection.
@@ -415,7 +442,9 @@ fn refusal_of_all(problem: ApiProblem) -> Result<ApiProblem, LocalFailure> {
         | ProblemCode::NoDocument
         | ProblemCode::IdConflict
         | ProblemCode::CollectionConflict
-        | ProblemCode::RecipeConflict => Ok(problem),
+        | ProblemCode::RecipeConflict
+        // A replica proposed it before it knew where an alias leads.
+        | ProblemCode::Behind => Ok(problem),
         // The disk, or the state of a file of this machine.
         ProblemCode::Disk
         | ProblemCode::DiskFull
@@ -444,7 +473,6 @@ fn refusal_of_all(problem: ApiProblem) -> Result<ApiProblem, LocalFailure> {
         | ProblemCode::LogUnavailable
         | ProblemCode::LogStopped
         | ProblemCode::CatchingUp
-        | ProblemCode::Behind
         | ProblemCode::Stopping => Err(problem.detail),
     }
 }
@@ -500,6 +528,15 @@ mod tests {
         folder: &std::path::Path,
         entries: Vec<LogEntry>,
     ) -> (Result<(), LocalFailure>, Vec<String>) {
+        apply_proposed(folder, entries, Vec::new())
+    }
+
+    /// The same, of entries that this replica has proposed.
+    fn apply_proposed(
+        folder: &std::path::Path,
+        entries: Vec<LogEntry>,
+        own: Vec<OwnEntry>,
+    ) -> (Result<(), LocalFailure>, Vec<String>) {
         let runtime = Runtime::new().unwrap();
         let clock = LogClock::default();
         let options = CollectionOptions {
@@ -519,7 +556,7 @@ mod tests {
             note_service_change: &|_| Ok(()),
             runtime: runtime.handle(),
         };
-        let applied = applier.apply_record(&record_of(entries), Vec::new());
+        let applied = applier.apply_record(&record_of(entries), own);
         (applied, collections.open_names())
     }
 
@@ -543,6 +580,43 @@ mod tests {
         let reason = applied.unwrap_err();
         assert!(reason.contains("notes.txt"), "{reason}");
         assert!(names.is_empty());
+    }
+
+    /// What was proposed for an alias is refused once that leads elsewhere, and taken before.
+    #[test]
+    fn entries_follow_no_alias_that_was_switched() {
+        let folder = tempfile::tempdir().unwrap();
+        let document = br#"{"id": "1", "text": "The ferry leaves at seven in the morning."}"#;
+        let insert = || entry(EntryKind::Insert, &alias_subject("news", "a"), document);
+        let aliases = |collection: &str| {
+            let body = format!(r#"{{"set": {{"news": "{collection}"}}, "remove": []}}"#);
+            entry(EntryKind::ChangeAliases, "", body.as_bytes())
+        };
+        let entries = vec![
+            entry(EntryKind::CreateCollection, "a", b"{}"),
+            entry(EntryKind::CreateCollection, "b", b"{}"),
+            aliases("a"),
+            insert(),
+            aliases("b"),
+            insert(),
+            entry(EntryKind::Delete, &alias_subject("news", "a"), b"1"),
+        ];
+        let (sender, outcomes) = std::sync::mpsc::channel();
+        let own = entries.iter().map(|_| {
+            let sender = sender.clone();
+            let reply = move |outcome: EntryOutcome| {
+                let code = outcome.result.err().map(|refused| refused.problem.code);
+                sender.send(code).unwrap();
+            };
+            OwnEntry::new(Box::new(reply))
+        });
+        let own = own.collect();
+        let (applied, _) = apply_proposed(folder.path(), entries, own);
+        assert_eq!(applied, Ok(()));
+        drop(sender);
+        let behind = Some(ProblemCode::Behind);
+        let expected = [None, None, None, None, None, behind, behind];
+        assert_eq!(Vec::from_iter(outcomes), expected);
     }
 
     /// A collection that does not exist is none for every replica, and the entries behind it are applied.

@@ -251,6 +251,7 @@ impl Replica {
     pub(crate) async fn insert_document(
         &self,
         open: Arc<OpenCollection>,
+        subject: &str,
         sent: Bytes,
         prepared: PreparationResult,
         turn: Option<CountedTurn<'_>>,
@@ -266,7 +267,7 @@ impl Replica {
             drop(cost);
             drop(sender.send(outcome));
         });
-        let proposed = ProposedEntry::new(insert_entry(&open, &sent), reply)
+        let proposed = ProposedEntry::new(insert_entry(subject, &sent), reply)
             .of_client(&client)
             .with_document(PreparedInsert::new(&open, prepared));
         self.push_proposals(vec![proposed])?;
@@ -286,14 +287,15 @@ impl Replica {
 
     /// Proposes the documents of a portion of a bulk request, in their order, as long as a client waits for them. `reply`
     /// is called for each with its place in the portion, also for those that are refused. Blocks while there is no room
-    /// for them.
+    /// for them. The subject of the entries goes with the collection.
     pub(crate) fn propose_documents<'a>(
         &self,
         client: &WaitingClient,
-        open: &Arc<OpenCollection>,
+        collection: (&Arc<OpenCollection>, &str),
         documents: impl Iterator<Item = (PreparationResult, &'a [u8])>,
         reply: &(impl Fn(usize, LineAnswer) + Clone + Send + 'static),
     ) {
+        let (open, subject) = collection;
         let problem = self.progress.check_running().err();
         let mut proposed = Vec::new();
         for (at, (prepared, sent)) in documents.enumerate() {
@@ -308,7 +310,7 @@ impl Replica {
                     continue;
                 }
             };
-            let entry = insert_entry(open, sent);
+            let entry = insert_entry(subject, sent);
             if let Err(problem) = check_size(&entry) {
                 let id = Some(prepared.id().to_owned());
                 reply(at, Err(RefusedDocument { id, problem }).into());
@@ -479,10 +481,10 @@ fn propose_for(
     (ProposedEntry::new(entry, reply).of_client(client), receiver)
 }
 
-fn insert_entry(open: &OpenCollection, sent: &[u8]) -> LogEntry {
+fn insert_entry(subject: &str, sent: &[u8]) -> LogEntry {
     LogEntry {
         kind: EntryKind::Insert,
-        subject: open.name.clone(),
+        subject: subject.to_owned(),
         body: sent.to_vec(),
     }
 }
@@ -557,7 +559,7 @@ mod tests {
         let sent = Bytes::from_static(br#"{"id": "1", "text": "The ferry leaves at seven."}"#);
         let inserting = Arc::clone(&replica);
         let request = tokio::spawn(async move {
-            insert_through_log(&inserting, open, sent, held_bytes)
+            insert_through_log(&inserting, open, "a", sent, held_bytes)
                 .await
                 .map(drop)
         });

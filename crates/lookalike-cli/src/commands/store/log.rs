@@ -237,12 +237,18 @@ fn export_record(record: &LogRecord, args: &LogExportArgs, out: &mut impl Write)
     let mut exported = 0;
     for (at, entry) in record.entries.iter().enumerate() {
         let wanted = args.collection.as_ref();
-        if wanted.is_none_or(|wanted| *wanted == entry.subject) {
+        if wanted.is_none_or(|wanted| is_of_collection(&entry.subject, wanted)) {
             write_entry(record, at, entry, out)?;
             exported += 1;
         }
     }
     Ok(exported)
+}
+
+/// Returns `true` for the name of a collection, and for an alias with the collection that it led to.
+fn is_of_collection(subject: &str, collection: &str) -> bool {
+    let by_alias = subject.split_once('@');
+    subject == collection || by_alias.is_some_and(|(_, named)| named == collection)
 }
 
 fn write_entry(

@@ -66,6 +66,8 @@ pub(crate) enum StreamTask {
 /// Everything that a stream needs.
 pub(crate) struct DocumentStream {
     pub(crate) open: Arc<OpenCollection>,
+    /// Subject of the entries of a shared log.
+    pub(crate) subject: String,
     /// The part of the service that follows a shared log; documents are inserted through it.
     pub(crate) replica: Option<Arc<Replica>>,
     pub(crate) task: StreamTask,
@@ -109,6 +111,7 @@ impl DocumentStream {
     async fn run_stream(self, out: AnswerSink) {
         let Self {
             open,
+            subject,
             replica,
             task,
             reader,
@@ -128,7 +131,14 @@ impl DocumentStream {
         let sender = out.sender.clone();
         let preparing = prepare_portions(&open, task, sender, to_prepare, prepared);
         let sender = out.sender.clone();
-        let admitting = admit_portions(&open, replica.as_ref(), access, sender, to_admit, admitted);
+        let admitting = admit_portions(
+            (&open, &subject),
+            replica.as_ref(),
+            access,
+            sender,
+            to_admit,
+            admitted,
+        );
         let answering = answer_portions(&open, replica.as_ref(), to_answer, &out);
         let (broken, (), (), ()) = tokio::join!(reading, preparing, admitting, answering);
         drop(open);
@@ -191,6 +201,7 @@ impl PortionState {
     fn propose_prepared(
         self,
         open: &Arc<OpenCollection>,
+        subject: &str,
         replica: &Replica,
         portion: &LinePortion,
         may_go_on: &mut dyn FnMut() -> Result<(), ApiProblem>,
@@ -209,9 +220,9 @@ impl PortionState {
         let sent = lines.map(|line| portion.line_bytes(line).unwrap_or_default());
         let documents = prepared.into_iter().zip(sent);
         Self::Proposed(if is_costly(open) {
-            ProposedPortion::propose_in_turns(replica, open, documents, may_go_on)
+            ProposedPortion::propose_in_turns(replica, open, subject, documents, may_go_on)
         } else {
-            ProposedPortion::propose(replica, open, documents)
+            ProposedPortion::propose(replica, open, subject, documents)
         })
     }
 
@@ -352,7 +363,7 @@ fn each_in_order<T>(
 /// Admits the documents of portions. Before each turn it checks that the request may go on, because the body is not
 /// read any further by then, and the documents of a portion can take many turns.
 async fn admit_portions(
-    open: &Arc<OpenCollection>,
+    collection: (&Arc<OpenCollection>, &str),
     replica: Option<&Arc<Replica>>,
     mut access: RequestAccess,
     answers: mpsc::UnboundedSender<HeldAnswer>,
@@ -360,8 +371,8 @@ async fn admit_portions(
     admitted: mpsc::Sender<PipelineStep>,
 ) {
     while let Some(PipelineStep { portion, documents }) = ready.recv().await {
-        let (open, sender) = (Arc::clone(open), answers.clone());
-        let replica = replica.cloned();
+        let (open, sender) = (Arc::clone(collection.0), answers.clone());
+        let (replica, subject) = (replica.cloned(), collection.1.to_owned());
         let (step, kept_access) = in_background(move || {
             let mut may_go_on = || {
                 access.check_now()?;
@@ -372,7 +383,7 @@ async fn admit_portions(
             };
             let documents = match &replica {
                 Some(replica) => {
-                    documents.propose_prepared(&open, replica, &portion, &mut may_go_on)
+                    documents.propose_prepared(&open, &subject, replica, &portion, &mut may_go_on)
                 }
                 None => documents.admit_prepared(&open, &mut may_go_on),
             };
@@ -509,7 +520,7 @@ mod tests {
         let step = PipelineStep { portion, documents };
         assert!(prepared_sender.send(step).await.is_ok());
         drop(prepared_sender);
-        admit_portions(&open, None, access, sender, to_admit, admitted).await;
+        admit_portions((&open, "a"), None, access, sender, to_admit, admitted).await;
         let step = to_answer.recv().await.unwrap();
         let answers = in_background(move || step.documents.into_answers(&open, None)).await;
         answers
