@@ -9,7 +9,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use bytes::Bytes;
 use lookalike::text::AnalysisScratch;
 use lookalike_log::{EntryKind, LogEntry};
-use tokio::runtime::Handle;
 
 use crate::access::{AccessScope, ApiCaller};
 use crate::api::problem::{ApiProblem, ProblemCode};
@@ -293,7 +292,7 @@ impl ProposedPortion {
         let count = documents.len();
         let reply = move |at, answer| drop(sender.send((at, answer)));
         let client = WaitingClient::default();
-        replica.propose_documents(&client, (open, subject), documents, &reply);
+        replica.propose_documents(&client, (open, subject), documents, PATIENCE, &reply);
         Self {
             _client: client,
             answers,
@@ -301,24 +300,25 @@ impl ProposedPortion {
         }
     }
 
-    /// Proposes the documents of a portion that are costly to compare, in their order and each in its turn. Blocks until
+    /// Proposes the documents of a portion that are costly to compare, in their order and each in its turn; returns once
     /// the last one is proposed. Once `may_go_on` fails, or a turn does not come in time, all that are left are refused.
-    pub(crate) fn propose_in_turns<'a>(
+    ///
+    /// No thread waits for a turn, because the document that has it needs one for its check.
+    pub(crate) async fn propose_in_turns(
         replica: &Replica,
         open: &Arc<OpenCollection>,
         subject: &str,
-        documents: impl ExactSizeIterator<Item = (PreparationResult, &'a [u8])>,
-        may_go_on: &mut dyn FnMut() -> Result<(), ApiProblem>,
+        documents: impl ExactSizeIterator<Item = (PreparationResult, &[u8])>,
+        may_go_on: &mut (dyn FnMut() -> Result<(), ApiProblem> + Send),
     ) -> Self {
         let client = WaitingClient::default();
         let (sender, answers) = channel();
         let count = documents.len();
-        let mut scratch = AnalysisScratch::default();
         let mut problem = None;
         for (at, (prepared, sent)) in documents.enumerate() {
             problem = problem.or_else(|| may_go_on().err());
             let turn = match (&prepared, &problem) {
-                (Ok(_), None) => check_in_turn(replica, open, sent, &mut scratch),
+                (Ok(_), None) => check_in_turn(replica, open, sent).await.map(Some),
                 (_, Some(problem)) => Err(TurnRefusal::All(problem.clone())),
                 (Err(_), None) => Ok(None),
             };
@@ -338,8 +338,10 @@ impl ProposedPortion {
                 let _kept = &cost;
                 drop(sender.send((at, answer)));
             };
+            replica.wait_for_bulk_room().await;
             let document = std::iter::once((prepared, sent));
-            replica.propose_documents(&client, (open, subject), document, &reply);
+            let patience = Duration::ZERO;
+            replica.propose_documents(&client, (open, subject), document, patience, &reply);
             drop(turn);
         }
         Self {
@@ -395,17 +397,18 @@ enum TurnRefusal {
     All(ApiProblem),
 }
 
-/// Checks a document in its turn; returns the turn. Blocks until then.
-fn check_in_turn<'a>(
+/// Checks a document in its turn; returns the turn.
+async fn check_in_turn<'a>(
     replica: &'a Replica,
-    open: &OpenCollection,
+    open: &Arc<OpenCollection>,
     sent: &[u8],
-    scratch: &mut AnalysisScratch,
-) -> Result<Option<CountedTurn<'a>>, TurnRefusal> {
-    let runtime = Handle::current();
-    let turn = runtime.block_on(replica.begin_costly_turn(sent.len()));
+) -> Result<CountedTurn<'a>, TurnRefusal> {
+    let turn = replica.begin_costly_turn(sent.len()).await;
     let turn = turn.map_err(TurnRefusal::All)?;
-    let check_time = check_cost(open, sent, scratch).map_err(TurnRefusal::Document)?;
-    let counted = runtime.block_on(replica.count_costly_document(turn, check_time));
-    counted.map(Some).map_err(TurnRefusal::All)
+    let (open, sent) = (Arc::clone(open), Bytes::copy_from_slice(sent));
+    let checked =
+        in_background(move || check_cost(&open, &sent, &mut AnalysisScratch::default())).await;
+    let check_time = checked.map_err(TurnRefusal::Document)?;
+    let counted = replica.count_costly_document(turn, check_time).await;
+    counted.map_err(TurnRefusal::All)
 }

@@ -86,6 +86,9 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 /// Shortest time between two looks at the end of the log that requests ask for. Each is a request to the store.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
+/// Interval between two looks for room in the queue of proposals.
+const ROOM_INTERVAL: Duration = Duration::from_millis(20);
+
 /// Settings of a replica.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplicaSettings {
@@ -287,12 +290,13 @@ impl Replica {
 
     /// Proposes the documents of a portion of a bulk request, in their order, as long as a client waits for them. `reply`
     /// is called for each with its place in the portion, also for those that are refused. Blocks while there is no room
-    /// for them. The subject of the entries goes with the collection.
+    /// for them, as long as `patience` lasts. The subject of the entries goes with the collection.
     pub(crate) fn propose_documents<'a>(
         &self,
         client: &WaitingClient,
         collection: (&Arc<OpenCollection>, &str),
         documents: impl Iterator<Item = (PreparationResult, &'a [u8])>,
+        patience: Duration,
         reply: &(impl Fn(usize, LineAnswer) + Clone + Send + 'static),
     ) {
         let (open, subject) = collection;
@@ -323,7 +327,7 @@ impl Replica {
             let entry = ProposedEntry::new(entry, reply);
             proposed.push(entry.of_client(client).with_document(document));
         }
-        if let Err(refused) = self.proposals.push_bulk(proposed, PATIENCE) {
+        if let Err(refused) = self.proposals.push_bulk(proposed, patience) {
             for proposed in refused {
                 (proposed.own.reply)(EntryOutcome {
                     record: self.progress.applied_record(),
@@ -331,6 +335,17 @@ impl Replica {
                 });
             }
         }
+    }
+
+    /// Waits until there is room for documents of bulk requests, without a thread.
+    pub(crate) async fn wait_for_bulk_room(&self) {
+        let waiting = async {
+            while !self.proposals.has_bulk_room() {
+                tokio::time::sleep(ROOM_INTERVAL).await;
+            }
+        };
+        // Without room, the documents are refused.
+        let _ = timeout(PATIENCE, waiting).await;
     }
 
     fn push_proposals(&self, proposed: Vec<ProposedEntry>) -> Result<(), ApiProblem> {
@@ -557,9 +572,9 @@ mod tests {
         let (replica, budget) = (new_replica(), ByteBudget::new(1000));
         let held_bytes = budget.try_take_bytes(ClientId::Key(0), 600).unwrap();
         let sent = Bytes::from_static(br#"{"id": "1", "text": "The ferry leaves at seven."}"#);
-        let inserting = Arc::clone(&replica);
+        let (inserting, target) = (Arc::clone(&replica), Arc::clone(&open));
         let request = tokio::spawn(async move {
-            insert_through_log(&inserting, open, "a", sent, held_bytes)
+            insert_through_log(&inserting, target, "a", sent, held_bytes)
                 .await
                 .map(drop)
         });

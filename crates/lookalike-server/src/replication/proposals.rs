@@ -285,6 +285,12 @@ impl ProposalQueue {
         self.lock().lone.bytes < MAX_LONE_BYTES
     }
 
+    /// Returns `true` if documents of bulk requests are taken now.
+    pub(super) fn has_bulk_room(&self) -> bool {
+        let waiting = self.lock();
+        waiting.bulk.bytes < MAX_BULK_BYTES || waiting.is_closed
+    }
+
     /// Appends documents of a bulk request. Blocks while there is no room for them, so that one client that sends many
     /// slows down itself.
     ///

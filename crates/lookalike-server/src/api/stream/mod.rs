@@ -219,11 +219,29 @@ impl PortionState {
         // A line that is too long is refused already.
         let sent = lines.map(|line| portion.line_bytes(line).unwrap_or_default());
         let documents = prepared.into_iter().zip(sent);
-        Self::Proposed(if is_costly(open) {
-            ProposedPortion::propose_in_turns(replica, open, subject, documents, may_go_on)
-        } else {
-            ProposedPortion::propose(replica, open, subject, documents)
-        })
+        Self::Proposed(ProposedPortion::propose(replica, open, subject, documents))
+    }
+
+    /// Proposes prepared documents for the shared log, one after another in their turns, as long as the request may go
+    /// on.
+    async fn propose_in_turns(
+        self,
+        open: &Arc<OpenCollection>,
+        subject: &str,
+        replica: &Replica,
+        portion: &LinePortion,
+        may_go_on: &mut (dyn FnMut() -> Result<(), ApiProblem> + Send),
+    ) -> Self {
+        let prepared = match self {
+            Self::Prepared(prepared) => prepared,
+            later => return later,
+        };
+        let lines = portion.lines.iter();
+        let sent = lines.map(|line| portion.line_bytes(line).unwrap_or_default());
+        let documents = prepared.into_iter().zip(sent);
+        let proposed =
+            ProposedPortion::propose_in_turns(replica, open, subject, documents, may_go_on);
+        Self::Proposed(proposed.await)
     }
 
     /// Admits prepared documents, as long as the request may go on.
@@ -371,16 +389,25 @@ async fn admit_portions(
     admitted: mpsc::Sender<PipelineStep>,
 ) {
     while let Some(PipelineStep { portion, documents }) = ready.recv().await {
-        let (open, sender) = (Arc::clone(collection.0), answers.clone());
-        let (replica, subject) = (replica.cloned(), collection.1.to_owned());
+        let (open, subject) = collection;
+        if let (Some(replica), true) = (replica, is_costly(open)) {
+            let mut may_go_on = || check_request(&mut access, &answers, open);
+            let proposing =
+                documents.propose_in_turns(open, subject, replica, &portion, &mut may_go_on);
+            let documents = proposing.await;
+            if admitted
+                .send(PipelineStep { portion, documents })
+                .await
+                .is_err()
+            {
+                return;
+            }
+            continue;
+        }
+        let (open, sender) = (Arc::clone(open), answers.clone());
+        let (replica, subject) = (replica.cloned(), subject.to_owned());
         let (step, kept_access) = in_background(move || {
-            let mut may_go_on = || {
-                access.check_now()?;
-                if sender.is_closed() {
-                    return Err(client_gone());
-                }
-                open.check_not_deleting()
-            };
+            let mut may_go_on = || check_request(&mut access, &sender, &open);
             let documents = match &replica {
                 Some(replica) => {
                     documents.propose_prepared(&open, &subject, replica, &portion, &mut may_go_on)
@@ -395,6 +422,22 @@ async fn admit_portions(
             return;
         }
     }
+}
+
+/// Checks that a request may insert further documents.
+///
+/// # Errors
+/// If the access of its caller has ended, its client is gone, or the collection is being deleted.
+fn check_request(
+    access: &mut RequestAccess,
+    answers: &mpsc::UnboundedSender<HeldAnswer>,
+    open: &OpenCollection,
+) -> Result<(), ApiProblem> {
+    access.check_now()?;
+    if answers.is_closed() {
+        return Err(client_gone());
+    }
+    open.check_not_deleting()
 }
 
 async fn answer_portions(
