@@ -471,25 +471,24 @@ impl ReplicaParts {
     fn wait_for_disk(&self, service: &ServiceState, entries: &[LogEntry]) -> bool {
         let collections = &service.collections;
         let created_bytes = count_created_bytes(entries);
-        let mut reported_reason = None;
+        let mut is_reported = false;
         loop {
             if self.replica.has_ended() {
                 return false;
             }
-            let full = collections.disk_full_reason().or_else(|| {
-                let creates = created_bytes > 0;
-                creates
-                    .then(|| collections.lack_of_room(created_bytes))
-                    .flatten()
-            });
+            let mut full = collections.disk_full_reason();
+            if full.is_none() && created_bytes > 0 {
+                full = collections.lack_of_room(created_bytes);
+            }
             if full.is_none() && !durability::is_disk_behind(collections) {
                 self.replica.progress.note_disk_wait(None);
                 return true;
             }
-            if let (Some(reason), None) = (full, &reported_reason) {
+            if let Some(reason) = full
+                && !std::mem::replace(&mut is_reported, true)
+            {
                 tracing::warn!(reason, "the replica waits for room on its disk");
-                self.replica.progress.note_disk_wait(Some(reason.clone()));
-                reported_reason = Some(reason);
+                self.replica.progress.note_disk_wait(Some(reason));
             }
             std::thread::sleep(DISK_WAIT);
         }
@@ -571,7 +570,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::collections::write_aliases;
+    use crate::collections::{AliasMap, write_aliases};
 
     /// Recipes and aliases are content of a directory, also without a collection; what every service leaves is none.
     #[test]
@@ -582,13 +581,13 @@ mod tests {
         assert!(!has_content(directory).unwrap());
         fs::create_dir(&recipes).unwrap();
         fs::write(recipes.join("lock"), "").unwrap();
-        write_aliases(directory, &Default::default()).unwrap();
+        write_aliases(directory, &AliasMap::new()).unwrap();
         assert!(!has_content(directory).unwrap());
         fs::write(recipes.join("own.recipe"), "").unwrap();
         assert!(has_content(directory).unwrap());
         fs::remove_file(recipes.join("own.recipe")).unwrap();
-        let aliases = [("live".to_owned(), "news".to_owned())];
-        write_aliases(directory, &aliases.into()).unwrap();
+        let aliases = AliasMap::from([("live".to_owned(), "news".to_owned())]);
+        write_aliases(directory, &aliases).unwrap();
         assert!(has_content(directory).unwrap());
     }
 }

@@ -390,7 +390,9 @@ async fn admit_portions(
 ) {
     while let Some(PipelineStep { portion, documents }) = ready.recv().await {
         let (open, subject) = collection;
-        if let (Some(replica), true) = (replica, is_costly(open)) {
+        if let Some(replica) = replica
+            && is_costly(open)
+        {
             let mut may_go_on = || check_request(&mut access, &answers, open);
             let proposing =
                 documents.propose_in_turns(open, subject, replica, &portion, &mut may_go_on);
