@@ -107,4 +107,5 @@ pub use record::{FORMAT_VERSION, LogId, LogRecord, LogTail, MAX_RECORD_BYTES, Re
 pub use shared_log::{AppendOutcome, SharedLog};
 pub use store::{
     CreateOutcome, CreatedBetween, ListedObject, LogStore, StoreError, check_exclusive_creation,
+    check_machine_clock,
 };

@@ -9,7 +9,7 @@
 use std::fmt::{self, Display};
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::TryStreamExt;
 use futures_util::future::try_join_all;
@@ -233,6 +233,17 @@ impl LogStore for ObjectLogStore {
 
     fn read(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         self.wait_for(key, self.request_read(key))
+    }
+
+    fn written_at(&self, key: &str) -> Result<Option<SystemTime>, StoreError> {
+        let request = async {
+            let location = self.object_key(key);
+            match self.limit_time(0, self.store.head(&location)).await? {
+                Err(ClientError::NotFound { .. }) => Ok(None),
+                found => Ok(Some(SystemTime::from(found?.last_modified))),
+            }
+        };
+        self.wait_for(key, request)
     }
 
     fn create_between(

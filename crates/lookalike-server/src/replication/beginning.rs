@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use lookalike_log::{
     AppendOutcome, EntryKind, FolderCopies, LogEntry, LogError, LogStore, LogTail, RECORD_PREFIX,
-    RecordCopies as _, ReplicaMark, SharedLog, check_exclusive_creation, check_replica_name,
-    read_first_number, write_mark,
+    RecordCopies as _, ReplicaMark, SharedLog, check_exclusive_creation, check_machine_clock,
+    check_replica_name, read_first_number, write_mark,
 };
 use lookalike_store::RecipeArchive;
 use tokio::runtime::Handle;
@@ -107,6 +107,10 @@ impl PreparedReplica {
         )))?;
         let store = open_log_store(&settings.shared_log, runtime)?;
         check_exclusive_creation(&*store, &settings.name).map_err(with_context(format!(
+            "the shared log {}",
+            settings.shared_log
+        )))?;
+        check_machine_clock(&*store, &settings.name).map_err(with_context(format!(
             "the shared log {}",
             settings.shared_log
         )))?;

@@ -13,6 +13,7 @@ use lookalike_log::{AppendOutcome, EntryKind, LogEntry, LogError, LogRecord, Log
 
 use super::pace::{PollPace, WritePace};
 use super::proposals::{OwnEntry, ProposedEntry, QueueState, is_full_record};
+use super::record_time::RecordTime;
 use super::state_check::CheckSchedule;
 use super::{Replica, machine_time_us};
 
@@ -39,6 +40,7 @@ pub(super) struct LogThread {
     append_began: Instant,
     write_pace: WritePace,
     poll_pace: PollPace,
+    record_time: RecordTime,
     next_look: Instant,
     retry_wait: Duration,
 }
@@ -58,6 +60,7 @@ impl LogThread {
         Self {
             write_pace: WritePace::new(&settings.name, settings.writes_per_second, now),
             poll_pace: PollPace::new(now),
+            record_time: RecordTime::default(),
             next_look: now,
             retry_wait: RETRY_BOUNDS.0,
             in_flight: Vec::new(),
@@ -117,7 +120,8 @@ impl LogThread {
             }
             self.in_flight = own;
             self.append_began = Instant::now();
-            let outcome = self.log.append(entries, machine_time_us())?;
+            let time_us = self.record_time.next_time(machine_time_us(), now);
+            let outcome = self.log.append(entries, time_us)?;
             return Ok(self.finish_append(outcome));
         }
         if self.next_look <= now || self.replica.proposals.is_look_asked() {
@@ -166,6 +170,10 @@ impl LogThread {
         let is_full = is_full_record(&record.entries);
         self.write_pace.count_record(&record.writer, is_full, now);
         self.poll_pace.note_record(now);
+        // Records of the past say nothing about the time now.
+        if self.replica.progress.is_caught_up() {
+            self.record_time.note_record(record.time_us, now);
+        }
         // Another record may be there already.
         self.next_look = now;
         let tail = *self.log.tail();

@@ -17,6 +17,7 @@
 //! | [`proposals`] | the queue of entries that wait for their record, and their answers |
 //! | [`costly_turns`] | bounds what the documents of a record cost to compare |
 //! | [`pace`] | when a record is written, and when the next one is looked for |
+//! | [`record_time`] | the times of records |
 //! | [`log_thread`] | writes and reads records |
 //! | [`apply`] | applies records to the collections, recipes and aliases |
 //! | [`durability`] | writes applied records to disk, and remembers how far they are: the [`checkpoint`] |
@@ -44,6 +45,7 @@ mod log_thread;
 mod pace;
 pub(crate) mod progress;
 pub(crate) mod proposals;
+mod record_time;
 mod restoration;
 #[cfg(test)]
 mod simulation;
