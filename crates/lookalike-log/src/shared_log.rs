@@ -19,9 +19,10 @@ use std::sync::Arc;
 use crate::copies::RecordCopies;
 use crate::entry::LogEntry;
 use crate::error::{DamageKind, LogError};
-use crate::keys::{PRUNED_KEY, record_key};
+use crate::keys::record_key;
+use crate::maintenance::read_first_number;
 use crate::record::{LogId, LogRecord, LogTail, RecordDigest, RecordHeader, encode_record};
-use crate::store::{CreateOutcome, LogStore, StoreError};
+use crate::store::{CreateOutcome, LogStore, StoreError, random_number};
 
 /// Most objects that are read at a time.
 const MAX_READ_AHEAD: u64 = 32;
@@ -284,8 +285,10 @@ impl SharedLog {
             keys => self.store.read_several(keys)?,
         };
         let found = objects.iter().take_while(|object| object.is_some()).count();
-        if objects[found..].iter().any(Option::is_some) {
-            self.check_missing_record(self.tail.next + found as u64)?;
+        let has_gap = objects[found..].iter().any(Option::is_some);
+        // The records before a gap come first. The next reading begins at the gap, and has the same width.
+        if has_gap && found == 0 {
+            self.check_missing_record(self.tail.next)?;
         }
         if found == 0 {
             self.is_tail_confirmed &= !checks_neighbours;
@@ -295,7 +298,9 @@ impl SharedLog {
             self.empty_reads = 0;
         }
         self.read_ahead = objects.into_iter().map_while(|object| object).collect();
-        self.choose_read_width(found as u64 == width);
+        if !has_gap {
+            self.choose_read_width(found as u64 == width);
+        }
         Ok(())
     }
 
@@ -315,7 +320,12 @@ impl SharedLog {
     fn check_missing_record(&self, number: u64) -> Result<(), LogError> {
         match self.store.read(&record_key(number))? {
             Some(_) => Ok(()),
-            None => Err(LogError::damaged(number, DamageKind::Missing)),
+            None => match read_first_number(&*self.store)? {
+                before if before > number => {
+                    Err(LogError::damaged(number, DamageKind::Pruned { before }))
+                }
+                _ => Err(LogError::damaged(number, DamageKind::Missing)),
+            },
         }
     }
 
@@ -337,17 +347,49 @@ impl SharedLog {
 
     /// Checks that an object is the record before the tail.
     fn check_last_object(&self, number: u64, object: Option<&[u8]>) -> Result<(), LogError> {
-        let object = object.ok_or_else(|| LogError::damaged(number, DamageKind::Missing))?;
+        let Some(object) = object else {
+            return Err(self.explain_missing_record(number)?);
+        };
         let (found, expected) = (RecordDigest::compute(object), self.tail.digest);
         if found == expected {
             return Ok(());
         }
-        // An object that is damaged by itself is described as that.
-        LogRecord::decode(number, object)?;
+        // An object that is damaged by itself, or of another log, is described as that.
+        let record = LogRecord::decode(number, object)?;
+        self.check_log(&record)?;
         Err(LogError::damaged(
             number,
             DamageKind::Replaced { found, expected },
         ))
+    }
+
+    /// Returns the reason why the record before the tail does not exist: another log has taken the place of this one, a
+    /// pruning has removed the record, or the store has lost it.
+    fn explain_missing_record(&self, number: u64) -> Result<LogError, LogError> {
+        let first = read_first_number(&*self.store)?;
+        if let Some(object) = self.store.read(&record_key(first))?
+            && let Ok(record) = LogRecord::decode(first, &object)
+        {
+            self.check_log(&record)?;
+        }
+        let kind = if first > number {
+            DamageKind::Pruned { before: first }
+        } else {
+            DamageKind::Lost
+        };
+        Ok(LogError::damaged(number, kind))
+    }
+
+    /// Checks that a record is one of the log that this replica follows.
+    fn check_log(&self, record: &LogRecord) -> Result<(), LogError> {
+        match self.tail.log.filter(|log| *log != record.log) {
+            None => Ok(()),
+            Some(expected) => {
+                let found = record.log;
+                let kind = DamageKind::ForeignLog { found, expected };
+                Err(LogError::damaged(record.number, kind))
+            }
+        }
     }
 
     /// Returns the number of the last record that was read; `None` at the beginning.
@@ -357,9 +399,9 @@ impl SharedLog {
 
     /// Checks that record 1 is not missing because it was pruned: a log that begins again would fork.
     fn check_unpruned(&self) -> Result<(), LogError> {
-        match self.store.read(PRUNED_KEY)? {
-            Some(_) => Err(LogError::damaged(1, DamageKind::Missing)),
-            None => Ok(()),
+        match read_first_number(&*self.store)? {
+            1 => Ok(()),
+            before => Err(LogError::damaged(1, DamageKind::Pruned { before })),
         }
     }
 }
@@ -411,15 +453,4 @@ impl SharedLog {
             )))
         })
     }
-}
-
-/// Returns 128 random bits of the operating system.
-fn random_number() -> Result<u128, LogError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|cause| {
-        LogError::Store(StoreError::permanent(format!(
-            "the operating system has no random numbers: {cause}"
-        )))
-    })?;
-    Ok(u128::from_le_bytes(bytes))
 }

@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 
 use lookalike_log::{
     AppendOutcome, EntryKind, FolderCopies, LogEntry, LogError, LogStore, LogTail, RECORD_PREFIX,
-    RecordCopies as _, ReplicaMark, SharedLog, check_exclusive_creation, check_replica_name,
-    read_first_number, write_mark,
+    RecordCopies as _, SharedLog, check_exclusive_creation, check_replica_name, read_first_number,
 };
 use tokio::runtime::Handle;
 
@@ -26,6 +25,7 @@ use super::durability::{self, DurableProgress};
 use super::log_snapshots::{LogSnapshot, LogSnapshots, ServiceParts, read_recipe_files};
 use super::log_store::open_log_store;
 use super::log_thread::{LogThread, ReceivedRecord};
+use super::mark_writer::MarkWriter;
 use super::snapshot_thread::SnapshotThread;
 use super::state_check::CheckSchedule;
 use super::{LogClock, Replica, ReplicaSettings, machine_time_us};
@@ -42,6 +42,9 @@ pub const COPIES_FOLDER: &str = ".shared-log";
 /// Time between two marks of a replica beside the log, while it applies records and while it does not.
 const MARK_INTERVAL: Duration = Duration::from_secs(15);
 const IDLE_MARK_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// Reason in the last mark of a replica whose service was ended.
+const END_OF_SERVICE: &str = "the service was ended";
 
 /// Wait while the disk is full or behind.
 const DISK_WAIT: Duration = Duration::from_millis(20);
@@ -75,6 +78,7 @@ pub(super) struct ReplicaParts {
     pub(super) checks: Arc<CheckSchedule>,
     clock: LogClock,
     copies: Arc<FolderCopies>,
+    marks: MarkWriter,
     /// Locked while a record is applied, and while the parts of a snapshot are collected.
     pub(super) applying: Mutex<()>,
 }
@@ -158,7 +162,9 @@ impl PreparedReplica {
         written.map_err(with_context("the checkpoint of the shared log"))?;
         let copies = FolderCopies::open(&directory.join(COPIES_FOLDER));
         let copies = copies.map_err(with_context("the copies of the records"))?;
+        let marks = MarkWriter::new(&self.replica.settings.name);
         let parts = Arc::new(ReplicaParts {
+            marks: marks.map_err(with_context("the mark of the replica"))?,
             replica: self.replica,
             store: self.store,
             snapshots: self.snapshots,
@@ -370,6 +376,7 @@ impl ReplicaParts {
             parts.apply_records(&state, &receiver)
         })?;
         let (parts, state) = (Arc::clone(&self), Arc::clone(service));
+        self.replica.progress.note_marks();
         spawn_thread("lookalike-flush", move || parts.write_to_disk(&state))?;
         if let Some(every) = self.replica.settings.snapshot_every {
             let thread = SnapshotThread::new(Arc::clone(&self), Arc::clone(service), every);
@@ -390,6 +397,7 @@ impl ReplicaParts {
             note_service_change: &|position| {
                 self.durable.write_partial(&service.collections, position)
             },
+            note_difference: None,
             runtime: &runtime,
         };
         for received in records {
@@ -445,7 +453,7 @@ impl ReplicaParts {
                 time.elapsed() >= interval
             });
             if is_due {
-                self.write_mark(applied);
+                self.write_mark(None);
                 self.prune_copies();
                 marked = Some((applied, Instant::now()));
             }
@@ -456,18 +464,23 @@ impl ReplicaParts {
             &service.collections,
             &mut report,
         );
+        let reason = self.replica.progress.stop_reason();
+        if reason.is_none()
+            && let Err(error) = self.durable.write_checkpoint(&service.collections)
+        {
+            tracing::warn!(
+                error,
+                "the last checkpoint cannot be written: the log has what it lacks"
+            );
+        }
+        self.write_mark(reason.or_else(|| Some(END_OF_SERVICE.to_owned())));
+        self.replica.progress.note_last_mark();
     }
 
-    fn write_mark(&self, applied: u64) {
-        let mark = ReplicaMark {
-            name: self.replica.settings.name.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            format: lookalike_log::FORMAT_VERSION,
-            applied,
-            time_us: machine_time_us(),
-            log: self.durable.durable_tail().log,
-        };
-        if let Err(error) = write_mark(&*self.store, &mark) {
+    /// Writes the mark of this replica. `stopped` is the reason why it stopped.
+    fn write_mark(&self, stopped: Option<String>) {
+        let tail = self.durable.durable_tail();
+        if let Err(error) = self.marks.write(&*self.store, &tail, stopped) {
             tracing::debug!(%error, "the mark of the replica cannot be written");
         }
     }

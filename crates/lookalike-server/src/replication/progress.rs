@@ -25,6 +25,8 @@ pub(crate) struct ReplicaProgress {
     stopped: Mutex<Option<String>>,
     /// Error of the object store, while it lasts.
     unavailable: Mutex<Option<String>>,
+    /// `true` from the start of the thread that writes marks to its last mark.
+    writes_marks: watch::Sender<bool>,
     pub(crate) appended: AtomicU64,
     pub(crate) conflicts: AtomicU64,
     pub(crate) store_errors: AtomicU64,
@@ -48,6 +50,7 @@ impl ReplicaProgress {
             is_caught_up: AtomicBool::new(false),
             stopped: Mutex::default(),
             unavailable: Mutex::default(),
+            writes_marks: watch::Sender::new(false),
             appended: AtomicU64::new(0),
             conflicts: AtomicU64::new(0),
             store_errors: AtomicU64::new(0),
@@ -122,6 +125,26 @@ impl ReplicaProgress {
 
     pub(crate) fn stop_reason(&self) -> Option<String> {
         lock(&self.stopped).clone()
+    }
+
+    /// Notes that a thread writes marks from now on.
+    pub(super) fn note_marks(&self) {
+        self.writes_marks.send_replace(true);
+    }
+
+    /// Notes that the last mark is written.
+    pub(super) fn note_last_mark(&self) {
+        self.writes_marks.send_replace(false);
+    }
+
+    /// Waits until the last mark of a replica that stops is written.
+    pub(crate) async fn wait_for_last_mark(&self) {
+        // The sender lives as long as the replica.
+        let _ = self
+            .writes_marks
+            .subscribe()
+            .wait_for(|writes| !writes)
+            .await;
     }
 
     /// Notes an error of the object store.

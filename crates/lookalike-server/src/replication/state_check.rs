@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lookalike_log::EntryKind;
+use lookalike_log::{EntryKind, LogRecord};
 use serde::{Deserialize, Serialize};
 
+use super::restoration::DifferingCheck;
 use crate::collections::{CollectionStatus, ServedCollections};
 
 /// Records between two places at which states are compared.
@@ -129,6 +130,28 @@ impl CheckSchedule {
         }
     }
 
+    /// Returns how the digests in an entry of a record differ from those that are remembered of the same place; `None` if
+    /// they are equal or none are remembered. Digests that cannot be read differ, and name no collection.
+    pub(super) fn find_difference(
+        &self,
+        body: &[u8],
+        record: &LogRecord,
+    ) -> Option<DifferingCheck> {
+        let differing = |record_number, collections: Vec<&str>| DifferingCheck {
+            record: record_number,
+            writer: record.writer.clone(),
+            collections: collections.into_iter().map(str::to_owned).collect(),
+        };
+        let Ok(theirs) = serde_json::from_slice::<StateDigests>(body) else {
+            return Some(differing(record.number, Vec::new()));
+        };
+        let state = self.lock();
+        let mut remembered = state.remembered.iter();
+        let own = remembered.find(|own| own.record == theirs.record)?;
+        let collections = differing_collections(own, &theirs);
+        (*own != theirs).then(|| differing(theirs.record, collections))
+    }
+
     fn lock(&self) -> MutexGuard<'_, ScheduleState> {
         // A panic leaves at most one comparison out.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -175,7 +198,7 @@ fn collect_digests(
     }))
 }
 
-fn describe_difference(own: &StateDigests, theirs: &StateDigests, writer: &str) -> String {
+fn differing_collections<'a>(own: &'a StateDigests, theirs: &'a StateDigests) -> Vec<&'a str> {
     let names = own.collections.keys().chain(theirs.collections.keys());
     let mut differing: Vec<_> = names
         .filter(|name| own.collections.get(*name) != theirs.collections.get(*name))
@@ -183,17 +206,23 @@ fn describe_difference(own: &StateDigests, theirs: &StateDigests, writer: &str) 
         .collect();
     differing.sort_unstable();
     differing.dedup();
+    differing
+}
+
+fn describe_difference(own: &StateDigests, theirs: &StateDigests, writer: &str) -> String {
     format!(
         "behind record {} of the log, this replica has another state of the collections {} than the replica \
          '{writer}': find out with `lookalike store verify` and `lookalike store log verify` which one is right, and \
          start the other one again with an empty directory",
         own.record,
-        differing.join(", ")
+        differing_collections(own, theirs).join(", ")
     )
 }
 
 #[cfg(test)]
 mod tests {
+    use lookalike_log::{LogId, RecordDigest};
+
     use super::*;
 
     fn digests(record: u64, news: &str) -> StateDigests {
@@ -215,6 +244,35 @@ mod tests {
         let difference = compare(&digests(64, "bb")).unwrap_err();
         assert!(difference.contains("record 64") && difference.contains("collections news"));
         assert!(schedule.compare_state(b"?", "b").is_err());
+    }
+
+    /// A restoration learns which collections differ, and is not ended by it.
+    #[test]
+    fn differences_are_described_for_a_restoration() {
+        let schedule = CheckSchedule::default();
+        schedule.lock().remembered.push_back(digests(64, "aa"));
+        let record = LogRecord {
+            number: 70,
+            log: LogId(1),
+            time_us: 0,
+            writer: "b".to_owned(),
+            nonce: 0,
+            previous: RecordDigest::ZERO,
+            digest: RecordDigest::ZERO,
+            entries: Vec::new(),
+        };
+        let find = |body: &[u8]| schedule.find_difference(body, &record);
+        let body = |theirs: &StateDigests| serde_json::to_vec(theirs).unwrap();
+        assert_eq!(find(&body(&digests(64, "aa"))), None);
+        assert_eq!(find(&body(&digests(128, "bb"))), None);
+        let differing = |record, collections: &[&str]| DifferingCheck {
+            record,
+            writer: "b".to_owned(),
+            collections: collections.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let found = find(&body(&digests(64, "bb")));
+        assert_eq!(found, Some(differing(64, &["news"])));
+        assert_eq!(find(b"?"), Some(differing(70, &[])));
     }
 
     /// The clock advances when no record came for a minute, and by the window if that follows the wall clock.
