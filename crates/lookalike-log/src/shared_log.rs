@@ -24,7 +24,7 @@ use crate::error::{DamageKind, LogError};
 use crate::keys::record_key;
 use crate::maintenance::read_first_number;
 use crate::record::{LogId, LogRecord, LogTail, RecordDigest, RecordHeader, encode_record};
-use crate::store::{CreateOutcome, LogStore, StoreError};
+use crate::store::{CreateOutcome, LogStore, StoreError, random_number};
 
 /// Most objects that are read at a time.
 const MAX_READ_AHEAD: u64 = 32;
@@ -315,8 +315,10 @@ impl SharedLog {
             keys => self.store.read_several(keys)?,
         };
         let found = objects.iter().take_while(|object| object.is_some()).count();
-        if objects[found..].iter().any(Option::is_some) {
-            self.check_missing_record(self.tail.next + found as u64)?;
+        let has_gap = objects[found..].iter().any(Option::is_some);
+        // The records before a gap come first. The next reading begins at the gap, and has the same width.
+        if has_gap && found == 0 {
+            self.check_missing_record(self.tail.next)?;
         }
         self.is_tail_confirmed &= found > 0 || !checks_neighbours;
         self.confirm_tail()?;
@@ -326,7 +328,9 @@ impl SharedLog {
             self.empty_reads = 0;
         }
         self.read_ahead = objects.into_iter().map_while(|object| object).collect();
-        self.choose_read_width(found as u64 == width);
+        if !has_gap {
+            self.choose_read_width(found as u64 == width);
+        }
         Ok(())
     }
 
@@ -346,7 +350,12 @@ impl SharedLog {
     fn check_missing_record(&self, number: u64) -> Result<(), LogError> {
         match self.store.read(&record_key(number))? {
             Some(_) => Ok(()),
-            None => Err(LogError::damaged(number, DamageKind::Missing)),
+            None => match read_first_number(&*self.store)? {
+                before if before > number => {
+                    Err(LogError::damaged(number, DamageKind::Pruned { before }))
+                }
+                _ => Err(LogError::damaged(number, DamageKind::Missing)),
+            },
         }
     }
 
@@ -369,17 +378,49 @@ impl SharedLog {
 
     /// Checks that an object is the record before the tail.
     fn check_last_object(&self, number: u64, object: Option<&[u8]>) -> Result<(), LogError> {
-        let object = object.ok_or_else(|| LogError::damaged(number, DamageKind::Missing))?;
+        let Some(object) = object else {
+            return Err(self.explain_missing_record(number)?);
+        };
         let (found, expected) = (RecordDigest::compute(object), self.tail.digest);
         if found == expected {
             return Ok(());
         }
-        // An object that is damaged by itself is described as that.
-        LogRecord::decode(number, object)?;
+        // An object that is damaged by itself, or of another log, is described as that.
+        let record = LogRecord::decode(number, object)?;
+        self.check_log(&record)?;
         Err(LogError::damaged(
             number,
             DamageKind::Replaced { found, expected },
         ))
+    }
+
+    /// Returns the reason why the record before the tail does not exist: another log has taken the place of this one, a
+    /// pruning has removed the record, or the store has lost it.
+    fn explain_missing_record(&self, number: u64) -> Result<LogError, LogError> {
+        let first = read_first_number(&*self.store)?;
+        if let Some(object) = self.store.read(&record_key(first))?
+            && let Ok(record) = LogRecord::decode(first, &object)
+        {
+            self.check_log(&record)?;
+        }
+        let kind = if first > number {
+            DamageKind::Pruned { before: first }
+        } else {
+            DamageKind::Lost
+        };
+        Ok(LogError::damaged(number, kind))
+    }
+
+    /// Checks that a record is one of the log that this replica follows.
+    fn check_log(&self, record: &LogRecord) -> Result<(), LogError> {
+        match self.tail.log.filter(|log| *log != record.log) {
+            None => Ok(()),
+            Some(expected) => {
+                let found = record.log;
+                let kind = DamageKind::ForeignLog { found, expected };
+                Err(LogError::damaged(record.number, kind))
+            }
+        }
     }
 
     /// Returns the number of the last record that was read; `None` at the beginning.
@@ -391,8 +432,10 @@ impl SharedLog {
     fn check_unpruned(&self) -> Result<u64, LogError> {
         let first = read_first_number(&*self.store)?;
         if self.tail.next < first {
-            let next = self.tail.next;
-            return Err(LogError::Pruned { next, first });
+            return Err(LogError::damaged(
+                self.tail.next,
+                DamageKind::Pruned { before: first },
+            ));
         }
         Ok(first)
     }
@@ -450,15 +493,4 @@ impl SharedLog {
             )))
         })
     }
-}
-
-/// Returns 128 random bits of the operating system.
-fn random_number() -> Result<u128, LogError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|cause| {
-        LogError::Store(StoreError::permanent(format!(
-            "the operating system has no random numbers: {cause}"
-        )))
-    })?;
-    Ok(u128::from_le_bytes(bytes))
 }

@@ -118,6 +118,8 @@ pub struct ListedObject {
     pub key: String,
     /// Size in bytes.
     pub bytes: u64,
+    /// Time of the last change, in microseconds since 1970 by the clock of the store; `None` if the store has none.
+    pub modified_us: Option<i64>,
 }
 
 /// A failed request to a store.
@@ -205,4 +207,15 @@ pub fn check_exclusive_creation(store: &dyn LogStore, replica: &str) -> Result<(
         "the store has overwritten object '{key}', which existed: a shared log needs a store that creates objects only \
          if they do not exist (the header 'If-None-Match: *' of S3)"
     )))
+}
+
+/// Returns 128 random bits of the operating system.
+pub(crate) fn random_number() -> Result<u128, StoreError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|cause| {
+        StoreError::permanent(format!(
+            "the operating system has no random numbers: {cause}"
+        ))
+    })?;
+    Ok(u128::from_le_bytes(bytes))
 }

@@ -37,6 +37,9 @@ const LONG_ANSWERS: usize = 3;
 /// Longest time in which a replica that stops writes the rest of what it has applied.
 const LONGEST_LAST_WRITE: Duration = Duration::from_secs(10);
 
+/// Longest time in which a replica that stops writes its last mark.
+const LONGEST_LAST_MARK: Duration = Duration::from_secs(5);
+
 /// Requests with texts that are worked on at a time. They are few, because each takes a core and inserts need cores,
 /// too.
 const TEXT_REQUESTS: usize = 2;
@@ -238,6 +241,9 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
         if timeout(LONGEST_LAST_WRITE, writing).await.is_err() {
             tracing::warn!("not everything that was applied is on disk: the log has it");
         }
+        // A mark without the end of this replica does no harm.
+        let marking = replica.progress.wait_for_last_mark();
+        let _ = timeout(LONGEST_LAST_MARK, marking).await;
     }
     if let Some(traces) = &service.traces {
         traces.finish_export();

@@ -2,6 +2,8 @@
 
 #![cfg(feature = "object-store")]
 
+use lookalike_log::{EntryKind, LogEntry, LogTail, SharedLog};
+use lookalike_server::with_log_store;
 use serde_json::{Value, json};
 
 use crate::service::{Reply, Service, document, wait_until};
@@ -288,6 +290,7 @@ fn killed_and_erased_replicas_come_back() {
         &format!("store restore {url} never --at 9000"),
         &["record 9000"],
     );
+    assert!(!place.has("never"));
     place.refused(
         &format!("store restore {url} latest --at latest"),
         &["has collections"],
@@ -457,7 +460,7 @@ fn new_replica_starts_from_the_newest_snapshot() {
     );
     let status = || places.places[0].summary(&format!("store log status {}", places.url()));
     wait_until("a snapshot is made", || {
-        !status()["snapshots"].as_array().unwrap().is_empty()
+        status()["snapshots"][0]["complete"] == true
     });
     for number in 0..3 {
         last = position(&insert(
@@ -488,6 +491,306 @@ fn new_replica_starts_from_the_newest_snapshot() {
         (&kinds[0], &kinds[4]),
         (&json!("create-collection"), &json!("insert"))
     );
+}
+
+/// Returns the JSON summary of a command that has found damages, and so has the exit code 2.
+fn summary_of_findings(place: &Place, line: &str) -> Value {
+    let ran = place.run(&format!("{line} --json"));
+    assert_eq!(ran.code, Some(2), "{line}\n{}", ran.err);
+    serde_json::from_slice(&ran.out).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+/// The last record is lost, and an empty replica writes another one with its number. The marks tell, and the copies of the
+/// first replica replace the record only if a person says so.
+#[test]
+fn lost_end_of_a_log_is_noticed_and_repaired() {
+    let places = ReplicaPlaces::new(2);
+    let (url, place) = (places.url(), &places.places[0]);
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    let mut last = 0;
+    for number in 0..3 {
+        let topic = format!("t{number}");
+        last = position(&insert(&first, &topic, &text(&topic, "x")));
+    }
+    first.stop();
+    place.ok(&format!("store log verify {url}"));
+    let status = place.summary(&format!("store log status {url}"));
+    let mark = &status["replicas"][0];
+    assert_eq!(mark["stopped"], "the service was ended", "{status}");
+    let applied = mark["applied"].as_u64().unwrap();
+    assert!(applied == last && mark["digest"].is_string(), "{status}");
+    let words = place.ok(&format!("store log status {url}")).err;
+    assert!(
+        words.contains("s ago") && words.contains("has stopped: the service was ended"),
+        "{words}"
+    );
+    let chinese = place.ok(&format!("store log status {url} --lang zh")).err;
+    assert!(
+        chinese.contains("落后 0 条记录，") && chinese.contains("秒前"),
+        "{chinese}"
+    );
+    let object = |number: u64| places.shared.path(&format!("log/log/{number:016x}"));
+    let whole = std::fs::read(object(applied)).unwrap();
+    std::fs::remove_file(object(applied)).unwrap();
+    let lost = summary_of_findings(place, &format!("store log verify {url}"));
+    assert_eq!(lost["kinds"], json!({ "lost_records": 1 }), "{lost}");
+    let expected = format!(
+        "the log ends with record {} (object 'log/{:016x}'), but the replica 'r0' has applied record {applied} (object \
+         'log/{applied:016x}'): records are lost",
+        applied - 1,
+        applied - 1
+    );
+    place.refused(&format!("store log verify {url}"), &[&expected]);
+    let chinese = place.run(&format!("store log verify {url} --lang zh")).err;
+    assert!(chinese.contains("有记录丢失"), "{chinese}");
+    let second = places.start(1);
+    insert(&second, "other", &text("other", "x"));
+    second.stop();
+    let forked = std::fs::read(object(applied)).unwrap();
+    assert_ne!(forked, whole);
+    let found = summary_of_findings(place, &format!("store log verify {url}"));
+    assert_eq!(found["contradictions"][0]["name"], "r0", "{found}");
+    // A record that is whole is not overwritten.
+    let repair = format!("store log repair {url} --from data");
+    place.refused(
+        &repair,
+        &[
+            "have different records from record",
+            "could not be repaired",
+        ],
+    );
+    assert_eq!(std::fs::read(object(applied)).unwrap(), forked);
+    let repaired = place.summary(&format!("{repair} --replace"));
+    assert_eq!(repaired["replaced"], json!([applied]), "{repaired}");
+    assert_eq!(std::fs::read(object(applied)).unwrap(), whole);
+    let kept: Vec<_> = std::fs::read_dir(places.shared.path("log/replaced"))
+        .unwrap()
+        .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+        .collect();
+    assert_eq!(kept, [forked]);
+}
+
+/// A store that loses all objects stops the replica that goes on, which says what to do, and its copies bring them back.
+#[test]
+fn emptied_store_is_filled_again_from_a_replica() {
+    let places = ReplicaPlaces::new(1);
+    let (url, place) = (places.url(), &places.places[0]);
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    let last = position(&insert(&first, "a", &text("harbour", "one")));
+    let before = export(&first, last);
+    std::fs::remove_dir_all(places.shared.path("log/log")).unwrap();
+    let reply = first.post(
+        "/v1/collections/news/documents",
+        &document("x", &text("x", "x")),
+    );
+    assert_eq!(reply.problem(), (503, "log_stopped".into()));
+    let reason = first.get("/readyz").json()["log"]["stopped"].to_string();
+    for words in ["has lost records", "store log repair URL --from DIR"] {
+        assert!(reason.contains(words), "{reason}");
+    }
+    first.stop();
+    let status = place.summary(&format!("store log status {url}"));
+    let stopped = status["replicas"][0]["stopped"].as_str().unwrap();
+    assert!(stopped.contains("has lost records"), "{status}");
+    place.ok(&format!("store log repair {url} --from data"));
+    place.ok(&format!("store log verify {url}"));
+    let again = places.start(0);
+    assert!(export(&again, last).starts_with(&before));
+}
+
+/// A replica that finds another log below its URL says so, and its copies do not repair that log.
+#[test]
+fn other_log_below_the_url_is_named() {
+    let (places, others) = (ReplicaPlaces::new(1), ReplicaPlaces::new(1));
+    for places in [&places, &others] {
+        let service = places.start(0);
+        service.make("news", json!({ "threshold": 0.6 }));
+        insert(&service, "a", &text("harbour", "one"));
+        service.stop();
+    }
+    let place = &places.places[0];
+    let identity = |places: &ReplicaPlaces| {
+        let status = place.summary(&format!("store log status {}", places.url()));
+        status["log"].as_str().unwrap().to_owned()
+    };
+    let (own, other) = (identity(&places), identity(&others));
+    let refused = place.refused(
+        &format!("store log repair {} --from data", others.url()),
+        &[&own, &other, "the copies are of log"],
+    );
+    assert!(refused.err.lines().count() < 8, "{}", refused.err);
+    let moved = Service::launch(place, &others.options(0));
+    wait_until("the replica stops", || {
+        moved.get("/readyz").json()["log"]["stopped"].is_string()
+    });
+    let reason = moved.get("/readyz").json()["log"]["stopped"].to_string();
+    for words in ["the log is another one than before", &own, &other] {
+        assert!(reason.contains(words), "{reason}");
+    }
+}
+
+/// Only `serve` creates the directory of a log.
+#[test]
+fn commands_create_no_log() {
+    let place = Place::new();
+    place.write("data/.shared-log/copy", "");
+    let path = place.path("nowhere/log");
+    let url = format!("file://{}", path.display());
+    let lines = [
+        format!("store log status {url}"),
+        format!("store log verify {url}"),
+        format!("store log export {url}"),
+        format!("store log prune {url} --before 5"),
+        format!("store log repair {url} --from data"),
+        format!("store restore {url} restored --at latest"),
+    ];
+    let expected = format!("there is no log below {url}");
+    for line in &lines {
+        place.refused(line, &[&expected]);
+    }
+    assert_eq!(place.names(), ["data"]);
+    // A directory without a log is none, either, but a lost log may be written back to it.
+    std::fs::create_dir_all(&path).unwrap();
+    for line in lines.iter().filter(|line| !line.contains("repair")) {
+        place.refused(line, &[&expected]);
+    }
+    assert_eq!(place.names(), ["data", "nowhere"]);
+}
+
+/// Moments that cannot be restored are refused with the first one that can, and leave nothing.
+#[test]
+fn restoration_names_the_first_moment() {
+    let places = ReplicaPlaces::new(1);
+    let (url, place) = (places.url(), Place::new());
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    let last = position(&insert(&first, "a", &text("harbour", "one")));
+    first.stop();
+    for moment in ["0", "2020-01-01T00:00:00Z"] {
+        place.refused(
+            &format!("store restore {url} early/yesterday --at {moment}"),
+            &[
+                "is before the first moment",
+                "behind record 1 (object 'log/0000000000000001')",
+            ],
+        );
+    }
+    place.refused(
+        &format!("store restore {url} late --at 9000"),
+        &["record 9000"],
+    );
+    assert!(place.names().is_empty());
+    // What stood in the directory before stays.
+    place.write("own/file", "x");
+    place.refused(
+        &format!("store restore {url} own --at 9000"),
+        &["record 9000"],
+    );
+    assert_eq!(std::fs::read_dir(place.path("own")).unwrap().count(), 1);
+    // Without a moment, the last state of a log is restored.
+    let latest = place.summary(&format!("store restore {url} latest"));
+    assert!(latest["record"].as_u64() >= Some(last), "{latest}");
+    assert_eq!(latest["differing_checks"], json!([]));
+    place.ok("store export latest/news -o latest.jsonl");
+    assert_eq!(place.read("latest.jsonl").lines().count(), 1);
+}
+
+/// A wrong comparison of states does not end a restoration.
+#[test]
+fn restoration_passes_a_wrong_comparison() {
+    let places = ReplicaPlaces::new(1);
+    let (url, place) = (places.url(), Place::new());
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    insert(&first, "a", &text("harbour", "one"));
+    first.stop();
+    append_wrong_comparison(&url);
+    let line = format!("store restore {url} latest --at latest");
+    let restored = place.summary(&line);
+    let differing = json!([{ "record": 64, "writer": "forger", "collections": ["news"] }]);
+    assert_eq!(restored["differing_checks"], differing, "{restored}");
+    let warned = place.ok(&line.replace(" latest ", " again "));
+    for words in [
+        "behind record 64 (object 'log/0000000000000040'), the restored collections news",
+        "differ from the restored one: 1",
+    ] {
+        assert!(warned.err.contains(words), "{}", warned.err);
+    }
+}
+
+/// Appends records up to number 64 and beyond, and then a comparison that says another state behind record 64.
+fn append_wrong_comparison(url: &str) {
+    let entry = |kind, body: &str| LogEntry {
+        kind,
+        subject: String::new(),
+        body: body.as_bytes().to_owned(),
+    };
+    let appended = with_log_store(url, |store| {
+        let mut log = SharedLog::open(store, "forger", LogTail::default());
+        while log.read_next().unwrap().is_some() {}
+        while log.tail().next <= 65 {
+            let advance = entry(EntryKind::AdvanceClock, "");
+            log.append(vec![advance], 0).unwrap();
+        }
+        let digests = json!({ "record": 64, "collections": { "news": "0".repeat(32) } });
+        let compare = entry(EntryKind::CheckState, &digests.to_string());
+        log.append(vec![compare], 0).unwrap();
+        Ok::<_, lookalike_server::Error>(())
+    });
+    appended.unwrap();
+}
+
+/// An export has everything before a damaged record, and says where it ends.
+#[test]
+fn export_ends_at_a_damaged_record() {
+    let places = ReplicaPlaces::new(1);
+    let (url, place) = (places.url(), &places.places[0]);
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    for number in 0..5 {
+        let topic = format!("t{number}");
+        insert(&first, &topic, &text(&topic, "x"));
+    }
+    wait_until("the replica has left a mark", || {
+        let status = place.summary(&format!("store log status {url}"));
+        !status["replicas"].as_array().unwrap().is_empty()
+    });
+    let running = place.run(&format!("store log repair {url} --from data"));
+    assert!(running.err.contains("r0 seems to run"), "{}", running.err);
+    first.stop();
+    let line = format!("store log export {url} -o whole.jsonl");
+    assert_eq!(place.summary(&line)["damage"], Value::Null);
+    places.shared.write("log/log/0000000000000004", "damaged");
+    std::fs::remove_file(places.shared.path("log/log/0000000000000006")).unwrap();
+    let exported = place.run(&format!("store log export {url}"));
+    assert_eq!(exported.code, Some(2), "{}", exported.err);
+    let whole = place.read("whole.jsonl");
+    let begin: Vec<_> = whole.lines().take(3).collect();
+    assert_eq!(exported.text().lines().collect::<Vec<_>>(), begin);
+    let said = &exported.err;
+    assert!(
+        said.contains("ends with record 3 (object 'log/0000000000000003')"),
+        "{said}"
+    );
+    let line = format!("store log export {url} -o begin.jsonl");
+    let summary = summary_of_findings(place, &line);
+    assert_eq!(
+        (&summary["entries"], &summary["last"]),
+        (&json!(3), &json!(3))
+    );
+    assert_eq!(place.read("begin.jsonl").lines().count(), 3);
+    let verified = summary_of_findings(place, &format!("store log verify {url}"));
+    assert_eq!(verified["kinds"]["not_a_record"], 1, "{verified}");
+    assert_eq!(verified["damages"][0]["number"], 4);
+    let words = place.run(&format!("store log verify {url} --lang zh")).err;
+    assert!(
+        words.contains("记录 4（对象 'log/0000000000000004'）：它不是记录"),
+        "{words}"
+    );
+    place.ok(&format!("store log repair {url} --from data"));
+    place.ok(&format!("store log verify {url}"));
 }
 
 #[test]

@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 
 use super::LogClock;
 use super::proposals::{EntryAnswer, EntryOutcome, EntryReply, OwnEntry, PreparedInsert};
+use super::restoration::DifferingCheck;
 use super::state_check::CheckSchedule;
 use crate::api::aliases::read_changes;
 use crate::api::problem::{ApiProblem, ProblemCode};
@@ -40,6 +41,8 @@ pub(crate) struct RecordApplier<'a> {
     /// Called after an entry that changed more than rows, with the position behind it. Everything is on disk when it
     /// returns, so that no such entry is applied again together with later ones.
     pub(super) note_service_change: &'a dyn Fn(LogPosition) -> Result<(), LocalFailure>,
+    /// Called with each comparison that differs, so that a restoration goes on; `None` for a replica.
+    pub(super) note_difference: Option<&'a dyn Fn(DifferingCheck)>,
     /// Runs the parser of uploads.
     pub(crate) runtime: &'a Handle,
 }
@@ -191,7 +194,13 @@ impl RecordApplier<'_> {
                 Ok(EntryAnswer::Changed)
             }
             EntryKind::CheckState => {
-                self.checks.compare_state(&entry.body, record)?;
+                match self.note_difference {
+                    None => self.checks.compare_state(&entry.body, record)?,
+                    Some(note_difference) => {
+                        let found = self.checks.find_difference(&entry.body, record);
+                        found.into_iter().for_each(note_difference);
+                    }
+                }
                 Ok(EntryAnswer::Changed)
             }
             EntryKind::Begin => {
@@ -554,6 +563,7 @@ mod tests {
             first_snapshot: None,
             partial: None,
             note_service_change: &|_| Ok(()),
+            note_difference: None,
             runtime: runtime.handle(),
         };
         let applied = applier.apply_record(&record_of(entries), own);

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use lookalike_log::{
     AppendOutcome, EntryKind, FolderCopies, LogEntry, LogError, LogStore, LogTail, RECORD_PREFIX,
-    RecordCopies as _, ReplicaMark, SharedLog, check_exclusive_creation, check_machine_clock,
-    check_replica_name, read_first_number, write_mark,
+    RecordCopies as _, SharedLog, check_exclusive_creation, check_machine_clock,
+    check_replica_name, read_first_number,
 };
 use lookalike_store::RecipeArchive;
 use tokio::runtime::Handle;
@@ -30,6 +30,7 @@ use super::durability::{self, DurableProgress};
 use super::log_snapshots::{LogSnapshot, LogSnapshots, ServiceParts, read_recipe_files};
 use super::log_store::open_log_store;
 use super::log_thread::{LogThread, ReceivedRecord};
+use super::mark_writer::MarkWriter;
 use super::snapshot_thread::SnapshotThread;
 use super::state_check::CheckSchedule;
 use super::{LogClock, Replica, ReplicaSettings, machine_time_us};
@@ -53,6 +54,8 @@ const MARK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Bytes, about, of the files of a new collection or recipe beside the content of its entry.
 const SMALL_FILES_BYTES: u64 = 64 << 10;
+/// Reason in the last mark of a replica whose service was ended.
+const END_OF_SERVICE: &str = "the service was ended";
 
 /// Wait while the disk is full or behind.
 const DISK_WAIT: Duration = Duration::from_millis(20);
@@ -86,6 +89,7 @@ pub(super) struct ReplicaParts {
     pub(super) checks: Arc<CheckSchedule>,
     clock: LogClock,
     copies: Arc<FolderCopies>,
+    marks: MarkWriter,
     /// Locked while a record is applied, and while the parts of a snapshot are collected.
     pub(super) applying: Mutex<()>,
 }
@@ -174,7 +178,9 @@ impl PreparedReplica {
         let copies = FolderCopies::open(&directory.join(COPIES_FOLDER));
         let copies = copies.map_err(with_context("the copies of the records"))?;
         let checks = Arc::new(CheckSchedule::new(&self.replica.settings.name));
+        let marks = MarkWriter::new(&self.replica.settings.name);
         let parts = Arc::new(ReplicaParts {
+            marks: marks.map_err(with_context("the mark of the replica"))?,
             replica: self.replica,
             store: self.store,
             snapshots: self.snapshots,
@@ -423,11 +429,14 @@ impl ReplicaParts {
             parts.apply_records(&state, &receiver)
         })?;
         let (parts, state) = (Arc::clone(&self), Arc::clone(service));
+        self.replica.progress.note_marks();
+        let (writes, end_of_writing) = std::sync::mpsc::channel::<()>();
         spawn_thread("lookalike-flush", move || {
-            durability::run_writer(&parts.replica, &parts.durable, &state.collections);
+            parts.write_to_disk(&state);
+            drop(writes);
         })?;
         let parts = Arc::clone(&self);
-        spawn_thread("lookalike-mark", move || parts.write_marks())?;
+        spawn_thread("lookalike-mark", move || parts.write_marks(&end_of_writing))?;
         if let Some(every) = self.replica.settings.snapshot_every {
             let thread = SnapshotThread::new(Arc::clone(&self), Arc::clone(service), every);
             spawn_thread("lookalike-log-snapshot", move || thread.run())?;
@@ -447,6 +456,7 @@ impl ReplicaParts {
             note_service_change: &|position| {
                 self.durable.write_partial(&service.collections, position)
             },
+            note_difference: None,
             runtime: &runtime,
         };
         for received in records {
@@ -498,9 +508,22 @@ impl ReplicaParts {
         }
     }
 
+    /// Writes to disk until the replica stops, and then the last checkpoint.
+    fn write_to_disk(&self, service: &ServiceState) {
+        durability::run_writer(&self.replica, &self.durable, &service.collections);
+        if self.replica.progress.stop_reason().is_none()
+            && let Err(error) = self.durable.write_checkpoint(&service.collections)
+        {
+            tracing::warn!(
+                error,
+                "the last checkpoint cannot be written: the log has what it lacks"
+            );
+        }
+    }
+
     /// Writes marks until the replica stops. They have a thread of their own, because a store that gives no answer must
     /// not delay what is written to disk.
-    fn write_marks(&self) {
+    fn write_marks(&self, end_of_writing: &Receiver<()>) {
         let mut marked = None::<(u64, Instant)>;
         while !self.replica.has_ended() {
             std::thread::sleep(MARK_CHECK_INTERVAL);
@@ -514,23 +537,22 @@ impl ReplicaParts {
                 time.elapsed() >= interval
             });
             if is_due {
-                self.write_mark(applied);
+                self.write_mark(None);
                 self.prune_copies();
                 marked = Some((applied, Instant::now()));
             }
         }
+        // The last mark has what the last checkpoint has.
+        let _ = end_of_writing.recv();
+        let reason = self.replica.progress.stop_reason();
+        self.write_mark(reason.or_else(|| Some(END_OF_SERVICE.to_owned())));
+        self.replica.progress.note_last_mark();
     }
 
-    fn write_mark(&self, applied: u64) {
-        let mark = ReplicaMark {
-            name: self.replica.settings.name.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            format: lookalike_log::FORMAT_VERSION,
-            applied,
-            time_us: machine_time_us(),
-            log: self.durable.durable_tail().log,
-        };
-        if let Err(error) = write_mark(&*self.store, &mark) {
+    /// Writes the mark of this replica. `stopped` is the reason why it stopped.
+    fn write_mark(&self, stopped: Option<String>) {
+        let tail = self.durable.durable_tail();
+        if let Err(error) = self.marks.write(&*self.store, &tail, stopped) {
             tracing::debug!(%error, "the mark of the replica cannot be written");
         }
     }

@@ -14,7 +14,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lookalike_log::{CreateOutcome, LogStore, LogTail, SNAPSHOT_PREFIX, StoreError};
+use lookalike_log::{
+    CreateOutcome, LogStore, LogTail, SNAPSHOT_MANIFEST, SNAPSHOT_PREFIX, StoreError,
+};
 use lookalike_store::{Disk, DiskFolder, restore_collection};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -27,9 +29,6 @@ use crate::snapshots::{SnapshotPlace, SnapshotRefusal, SnapshotStore};
 
 /// Name of the file that a process locks which has a directory open.
 const LOCK_FILE: &str = "lock";
-
-/// Name of the object that makes a snapshot complete.
-const MANIFEST_NAME: &str = "manifest.json";
 
 /// Version of the manifest.
 const MANIFEST_FORMAT: u32 = 1;
@@ -90,7 +89,7 @@ impl LogSnapshots {
     /// If the store cannot be read, or a manifest is malformed.
     pub(crate) fn list_snapshots(&self) -> Result<Vec<LogSnapshot>> {
         let listed = self.store.list(SNAPSHOT_PREFIX).map_err(unreadable)?;
-        let suffix = format!("/{MANIFEST_NAME}");
+        let suffix = format!("/{SNAPSHOT_MANIFEST}");
         let keys = listed.into_iter().map(|object| object.key);
         let mut found = Vec::new();
         for key in keys.filter(|key| key.ends_with(&suffix)) {
@@ -314,7 +313,7 @@ fn snapshot_name(replica: &str, tail: &LogTail) -> String {
 }
 
 fn manifest_key(name: &str) -> String {
-    format!("{SNAPSHOT_PREFIX}{name}/{MANIFEST_NAME}")
+    format!("{SNAPSHOT_PREFIX}{name}/{SNAPSHOT_MANIFEST}")
 }
 
 fn parse_manifest(key: &str, bytes: &[u8]) -> Result<LogSnapshot> {

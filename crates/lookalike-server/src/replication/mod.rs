@@ -25,6 +25,7 @@
 //! | [`beginning`] | decides at the start where a replica begins |
 //! | [`log_snapshots`] | snapshots beside the log, from which new replicas start |
 //! | [`log_store`] | opens the object store |
+//! | [`mark_writer`] | tells people beside the log how far this replica is |
 //!
 //! # Guarantees
 //!
@@ -42,6 +43,7 @@ mod durability;
 pub(crate) mod log_snapshots;
 mod log_store;
 mod log_thread;
+mod mark_writer;
 mod pace;
 pub(crate) mod progress;
 pub(crate) mod proposals;
@@ -68,12 +70,12 @@ pub(crate) use self::beginning::PreparedReplica;
 pub(crate) use self::checkpoint::LogCheckpoint;
 use self::costly_turns::{CostlyTurn, CostlyTurns, CountedTurn};
 pub(crate) use self::durability::flush_collections;
-pub use self::log_store::{open_log_store, with_log_store};
+pub use self::log_store::{check_log_exists, is_shared_log, open_log_store, with_log_store};
 use self::progress::ReplicaProgress;
 use self::proposals::{
     EntryOutcome, PreparedInsert, ProposalQueue, ProposedEntry, QueueState, WaitingClient,
 };
-pub use self::restoration::{RestorePoint, RestoredLog, restore_from_log};
+pub use self::restoration::{DifferingCheck, RestorePoint, RestoredLog, restore_from_log};
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::collections::open_collection::{
     AnswerResult, OpenCollection, PreparationResult, RefusedDocument,

@@ -30,6 +30,8 @@ pub(crate) struct ReplicaProgress {
     unavailable: Mutex<Option<StoreOutage>>,
     /// Reason why the disk has no room, while the replica waits for some.
     disk_wait: Mutex<Option<String>>,
+    /// `true` from the start of the thread that writes marks to its last mark.
+    writes_marks: watch::Sender<bool>,
     pub(crate) appended: AtomicU64,
     pub(crate) conflicts: AtomicU64,
     pub(crate) store_errors: AtomicU64,
@@ -84,6 +86,7 @@ impl ReplicaProgress {
             stopped: Mutex::default(),
             unavailable: Mutex::default(),
             disk_wait: Mutex::default(),
+            writes_marks: watch::Sender::new(false),
             appended: AtomicU64::new(0),
             conflicts: AtomicU64::new(0),
             store_errors: AtomicU64::new(0),
@@ -169,6 +172,26 @@ impl ReplicaProgress {
 
     pub(crate) fn stop_reason(&self) -> Option<String> {
         lock(&self.stopped).clone()
+    }
+
+    /// Notes that a thread writes marks from now on.
+    pub(super) fn note_marks(&self) {
+        self.writes_marks.send_replace(true);
+    }
+
+    /// Notes that the last mark is written.
+    pub(super) fn note_last_mark(&self) {
+        self.writes_marks.send_replace(false);
+    }
+
+    /// Waits until the last mark of a replica that stops is written.
+    pub(crate) async fn wait_for_last_mark(&self) {
+        // The sender lives as long as the replica.
+        let _ = self
+            .writes_marks
+            .subscribe()
+            .wait_for(|writes| !writes)
+            .await;
     }
 
     /// Notes an error of the object store, after which the request is repeated. A permanent one is logged every minute,

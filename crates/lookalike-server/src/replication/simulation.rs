@@ -223,6 +223,7 @@ impl SimulatedReplica {
             first_snapshot: None,
             partial: self.partial,
             note_service_change: &note_service_change,
+            note_difference: None,
             runtime: RUNTIME.handle(),
         };
         let applied = applier.apply_record(record, own);

@@ -6,7 +6,10 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use lookalike_log::{CreateOutcome, KEPT_RECORDS, StoreError, prune_log, read_marks};
+use lookalike_log::{
+    ABANDONED_AFTER, CreateOutcome, KEPT_RECORDS, StoreError, prune_log, read_marks,
+    remove_incomplete_snapshots,
+};
 
 use super::beginning::{ReadRecipes, ReplicaParts, collect_parts, scratch_folder};
 use super::log_snapshots::{LogSnapshot, ServiceParts};
@@ -93,6 +96,7 @@ impl SnapshotThread {
         self.make_snapshot()?;
         // The claims of earlier intervals are of no use any more.
         self.remove_claims(&key).map_err(failed)?;
+        self.remove_incomplete().map_err(failed)?;
         self.remove_old().map_err(failed)
     }
 
@@ -170,6 +174,18 @@ impl SnapshotThread {
             return Ok(());
         }
         prune_log(&*self.parts.store, before).map(drop)
+    }
+
+    /// Removes the rest of interrupted snapshots.
+    fn remove_incomplete(&self) -> Result<(), StoreError> {
+        let unchanged_since_us = machine_time_us() - ABANDONED_AFTER.as_micros() as i64;
+        for name in remove_incomplete_snapshots(&*self.parts.store, unchanged_since_us)? {
+            tracing::info!(
+                snapshot = name,
+                "the rest of an interrupted snapshot was removed"
+            );
+        }
+        Ok(())
     }
 
     fn remove_claims(&self, newest: &str) -> Result<(), StoreError> {

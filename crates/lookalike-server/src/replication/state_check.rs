@@ -14,6 +14,7 @@ use std::time::Duration;
 use lookalike_log::{EntryKind, LogRecord};
 use serde::{Deserialize, Serialize};
 
+use super::restoration::DifferingCheck;
 use crate::collections::{CollectionStatus, ServedCollections};
 
 /// Records between two places at which states are compared.
@@ -222,7 +223,7 @@ impl CheckSchedule {
         if place.own == theirs {
             place.agreeing.insert(writer.clone());
         } else {
-            let collections = differing_collections(&place.own, &theirs);
+            let collections = differing_collections(&place.own, &theirs).join(", ");
             let behind = theirs.record;
             tracing::error!(
                 behind,
@@ -236,6 +237,30 @@ impl CheckSchedule {
             }
         }
         place.decide(record.number, record.time_us)
+    }
+
+    /// Returns how the digests in an entry of a record differ from those that are remembered of the same place; `None` if
+    /// they are equal or none are remembered. Digests that cannot be read differ, and name no collection.
+    pub(super) fn find_difference(
+        &self,
+        body: &[u8],
+        record: &LogRecord,
+    ) -> Option<DifferingCheck> {
+        let differing = |record_number, collections: Vec<&str>| DifferingCheck {
+            record: record_number,
+            writer: record.writer.clone(),
+            collections: collections.into_iter().map(str::to_owned).collect(),
+        };
+        let Ok(theirs) = serde_json::from_slice::<StateDigests>(body) else {
+            return Some(differing(record.number, Vec::new()));
+        };
+        let state = self.lock();
+        let mut remembered = state.remembered.iter();
+        let own = &remembered
+            .find(|place| place.own.record == theirs.record)?
+            .own;
+        let collections = differing_collections(own, &theirs);
+        (*own != theirs).then(|| differing(theirs.record, collections))
     }
 
     fn lock(&self) -> MutexGuard<'_, ScheduleState> {
@@ -285,13 +310,13 @@ fn collect_digests(
 }
 
 /// Returns the names of the collections with differing digests.
-fn differing_collections(own: &StateDigests, theirs: &StateDigests) -> String {
+fn differing_collections<'a>(own: &'a StateDigests, theirs: &'a StateDigests) -> Vec<&'a str> {
     let names = own.collections.keys().chain(theirs.collections.keys());
     let differing: BTreeSet<_> = names
         .filter(|name| own.collections.get(*name) != theirs.collections.get(*name))
         .map(String::as_str)
         .collect();
-    Vec::from_iter(differing).join(", ")
+    Vec::from_iter(differing)
 }
 
 #[cfg(test)]
@@ -395,13 +420,31 @@ mod tests {
         assert!(!is_check_due(&own));
         assert_eq!(
             differing_collections(&digests(64, "aa"), &digests(64, "bb")),
-            "news"
+            ["news"]
         );
     }
 
     fn no_collections() -> ServedCollections {
         let folder = tempfile::tempdir().unwrap();
         ServedCollections::new(folder.path(), CollectionOptions::default()).unwrap()
+    }
+
+    /// A restoration learns which collections differ, and is not ended by it.
+    #[test]
+    fn differences_are_described_for_a_restoration() {
+        let (schedule, record) = (replica("a", "aa"), check_record(70, "b"));
+        let find = |body: &[u8]| schedule.find_difference(body, &record);
+        let body = |theirs: &StateDigests| serde_json::to_vec(theirs).unwrap();
+        assert_eq!(find(&body(&digests(64, "aa"))), None);
+        assert_eq!(find(&body(&digests(128, "bb"))), None);
+        let differing = |record, collections: &[&str]| DifferingCheck {
+            record,
+            writer: "b".to_owned(),
+            collections: collections.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let found = find(&body(&digests(64, "bb")));
+        assert_eq!(found, Some(differing(64, &["news"])));
+        assert_eq!(find(b"?"), Some(differing(70, &[])));
     }
 
     /// The clock advances when no record came for a minute, and by the window if that follows the wall clock.
