@@ -94,7 +94,7 @@ pub fn repair_log(
         survey.settle_fork(store, copies, &fork, options, &mut report)?;
     }
     for run in survey.damaged_runs() {
-        survey.repair_run(store, copies, run, &mut report)?;
+        survey.repair_run(store, copies, &run, &mut report)?;
     }
     report.repaired.sort_unstable();
     report.unrepaired.sort_by_key(|records| records.number);
@@ -446,10 +446,10 @@ impl LogSurvey {
         &mut self,
         store: &dyn LogStore,
         copies: &dyn RecordCopies,
-        run: RangeInclusive<u64>,
+        run: &RangeInclusive<u64>,
         report: &mut RepairReport,
     ) -> Result<(), StoreError> {
-        let first_copy = self.find_first_copy(copies, &run)?;
+        let first_copy = self.find_first_copy(copies, run)?;
         if first_copy > *run.start() {
             let uncopied = *run.start()..=first_copy - 1;
             let reason = "there are no copies of the beginning: try those of another replica";
