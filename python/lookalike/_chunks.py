@@ -11,7 +11,15 @@ from ._stream import Stream
 
 
 class Dropped(NamedTuple):
-    """A chunk that was dropped, the kept chunk that it repeats, and their similarity."""
+    """A chunk that was dropped, the kept chunk that it repeats, and their similarity.
+
+    >>> chunks = ChunkDedup()
+    >>> texts = ["The ferry leaves at seven.", "THE FERRY leaves at seven!"]
+    >>> [chunk for chunk in chunks.select(["first", "second"], texts, [{}, {}])]
+    ['first']
+    >>> chunks.dropped
+    [Dropped(chunk='second', kept='first', similarity=1.0)]
+    """
 
     chunk: Any
     kept: Any
@@ -40,8 +48,8 @@ class ChunkDedup:
     ) -> None:
         #: All chunks that were dropped so far, in their order. ``dropped.clear()`` forgets them.
         self.dropped: list[Dropped] = []
-        self._rule = {"threshold": threshold, "recipe": recipe, "method": method, "verify": verify}
-        self._batch = {**self._rule, "forms": forms, "keep": keep, "within": "within" if within else None}
+        self._rule: dict[str, Any] = {"threshold": threshold, "recipe": recipe, "method": method, "verify": verify}
+        self._batch: dict[str, Any] = {**self._rule, "forms": forms, "keep": keep, "within": "within" if within else None}
         self._within = within
         self._across_calls = across_calls
         self._streams: dict[Hashable, Stream] = {}
@@ -84,9 +92,10 @@ class ChunkDedup:
         verdict = stream.insert(text, number)
         if verdict.is_kept:
             self._kept[group, number] = chunk
-        else:
-            self.dropped.append(Dropped(chunk, self._kept[group, verdict.of], verdict.similarity))
-        return bool(verdict.is_kept)
+            return True
+        assert isinstance(verdict.of, int) and verdict.similarity is not None
+        self.dropped.append(Dropped(chunk, self._kept[group, verdict.of], verdict.similarity))
+        return False
 
 
 def _group_of(metadata: Any, within: Optional[str]) -> Hashable:

@@ -13,7 +13,7 @@ imports it by a file of one line, ``import lookalike.data_juicer``, that it name
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 import datasets
 from data_juicer.core.data import NestedDataset
@@ -90,16 +90,16 @@ class LookalikeDeduplicator(_CorpusOperator):
         :param threads: number of threads (by default one per core)
         """
         super().__init__(*args, **kwargs)
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "threshold": threshold, "recipe": recipe, "method": method, "verify": verify, "forms": forms, "keep": keep,
             "within": within, "threads": threads,
         }  # fmt: skip
 
     def process(self, dataset: Any, show_num: int = 0) -> tuple[Any, dict[int, list[Any]]]:
         """Returns the kept samples, and at most ``show_num`` pairs of a kept and a removed sample."""
-        fields = fields_of_settings(self.settings["keep"], self.settings["within"])  # type: ignore[arg-type]
+        fields = fields_of_settings(self.settings["keep"], self.settings["within"])
         table = self.table_of(dataset, fields)
-        result = dedup(table, text=self.text_key, id=False, progress=False, **self.settings)  # type: ignore[arg-type]
+        result = dedup(table, text=self.text_key, id=False, progress=False, **self.settings)
         if result.rejected:
             row, reason = result.rejected[0]
             logger.warning(f"{len(result.rejected)} samples cannot be compared and pass, for example sample {row}: {reason}")
@@ -143,6 +143,7 @@ class LookalikePassagesDeduplicator(_CorpusOperator):
         min_length: int = 12,
         action: str = "mark",
         reworded: bool = False,
+        max_documents: Optional[Union[int, str]] = None,
         recipe: str = "default",
         id_key: Optional[str] = None,
         passages_key: str = "passages",
@@ -156,6 +157,9 @@ class LookalikePassagesDeduplicator(_CorpusOperator):
         :param min_length: the shortest passage in words; a word counts as two characters of a script without spaces
         :param action: "mark" or "remove"
         :param reworded: whether passages are found whose words were replaced or moved
+        :param max_documents: number of samples (or their percentage, such as "0.5%", or "none") in which a run of five words
+            may be before it is boilerplate, for which alone no two samples are compared (by default 20 samples, or 0.1% of
+            them if that is more)
         :param recipe: the name or the file of a recipe
         :param id_key: the field that names the source of a passage (by default its position)
         :param passages_key: the field for the passages
@@ -165,7 +169,10 @@ class LookalikePassagesDeduplicator(_CorpusOperator):
         if action not in ("mark", "remove"):
             raise SettingError(f"action is {action!r}: give 'mark' or 'remove'")
         self.action, self.id_key, self.passages_key = action, id_key, passages_key
-        self.settings = {"min_length": min_length, "reworded": reworded, "recipe": recipe, "threads": threads}
+        self.settings: dict[str, Any] = {
+            "min_length": min_length, "reworded": reworded, "max_documents": max_documents, "recipe": recipe,
+            "threads": threads,
+        }  # fmt: skip
 
     def process(self, dataset: Any, show_num: int = 0) -> tuple[Any, dict[int, list[Any]]]:
         """Returns the samples, and at most ``show_num`` pairs of a source and a sample that has a passage of it."""

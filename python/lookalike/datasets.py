@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import zlib
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from typing import Any, Iterator, Mapping, Optional, Union
 
 import datasets
 import numpy as np
+from datasets.iterable_dataset import ExamplesIterable
 
 from . import _arguments as arguments
 from . import _run
@@ -83,7 +83,8 @@ def dedup(
 class StreamedDeduplicated(Deduplicated):
     """A result whose kept rows are read again from the stream of which it was made."""
 
-    _checksums: Optional[np.ndarray] = None
+    _checksums: Any = None
+    _rows_of_splits: Any = None
     _names: tuple[str, ...] = ()
 
     @cached_property
@@ -95,13 +96,13 @@ class StreamedDeduplicated(Deduplicated):
             end = start + self._rows_of_splits[name]
             last = int(np.searchsorted(self.kept_rows, end))
             added = {field: values[first:last] for field, values in (self._added or {}).items()}
-            rows = _KeptRows(split, name, self._names, self._checksums[start:end], self.kept_rows[first:last] - start, added)  # type: ignore[index]
-            features = None if added else split.features
-            parts[name] = datasets.IterableDataset.from_generator(rows, features, split=split.split or datasets.Split.TRAIN)
+            rows = _KeptRows(split, name, self._names, self._checksums[start:end], self.kept_rows[first:last] - start, added)
+            info = datasets.DatasetInfo(features=None if added else split.features)
+            # `IterableDataset.from_generator` would hash the split with all that it holds.
+            parts[name] = datasets.IterableDataset(ExamplesIterable(rows, {}), info=info, split=split.split)
             start, first = end, last
-        return type(self._data)(parts) if isinstance(self._data, Mapping) else parts[""]
-
-    _rows_of_splits: Any = None
+        kind: Any = type(self._data)
+        return kind(parts) if isinstance(self._data, Mapping) else parts[""]
 
 
 class _KeptRows:
@@ -113,12 +114,13 @@ class _KeptRows:
         self._split, self._name, self._text = split, name, text
         self._checksums, self._kept, self._added = checksums, kept, added
 
-    def __call__(self) -> Iterator[dict[str, Any]]:
+    def __call__(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yields the kept rows with their numbers."""
         place = rows = 0
         for rows, row in enumerate(self._split, 1):
             self._check(rows, row)
             if place < len(self._kept) and self._kept[place] == rows - 1:
-                yield {**row, **{field: values[place] for field, values in self._added.items()}}
+                yield place, {**row, **{field: values[place] for field, values in self._added.items()}}
                 place += 1
         if rows != len(self._checksums):
             self._refuse(f"it has {rows} rows and had {len(self._checksums)}")

@@ -165,7 +165,8 @@ class LookalikeDedupTexts(PipelineStep):  # type: ignore[misc]
     def run(self, data: Iterable[Document], rank: int = 0, world_size: int = 1) -> None:
         """Writes the texts of the task. It is complete when its list of files is there."""
         folder = self.work / "texts" / f"{rank:05d}"
-        spool, files = TableSpool(folder), []
+        spool = TableSpool(folder)
+        files: list[dict[str, Any]] = []
         for path, documents in itertools.groupby(data, key=_file_path_of):
             while batch := list(itertools.islice(documents, _BATCH_DOCUMENTS)):
                 with self.track_time("batch"):
@@ -372,7 +373,7 @@ def _divide_removals(work: Path, tasks: list[list[dict[str, Any]]]) -> list[int]
     table, bounds = table.take(order), np.searchsorted(ranks[order], np.arange(len(tasks) + 1))
     (work / "removed").mkdir(exist_ok=True)
     for rank in range(len(tasks)):
-        with atomic_file(_removals_file(work, rank)) as file, pa.ipc.new_file(file, table.schema) as writer:
+        with atomic_file(_removals_file(work, rank)) as target, pa.ipc.new_file(target, table.schema) as writer:
             writer.write_table(table.slice(bounds[rank], bounds[rank + 1] - bounds[rank]))
     return rows
 
