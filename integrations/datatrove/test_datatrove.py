@@ -194,7 +194,10 @@ def test_what_does_not_fit_together_is_refused(tmp_path):
         LookalikeDedupVerdicts(tmp_path).run()
 
 
-def test_values_of_several_types_are_refused():
+def test_values_of_several_types_and_other_texts_are_refused():
+    broken = [Document("Ferry times", id="a"), Document("Ferry \ud800 times", id="b")]
+    with pytest.raises(la.InputError, match="the text of the document b is not valid Unicode"):
+        list(LookalikeDedup().run(broken))
     made = [Document("Ferry times", id="a", metadata={"score": 1}), Document("A map", id="b", metadata={"score": "x"})]
     with pytest.raises(la.InputError, match="`score` of the metadata has values of several types"):
         list(LookalikeDedup(keep="max:score").run(made))

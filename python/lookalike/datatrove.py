@@ -86,7 +86,8 @@ class _DroppingStep(PipelineStep):  # type: ignore[misc]
                     writer.write(document, rank)
         # Counted at the end, because one update of these statistics for each document takes half the time of a verdict.
         for label, number in ((StatHints.total, count), (StatHints.forwarded, count - dropped), (StatHints.dropped, dropped)):
-            self.stats[label] += MetricStats(total=number, n=number, mean=1.0, min=1, max=1)
+            if number:
+                self.stats[label] += MetricStats(total=number, n=number, mean=1.0, min=1, max=1)
 
 
 class LookalikeDedup(_DroppingStep):
@@ -282,7 +283,11 @@ def _table_of(documents: list[Document], fields: Iterable[str]) -> Any:
     """Returns the texts of documents, with fields of their metadata."""
     import pyarrow as pa
 
-    columns: dict[str, Any] = {"text": pa.array([document.text for document in documents], pa.large_string())}
+    try:
+        columns: dict[str, Any] = {"text": pa.array([document.text for document in documents], pa.large_string())}
+    except UnicodeEncodeError as error:
+        document = next(one for one in documents if one.text.encode(errors="replace").decode() != one.text)
+        raise InputError(f"the text of the document {document.id} is not valid Unicode: {error}") from error
     for field in fields:
         try:
             columns[field] = pa.array([document.metadata.get(field) for document in documents])
