@@ -77,7 +77,7 @@ def read_mapped(paths: Iterable[FilePath]) -> Any:
     return pa.concat_tables(tables, promote_options="permissive") if tables else None
 
 
-def fields_of_settings(keep: Optional[str], *names: Optional[str]) -> list[str]:
+def fields_of_settings(keep: Any, *names: Optional[str]) -> list[str]:
     """Returns the fields beside text and id that settings read: those of a rule of ``keep``, and the given ones."""
-    rules = [rule.partition(":")[2].strip() for rule in (keep or "").split(",")]
+    rules = [rule.partition(":")[2].strip() for rule in keep.split(",")] if isinstance(keep, str) else []
     return list(dict.fromkeys(name for name in [*rules, *names] if name))

@@ -126,7 +126,8 @@ class _KeptRows:
             self._refuse(f"it has {rows} rows and had {len(self._checksums)}")
 
     def _check(self, number: int, row: Mapping[str, Any]) -> None:
-        if number > len(self._checksums) or _checksum([_value_of(row, name) for name in self._text]) != self._checksums[number - 1]:
+        found = _checksum([_value_of(row, name) for name in self._text])
+        if number > len(self._checksums) or found != self._checksums[number - 1]:
             self._refuse(f"row {number} has another text than at the first reading")
 
     def _refuse(self, found: str) -> None:
@@ -138,38 +139,50 @@ def _dedup_stream(
     ds: Any, text: Names, id: Union[str, bool, None], scratch: Optional[FilePath], settings: dict[str, Any]
 ) -> Deduplicated:
     names = arguments.reading(text, id)["text"]
-    wanted = [*names, id if isinstance(id, str) else "id", *_other_fields(settings)]
-    checksums, rows_of_splits = [], {}
+    options = {"text": text, "id": id, **settings}
     with tempfile.TemporaryDirectory(prefix="lookalike-", dir=scratch) as folder:
-        spool = TableSpool(folder)
-        for name, split in _splits_of(ds).items():
-            found = _spool_rows(split, wanted, names, spool, text, id, settings)
-            checksums.append(found)
-            rows_of_splits[name] = len(found)
-        table = spool.read()
-        result = _run.dedup([] if table is None else table, text=text, id=id, **settings)
+        reading = _FirstReading(names, options, TableSpool(folder))
+        checksums = {name: reading.copy(split) for name, split in _splits_of(ds).items()}
+        table = reading.spool.read()
+        result = _run.dedup([] if table is None else table, **options)
     return StreamedDeduplicated(
         **{**vars(result), "_data": ds},
-        _checksums=np.concatenate([*checksums, np.empty(0, np.uint32)]),
+        _checksums=np.concatenate([*checksums.values(), np.empty(0, np.uint32)]),
+        _rows_of_splits={name: len(rows) for name, rows in checksums.items()},
         _names=tuple(names),
-        _rows_of_splits=rows_of_splits,
     )
 
 
-def _spool_rows(
-    split: Any, wanted: list[str], names: list[str], spool: TableSpool, text: Names, id: Any, settings: dict[str, Any]
-) -> np.ndarray:
-    """Copies the fields that a run reads, and returns a checksum of the text of each row."""
-    checksums: list[int] = []
-    for batch in split.with_format("arrow").iter(batch_size=_BATCH_ROWS):
-        fields = [name for name in batch.column_names if name in {one.partition(".")[0] for one in wanted}]
-        if not checksums and not spool.files:
-            # Settings and names of fields are refused here, before the rest of the data is read.
-            _run.dedup(batch, text=text, id=id, **{**settings, "progress": False, "audit": None})
-        spool.write(batch.select(fields))
-        rows = batch.select([name for name in fields if name in {one.partition(".")[0] for one in names}]).to_pylist()
-        checksums += [_checksum([_value_of(row, name) for name in names]) for row in rows]
-    return np.array(checksums, np.uint32)
+class _FirstReading:
+    """Copies the fields that a run reads to a spool."""
+
+    def __init__(self, text: list[str], options: dict[str, Any], spool: TableSpool) -> None:
+        id = options["id"] if isinstance(options["id"], str) else "id"
+        self.spool = spool
+        self._options, self._text = options, text
+        self._text_columns = {name.partition(".")[0] for name in text}
+        self._columns = self._text_columns | {name.partition(".")[0] for name in [id, *_other_fields(options)]}
+        self._is_checked = False
+
+    def copy(self, split: Any) -> np.ndarray:
+        """Copies a split, and returns a checksum of the text of each row."""
+        checksums: list[int] = []
+        for batch in split.with_format("arrow").iter(batch_size=_BATCH_ROWS):
+            self._check(batch)
+            self.spool.write(_selected(batch, self._columns))
+            rows = _selected(batch, self._text_columns).to_pylist()
+            checksums += [_checksum([_value_of(row, name) for name in self._text]) for row in rows]
+        return np.array(checksums, np.uint32)
+
+    def _check(self, batch: Any) -> None:
+        """Refuses settings and missing fields at the first batch, before the rest of the data is read."""
+        if not self._is_checked:
+            _run.dedup(batch, **{**self._options, "progress": False, "audit": None})
+            self._is_checked = True
+
+
+def _selected(batch: Any, columns: set[str]) -> Any:
+    return batch.select([name for name in batch.column_names if name in columns])
 
 
 def _splits_of(ds: Any) -> dict[str, Any]:
