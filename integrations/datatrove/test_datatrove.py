@@ -133,14 +133,18 @@ def test_documents_that_cannot_be_compared_pass(tmp_path):
     assert [document.id for document in LookalikeDedupFilter(work).run(made)] == ["a", "b"]
 
 
-def test_a_run_that_was_killed_goes_on(tmp_path):
-    """Its directory is left, and what is in it is not computed again."""
+def test_a_run_that_was_killed_goes_on(tmp_path, monkeypatch):
+    """Its directory is left, and the next run takes it."""
     work = tmp_path / "work"
     made = [Document("Ferry times", id="a"), Document("ferry times!", id="b")]
     LookalikeDedupTexts(work).run(made)
     text_file = work / "texts/00000/00000.arrow"
     run_command("dedup", text_file, "--work", work / "run", "--removed", work / "removed.arrow", "--threshold=0.8")
     assert (work / "run").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr("lookalike.datatrove._COMMAND", "import os; os.kill(os.getpid(), 9)")
+        with pytest.raises(la.OutputError, match="ended by the signal 9: run this stage again"):
+            LookalikeDedupVerdicts(work, threshold=0.8).run()
     LookalikeDedupVerdicts(work, threshold=0.8).run()
     assert [document.id for document in LookalikeDedupFilter(work).run(made)] == ["a"]
     run_command("dedup", text_file, "--work", work / "run", "--removed", work / "removed.arrow", "--threshold=0.8")

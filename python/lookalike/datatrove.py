@@ -36,7 +36,7 @@ from datatrove.utils.logging import logger
 from datatrove.utils.stats import MetricStats
 from datatrove.utils.typeshelper import StatHints
 
-from ._errors import InputError, SettingError
+from ._errors import InputError, OutputError, SettingError
 from ._files import FilePath, atomic_file
 from ._run import dedup
 from ._table_spool import TableSpool, fields_of_settings, read_mapped
@@ -186,8 +186,9 @@ class LookalikeDedupVerdicts(PipelineStep):  # type: ignore[misc]
     verdicts are those of the command over these files. A run that was killed goes on where it was, with the same settings.
     The table of all removed documents is ``work/removed.arrow``.
 
-    Raises :class:`lookalike.InputError` if a task of the first stage is not complete, and
-    :class:`lookalike.SettingError` with the message of the command if it refuses a setting.
+    Raises :class:`lookalike.InputError` if a task of the first stage is not complete,
+    :class:`lookalike.SettingError` with the message of the command if it refuses a setting, and
+    :class:`lookalike.OutputError` if the command was killed.
 
     >>> from lookalike.datatrove import LookalikeDedupVerdicts
     >>> stage = LookalikeDedupVerdicts("dedup", threshold=0.8, memory="16G", threads=8)
@@ -222,6 +223,10 @@ class LookalikeDedupVerdicts(PipelineStep):  # type: ignore[misc]
         ran = subprocess.run(
             [sys.executable, "-c", _COMMAND], input=json.dumps(arguments), capture_output=True, text=True, encoding="utf-8"
         )
+        if ran.returncode < 0:
+            raise OutputError(
+                f"lookalike dedup was ended by the signal {-ran.returncode}: run this stage again, and it goes on where it was"
+            )
         if ran.returncode not in (0, 1):
             raise SettingError(f"lookalike dedup ended with {ran.returncode}: {ran.stderr.strip()}")
         summary: dict[str, Any] = json.loads(ran.stdout)
