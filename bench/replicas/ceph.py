@@ -7,13 +7,12 @@ It is an implementation of S3 of its own, with real daemons. Debian has it in th
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
-import time
 import uuid
 from pathlib import Path
 
-START_SECONDS = 120
+from service import START_SECONDS, wait_for_port
+
 ACCESS_KEY, SECRET_KEY = "lookalike", "lookalike-secret"
 PROGRAMS = ["ceph", "ceph-authtool", "ceph-mon", "ceph-osd", "monmaptool", "radosgw", "radosgw-admin"]
 
@@ -79,7 +78,7 @@ class CephCluster:
             )
             frontend = f"--rgw-frontends=beast endpoint=127.0.0.1:{gateway_port}"
             self.start("radosgw", "-n", "client.gateway", "-f", frontend)
-            wait_for_gateway(gateway_port)
+            wait_for_port(gateway_port, self.daemons[-1])
             create_bucket(f"http://127.0.0.1:{gateway_port}", bucket)
         except BaseException:
             self.stop()
@@ -108,17 +107,6 @@ class CephCluster:
         for daemon in reversed(self.daemons):
             daemon.kill()
             daemon.wait()
-
-
-def wait_for_gateway(port: int) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError(f"radosgw does not listen on port {port} after {START_SECONDS} s")
 
 
 def create_bucket(endpoint: str, name: str) -> None:

@@ -264,35 +264,40 @@ def choose_link(arguments: argparse.Namespace):
 
 def main() -> None:
     arguments = parse_arguments()
-    numbers = random.Random(arguments.seed)
-    kinds = arguments.kinds or KINDS + (LINK_KINDS if arguments.store != "directory" else [])
-    settings = Disturbance(kinds, arguments.longest_failure)
     report: dict = {}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         folder = Path(folder)
         options = ["--snapshot-log-every", "5s", "--log-writes-per-second", "200", "--headroom", "16Mi"]
-        with (
-            STORES[arguments.store](folder) as store,
-            Cluster(
-                arguments.program, folder, store, options=options, make_link=choose_link(arguments)
-            ) as cluster,
-        ):
-            create_collection(cluster)
-            answers: dict[str, dict] = {}
-            began = time.monotonic()
-            for number in range(1, arguments.rounds + 1):
-                answers.update(run_round(cluster, numbers, number, report, settings))
-                export = check_equal(cluster, answers)
-                if number % arguments.replay_every == 0 or number == arguments.rounds:
-                    check_replay(cluster, export, folder)
-            report |= {
-                "store": arguments.store, "links": arguments.cut, "rounds": arguments.rounds,
-                "refused": arguments.refused, "lost": arguments.lost, "delayed": arguments.delayed,
-                "documents": len(answers), "seconds": round(time.monotonic() - began, 1),
-            }
-            verify_log(cluster)
+        with STORES[arguments.store](folder) as store:
+            cluster = Cluster(arguments.program, folder, store, options=options, make_link=choose_link(arguments))
+            if arguments.refused or arguments.lost:
+                cluster.allow_failed_starts(arguments.rounds)
+            run_rounds(cluster, arguments, folder, report)
     summarize_times(report)
     print(json.dumps(report))
+
+
+def run_rounds(cluster: Cluster, arguments: argparse.Namespace, folder: Path, report: dict) -> None:
+    """Starts the replicas, runs all rounds with their checks, and writes into the report."""
+    numbers = random.Random(arguments.seed)
+    kinds = arguments.kinds or KINDS + (LINK_KINDS if arguments.store != "directory" else [])
+    settings = Disturbance(kinds, arguments.longest_failure)
+    with cluster:
+        create_collection(cluster)
+        answers: dict[str, dict] = {}
+        began = time.monotonic()
+        for number in range(1, arguments.rounds + 1):
+            answers.update(run_round(cluster, numbers, number, report, settings))
+            export = check_equal(cluster, answers)
+            if number % arguments.replay_every == 0 or number == arguments.rounds:
+                check_replay(cluster, export, folder)
+        report |= {
+            "store": arguments.store, "links": arguments.cut, "rounds": arguments.rounds,
+            "refused": arguments.refused, "lost": arguments.lost, "delayed": arguments.delayed,
+            "failed_starts": sum(replica.failed_starts for replica in cluster.replicas),
+            "documents": len(answers), "seconds": round(time.monotonic() - began, 1),
+        }
+        verify_log(cluster)
 
 
 if __name__ == "__main__":

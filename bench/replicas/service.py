@@ -36,6 +36,20 @@ def port_of(reservation: socket.socket) -> int:
     return reservation.getsockname()[1]
 
 
+def wait_for_port(port: int, process: subprocess.Popen) -> None:
+    """Waits until a process listens on a port."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the process that should listen on port {port} ended: {process.args}")
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError(f"nothing listens on port {port} after {START_SECONDS} s: {process.args}")
+
+
 class Replica:
     """A service that follows a shared log."""
 
@@ -51,6 +65,8 @@ class Replica:
         self.host, self.port = host, port_of(self.reservation)
         # A command that starts another one in its own process, with the other one's arguments.
         self.command_prefix = command_prefix or []
+        # A start ends if the store refuses a request and its repetitions. A supervisor then starts the replica again.
+        self.failed_starts, self.max_failed_starts = 0, 0
         self.process: subprocess.Popen | None = None
 
     def start(self) -> None:
@@ -101,11 +117,18 @@ class Replica:
         began = time.monotonic()
         while time.monotonic() - began < START_SECONDS:
             if self.process.poll() is not None:
-                raise RuntimeError(f"the replica {self.name} ended: see {self.folder / (self.name + '.log')}")
+                if self.failed_starts >= self.max_failed_starts:
+                    raise RuntimeError(f"the replica {self.name} ended: {self.last_lines()}")
+                self.failed_starts += 1
+                self.start()
             if self.is_ready():
                 return time.monotonic() - began
             time.sleep(0.02)
         raise RuntimeError(f"the replica {self.name} is not ready after {START_SECONDS} s")
+
+    def last_lines(self) -> str:
+        """Returns the end of what the replica has logged."""
+        return "\n".join((self.folder / f"{self.name}.log").read_text().splitlines()[-8:])
 
     def applied(self) -> int:
         status, body, _ = self.request("GET", "/readyz")
@@ -145,6 +168,11 @@ class Cluster:
             "host": getattr(link, "replica_host", "127.0.0.1"),
             "command_prefix": getattr(link, "command_prefix", None),
         }
+
+    def allow_failed_starts(self, count: int) -> None:
+        """Starts each replica again up to so many times if its start has failed."""
+        for replica in self.replicas:
+            replica.max_failed_starts = count
 
     def __enter__(self) -> "Cluster":
         try:
@@ -188,8 +216,7 @@ class Cluster:
                 state = f"{status} {body.decode()}"
             except OSError as error:
                 state = str(error)
-            log = (self.folder / f"{replica.name}.log").read_text().splitlines()
-            lines += [f"{replica.name}: {state}", *log[-8:]]
+            lines += [f"{replica.name}: {state}", replica.last_lines()]
         return "\n".join(lines)
 
     def log_command(self, *arguments: str) -> subprocess.CompletedProcess:

@@ -7,7 +7,6 @@ import hashlib
 import hmac
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ import urllib.request
 from pathlib import Path
 
 from ceph import ACCESS_KEY, SECRET_KEY, CephCluster
-from service import port_of, reserve_port
+from service import port_of, reserve_port, wait_for_port
 
 # The published account of the emulator, as every program that speaks to it has it.
 AZURITE_ACCOUNT = "devstoreaccount1"
@@ -61,7 +60,7 @@ class ServerStore(TestStore):
         """Starts the process, whose command knows the port, and waits until it listens."""
         output = open(folder / "store.log", "ab")
         self.process = subprocess.Popen(command, stdout=output, stderr=output)
-        wait_for_port(self.port)
+        wait_for_port(self.port, self.process)
 
     def stop(self) -> None:
         self.process.kill()
@@ -166,13 +165,3 @@ def create_container(port: int, name: str) -> None:
 
 
 STORES = {"directory": DirectoryStore, "moto": MotoStore, "azurite": AzuriteStore, "ceph": CephStore}
-
-
-def wait_for_port(port: int) -> None:
-    for _ in range(600):
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise RuntimeError(f"nothing listens on port {port}")
