@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,7 +29,7 @@ PUT_PRICE, GET_PRICE = 0.005 / 1000, 0.0004 / 1000
 SECONDS_OF_MONTH = 30 * 86_400
 # Clients that send one document after another. Each waits for its answers, so the rate takes many of them.
 CLIENTS = 150
-WARM_UP_SECONDS = 10
+WARM_UP_SECONDS = 20
 
 PUT_OF_RECORD, LATE_PUT = "PUT of a record", "PUT of a record that exists already"
 GET_OF_RECORD, GET_OF_NONE = "GET of a record", "GET that finds no record yet"
@@ -42,7 +43,9 @@ class Feed:
     def __init__(self, replicas: list[Replica], rate: float):
         self.replicas, self.interval = replicas, CLIENTS / rate
         self.has_ended = threading.Event()
+        # Beginnings and lengths of requests in seconds: with a verdict, and with 503 because the log took too long.
         self.times: list[tuple[float, float]] = []
+        self.refused: list[tuple[float, float]] = []
         self.failures: list[str] = []
         self.threads = [threading.Thread(target=self._run, args=(number,)) for number in range(CLIENTS)]
 
@@ -70,9 +73,10 @@ class Feed:
                         began = time.monotonic()
                         connection.sendall(make_insert(replica, f"{client}-{count}", numbers))
                         answer = read_message(answers, "POST")
-                        if answer is None or " 200 " not in answer.first_line:
+                        if answer is None or answer.first_line.split(" ")[1] not in ("200", "503"):
                             raise OSError(answer.content[:600] if answer else "the connection was closed")
-                        self.times.append((began, time.monotonic() - began))
+                        answered = self.refused if " 503 " in answer.first_line else self.times
+                        answered.append((began, time.monotonic() - began))
         except OSError as error:
             self.failures.append(str(error))
 
@@ -138,9 +142,18 @@ def describe_kinds(kinds: Counter[str], seconds: float, writes: float, replicas:
     return [*rows, total]
 
 
-def measure(cluster: Cluster, rate: float, seconds: float) -> tuple[Counter[str], float, list[float]]:
-    """Returns the requests by kind in a time, the time, and the times of the inserts in seconds, sorted."""
-    with Feed(cluster.replicas, rate) as feed:
+@dataclass
+class Measurement:
+    """Requests to the store by kind in a time, and the answers to clients in it. Times are in seconds, and sorted."""
+
+    kinds: Counter[str]
+    seconds: float
+    times: list[float]
+    refused: int
+
+
+def measure(cluster: Cluster, receivers: int, rate: float, seconds: float) -> Measurement:
+    with Feed(cluster.replicas[:receivers], rate) as feed:
         time.sleep(WARM_UP_SECONDS)
         before, began = count_kinds(cluster), time.monotonic()
         time.sleep(seconds)
@@ -149,7 +162,8 @@ def measure(cluster: Cluster, rate: float, seconds: float) -> tuple[Counter[str]
     if feed.failures:
         raise RuntimeError(feed.failures[0])
     kinds.subtract(before)
-    return kinds, took, sorted(length for start, length in feed.times if began <= start < end)
+    times = sorted(length for start, length in feed.times if began <= start < end)
+    return Measurement(kinds, took, times, sum(began <= start < end for start, _ in feed.refused))
 
 
 def main() -> None:
@@ -157,6 +171,7 @@ def main() -> None:
     parser.add_argument("--program", required=True, help="the command `lookalike`, with object stores")
     parser.add_argument("--store", choices=["moto", "ceph"], default="moto")
     parser.add_argument("--rate", type=float, default=300, help="documents a second")
+    parser.add_argument("--receivers", type=int, default=3, help="replicas of three to which clients send")
     parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--writes", type=int, default=4, help="`--log-writes-per-second` of the replicas")
     arguments = parser.parse_args()
@@ -168,16 +183,18 @@ def main() -> None:
             Cluster(arguments.program, folder, store, options=options, make_link=HttpProxy) as cluster,
         ):
             create_collection(cluster)
-            kinds, seconds, times = measure(cluster, arguments.rate, arguments.minutes * 60)
+            measured = measure(cluster, arguments.receivers, arguments.rate, arguments.minutes * 60)
             cluster.wait_until_equal()
             if len({replica.export("news") for replica in cluster.replicas}) != 1:
                 raise RuntimeError("the exports of the replicas differ")
+    times, seconds = measured.times, measured.seconds
     print(json.dumps({
         "store": arguments.store, "seconds": round(seconds), "replicas": len(cluster.replicas),
+        "receivers": arguments.receivers, "refused_inserts": measured.refused,
         "documents_per_second": round(len(times) / seconds, 1), "writes_per_second": arguments.writes,
         "median_ms": round(times[len(times) // 2] * 1000, 1),
         "p99_ms": round(times[int(len(times) * 0.99)] * 1000, 1), "processors": os.cpu_count(),
-        "requests": describe_kinds(kinds, seconds, arguments.writes, len(cluster.replicas)),
+        "requests": describe_kinds(measured.kinds, seconds, arguments.writes, len(cluster.replicas)),
     }))
 
 
