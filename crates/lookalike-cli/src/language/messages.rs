@@ -72,6 +72,11 @@ messages! {
 
     replaced(place: impl Display) "replaced {place}, which existed before" "已替换原有的 {place}";
 
+    mcp_waits(folders: usize)
+        "MCP server on standard input and output; folders that may be read: {folders}" "MCP 服务器已在标准输入和标准输出上就绪；可读取的文件夹：{folders} 个";
+    mcp_without_folders()
+        "no tool reads files without --folder DIR" "没有 --folder 目录，各工具都不读取文件";
+
     // Progress.
     reading() "reading" "读取";
     finding_candidates() "finding candidates" "查找候选";
@@ -873,6 +878,7 @@ mod tests {
                 "--apart",
                 "--decisions",
                 "--replica",
+                "--folder",
             ];
             let names = [
                 "lookalike",
@@ -903,6 +909,7 @@ mod tests {
                 "log",
                 "verify",
                 "replaced",
+                "MCP",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));
