@@ -45,7 +45,6 @@ def test_handshake_and_list_of_tools(command, corpus, mode):
         assert client.protocol_version == "2025-11-25"
         assert client.server_info.name == "lookalike"
         assert client.instructions
-        await client.send_ping()
         return (await client.list_tools()).tools
 
     tools = with_client(command, ["--folder", corpus], work, mode)

@@ -79,6 +79,7 @@ impl ServiceClient {
         let client = reqwest::Client::builder()
             // A document is sent to the service that was named and to no other one.
             .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
             .build()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

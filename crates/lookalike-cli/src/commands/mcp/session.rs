@@ -34,6 +34,9 @@ use crate::output::escape_control;
 /// Longest time for which calls go on after the end of the input.
 const PATIENCE_AT_END: Duration = Duration::from_secs(10);
 
+/// Stack of the thread that works on calls, in bytes: that of the main thread, on which commands run.
+const STACK_BYTES: usize = 8 << 20;
+
 /// Text for the model that uses the tools.
 const INSTRUCTIONS: &str = "\
 Finds near-duplicate texts, in Chinese and English alike. Similarity is the Jaccard index of pairs of neighbouring words \
@@ -57,6 +60,7 @@ pub(super) fn serve_client<W: Write + Send + 'static>(
     let worker = Arc::clone(&shared);
     std::thread::Builder::new()
         .name("calls".to_owned())
+        .stack_size(STACK_BYTES)
         .spawn(move || worker.work_on_calls())?;
     let mut reader = SessionReader {
         shared: &shared,

@@ -5,7 +5,7 @@
 
 use anyhow::{Result, bail};
 use lookalike_batch::index::{RunIndexSettings, index_recipe};
-use lookalike_batch::run::{DedupOutputs, RunInputs, run_dedup_beside_index};
+use lookalike_batch::run::{DedupOutputs, RunInputs, RunSettings, run_dedup_beside_index};
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::{MemoryTable, RowSource};
 use lookalike_options::keep_order::KeepOrder;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::{ID_TEXT, MEASURE, THRESHOLD, ToolDescription, spell_number};
 use crate::commands::mcp::answer::ToolAnswer;
 use crate::commands::mcp::call_watch::CallWatch;
+use crate::commands::mcp::protocol::show_text;
 use crate::commands::mcp::tool_input::{CommandArguments, ParameterKind, ToolInput, ToolParameter};
 use crate::commands::mcp::tool_server::ToolServer;
 use crate::commands::shared::matching_runs::MatchingRunArgs;
@@ -78,7 +79,11 @@ fn check_in_index(server: &ToolServer, input: &ToolInput, watch: &CallWatch) -> 
         .option("threads", "1")
         .values(["-"])
         .parse()?;
-    let settings = args.to_settings_with(&KeepOrder::default(), index_recipe(path)?)?;
+    let settings = RunSettings {
+        // One text needs no plan of the memory.
+        memory: None,
+        ..args.to_settings_with(&KeepOrder::default(), index_recipe(path)?)?
+    };
     let id = input.text("id").unwrap_or(UNNAMED_TEXT);
     let text = input.text("text").unwrap_or_default();
     let table = MemoryTable::from_texts("text", [(id, text)].into_iter());
@@ -119,8 +124,11 @@ fn check_in_index(server: &ToolServer, input: &ToolInput, watch: &CallWatch) -> 
         "compared": compared,
         "inserted": added > 0,
     });
-    let summary = describe_verdict(of.and_then(Value::as_str), similarity, added > 0);
-    Ok(ToolAnswer::new(summary, fields))
+    let verdict = match (of.and_then(Value::as_str), similarity) {
+        (Some(of), Some(similarity)) => describe_duplicate(of, similarity),
+        _ => NEW_TEXT.to_owned(),
+    };
+    Ok(ToolAnswer::new(with_insert(verdict, added > 0), fields))
 }
 
 fn check_in_collection(
@@ -143,29 +151,39 @@ fn check_in_collection(
     let answer = server
         .service()?
         .post_document(collection, call, &document, watch)?;
-    let is_new = answer["verdict"] == "kept";
-    let inserted = input.flag("insert");
+    // A document that is late has no number and is not stored.
+    let inserted = answer["seq"].is_number() && input.flag("insert");
     let fields = json!({
         "collection": collection,
-        "new": is_new,
+        "new": answer["verdict"] == "kept",
+        "verdict": answer["verdict"],
         "of": answer["of"],
         "similarity": answer["similarity"],
         "cluster": answer["cluster"],
         "inserted": inserted,
     });
-    let of = answer["of"].as_str();
-    let summary = describe_verdict(of, answer.get("similarity"), inserted);
-    Ok(ToolAnswer::new(summary, fields))
+    let verdict = match (answer["verdict"].as_str(), answer["of"].as_str()) {
+        (_, Some(of)) => describe_duplicate(of, &answer["similarity"]),
+        (Some("kept"), None) => NEW_TEXT.to_owned(),
+        (verdict, None) => format!(
+            "The verdict is {}.",
+            show_text(verdict.unwrap_or("unknown"))
+        ),
+    };
+    Ok(ToolAnswer::new(with_insert(verdict, inserted), fields))
 }
 
-fn describe_verdict(of: Option<&str>, similarity: Option<&Value>, inserted: bool) -> String {
-    let verdict = match (of, similarity) {
-        (Some(of), Some(similarity)) => {
-            format!("The text is a near-duplicate of {of}. Similarity: {similarity}.")
-        }
-        (Some(of), None) => format!("The text is a near-duplicate of {of}."),
-        (None, _) => "The text is new.".to_owned(),
-    };
+/// The verdict about a text that is new, in words.
+const NEW_TEXT: &str = "The text is new.";
+
+fn describe_duplicate(of: &str, similarity: &Value) -> String {
+    format!(
+        "The text is a near-duplicate of {}. Similarity: {similarity}.",
+        show_text(of)
+    )
+}
+
+fn with_insert(verdict: String, inserted: bool) -> String {
     if inserted {
         format!("{verdict} It was inserted.")
     } else {
