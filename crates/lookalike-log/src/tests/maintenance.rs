@@ -6,12 +6,13 @@ use crate::error::{DamageKind, LogError};
 use crate::keys::record_key;
 use crate::maintenance::{
     KEPT_RECORDS, RepairOptions, RepairReport, WriterRecords, has_log, log_status, prune_log,
-    repair_log, verify_log,
+    read_first_number, repair_log, verify_log,
 };
 use crate::marks::{
     ReplicaMark, create_instance_name, read_mark, read_marks, remove_mark, write_mark,
 };
 use crate::simulation::{FaultRates, SimulatedStore};
+use crate::store::{CreateOutcome, ListedObject};
 
 fn mark(name: &str, applied: u64) -> ReplicaMark {
     ReplicaMark {
@@ -608,4 +609,75 @@ fn copies_of_what_a_replica_reads_and_writes_repair_its_log() {
     append(&mut log, Vec::new(), 0);
     assert!(log.take_copy_error().is_some());
     assert!(log.take_copy_error().is_none());
+}
+
+/// Copies of another log are removed when a log begins, and those of the same log stay, even if the last one is damaged.
+#[test]
+fn copies_of_another_log_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let copies = Arc::new(FolderCopies::open(folder.path()).unwrap());
+    let store = Arc::new(MemoryStore::new());
+    let mut log = open_log(&store, "a", LogTail::default()).with_copies(Arc::clone(&copies) as _);
+    let records: Vec<_> = (0..3)
+        .map(|at| append(&mut log, Vec::new(), 1000 + at))
+        .collect();
+    copies.write_copy(4, b"cut").unwrap();
+    assert_eq!(copies.remove_foreign(Some(records[0].log)).unwrap(), 0);
+    assert_eq!(copies.last_number().unwrap(), Some(4));
+    let other = LogId(records[0].log.0 ^ 1);
+    assert_eq!(copies.remove_foreign(Some(other)).unwrap(), 4);
+    assert_eq!(copies.last_number().unwrap(), None);
+    copies.write_copy(1, b"x").unwrap();
+    assert_eq!(copies.remove_foreign(None).unwrap(), 1);
+}
+
+/// The folder of copies is listed only when there is something to remove.
+#[test]
+fn copies_are_removed_once_for_each_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let copies = FolderCopies::open(folder.path()).unwrap();
+    copies.write_copy(5, b"x").unwrap();
+    copies.remove_before(6).unwrap();
+    copies.write_copy(5, b"x").unwrap();
+    copies.remove_before(6).unwrap();
+    assert_eq!(copies.last_number().unwrap(), Some(5));
+    copies.remove_before(7).unwrap();
+    assert_eq!(copies.last_number().unwrap(), None);
+}
+
+/// A store in which another pruning sets the number back after this one has read it.
+#[derive(Debug)]
+struct RacingStore(MemoryStore);
+
+impl LogStore for RacingStore {
+    fn create(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, StoreError> {
+        self.0.create(key, bytes)
+    }
+
+    fn read(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.read(key)
+    }
+
+    fn replace(&self, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.0.replace(key, bytes)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, StoreError> {
+        self.0.list(prefix)
+    }
+
+    fn remove(&self, key: &str) -> Result<(), StoreError> {
+        self.0.replace("pruned", br#"{"before":2}"#)?;
+        self.0.remove(key)
+    }
+}
+
+/// Two prunings at once leave the larger number.
+#[test]
+fn smaller_number_of_another_pruning_does_not_stay() {
+    let memory = Arc::new(MemoryStore::new());
+    write_log(&memory, KEPT_RECORDS + 20);
+    let store = RacingStore(Arc::into_inner(memory).unwrap());
+    assert_eq!(prune_log(&store, 11).unwrap().removed, 10);
+    assert_eq!(read_first_number(&store), Ok(11));
 }
