@@ -1,9 +1,8 @@
 //! Comparison of the states of replicas, and the clock of the log.
 //!
 //! After every [`CHECK_INTERVAL`] records, each replica remembers the digests of its collections. The writer of that
-//! record puts its own into a later record, and every replica that has digests of the same place compares them. If they
-//! differ, it puts its own into a record, too. So all see which state most replicas have, and one that is alone with its
-//! own stops. Without a majority within [`UNDECIDED_RECORDS`], as of two replicas, all that differ stop, because nobody
+//! record puts its own into a later record, and every replica that has digests of the same place compares them and
+//! answers with its own. So all see which state most replicas have, and one that is alone with its own stops. Without a majority within [`UNDECIDED_RECORDS`], as of two replicas, all that differ stop, because nobody
 //! knows which one is right.
 
 use std::cmp::Ordering;
@@ -88,6 +87,12 @@ impl RememberedPlace {
         Ok(())
     }
 
+    /// Returns `true` if no majority has the state of this replica.
+    fn is_disputed(&self) -> bool {
+        // This replica agrees with itself.
+        self.differing.len() > self.agreeing.len()
+    }
+
     fn describe_decision(&self, reason: &str) -> String {
         let differing: Vec<_> = self.differing.iter().map(String::as_str).collect();
         format!(
@@ -98,6 +103,17 @@ impl RememberedPlace {
             differing.join(", ")
         )
     }
+}
+
+/// A place of comparison at which other replicas had the state of this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ConfirmedPlace {
+    /// Number of the record behind which the states were compared.
+    pub(crate) record: u64,
+    /// Digests of the collections, in hexadecimal digits.
+    collections: BTreeMap<String, String>,
+    /// Names of the other replicas.
+    replicas: BTreeSet<String>,
 }
 
 /// Entries that this replica proposes by itself.
@@ -112,6 +128,8 @@ pub(super) struct CheckSchedule {
 struct ScheduleState {
     /// Digests of this replica that are to be proposed.
     due: Vec<StateDigests>,
+    /// Digests with which this replica confirms those of another one. Only the newest ones are of use.
+    due_answer: Option<StateDigests>,
     remembered: VecDeque<RememberedPlace>,
     /// Time of the last advance of the clock, in microseconds since 1970.
     advanced_us: i64,
@@ -132,7 +150,8 @@ impl CheckSchedule {
     pub(super) fn take_due(&self, record_us: i64, now_us: i64) -> Vec<(EntryKind, Vec<u8>)> {
         let mut state = self.lock();
         let mut entries = Vec::new();
-        for digests in state.due.drain(..) {
+        let answer = state.due_answer.take();
+        for digests in state.due.drain(..).chain(answer) {
             // A map of strings always serialises.
             let body = serde_json::to_vec(&digests).unwrap_or_default();
             entries.push((EntryKind::CheckState, body));
@@ -222,6 +241,10 @@ impl CheckSchedule {
         };
         if place.own == theirs {
             place.agreeing.insert(writer.clone());
+            // Without an answer the writer would not learn that its state is confirmed.
+            if !std::mem::replace(&mut place.is_proposed, true) {
+                state.due_answer = Some(place.own.clone());
+            }
         } else {
             let collections = differing_collections(&place.own, &theirs).join(", ");
             let behind = theirs.record;
@@ -261,6 +284,29 @@ impl CheckSchedule {
             .own;
         let collections = differing_collections(own, &theirs);
         (*own != theirs).then(|| differing(theirs.record, collections))
+    }
+
+    /// Returns the last place at which another replica had the state of this one; `None` if there is none, or if states
+    /// are disputed.
+    pub(super) fn confirmed_place(&self) -> Option<ConfirmedPlace> {
+        let state = self.lock();
+        let places = &state.remembered;
+        if places.iter().any(RememberedPlace::is_disputed) {
+            return None;
+        }
+        let mut newest_first = places.iter().rev();
+        let place = newest_first.find(|place| !place.agreeing.is_empty())?;
+        Some(ConfirmedPlace {
+            record: place.own.record,
+            collections: place.own.collections.clone(),
+            replicas: place.agreeing.clone(),
+        })
+    }
+
+    /// Returns `true` if at some place no fewer replicas have another state than have that of this one.
+    pub(super) fn is_disputed(&self) -> bool {
+        let state = self.lock();
+        state.remembered.iter().any(RememberedPlace::is_disputed)
     }
 
     fn lock(&self) -> MutexGuard<'_, ScheduleState> {
@@ -395,6 +441,26 @@ mod tests {
         }
     }
 
+    /// A place is confirmed once another replica has the same state, which both learn, and not while others differ.
+    #[test]
+    fn place_is_confirmed_by_others() {
+        let (first, second) = (replica("a", "aa"), replica("b", "aa"));
+        assert_eq!(first.confirmed_place(), None);
+        assert_eq!(compare(&second, 70, "a", "aa"), Ok(()));
+        // The answer is given once.
+        assert!(is_check_due(&second) && !is_check_due(&second));
+        assert_eq!(compare(&first, 71, "b", "aa"), Ok(()));
+        let place = first.confirmed_place().unwrap();
+        assert_eq!(place.record, 64);
+        assert!(place.replicas.iter().eq(["b"]));
+        assert!(!first.is_disputed());
+        for (number, writer) in [(72, "c"), (73, "d")] {
+            assert_eq!(compare(&first, number, writer, "cc"), Ok(()));
+        }
+        assert!(first.is_disputed());
+        assert_eq!(first.confirmed_place(), None);
+    }
+
     /// Of two replicas that differ both stop, but only after the time in which a third one would have answered.
     #[test]
     fn replicas_without_a_majority_stop() {
@@ -412,7 +478,9 @@ mod tests {
     fn only_states_of_one_place_are_compared() {
         let own = replica("a", "aa");
         assert_eq!(compare(&own, 70, "a", "bb"), Ok(()));
+        assert!(!is_check_due(&own));
         assert_eq!(compare(&own, 70, "b", "aa"), Ok(()));
+        assert!(is_check_due(&own));
         let other = serde_json::to_vec(&digests(128, "bb")).unwrap();
         let record = check_record(130, "b");
         assert_eq!(own.compare_state(&other, &record), Ok(()));
