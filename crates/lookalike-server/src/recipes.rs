@@ -76,6 +76,17 @@ impl ServedRecipes {
         })
     }
 
+    /// Reads the recipes again, after files were put into their directory.
+    ///
+    /// # Errors
+    /// If the directory cannot be used.
+    pub(crate) fn reload_recipes(&self) -> Result<(), ApiProblem> {
+        let _changing = self.begin_change();
+        self.archive.reload_recipes()?;
+        self.changes.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
     /// Returns the number of uploads and deletions since the start, so that a reader of the files notices a change.
     pub(crate) fn change_count(&self) -> u64 {
         self.changes.load(Ordering::Acquire)

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::api::request_log::RequestLog;
 use crate::api::responses::in_background;
 use crate::api::router;
-use crate::collections::{ServedCollections, maintenance};
+use crate::collections::{DirectoryLock, ServedCollections, maintenance};
 use crate::config::ServiceConfig;
 use crate::connections;
 use crate::error::{Result, with_context};
@@ -78,6 +78,7 @@ pub(crate) struct ServiceState {
 impl ServiceState {
     fn new(
         config: ServiceConfig,
+        lock: DirectoryLock,
         reloaded: Arc<ReloadedFiles>,
         replica: Option<&PreparedReplica>,
     ) -> Result<Self> {
@@ -101,8 +102,8 @@ impl ServiceState {
             None => config.limits.headroom,
         };
         Ok(Self {
-            // The collections lock the directory, in which the recipes are too.
-            collections: ServedCollections::new(&config.data, options)?,
+            // The collections keep the lock of the directory, in which the recipes are too.
+            collections: ServedCollections::with_lock(lock, options)?,
             recipes: ServedRecipes::open(&config.data, recipe_headroom, config.limits.queue)?,
             metrics: ServiceMetrics::new(),
             request_log: RequestLog::new(config.request_log),
@@ -178,15 +179,21 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     let listen = config.listen;
     let drain = config.limits.drain;
     let is_encrypted = files.tls().is_some();
+    // Nothing in the directory changes before it is locked, because another process may be using it.
+    let lock = DirectoryLock::acquire(&config.data)?;
     let replica = match config.replica.clone() {
         None => {
             let left = LogCheckpoint::remove_file(&config.data);
             left.map_err(with_context("the checkpoint of a shared log"))?;
             None
         }
-        Some(settings) => Some(prepare_replica(settings, config.data.clone()).await?),
+        // A replica that waits for its store can be stopped.
+        Some(settings) => tokio::select! {
+            prepared = prepare_replica(settings, config.data.clone()) => Some(prepared?),
+            () = signals.next_signal() => return Ok(()),
+        },
     };
-    let service = Arc::new(ServiceState::new(config, files, replica.as_ref())?);
+    let service = Arc::new(ServiceState::new(config, lock, files, replica.as_ref())?);
     let listener = TcpListener::bind(listen).await;
     let listener = listener.map_err(with_context(format!("cannot listen on {listen}")))?;
     let address = listener

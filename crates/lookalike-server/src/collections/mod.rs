@@ -94,6 +94,37 @@ pub(crate) enum CollectionStatus {
     Deleting,
 }
 
+/// A data directory that this process alone may change, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct DirectoryLock {
+    directory: PathBuf,
+    file: File,
+}
+
+impl DirectoryLock {
+    /// Locks a directory, and creates it if necessary.
+    ///
+    /// # Errors
+    /// If another process has the directory open, or a disk operation fails.
+    pub(crate) fn acquire(directory: &Path) -> Result<Self> {
+        let at = describe_data(directory);
+        make_directory(directory).map_err(with_context(&at))?;
+        let file = File::create(directory.join(LOCK_FILE)).map_err(with_context(&at))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self {
+                directory: directory.to_owned(),
+                file,
+            }),
+            Err(TryLockError::WouldBlock) => bail!("{at}: another process has it open"),
+            Err(TryLockError::Error(error)) => bail!("{at}: it cannot be locked: {error}"),
+        }
+    }
+}
+
+fn describe_data(directory: &Path) -> String {
+    format!("the directory of --data, {}", directory.display())
+}
+
 impl ServedCollections {
     /// Locks a directory, and creates it if necessary. [`open_all`](Self::open_all) then opens its
     /// collections.
@@ -101,16 +132,21 @@ impl ServedCollections {
     /// # Errors
     /// If another process has the directory open, or a disk operation fails.
     pub(crate) fn new(directory: &Path, options: CollectionOptions) -> Result<Self> {
-        let at = format!("the directory of --data, {}", directory.display());
-        make_directory(directory).map_err(with_context(&at))?;
-        let lock = File::create(directory.join(LOCK_FILE)).map_err(with_context(&at))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => bail!("{at}: another process has it open"),
-            Err(TryLockError::Error(error)) => bail!("{at}: it cannot be locked: {error}"),
-        }
+        Self::with_lock(DirectoryLock::acquire(directory)?, options)
+    }
+
+    /// Finds the collections of a directory that is locked. [`open_all`](Self::open_all) then opens them.
+    ///
+    /// # Errors
+    /// If a disk operation fails.
+    pub(crate) fn with_lock(lock: DirectoryLock, options: CollectionOptions) -> Result<Self> {
+        let DirectoryLock {
+            directory,
+            file: lock,
+        } = lock;
+        let at = describe_data(&directory);
         let mut states = BTreeMap::new();
-        for entry in fs::read_dir(directory).map_err(with_context(&at))? {
+        for entry in fs::read_dir(&directory).map_err(with_context(&at))? {
             let entry = entry.map_err(with_context(&at))?;
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
@@ -124,11 +160,11 @@ impl ServedCollections {
             }
         }
         Ok(Self {
-            directory: directory.to_owned(),
             options,
             states: RwLock::new(states),
             deleted: Mutex::default(),
-            aliases: CollectionAliases::open(directory)?,
+            aliases: CollectionAliases::open(&directory)?,
+            directory,
             changing: Mutex::new(()),
             lock,
         })
@@ -273,6 +309,18 @@ impl ServedCollections {
             })?;
         tracing::info!(?aliases, "aliases changed");
         Ok(aliases)
+    }
+
+    /// Replaces all aliases by those of a snapshot whose collections are open. They are on disk when this returns.
+    ///
+    /// # Errors
+    /// If a disk operation fails.
+    pub(crate) fn replace_aliases(&self, aliases: AliasMap) -> Result<(), ApiProblem> {
+        let _changing = self.lock_changes();
+        self.aliases.replace_aliases(aliases).map_err(|error| {
+            let detail = format!("the aliases cannot be written: {error}");
+            ApiProblem::new(ProblemCode::Disk, detail)
+        })
     }
 
     fn check_alias(&self, alias: &str, collection: &str) -> Result<(), ApiProblem> {
