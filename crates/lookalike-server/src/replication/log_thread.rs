@@ -18,7 +18,8 @@ use super::state_check::CheckSchedule;
 use super::{Replica, machine_time_us};
 
 /// Waits after an error of the object store: the first and the longest.
-const RETRY_BOUNDS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+pub(super) const RETRY_BOUNDS: (Duration, Duration) =
+    (Duration::from_millis(50), Duration::from_secs(2));
 
 /// A record that is to be applied.
 pub(crate) struct ReceivedRecord {
@@ -43,6 +44,8 @@ pub(super) struct LogThread {
     record_time: RecordTime,
     next_look: Instant,
     retry_wait: Duration,
+    /// `true` after a copy of a record could not be written.
+    lacks_copies: bool,
 }
 
 /// The thread ends, because the replica stops.
@@ -63,6 +66,7 @@ impl LogThread {
             record_time: RecordTime::default(),
             next_look: now,
             retry_wait: RETRY_BOUNDS.0,
+            lacks_copies: false,
             in_flight: Vec::new(),
             append_began: now,
             replica,
@@ -167,6 +171,7 @@ impl LogThread {
     fn pass_on(&mut self, record: LogRecord, own: Vec<OwnEntry>) -> Result<(), ThreadEnds> {
         let now = Instant::now();
         self.replica.progress.note_newest(record.number);
+        self.report_copies();
         let is_full = is_full_record(&record.entries);
         self.write_pace.count_record(&record.writer, is_full, now);
         self.poll_pace.note_record(now);
@@ -179,6 +184,23 @@ impl LogThread {
         let tail = *self.log.tail();
         let received = ReceivedRecord { record, own, tail };
         self.records.send(received).map_err(|_| ThreadEnds)
+    }
+
+    /// Logs that copies of records cannot be written, once, and that they can be again.
+    fn report_copies(&mut self) {
+        let failed = self.log.take_copy_error();
+        let lacked_copies = std::mem::replace(&mut self.lacks_copies, failed.is_some());
+        match failed {
+            Some(error) if !lacked_copies => tracing::error!(
+                %error,
+                "records are not copied to the data directory, so a damaged log cannot be repaired from it: make room, or \
+                 make the folder .shared-log writable"
+            ),
+            None if lacked_copies => {
+                tracing::info!("records are copied to the data directory again");
+            }
+            _ => {}
+        }
     }
 
     /// Proposes that the clock advances, or that states are compared, if that is due.
