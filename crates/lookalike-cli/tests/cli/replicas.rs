@@ -332,7 +332,10 @@ fn running_service_moves_onto_a_log_and_off() {
     assert_eq!(alone.get("/v1/collections/news/export").text(), after);
     insert(&alone, "alone", &text("alone", "x"));
     let (_, log) = alone.stop();
-    assert!(log.contains("leaves it"), "{log}");
+    assert!(
+        log.contains("leaves it") && log.contains("applied="),
+        "{log}"
+    );
     assert!(!log.contains("follows the shared log"), "{log}");
     // The old log does not have what came in between, and a new one begins with all of it.
     let line = format!(
@@ -341,9 +344,96 @@ fn running_service_moves_onto_a_log_and_off() {
     );
     places.places[0].refused(&line, &["do not come from the shared log"]);
     let new_log = ReplicaPlaces::new(1);
+    let copy = places.places[0].path("data/.shared-log/0000000000002328");
+    std::fs::write(&copy, "of the old log").unwrap();
     let first = Service::start(&places.places[0], &new_log.options(0));
     begins_anew(&first);
+    assert!(!copy.exists());
     assert_eq!(first.stop().0, Some(0));
+}
+
+/// Moves a service onto a log; returns its export and the folder of its collection in the first snapshot.
+fn begin_with_collection(places: &ReplicaPlaces) -> (String, std::path::PathBuf) {
+    let alone = Service::start(&places.places[0], "");
+    alone.make("news", json!({ "threshold": 0.6 }));
+    insert(&alone, "a", &text("harbour", "one"));
+    assert_eq!(alone.stop().0, Some(0));
+    let first = places.start(0);
+    let exported = export(&first, 1);
+    first.stop();
+    let snapshot = "log/snapshots/0000000000000001-r0/news";
+    (exported, places.shared.path(snapshot))
+}
+
+/// A restoration that fails is tried again until it succeeds.
+#[test]
+fn failed_restoration_is_tried_again() {
+    let places = ReplicaPlaces::new(2);
+    let (exported, collection) = begin_with_collection(&places);
+    let hidden = places.shared.path("hidden");
+    std::fs::rename(&collection, &hidden).unwrap();
+    let second = Service::launch(&places.places[1], &places.options(1));
+    wait_until("the restoration fails", || {
+        let ready = second.get("/readyz");
+        assert_eq!(ready.status, 503);
+        ready.text().contains("'news' is missing")
+    });
+    std::fs::rename(&hidden, &collection).unwrap();
+    wait_until("the restoration succeeds", || {
+        second.get("/readyz").status == 200
+    });
+    assert_eq!(export(&second, 1), exported);
+    let (_, log) = second.stop();
+    assert!(log.contains("is tried again"), "{log}");
+}
+
+/// A replica that is restarted while the store is away answers queries, and refuses changes.
+#[test]
+fn restarted_replica_answers_without_its_store() {
+    let places = ReplicaPlaces::new(1);
+    let (exported, _) = begin_with_collection(&places);
+    let options = "--shared-log s3://bucket/log --replica r0 --headroom 1Mi";
+    // Nothing listens there.
+    let environment = [
+        ("AWS_ENDPOINT", "http://127.0.0.1:1"),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_REGION", "none"),
+        ("AWS_ACCESS_KEY_ID", "a"),
+        ("AWS_SECRET_ACCESS_KEY", "b"),
+    ];
+    let away = Service::launch_with(&places.places[0], options, &environment);
+    wait_until("the collection is open", || {
+        away.get("/v1/collections/news/export").status == 200
+    });
+    assert_eq!(away.get("/v1/collections/news/export").text(), exported);
+    assert_eq!(away.get("/readyz").status, 503);
+    let refused = away.post(
+        "/v1/collections/news/documents",
+        &document("x", &text("x", "x")),
+    );
+    assert_eq!(refused.problem(), (503, "catching_up".into()));
+    assert_eq!(away.stop().0, Some(0));
+    let back = places.start(0);
+    insert(&back, "later", &text("later", "x"));
+}
+
+/// A second process on the directory of a replica changes nothing in it.
+#[test]
+fn directory_of_a_running_replica_is_left_alone() {
+    let places = ReplicaPlaces::new(1);
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    let checkpoint = places.places[0].path("data/shared-log.json");
+    assert!(checkpoint.exists());
+    for options in ["", &places.options(0)] {
+        let line = format!("serve --data data --listen 127.0.0.1:0 {options}");
+        places.places[0].refused(&line, &["another process has it open"]);
+        assert!(checkpoint.exists());
+    }
+    insert(&first, "a", &text("harbour", "one"));
+    first.kill();
+    let back = places.start(0);
+    assert_eq!(back.get("/v1/collections/news/documents/a").status, 200);
 }
 
 /// Checks that a replica whose collections have followed another log takes every kind of change.
@@ -814,6 +904,10 @@ fn options_of_replicas_need_a_log() {
         (
             "--shared-log file:///x --replica a --keep-log 1h",
             "--keep-log has no effect",
+        ),
+        (
+            "--shared-log file:///x --replica a --snapshot-log-every 1h --keep-log 59m",
+            "--keep-log is below an hour",
         ),
     ] {
         place.refused(

@@ -10,7 +10,7 @@
 //! checkpoint.
 
 use lookalike::text::AnalysisScratch;
-use lookalike_log::{EntryKind, LogEntry, LogRecord};
+use lookalike_log::{EntryKind, LogEntry, LogRecord, RecordDigest};
 use lookalike_store::{LogPosition, LoggedAdmission, PendingInsert};
 use rayon::prelude::*;
 use std::sync::{Arc, Weak};
@@ -36,6 +36,8 @@ pub(crate) struct RecordApplier<'a> {
     pub(super) checks: &'a CheckSchedule,
     /// Name of the snapshot from which this replica began.
     pub(super) first_snapshot: Option<String>,
+    /// SHA-256 of the manifest of that snapshot, if it is known.
+    pub(super) first_manifest: Option<RecordDigest>,
     /// Number of entries that are applied already, of a record that was being applied at a crash.
     pub(super) partial: Option<LogPosition>,
     /// Called after an entry that changed more than rows, with the position behind it. Everything is on disk when it
@@ -204,7 +206,7 @@ impl RecordApplier<'_> {
                 Ok(EntryAnswer::Changed)
             }
             EntryKind::Begin => {
-                self.check_beginning(name, &record.writer)?;
+                self.check_beginning(name, &entry.body, &record.writer)?;
                 Ok(EntryAnswer::Changed)
             }
         };
@@ -294,9 +296,16 @@ impl RecordApplier<'_> {
         Ok(EntryAnswer::Uploaded(outcome))
     }
 
-    /// Checks that this replica began with the snapshot with which the log begins.
-    fn check_beginning(&self, snapshot: &str, writer: &str) -> Result<(), LocalFailure> {
-        if self.first_snapshot.as_deref() == Some(snapshot) {
+    /// Checks that this replica began with the snapshot with which the log begins. `digest` is that of its manifest, and
+    /// empty in entries of older versions.
+    fn check_beginning(
+        &self,
+        snapshot: &str,
+        digest: &[u8],
+        writer: &str,
+    ) -> Result<(), LocalFailure> {
+        let first = self.first_snapshot.as_deref();
+        if begins_with(snapshot, digest, first, self.first_manifest) {
             return Ok(());
         }
         Err(format!(
@@ -335,6 +344,18 @@ const ALIAS_SEPARATOR: char = '@';
 /// elsewhere before the entry.
 pub(crate) fn alias_subject(alias: &str, collection: &str) -> String {
     format!("{alias}{ALIAS_SEPARATOR}{collection}")
+}
+
+/// Returns `true` if a log that begins with a snapshot begins with the one from which this replica began. `digest` is that of
+/// its manifest, and empty in entries of older versions.
+fn begins_with(
+    snapshot: &str,
+    digest: &[u8],
+    first_snapshot: Option<&str>,
+    first_manifest: Option<RecordDigest>,
+) -> bool {
+    let is_same_content = first_manifest.is_none_or(|own| digest.is_empty() || digest == own.0);
+    first_snapshot == Some(snapshot) && is_same_content
 }
 
 /// Returns `true` for entries that change more than the rows of a collection.
@@ -561,6 +582,7 @@ mod tests {
             clock: &clock,
             checks: &CheckSchedule::new("a"),
             first_snapshot: None,
+            first_manifest: None,
             partial: None,
             note_service_change: &|_| Ok(()),
             note_difference: None,
@@ -568,6 +590,19 @@ mod tests {
         };
         let applied = applier.apply_record(&record_of(entries), own);
         (applied, collections.open_names())
+    }
+
+    /// A replica stops at a beginning with another snapshot than its own, or with another one of the same name.
+    #[test]
+    fn beginning_names_the_content_of_its_snapshot() {
+        let own = RecordDigest([7; 32]);
+        assert!(begins_with("s", &own.0, Some("s"), Some(own)));
+        assert!(!begins_with("s", &[8; 32], Some("s"), Some(own)));
+        assert!(!begins_with("s", &own.0, Some("t"), Some(own)));
+        assert!(!begins_with("s", &own.0, None, None));
+        // Logs and checkpoints of older versions have the name alone.
+        assert!(begins_with("s", b"", Some("s"), Some(own)));
+        assert!(begins_with("s", &own.0, Some("s"), None));
     }
 
     /// The room on the disk of one replica does not decide whether a collection exists.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lookalike_log::LogTail;
+use lookalike_log::{LogTail, RecordDigest};
 use lookalike_store::LogPosition;
 
 use super::Replica;
@@ -55,6 +55,11 @@ impl DurableProgress {
     /// Returns the name of the snapshot from which the directory began.
     pub(super) fn first_snapshot(&self) -> Option<String> {
         lock(&self.checkpoint).snapshot.clone()
+    }
+
+    /// Returns the SHA-256 of the manifest of that snapshot, if it is known.
+    pub(super) fn first_manifest(&self) -> Option<RecordDigest> {
+        lock(&self.checkpoint).manifest
     }
 
     /// Writes everything that is applied to disk, and then the checkpoint.

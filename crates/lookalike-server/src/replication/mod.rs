@@ -22,8 +22,12 @@
 //! | [`apply`] | applies records to the collections, recipes and aliases |
 //! | [`durability`] | writes applied records to disk, and remembers how far they are: the [`checkpoint`] |
 //! | [`progress`] | how far this replica is, and why it stopped |
-//! | [`beginning`] | decides at the start where a replica begins |
+//! | [`beginning_plan`] | decides at the start where a replica begins |
+//! | [`beginning`] | brings it there, and starts the threads |
+//! | [`state_check`] | compares the states of replicas, and advances the clock of the log |
 //! | [`log_snapshots`] | snapshots beside the log, from which new replicas start |
+//! | [`snapshot_thread`] | makes these snapshots, and removes old ones and old records |
+//! | [`restoration`] | makes a data directory of the state at a moment |
 //! | [`log_store`] | opens the object store |
 //! | [`mark_writer`] | tells people beside the log how far this replica is |
 //!
@@ -37,6 +41,7 @@
 
 pub(crate) mod apply;
 mod beginning;
+mod beginning_plan;
 pub(crate) mod checkpoint;
 pub(crate) mod costly_turns;
 mod durability;

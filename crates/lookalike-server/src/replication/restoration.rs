@@ -254,6 +254,7 @@ fn restore_to(
         clock: &clock,
         checks: &CheckSchedule::new("restore"),
         first_snapshot: usable.map(|snapshot| snapshot.name.clone()),
+        first_manifest: usable.and_then(|snapshot| snapshot.manifest),
         partial: None,
         // A restoration that is interrupted is begun again.
         note_service_change: &|_| Ok(()),

@@ -221,6 +221,7 @@ impl SimulatedReplica {
             clock: &state.clock,
             checks: &state.checks,
             first_snapshot: None,
+            first_manifest: None,
             partial: self.partial,
             note_service_change: &note_service_change,
             note_difference: None,

@@ -303,6 +303,16 @@ impl CheckSchedule {
         })
     }
 
+    /// Returns the number of the last record behind which another replica had the state of this one, without a dispute; 0
+    /// if none is known.
+    pub(super) fn agreed_record(&self) -> u64 {
+        let state = self.lock();
+        let is_agreed =
+            |place: &&RememberedPlace| !place.agreeing.is_empty() && !place.is_disputed();
+        let agreed = state.remembered.iter().filter(is_agreed);
+        agreed.map(|place| place.own.record).max().unwrap_or(0)
+    }
+
     /// Returns `true` if at some place no fewer replicas have another state than have that of this one.
     pub(super) fn is_disputed(&self) -> bool {
         let state = self.lock();
@@ -451,14 +461,14 @@ mod tests {
         assert!(is_check_due(&second) && !is_check_due(&second));
         assert_eq!(compare(&first, 71, "b", "aa"), Ok(()));
         let place = first.confirmed_place().unwrap();
-        assert_eq!(place.record, 64);
+        assert_eq!((place.record, first.agreed_record()), (64, 64));
         assert!(place.replicas.iter().eq(["b"]));
         assert!(!first.is_disputed());
         for (number, writer) in [(72, "c"), (73, "d")] {
             assert_eq!(compare(&first, number, writer, "cc"), Ok(()));
         }
         assert!(first.is_disputed());
-        assert_eq!(first.confirmed_place(), None);
+        assert_eq!((first.confirmed_place(), first.agreed_record()), (None, 0));
     }
 
     /// Of two replicas that differ both stop, but only after the time in which a third one would have answered.
