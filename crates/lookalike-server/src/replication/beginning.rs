@@ -51,6 +51,7 @@ const MARK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Bytes, about, of the files of a new collection or recipe beside the content of its entry.
 const SMALL_FILES_BYTES: u64 = 64 << 10;
+
 /// Reason in the last mark of a replica whose service was ended.
 const END_OF_SERVICE: &str = "the service was ended";
 

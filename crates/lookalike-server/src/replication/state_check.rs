@@ -2,8 +2,8 @@
 //!
 //! After every [`CHECK_INTERVAL`] records, each replica remembers the digests of its collections. The writer of that
 //! record puts its own into a later record, and every replica that has digests of the same place compares them and
-//! answers with its own. So all see which state most replicas have, and one that is alone with its own stops. Without a majority within [`UNDECIDED_RECORDS`], as of two replicas, all that differ stop, because nobody
-//! knows which one is right.
+//! answers with its own. So all see which state most replicas have, and one that is alone with its own stops. Without a
+//! majority within [`UNDECIDED_RECORDS`], as of two replicas, all that differ stop, because nobody knows which one is right.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
