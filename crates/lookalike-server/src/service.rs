@@ -164,8 +164,9 @@ pub fn run_service(config: ServiceConfig) -> Result<()> {
         .build()
         .map_err(with_context("cannot start the threads for requests"))?;
     let result = runtime.block_on(serve_until_stopped(config));
-    // Documents still waiting for the disk have not been answered, so they may be abandoned.
-    runtime.shutdown_background();
+    // Documents still waiting for the disk have not been answered, so they may be abandoned. The runtime stays, because a
+    // thread that waits for a store would panic without it.
+    std::mem::forget(runtime);
     result
 }
 
