@@ -772,7 +772,7 @@ fn restoration_names_the_first_moment() {
         &["record 9000"],
     );
     assert!(place.names().is_empty());
-    // What stood in the directory before stays.
+    // Content that stood in the directory before stays.
     place.write("own/file", "x");
     place.refused(
         &format!("store restore {url} own --at 9000"),

@@ -40,7 +40,7 @@ pub struct LogWitness {
     pub digest: Option<RecordDigest>,
 }
 
-/// How a log contradicts a witness.
+/// A contradiction between a log and a witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContradictionKind {
     /// The log ends before the record of the witness.
@@ -65,7 +65,7 @@ pub enum ContradictionKind {
 pub struct WitnessContradiction {
     /// The witness.
     pub witness: LogWitness,
-    /// How the log contradicts it.
+    /// The contradiction.
     pub kind: ContradictionKind,
 }
 

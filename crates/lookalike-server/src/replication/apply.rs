@@ -627,7 +627,7 @@ mod tests {
         assert!(names.is_empty());
     }
 
-    /// What was proposed for an alias is refused once that leads elsewhere, and taken before.
+    /// An entry for an alias is refused once that leads elsewhere, and taken before.
     #[test]
     fn entries_follow_no_alias_that_was_switched() {
         let folder = tempfile::tempdir().unwrap();

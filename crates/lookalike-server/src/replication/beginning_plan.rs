@@ -73,7 +73,7 @@ impl BeginningPlan {
     }
 }
 
-/// What a log has, for a replica that begins.
+/// Content of a log, for a replica that begins.
 #[derive(Debug)]
 pub(super) struct LogContent {
     /// Number of the first record; `None` if there are no records.
@@ -164,7 +164,7 @@ pub(super) fn plan_beginning(
             }
             return Ok(plan?);
         }
-        // What such a directory has is the rest of an interrupted copy.
+        // Content of such a directory is the rest of an interrupted copy.
         Some(_) => {}
         None if has_content(directory)? => {
             if content.first.is_none() {

@@ -309,7 +309,7 @@ fn apply_until(
 mod tests {
     use super::*;
 
-    /// What stood in a directory before stays; what was made goes, with the directories that were made for it.
+    /// Content that stood in a directory before stays; the rest goes, with the directories that were made for it.
     #[test]
     fn failed_restorations_remove_what_they_made() {
         let folder = tempfile::tempdir().unwrap();

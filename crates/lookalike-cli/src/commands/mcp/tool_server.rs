@@ -1,4 +1,4 @@
-//! What a server may do: the folders that it reads, the indexes and the service that it asks, its limits.
+//! Permissions of a server: the folders that it reads, the indexes and the service that it asks, its limits.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
