@@ -562,7 +562,7 @@ fn no_path_leads_out_of_the_folders() {
             assert!(refused.len() < 1000, "{path}: {refused}");
         }
     }
-    // Whether a file outside exists is not told: it is refused as one that does not.
+    // A file outside is refused as one that does not exist, so that its existence is not disclosed.
     let exists = client.refusal("find_near_duplicates", json!({ "inputs": ["/etc/passwd"] }));
     let absent = client.refusal("find_near_duplicates", json!({ "inputs": ["/etc/nobody"] }));
     assert_eq!(exists.replace("passwd", ""), absent.replace("nobody", ""));

@@ -115,7 +115,7 @@ impl LogCheckpoint {
             }
             Err(error) => Err(error),
             Ok(()) => {
-                // Whether the log has more records, nobody can tell without its URL.
+                // Further records of the log are unknown here, because its URL is not given.
                 let applied = known.map(|checkpoint| checkpoint.tail.next.saturating_sub(1));
                 tracing::warn!(
                     applied,

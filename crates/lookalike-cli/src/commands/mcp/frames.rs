@@ -10,7 +10,7 @@ const KEPT_BYTES: usize = 64 << 10;
 
 /// A line of the input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Frame<'a> {
+pub(super) enum MessageFrame<'a> {
     /// Its bytes, without the line end.
     Line(&'a [u8]),
     /// A line of more than [`MAX_FRAME_BYTES`], which was dropped.
@@ -39,7 +39,7 @@ impl<R: BufRead> FrameReader<R> {
     ///
     /// # Errors
     /// If the input cannot be read.
-    pub(super) fn next_frame(&mut self) -> io::Result<Frame<'_>> {
+    pub(super) fn next_frame(&mut self) -> io::Result<MessageFrame<'_>> {
         self.line.clear();
         self.line.shrink_to(KEPT_BYTES);
         let (mut is_too_long, mut has_bytes) = (false, false);
@@ -68,11 +68,11 @@ impl<R: BufRead> FrameReader<R> {
             }
         }
         Ok(if is_too_long {
-            Frame::TooLong
+            MessageFrame::TooLong
         } else if has_bytes {
-            Frame::Line(&self.line)
+            MessageFrame::Line(&self.line)
         } else {
-            Frame::End
+            MessageFrame::End
         })
     }
 }
@@ -93,9 +93,11 @@ mod tests {
             let mut read = Vec::new();
             loop {
                 match reader.next_frame().unwrap() {
-                    Frame::Line(line) => read.push(String::from_utf8(line.to_vec()).unwrap()),
-                    Frame::TooLong => read.push("too long".to_owned()),
-                    Frame::End => break,
+                    MessageFrame::Line(line) => {
+                        read.push(String::from_utf8(line.to_vec()).unwrap())
+                    }
+                    MessageFrame::TooLong => read.push("too long".to_owned()),
+                    MessageFrame::End => break,
                 }
             }
             assert_eq!(read, ["abcd", "", "too long", "xy", "too long", "z"]);

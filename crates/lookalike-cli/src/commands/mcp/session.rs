@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use super::answer::{MAX_ANSWER_BYTES, refusal_result};
 use super::call_queue::{CallQueue, ToolCall};
 use super::call_watch::{CallStopped, CallWatch};
-use super::frames::{Frame, FrameReader, MAX_FRAME_BYTES};
+use super::frames::{FrameReader, MAX_FRAME_BYTES, MessageFrame};
 use super::protocol::{
     ClientMessage, ErrorCode, ProtocolError, RequestId, negotiate_version, parse_message,
     response_to, show_text,
@@ -153,8 +153,8 @@ impl<W: Write> SessionReader<'_, W> {
     fn read_messages(&mut self, frames: &mut FrameReader<impl BufRead>) -> io::Result<()> {
         loop {
             match frames.next_frame()? {
-                Frame::End => return Ok(()),
-                Frame::TooLong => self.shared.answer(
+                MessageFrame::End => return Ok(()),
+                MessageFrame::TooLong => self.shared.answer(
                     None,
                     Err(ProtocolError::new(
                         ErrorCode::InvalidRequest,
@@ -164,8 +164,8 @@ impl<W: Write> SessionReader<'_, W> {
                         ),
                     )),
                 )?,
-                Frame::Line(line) if line.trim_ascii().is_empty() => {}
-                Frame::Line(line) => self.handle_line(line)?,
+                MessageFrame::Line(line) if line.trim_ascii().is_empty() => {}
+                MessageFrame::Line(line) => self.handle_line(line)?,
             }
         }
     }
