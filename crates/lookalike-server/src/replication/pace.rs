@@ -321,7 +321,10 @@ mod tests {
             if number > 40 {
                 let others = (0..3).filter(|replica| *replica != writer);
                 for other in others {
-                    assert!(times[other] >= write + Duration::from_millis(10), "{number}: {times:?}");
+                    assert!(
+                        times[other] >= write + Duration::from_millis(10),
+                        "{number}: {times:?}"
+                    );
                 }
                 assert!(write - now <= seconds(0.28), "{number}");
             }
