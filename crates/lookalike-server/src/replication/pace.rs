@@ -10,6 +10,10 @@
 //! them at about the same time, so the turns are counted from that time on. A replica that is new in the rotation comes
 //! last in it, and first at every few records, so that writers that always have something to write leave room for it. The
 //! rotation only saves conflicts: correctness does not depend on it.
+//!
+//! Replicas see a record at different times, and those that see it late would begin their turns late, every time. A
+//! replica therefore estimates when a record came: its clock minus the time in the record is least for those that it saw at
+//! once, whatever the difference of the clocks, and what the others have more than that they were seen late.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -39,6 +43,15 @@ pub(super) struct SeenRecord<'a> {
     pub(super) number: u64,
     pub(super) writer: &'a str,
     pub(super) is_full: bool,
+    /// Time by which the clock of this machine is ahead of the time in the record, in microseconds.
+    pub(super) delay_us: i64,
+}
+
+/// A record that takes part in the rotation.
+#[derive(Debug)]
+struct RecentRecord {
+    writer: String,
+    delay_us: i64,
 }
 
 /// Decides when the next record may be written.
@@ -49,7 +62,7 @@ pub(super) struct WritePace {
     tokens: f64,
     filled: Instant,
     replica: String,
-    recent_writers: VecDeque<String>,
+    recent_records: VecDeque<RecentRecord>,
     /// Whoever is new in the rotation may write the next record first.
     next_is_for_new: bool,
     /// Time that the store takes for a record, a moving average.
@@ -64,7 +77,7 @@ impl WritePace {
             tokens: BURST,
             filled: now,
             replica: replica.to_owned(),
-            recent_writers: VecDeque::new(),
+            recent_records: VecDeque::new(),
             next_is_for_new: false,
             write_time: Duration::from_millis(5),
             last_record: now,
@@ -74,18 +87,32 @@ impl WritePace {
     /// Counts a record of any replica. A full one costs nothing of the rate, because lone changes of others would wait as
     /// long as full ones come.
     pub(super) fn count_record(&mut self, record: SeenRecord, now: Instant) {
-        self.fill_tokens(now);
+        let lateness = self.estimate_lateness(&record);
+        let came = now.checked_sub(lateness).unwrap_or(now);
+        self.last_record = self.last_record.max(came);
+        self.fill_tokens(self.last_record);
         if !record.is_full {
             self.tokens = (self.tokens - 1.0).max(0.0);
         }
-        self.last_record = now;
-        self.recent_writers.push_back(record.writer.to_owned());
-        if self.recent_writers.len() > ROTATION_RECORDS {
-            self.recent_writers.pop_front();
+        self.recent_records.push_back(RecentRecord {
+            writer: record.writer.to_owned(),
+            delay_us: record.delay_us,
+        });
+        if self.recent_records.len() > ROTATION_RECORDS {
+            self.recent_records.pop_front();
         }
         let (at_rate, if_full) = RECORDS_PER_NEW_WRITER;
         let interval = if record.is_full { if_full } else { at_rate };
         self.next_is_for_new = (record.number + 1).is_multiple_of(interval);
+    }
+
+    /// Returns how long a record has been there, by the delays of those before it of the same writer.
+    fn estimate_lateness(&self, record: &SeenRecord) -> Duration {
+        let of_writer = self.recent_records.iter();
+        let of_writer = of_writer.filter(|recent| recent.writer == record.writer);
+        let least = of_writer.map(|recent| recent.delay_us).min();
+        let lateness_us = least.map_or(0, |least| record.delay_us.saturating_sub(least));
+        Duration::from_micros(lateness_us.max(0) as u64).min(LONGEST_TURN)
     }
 
     /// Counts the time that the store took for a record of this replica.
@@ -93,9 +120,12 @@ impl WritePace {
         self.write_time = (self.write_time * 7 + time.min(LONGEST_WRITE)) / 8;
     }
 
+    /// Computes the tokens at a time, which may be before the last one.
     fn fill_tokens(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.filled).as_secs_f64();
-        self.tokens = (self.tokens + passed * self.records_per_second).min(BURST);
+        let passed = now.saturating_duration_since(self.filled);
+        let back = self.filled.saturating_duration_since(now);
+        let seconds = passed.as_secs_f64() - back.as_secs_f64();
+        self.tokens = (self.tokens + seconds * self.records_per_second).min(BURST);
         self.filled = now;
     }
 
@@ -137,7 +167,8 @@ impl WritePace {
 
     /// Returns the number of writers that come before this replica in the rotation.
     fn count_writers_before(&self) -> usize {
-        let mut writers: Vec<_> = self.recent_writers.iter().collect();
+        let writers = self.recent_records.iter().map(|record| &record.writer);
+        let mut writers: Vec<_> = writers.collect();
         let Some(last) = writers.last().copied() else {
             return 0;
         };
@@ -222,6 +253,7 @@ mod tests {
             number,
             writer,
             is_full,
+            delay_us: 0,
         }
     }
 
@@ -328,12 +360,17 @@ mod tests {
                 }
                 assert!(write - now <= seconds(0.28), "{number}");
             }
-            // The others see the record later, each at a time of its own.
-            for (delay, pace) in paces.iter_mut().enumerate() {
-                let seen = write + Duration::from_millis(5 + 7 * delay as u64);
-                pace.count_record(record(number, names[writer], false), seen);
+            // The others see the record later, some of them much later, with clocks that differ.
+            for (place, pace) in paces.iter_mut().enumerate() {
+                let delay = 5 + (number * 7 + place as u64 * 11) % 13 * 9;
+                let clock_us = 1_000_000 * (place as i64 - writer as i64);
+                let seen = SeenRecord {
+                    delay_us: clock_us + 1_000 * delay as i64,
+                    ..record(number, names[writer], false)
+                };
+                pace.count_record(seen, write + Duration::from_millis(delay));
             }
-            now = write + Duration::from_millis(20);
+            now = write + Duration::from_millis(130);
         }
         assert!(written.iter().all(|count| *count >= 25), "{written:?}");
         let rate = 100.0 / (now - begin).as_secs_f64();
