@@ -16,7 +16,9 @@ mod text_diff;
 
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 
+use clap::error::{ContextKind, ContextValue};
 use lookalike_io::ErrorKind;
 
 use commands::{Command, CommandLine};
@@ -71,6 +73,10 @@ pub fn run_command_line(arguments: &[OsString]) -> u8 {
 
 /// Prints help, the version, or the mistake in the arguments.
 fn explain_usage(refusal: &clap::Error) -> u8 {
+    if let Some(hint) = suggest_command(refusal) {
+        OutputPrinter::new(false).print_failure(hint, None);
+        return 2;
+    }
     if refusal.use_stderr() {
         let text = refusal.to_string();
         match text.strip_prefix("error: ") {
@@ -85,6 +91,26 @@ fn explain_usage(refusal: &clap::Error) -> u8 {
         Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => 2,
         _ => 0,
     }
+}
+
+/// Returns what was probably meant by a file or folder in place of a command.
+fn suggest_command(refusal: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(given)) = refusal.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let path = Path::new(given);
+    if path.is_dir() {
+        return Some(format!(
+            "'{given}' is a folder, and no command: did you mean `lookalike passages {given}`, which finds shared passages, \
+             or `lookalike dedup {given} -o unique.jsonl`?"
+        ));
+    }
+    path.is_file().then(|| {
+        format!(
+            "'{given}' is a file, and no command: did you mean `lookalike dedup {given} -o unique.jsonl`, or `lookalike head \
+             {given}`, which shows its fields?"
+        )
+    })
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
