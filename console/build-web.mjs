@@ -1,0 +1,63 @@
+// Builds the page that does the work in the browser: target/web/index.html with its script, its style and the engine as a
+// WebAssembly module in it, and beside it jieba's dictionary, which the page fetches when a recipe needs it. Unlike the
+// pages of build.mjs it is not checked in, because a module depends on the compiler.
+//
+// `node build-web.mjs` compiles the module. `node build-web.mjs FILE.wasm` takes a compiled one.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import { bundle } from "./bundle.mjs";
+
+const root = resolve(import.meta.dirname, "..");
+const target = join(root, "target/web");
+/** Largest size of the page, compressed as servers send it. */
+const maxBytes = 3_000_000;
+
+/** Compiles the module as programs of a release are compiled. */
+function compileModule() {
+  const options = ["build", "--locked", "--profile", "dist", "--target", "wasm32-wasip1", "-p", "lookalike-web"];
+  execFileSync("cargo", options, { cwd: root, stdio: "inherit" });
+  return join(root, "target/wasm32-wasip1/dist/lookalike-web.wasm");
+}
+
+/** Returns jieba's dictionary, which is a file of the pinned crate. */
+function readDictionary() {
+  const options = ["metadata", "--format-version", "1", "--locked", "--filter-platform", "wasm32-wasip1"];
+  const { packages } = JSON.parse(execFileSync("cargo", options, { cwd: root, maxBuffer: 1 << 28 }));
+  const { manifest_path: manifest } = packages.find(({ name }) => name === "jieba-rs");
+  return readFileSync(join(dirname(manifest), "src/data/dict.txt"));
+}
+
+const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+
+const worker = (await bundle("src/web/worker.ts")).script;
+const { script, style } = await bundle("src/web/main.tsx", { WORKER_SCRIPT: JSON.stringify(worker) });
+const policy = [
+  "default-src 'none'",
+  // The worker runs under the policy of the page, too.
+  `script-src ${hash(script)} 'wasm-unsafe-eval'`,
+  "worker-src blob:",
+  `style-src ${hash(style)}`,
+  // For the dictionary, which lies beside the page.
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+const module = readFileSync(process.argv[2] ?? compileModule());
+const compress = (bytes) => gzipSync(bytes, { level: 9 });
+const html = readFileSync("src/web/page.html", "utf8")
+  .replace("{{policy}}", () => policy)
+  .replace("{{style}}", () => style)
+  .replace("{{script}}", () => script)
+  .replace("{{module}}", () => compress(module).toString("base64"));
+mkdirSync(target, { recursive: true });
+writeFileSync(join(target, "index.html"), html);
+writeFileSync(join(target, "jieba-dictionary.bin"), compress(readDictionary()));
+const sent = { gzip: gzipSync(html).length, brotli: brotliCompressSync(html).length };
+console.log(`target/web/index.html: ${html.length} bytes, compressed ${sent.gzip} (gzip) or ${sent.brotli} (brotli); its module has ${module.length} bytes`);
+if (sent.gzip > maxBytes) {
+  console.error(`the page has ${sent.gzip} bytes compressed, and at most ${maxBytes} are allowed`);
+  process.exitCode = 1;
+}
