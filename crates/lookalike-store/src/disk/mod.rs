@@ -14,6 +14,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
+
 use self::overlay_file::OverlayFile;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -136,10 +138,11 @@ pub(crate) fn check_free_bytes(disk: &dyn Disk, needed: u64) -> Result<()> {
 }
 
 /// A directory of the operating system, locked by this process.
+///
+/// Names are looked up in the open directory and not at its path. A directory that is renamed, because its collection is
+/// deleted while somebody still reads it, keeps its files, and another one can take its path.
 #[derive(Debug)]
 pub struct DiskFolder {
-    path: PathBuf,
-    /// The open directory, for syncing.
     directory: File,
     /// Held until this is dropped.
     _lock: File,
@@ -147,6 +150,9 @@ pub struct DiskFolder {
 
 /// Name of the file that the process locks which has the directory open.
 pub(crate) const LOCK_FILE: &str = "lock";
+
+/// Permissions of a new file, of which the mask of the process takes some away.
+const NEW_FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 
 impl DiskFolder {
     /// Opens a directory, and creates it if necessary.
@@ -165,9 +171,15 @@ impl DiskFolder {
             .map_err(|error| already_open(path, &error))?;
         Ok(Self {
             directory: File::open(path)?,
-            path: path.to_owned(),
             _lock: lock,
         })
+    }
+
+    /// Opens a file for reading and writing.
+    fn open_with(&self, name: &str, flags: OFlags) -> io::Result<Arc<dyn DiskFile>> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | flags;
+        let file = openat(&self.directory, name, flags, NEW_FILE_MODE)?;
+        Ok(Arc::new(OsFile(File::from(file))))
     }
 }
 
@@ -218,32 +230,31 @@ fn names_in(path: &Path) -> io::Result<Vec<String>> {
 
 impl Disk for DiskFolder {
     fn create_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(self.path.join(name))?;
-        Ok(Arc::new(OsFile(file)))
+        self.open_with(name, OFlags::CREATE | OFlags::TRUNC)
     }
 
     fn open_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).open(self.path.join(name))?;
-        Ok(Arc::new(OsFile(file)))
+        self.open_with(name, OFlags::empty())
     }
 
     fn file_names(&self) -> io::Result<Vec<String>> {
-        names_in(&self.path)
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.directory)? {
+            let entry = entry?;
+            // A name that is not UTF-8 is not ours.
+            let name = entry.file_name().to_str().ok();
+            let name = name.filter(|name| !matches!(*name, "." | ".." | LOCK_FILE));
+            names.extend(name.map(str::to_owned));
+        }
+        Ok(names)
     }
 
     fn rename_file(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.path.join(from), self.path.join(to))
+        Ok(renameat(&self.directory, from, &self.directory, to)?)
     }
 
     fn remove_file(&self, name: &str) -> io::Result<()> {
-        std::fs::remove_file(self.path.join(name))
+        Ok(unlinkat(&self.directory, name, AtFlags::empty())?)
     }
 
     fn sync_names(&self) -> io::Result<()> {
@@ -394,6 +405,40 @@ mod tests {
         });
         made.unwrap();
         assert_eq!(synced, [Path::new(".")]);
+    }
+
+    /// A directory that is renamed keeps its files, and another one at its path has its own.
+    #[test]
+    fn renamed_directory_keeps_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("a"), folder.path().join("moved"));
+        let write = |disk: &DiskFolder, name: &str| {
+            let file = disk.create_file(name).unwrap();
+            file.write_at(name.as_bytes(), 0).unwrap();
+        };
+        let first = DiskFolder::open(&path).unwrap();
+        write(&first, "before");
+        std::fs::rename(&path, &moved).unwrap();
+        let second = DiskFolder::open(&path).unwrap();
+        write(&first, "after");
+        write(&second, "other");
+        first.rename_file("before", "renamed").unwrap();
+        let names_of = |disk: &DiskFolder| {
+            let mut names = disk.file_names().unwrap();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(names_of(&first), ["after", "renamed"]);
+        assert_eq!(names_of(&second), ["other"]);
+        assert_eq!(std::fs::read(moved.join("after")).unwrap(), b"after");
+        let mut content = [0; 6];
+        let file = first.open_file("renamed").unwrap();
+        file.read_exact(&mut content, 0).unwrap();
+        assert_eq!(&content, b"before");
+        first.remove_file("after").unwrap();
+        assert!(!moved.join("after").exists());
+        let missing = first.open_file("other").unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
