@@ -17,6 +17,8 @@ mod decontaminate;
 mod documents;
 mod evaluating;
 mod explaining;
+// Rights of files, signals and devices of Unix.
+#[cfg(unix)]
 mod failures;
 mod fields;
 mod fingerprints;

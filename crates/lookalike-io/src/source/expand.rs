@@ -137,7 +137,13 @@ impl InputFinder<'_> {
         }
         match fs::metadata(path) {
             Ok(metadata) => self.add_existing(path, metadata),
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            // Windows has no names with the characters of a pattern.
+            Err(cause)
+                if matches!(
+                    cause.kind(),
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidFilename
+                ) =>
+            {
                 self.find_by_pattern(path, cause)
             }
             Err(cause) => Err(Error::read_error("open", display_path(path), cause)),

@@ -25,6 +25,7 @@ use lookalike_store::{
     MANIFEST_FILE, SettingsChange, is_collection_file, is_creation_file, is_data_file,
     make_directory, verify_collection,
 };
+use lookalike_system::{Directory, replace_file};
 
 use self::aliases::CollectionAliases;
 pub(crate) use self::aliases::{AliasMap, MAX_ALIASES, write_aliases};
@@ -90,7 +91,13 @@ impl ServedCollections {
     pub(crate) fn new(directory: &Path, options: CollectionOptions) -> Result<Self> {
         let at = format!("the directory of --data, {}", directory.display());
         make_directory(directory).map_err(with_context(&at))?;
-        let lock = File::create(directory.join(LOCK_FILE)).map_err(with_context(&at))?;
+        // Not truncated, which Windows refuses for a file that another process has locked.
+        let lock = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(directory.join(LOCK_FILE))
+            .map_err(with_context(&at))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => bail!("{at}: another process has it open"),
@@ -554,11 +561,8 @@ impl ServedCollections {
             if target.exists() {
                 remove_own(&target).map_err(|error| failed(&error))?;
             }
-            fs::rename(&unfinished, target).map_err(|error| failed(&error))?;
-            let directory = File::open(&self.directory);
-            directory
-                .and_then(|directory| directory.sync_all())
-                .map_err(|error| failed(&error))
+            replace_file(&unfinished, &target).map_err(|error| failed(&error))?;
+            Directory::sync_path(&self.directory).map_err(|error| failed(&error))
         });
         if renamed.is_err() {
             let _ = remove_own(&unfinished);
@@ -621,12 +625,12 @@ impl ServedCollections {
 
     fn remove_directory(&self, name: &str) -> io::Result<()> {
         let deleted = self.directory.join(format!("{DELETED_PREFIX}{name}"));
-        match fs::rename(self.directory.join(name), &deleted) {
+        match replace_file(&self.directory.join(name), &deleted) {
             // An earlier attempt failed after this step.
             Err(error) if error.kind() == io::ErrorKind::NotFound && deleted.exists() => {}
             renamed => renamed?,
         }
-        File::open(&self.directory)?.sync_all()?;
+        Directory::sync_path(&self.directory)?;
         remove_own(&deleted)
     }
 
@@ -932,7 +936,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         // A symbolic link to itself cannot be read, not even by root.
-        std::os::unix::fs::symlink("circle", path("circle")).unwrap();
+        lookalike_system::create_symlink(Path::new("circle"), &path("circle")).unwrap();
         fs::create_dir(path("empty")).unwrap();
         fs::write(path("file"), "").unwrap();
         let of = |name: &str| CollectionStatus::from_directory(&path(name));

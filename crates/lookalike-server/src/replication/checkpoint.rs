@@ -10,6 +10,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use lookalike_log::LogTail;
+use lookalike_system::{Directory, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, bail, with_context};
@@ -102,7 +103,7 @@ impl LogCheckpoint {
                     "the directory has followed a shared log, and leaves it: it can begin a new one, and not go on with \
                      this one"
                 );
-                File::open(directory)?.sync_all()
+                Directory::sync_path(directory)
             }
         }
     }
@@ -117,8 +118,8 @@ impl LogCheckpoint {
         let mut file = File::create(&new)?;
         file.write_all(format!("{}\n{body}", first_line(&body)).as_bytes())?;
         file.sync_all()?;
-        fs::rename(&new, directory.join(CHECKPOINT_FILE))?;
-        File::open(directory)?.sync_all()
+        replace_file(&new, &directory.join(CHECKPOINT_FILE))?;
+        Directory::sync_path(directory)
     }
 }
 

@@ -10,9 +10,10 @@ mod overlay_file;
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use lookalike_system::{Directory, PositionedAccess, replace_file};
 
 use self::overlay_file::OverlayFile;
 use crate::error::{Error, ErrorKind, Result};
@@ -140,7 +141,7 @@ pub(crate) fn check_free_bytes(disk: &dyn Disk, needed: u64) -> Result<()> {
 pub struct DiskFolder {
     path: PathBuf,
     /// The open directory, for syncing.
-    directory: File,
+    directory: Directory,
     /// Held until this is dropped.
     _lock: File,
 }
@@ -164,7 +165,7 @@ impl DiskFolder {
         lock.try_lock()
             .map_err(|error| already_open(path, &error))?;
         Ok(Self {
-            directory: File::open(path)?,
+            directory: Directory::open(path)?,
             path: path.to_owned(),
             _lock: lock,
         })
@@ -182,7 +183,7 @@ fn already_open(path: &Path, error: &TryLockError) -> io::Error {
 /// # Errors
 /// If a disk operation fails.
 pub fn make_directory(path: &Path) -> io::Result<()> {
-    make_and_sync(path, &mut |parent| File::open(parent)?.sync_all())
+    make_and_sync(path, &mut |parent| Directory::sync_path(parent))
 }
 
 fn make_and_sync(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
@@ -239,7 +240,7 @@ impl Disk for DiskFolder {
     }
 
     fn rename_file(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.path.join(from), self.path.join(to))
+        replace_file(&self.path.join(from), &self.path.join(to))
     }
 
     fn remove_file(&self, name: &str) -> io::Result<()> {
@@ -247,12 +248,11 @@ impl Disk for DiskFolder {
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        self.directory.sync_all()
+        self.directory.sync()
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        let status = rustix::fs::fstatvfs(&self.directory)?;
-        Ok(status.f_bavail * status.f_frsize)
+        self.directory.free_bytes()
     }
 }
 
@@ -337,7 +337,8 @@ impl DiskFile for OsFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut read = 0;
         while read < bytes.len() {
-            match self.0.read_at(&mut bytes[read..], offset + read as u64) {
+            let next = offset + read as u64;
+            match self.0.read_bytes_at(&mut bytes[read..], next) {
                 Ok(0) => break,
                 Ok(more) => read += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -348,7 +349,7 @@ impl DiskFile for OsFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.0.write_all_bytes_at(bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {

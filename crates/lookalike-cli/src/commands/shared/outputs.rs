@@ -1,12 +1,12 @@
 //! Outputs of a command. They go to different places, and none overwrites a recipe.
 
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
 use lookalike_io::is_url;
 use lookalike_io::sink::OutputTarget;
+use lookalike_system::is_device;
 
 use crate::language::MessageLanguage;
 
@@ -128,10 +128,7 @@ pub(crate) fn check_separate_outputs<'a>(
 
 /// Returns `true` if two paths name the same file, which need not exist. A terminal may show several outputs.
 fn is_one_file(one: &Path, other: &Path) -> bool {
-    let shows_several = |path: &Path| {
-        let metadata = path.metadata();
-        is_standard(path) || metadata.is_ok_and(|metadata| metadata.file_type().is_char_device())
-    };
+    let shows_several = |path: &Path| is_standard(path) || is_device(path);
     if one != other && (shows_several(one) || shows_several(other)) {
         return false;
     }
