@@ -171,6 +171,7 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     let files = Arc::new(files);
     tokio::spawn(reload_on_request(reloads, Arc::clone(&files)));
     let listen = config.listen;
+    let when_listening = config.when_listening.take();
     let drain = config.limits.drain;
     let is_encrypted = files.tls().is_some();
     let replica = match config.replica.clone() {
@@ -189,6 +190,9 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
         .map_err(with_context("the address listened on"))?;
     let scheme = if is_encrypted { "https" } else { "http" };
     tracing::info!("listening on {scheme}://{address}");
+    if let Some(call) = when_listening {
+        call(address);
+    }
     if !listen.ip().is_loopback() && !is_encrypted {
         tracing::warn!(
             "keys and texts are sent unencrypted: give --tls-cert and --tls-key, unless a proxy in \

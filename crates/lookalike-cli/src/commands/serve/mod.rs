@@ -4,6 +4,7 @@
 //! the file over the defaults.
 
 mod args;
+mod desktop;
 mod document_passages;
 
 use std::io;
@@ -24,6 +25,7 @@ use tracing_subscriber::fmt;
 
 pub(crate) use self::args::ServeArgs;
 use self::args::{ByteSize, LogFormat, LogLevel, PeriodArg};
+pub(crate) use self::desktop::serve_desktop;
 use self::document_passages::find_document_passages;
 use super::shared::inputs::pdf_reader;
 use super::shared::running::thread_count;
@@ -102,6 +104,7 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
             .map_or(Vec::new(), |trusted_proxy| trusted_proxy.0),
         data,
         listen,
+        when_listening: None,
         snapshots: args.snapshots.clone(),
         snapshot_schedule: snapshot_schedule(args)?,
         replica: replica_settings(args)?,

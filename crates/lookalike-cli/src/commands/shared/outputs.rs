@@ -8,7 +8,7 @@ use lookalike_io::is_url;
 use lookalike_io::sink::OutputTarget;
 use lookalike_system::is_device;
 
-use crate::language::MessageLanguage;
+use crate::language::{MessageLanguage, read_locale_variable};
 
 /// Output for rows that cannot be used.
 #[derive(Debug, Args)]
@@ -72,7 +72,10 @@ pub(crate) fn page_language() -> Option<&'static str> {
     if let Some(stated) = MessageLanguage::stated() {
         return Some(stated.tag());
     }
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let set = |name| {
+        let value = read_locale_variable(name)?.into_string().ok()?;
+        Some(value).filter(|value| !value.is_empty())
+    };
     let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
         .into_iter()
         .find_map(set)?;
