@@ -60,5 +60,6 @@ mod serving;
 mod storing;
 mod summaries;
 mod support;
+mod systems;
 mod words;
 mod yanyiwu;
