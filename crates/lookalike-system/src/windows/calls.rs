@@ -151,7 +151,8 @@ pub(super) fn count_handles() -> Option<u64> {
     let mut count = 0;
     // SAFETY: the handle stands for this process, and the number can be written.
     check_success(unsafe { GetProcessHandleCount(GetCurrentProcess(), &raw mut count) }).ok()?;
-    Some(count.into())
+    // Wine counts none.
+    Some(count.into()).filter(|count| *count > 0)
 }
 
 /// Puts this process into a job with limits.
