@@ -152,7 +152,7 @@ pub(super) fn count_handles() -> Option<u64> {
     // SAFETY: the handle stands for this process, and the number can be written.
     check_success(unsafe { GetProcessHandleCount(GetCurrentProcess(), &raw mut count) }).ok()?;
     // Wine counts none.
-    Some(count.into()).filter(|count| *count > 0)
+    (count > 0).then_some(u64::from(count))
 }
 
 /// Puts this process into a job with limits.
