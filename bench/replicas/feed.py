@@ -112,21 +112,21 @@ def disturb(cluster: Cluster, folder: Path, seconds: float, upgraded: str, optio
     replace(2, "r4")
     outage = min(60.0, seconds / 24)
     at(next(shares), f"the store fails for {outage:.0f} s")
-    for proxy in cluster.proxies:
-        proxy.cut("refuse")
+    for link in cluster.links:
+        link.cut("refuse")
     time.sleep(outage)
-    for proxy in cluster.proxies:
-        proxy.mend()
+    for link in cluster.links:
+        link.mend()
     stopped = min(30.0, seconds / 24)
     at(next(shares), f"SIGSTOP of replica 1 for {stopped:.0f} s")
     cluster.replicas[1].send_signal(signal.SIGSTOP)
     time.sleep(stopped)
     cluster.replicas[1].send_signal(signal.SIGCONT)
     at(next(shares), "replica 0 is cut from the store")
-    if cluster.proxies:
-        cluster.proxies[0].cut("hang")
+    if cluster.links:
+        cluster.links[0].cut("hang")
         time.sleep(stopped)
-        cluster.proxies[0].mend()
+        cluster.links[0].mend()
     at(next(shares), "replica 0 is upgraded")
     restart(0, program=upgraded)
 
@@ -143,8 +143,10 @@ def main() -> None:
     options = ["--snapshot-log-every", f"{max(2, round(seconds / 30))}s", "--headroom", "16Mi"]
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        store = STORES[arguments.store](folder)
-        with Cluster(arguments.program, folder, store, options=options) as cluster:
+        with (
+            STORES[arguments.store](folder) as store,
+            Cluster(arguments.program, folder, store, options=options) as cluster,
+        ):
             settings = json.dumps({"threshold": THRESHOLD}).encode()
             status, answer, _ = cluster.replicas[0].request("PUT", "/v1/collections/news", settings)
             if status != 201:
@@ -175,7 +177,6 @@ def main() -> None:
                 "p99_ms": round(times[int(len(times) * 0.99)] * 1000, 1),
                 "longest_s": round(times[-1], 1), "events": events, "processors": os.cpu_count(),
             }
-        store.stop()
     print(json.dumps(report))
 
 

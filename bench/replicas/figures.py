@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures speed and beginning of replicas, and writes `bench/results/replicas_*.json`.
 
-Rounds and the hour of feed take long and run by themselves; their last lines, in a file, are stored by `--rounds` and
-`--feed`.
+Rounds, the hour of feed and the counts of requests take long and run by themselves; their last lines, in a file, are
+stored by `--rounds`, `--feed`, `--requests` and others. Everything else is measured with `--program`.
 """
 
 from __future__ import annotations
@@ -65,29 +65,61 @@ def measure_bulks(program: str, titles: int, runs: int) -> list[dict]:
     return rows
 
 
+def read_lines(path: Path) -> list[dict]:
+    """Returns the reports among the lines of runs."""
+    return [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
+
+
 def parse_rounds(path: Path) -> list[dict]:
-    rows = []
-    for line in path.read_text().splitlines():
-        if not line.startswith("{"):
-            continue
-        row = json.loads(line)
+    rows = read_lines(path)
+    for row in rows:
         row["disturbed"] = row["rounds"] - row.get("none", 0)
         row["longest_outage"] = round(row["longest_outage"], 2)
-        rows.append(row)
+    return rows
+
+
+def replace_rows(name: str, rows: list[dict], field: str) -> list[dict]:
+    """Returns the stored rows, of which those with the same value of a field are replaced."""
+    path = RESULTS / f"{name}.json"
+    stored = json.loads(path.read_text())["measured"] if path.exists() else []
+    replaced = {row[field] for row in rows}
+    return [row for row in stored if row[field] not in replaced] + rows
+
+
+def parse_requests(path: Path) -> list[dict]:
+    """Returns a row for each kind of requests, with the settings of the run and what it reached."""
+    rows = []
+    for run in read_lines(path):
+        requests = run.pop("requests")
+        rows += [{**run, **request} for request in requests]
+    return rows
+
+
+def parse_full_disk(path: Path) -> list[dict]:
+    rows = read_lines(path)
+    for row in rows:
+        row["longest_outage"] = round(row["longest_outage"], 2)
     return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--program", required=True, help="the command `lookalike`, with object stores")
+    parser.add_argument("--program", help="the command `lookalike`, with object stores")
     parser.add_argument("--titles", type=int, default=300_000)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--new-replica", type=int, default=0, help="titles of the snapshot of a new replica")
     parser.add_argument("--folder", help="a folder with room for three times these titles")
     parser.add_argument("--rounds", type=Path, help="file with the last lines of runs of rounds.py")
+    parser.add_argument("--namespaces", type=Path, help="the same of runs with --cut namespace")
+    parser.add_argument("--throttled", type=Path, help="the same of runs with --refused, and of runs without it")
+    parser.add_argument("--full-disk", type=Path, help="file with the last line of full_disk.py")
+    parser.add_argument("--requests", type=Path, help="file with the last line of request_counts.py")
+    parser.add_argument("--exclusive", type=Path, help="file with the last lines of runs of exclusive.py")
     parser.add_argument("--feed", type=Path, help="file with the last line of feed.py")
     arguments = parser.parse_args()
-    if arguments.runs:
+    if arguments.new_replica and not arguments.program:
+        parser.error("--new-replica needs --program")
+    if arguments.program and arguments.runs:
         store("replicas_inserts", measure_inserts(arguments.program))
         store("replicas_bulk", measure_bulks(arguments.program, arguments.titles, arguments.runs))
     if arguments.new_replica:
@@ -97,7 +129,18 @@ def main() -> None:
         answer = subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parent)
         store("replicas_beginning", [json.loads(answer.stdout)])
     if arguments.rounds:
-        store("replicas_rounds", parse_rounds(arguments.rounds))
+        rows = replace_rows("replicas_rounds", parse_rounds(arguments.rounds), "store")
+        store("replicas_rounds", rows)
+    if arguments.namespaces:
+        store("replicas_namespaces", parse_rounds(arguments.namespaces))
+    if arguments.throttled:
+        store("replicas_throttled", parse_rounds(arguments.throttled))
+    if arguments.full_disk:
+        store("replicas_full_disk", parse_full_disk(arguments.full_disk))
+    if arguments.requests:
+        store("replicas_requests", parse_requests(arguments.requests))
+    if arguments.exclusive:
+        store("replicas_exclusive", read_lines(arguments.exclusive))
     if arguments.feed:
         last = arguments.feed.read_text().splitlines()[-1]
         store("replicas_feed", [json.loads(last)])

@@ -10,11 +10,14 @@ import time
 class StoreProxy:
     """Forwards connections to a store, unless it is cut: then it closes them, or holds all bytes back."""
 
-    def __init__(self, target: int):
+    cut_modes = ("refuse", "hang")
+
+    def __init__(self, target: int, host: str = "127.0.0.1"):
         self.target = target
         self.mode = "pass"
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server((host, 0))
         self.port = self.listener.getsockname()[1]
+        self.endpoint = f"{host}:{self.port}"
         self.open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -23,17 +26,24 @@ class StoreProxy:
         self.mode = mode
         if mode == "refuse":
             for one in list(self.open):
-                try:
-                    one.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
+                shut_down(one)
 
     def mend(self) -> None:
         self.mode = "pass"
 
+    def close(self) -> None:
+        """Ends the proxy with all its connections."""
+        self.cut("refuse")
+        # Only this wakes the thread that accepts.
+        shut_down(self.listener)
+        self.listener.close()
+
     def _accept(self) -> None:
         while True:
-            client, _ = self.listener.accept()
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
@@ -45,27 +55,44 @@ class StoreProxy:
         except OSError:
             client.close()
             return
+        for one in (client, store):
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.open |= {client, store}
-        back = threading.Thread(target=self._pump, args=(store, client), daemon=True)
-        back.start()
-        self._pump(client, store)
-        back.join()
+        try:
+            self._forward(client, store)
+        except OSError:
+            pass
         self.open -= {client, store}
         for one in (client, store):
             one.close()
 
+    def _forward(self, client: socket.socket, store: socket.socket) -> None:
+        """Forwards both directions until both have ended."""
+        back = threading.Thread(target=self._pump, args=(store, client), daemon=True)
+        back.start()
+        self._pump(client, store)
+        back.join()
+
+    def _wait_while_cut(self) -> bool:
+        """Waits while bytes are held back; returns `False` if the connection is to be closed."""
+        while self.mode == "hang":
+            time.sleep(0.02)
+        return self.mode != "refuse"
+
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         try:
             while piece := source.recv(1 << 16):
-                while self.mode == "hang":
-                    time.sleep(0.02)
-                if self.mode == "refuse":
+                if not self._wait_while_cut():
                     break
                 sink.sendall(piece)
         except OSError:
             pass
         for one in (source, sink):
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+            shut_down(one)
+
+
+def shut_down(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass

@@ -16,8 +16,12 @@ import subprocess
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from http_proxy import HttpProxy, Throttle
+from namespaces import NamespaceLink
+from proxy import StoreProxy
 from service import Cluster, run_clients
 from stores import STORES
 
@@ -41,30 +45,44 @@ def make_burst(numbers: random.Random, round_number: int) -> list[tuple[str, str
     return documents
 
 
-def disturb(cluster: Cluster, numbers: random.Random, done: threading.Event, report: dict) -> None:
-    """Kills, stops or erases one replica while clients send."""
+@dataclass
+class Disturbance:
+    """Kinds of failures from which each round takes one, and the longest time that one lasts."""
+
+    kinds: list[str]
+    longest_seconds: float
+
+
+KINDS = ["kill", "kill", "erase", "stop", "terminate", "none"]
+LINK_KINDS = ["partition", "partition", "outage"]
+
+
+def disturb(
+    cluster: Cluster, numbers: random.Random, done: threading.Event, report: dict, settings: Disturbance
+) -> None:
+    """Kills, stops, erases or cuts off one replica, or cuts off all, while clients send."""
     at = numbers.randrange(len(cluster.replicas))
     replica = cluster.replicas[at]
-    kinds = ["kill", "kill", "erase", "stop", "terminate", "none"]
-    if cluster.proxies:
-        kinds += ["partition", "partition", "outage"]
-    kind = numbers.choice(kinds)
+    kind = numbers.choice(settings.kinds)
     report[kind] = report.get(kind, 0) + 1
     time.sleep(numbers.random() * 0.3)
     if kind == "none":
         return
     if kind == "stop":
         replica.send_signal(signal.SIGSTOP)
-        done.wait(numbers.random() * 2)
+        done.wait(numbers.random() * settings.longest_seconds)
         replica.send_signal(signal.SIGCONT)
         return
     if kind in ("partition", "outage"):
-        cut = cluster.proxies if kind == "outage" else [cluster.proxies[at]]
-        for proxy in cut:
-            proxy.cut(numbers.choice(["refuse", "hang"]))
-        done.wait(numbers.random() * 2)
-        for proxy in cut:
-            proxy.mend()
+        cut = cluster.links if kind == "outage" else [cluster.links[at]]
+        for link in cut:
+            mode = numbers.choice(link.cut_modes)
+            field = mode.replace(" ", "_")
+            report[field] = report.get(field, 0) + 1
+            link.cut(mode)
+        done.wait(numbers.random() * settings.longest_seconds)
+        for link in cut:
+            link.mend()
         return
     if kind == "terminate":
         replica.stop()
@@ -72,50 +90,63 @@ def disturb(cluster: Cluster, numbers: random.Random, done: threading.Event, rep
         replica.kill()
     if kind == "erase":
         replica.erase()
-    done.wait(numbers.random() * 0.5)
+    done.wait(numbers.random() * settings.longest_seconds / 4)
     replica.start()
     replica.wait_until_ready()
 
 
-def run_round(cluster: Cluster, numbers: random.Random, number: int, report: dict) -> dict[str, dict]:
-    """Returns the answers of the round by id."""
-    documents = make_burst(numbers, number)
+def send_documents(cluster: Cluster, documents: list[tuple[str, str, str]], seed: int, report: dict) -> dict[str, dict]:
+    """Sends documents by several clients at once; returns the answers by id, and notes their times."""
     answers: dict[str, dict] = {}
     lock = threading.Lock()
 
     def send(identifier: str, text: str):
         def job(client):
             body = json.dumps({"id": identifier, "text": text}).encode()
+            began = time.monotonic()
             status, answer = client.request("POST", "/v1/collections/news/documents", body)
+            took = time.monotonic() - began
             if status != 200:
                 raise RuntimeError(f"{identifier}: {status} {answer[:300]!r}")
             with lock:
                 answers[identifier] = json.loads(answer)
+                report.setdefault("times", []).append(took)
 
         return job
 
     work: list[list] = [[] for _ in range(CLIENTS)]
     for at, (_, identifier, text) in enumerate(documents):
         work[at % CLIENTS].append(send(identifier, text))
+    clients = run_clients(cluster, work, seed)
+    report["longest_outage"] = max(
+        report.get("longest_outage", 0.0), *(client.longest_outage for client in clients)
+    )
+    return answers
+
+
+def run_round(
+    cluster: Cluster, numbers: random.Random, number: int, report: dict, settings: Disturbance
+) -> dict[str, dict]:
+    """Returns the answers of the round by id."""
+    documents = make_burst(numbers, number)
     done = threading.Event()
     failure: list[BaseException] = []
 
     def disturb_and_note() -> None:
         try:
-            disturb(cluster, numbers, done, report)
+            disturb(cluster, numbers, done, report, settings)
         except BaseException as error:  # noqa: BLE001
             failure.append(error)
 
     disturber = threading.Thread(target=disturb_and_note)
     disturber.start()
-    clients = run_clients(cluster, work, number)
-    done.set()
-    disturber.join()
+    try:
+        answers = send_documents(cluster, documents, number, report)
+    finally:
+        done.set()
+        disturber.join()
     if failure:
         raise failure[0]
-    report["longest_outage"] = max(
-        report.get("longest_outage", 0.0), *(client.longest_outage for client in clients)
-    )
     return answers
 
 
@@ -172,41 +203,101 @@ def check_replay(cluster: Cluster, export: bytes, folder: Path) -> None:
         raise RuntimeError(f"the replay differs: {differing[:5]}")
 
 
-def main() -> None:
+def create_collection(cluster: Cluster) -> None:
+    settings = json.dumps({"threshold": THRESHOLD}).encode()
+    status, answer, _ = cluster.replicas[0].request("PUT", "/v1/collections/news", settings)
+    if status != 201:
+        raise RuntimeError(answer.decode())
+
+
+def summarize_times(report: dict) -> None:
+    """Replaces the times of all answers by their median and the 99th of 100, in milliseconds."""
+    times = sorted(report.pop("times"))
+    report["median_ms"] = round(times[len(times) // 2] * 1000, 1)
+    report["p99_ms"] = round(times[int(len(times) * 0.99)] * 1000, 1)
+
+
+def verify_log(cluster: Cluster) -> None:
+    verified = cluster.log_command("verify", cluster.log)
+    if verified.returncode != 0:
+        raise RuntimeError(verified.stderr.decode())
+
+
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", required=True, help="the command `lookalike`, with object stores")
     parser.add_argument("--store", choices=sorted(STORES), default="directory")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replay-every", type=int, default=10, help="rounds between two replays by `dedup`")
+    parser.add_argument("--folder", help="a folder for all files of the run, such as /dev/shm")
+    parser.add_argument(
+        "--cut", choices=["proxy", "namespace"], default="proxy",
+        help="how a replica is cut from the store: by a proxy, which closes or holds connections, or by the link of a "
+        "network namespace, which takes root",
+    )
+    parser.add_argument("--kinds", nargs="+", choices=sorted({*KINDS, *LINK_KINDS}), help="kinds of failures")
+    parser.add_argument("--longest-failure", type=float, default=2, help="seconds that a cut or a stop lasts at most")
+    parser.add_argument("--refused", type=float, default=0, help="share of the requests that get 503 SlowDown")
+    parser.add_argument("--lost", type=float, default=0, help="share of the requests that are done and get 500")
+    parser.add_argument("--delayed", type=float, default=0, help="share of the requests that wait up to half a second")
     arguments = parser.parse_args()
-    numbers = random.Random(arguments.seed)
+    if arguments.store == "directory" and (arguments.cut != "proxy" or throttle_of(arguments) != Throttle()):
+        parser.error("a directory has no network: give --store")
+    return arguments
+
+
+def throttle_of(arguments: argparse.Namespace) -> Throttle:
+    seconds = 0.5 if arguments.delayed else 0.0
+    return Throttle(arguments.refused, arguments.lost, arguments.delayed, seconds)
+
+
+def choose_link(arguments: argparse.Namespace):
+    """Returns the function that makes the link of a replica to the store."""
+    if arguments.cut == "namespace":
+        return NamespaceLink
+    throttle = throttle_of(arguments)
+    if throttle == Throttle():
+        return StoreProxy
+    return lambda port: HttpProxy(port, throttle, arguments.seed)
+
+
+def main() -> None:
+    arguments = parse_arguments()
     report: dict = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         folder = Path(folder)
         options = ["--snapshot-log-every", "5s", "--log-writes-per-second", "200", "--headroom", "16Mi"]
-        store = STORES[arguments.store](folder)
-        with Cluster(arguments.program, folder, store, options=options) as cluster:
-            settings = json.dumps({"threshold": THRESHOLD}).encode()
-            status, answer, _ = cluster.replicas[0].request("PUT", "/v1/collections/news", settings)
-            if status != 201:
-                raise RuntimeError(answer.decode())
-            answers: dict[str, dict] = {}
-            began = time.monotonic()
-            for number in range(1, arguments.rounds + 1):
-                answers.update(run_round(cluster, numbers, number, report))
-                export = check_equal(cluster, answers)
-                if number % arguments.replay_every == 0 or number == arguments.rounds:
-                    check_replay(cluster, export, folder)
-            report["store"] = arguments.store
-            report["rounds"] = arguments.rounds
-            report["documents"] = len(answers)
-            report["seconds"] = round(time.monotonic() - began, 1)
-            verified = cluster.log_command("verify", cluster.log)
-            if verified.returncode != 0:
-                raise RuntimeError(verified.stderr.decode())
-        store.stop()
+        with STORES[arguments.store](folder) as store:
+            cluster = Cluster(arguments.program, folder, store, options=options, make_link=choose_link(arguments))
+            if arguments.refused or arguments.lost:
+                cluster.allow_failed_starts(arguments.rounds)
+            run_rounds(cluster, arguments, folder, report)
+    summarize_times(report)
     print(json.dumps(report))
+
+
+def run_rounds(cluster: Cluster, arguments: argparse.Namespace, folder: Path, report: dict) -> None:
+    """Starts the replicas, runs all rounds with their checks, and writes into the report."""
+    numbers = random.Random(arguments.seed)
+    kinds = arguments.kinds or KINDS + (LINK_KINDS if arguments.store != "directory" else [])
+    settings = Disturbance(kinds, arguments.longest_failure)
+    with cluster:
+        create_collection(cluster)
+        answers: dict[str, dict] = {}
+        began = time.monotonic()
+        for number in range(1, arguments.rounds + 1):
+            answers.update(run_round(cluster, numbers, number, report, settings))
+            export = check_equal(cluster, answers)
+            if number % arguments.replay_every == 0 or number == arguments.rounds:
+                check_replay(cluster, export, folder)
+        report |= {
+            "store": arguments.store, "links": arguments.cut, "rounds": arguments.rounds,
+            "refused": arguments.refused, "lost": arguments.lost, "delayed": arguments.delayed,
+            "failed_starts": sum(replica.failed_starts for replica in cluster.replicas),
+            "documents": len(answers), "seconds": round(time.monotonic() - began, 1),
+        }
+        verify_log(cluster)
 
 
 if __name__ == "__main__":

@@ -20,29 +20,63 @@ START_SECONDS = 120
 CATCH_UP_SECONDS = 120
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+def reserve_port() -> socket.socket:
+    """Returns a socket that is bound to a free port and does not listen.
+
+    As long as it is open, nobody gets the port by chance, also not while the server that listens on it is down. A
+    server can listen on it if it sets `SO_REUSEADDR`.
+    """
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reservation.bind(("127.0.0.1", 0))
+    return reservation
+
+
+def port_of(reservation: socket.socket) -> int:
+    return reservation.getsockname()[1]
+
+
+def wait_for_port(port: int, process: subprocess.Popen) -> None:
+    """Waits until a process listens on a port."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the process that should listen on port {port} ended: {process.args}")
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError(f"nothing listens on port {port} after {START_SECONDS} s: {process.args}")
 
 
 class Replica:
     """A service that follows a shared log."""
 
-    def __init__(self, program: str, name: str, folder: Path, log: str, options: list[str], environment=None):
+    def __init__(
+        self, program: str, name: str, folder: Path, log: str, options: list[str], environment=None,
+        host: str = "127.0.0.1", command_prefix: list[str] | None = None,
+    ):
         self.program, self.name, self.folder, self.log = program, name, folder, log
         self.options = options
         self.environment = environment or {}
         self.data = folder / f"data-{name}"
-        self.port = free_port()
+        self.reservation = reserve_port()
+        self.host, self.port = host, port_of(self.reservation)
+        # A command that starts another one in its own process, with the other one's arguments.
+        self.command_prefix = command_prefix or []
+        # A start ends if the store refuses a request and its repetitions. A supervisor then starts the replica again.
+        self.failed_starts, self.max_failed_starts = 0, 0
         self.process: subprocess.Popen | None = None
 
     def start(self) -> None:
         output = open(self.folder / f"{self.name}.log", "ab")
         command = [
-            self.program, "serve", "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}",
-            "--shared-log", self.log, "--replica", self.name, *self.options,
+            *self.command_prefix, self.program, "serve", "--data", str(self.data), "--listen",
+            f"{self.host}:{self.port}", "--shared-log", self.log, "--replica", self.name, *self.options,
         ]
+        if self.host != "127.0.0.1":
+            command.append("--allow-unauthenticated")
         environment = {**os.environ, **self.environment}
         self.process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
 
@@ -64,7 +98,7 @@ class Replica:
         shutil.rmtree(self.data, ignore_errors=True)
 
     def request(self, method: str, path: str, body: bytes | None = None, headers=None, seconds: float = 15):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=seconds)
         try:
             connection.request(method, path, body, {"content-type": "application/json", **(headers or {})})
             response = connection.getresponse()
@@ -83,11 +117,18 @@ class Replica:
         began = time.monotonic()
         while time.monotonic() - began < START_SECONDS:
             if self.process.poll() is not None:
-                raise RuntimeError(f"the replica {self.name} ended: see {self.folder / (self.name + '.log')}")
+                if self.failed_starts >= self.max_failed_starts:
+                    raise RuntimeError(f"the replica {self.name} ended: {self.last_lines()}")
+                self.failed_starts += 1
+                self.start()
             if self.is_ready():
                 return time.monotonic() - began
             time.sleep(0.02)
         raise RuntimeError(f"the replica {self.name} is not ready after {START_SECONDS} s")
+
+    def last_lines(self) -> str:
+        """Returns the end of what the replica has logged."""
+        return "\n".join((self.folder / f"{self.name}.log").read_text().splitlines()[-8:])
 
     def applied(self) -> int:
         status, body, _ = self.request("GET", "/readyz")
@@ -101,33 +142,55 @@ class Replica:
 
 
 class Cluster:
-    """Replicas of one log."""
+    """Replicas of one log.
 
-    def __init__(self, program: str, folder: Path, store, count: int = 3, options=()):
+    Each has a link of its own to the store, which can be cut: `make_link` makes it from the store's port.
+    """
+
+    def __init__(self, program: str, folder: Path, store, count: int = 3, options=(), make_link=StoreProxy):
         folder.mkdir(parents=True, exist_ok=True)
         self.program, self.folder, self.log = program, folder, store.url
-        self.environment = store.environment(store.port)
-        # Each replica has a way of its own to the store, which can be cut.
-        self.proxies = [StoreProxy(store.port) for _ in range(count if store.port else 0)]
+        self.environment = store.environment(f"127.0.0.1:{store.port}")
+        self.links = [make_link(store.port) for _ in range(count if store.port else 0)]
         self.replicas = [
             Replica(
-                program, f"r{number + 1}", folder, store.url, list(options),
-                store.environment(self.proxies[number].port) if self.proxies else {},
+                program, f"r{number + 1}", folder, store.url, list(options), **self._link_settings(store, number)
             )
             for number in range(count)
         ]
 
+    def _link_settings(self, store, number: int) -> dict:
+        if not self.links:
+            return {}
+        link = self.links[number]
+        return {
+            "environment": store.environment(link.endpoint),
+            "host": getattr(link, "replica_host", "127.0.0.1"),
+            "command_prefix": getattr(link, "command_prefix", None),
+        }
+
+    def allow_failed_starts(self, count: int) -> None:
+        """Starts each replica again up to so many times if its start has failed."""
+        for replica in self.replicas:
+            replica.max_failed_starts = count
+
     def __enter__(self) -> "Cluster":
-        for replica in self.replicas:
-            replica.start()
-        for replica in self.replicas:
-            replica.wait_until_ready()
+        try:
+            for replica in self.replicas:
+                replica.start()
+            for replica in self.replicas:
+                replica.wait_until_ready()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_) -> None:
         for replica in self.replicas:
             if replica.process is not None and replica.process.poll() is None:
                 replica.kill()
+        for link in self.links:
+            link.close()
 
     def wait_until_equal(self) -> int:
         """Waits until all replicas have applied the newest record of all; returns its number."""
@@ -153,8 +216,7 @@ class Cluster:
                 state = f"{status} {body.decode()}"
             except OSError as error:
                 state = str(error)
-            log = (self.folder / f"{replica.name}.log").read_text().splitlines()
-            lines += [f"{replica.name}: {state}", *log[-8:]]
+            lines += [f"{replica.name}: {state}", replica.last_lines()]
         return "\n".join(lines)
 
     def log_command(self, *arguments: str) -> subprocess.CompletedProcess:

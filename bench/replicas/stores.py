@@ -1,4 +1,4 @@
-"""Object stores on this machine for tests: a directory, moto (S3) and Azurite (Azure)."""
+"""Object stores on this machine for tests: a directory, moto (S3), Azurite (Azure) and Ceph's object gateway (S3)."""
 
 from __future__ import annotations
 
@@ -7,33 +7,64 @@ import hashlib
 import hmac
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from pathlib import Path
 
-from service import free_port
+from ceph import ACCESS_KEY, SECRET_KEY, CephCluster
+from service import port_of, reserve_port, wait_for_port
 
 # The published account of the emulator, as every program that speaks to it has it.
 AZURITE_ACCOUNT = "devstoreaccount1"
 AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
-class DirectoryStore:
-    """A directory, by `file://`."""
+class TestStore:
+    """A store that exists as long as its context."""
 
-    port = None
+    port: int | None = None
+    url: str
+
+    def environment(self, endpoint: str) -> dict[str, str]:
+        """Returns the settings of a client that reaches the store at `endpoint`, as HOST:PORT."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        pass
+
+    def __enter__(self) -> "TestStore":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.stop()
+
+
+class DirectoryStore(TestStore):
+    """A directory, by `file://`."""
 
     def __init__(self, folder: Path):
         self.url = f"file://{folder}/log"
 
-    def environment(self, _port) -> dict[str, str]:
+    def environment(self, endpoint: str) -> dict[str, str]:
         return {}
 
+
+class ServerStore(TestStore):
+    """A store that is one process."""
+
+    process: subprocess.Popen
+
+    def start(self, command: list, folder: Path) -> None:
+        """Starts the process, whose command knows the port, and waits until it listens."""
+        output = open(folder / "store.log", "ab")
+        self.process = subprocess.Popen(command, stdout=output, stderr=output)
+        wait_for_port(self.port, self.process)
+
     def stop(self) -> None:
-        pass
+        self.process.kill()
+        self.process.wait()
 
 
 # moto checks `If-None-Match: *` and stores the object in two steps, so that of two requests at the same moment both may
@@ -54,59 +85,68 @@ main()
 """
 
 
-class MotoStore:
+class MotoStore(ServerStore):
     """moto's server, which speaks S3."""
 
     def __init__(self, folder: Path):
-        self.port = free_port()
-        output = open(folder / "store.log", "ab")
-        command = [sys.executable, "-c", MOTO_PROGRAM, "-p", str(self.port)]
-        self.process = subprocess.Popen(command, stdout=output, stderr=output)
-        wait_for_port(self.port)
+        self.reservation = reserve_port()
+        self.port = port_of(self.reservation)
+        self.start([sys.executable, "-c", MOTO_PROGRAM, "-p", str(self.port)], folder)
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/logs", method="PUT")
         urllib.request.urlopen(request).close()
         self.url = "s3://logs/news"
 
-    def environment(self, port) -> dict[str, str]:
-        return {
-            "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1",
-            "AWS_ENDPOINT": f"http://127.0.0.1:{port}", "AWS_ALLOW_HTTP": "true",
-        }
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
+    def environment(self, endpoint: str) -> dict[str, str]:
+        return s3_environment(endpoint, "test", "test")
 
 
-class AzuriteStore:
+class AzuriteStore(ServerStore):
     """Azurite, Microsoft's emulator of Azure Blob Storage (npm package `azurite`)."""
 
     def __init__(self, folder: Path):
-        self.port = free_port()
+        self.reservation = reserve_port()
+        self.port = port_of(self.reservation)
         program = os.environ.get("AZURITE") or shutil.which("azurite-blob")
         if program is None:
             raise RuntimeError("azurite-blob is missing: npm install azurite, and give its path in AZURITE")
-        output = open(folder / "store.log", "ab")
         command = [
             program, "--blobPort", str(self.port), "--silent", "--skipApiVersionCheck",
             "--inMemoryPersistence", "--disableTelemetry",
         ]
-        self.process = subprocess.Popen(command, stdout=output, stderr=output)
-        wait_for_port(self.port)
+        self.start(command, folder)
         create_container(self.port, "logs")
         self.url = "az://logs/news"
 
-    def environment(self, port) -> dict[str, str]:
+    def environment(self, endpoint: str) -> dict[str, str]:
         return {
             "AZURE_STORAGE_ACCOUNT_NAME": AZURITE_ACCOUNT,
             "AZURE_STORAGE_ACCOUNT_KEY": AZURITE_KEY,
-            "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{port}/{AZURITE_ACCOUNT}",
+            "AZURE_STORAGE_ENDPOINT": f"http://{endpoint}/{AZURITE_ACCOUNT}",
             "AZURE_ALLOW_HTTP": "true",
         }
 
+
+class CephStore(TestStore):
+    """Ceph's object gateway, which speaks S3."""
+
+    def __init__(self, folder: Path):
+        self.reservations = [reserve_port(), reserve_port()]
+        self.port, monitor_port = map(port_of, self.reservations)
+        self.cluster = CephCluster(folder / "ceph", self.port, monitor_port, "logs")
+        self.url = "s3://logs/news"
+
+    def environment(self, endpoint: str) -> dict[str, str]:
+        return s3_environment(endpoint, ACCESS_KEY, SECRET_KEY)
+
     def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
+        self.cluster.stop()
+
+
+def s3_environment(endpoint: str, key: str, secret: str) -> dict[str, str]:
+    return {
+        "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT": f"http://{endpoint}", "AWS_ALLOW_HTTP": "true",
+    }
 
 
 def create_container(port: int, name: str) -> None:
@@ -124,14 +164,4 @@ def create_container(port: int, name: str) -> None:
     urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers=headers)).close()
 
 
-STORES = {"directory": DirectoryStore, "moto": MotoStore, "azurite": AzuriteStore}
-
-
-def wait_for_port(port: int) -> None:
-    for _ in range(600):
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise RuntimeError(f"nothing listens on port {port}")
+STORES = {"directory": DirectoryStore, "moto": MotoStore, "azurite": AzuriteStore, "ceph": CephStore}

@@ -160,6 +160,14 @@ fn table(name: &str) -> Result<String> {
         "replicas beginning" => rows("replicas_beginning", &REPLICA_BEGINNING_COLUMNS, |_| true),
         "replicas rounds" => rows("replicas_rounds", &REPLICA_ROUND_COLUMNS, |_| true),
         "replicas feed" => rows("replicas_feed", &REPLICA_FEED_COLUMNS, |_| true),
+        "replicas requests" => rows("replicas_requests", &REPLICA_REQUEST_COLUMNS, |_| true),
+        "replicas request run" => rows("replicas_requests", &REPLICA_REQUEST_RUN_COLUMNS, |row| {
+            row["request"] == "sum"
+        }),
+        "replicas namespaces" => rows("replicas_namespaces", &REPLICA_NAMESPACE_COLUMNS, |_| true),
+        "replicas full disk" => rows("replicas_full_disk", &REPLICA_FULL_DISK_COLUMNS, |_| true),
+        "replicas throttled" => rows("replicas_throttled", &REPLICA_THROTTLED_COLUMNS, |_| true),
+        "replicas exclusive" => rows("replicas_exclusive", &REPLICA_EXCLUSIVE_COLUMNS, |_| true),
         "machine replicas" => machine("replicas_bulk"),
         "planted" => rows("planted", &PLANTED_COLUMNS, |_| true),
         "planted lengths" => rows("planted_lengths", &PLANTED_LENGTHS_COLUMNS, |_| true),
@@ -353,6 +361,71 @@ const REPLICA_FEED_COLUMNS: Columns<7> = [
     ("records", "records", 0),
     ("median ms", "median_ms", 0),
     ("99 of 100 ms", "p99_ms", 0),
+];
+
+const REPLICA_REQUEST_COLUMNS: Columns<6> = [
+    ("clients send to", "receivers", 0),
+    ("request", "request", 0),
+    ("a second", "per_second", 2),
+    ("by the formula", "predicted_per_second", 2),
+    ("USD a month", "usd_a_month", 2),
+    ("by the formula", "predicted_usd_a_month", 2),
+];
+
+const REPLICA_REQUEST_RUN_COLUMNS: Columns<9> = [
+    ("store", "store", 0),
+    ("seconds", "seconds", 0),
+    ("replicas", "replicas", 0),
+    ("clients send to", "receivers", 0),
+    ("documents a second", "documents_per_second", 0),
+    ("records a second, at most", "writes_per_second", 0),
+    ("inserts with 503", "refused_inserts", 0),
+    ("median ms", "median_ms", 0),
+    ("99 of 100 ms", "p99_ms", 0),
+];
+
+const REPLICA_NAMESPACE_COLUMNS: Columns<9> = [
+    ("store", "store", 0),
+    ("rounds", "rounds", 0),
+    ("documents", "documents", 0),
+    ("one cut", "partition", 0),
+    ("all cut", "outage", 0),
+    ("link down", "link_down", 0),
+    ("silence", "silence", 0),
+    ("lost answers", "lost_answers", 0),
+    ("longest outage", "longest_outage", 2),
+];
+
+const REPLICA_FULL_DISK_COLUMNS: Columns<7> = [
+    ("store", "store", 0),
+    ("rounds", "rounds", 0),
+    ("documents", "documents", 0),
+    ("killed without room", "killed", 0),
+    ("records behind, at most", "most_records_behind", 0),
+    ("equal after s, at most", "longest_catch_up_seconds", 1),
+    ("longest outage", "longest_outage", 2),
+];
+
+const REPLICA_THROTTLED_COLUMNS: Columns<10> = [
+    ("store", "store", 0),
+    ("rounds", "rounds", 0),
+    ("documents", "documents", 0),
+    ("refused", "refused", 2),
+    ("lost", "lost", 2),
+    ("delayed", "delayed", 2),
+    ("starts again", "failed_starts", 0),
+    ("median ms", "median_ms", 1),
+    ("99 of 100 ms", "p99_ms", 1),
+    ("longest outage", "longest_outage", 2),
+];
+
+const REPLICA_EXCLUSIVE_COLUMNS: Columns<6> = [
+    ("store", "store", 0),
+    ("objects", "objects", 0),
+    ("clients", "clients", 0),
+    ("created", "created", 0),
+    ("exists already", "already_there", 0),
+    ("other answers", "other", 0),
 ];
 
 const CONTAMINATION_COLUMNS: Columns<9> = [

@@ -250,7 +250,11 @@ class Client:
         with self._bytes(method, path, body, "application/x-ndjson", repeatable, is_whole=is_whole) as answer:
             for line in answer:
                 if line:
-                    yield json.loads(line)
+                    parsed = json.loads(line)
+                    # The header is sent before the first record is written, so each answer has its own.
+                    if "record" in parsed:
+                        self._note_position(str(parsed["record"]))
+                    yield parsed
 
     def stream(self, path: str) -> Iterator[dict[str, Any]]:
         """Yields the objects of an answer with one per line, as they arrive.
@@ -351,7 +355,8 @@ class Collection:
 
         A document is ``{"id", "text" or "fingerprint", "time", "meta"}``; the answer is ``{"id",
         "verdict", "of", "cluster", "similarity", "seq"}``. The answers to several documents have the
-        order of the documents; the answer to a refused document is its problem.
+        order of the documents; the answer to a refused document is its problem. A service with a shared log adds
+        ``record`` to each of several answers, from which the client has its :attr:`Client.position`.
         """
         answers: Union[dict[str, Any], list[dict[str, Any]]] = self._check("documents", documents)
         return answers

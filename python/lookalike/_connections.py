@@ -32,7 +32,7 @@ _CONNECT_SECONDS = 5.0
 _SAME_EVERYWHERE_CODES = ("deleting", "passages_not_ready")
 
 #: Codes of 503 that come before anything is done.
-_NOTHING_DONE_CODES = ("behind", "not_ready")
+_NOTHING_DONE_CODES = ("behind", "catching_up", "not_ready")
 
 #: Bytes of a body that are sent at a time, and up to which a body is sent as a whole.
 _PIECE = 1 << 18

@@ -413,7 +413,9 @@ def with_texts(data: Any, text: str, left_out: Mapping[int, Sequence[int]]) -> A
     if type(data).__name__ == "Dataset":
         names, features = data.column_names, data.features
         cut = _cut_column(list(data.with_format(None)[text]), left_out)
-        data = data.remove_columns(text).add_column(text, cut).select_columns(names)
+        # Added before the other one is removed, because a data set without columns has no rows.
+        other = next(f"text{at}" for at in range(len(names) + 1) if f"text{at}" not in names)
+        data = data.add_column(other, cut).remove_columns(text).rename_column(other, text).select_columns(names)
         return data.cast(features) if data.features != features else data
     if isinstance(data, Mapping):
         return {**data, text: _cut_column(data[text], left_out)}

@@ -43,5 +43,12 @@ def write_jsonl(path, rows):
     return path
 
 
+def blocks_of(page, language):
+    """The code blocks of a page in a language, without those that show a dialogue with Python."""
+    blocks = (ROOT / page).read_text(encoding="utf-8").split("```")[1::2]
+    named = [block.removeprefix(f"{language}\n") for block in blocks if block.startswith(f"{language}\n")]
+    return [block for block in named if not block.startswith(">>>")]
+
+
 def read_jsonl(path):
     return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]

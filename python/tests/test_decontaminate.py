@@ -69,6 +69,16 @@ def test_cut_text_lacks_the_item_and_nothing_else():
     assert "We ask you" not in next(row["text"] for row in whole if row["id"] == "d4")
 
 
+def test_data_set_of_texts_alone_is_cut():
+    """Without its text it would have no columns, and so no rows."""
+    import datasets
+
+    texts = [f"Read this. {LIGHTS[0]['question']} The end.", "A bridge over the river."]
+    cut = la.decontaminate(datasets.Dataset.from_dict({"text": texts}), LIGHTS, cut="passage").kept
+    assert cut.column_names == ["text"] and len(cut) == 2
+    assert LIGHTS[0]["question"] not in cut["text"][0] and cut["text"][1] == texts[1]
+
+
 def kinds_of_data(documents):
     """The same data in every type, and what makes rows of it again."""
     import datasets

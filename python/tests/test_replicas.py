@@ -139,7 +139,7 @@ def test_a_request_that_cannot_be_repeated_goes_on_only_if_nothing_was_done(serv
         second.requests = []
         call(client_of(dead, second))
         assert counts(second) == [1]
-        for code in ("behind", "not_ready"):
+        for code in ("behind", "catching_up", "not_ready"):
             first.script, first.requests, second.requests = [ScriptedAnswer(503, code)], [], []
             call(client_of(first, second))
             assert counts(first, second) == [1, 1]
@@ -236,6 +236,21 @@ def test_the_newest_position_of_a_write_is_sent_with_every_request(servers):
     client.position = None
     client.call("GET", "/a")
     assert position_sent(second) is None
+
+
+def test_the_records_of_bulk_answers_are_positions(servers):
+    first, _ = servers
+    client = client_of(first, read_your_writes=True)
+    # The server answers each line with the line itself.
+    documents = [dict(DOCUMENT, record=record) for record in (4, 6, 5)] + [DOCUMENT]
+    answers = client.collection("news").check_and_insert(documents)
+    assert [answer.get("record") for answer in answers] == [4, 6, 5, None]
+    assert client.position == 6 and position_sent(first) is None
+    client.call("GET", "/a")
+    assert position_sent(first) == "6"
+    stream = client.collection("news").insert_stream(dict(DOCUMENT, record=record) for record in (7, 8))
+    assert next(stream)["record"] == 7 and client.position == 7
+    assert [answer["record"] for answer in stream] == [8] and client.position == 8
 
 
 @pytest.mark.parametrize("count, choice, sent", [(1, None, None), (1, True, "3"), (2, None, "3"), (2, False, None)])

@@ -24,6 +24,8 @@ pub mod source;
 pub mod spool;
 
 pub use error::{Error, ErrorKind, Result};
+#[cfg(feature = "object-store")]
+pub use objects::install_cryptography;
 pub use objects::{
     ObjectCopies, ObjectIdentity, count_copied_bytes, is_copy_file, is_url, remove_copies,
 };

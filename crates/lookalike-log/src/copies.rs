@@ -4,8 +4,10 @@ use std::fmt::Debug;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::keys::{RECORD_PREFIX, parse_record_key, record_key};
+use crate::record::{LogId, LogRecord};
 
 /// End of the name of a file until it is complete.
 const INCOMPLETE_SUFFIX: &str = ".incomplete";
@@ -30,7 +32,7 @@ pub trait RecordCopies: Send + Sync + Debug {
     /// If the copies cannot be listed.
     fn last_number(&self) -> io::Result<Option<u64>>;
 
-    /// Removes the copies of all records before a number.
+    /// Removes the copies of all records before a number. Costs nothing if that was done before.
     ///
     /// # Errors
     /// If the copies cannot be listed, or one cannot be removed.
@@ -44,6 +46,8 @@ pub trait RecordCopies: Send + Sync + Debug {
 #[derive(Debug)]
 pub struct FolderCopies {
     path: PathBuf,
+    /// Number before which all copies were removed.
+    removed_before: AtomicU64,
 }
 
 impl FolderCopies {
@@ -62,7 +66,35 @@ impl FolderCopies {
         }
         Ok(Self {
             path: path.to_owned(),
+            removed_before: AtomicU64::new(0),
         })
+    }
+
+    /// Removes all copies unless they are of this log, because copies of two logs in one directory fit neither. `None`
+    /// stands for a log that does not exist yet. Returns the number of removed copies.
+    ///
+    /// # Errors
+    /// If the copies cannot be listed or read, or one cannot be removed.
+    pub fn remove_foreign(&self, log: Option<LogId>) -> io::Result<usize> {
+        let mut numbers = self.list_numbers()?;
+        numbers.sort_unstable();
+        if log.is_some() && self.find_log(&numbers)? == log {
+            return Ok(0);
+        }
+        let mut paths = numbers.iter().map(|copy| self.copy_path(*copy));
+        paths.try_for_each(fs::remove_file)?;
+        Ok(numbers.len())
+    }
+
+    /// Returns the log of the last one of some copies that is not damaged.
+    fn find_log(&self, numbers: &[u64]) -> io::Result<Option<LogId>> {
+        for number in numbers.iter().rev() {
+            let object = self.read_copy(*number)?.unwrap_or_default();
+            if let Ok(record) = LogRecord::decode(*number, &object) {
+                return Ok(Some(record.log));
+            }
+        }
+        Ok(None)
     }
 
     fn copy_path(&self, number: u64) -> PathBuf {
@@ -104,11 +136,16 @@ impl RecordCopies for FolderCopies {
     }
 
     fn remove_before(&self, number: u64) -> io::Result<()> {
+        if self.removed_before.load(Relaxed) >= number {
+            return Ok(());
+        }
         let mut numbers = self.list_numbers()?;
         numbers.retain(|copy| *copy < number);
         // From the first on, so that an interruption leaves no gap.
         numbers.sort_unstable();
         let mut paths = numbers.into_iter().map(|copy| self.copy_path(copy));
-        paths.try_for_each(fs::remove_file)
+        paths.try_for_each(fs::remove_file)?;
+        self.removed_before.store(number, Relaxed);
+        Ok(())
     }
 }

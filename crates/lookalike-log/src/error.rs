@@ -5,7 +5,7 @@ use std::fmt;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use crate::keys::record_key;
+use crate::keys::{describe_record, record_key};
 use crate::record::{FORMAT_VERSION, LogId, RecordDigest};
 use crate::store::StoreError;
 
@@ -87,6 +87,13 @@ pub enum DamageKind {
     },
     /// The object does not exist, but the log went beyond it.
     Missing,
+    /// The object does not exist any more, although this replica has read or written it.
+    Lost,
+    /// The object was removed by a pruning before this replica had read what follows it.
+    Pruned {
+        /// Number of the first record that must exist.
+        before: u64,
+    },
     /// The time of the record is before that of the record before it.
     TimeGoesBack {
         /// Time of the record, in microseconds since 1970.
@@ -107,6 +114,11 @@ impl LogError {
         matches!(self, Self::Store(error) if error.is_retryable)
     }
 
+    /// Returns `true` if nothing more may be read or appended.
+    pub(crate) fn is_final(&self) -> bool {
+        !matches!(self, Self::Store(_))
+    }
+
     pub(crate) fn damaged(number: u64, kind: DamageKind) -> Self {
         Self::Damaged(LogDamage { number, kind })
     }
@@ -124,6 +136,8 @@ impl DamageKind {
             Self::BrokenChain { .. } => "broken_chain",
             Self::Replaced { .. } => "replaced",
             Self::Missing => "missing",
+            Self::Lost => "lost",
+            Self::Pruned { .. } => "pruned",
             Self::TimeGoesBack { .. } => "time_goes_back",
             Self::MalformedEntries { .. } => "malformed_entries",
         }
@@ -161,11 +175,8 @@ impl fmt::Display for LogError {
             Self::Store(error) => error.fmt(formatter),
             Self::Damaged(damage) => damage.fmt(formatter),
             Self::NewerVersion { number, feature } => {
-                let key = record_key(*number);
-                write!(
-                    formatter,
-                    "object '{key}' has {feature}: upgrade this replica"
-                )
+                let record = describe_record(*number);
+                write!(formatter, "{record} has {feature}: upgrade this replica")
             }
         }
     }
@@ -195,15 +206,33 @@ impl fmt::Display for NewerFeature {
     }
 }
 
+/// The text of a damage says what to do: it is that of a replica that stops.
 impl fmt::Display for LogDamage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = record_key(self.number);
-        write!(
-            formatter,
-            "the shared log is damaged at object '{key}': {}; run 'lookalike store log verify URL' with the URL of the \
-             log, and repair it from the copies of a replica with 'lookalike store log repair'",
-            self.kind
-        )
+        let (record, kind) = (describe_record(self.number), &self.kind);
+        match kind {
+            DamageKind::ForeignLog { .. } => write!(
+                formatter,
+                "the log is another one than before: {record}: {kind}; correct the URL, or start with an empty data \
+                 directory; if only some objects are of another log, 'lookalike store log verify URL' lists them"
+            ),
+            DamageKind::Pruned { .. } => write!(
+                formatter,
+                "the shared log does not reach back to this replica: {record}: {kind}; start this replica with an empty \
+                 data directory"
+            ),
+            DamageKind::Lost => write!(
+                formatter,
+                "the shared log has lost records: {record}: {kind}; run 'lookalike store log verify URL' with the URL of \
+                 the log, stop all replicas, and write the records back from the data directory of the replica that has \
+                 applied most, with 'lookalike store log repair URL --from DIR'"
+            ),
+            _ => write!(
+                formatter,
+                "the shared log is damaged at {record}: {kind}; run 'lookalike store log verify URL' with the URL of the \
+                 log, and repair it from the copies of a replica with 'lookalike store log repair'"
+            ),
+        }
     }
 }
 
@@ -222,7 +251,7 @@ impl fmt::Display for DamageKind {
                 write!(formatter, "it is the record number {found}, which belongs elsewhere")
             }
             Self::ForeignLog { found, expected } => {
-                write!(formatter, "it belongs to log {found}, and this is log {expected}")
+                write!(formatter, "it belongs to log {found}, and the log that is followed is {expected}")
             }
             Self::BrokenChain { found, expected } => write!(
                 formatter,
@@ -233,8 +262,14 @@ impl fmt::Display for DamageKind {
                 formatter,
                 "its digest is {found}, and this replica has read it with digest {expected}, so it was replaced"
             ),
-            Self::Missing => formatter.write_str(
-                "it is missing: it was removed, or it was pruned before this replica had read what follows it",
+            Self::Missing => formatter.write_str("it is missing, and later records exist"),
+            Self::Lost => formatter.write_str(
+                "it is missing, although this replica has read or written it: the store has lost it, and perhaps records \
+                 before it",
+            ),
+            Self::Pruned { before } => write!(
+                formatter,
+                "it was removed before this replica had read what follows it: the first record is {before} now"
             ),
             Self::TimeGoesBack { found, previous } => write!(
                 formatter,

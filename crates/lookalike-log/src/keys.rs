@@ -6,7 +6,8 @@
 //! | `pruned` | number before which records may have been removed ([`prune_log`](crate::prune_log)) |
 //! | `replicas/NAME` | [mark of a replica](crate::ReplicaMark) |
 //! | `checks/NAME` | object with which a replica [checks the store](crate::check_exclusive_creation) |
-//! | `snapshots/…` | snapshots of the state, which the log does not read |
+//! | `replaced/NNNNNNNNNNNNNNNN-DIGEST` | record that a repair has replaced by another one |
+//! | `snapshots/NAME/…` | snapshot of the state; of its manifest the log reads places alone |
 
 use crate::store::StoreError;
 
@@ -19,6 +20,12 @@ pub const REPLICA_PREFIX: &str = "replicas/";
 /// Prefix of the keys of snapshots.
 pub const SNAPSHOT_PREFIX: &str = "snapshots/";
 
+/// Name of the object, below the prefix of a snapshot, that makes the snapshot complete.
+pub const SNAPSHOT_MANIFEST: &str = "manifest.json";
+
+/// Prefix of the keys of records that a repair has replaced.
+pub(crate) const REPLACED_PREFIX: &str = "replaced/";
+
 /// Key of the object that says which records may have been removed.
 pub(crate) const PRUNED_KEY: &str = "pruned";
 
@@ -28,6 +35,11 @@ pub const MAX_REPLICA_NAME: usize = 64;
 /// Returns the key of a record.
 pub fn record_key(number: u64) -> String {
     format!("{RECORD_PREFIX}{number:016x}")
+}
+
+/// Names a record for people, by its number and its object: `record 18 (object 'log/0000000000000012')`.
+pub fn describe_record(number: u64) -> String {
+    format!("record {number} (object '{}')", record_key(number))
 }
 
 /// Returns the number of a record by its key; `None` if the key is not that of a record.

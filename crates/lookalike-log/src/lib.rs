@@ -57,8 +57,9 @@
 //! A request without an answer may have taken effect, or may still do so. [`SharedLog`] then repeats the same bytes until
 //! it knows, and never moves on from number n before record n exists. A nonce tells its own record from others'.
 //!
-//! A damaged log is repaired by people: [`verify_log`] names every damaged object, and [`repair_log`] writes them again
-//! from the [copies](RecordCopies) that each replica keeps.
+//! A damaged log is repaired by people: [`verify_log`] names every damaged object, and where the end of the log is not
+//! the one that replicas and snapshots know. [`repair_log`] writes records again from the [copies](RecordCopies) that each
+//! replica keeps.
 //!
 //! # Cost
 //!
@@ -92,19 +93,24 @@ pub use copies::{FolderCopies, RecordCopies};
 pub use entry::{EntryKind, LogEntry, MAX_ENTRIES_BYTES, MAX_SUBJECT_BYTES};
 pub use error::{DamageKind, LogDamage, LogError, NewerFeature};
 pub use keys::{
-    MAX_REPLICA_NAME, RECORD_PREFIX, REPLICA_PREFIX, SNAPSHOT_PREFIX, check_replica_name,
-    parse_record_key, record_key,
+    MAX_REPLICA_NAME, RECORD_PREFIX, REPLICA_PREFIX, SNAPSHOT_MANIFEST, SNAPSHOT_PREFIX,
+    check_replica_name, describe_record, parse_record_key, record_key,
 };
 pub use maintenance::{
-    KEPT_RECORDS, ListedSnapshot, LogStatus, PruneReport, RepairReport, ReplicaStatus,
-    UnreadableRecord, UnrepairedRecord, VerifyReport, WriterRecords, log_status, prune_log,
-    read_first_number, repair_log, verify_log,
+    ABANDONED_AFTER, ContradictionKind, KEPT_RECORDS, ListedSnapshot, LogStatus, LogWitness,
+    PruneReport, RepairOptions, RepairReport, ReplicaStatus, SnapshotExtent, UnreadableRecord,
+    UnrepairedRecords, VerifyReport, WitnessContradiction, WitnessKind, WriterRecords, has_log,
+    log_status, prune_log, read_first_number, read_snapshot_extents, remove_incomplete_snapshots,
+    repair_log, verify_log,
 };
-pub use marks::{ReplicaMark, read_marks, remove_mark, write_mark};
+pub use marks::{
+    ReplicaMark, create_instance_name, read_mark, read_marks, remove_mark, write_mark,
+};
 #[cfg(feature = "object-store")]
 pub use object_store::ObjectLogStore;
 pub use record::{FORMAT_VERSION, LogId, LogRecord, LogTail, MAX_RECORD_BYTES, RecordDigest};
 pub use shared_log::{AppendOutcome, SharedLog};
 pub use store::{
     CreateOutcome, CreatedBetween, ListedObject, LogStore, StoreError, check_exclusive_creation,
+    check_machine_clock,
 };

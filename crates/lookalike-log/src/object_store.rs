@@ -9,7 +9,7 @@
 use std::fmt::{self, Display};
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::TryStreamExt;
 use futures_util::future::try_join_all;
@@ -92,6 +92,24 @@ impl ObjectLogStore {
     /// created.
     pub fn open_url(url: &str, runtime: Handle) -> Result<Self, StoreError> {
         Self::open_with(url, std::env::vars(), runtime)
+    }
+
+    /// Opens a URL as [`ObjectLogStore::open_url`], but creates no directory.
+    ///
+    /// # Errors
+    /// As [`ObjectLogStore::open_url`]; also if the URL is that of a directory that does not exist.
+    pub fn open_existing_url(url: &str, runtime: Handle) -> Result<Self, StoreError> {
+        let directory = url.parse().ok().and_then(|parsed: reqwest::Url| {
+            let is_directory = parsed.scheme() == "file";
+            parsed.to_file_path().ok().filter(|_| is_directory)
+        });
+        match directory.filter(|directory| !directory.is_dir()) {
+            Some(directory) => Err(StoreError::permanent(format!(
+                "there is no log below {url}: the directory '{}' does not exist",
+                directory.display()
+            ))),
+            None => Self::open_url(url, runtime),
+        }
     }
 
     /// Opens a URL with the options of the store instead of the environment.
@@ -235,6 +253,17 @@ impl LogStore for ObjectLogStore {
         self.wait_for(key, self.request_read(key))
     }
 
+    fn written_at(&self, key: &str) -> Result<Option<SystemTime>, StoreError> {
+        let request = async {
+            let location = self.object_key(key);
+            match self.limit_time(0, self.store.head(&location)).await? {
+                Err(ClientError::NotFound { .. }) => Ok(None),
+                found => Ok(Some(SystemTime::from(found?.last_modified))),
+            }
+        };
+        self.wait_for(key, request)
+    }
+
     fn create_between(
         &self,
         key: &str,
@@ -295,8 +324,11 @@ impl LogStore for ObjectLogStore {
         let listed = self.wait_for(prefix, request)?;
         let objects = listed.iter().filter_map(|object| {
             let key = self.relative_key(&object.location)?;
-            let bytes = object.size;
-            Some(ListedObject { key, bytes })
+            Some(ListedObject {
+                key,
+                bytes: object.size,
+                modified_us: Some(object.last_modified.timestamp_micros()),
+            })
         });
         let mut objects: Vec<ListedObject> = objects.collect();
         objects.sort_by(|left, right| left.key.cmp(&right.key));
@@ -464,6 +496,8 @@ mod tests {
         assert_eq!(created, Ok(expected));
         store.replace("log/1", b"replaced").unwrap();
         store.replace("snapshots/a/b", b"c").unwrap();
+        let snapshots = store.list("snapshots/").unwrap();
+        assert!(snapshots[0].modified_us.is_some_and(|time| time > 0));
         let keys = ["log/2", "log/3", "log/1"].map(str::to_owned);
         let read = store.read_several(&keys).unwrap();
         assert_eq!(read, [Some(Vec::new()), None, Some(b"replaced".to_vec())]);
@@ -535,6 +569,22 @@ mod tests {
             assert!(error.message.contains("s3://BUCKET/PREFIX"), "{error}");
             assert!(!error.is_retryable);
         }
+    }
+
+    /// A log that is only looked at gets no directory.
+    #[test]
+    fn missing_directories_are_created_for_replicas_alone() {
+        let runtime = Runtime::new().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/log");
+        let url = format!("file://{}", path.display());
+        let refused = ObjectLogStore::open_existing_url(&url, runtime.handle().clone());
+        let error = refused.unwrap_err();
+        let expected = format!("there is no log below {url}");
+        assert!(error.message.starts_with(&expected), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        ObjectLogStore::open_url(&url, runtime.handle().clone()).unwrap();
+        ObjectLogStore::open_existing_url(&url, runtime.handle().clone()).unwrap();
     }
 
     /// A server that answers every request with a status.

@@ -56,7 +56,7 @@ pub(crate) fn object_version(object: &[u8]) -> Option<u32> {
 }
 
 /// Identity of a log, 128 random bits. It is written as 32 hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LogId(pub u128);
 

@@ -11,17 +11,20 @@
 //! that is found is its own.
 //!
 //! Cost: an append is one request for the record and, at the same time, two that read its neighbours. A record that is
-//! read is one request. After an opening, one more request checks the record before the place.
+//! read is one request. After an opening, an error and a pause, two more requests check the record before the place, and
+//! that none behind it has been removed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::copies::RecordCopies;
 use crate::entry::LogEntry;
 use crate::error::{DamageKind, LogError};
-use crate::keys::{PRUNED_KEY, record_key};
+use crate::keys::record_key;
+use crate::maintenance::read_first_number;
 use crate::record::{LogId, LogRecord, LogTail, RecordDigest, RecordHeader, encode_record};
-use crate::store::{CreateOutcome, LogStore, StoreError};
+use crate::store::{CreateOutcome, LogStore, StoreError, random_number};
 
 /// Most objects that are read at a time.
 const MAX_READ_AHEAD: u64 = 32;
@@ -33,10 +36,12 @@ const READ_AHEAD_BYTES: usize = 32 << 20;
 /// noticed without an append.
 const EMPTY_READS_PER_CHECK: u32 = 16;
 
+/// Time without an answer of the store after which the log may have moved on, and been pruned, beyond the tail.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 /// A shared log at one place of it.
 ///
-/// After [`LogError::Damaged`] and [`LogError::NewerVersion`] it refuses to go on: every later call returns the same
-/// error.
+/// After any error but [`LogError::Store`] it refuses to go on: every later call returns the same error.
 #[derive(Debug)]
 pub struct SharedLog {
     store: Arc<dyn LogStore>,
@@ -51,8 +56,10 @@ pub struct SharedLog {
     read_width: u64,
     /// Readings that found nothing, since the last one that did.
     empty_reads: u32,
-    /// `true` once the store is known to hold the record before the tail.
+    /// `true` while the store is known to hold the record before the tail, and all that follow it.
     is_tail_confirmed: bool,
+    /// Moment of the last answer of the store. The second clock goes on while the machine sleeps.
+    answered: Option<(Instant, SystemTime)>,
     pending: Option<PendingAppend>,
     /// Error after which the log refuses to go on.
     failure: Option<LogError>,
@@ -94,6 +101,7 @@ impl SharedLog {
             read_width: 1,
             empty_reads: 0,
             is_tail_confirmed: false,
+            answered: None,
             pending: None,
             failure: None,
         }
@@ -137,6 +145,7 @@ impl SharedLog {
     pub fn read_next(&mut self) -> Result<Option<LogRecord>, LogError> {
         self.check_idle()?;
         if self.read_ahead.is_empty() {
+            self.doubt_tail_after_pause();
             let read = self.fill_read_ahead();
             self.keep_failure(read)?;
         }
@@ -184,10 +193,12 @@ impl SharedLog {
         self.check_failure()?;
         let pending = self.pending.take().expect("an append is pending");
         let number = pending.record.number;
+        self.doubt_tail_after_pause();
         let settled = self.settle_append(&pending);
         let settled = match settled {
             Err(LogError::Store(error)) => {
                 self.pending = Some(pending);
+                self.is_tail_confirmed = false;
                 return Err(LogError::Store(error));
             }
             settled => self.keep_failure(settled)?,
@@ -206,6 +217,12 @@ impl SharedLog {
         }
     }
 
+    /// Makes the next call act as after a long pause.
+    #[cfg(test)]
+    pub(crate) fn forget_answer(&mut self) {
+        self.answered = None;
+    }
+
     fn check_failure(&self) -> Result<(), LogError> {
         match &self.failure {
             Some(failure) => Err(failure.clone()),
@@ -222,13 +239,27 @@ impl SharedLog {
         Ok(())
     }
 
-    /// Remembers an error after which the log refuses to go on.
+    /// Remembers an error after which the log refuses to go on. After any other error, the tail is confirmed anew.
     fn keep_failure<T>(&mut self, result: Result<T, LogError>) -> Result<T, LogError> {
-        if let Err(failure @ (LogError::Damaged(_) | LogError::NewerVersion { .. })) = &result {
+        match &result {
+            Ok(_) => self.answered = Some((Instant::now(), SystemTime::now())),
+            Err(_) => self.is_tail_confirmed = false,
+        }
+        if let Some(failure) = result.as_ref().err().filter(|error| error.is_final()) {
             self.failure = Some(failure.clone());
             self.read_ahead.clear();
         }
         result
+    }
+
+    /// Confirms the tail anew if the store has not answered for a while: this process may have been suspended, while others
+    /// wrote on and removed the records that it has not read.
+    fn doubt_tail_after_pause(&mut self) {
+        let is_recent = self.answered.is_some_and(|(instant, time)| {
+            let elapsed = time.elapsed().unwrap_or(Duration::MAX);
+            instant.elapsed() < LONGEST_PAUSE && elapsed < LONGEST_PAUSE
+        });
+        self.is_tail_confirmed &= is_recent;
     }
 
     fn prepare_append(
@@ -284,18 +315,22 @@ impl SharedLog {
             keys => self.store.read_several(keys)?,
         };
         let found = objects.iter().take_while(|object| object.is_some()).count();
-        if objects[found..].iter().any(Option::is_some) {
-            self.check_missing_record(self.tail.next + found as u64)?;
+        let has_gap = objects[found..].iter().any(Option::is_some);
+        // The records before a gap come first. The next reading begins at the gap, and has the same width.
+        if has_gap && found == 0 {
+            self.check_missing_record(self.tail.next)?;
         }
+        self.is_tail_confirmed &= found > 0 || !checks_neighbours;
+        self.confirm_tail()?;
         if found == 0 {
-            self.is_tail_confirmed &= !checks_neighbours;
-            self.confirm_tail()?;
             self.empty_reads = self.empty_reads.wrapping_add(1);
         } else {
             self.empty_reads = 0;
         }
         self.read_ahead = objects.into_iter().map_while(|object| object).collect();
-        self.choose_read_width(found as u64 == width);
+        if !has_gap {
+            self.choose_read_width(found as u64 == width);
+        }
         Ok(())
     }
 
@@ -315,39 +350,77 @@ impl SharedLog {
     fn check_missing_record(&self, number: u64) -> Result<(), LogError> {
         match self.store.read(&record_key(number))? {
             Some(_) => Ok(()),
-            None => Err(LogError::damaged(number, DamageKind::Missing)),
+            None => match read_first_number(&*self.store)? {
+                before if before > number => {
+                    Err(LogError::damaged(number, DamageKind::Pruned { before }))
+                }
+                _ => Err(LogError::damaged(number, DamageKind::Missing)),
+            },
         }
     }
 
-    /// Checks that the store holds the record before the tail, unchanged, unless that is known.
+    /// Checks that the store holds the record before the tail, unchanged, and that no record behind the tail has been
+    /// removed, unless that is known. A replica that goes on at a place that was pruned would fork the log: the number there
+    /// is free again.
     fn confirm_tail(&mut self) -> Result<(), LogError> {
         if self.is_tail_confirmed {
             return Ok(());
         }
-        let Some(number) = self.last_number() else {
-            self.check_unpruned()?;
-            self.is_tail_confirmed = true;
-            return Ok(());
-        };
-        let object = self.store.read(&record_key(number))?;
-        self.check_last_object(number, object.as_deref())?;
+        let first = self.check_unpruned()?;
+        // The record before the first one that must exist may have been removed.
+        if let Some(number) = self.last_number().filter(|number| *number >= first) {
+            let object = self.store.read(&record_key(number))?;
+            self.check_last_object(number, object.as_deref())?;
+        }
         self.is_tail_confirmed = true;
         Ok(())
     }
 
     /// Checks that an object is the record before the tail.
     fn check_last_object(&self, number: u64, object: Option<&[u8]>) -> Result<(), LogError> {
-        let object = object.ok_or_else(|| LogError::damaged(number, DamageKind::Missing))?;
+        let Some(object) = object else {
+            return Err(self.explain_missing_record(number)?);
+        };
         let (found, expected) = (RecordDigest::compute(object), self.tail.digest);
         if found == expected {
             return Ok(());
         }
-        // An object that is damaged by itself is described as that.
-        LogRecord::decode(number, object)?;
+        // An object that is damaged by itself, or of another log, is described as that.
+        let record = LogRecord::decode(number, object)?;
+        self.check_log(&record)?;
         Err(LogError::damaged(
             number,
             DamageKind::Replaced { found, expected },
         ))
+    }
+
+    /// Returns the reason why the record before the tail does not exist: another log has taken the place of this one, a
+    /// pruning has removed the record, or the store has lost it.
+    fn explain_missing_record(&self, number: u64) -> Result<LogError, LogError> {
+        let first = read_first_number(&*self.store)?;
+        if let Some(object) = self.store.read(&record_key(first))?
+            && let Ok(record) = LogRecord::decode(first, &object)
+        {
+            self.check_log(&record)?;
+        }
+        let kind = if first > number {
+            DamageKind::Pruned { before: first }
+        } else {
+            DamageKind::Lost
+        };
+        Ok(LogError::damaged(number, kind))
+    }
+
+    /// Checks that a record is one of the log that this replica follows.
+    fn check_log(&self, record: &LogRecord) -> Result<(), LogError> {
+        match self.tail.log.filter(|log| *log != record.log) {
+            None => Ok(()),
+            Some(expected) => {
+                let found = record.log;
+                let kind = DamageKind::ForeignLog { found, expected };
+                Err(LogError::damaged(record.number, kind))
+            }
+        }
     }
 
     /// Returns the number of the last record that was read; `None` at the beginning.
@@ -355,12 +428,16 @@ impl SharedLog {
         self.tail.next.checked_sub(1).filter(|number| *number > 0)
     }
 
-    /// Checks that record 1 is not missing because it was pruned: a log that begins again would fork.
-    fn check_unpruned(&self) -> Result<(), LogError> {
-        match self.store.read(PRUNED_KEY)? {
-            Some(_) => Err(LogError::damaged(1, DamageKind::Missing)),
-            None => Ok(()),
+    /// Checks that the record at the tail has not been removed; returns the number of the first one that must exist.
+    fn check_unpruned(&self) -> Result<u64, LogError> {
+        let first = read_first_number(&*self.store)?;
+        if self.tail.next < first {
+            return Err(LogError::damaged(
+                self.tail.next,
+                DamageKind::Pruned { before: first },
+            ));
         }
+        Ok(first)
     }
 }
 
@@ -391,8 +468,13 @@ impl SharedLog {
             }
         }
         match self.last_number() {
-            Some(last) => self.check_last_object(last, created.previous.as_deref())?,
-            None => self.check_unpruned()?,
+            Some(last) => {
+                if created.previous.is_none() {
+                    self.check_unpruned()?;
+                }
+                self.check_last_object(last, created.previous.as_deref())?;
+            }
+            None => drop(self.check_unpruned()?),
         }
         if let Some(object) = &created.next {
             LogRecord::decode_after(&pending.record.tail(), object)?;
@@ -411,15 +493,4 @@ impl SharedLog {
             )))
         })
     }
-}
-
-/// Returns 128 random bits of the operating system.
-fn random_number() -> Result<u128, LogError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|cause| {
-        LogError::Store(StoreError::permanent(format!(
-            "the operating system has no random numbers: {cause}"
-        )))
-    })?;
-    Ok(u128::from_le_bytes(bytes))
 }

@@ -71,6 +71,7 @@ fn list_objects<'objects>(
         .map(|(key, bytes)| ListedObject {
             key: key.clone(),
             bytes: bytes as u64,
+            modified_us: None,
         })
         .collect()
 }

@@ -2,6 +2,7 @@
 //! tests can inject faults.
 
 use std::fmt;
+use std::time::{Duration, SystemTime};
 
 /// Prefix of the keys of objects that check a store.
 const CHECK_PREFIX: &str = "checks/";
@@ -74,6 +75,15 @@ pub trait LogStore: Send + Sync + fmt::Debug {
     /// As [`LogStore::read`].
     fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, StoreError>;
 
+    /// Returns the time at which the store says that an object was written; `None` if the object does not exist or the
+    /// store has no clock, which is the default.
+    ///
+    /// # Errors
+    /// As [`LogStore::read`].
+    fn written_at(&self, _key: &str) -> Result<Option<SystemTime>, StoreError> {
+        Ok(None)
+    }
+
     /// Removes an object. An object that does not exist is no error.
     ///
     /// # Errors
@@ -108,6 +118,8 @@ pub struct ListedObject {
     pub key: String,
     /// Size in bytes.
     pub bytes: u64,
+    /// Time of the last change, in microseconds since 1970 by the clock of the store; `None` if the store has none.
+    pub modified_us: Option<i64>,
 }
 
 /// A failed request to a store.
@@ -146,6 +158,34 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
+/// Largest lead of the clock of a machine before that of the store.
+const MAX_CLOCK_LEAD: Duration = Duration::from_secs(300);
+
+/// Checks that the clock of this machine is not ahead of that of the store: the records of a replica would move the clock
+/// of all replicas for good.
+///
+/// Writes and removes one object below `checks/`.
+///
+/// # Errors
+/// With a permanent error if it is more than five minutes ahead; also if a request fails.
+pub fn check_machine_clock(store: &dyn LogStore, replica: &str) -> Result<(), StoreError> {
+    let key = format!("{CHECK_PREFIX}{replica}-clock");
+    let machine = SystemTime::now();
+    store.replace(&key, b"clock")?;
+    let written = store.written_at(&key)?;
+    store.remove(&key)?;
+    let lead = written.and_then(|written| machine.duration_since(written).ok());
+    match lead.filter(|lead| *lead > MAX_CLOCK_LEAD) {
+        None => Ok(()),
+        Some(lead) => Err(StoreError::permanent(format!(
+            "the clock of this machine is {} s ahead of that of the store, and {} s is the limit: set it by a time server \
+             (NTP)",
+            lead.as_secs(),
+            MAX_CLOCK_LEAD.as_secs()
+        ))),
+    }
+}
+
 /// Checks that a store creates an object only if it does not exist, and keeps the first one. A store that ignores the
 /// condition would lose records.
 ///
@@ -167,4 +207,15 @@ pub fn check_exclusive_creation(store: &dyn LogStore, replica: &str) -> Result<(
         "the store has overwritten object '{key}', which existed: a shared log needs a store that creates objects only \
          if they do not exist (the header 'If-None-Match: *' of S3)"
     )))
+}
+
+/// Returns 128 random bits of the operating system.
+pub(crate) fn random_number() -> Result<u128, StoreError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|cause| {
+        StoreError::permanent(format!(
+            "the operating system has no random numbers: {cause}"
+        ))
+    })?;
+    Ok(u128::from_le_bytes(bytes))
 }

@@ -27,6 +27,12 @@ impl Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<lookalike_log::StoreError> for Error {
+    fn from(error: lookalike_log::StoreError) -> Self {
+        Self(format!("the shared log: {error}"))
+    }
+}
+
 /// Prefixes an error with its subject.
 pub(crate) fn with_context<E: Display>(what: impl Display) -> impl FnOnce(E) -> Error {
     move |cause| Error(format!("{what}: {cause}"))

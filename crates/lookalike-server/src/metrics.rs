@@ -119,7 +119,7 @@ impl ServiceMetrics {
         }
         self.append_requests(&mut page);
         let count = |count: &AtomicU64| count.load(Relaxed);
-        for (name, kind, help, value) in [
+        page.push_figures([
             (
                 "lookalike_malformed_requests_total",
                 "counter",
@@ -156,10 +156,7 @@ impl ServiceMetrics {
                 "Bytes of answers that clients have not read.",
                 figures.held,
             ),
-        ] {
-            page.push_family(name, kind, help);
-            page.push_sample(name, "", value);
-        }
+        ]);
         if let Some(replica) = figures.replica {
             append_log_figures(replica, &mut page);
         }
@@ -200,7 +197,7 @@ fn append_log_figures(replica: &Replica, page: &mut MetricsPage) {
     let progress = &replica.progress;
     let lag = progress.current_lag();
     let count = |count: &AtomicU64| count.load(Relaxed);
-    for (name, kind, help, value) in [
+    page.push_figures([
         (
             "lookalike_log_applied_record",
             "gauge",
@@ -237,10 +234,7 @@ fn append_log_figures(replica: &Replica, page: &mut MetricsPage) {
             "1 if this replica has stopped, because the log is damaged, its state differs or its disk failed.",
             progress.stop_reason().is_some().into(),
         ),
-    ] {
-        page.push_family(name, kind, help);
-        page.push_sample(name, "", value);
-    }
+    ]);
     let name = "lookalike_log_lag_seconds";
     let help = "Age of the last applied record, while known ones are not applied.";
     page.push_family(name, "gauge", help);
@@ -254,6 +248,17 @@ struct MetricsPage(String);
 impl MetricsPage {
     fn push_family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// Appends families of one sample each, by name, kind, help and value.
+    fn push_figures<'a>(
+        &mut self,
+        figures: impl IntoIterator<Item = (&'a str, &'a str, &'a str, u64)>,
+    ) {
+        for (name, kind, help, value) in figures {
+            self.push_family(name, kind, help);
+            self.push_sample(name, "", value);
+        }
     }
 
     /// Appends a histogram: counts by upper bound in seconds, and the number of events with the sum of their

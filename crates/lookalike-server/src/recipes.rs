@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use lookalike::Recipe;
@@ -35,6 +36,8 @@ pub(crate) struct ServedRecipes {
     /// Locked while a recipe is parsed, so that at most one takes the memory for this.
     loading: Mutex<()>,
     cache: Mutex<RecipeCache>,
+    /// Number of changes since the start; it grows once the files of a change are complete.
+    changes: AtomicU64,
 }
 
 /// Result of an upload.
@@ -69,7 +72,24 @@ impl ServedRecipes {
             changing: RwLock::default(),
             loading: Mutex::default(),
             cache: Mutex::new(RecipeCache::new(queue / CACHE_SHARE)),
+            changes: AtomicU64::new(0),
         })
+    }
+
+    /// Reads the recipes again, after files were put into their directory.
+    ///
+    /// # Errors
+    /// If the directory cannot be used.
+    pub(crate) fn reload_recipes(&self) -> Result<(), ApiProblem> {
+        let _changing = self.begin_change();
+        self.archive.reload_recipes()?;
+        self.changes.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Returns the number of uploads and deletions since the start, so that a reader of the files notices a change.
+    pub(crate) fn change_count(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// Keeps all recipes as they are, until the returned guard is dropped.
@@ -144,7 +164,9 @@ impl ServedRecipes {
         let _changing = self.begin_change();
         let outcome = self.check_upload(name, &recipe, collections)?;
         if outcome != UploadOutcome::Unchanged {
-            self.archive.put_recipe(name, &recipe)?;
+            let stored = self.archive.put_recipe(name, &recipe);
+            self.changes.fetch_add(1, Ordering::Release);
+            stored?;
             tracing::info!(recipe = name, recipe_id = %recipe.recipe_id(), "stored");
         }
         Ok(outcome)
@@ -214,7 +236,9 @@ impl ServedRecipes {
             );
             return Err(ApiProblem::new(ProblemCode::RecipeConflict, detail));
         }
-        self.archive.remove_recipe(name)?;
+        let removed = self.archive.remove_recipe(name);
+        self.changes.fetch_add(1, Ordering::Release);
+        removed?;
         self.lock_cache().remove_recipe(name);
         tracing::info!(recipe = name, "deleted");
         Ok(())
@@ -322,6 +346,27 @@ mod tests {
         assert!(cache.find_recipe("b", &id(&b)).is_none());
         cache.remove_recipe("a");
         assert!(cache.find_recipe("a", &id(&a)).is_none());
+    }
+
+    /// A reader of the files notices each upload and deletion, and nothing else.
+    #[test]
+    fn changes_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = lookalike_store::CollectionOptions::default();
+        let collections = ServedCollections::new(folder.path(), options).unwrap();
+        let recipes = ServedRecipes::open(folder.path(), 0, 1 << 20).unwrap();
+        let put = |bytes: usize| {
+            let mut recipe = recipe_with(bytes);
+            "mine".clone_into(&mut recipe.name);
+            let outcome = recipes.put_recipe("mine", &collections, || Ok(recipe));
+            (outcome.unwrap(), recipes.change_count())
+        };
+        assert_eq!(put(1), (UploadOutcome::Created, 1));
+        assert_eq!(put(1), (UploadOutcome::Unchanged, 1));
+        assert_eq!(put(2), (UploadOutcome::Replaced, 2));
+        recipes.delete_recipe("mine", &collections).unwrap();
+        assert!(recipes.delete_recipe("mine", &collections).is_err());
+        assert_eq!(recipes.change_count(), 3);
     }
 
     #[test]

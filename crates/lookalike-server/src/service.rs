@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use crate::api::request_log::RequestLog;
 use crate::api::responses::in_background;
 use crate::api::router;
-use crate::collections::{ServedCollections, maintenance};
+use crate::collections::{DirectoryLock, ServedCollections, maintenance};
 use crate::config::ServiceConfig;
 use crate::connections;
 use crate::error::{Result, with_context};
@@ -35,6 +35,9 @@ const LONG_ANSWERS: usize = 3;
 
 /// Longest time in which a replica that stops writes the rest of what it has applied.
 const LONGEST_LAST_WRITE: Duration = Duration::from_secs(10);
+
+/// Longest time in which a replica that stops writes its last mark.
+const LONGEST_LAST_MARK: Duration = Duration::from_secs(5);
 
 /// Requests with texts that are worked on at a time. They are few, because each takes a core and inserts need cores,
 /// too.
@@ -74,6 +77,7 @@ pub(crate) struct ServiceState {
 impl ServiceState {
     fn new(
         config: ServiceConfig,
+        lock: DirectoryLock,
         reloaded: Arc<ReloadedFiles>,
         replica: Option<&PreparedReplica>,
     ) -> Result<Self> {
@@ -91,14 +95,15 @@ impl ServiceState {
             Some(replica) => follower_options(options, &replica.clock),
             None => options,
         };
+        // A replica waits for room before it applies an upload, because others may have room.
+        let recipe_headroom = match replica {
+            Some(_) => 0,
+            None => config.limits.headroom,
+        };
         Ok(Self {
-            // The collections lock the directory, in which the recipes are too.
-            collections: ServedCollections::new(&config.data, options)?,
-            recipes: ServedRecipes::open(
-                &config.data,
-                config.limits.headroom,
-                config.limits.queue,
-            )?,
+            // The collections keep the lock of the directory, in which the recipes are too.
+            collections: ServedCollections::with_lock(lock, options)?,
+            recipes: ServedRecipes::open(&config.data, recipe_headroom, config.limits.queue)?,
             metrics: ServiceMetrics::new(),
             request_log: RequestLog::new(config.request_log),
             traces: config
@@ -158,8 +163,9 @@ pub fn run_service(config: ServiceConfig) -> Result<()> {
         .build()
         .map_err(with_context("cannot start the threads for requests"))?;
     let result = runtime.block_on(serve_until_stopped(config));
-    // Documents still waiting for the disk have not been answered, so they may be abandoned.
-    runtime.shutdown_background();
+    // Documents still waiting for the disk have not been answered, so they may be abandoned. The runtime stays, because a
+    // thread that waits for a store would panic without it.
+    std::mem::forget(runtime);
     result
 }
 
@@ -174,15 +180,21 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     let when_listening = config.when_listening.take();
     let drain = config.limits.drain;
     let is_encrypted = files.tls().is_some();
+    // Nothing in the directory changes before it is locked, because another process may be using it.
+    let lock = DirectoryLock::acquire(&config.data)?;
     let replica = match config.replica.clone() {
         None => {
             let left = LogCheckpoint::remove_file(&config.data);
             left.map_err(with_context("the checkpoint of a shared log"))?;
             None
         }
-        Some(settings) => Some(prepare_replica(settings, config.data.clone()).await?),
+        // A replica that waits for its store can be stopped.
+        Some(settings) => tokio::select! {
+            prepared = prepare_replica(settings, config.data.clone()) => Some(prepared?),
+            () = signals.next_signal() => return Ok(()),
+        },
     };
-    let service = Arc::new(ServiceState::new(config, files, replica.as_ref())?);
+    let service = Arc::new(ServiceState::new(config, lock, files, replica.as_ref())?);
     let listener = TcpListener::bind(listen).await;
     let listener = listener.map_err(with_context(format!("cannot listen on {listen}")))?;
     let address = listener
@@ -211,7 +223,9 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
         opening.collections.open_all();
         match replica.map(|replica| replica.start(&opening)) {
             Some(Err(error)) => fail_replica(&opening, &error.to_string()),
-            Some(Ok(())) | None => tracing::info!("ready"),
+            // It is ready, and logs it, once it has caught up with the log.
+            Some(Ok(())) => {}
+            None => tracing::info!("ready"),
         }
     });
     let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
@@ -238,6 +252,9 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
         if timeout(LONGEST_LAST_WRITE, writing).await.is_err() {
             tracing::warn!("not everything that was applied is on disk: the log has it");
         }
+        // A mark without the end of this replica does no harm.
+        let marking = replica.progress.wait_for_last_mark();
+        let _ = timeout(LONGEST_LAST_MARK, marking).await;
     }
     if let Some(traces) = &service.traces {
         traces.finish_export();

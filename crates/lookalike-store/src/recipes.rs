@@ -15,7 +15,9 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
 
 use lookalike::Recipe;
 use serde::{Deserialize, Serialize};
@@ -225,21 +227,40 @@ impl RecipeArchive {
     /// # Errors
     /// If the directory cannot be listed, or a left file cannot be removed.
     pub fn open(disk: Arc<dyn Disk>, headroom: u64) -> Result<Self> {
-        let mut records = BTreeMap::new();
-        for file in list_files(&*disk)? {
-            if file.ends_with(&format!("{RECIPE_EXTENSION}{INCOMPLETE}")) {
-                disk.remove_file(&file)
-                    .map_err(|error| Error::disk_error("cannot remove", &file, &error))?;
-            } else if let Some(name) = file.strip_suffix(RECIPE_EXTENSION) {
-                let description = RecipeFile::read_file(&*disk, &file).map(|read| read.description);
-                records.insert(name.to_owned(), description);
-            }
-        }
+        let records = read_descriptions(&*disk)?;
         Ok(Self {
             disk,
             headroom,
             records: Mutex::new(records),
         })
+    }
+
+    /// Reads the descriptions of all recipes again, after files were put into the directory beside this archive.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn reload_recipes(&self) -> Result<()> {
+        let records = read_descriptions(&*self.disk)?;
+        *self.lock_records() = records;
+        Ok(())
+    }
+
+    /// Returns `true` if a directory that is not open has recipes. One that does not exist has none.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn has_recipes(directory: &Path) -> io::Result<bool> {
+        let entries = match fs::read_dir(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            entries => entries?,
+        };
+        for entry in entries {
+            let name = entry?.file_name().into_string();
+            if name.is_ok_and(|name| name.ends_with(RECIPE_EXTENSION)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the descriptions of all recipes by name. A recipe that cannot be read has an error in its place.
@@ -314,6 +335,21 @@ impl RecipeArchive {
         // Every change is one insertion or removal, so a poisoned lock is still consistent.
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reads the descriptions of all recipes of a directory, and removes what an interrupted write has left.
+fn read_descriptions(disk: &dyn Disk) -> Result<BTreeMap<String, Result<StoredRecipe>>> {
+    let mut records = BTreeMap::new();
+    for file in list_files(disk)? {
+        if file.ends_with(&format!("{RECIPE_EXTENSION}{INCOMPLETE}")) {
+            disk.remove_file(&file)
+                .map_err(|error| Error::disk_error("cannot remove", &file, &error))?;
+        } else if let Some(name) = file.strip_suffix(RECIPE_EXTENSION) {
+            let description = RecipeFile::read_file(disk, &file).map(|read| read.description);
+            records.insert(name.to_owned(), description);
+        }
+    }
+    Ok(records)
 }
 
 /// Checks that a recipe has the contents of the files that it names.

@@ -1,5 +1,6 @@
 //! Files and directories: positions, identities, durable names.
 
+use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
@@ -45,6 +46,10 @@ impl PositionedAccess for File {
 }
 
 /// An open directory.
+///
+/// On Unix names are looked up in the open directory and not at its path: a directory that is renamed keeps its files, and
+/// another one can take its path. On Windows names are looked up at the path, and a directory in which a file is open cannot
+/// be renamed.
 #[derive(Debug)]
 pub struct Directory(current::OpenDirectory);
 
@@ -55,6 +60,46 @@ impl Directory {
     /// If it does not exist, or the system reports an error.
     pub fn open(path: &Path) -> io::Result<Self> {
         current::OpenDirectory::open(path).map(Self)
+    }
+
+    /// Creates an empty file to read and write, which replaces the content of an existing one of the same name.
+    ///
+    /// # Errors
+    /// If the system reports one.
+    pub fn create_file(&self, name: &str) -> io::Result<File> {
+        self.0.create_file(name)
+    }
+
+    /// Opens an existing file to read and write.
+    ///
+    /// # Errors
+    /// If the file does not exist, or the system reports an error.
+    pub fn open_file(&self, name: &str) -> io::Result<File> {
+        self.0.open_file(name)
+    }
+
+    /// Returns the names of all files and directories in it, in any order.
+    ///
+    /// # Errors
+    /// If the system reports one.
+    pub fn read_entries(&self) -> io::Result<Vec<OsString>> {
+        self.0.read_entries()
+    }
+
+    /// Renames a file within the directory, which replaces one of the new name, as [`replace_file`] does.
+    ///
+    /// # Errors
+    /// If the system reports one.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// If the system reports one.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
     }
 
     /// Makes the names in the directory durable. Windows has no such call: there a name is durable once the file system has
@@ -82,6 +127,9 @@ impl Directory {
         Self::open(path)?.sync()
     }
 }
+
+/// `true` if a directory can be renamed while a file in it is open, which Windows refuses.
+pub const RENAMES_OPEN_DIRECTORIES: bool = current::RENAMES_OPEN_DIRECTORIES;
 
 /// Size of a disk in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

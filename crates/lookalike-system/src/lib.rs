@@ -57,8 +57,8 @@ pub use self::console::{
     open_standard_input, open_standard_output, prepare_console,
 };
 pub use self::files::{
-    Directory, DiskSpace, FileNumber, FileVersion, PositionedAccess, create_symlink,
-    create_unnamed, is_device, link_unnamed, read_disk_space, replace_file,
+    Directory, DiskSpace, FileNumber, FileVersion, PositionedAccess, RENAMES_OPEN_DIRECTORIES,
+    create_symlink, create_unnamed, is_device, link_unnamed, read_disk_space, replace_file,
 };
 pub use self::memory::{available_memory, total_memory};
 pub use self::process::{

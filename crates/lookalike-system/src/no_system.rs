@@ -1,5 +1,6 @@
 //! Targets without a system, for example WebAssembly in a browser: nothing is known, and every call is unsupported.
 
+use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,26 @@ impl OpenDirectory {
         unsupported()
     }
 
+    pub(crate) fn create_file(&self, _name: &str) -> io::Result<File> {
+        unsupported()
+    }
+
+    pub(crate) fn open_file(&self, _name: &str) -> io::Result<File> {
+        unsupported()
+    }
+
+    pub(crate) fn read_entries(&self) -> io::Result<Vec<OsString>> {
+        unsupported()
+    }
+
+    pub(crate) fn rename(&self, _from: &str, _to: &str) -> io::Result<()> {
+        unsupported()
+    }
+
+    pub(crate) fn remove(&self, _name: &str) -> io::Result<()> {
+        unsupported()
+    }
+
     pub(crate) fn sync(&self) -> io::Result<()> {
         unsupported()
     }
@@ -42,6 +63,8 @@ impl OpenDirectory {
         unsupported()
     }
 }
+
+pub(crate) const RENAMES_OPEN_DIRECTORIES: bool = true;
 
 pub(crate) fn read_disk_space(_directory: &Path) -> Option<DiskSpace> {
     None

@@ -1,15 +1,17 @@
 //! Unix systems.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::ClockId;
 use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGTERM, SIGXCPU};
@@ -25,6 +27,9 @@ use crate::process::{InterruptionCode, ProcessFailure, ProcessUse};
 /// Exit codes for signals start here, by the convention of shells.
 const SIGNAL_EXIT: i32 = 128;
 
+/// Permissions of a new file, of which the mask of the process takes some away.
+const NEW_FILE_MODE: Mode = Mode::from_raw_mode(0o666);
+
 pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     FileExt::read_at(file, bytes, offset)
 }
@@ -37,13 +42,46 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result
     FileExt::write_all_at(file, bytes, offset)
 }
 
-/// A directory, open so that it can be synced.
+/// A directory, open so that its names can be looked up in it and synced.
 #[derive(Debug)]
 pub(crate) struct OpenDirectory(File);
 
 impl OpenDirectory {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         File::open(path).map(Self)
+    }
+
+    pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
+        self.open_with(name, OFlags::CREATE | OFlags::TRUNC)
+    }
+
+    pub(crate) fn open_file(&self, name: &str) -> io::Result<File> {
+        self.open_with(name, OFlags::empty())
+    }
+
+    fn open_with(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | flags;
+        Ok(File::from(openat(&self.0, name, flags, NEW_FILE_MODE)?))
+    }
+
+    pub(crate) fn read_entries(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.0)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(renameat(&self.0, from, &self.0, to)?)
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
     pub(crate) fn sync(&self) -> io::Result<()> {
@@ -55,6 +93,8 @@ impl OpenDirectory {
         Ok(status.f_bavail * status.f_frsize)
     }
 }
+
+pub(crate) const RENAMES_OPEN_DIRECTORIES: bool = true;
 
 pub(crate) fn read_disk_space(directory: &Path) -> Option<DiskSpace> {
     let status = rustix::fs::statvfs(directory).ok()?;

@@ -3,6 +3,7 @@
 #[allow(unsafe_code)]
 mod calls;
 
+use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::windows::fs::{FileExt, OpenOptionsExt};
@@ -80,6 +81,30 @@ impl OpenDirectory {
         Ok(Self(path.to_path_buf()))
     }
 
+    pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        options.open(self.0.join(name))
+    }
+
+    pub(crate) fn open_file(&self, name: &str) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).open(self.0.join(name))
+    }
+
+    pub(crate) fn read_entries(&self) -> io::Result<Vec<OsString>> {
+        let entries = std::fs::read_dir(&self.0)?;
+        entries.map(|entry| Ok(entry?.file_name())).collect()
+    }
+
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        replace_file(&self.0.join(from), &self.0.join(to))
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.0.join(name))
+    }
+
     /// Does nothing. NTFS writes changes of names to its journal in their order, and no call waits for that.
     pub(crate) fn sync(&self) -> io::Result<()> {
         Ok(())
@@ -89,6 +114,8 @@ impl OpenDirectory {
         calls::read_disk_space(&self.0).map(|space| space.free)
     }
 }
+
+pub(crate) const RENAMES_OPEN_DIRECTORIES: bool = false;
 
 pub(crate) fn read_disk_space(directory: &Path) -> Option<DiskSpace> {
     calls::read_disk_space(directory).ok()

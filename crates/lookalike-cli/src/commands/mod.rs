@@ -16,6 +16,7 @@ mod generate;
 mod head;
 mod idf;
 mod index;
+mod mcp;
 mod pairs;
 mod passages;
 mod plant;
@@ -50,6 +51,7 @@ use forms::FormsArgs;
 use head::HeadArgs;
 use idf::IdfArgs;
 use index::IndexArgs;
+use mcp::McpArgs;
 use pairs::PairsArgs;
 use passages::PassagesArgs;
 use plant::PlantArgs;
@@ -200,6 +202,7 @@ pub(crate) enum Command {
     Tune(Box<TuneArgs>),
     Serve(Box<ServeArgs>),
     Store(StoreArgs),
+    Mcp(McpArgs),
     Recipe(RecipeArgs),
     #[cfg(feature = "pdf")]
     ReadPdf(read_pdf::ReadPdfArgs),
@@ -255,6 +258,7 @@ impl Command {
             Self::Tune(args) => tune::run_tune(args),
             Self::Serve(args) => serve::run_serve(args),
             Self::Store(args) => store::run_store(args),
+            Self::Mcp(args) => mcp::run_mcp(args),
             Self::Recipe(args) => recipe::run_recipe(args),
             #[cfg(feature = "pdf")]
             Self::ReadPdf(args) => read_pdf::run_read_pdf(args),

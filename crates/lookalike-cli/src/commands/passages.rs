@@ -316,7 +316,8 @@ fn describe_plan(plan: &PassagePlan, printer: &OutputPrinter) -> String {
     documents + &report.into_text(printer)
 }
 
-fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
+/// Returns the settings of the run.
+pub(crate) fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
     refuse_features(&args.reading)?;
     let mut read = read_options(&args.reading)?;
     read.text_documents = !args.document_per_line;

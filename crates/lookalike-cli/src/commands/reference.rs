@@ -21,21 +21,18 @@ pub(crate) fn render_reference(mut command: Command) -> String {
     {
         append_item(&mut text, argument);
     }
-    for subcommand in command
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set())
-    {
-        let nested: Vec<_> = subcommand
-            .get_subcommands()
-            .filter(|command| !command.is_hide_set())
-            .collect();
-        append_section(&mut text, subcommand.get_name(), subcommand);
-        for inner in nested.iter().filter(|inner| inner.get_name() != "help") {
-            let name = format!("{} {}", subcommand.get_name(), inner.get_name());
-            append_section(&mut text, &name, inner);
-        }
-    }
+    append_commands(&mut text, "", &command);
     text
+}
+
+/// Appends the commands below a command, and those below each of them. `path` is its name with a space behind it.
+fn append_commands(text: &mut String, path: &str, command: &Command) {
+    let is_shown = |command: &&Command| !command.is_hide_set() && command.get_name() != "help";
+    for inner in command.get_subcommands().filter(is_shown) {
+        let name = format!("{path}{}", inner.get_name());
+        append_section(text, &name, inner);
+        append_commands(text, &format!("{name} "), inner);
+    }
 }
 
 fn plain_text(text: &StyledStr) -> String {
@@ -158,5 +155,29 @@ fn option_signature(argument: &Arg) -> String {
         format!("{short}--{long} {value}")
     } else {
         format!("{short}--{long}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::commands::CommandLine;
+
+    /// Commands of every depth have a section.
+    #[test]
+    fn all_commands_are_in_the_reference() {
+        let text = render_reference(CommandLine::command());
+        for name in [
+            "dedup",
+            "store verify",
+            "store log",
+            "store log verify",
+            "store log repair",
+        ] {
+            assert!(text.contains(&format!("\n## lookalike {name}\n")), "{name}");
+        }
+        assert!(!text.contains(" log help\n"));
     }
 }

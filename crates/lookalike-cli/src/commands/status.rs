@@ -133,7 +133,8 @@ fn describe_progress(
     }
 }
 
-fn describe_seconds(seconds: u64) -> String {
+/// Returns a time in hours, minutes and seconds for people.
+pub(super) fn describe_seconds(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60) {
         (0, 0) => messages::seconds(seconds),
         (0, minutes) => messages::minutes_and_seconds(minutes, seconds % 60),

@@ -1,4 +1,4 @@
-//! Phrases that the engine and the recipes describe in English, and their Chinese.
+//! Phrases that the engine, the recipes and the shared log describe in English, and their Chinese.
 //!
 //! `{}` stands for a number, a name or another phrase. A phrase that is not listed stays English; a test compares texts
 //! by every recipe and method and finds none.
@@ -17,6 +17,9 @@ const PHRASES_JSON: &str = include_str!("phrases.json");
 /// The phrases of the descriptors of measures, methods and routes that no page shows.
 const DESCRIPTOR_PHRASES: &str = include_str!("descriptor_phrases.json");
 
+/// The phrases of damages and repairs of a shared log.
+const LOG_PHRASES: &str = include_str!("log_phrases.json");
+
 /// Returns the phrases, which are read once.
 fn phrases() -> &'static [Phrase] {
     static READ_PHRASES: OnceLock<Vec<Phrase>> = OnceLock::new();
@@ -26,6 +29,7 @@ fn phrases() -> &'static [Phrase] {
         };
         let mut phrases = read(PHRASES_JSON);
         phrases.extend(read(DESCRIPTOR_PHRASES));
+        phrases.extend(read(LOG_PHRASES));
         phrases
     })
 }
@@ -112,6 +116,10 @@ fn match_parts<'a>(phrase: &'a str, pattern: &str) -> Option<Vec<&'a str>> {
 mod tests {
     use lookalike::plan::{MatchMethod, SimilarityMeasure};
     use lookalike::similarity::Route;
+    use lookalike_log::{
+        ContradictionKind, DamageKind, LogId, LogWitness, RecordDigest, WitnessContradiction,
+        WitnessKind,
+    };
 
     use super::*;
 
@@ -135,6 +143,14 @@ mod tests {
             (
                 "the field `text` is a number, not a string",
                 Some("字段 `text` 是数字，应为字符串"),
+            ),
+            (
+                "the log ends with record 9 (object 'log/0000000000000009'), but the replica 'a' has applied record \
+                 10 (object 'log/000000000000000a'): records are lost",
+                Some(
+                    "日志以记录 9（对象 'log/0000000000000009'）结束，但副本 'a' 已应用记录 10（对象 \
+                     'log/000000000000000a'）：有记录丢失",
+                ),
             ),
             ("something new", None),
         ] {
@@ -170,6 +186,61 @@ mod tests {
             ];
             for sentence in sentences {
                 assert!(to_chinese(&sentence).is_some(), "{sentence}");
+            }
+        }
+    }
+
+    /// Every damage of a log and every contradiction has its Chinese, also where the English was changed.
+    #[test]
+    fn damages_of_logs_have_chinese_phrases() {
+        let digest = RecordDigest::ZERO;
+        let (found, expected) = (digest, digest);
+        let damages = [
+            DamageKind::Truncated {
+                bytes: 7,
+                expected: 9,
+            },
+            DamageKind::NotARecord,
+            DamageKind::Checksum,
+            DamageKind::WrongNumber { found: 3 },
+            DamageKind::ForeignLog {
+                found: LogId(1),
+                expected: LogId(2),
+            },
+            DamageKind::BrokenChain { found, expected },
+            DamageKind::Replaced { found, expected },
+            DamageKind::Missing,
+            DamageKind::TimeGoesBack {
+                found: 1,
+                previous: 2,
+            },
+            DamageKind::MalformedEntries {
+                reason: "cut".to_owned(),
+            },
+        ];
+        let mut phrases: Vec<_> = damages.iter().map(ToString::to_string).collect();
+        for kind in [WitnessKind::Replica, WitnessKind::Snapshot] {
+            for contradiction in [
+                ContradictionKind::LostRecords { last: 0 },
+                ContradictionKind::LostRecords { last: 4 },
+                ContradictionKind::OtherRecord { found },
+                ContradictionKind::OtherLog { found: LogId(1) },
+            ] {
+                let witness = LogWitness {
+                    kind,
+                    name: "a".to_owned(),
+                    log: None,
+                    number: 9,
+                    digest: None,
+                };
+                let kind = contradiction;
+                phrases.push(WitnessContradiction { witness, kind }.to_string());
+            }
+        }
+        for phrase in phrases {
+            let chinese = to_chinese(&phrase).unwrap_or_else(|| panic!("{phrase}"));
+            for english in ["record", " log ", "the ", "has"] {
+                assert!(!chinese.contains(english), "{phrase}: {chinese}");
             }
         }
     }

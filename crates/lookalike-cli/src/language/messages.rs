@@ -78,6 +78,11 @@ messages! {
 
     replaced(place: impl Display) "replaced {place}, which existed before" "已替换原有的 {place}";
 
+    mcp_waits(folders: usize)
+        "MCP server on standard input and output; folders that may be read: {folders}" "MCP 服务器已在标准输入和标准输出上就绪；可读取的文件夹：{folders} 个";
+    mcp_without_folders()
+        "no tool reads files without --folder DIR" "没有 --folder 目录，各工具都不读取文件";
+
     // Progress.
     reading() "reading" "读取";
     finding_candidates() "finding candidates" "查找候选";
@@ -462,26 +467,56 @@ messages! {
         "{records}，从 {first} 到 {last}，{megabytes} MB";
     log_writer(writer: &str, records: NounCount, format: u32)
         "writer {writer}: {records} of the last 1,024, format {format}"
-        "写入者 {writer}：最近 1,024 条中的{records}，格式 {format}";
-    log_replica(replica: &str, version: &str, applied: u64, lag: NounCount)
-        "replica {replica}: version {version}, applied {applied}, {lag} behind"
-        "副本 {replica}：版本 {version}，已应用到 {applied}，落后{lag}";
+        "写入者 {writer}：最近 1,024 条中的 {records}，格式 {format}";
+    log_replica(replica: &str, version: &str, applied: u64, lag: NounCount, age: &str)
+        "replica {replica}: version {version}, applied {applied}, {lag} behind, {age}"
+        "副本 {replica}：版本 {version}，已应用到 {applied}，落后 {lag}，{age}";
+    log_replica_stopped(replica: &str, reason: &str)
+        "replica {replica} has stopped: {reason}" "副本 {replica} 已停下：{reason}";
+    log_replica_of_two(replica: &str)
+        "replica {replica}: two processes write under this name, so give each a name of its own (--replica)"
+        "副本 {replica}：有两个进程用这个名字写入，请给每个进程各自的名字（--replica）";
     log_snapshot(snapshot: &str, megabytes: &str)
         "snapshot {snapshot}: {megabytes} MB" "快照 {snapshot}：{megabytes} MB";
+    log_snapshot_incomplete(snapshot: &str, megabytes: &str)
+        "snapshot {snapshot}: {megabytes} MB, incomplete" "快照 {snapshot}：{megabytes} MB，不完整";
     log_unreadable(records: NounCount)
         "{records} cannot be read: run `lookalike store log verify`"
         "{records}无法读取：请运行 `lookalike store log verify`";
     log_whole(records: NounCount, first: u64, last: u64)
         "{records}, from {first} to {last}: whole" "{records}，从 {first} 到 {last}：完整";
-    log_not_repaired(number: u64, reason: &str)
-        "record {number} was not repaired: {reason}" "记录 {number} 未能修复：{reason}";
-    log_repaired(records: NounCount) "{records} written back" "已写回{records}";
+    log_not_whole(records: NounCount, first: u64, last: u64, kinds: &str)
+        "{records}, from {first} to {last}; not whole: {kinds}"
+        "{records}，从 {first} 到 {last}；不完整：{kinds}";
+    log_damage(record: &str, reason: &str) "{record}: {reason}" "{record}：{reason}";
+    log_record_range(first: u64, last: u64) "records {first} to {last}" "记录 {first} 到 {last}";
+    log_not_repaired(records: &str, reason: &str)
+        "{records}, not repaired: {reason}" "{records}，未能修复：{reason}";
+    log_replica_runs(replica: &str, age: &str)
+        "replica {replica} seems to run, because it has left a mark {age}: stop all replicas before a repair"
+        "副本 {replica} 似乎还在运行，因为它的标记写于 {age}：修复之前请停下所有副本";
+    log_repaired(records: NounCount) "{records} written back" "已写回 {records}";
+    log_replaced(records: NounCount)
+        "{records} replaced by copies; the earlier ones are below replaced/"
+        "{records}已由拷贝取代；原来的在 replaced/ 之下";
     log_pruned(records: NounCount, before: u64)
-        "{records} before {before} removed" "已删除 {before} 之前的{records}";
-    log_exported(entries: NounCount) "{entries} written" "已写出{entries}";
+        "{records} before {before} removed" "已删除 {before} 之前的 {records}";
+    log_snapshots_removed(names: &str)
+        "the rest of interrupted snapshots removed: {names}" "已删除中断的快照的残余：{names}";
+    log_exported(entries: NounCount) "{entries} written" "已写出 {entries}";
     log_restored(record: u64, time: impl Display, names: &str)
         "restored as of record {record}, {time}: {names}"
         "已恢复到记录 {record}，{time}：{names}";
+    log_without_collections() "no collections" "没有集合";
+    log_check_differs(record: &str, collections: &str, writer: &str)
+        "behind {record}, the restored collections {collections} are not as the replica '{writer}' had them: compare them with those of other replicas"
+        "在{record}之后，恢复的集合 {collections} 与副本 '{writer}' 的不同：请与其他副本的集合比较";
+    log_check_unreadable(record: &str, writer: &str)
+        "{record} has a comparison of states by the replica '{writer}' that cannot be read"
+        "{record}里副本 '{writer}' 的状态比较无法读取";
+    log_checks_differed(number: usize)
+        "comparisons of states in the log that differ from the restored one: {number}"
+        "日志里与恢复的状态不同的状态比较：{number} 处";
     rows_repaired(contents: &str, rows: NounCount, directory: impl Display)
         "{contents} have been read, and {rows} written to {directory}" "已读 {contents}，向 {directory} 写入 {rows}";
     exported(documents: NounCount) "{documents} exported" "已导出 {documents}";
@@ -848,6 +883,8 @@ mod tests {
                 "--extend",
                 "--apart",
                 "--decisions",
+                "--replica",
+                "--folder",
             ];
             let names = [
                 "lookalike",
@@ -877,6 +914,8 @@ mod tests {
                 "store",
                 "log",
                 "verify",
+                "replaced",
+                "MCP",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));

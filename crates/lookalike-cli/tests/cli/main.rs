@@ -36,6 +36,7 @@ mod language;
 mod libraries;
 mod listing;
 mod matching;
+mod mcp;
 mod measures;
 mod monitoring;
 mod operating;

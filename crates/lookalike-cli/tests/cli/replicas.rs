@@ -2,6 +2,8 @@
 
 #![cfg(feature = "object-store")]
 
+use lookalike_log::{EntryKind, LogEntry, LogTail, SharedLog};
+use lookalike_server::with_log_store;
 use serde_json::{Value, json};
 
 use crate::service::{Reply, Service, document, wait_until};
@@ -86,6 +88,14 @@ fn every_change_reaches_every_replica() {
     for answer in &answers {
         assert_eq!(answer["of"], "a", "{answer}");
     }
+    // Each line of a bulk insert has its record; the other replica has the document once it has applied that.
+    let record = answers.last().unwrap()["record"].as_u64().unwrap();
+    let header = [("Lookalike-Position", &*record.to_string())];
+    let path = "/v1/collections/news/documents/three";
+    let read = second.connect().request("GET", path, &header, b"");
+    assert_eq!(read.status, 200, "{}", read.text());
+    let queried = first.post_lines("/v1/collections/news/query", lines.as_bytes());
+    assert!(queried.iter().all(|answer| answer["record"].is_null()));
     let again = insert(second, "a", &text("harbour", "one"));
     assert_eq!(again.json()["seq"], kept.json()["seq"]);
     let conflict = second.post(
@@ -134,29 +144,111 @@ fn every_change_reaches_every_replica() {
     );
 }
 
-/// Recipes are uploaded to all replicas, and a collection uses them on each.
+/// Documents that are compared by edit distance are checked in turns, and every replica has the same verdicts.
 #[test]
-fn uploaded_recipe_is_that_of_all_replicas() {
+fn costly_documents_are_inserted_in_order() {
     let places = ReplicaPlaces::new(2);
     let services = places.start_all();
+    let (first, second) = (&services[0], &services[1]);
+    first.make(
+        "news",
+        json!({ "measure": "levenshtein", "threshold": 0.9 }),
+    );
+    let long = |edit: usize| text("harbour", &format!("{edit:04}"));
+    let mut lines: String = (0..60)
+        .map(|at| format!("{}\n", document(&format!("d{at:02}"), &long(at))))
+        .collect();
+    lines.push_str("no document\n");
+    let answers = first.post_lines("/v1/collections/news/documents", lines.as_bytes());
+    assert_eq!(answers.len(), 61);
+    assert_eq!(answers[0]["verdict"], "kept", "{}", answers[0]);
+    for (at, answer) in answers[1..60].iter().enumerate() {
+        assert_eq!(
+            (&answer["of"], &answer["id"]),
+            (&json!("d00"), &json!(format!("d{:02}", at + 1)))
+        );
+    }
+    assert_eq!(
+        answers[60]["problem"]["code"], "bad_json",
+        "{}",
+        answers[60]
+    );
+    let alone = insert(second, "alone", &long(70));
+    assert_eq!(alone.json()["of"], "d00");
+    let last = position(&alone);
+    assert_eq!(export(first, last), export(second, last));
+}
+
+/// Uploads a recipe under the name `own`.
+fn upload_recipe(service: &Service, place: &Place) {
     let boundary = "xx";
-    let recipe = places.shared.ok("recipe words-3");
+    let recipe = place.ok("recipe words-3");
     let recipe = recipe.text();
     let body = format!(
         "--{boundary}\r\nContent-Disposition: form-data; name=\"recipe\"\r\n\r\n{recipe}\r\n--{boundary}--\r\n"
     );
     let kind = format!("multipart/form-data; boundary={boundary}");
     let headers = [("Content-Type", &*kind)];
-    let uploaded =
-        services[0]
-            .connect()
-            .request("PUT", "/v1/recipes/own", &headers, body.as_bytes());
+    let uploaded = service
+        .connect()
+        .request("PUT", "/v1/recipes/own", &headers, body.as_bytes());
     assert_eq!(uploaded.status, 201, "{}", uploaded.text());
+}
+
+/// A directory with nothing but a recipe becomes the beginning of a new log, and does not follow one that exists.
+#[test]
+fn recipe_alone_is_the_beginning_of_a_log() {
+    let places = ReplicaPlaces::new(2);
+    let alone = Service::start(&places.places[0], "--headroom 1Mi");
+    upload_recipe(&alone, &places.shared);
+    alone.kill();
+    let services = places.start_all();
+    let made = services[1].put("/v1/collections/news", &json!({ "recipe": "own" }));
+    assert_eq!(made.status, 201, "{}", made.text());
+    let kept = insert(&services[0], "a", &text("harbour", "one"));
+    let last = position(&kept);
+    assert_eq!(export(&services[0], last), export(&services[1], last));
+    let stranger = Place::new();
+    let alone = Service::start(&stranger, "--headroom 1Mi");
+    upload_recipe(&alone, &places.shared);
+    alone.kill();
+    let line = format!(
+        "serve --data data --listen 127.0.0.1:0 --shared-log {} --replica stranger",
+        places.url()
+    );
+    stranger.refused(&line, &["recipes", "do not come from the shared log"]);
+}
+
+/// Recipes are uploaded to all replicas, and a collection uses them on each.
+#[test]
+fn uploaded_recipe_is_that_of_all_replicas() {
+    let places = ReplicaPlaces::new(2);
+    let services = places.start_all();
+    upload_recipe(&services[0], &places.shared);
     let made = services[0].put("/v1/collections/news", &json!({ "recipe": "own" }));
     assert_eq!(made.status, 201, "{}", made.text());
     insert(&services[1], "a", &text("harbour", "one"));
     let used = services[1].delete("/v1/recipes/own");
     assert_eq!(used.problem(), (409, "recipe_conflict".into()));
+}
+
+/// A replica without room on its disk waits, and neither refuses a collection that others create nor stops.
+#[test]
+fn full_disk_waits_with_a_new_collection() {
+    let places = ReplicaPlaces::new(2);
+    let other = places.start(0);
+    let options = places.options(1).replace("1Mi", "1000000G");
+    let full = Service::start(&places.places[1], &options);
+    let refused = full.put("/v1/collections/news", &json!({}));
+    assert_eq!(refused.problem(), (503, "log_unavailable".into()));
+    let shown = refused.text();
+    assert!(shown.contains("room on its disk"), "{shown}");
+    // The other replica has it, and so has this one once there is room.
+    let kept = insert(&other, "a", &text("harbour", "one"));
+    full.kill();
+    let back = places.start(1);
+    let last = position(&kept);
+    assert_eq!(export(&back, last), export(&other, last));
 }
 
 /// A replica that is killed and one that lost its disk come back with everything that was answered.
@@ -198,6 +290,7 @@ fn killed_and_erased_replicas_come_back() {
         &format!("store restore {url} never --at 9000"),
         &["record 9000"],
     );
+    assert!(!place.has("never"));
     place.refused(
         &format!("store restore {url} latest --at latest"),
         &["has collections"],
@@ -220,6 +313,10 @@ fn running_service_moves_onto_a_log_and_off() {
     assert_eq!(repeated.json()["of"], "a");
     let after = export(&first, position(&repeated));
     let (_, log) = first.stop();
+    // A replica is ready once it has caught up, and says so once.
+    let ready = log.matches("ready: follows the shared log");
+    assert_eq!(ready.count(), 1, "{log}");
+    assert!(!log.lines().any(|line| line.ends_with(" ready")), "{log}");
     assert!(log.contains("beginning of the shared log"), "{log}");
     // A directory with collections of its own belongs to no other log.
     let stranger = Place::new();
@@ -235,7 +332,11 @@ fn running_service_moves_onto_a_log_and_off() {
     assert_eq!(alone.get("/v1/collections/news/export").text(), after);
     insert(&alone, "alone", &text("alone", "x"));
     let (_, log) = alone.stop();
-    assert!(log.contains("leaves it"), "{log}");
+    assert!(
+        log.contains("leaves it") && log.contains("applied="),
+        "{log}"
+    );
+    assert!(!log.contains("follows the shared log"), "{log}");
     // The old log does not have what came in between, and a new one begins with all of it.
     let line = format!(
         "serve --data data --listen 127.0.0.1:0 {}",
@@ -243,9 +344,96 @@ fn running_service_moves_onto_a_log_and_off() {
     );
     places.places[0].refused(&line, &["do not come from the shared log"]);
     let new_log = ReplicaPlaces::new(1);
+    let copy = places.places[0].path("data/.shared-log/0000000000002328");
+    std::fs::write(&copy, "of the old log").unwrap();
     let first = Service::start(&places.places[0], &new_log.options(0));
     begins_anew(&first);
+    assert!(!copy.exists());
     assert_eq!(first.stop().0, Some(0));
+}
+
+/// Moves a service onto a log; returns its export and the folder of its collection in the first snapshot.
+fn begin_with_collection(places: &ReplicaPlaces) -> (String, std::path::PathBuf) {
+    let alone = Service::start(&places.places[0], "");
+    alone.make("news", json!({ "threshold": 0.6 }));
+    insert(&alone, "a", &text("harbour", "one"));
+    assert_eq!(alone.stop().0, Some(0));
+    let first = places.start(0);
+    let exported = export(&first, 1);
+    first.stop();
+    let snapshot = "log/snapshots/0000000000000001-r0/news";
+    (exported, places.shared.path(snapshot))
+}
+
+/// A restoration that fails is tried again until it succeeds.
+#[test]
+fn failed_restoration_is_tried_again() {
+    let places = ReplicaPlaces::new(2);
+    let (exported, collection) = begin_with_collection(&places);
+    let hidden = places.shared.path("hidden");
+    std::fs::rename(&collection, &hidden).unwrap();
+    let second = Service::launch(&places.places[1], &places.options(1));
+    wait_until("the restoration fails", || {
+        let ready = second.get("/readyz");
+        assert_eq!(ready.status, 503);
+        ready.text().contains("'news' is missing")
+    });
+    std::fs::rename(&hidden, &collection).unwrap();
+    wait_until("the restoration succeeds", || {
+        second.get("/readyz").status == 200
+    });
+    assert_eq!(export(&second, 1), exported);
+    let (_, log) = second.stop();
+    assert!(log.contains("is tried again"), "{log}");
+}
+
+/// A replica that is restarted while the store is away answers queries, and refuses changes.
+#[test]
+fn restarted_replica_answers_without_its_store() {
+    let places = ReplicaPlaces::new(1);
+    let (exported, _) = begin_with_collection(&places);
+    let options = "--shared-log s3://bucket/log --replica r0 --headroom 1Mi";
+    // Nothing listens there.
+    let environment = [
+        ("AWS_ENDPOINT", "http://127.0.0.1:1"),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_REGION", "none"),
+        ("AWS_ACCESS_KEY_ID", "a"),
+        ("AWS_SECRET_ACCESS_KEY", "b"),
+    ];
+    let away = Service::launch_with(&places.places[0], options, &environment);
+    wait_until("the collection is open", || {
+        away.get("/v1/collections/news/export").status == 200
+    });
+    assert_eq!(away.get("/v1/collections/news/export").text(), exported);
+    assert_eq!(away.get("/readyz").status, 503);
+    let refused = away.post(
+        "/v1/collections/news/documents",
+        &document("x", &text("x", "x")),
+    );
+    assert_eq!(refused.problem(), (503, "catching_up".into()));
+    assert_eq!(away.stop().0, Some(0));
+    let back = places.start(0);
+    insert(&back, "later", &text("later", "x"));
+}
+
+/// A second process on the directory of a replica changes nothing in it.
+#[test]
+fn directory_of_a_running_replica_is_left_alone() {
+    let places = ReplicaPlaces::new(1);
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    let checkpoint = places.places[0].path("data/shared-log.json");
+    assert!(checkpoint.exists());
+    for options in ["", &places.options(0)] {
+        let line = format!("serve --data data --listen 127.0.0.1:0 {options}");
+        places.places[0].refused(&line, &["another process has it open"]);
+        assert!(checkpoint.exists());
+    }
+    insert(&first, "a", &text("harbour", "one"));
+    first.kill();
+    let back = places.start(0);
+    assert_eq!(back.get("/v1/collections/news/documents/a").status, 200);
 }
 
 /// Checks that a replica whose collections have followed another log takes every kind of change.
@@ -362,7 +550,7 @@ fn new_replica_starts_from_the_newest_snapshot() {
     );
     let status = || places.places[0].summary(&format!("store log status {}", places.url()));
     wait_until("a snapshot is made", || {
-        !status()["snapshots"].as_array().unwrap().is_empty()
+        status()["snapshots"][0]["complete"] == true
     });
     for number in 0..3 {
         last = position(&insert(
@@ -395,6 +583,306 @@ fn new_replica_starts_from_the_newest_snapshot() {
     );
 }
 
+/// Returns the JSON summary of a command that has found damages, and so has the exit code 2.
+fn summary_of_findings(place: &Place, line: &str) -> Value {
+    let ran = place.run(&format!("{line} --json"));
+    assert_eq!(ran.code, Some(2), "{line}\n{}", ran.err);
+    serde_json::from_slice(&ran.out).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+/// The last record is lost, and an empty replica writes another one with its number. The marks tell, and the copies of the
+/// first replica replace the record only if a person says so.
+#[test]
+fn lost_end_of_a_log_is_noticed_and_repaired() {
+    let places = ReplicaPlaces::new(2);
+    let (url, place) = (places.url(), &places.places[0]);
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    let mut last = 0;
+    for number in 0..3 {
+        let topic = format!("t{number}");
+        last = position(&insert(&first, &topic, &text(&topic, "x")));
+    }
+    first.stop();
+    place.ok(&format!("store log verify {url}"));
+    let status = place.summary(&format!("store log status {url}"));
+    let mark = &status["replicas"][0];
+    assert_eq!(mark["stopped"], "the service was ended", "{status}");
+    let applied = mark["applied"].as_u64().unwrap();
+    assert!(applied == last && mark["digest"].is_string(), "{status}");
+    let words = place.ok(&format!("store log status {url}")).err;
+    assert!(
+        words.contains("s ago") && words.contains("has stopped: the service was ended"),
+        "{words}"
+    );
+    let chinese = place.ok(&format!("store log status {url} --lang zh")).err;
+    assert!(
+        chinese.contains("落后 0 条记录，") && chinese.contains("秒前"),
+        "{chinese}"
+    );
+    let object = |number: u64| places.shared.path(&format!("log/log/{number:016x}"));
+    let whole = std::fs::read(object(applied)).unwrap();
+    std::fs::remove_file(object(applied)).unwrap();
+    let lost = summary_of_findings(place, &format!("store log verify {url}"));
+    assert_eq!(lost["kinds"], json!({ "lost_records": 1 }), "{lost}");
+    let expected = format!(
+        "the log ends with record {} (object 'log/{:016x}'), but the replica 'r0' has applied record {applied} (object \
+         'log/{applied:016x}'): records are lost",
+        applied - 1,
+        applied - 1
+    );
+    place.refused(&format!("store log verify {url}"), &[&expected]);
+    let chinese = place.run(&format!("store log verify {url} --lang zh")).err;
+    assert!(chinese.contains("有记录丢失"), "{chinese}");
+    let second = places.start(1);
+    insert(&second, "other", &text("other", "x"));
+    second.stop();
+    let forked = std::fs::read(object(applied)).unwrap();
+    assert_ne!(forked, whole);
+    let found = summary_of_findings(place, &format!("store log verify {url}"));
+    assert_eq!(found["contradictions"][0]["name"], "r0", "{found}");
+    // A record that is whole is not overwritten.
+    let repair = format!("store log repair {url} --from data");
+    place.refused(
+        &repair,
+        &[
+            "have different records from record",
+            "could not be repaired",
+        ],
+    );
+    assert_eq!(std::fs::read(object(applied)).unwrap(), forked);
+    let repaired = place.summary(&format!("{repair} --replace"));
+    assert_eq!(repaired["replaced"], json!([applied]), "{repaired}");
+    assert_eq!(std::fs::read(object(applied)).unwrap(), whole);
+    let kept: Vec<_> = std::fs::read_dir(places.shared.path("log/replaced"))
+        .unwrap()
+        .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+        .collect();
+    assert_eq!(kept, [forked]);
+}
+
+/// A store that loses all objects stops the replica that goes on, which says what to do, and its copies bring them back.
+#[test]
+fn emptied_store_is_filled_again_from_a_replica() {
+    let places = ReplicaPlaces::new(1);
+    let (url, place) = (places.url(), &places.places[0]);
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    let last = position(&insert(&first, "a", &text("harbour", "one")));
+    let before = export(&first, last);
+    std::fs::remove_dir_all(places.shared.path("log/log")).unwrap();
+    let reply = first.post(
+        "/v1/collections/news/documents",
+        &document("x", &text("x", "x")),
+    );
+    assert_eq!(reply.problem(), (503, "log_stopped".into()));
+    let reason = first.get("/readyz").json()["log"]["stopped"].to_string();
+    for words in ["has lost records", "store log repair URL --from DIR"] {
+        assert!(reason.contains(words), "{reason}");
+    }
+    first.stop();
+    let status = place.summary(&format!("store log status {url}"));
+    let stopped = status["replicas"][0]["stopped"].as_str().unwrap();
+    assert!(stopped.contains("has lost records"), "{status}");
+    place.ok(&format!("store log repair {url} --from data"));
+    place.ok(&format!("store log verify {url}"));
+    let again = places.start(0);
+    assert!(export(&again, last).starts_with(&before));
+}
+
+/// A replica that finds another log below its URL says so, and its copies do not repair that log.
+#[test]
+fn other_log_below_the_url_is_named() {
+    let (places, others) = (ReplicaPlaces::new(1), ReplicaPlaces::new(1));
+    for places in [&places, &others] {
+        let service = places.start(0);
+        service.make("news", json!({ "threshold": 0.6 }));
+        insert(&service, "a", &text("harbour", "one"));
+        service.stop();
+    }
+    let place = &places.places[0];
+    let identity = |places: &ReplicaPlaces| {
+        let status = place.summary(&format!("store log status {}", places.url()));
+        status["log"].as_str().unwrap().to_owned()
+    };
+    let (own, other) = (identity(&places), identity(&others));
+    let refused = place.refused(
+        &format!("store log repair {} --from data", others.url()),
+        &[&own, &other, "the copies are of log"],
+    );
+    assert!(refused.err.lines().count() < 8, "{}", refused.err);
+    let moved = Service::launch(place, &others.options(0));
+    wait_until("the replica stops", || {
+        moved.get("/readyz").json()["log"]["stopped"].is_string()
+    });
+    let reason = moved.get("/readyz").json()["log"]["stopped"].to_string();
+    for words in ["the log is another one than before", &own, &other] {
+        assert!(reason.contains(words), "{reason}");
+    }
+}
+
+/// Only `serve` creates the directory of a log.
+#[test]
+fn commands_create_no_log() {
+    let place = Place::new();
+    place.write("data/.shared-log/copy", "");
+    let path = place.path("nowhere/log");
+    let url = format!("file://{}", path.display());
+    let lines = [
+        format!("store log status {url}"),
+        format!("store log verify {url}"),
+        format!("store log export {url}"),
+        format!("store log prune {url} --before 5"),
+        format!("store log repair {url} --from data"),
+        format!("store restore {url} restored --at latest"),
+    ];
+    let expected = format!("there is no log below {url}");
+    for line in &lines {
+        place.refused(line, &[&expected]);
+    }
+    assert_eq!(place.names(), ["data"]);
+    // A directory without a log is none, either, but a lost log may be written back to it.
+    std::fs::create_dir_all(&path).unwrap();
+    for line in lines.iter().filter(|line| !line.contains("repair")) {
+        place.refused(line, &[&expected]);
+    }
+    assert_eq!(place.names(), ["data", "nowhere"]);
+}
+
+/// Moments that cannot be restored are refused with the first one that can, and leave nothing.
+#[test]
+fn restoration_names_the_first_moment() {
+    let places = ReplicaPlaces::new(1);
+    let (url, place) = (places.url(), Place::new());
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    let last = position(&insert(&first, "a", &text("harbour", "one")));
+    first.stop();
+    for moment in ["0", "2020-01-01T00:00:00Z"] {
+        place.refused(
+            &format!("store restore {url} early/yesterday --at {moment}"),
+            &[
+                "is before the first moment",
+                "behind record 1 (object 'log/0000000000000001')",
+            ],
+        );
+    }
+    place.refused(
+        &format!("store restore {url} late --at 9000"),
+        &["record 9000"],
+    );
+    assert!(place.names().is_empty());
+    // Content that stood in the directory before stays.
+    place.write("own/file", "x");
+    place.refused(
+        &format!("store restore {url} own --at 9000"),
+        &["record 9000"],
+    );
+    assert_eq!(std::fs::read_dir(place.path("own")).unwrap().count(), 1);
+    // Without a moment, the last state of a log is restored.
+    let latest = place.summary(&format!("store restore {url} latest"));
+    assert!(latest["record"].as_u64() >= Some(last), "{latest}");
+    assert_eq!(latest["differing_checks"], json!([]));
+    place.ok("store export latest/news -o latest.jsonl");
+    assert_eq!(place.read("latest.jsonl").lines().count(), 1);
+}
+
+/// A wrong comparison of states does not end a restoration.
+#[test]
+fn restoration_passes_a_wrong_comparison() {
+    let places = ReplicaPlaces::new(1);
+    let (url, place) = (places.url(), Place::new());
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    insert(&first, "a", &text("harbour", "one"));
+    first.stop();
+    append_wrong_comparison(&url);
+    let line = format!("store restore {url} latest --at latest");
+    let restored = place.summary(&line);
+    let differing = json!([{ "record": 64, "writer": "forger", "collections": ["news"] }]);
+    assert_eq!(restored["differing_checks"], differing, "{restored}");
+    let warned = place.ok(&line.replace(" latest ", " again "));
+    for words in [
+        "behind record 64 (object 'log/0000000000000040'), the restored collections news",
+        "differ from the restored one: 1",
+    ] {
+        assert!(warned.err.contains(words), "{}", warned.err);
+    }
+}
+
+/// Appends records up to number 64 and beyond, and then a comparison that says another state behind record 64.
+fn append_wrong_comparison(url: &str) {
+    let entry = |kind, body: &str| LogEntry {
+        kind,
+        subject: String::new(),
+        body: body.as_bytes().to_owned(),
+    };
+    let appended = with_log_store(url, |store| {
+        let mut log = SharedLog::open(store, "forger", LogTail::default());
+        while log.read_next().unwrap().is_some() {}
+        while log.tail().next <= 65 {
+            let advance = entry(EntryKind::AdvanceClock, "");
+            log.append(vec![advance], 0).unwrap();
+        }
+        let digests = json!({ "record": 64, "collections": { "news": "0".repeat(32) } });
+        let compare = entry(EntryKind::CheckState, &digests.to_string());
+        log.append(vec![compare], 0).unwrap();
+        Ok::<_, lookalike_server::Error>(())
+    });
+    appended.unwrap();
+}
+
+/// An export has everything before a damaged record, and says where it ends.
+#[test]
+fn export_ends_at_a_damaged_record() {
+    let places = ReplicaPlaces::new(1);
+    let (url, place) = (places.url(), &places.places[0]);
+    let first = places.start(0);
+    first.make("news", json!({ "threshold": 0.6 }));
+    for number in 0..5 {
+        let topic = format!("t{number}");
+        insert(&first, &topic, &text(&topic, "x"));
+    }
+    wait_until("the replica has left a mark", || {
+        let status = place.summary(&format!("store log status {url}"));
+        !status["replicas"].as_array().unwrap().is_empty()
+    });
+    let running = place.run(&format!("store log repair {url} --from data"));
+    assert!(running.err.contains("r0 seems to run"), "{}", running.err);
+    first.stop();
+    let line = format!("store log export {url} -o whole.jsonl");
+    assert_eq!(place.summary(&line)["damage"], Value::Null);
+    places.shared.write("log/log/0000000000000004", "damaged");
+    std::fs::remove_file(places.shared.path("log/log/0000000000000006")).unwrap();
+    let exported = place.run(&format!("store log export {url}"));
+    assert_eq!(exported.code, Some(2), "{}", exported.err);
+    let whole = place.read("whole.jsonl");
+    let begin: Vec<_> = whole.lines().take(3).collect();
+    assert_eq!(exported.text().lines().collect::<Vec<_>>(), begin);
+    let said = &exported.err;
+    assert!(
+        said.contains("ends with record 3 (object 'log/0000000000000003')"),
+        "{said}"
+    );
+    let line = format!("store log export {url} -o begin.jsonl");
+    let summary = summary_of_findings(place, &line);
+    assert_eq!(
+        (&summary["entries"], &summary["last"]),
+        (&json!(3), &json!(3))
+    );
+    assert_eq!(place.read("begin.jsonl").lines().count(), 3);
+    let verified = summary_of_findings(place, &format!("store log verify {url}"));
+    assert_eq!(verified["kinds"]["not_a_record"], 1, "{verified}");
+    assert_eq!(verified["damages"][0]["number"], 4);
+    let words = place.run(&format!("store log verify {url} --lang zh")).err;
+    assert!(
+        words.contains("记录 4（对象 'log/0000000000000004'）：它不是记录"),
+        "{words}"
+    );
+    place.ok(&format!("store log repair {url} --from data"));
+    place.ok(&format!("store log verify {url}"));
+}
+
 #[test]
 fn options_of_replicas_need_a_log() {
     let place = Place::new();
@@ -416,6 +904,10 @@ fn options_of_replicas_need_a_log() {
         (
             "--shared-log file:///x --replica a --keep-log 1h",
             "--keep-log has no effect",
+        ),
+        (
+            "--shared-log file:///x --replica a --snapshot-log-every 1h --keep-log 59m",
+            "--keep-log is below an hour",
         ),
     ] {
         place.refused(

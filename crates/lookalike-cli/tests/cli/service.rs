@@ -111,7 +111,8 @@ impl Service {
             let mut line = String::new();
             assert!(log.read_line(&mut line).unwrap() > 0, "{said}");
             said.push_str(&line);
-            if let Some((_, address)) = line.split_once("://") {
+            let listening = line.split_once("listening on ");
+            if let Some((_, address)) = listening.and_then(|(_, url)| url.split_once("://")) {
                 let end = address.find(['"', '\n']).unwrap();
                 break address[..end].parse().unwrap();
             }

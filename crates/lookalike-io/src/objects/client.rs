@@ -157,8 +157,8 @@ pub(super) fn open_upload_store(
     Ok(Some((store, key)))
 }
 
-/// Lets clients use TLS. A program that has installed another provider keeps it.
-fn install_cryptography() {
+/// Lets the HTTP clients of this process use TLS. A program that has installed another provider keeps it.
+pub fn install_cryptography() {
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
 }
 

@@ -62,6 +62,8 @@ use std::path::Path;
 use crate::error::Error;
 
 #[cfg(feature = "object-store")]
+pub use self::client::install_cryptography;
+#[cfg(feature = "object-store")]
 pub use self::object_copies::ObjectCopies;
 pub use self::object_identity::ObjectIdentity;
 #[cfg(feature = "object-store")]

@@ -121,6 +121,7 @@ struct InputFinder<'a> {
 
 impl InputFinder<'_> {
     fn find_named(&mut self, path: &Path) -> Result<()> {
+        self.refuse_outside(path)?;
         if is_stdin(path) {
             let format = self.stream_format(None);
             let (path, below) = (path.to_path_buf(), path.to_path_buf());
@@ -149,6 +150,25 @@ impl InputFinder<'_> {
             }
             Err(cause) => Err(Error::read_error("open", display_path(path), cause)),
         }
+    }
+
+    /// Refuses a path that is not below the allowed folders, if there are any.
+    fn refuse_outside(&self, path: &Path) -> Result<()> {
+        match &self.options.allowed_folders {
+            Some(folders) if folders.resolve_path(path).is_none() => {
+                Err(Error::usage_error(format!(
+                    "{} is not below a folder that may be read, or it does not exist",
+                    display_path(path)
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns `true` if a file of a directory is a link to one outside of the allowed folders.
+    fn leads_outside(&self, path: &Path) -> bool {
+        let folders = self.options.allowed_folders.as_ref();
+        folders.is_some_and(|folders| path.is_symlink() && folders.resolve_path(path).is_none())
     }
 
     /// Adds the objects that a URL names, as the files that a path names are added.
@@ -254,6 +274,10 @@ impl InputFinder<'_> {
     }
 
     fn add_entry(&mut self, path: PathBuf, below: PathBuf, depth: usize) -> Result<()> {
+        if self.leads_outside(&path) {
+            self.all.left_out.push(path);
+            return Ok(());
+        }
         let metadata = metadata_of(&path)?;
         let taken = self.is_taken(&path);
         match (metadata.is_dir(), metadata.is_file()) {

@@ -46,6 +46,7 @@
 //! pipes, compressed files, objects of stores, JSON lists, Parquet, Arrow) is copied to an unlinked temporary file during the
 //! first reading, and so are the texts of `.docx` and PDF files, unless [`ReadOptions::again`] is `false`.
 
+mod allowed_folders;
 mod arrow_file;
 mod arrow_portions;
 mod block;
@@ -90,6 +91,7 @@ use lookalike_documents::decoding::InvalidText;
 
 use crate::objects::{ObjectCopies, ObjectUrl};
 use crate::source::expand::is_stdin;
+pub use allowed_folders::AllowedFolders;
 pub(crate) use arrow_file::ArrowFile;
 pub use block::{InputBlock, KnownBlock, ParseScratch};
 pub(crate) use column_json::{JsonRows, check_types};
@@ -220,6 +222,9 @@ pub struct ReadOptions {
     /// The copies of objects that outlive the process, if a later one is to go on where this one ends. Uncompressed
     /// lines of objects are then read again from there, and not from a temporary file.
     pub object_copies: Option<Arc<ObjectCopies>>,
+    /// The folders outside of which no file is opened; `None` allows every file and object. A path outside is refused; a
+    /// file of a directory that is a link to one outside is left out, as files of unknown formats are.
+    pub allowed_folders: Option<AllowedFolders>,
 }
 
 impl Default for ReadOptions {
@@ -239,6 +244,7 @@ impl Default for ReadOptions {
             again: true,
             standard_input: None,
             object_copies: None,
+            allowed_folders: None,
         }
     }
 }

@@ -11,7 +11,10 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields as ArrowFields};
 use lookalike_documents::decoding::InvalidText;
 use lookalike_io::error::ErrorKind;
-use lookalike_io::source::{IdField, InputFormat, InputSet, ReadOptions, WantedFields};
+use lookalike_io::source::{
+    AllowedFolders, IdField, InputFormat, InputSet, ReadOptions, WantedFields,
+};
+use lookalike_system::create_symlink;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use tempfile::tempdir;
@@ -862,4 +865,37 @@ fn damaged_parquet_is_refused() {
     }
     fs::write(&path, &whole).unwrap();
     assert_eq!(read(&[path], &options()).unwrap().rows.len(), 50);
+}
+
+#[test]
+fn links_out_of_the_allowed_folders_are_left_out() {
+    let directory = tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::create_dir_all(path("in")).unwrap();
+    let row = |text: &str| format!("{{\"text\":\"{text}\"}}\n");
+    store(directory.path(), "in/a.jsonl", row("inside").as_bytes());
+    store(directory.path(), "out.jsonl", row("outside").as_bytes());
+    create_symlink(&path("in/a.jsonl"), &path("in/near.jsonl")).unwrap();
+    create_symlink(&path("out.jsonl"), &path("in/far.jsonl")).unwrap();
+    symlink(path("none.jsonl"), path("in/none.jsonl")).unwrap();
+    let options = ReadOptions {
+        allowed_folders: Some(AllowedFolders::new(&[path("in")]).unwrap()),
+        ..options()
+    };
+    let inputs = InputSet::open_paths(&[path("in")], &options).unwrap();
+    let found = read_on(1, &inputs).unwrap();
+    let texts: Vec<_> = found.rows.iter().map(|row| &row.text[..]).collect();
+    assert_eq!(texts, ["inside", "inside"]);
+    assert_eq!(
+        inputs.skipped_files(),
+        [path("in/far.jsonl"), path("in/none.jsonl")]
+    );
+    for refused in ["out.jsonl", "in/far.jsonl", "none.jsonl", "*.jsonl"] {
+        let opened = InputSet::open_paths(&[path(refused)], &options);
+        let message = opened.err().unwrap().to_string();
+        assert!(
+            message.contains("not below a folder"),
+            "{refused}: {message}"
+        );
+    }
 }

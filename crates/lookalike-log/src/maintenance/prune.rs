@@ -44,11 +44,7 @@ pub fn prune_log(store: &dyn LogStore, before: u64) -> Result<PruneReport, Store
         )));
     }
     let before = before.max(first);
-    if before > first {
-        let pruned = PrunedRecords { before };
-        let json = serde_json::to_vec(&pruned).expect("a number is JSON");
-        store.replace(PRUNED_KEY, &json)?;
-    }
+    raise_first_number(store, before)?;
     let mut report = PruneReport {
         before,
         last,
@@ -60,5 +56,17 @@ pub fn prune_log(store: &dyn LogStore, before: u64) -> Result<PruneReport, Store
         report.removed += 1;
         report.bytes += record.bytes;
     }
+    // Another pruning may have replaced the number by a smaller one after it was read.
+    raise_first_number(store, before)?;
     Ok(report)
+}
+
+/// Notes that records before a number may be missing. A larger number stays, because two prunings at once must not make
+/// removed records look lost.
+fn raise_first_number(store: &dyn LogStore, before: u64) -> Result<(), StoreError> {
+    let json = serde_json::to_vec(&PrunedRecords { before }).expect("a number is JSON");
+    while read_first_number(store)? < before {
+        store.replace(PRUNED_KEY, &json)?;
+    }
+    Ok(())
 }

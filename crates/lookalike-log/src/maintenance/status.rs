@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::keys::{SNAPSHOT_PREFIX, record_key};
+use crate::keys::{RECORD_PREFIX, REPLICA_PREFIX, SNAPSHOT_PREFIX, record_key};
 use crate::maintenance::prune::KEPT_RECORDS;
+use crate::maintenance::snapshots::{ListedSnapshot, list_snapshots};
 use crate::maintenance::walk::{OBJECTS_PER_READ, list_records, read_first_number};
 use crate::marks::{ReplicaMark, read_marks};
 use crate::record::{LogId, LogRecord, object_version};
@@ -59,17 +60,6 @@ pub struct ReplicaStatus {
     pub lag: u64,
 }
 
-/// A folder of objects below `snapshots/`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ListedSnapshot {
-    /// Path of the folder below `snapshots/`.
-    pub name: String,
-    /// Objects of the snapshot.
-    pub objects: u64,
-    /// Bytes of the objects.
-    pub bytes: u64,
-}
-
 /// Returns the status of a log.
 ///
 /// Lists all objects, and reads the last 1,024 records and the marks.
@@ -96,6 +86,25 @@ pub fn log_status(store: &dyn LogStore) -> Result<LogStatus, StoreError> {
         .collect();
     status.count_writers(store, &recent)?;
     Ok(status)
+}
+
+/// Returns `true` if a store has any object of a log: a record, a mark or a snapshot.
+///
+/// Makes two requests, and lists only where there is neither a first record nor a pruning.
+///
+/// # Errors
+/// If a request fails.
+pub fn has_log(store: &dyn LogStore) -> Result<bool, StoreError> {
+    let first = read_first_number(store)?;
+    if first > 1 || store.read(&record_key(1))?.is_some() {
+        return Ok(true);
+    }
+    for prefix in [REPLICA_PREFIX, SNAPSHOT_PREFIX, RECORD_PREFIX] {
+        if !store.list(prefix)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl LogStatus {
@@ -136,24 +145,4 @@ fn read_replicas(store: &dyn LogStore, last: u64) -> Result<Vec<ReplicaStatus>, 
         mark,
     });
     Ok(replicas.collect())
-}
-
-fn list_snapshots(store: &dyn LogStore) -> Result<Vec<ListedSnapshot>, StoreError> {
-    let mut snapshots = BTreeMap::<String, ListedSnapshot>::new();
-    for object in store.list(SNAPSHOT_PREFIX)? {
-        let path = object.key.strip_prefix(SNAPSHOT_PREFIX);
-        let Some((name, _)) = path.and_then(|path| path.rsplit_once('/')) else {
-            continue;
-        };
-        let snapshot = snapshots
-            .entry(name.to_owned())
-            .or_insert_with(|| ListedSnapshot {
-                name: name.to_owned(),
-                objects: 0,
-                bytes: 0,
-            });
-        snapshot.objects += 1;
-        snapshot.bytes += object.bytes;
-    }
-    Ok(snapshots.into_values().collect())
 }

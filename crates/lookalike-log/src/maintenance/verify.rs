@@ -1,9 +1,13 @@
-//! Verification: every object of a log by itself, and each beside the one before it.
+//! Verification: every object of a log by itself, each beside the one before it, and the end of the log beside what
+//! replicas and snapshots know of it.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::error::{DamageKind, LogDamage, LogError, NewerFeature};
 use crate::maintenance::walk::{LogWalk, read_first_number};
+use crate::maintenance::witnesses::{WitnessCheck, WitnessContradiction, read_witnesses};
 use crate::record::{LogId, LogRecord, LogTail, RecordDigest};
 use crate::store::{LogStore, StoreError};
 
@@ -24,6 +28,8 @@ pub struct VerifyReport {
     pub damages: Vec<LogDamage>,
     /// Records that a newer program wrote, by number. Their chain is not verified.
     pub newer: Vec<UnreadableRecord>,
+    /// Contradictions between the log and what replicas and snapshots know of it.
+    pub contradictions: Vec<WitnessContradiction>,
 }
 
 /// A record that a newer program wrote.
@@ -36,6 +42,23 @@ pub struct UnreadableRecord {
 }
 
 impl VerifyReport {
+    /// Returns `true` if the log has neither a damage nor a contradiction.
+    pub fn is_whole(&self) -> bool {
+        self.damages.is_empty() && self.contradictions.is_empty()
+    }
+
+    /// Returns the number of damages and contradictions of each kind, by its name in JSON.
+    pub fn count_kinds(&self) -> BTreeMap<&'static str, u64> {
+        let damages = self.damages.iter().map(|damage| damage.kind.name());
+        let contradictions = self.contradictions.iter();
+        let contradictions = contradictions.map(|contradiction| contradiction.kind.name());
+        let mut counts = BTreeMap::new();
+        for kind in damages.chain(contradictions) {
+            *counts.entry(kind).or_default() += 1;
+        }
+        counts
+    }
+
     /// Returns the number of the first object beyond which no replica of this version can read; `None` if there is none.
     pub fn first_unreadable(&self) -> Option<u64> {
         let damages = self.damages.iter().map(|damage| damage.number);
@@ -47,13 +70,15 @@ impl VerifyReport {
 
 /// Verifies all objects of a log from the number `from` on, or from the first one that was not pruned.
 ///
-/// Reads every object once, 32 at a time. Records of the last moments may be missing from the report if the store's list
+/// Reads the marks, the manifests of snapshots and then every object once, 32 at a time. Records of the last moments may be missing from the report if the store's list
 /// is older.
 ///
 /// # Errors
-/// If a request fails.
+/// If a request fails, or a mark or manifest is malformed.
 pub fn verify_log(store: &dyn LogStore, from: u64) -> Result<VerifyReport, StoreError> {
-    let first = read_first_number(store)?.max(from);
+    let mut witnesses = WitnessCheck::new(read_witnesses(store)?);
+    let oldest = read_first_number(store)?;
+    let first = oldest.max(from);
     let mut walk = LogWalk::new(store, first)?;
     let mut chain = ChainCheck::new(first);
     let mut report = VerifyReport {
@@ -66,7 +91,10 @@ pub fn verify_log(store: &dyn LogStore, from: u64) -> Result<VerifyReport, Store
             report.bytes += object.len() as u64;
         }
         match chain.check_object(walked.number, walked.object.as_deref()) {
-            Ok(_) => report.records += 1,
+            Ok(record) => {
+                witnesses.note_record(record.number, record.log, record.digest);
+                report.records += 1;
+            }
             Err(LogError::Damaged(damage)) => report.damages.push(damage),
             Err(LogError::NewerVersion { number, feature }) => {
                 report.newer.push(UnreadableRecord { number, feature });
@@ -75,6 +103,10 @@ pub fn verify_log(store: &dyn LogStore, from: u64) -> Result<VerifyReport, Store
         }
     }
     report.log = chain.log;
+    // A verification that begins behind the end says nothing about it.
+    if report.last > 0 || first == oldest {
+        report.contradictions = witnesses.finish(chain.log, report.last);
+    }
     Ok(report)
 }
 

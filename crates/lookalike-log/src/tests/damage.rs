@@ -266,7 +266,11 @@ fn missing_records_are_noticed_while_others_follow() {
     write_log(&store, 20);
     remove_object(&store, 5);
     let mut log = open_log(&store, "reader", LogTail::default());
-    let error = read_all(&mut log).unwrap_err();
+    // The records before the gap are read.
+    for number in 1..=4 {
+        assert_eq!(log.read_next().unwrap().unwrap().number, number);
+    }
+    let error = log.read_next().unwrap_err();
     assert_eq!(error, LogError::damaged(5, DamageKind::Missing));
     // The place is before the missing record: polling looks beyond it from time to time.
     let store = Arc::new(MemoryStore::new());
@@ -299,7 +303,7 @@ fn cut_logs_are_noticed_by_replicas_that_have_read_them() {
         for number in removed..=3 {
             remove_object(&store, number);
         }
-        let missing = LogError::damaged(3, DamageKind::Missing);
+        let missing = LogError::damaged(3, DamageKind::Lost);
         let mut log = open_log(&store, "reader", records[2].tail());
         assert_eq!(log.read_next().unwrap_err(), missing);
         let mut log = open_log(&store, "writer-2", records[2].tail());
@@ -330,6 +334,36 @@ fn replaced_last_records_are_noticed() {
         writing.append(vec![insertion("a")], 0).unwrap_err(),
         replaced
     );
+}
+
+/// Another log has taken the place of the one that a replica follows, and is shorter, as long or longer.
+#[test]
+fn other_log_below_the_url_is_named_as_that() {
+    let records = write_log(&Arc::new(MemoryStore::new()), 5);
+    for length in [1, 5, 6, 9] {
+        let store = Arc::new(MemoryStore::new());
+        let others = write_log(&store, length);
+        let tail = records[4].tail();
+        for appends in [false, true] {
+            let mut log = open_log(&clone_store(&store).unwrap(), "reader", tail);
+            let refused = if appends {
+                log.append(vec![insertion("more")], 0).map(|_| ())
+            } else {
+                log.read_next().map(|_| ())
+            };
+            let error = refused.unwrap_err();
+            let LogError::Damaged(LogDamage { kind, .. }) = &error else {
+                panic!("{error}");
+            };
+            let (found, expected) = (others[0].log, records[0].log);
+            assert_eq!(kind, &DamageKind::ForeignLog { found, expected });
+            assert!(
+                error
+                    .to_string()
+                    .starts_with("the log is another one than before")
+            );
+        }
+    }
 }
 
 #[test]

@@ -3,10 +3,16 @@
 use super::*;
 use crate::copies::FolderCopies;
 use crate::error::{DamageKind, LogError};
+use crate::keys::record_key;
 use crate::maintenance::{
-    KEPT_RECORDS, ListedSnapshot, WriterRecords, log_status, prune_log, repair_log, verify_log,
+    KEPT_RECORDS, RepairOptions, RepairReport, WriterRecords, has_log, log_status, prune_log,
+    read_first_number, repair_log, verify_log,
 };
-use crate::marks::{ReplicaMark, read_marks, remove_mark, write_mark};
+use crate::marks::{
+    ReplicaMark, create_instance_name, read_mark, read_marks, remove_mark, write_mark,
+};
+use crate::simulation::{FaultRates, SimulatedStore};
+use crate::store::{CreateOutcome, ListedObject};
 
 fn mark(name: &str, applied: u64) -> ReplicaMark {
     ReplicaMark {
@@ -16,7 +22,22 @@ fn mark(name: &str, applied: u64) -> ReplicaMark {
         applied,
         time_us: 77,
         log: Some(LogId(5)),
+        ..ReplicaMark::default()
     }
+}
+
+/// Repairs without replacing whole records at the end.
+fn repair(store: &MemoryStore, copies: &dyn RecordCopies) -> RepairReport {
+    repair_log(store, copies, RepairOptions::default()).unwrap()
+}
+
+/// Writes the manifest of a snapshot with its places.
+fn write_manifest(store: &MemoryStore, name: &str, tail: &LogTail, end: &LogTail) {
+    let manifest = serde_json::json!({ "format": 1, "name": name, "tail": tail, "end": end });
+    let key = format!("snapshots/{name}/manifest.json");
+    store
+        .replace(&key, manifest.to_string().as_bytes())
+        .unwrap();
 }
 
 #[test]
@@ -38,6 +59,50 @@ fn marks_are_read_by_name() {
     store.replace("replicas/c", b"{").unwrap();
     let error = read_marks(&store).unwrap_err();
     assert!(error.message.contains("'replicas/c'"), "{error}");
+    assert_eq!(read_mark(&store, "c"), Ok(None));
+    assert_eq!(read_mark(&store, "b").unwrap().unwrap().version, "9");
+}
+
+/// A mark says that its replica runs for half a minute, unless the replica has stopped.
+#[test]
+fn marks_tell_how_long_ago_a_replica_ran() {
+    let second = 1_000_000;
+    let mark = ReplicaMark {
+        time_us: 100 * second,
+        ..mark("a", 3)
+    };
+    for (now, age, runs) in [(99, 0, true), (129, 29, true), (130, 30, false)] {
+        let now_us = now * second;
+        assert_eq!(mark.age_seconds(now_us), age, "{now}");
+        assert_eq!(mark.is_running(now_us), runs, "{now}");
+    }
+    let stopped = ReplicaMark {
+        stopped: Some("the disk failed".to_owned()),
+        ..mark
+    };
+    assert!(!stopped.is_running(100 * second));
+    let names = [(); 2].map(|()| create_instance_name().unwrap());
+    assert_ne!(names[0], names[1]);
+    assert_eq!(names[0].len(), 32);
+}
+
+/// Marks, snapshots, prunings and records each show that there is a log; objects of checks do not.
+#[test]
+fn any_object_of_a_log_shows_that_there_is_one() {
+    for (key, is_log) in [
+        ("checks/a", false),
+        ("claims/1", false),
+        ("pruned", true),
+        ("replicas/a", true),
+        ("snapshots/a/news/rows", true),
+        ("log/0000000000000001", true),
+        ("log/0000000000000009", true),
+    ] {
+        let store = MemoryStore::new();
+        assert_eq!(has_log(&store), Ok(false));
+        store.replace(key, br#"{"before":5}"#).unwrap();
+        assert_eq!(has_log(&store), Ok(is_log), "{key}");
+    }
 }
 
 #[test]
@@ -51,7 +116,11 @@ fn status_counts_records_writers_and_lags() {
     for (name, applied) in [("a", 31), ("b", 20)] {
         write_mark(&*store, &mark(name, applied)).unwrap();
     }
-    for (key, bytes) in [("news/1/rows", 3), ("news/1/texts", 4), ("news/2/rows", 5)] {
+    for (key, bytes) in [
+        ("1/news/rows", 3),
+        ("1/manifest.json", 4),
+        ("2/news/rows", 5),
+    ] {
         let bytes = vec![0; bytes];
         store.replace(&format!("snapshots/{key}"), &bytes).unwrap();
     }
@@ -75,13 +144,12 @@ fn status_counts_records_writers_and_lags() {
     assert_eq!(status.writers, writers);
     let lags: Vec<_> = status.replicas.iter().map(|replica| replica.lag).collect();
     assert_eq!(lags, [0, 11]);
-    let snapshots = [("news/1", 2, 7), ("news/2", 1, 5)];
-    let snapshots = snapshots.map(|(name, objects, bytes)| ListedSnapshot {
-        name: name.to_owned(),
-        objects,
-        bytes,
-    });
-    assert_eq!(status.snapshots, snapshots);
+    let snapshots: Vec<_> = status
+        .snapshots
+        .iter()
+        .map(|listed| (&*listed.name, listed.objects, listed.bytes, listed.complete))
+        .collect();
+    assert_eq!(snapshots, [("1", 2, 7, true), ("2", 1, 5, false)]);
     let json = serde_json::to_value(&status).unwrap();
     assert_eq!(json["replicas"][1]["name"], "b");
     assert_eq!(json["replicas"][1]["lag"], 11);
@@ -117,12 +185,13 @@ fn pruning_keeps_the_tail_and_stops_replicas_that_need_more() {
             0 => LogTail::default(),
             _ => records[applied - 1].tail(),
         };
-        let missing = LogError::damaged(applied.max(1) as u64, DamageKind::Missing);
+        let number = applied as u64 + 1;
+        let pruned = LogError::damaged(number, DamageKind::Pruned { before: 11 });
         let mut log = open_log(&store, "reader", tail);
-        assert_eq!(log.read_next().unwrap_err(), missing, "{applied}");
+        assert_eq!(log.read_next().unwrap_err(), pruned, "{applied}");
         let mut log = open_log(&store, "reader", tail);
         let refused = log.append(vec![insertion("more")], 0);
-        assert_eq!(refused.unwrap_err(), missing, "{applied}");
+        assert_eq!(refused.unwrap_err(), pruned, "{applied}");
     }
     let report = verify_log(&*store, 1).unwrap();
     assert_eq!((report.first, report.records), (11, KEPT_RECORDS + 1));
@@ -135,16 +204,68 @@ fn pruning_keeps_the_tail_and_stops_replicas_that_need_more() {
     assert_eq!(log_status(&*store).unwrap().pruned_before, 11);
 }
 
-/// A replica that waits at the beginning of an empty log while others write and prune it does not begin it anew.
+/// A replica that stood still while others wrote and pruned the log does not begin it anew at its place, where the number
+/// is free again: not at once, not after a restart, and neither does one that finds what the first one wrote there.
 #[test]
-fn pruned_log_is_not_begun_again() {
-    let store = Arc::new(MemoryStore::new());
-    let mut waiting = open_log(&store, "waiting", LogTail::default());
-    assert_eq!(waiting.read_next(), Ok(None));
-    write_log(&store, KEPT_RECORDS + 5);
+fn pruned_place_is_not_written_again() {
+    for applied in [0, 3] {
+        let store = Arc::new(MemoryStore::new());
+        let records = write_log(&store, applied);
+        let tail = records
+            .last()
+            .map_or_else(LogTail::default, LogRecord::tail);
+        let [mut waiting, mut other] = ["waiting", "other"].map(|name| {
+            let mut log = open_log(&store, name, tail);
+            assert_eq!(log.read_next(), Ok(None));
+            log
+        });
+        let mut writer = open_log(&store, "writer", tail);
+        for _ in 0..KEPT_RECORDS + 5 {
+            append(&mut writer, vec![insertion("a")], 0);
+        }
+        let first = applied + 5;
+        prune_log(&*store, first).unwrap();
+        let next = applied + 1;
+        let pruned = LogError::damaged(next, DamageKind::Pruned { before: first });
+        let refused = waiting.append(vec![insertion("b")], 0).unwrap_err();
+        assert_eq!(refused, pruned);
+        // It noticed too late, so that the number has a record.
+        assert!(store.read(&record_key(next)).unwrap().is_some());
+        let mut again = open_log(&store, "waiting", tail);
+        assert_eq!(again.read_next().unwrap_err(), pruned);
+        let mut again = open_log(&store, "waiting", tail);
+        let refused = again.append(vec![insertion("b")], 0).unwrap_err();
+        assert_eq!(refused, pruned);
+        other.forget_answer();
+        assert_eq!(other.read_next().unwrap_err(), pruned);
+        assert!(verify_log(&*store, 1).unwrap().damages.is_empty());
+    }
+}
+
+/// A replica that could not reach the store looks for what was removed meanwhile before it writes.
+#[test]
+fn outage_does_not_hide_a_pruning() {
+    let store = Arc::new(SimulatedStore::new(1, FaultRates::with_all(0.0)));
+    let open = |name: &str, tail| SharedLog::open(Arc::clone(&store) as _, name, tail);
+    let mut writer = open("writer", LogTail::default());
+    append(&mut writer, vec![insertion("a")], 0);
+    let mut log = open("a", *writer.tail());
+    assert_eq!(log.read_next(), Ok(None));
+    store.begin_outage(1);
+    let failed = log.append(vec![insertion("b")], 0).unwrap_err();
+    assert!(failed.is_retryable(), "{failed}");
+    for _ in 0..KEPT_RECORDS + 5 {
+        append(&mut writer, vec![insertion("c")], 0);
+    }
     prune_log(&*store, 6).unwrap();
-    let error = waiting.append(vec![insertion("first")], 0).unwrap_err();
-    assert_eq!(error, LogError::damaged(1, DamageKind::Missing));
+    let pruned = LogError::damaged(2, DamageKind::Pruned { before: 6 });
+    let error = log.continue_append().unwrap_err();
+    assert_eq!(error, pruned);
+    assert!(
+        error.to_string().contains("with an empty data directory"),
+        "{error}"
+    );
+    assert!(store.object(&record_key(2)).is_none());
 }
 
 #[test]
@@ -171,6 +292,79 @@ fn verification_lists_every_damage() {
     assert_eq!(report.log, Some(records[0].log));
     let report = verify_log(&*store, 72).unwrap();
     assert_eq!(report.first_unreadable(), Some(99));
+    assert!(!report.is_whole());
+    let counts: Vec<_> = report.count_kinds().into_iter().collect();
+    assert_eq!(counts, [("missing", 1)]);
+}
+
+/// Replicas and snapshots know records at which the log does not end any more, or has others.
+#[test]
+fn verification_compares_the_end_with_marks_and_snapshots() {
+    let store = Arc::new(MemoryStore::new());
+    let records = write_log(&store, 10);
+    let mark_of = |name: &str, record: &LogRecord| ReplicaMark {
+        log: Some(record.log),
+        digest: Some(record.digest),
+        ..mark(name, record.number)
+    };
+    write_mark(&*store, &mark_of("a", &records[9])).unwrap();
+    write_mark(&*store, &mark_of("b", &records[3])).unwrap();
+    // A mark of an older program has no digest.
+    let older = ReplicaMark {
+        digest: None,
+        ..mark_of("older", &records[8])
+    };
+    write_mark(&*store, &older).unwrap();
+    write_mark(&*store, &mark("empty", 0)).unwrap();
+    write_manifest(&store, "s", &records[6].tail(), &records[8].tail());
+    write_manifest(
+        &store,
+        "beginning",
+        &LogTail::default(),
+        &LogTail::default(),
+    );
+    assert!(verify_log(&*store, 1).unwrap().is_whole());
+    // Another record has the number of the last one, and that of the end of the snapshot.
+    set_object(&store, 9, &forge_record(Some(&records[7]), |_| ()));
+    remove_object(&store, 10);
+    let report = verify_log(&*store, 1).unwrap();
+    let found: Vec<_> = report
+        .contradictions
+        .iter()
+        .map(|found| {
+            (
+                found.kind.name(),
+                &*found.witness.name,
+                found.witness.number,
+            )
+        })
+        .collect();
+    assert_eq!(found, [("other_record", "s", 9), ("lost_records", "a", 10)]);
+    assert_eq!((report.damages.len(), report.is_whole()), (0, false));
+    let lost = report.contradictions[1].to_string();
+    let expected = "the log ends with record 9 (object 'log/0000000000000009'), but the replica 'a' has applied record \
+                    10 (object 'log/000000000000000a'): records are lost";
+    assert_eq!(lost, expected);
+    let json = serde_json::to_value(&report).unwrap();
+    let other = &json["contradictions"][0];
+    assert_eq!(
+        (&other["witness"], &other["number"]),
+        (&"snapshot".into(), &9.into())
+    );
+    // A verification that begins behind the end says nothing about it.
+    assert!(verify_log(&*store, 50).unwrap().is_whole());
+    for number in 1..=9 {
+        remove_object(&store, number);
+    }
+    let report = verify_log(&*store, 1).unwrap();
+    assert_eq!(report.count_kinds()["lost_records"], 5);
+    // Another log has begun.
+    write_log(&store, 20);
+    let report = verify_log(&*store, 1).unwrap();
+    assert_eq!(report.count_kinds()["other_log"], 5);
+    assert_eq!(report.count_kinds().len(), 1);
+    let reason = report.contradictions[0].to_string();
+    assert!(reason.contains("another one than before"), "{reason}");
 }
 
 /// A run of damaged objects is repaired together or not at all, and never by a copy that does not fit.
@@ -189,26 +383,176 @@ fn repair_uses_only_copies_that_fit() {
     for number in [3, 5, 6, 8, 10] {
         remove_object(&store, number);
     }
-    let report = repair_log(&*store, &copies).unwrap();
+    let report = repair(&store, &copies);
     assert_eq!(report.repaired, [3, 10]);
     let unrepaired: Vec<_> = report
         .unrepaired
         .iter()
-        .map(|record| record.number)
+        .map(|records| (records.number, records.last))
         .collect();
-    assert_eq!(unrepaired, [5, 6, 8]);
+    assert_eq!(unrepaired, [(5, 6), (8, 8)]);
+    assert_eq!(report.unrepaired[0].count(), 2);
     let reasons: Vec<_> = report
         .unrepaired
         .iter()
         .map(|record| &*record.reason)
         .collect();
-    assert_eq!(reasons[0], "there is no whole copy of record 5");
     assert_eq!(
-        reasons[2],
-        "record 9 in the store does not follow the copies"
+        reasons,
+        [
+            "there is no whole copy of record 5 (object 'log/0000000000000005')",
+            "record 9 (object 'log/0000000000000009') in the store does not follow the copies"
+        ]
     );
     assert!(store.read(&crate::record_key(6)).unwrap().is_none());
     assert_eq!(RecordDigest::compute(&object(&store, 3)), records[2].digest);
+}
+
+/// Returns the copies of all records of a log.
+fn copy_log(store: &MemoryStore, numbers: impl Iterator<Item = u64>) -> MemoryCopies {
+    let copies = MemoryCopies::default();
+    for number in numbers {
+        copies.write_copy(number, &object(store, number)).unwrap();
+    }
+    copies
+}
+
+/// The last records were lost, and another replica has written others with their numbers. Only a person can tell which
+/// are right, and the replaced ones are kept.
+#[test]
+fn repair_replaces_the_end_of_a_log_only_if_it_is_told_to() {
+    let store = Arc::new(MemoryStore::new());
+    let records = write_log(&store, 10);
+    let copies = copy_log(&store, 1..=10);
+    for number in 8..=10 {
+        remove_object(&store, number);
+    }
+    let mut other = open_log(&store, "other", records[6].tail());
+    append(&mut other, vec![insertion("other")], 2000);
+    let forked = object(&store, 8);
+    let report = repair(&store, &copies);
+    assert_eq!((report.repaired.len(), report.replaced.len()), (0, 0));
+    let unrepaired = &report.unrepaired[0];
+    assert_eq!(
+        (report.unrepaired.len(), unrepaired.number, unrepaired.last),
+        (1, 8, 10)
+    );
+    assert!(
+        unrepaired.reason.contains("--replace"),
+        "{}",
+        unrepaired.reason
+    );
+    assert_eq!(object(&store, 8), forked);
+    let replacing = RepairOptions { replaces_end: true };
+    // A chain of copies that is not whole replaces nothing.
+    let torn = copy_log(&store, 1..=7);
+    torn.write_copy(8, &copies.read_copy(8).unwrap().unwrap())
+        .unwrap();
+    torn.write_copy(10, &copies.read_copy(10).unwrap().unwrap())
+        .unwrap();
+    let report = repair_log(&*store, &torn, replacing).unwrap();
+    assert!(report.replaced.is_empty() && object(&store, 8) == forked);
+    assert!(
+        report.unrepaired[0]
+            .reason
+            .contains("no whole copy of record 9")
+    );
+    let report = repair_log(&*store, &copies, replacing).unwrap();
+    assert_eq!(
+        (&*report.repaired, &*report.replaced),
+        (&[8, 9, 10][..], &[8][..])
+    );
+    assert!(report.unrepaired.is_empty());
+    let kept = store.list("replaced/").unwrap();
+    assert_eq!(kept.len(), 1);
+    assert!(
+        kept[0].key.starts_with("replaced/0000000000000008-"),
+        "{}",
+        kept[0].key
+    );
+    assert_eq!(store.read(&kept[0].key).unwrap(), Some(forked));
+    let report = verify_log(&*store, 1).unwrap();
+    assert_eq!((report.records, report.is_whole()), (10, true));
+}
+
+/// A log that went on after another record stays, because replacing would lose records.
+#[test]
+fn repair_does_not_shorten_a_log() {
+    let store = Arc::new(MemoryStore::new());
+    let records = write_log(&store, 5);
+    let copies = copy_log(&store, 1..=5);
+    remove_object(&store, 5);
+    let mut other = open_log(&store, "other", records[3].tail());
+    append(&mut other, vec![insertion("other")], 2000);
+    append(&mut other, vec![insertion("more")], 2000);
+    let before = (object(&store, 5), object(&store, 6));
+    let report = repair_log(&*store, &copies, RepairOptions { replaces_end: true }).unwrap();
+    assert_eq!(
+        (report.unrepaired[0].number, report.unrepaired[0].last),
+        (5, 6)
+    );
+    assert!(report.unrepaired[0].reason.contains("goes on to record 6"));
+    assert_eq!((object(&store, 5), object(&store, 6)), before);
+    assert!(store.list("replaced/").unwrap().is_empty());
+}
+
+/// Copies of another log are refused at once; those that a directory has of an earlier log are left out.
+#[test]
+fn copies_of_another_log_are_refused() {
+    let (store, foreign) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
+    let records = write_log(&store, 20);
+    let others = write_log(&foreign, 30);
+    let error = repair_log(
+        &*store,
+        &copy_log(&foreign, 1..=30),
+        RepairOptions::default(),
+    );
+    let error = error.unwrap_err();
+    for log in [records[0].log, others[0].log] {
+        assert!(error.message.contains(&log.to_string()), "{error}");
+    }
+    let mixed = copy_log(&foreign, 1..=30);
+    for number in 1..=20 {
+        mixed.write_copy(number, &object(&store, number)).unwrap();
+    }
+    remove_object(&store, 20);
+    let report = repair(&store, &mixed);
+    assert_eq!((&*report.repaired, report.unrepaired.len()), (&[20][..], 0));
+}
+
+/// All objects are gone, and the copies begin where the log had been pruned.
+#[test]
+fn emptied_store_is_repaired_as_far_as_there_are_copies() {
+    let store = Arc::new(MemoryStore::new());
+    let records = write_log(&store, 9);
+    let copies = copy_log(&store, 4..=9);
+    let mut log = open_log(&store, "a", records[8].tail());
+    assert_eq!(log.read_next(), Ok(None));
+    for number in 1..=9 {
+        remove_object(&store, number);
+    }
+    // The record is written, because its neighbours are read at the same time, and it is not acknowledged.
+    let error = log.append(vec![insertion("lost")], 3000).unwrap_err();
+    assert_eq!(error, LogError::damaged(9, DamageKind::Lost));
+    assert!(!log.has_pending_append());
+    let message = error.to_string();
+    assert!(
+        message.contains("the shared log has lost records"),
+        "{message}"
+    );
+    assert!(
+        message.contains("lookalike store log repair URL --from DIR"),
+        "{message}"
+    );
+    let report = repair(&store, &copies);
+    assert_eq!(report.repaired, [4, 5, 6, 7, 8, 9]);
+    assert_eq!(
+        (report.unrepaired[0].number, report.unrepaired[0].last),
+        (1, 3)
+    );
+    let mut log = open_log(&store, "a", records[8].tail());
+    assert_eq!(read_all(&mut log).unwrap().len(), 1);
+    append(&mut log, vec![insertion("again")], 4000);
 }
 
 #[test]
@@ -224,7 +568,7 @@ fn repair_leaves_records_of_newer_programs() {
     newer.truncate(content);
     newer.extend_from_slice(&checksum.0);
     set_object(&store, 2, &newer);
-    let error = repair_log(&*store, &copies).unwrap_err();
+    let error = repair_log(&*store, &copies, RepairOptions::default()).unwrap_err();
     assert!(error.message.contains("format version 2"), "{error}");
     assert_eq!(object(&store, 2), newer);
     let report = verify_log(&*store, 1).unwrap();
@@ -251,7 +595,7 @@ fn copies_of_what_a_replica_reads_and_writes_repair_its_log() {
     for number in [2, 6] {
         remove_object(&store, number);
     }
-    assert_eq!(repair_log(&*store, &*copies).unwrap().repaired, [2, 6]);
+    assert_eq!(repair(&store, &*copies).repaired, [2, 6]);
     assert_eq!(object(&store, 6), last);
     copies.remove_before(6).unwrap();
     assert_eq!(copies.read_copy(5).unwrap(), None);
@@ -265,4 +609,75 @@ fn copies_of_what_a_replica_reads_and_writes_repair_its_log() {
     append(&mut log, Vec::new(), 0);
     assert!(log.take_copy_error().is_some());
     assert!(log.take_copy_error().is_none());
+}
+
+/// Copies of another log are removed when a log begins, and those of the same log stay, even if the last one is damaged.
+#[test]
+fn copies_of_another_log_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let copies = Arc::new(FolderCopies::open(folder.path()).unwrap());
+    let store = Arc::new(MemoryStore::new());
+    let mut log = open_log(&store, "a", LogTail::default()).with_copies(Arc::clone(&copies) as _);
+    let records: Vec<_> = (0..3)
+        .map(|at| append(&mut log, Vec::new(), 1000 + at))
+        .collect();
+    copies.write_copy(4, b"cut").unwrap();
+    assert_eq!(copies.remove_foreign(Some(records[0].log)).unwrap(), 0);
+    assert_eq!(copies.last_number().unwrap(), Some(4));
+    let other = LogId(records[0].log.0 ^ 1);
+    assert_eq!(copies.remove_foreign(Some(other)).unwrap(), 4);
+    assert_eq!(copies.last_number().unwrap(), None);
+    copies.write_copy(1, b"x").unwrap();
+    assert_eq!(copies.remove_foreign(None).unwrap(), 1);
+}
+
+/// The folder of copies is listed only when there is something to remove.
+#[test]
+fn copies_are_removed_once_for_each_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let copies = FolderCopies::open(folder.path()).unwrap();
+    copies.write_copy(5, b"x").unwrap();
+    copies.remove_before(6).unwrap();
+    copies.write_copy(5, b"x").unwrap();
+    copies.remove_before(6).unwrap();
+    assert_eq!(copies.last_number().unwrap(), Some(5));
+    copies.remove_before(7).unwrap();
+    assert_eq!(copies.last_number().unwrap(), None);
+}
+
+/// A store in which another pruning sets the number back after this one has read it.
+#[derive(Debug)]
+struct RacingStore(MemoryStore);
+
+impl LogStore for RacingStore {
+    fn create(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, StoreError> {
+        self.0.create(key, bytes)
+    }
+
+    fn read(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.read(key)
+    }
+
+    fn replace(&self, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.0.replace(key, bytes)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, StoreError> {
+        self.0.list(prefix)
+    }
+
+    fn remove(&self, key: &str) -> Result<(), StoreError> {
+        self.0.replace("pruned", br#"{"before":2}"#)?;
+        self.0.remove(key)
+    }
+}
+
+/// Two prunings at once leave the larger number.
+#[test]
+fn smaller_number_of_another_pruning_does_not_stay() {
+    let memory = Arc::new(MemoryStore::new());
+    write_log(&memory, KEPT_RECORDS + 20);
+    let store = RacingStore(Arc::into_inner(memory).unwrap());
+    assert_eq!(prune_log(&store, 11).unwrap().removed, 10);
+    assert_eq!(read_first_number(&store), Ok(11));
 }

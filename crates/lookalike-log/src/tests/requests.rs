@@ -1,9 +1,11 @@
 //! Reading and appending, request by request.
 
+use std::time::{Duration, SystemTime};
+
 use super::*;
 use crate::error::LogError;
 use crate::simulation::{FaultRates, SimulatedStore};
-use crate::store::{CreateOutcome, ListedObject, check_exclusive_creation};
+use crate::store::{CreateOutcome, ListedObject, check_exclusive_creation, check_machine_clock};
 
 #[test]
 fn replicas_read_what_others_append() {
@@ -183,9 +185,10 @@ fn reading_asks_for_twice_as_many_objects_while_there_are_more() {
     let shared = Arc::clone(&counting) as Arc<dyn LogStore>;
     let mut log = SharedLog::open(shared, "reader", LogTail::default());
     assert_eq!(read_all(&mut log).unwrap().len(), 100);
+    // The second request asks which records were removed.
     assert_eq!(
         *counting.readings.lock().unwrap(),
-        [1, 2, 4, 8, 16, 32, 32, 32, 1]
+        [1, 1, 2, 4, 8, 16, 32, 32, 32, 1]
     );
     // An append that is overtaken by what was read ahead makes no request.
     let shared = Arc::clone(&counting) as Arc<dyn LogStore>;
@@ -201,7 +204,7 @@ fn reading_asks_for_twice_as_many_objects_while_there_are_more() {
     assert!(counting.readings.lock().unwrap().is_empty());
 }
 
-/// A store that ignores the condition of a creation.
+/// A store that ignores the condition of a creation, and whose clock is seven minutes behind.
 #[derive(Debug, Default)]
 struct OverwritingStore(MemoryStore);
 
@@ -223,6 +226,11 @@ impl LogStore for OverwritingStore {
         self.0.list(prefix)
     }
 
+    fn written_at(&self, key: &str) -> Result<Option<SystemTime>, StoreError> {
+        let time = SystemTime::now() - Duration::from_millis(420_900);
+        Ok(self.0.read(key)?.map(|_| time))
+    }
+
     fn remove(&self, key: &str) -> Result<(), StoreError> {
         self.0.remove(key)
     }
@@ -240,6 +248,15 @@ fn stores_that_overwrite_are_refused() {
         "{error}"
     );
     assert!(store.list("").unwrap().is_empty());
+}
+
+#[test]
+fn machines_with_a_clock_ahead_of_the_store_are_refused() {
+    check_machine_clock(&MemoryStore::new(), "a").unwrap();
+    let store = OverwritingStore::default();
+    let error = check_machine_clock(&store, "a").unwrap_err();
+    assert!(error.message.contains("420 s ahead"), "{error}");
+    assert!(!error.is_retryable && store.list("").unwrap().is_empty());
 }
 
 /// The simulated store fails in the same way for the same seed.

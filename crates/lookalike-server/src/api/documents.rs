@@ -116,7 +116,9 @@ async fn process_single_document(mut api_request: ApiRequest, task: StreamTask) 
         responses::read_whole_body(reader, &service.waiting_budget, client).await?;
     let open = api_request.look_up_collection()?;
     if let (StreamTask::Insert, Some(replica)) = (task, &service.replica) {
-        let (answer, record) = insert_through_log(replica, open, document, held_bytes).await?;
+        let subject = api_request.log_subject();
+        let answered = insert_through_log(replica, open, &subject, document, held_bytes).await;
+        let (answer, record) = answered?;
         let answer = answer.map_err(|refused| refused.problem)?;
         let response = responses::json_response(StatusCode::OK, &VerdictJson::from(&answer));
         return Ok(with_position(response, record));
@@ -178,6 +180,7 @@ async fn process_document_lines(mut api_request: ApiRequest, task: StreamTask) -
     }
     let stream = DocumentStream {
         open: api_request.look_up_collection()?,
+        subject: api_request.log_subject(),
         replica: api_request.service.replica.clone(),
         task,
         reader,
@@ -249,9 +252,9 @@ pub(crate) async fn delete_document(api_request: ApiRequest) -> ApiResult {
     let open = api_request.look_up_collection()?;
     let id = api_request.path_part("id");
     if let Some(replica) = &api_request.service.replica {
-        let name = open.name.clone();
         drop(open);
-        let deleted = delete_through_log(replica, &name, std::slice::from_ref(&id)).await?;
+        let subject = api_request.log_subject();
+        let deleted = delete_through_log(replica, &subject, std::slice::from_ref(&id)).await?;
         let (results, record) = deleted;
         let results: Result<Vec<bool>, ApiProblem> = results.into_iter().collect();
         return if results?.into_iter().all(|was_deleted| was_deleted) {

@@ -216,13 +216,13 @@ struct DeletionJson<'a> {
 pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
     drop(api_request.look_up_collection()?);
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
-    let named = api_request.target_collection();
+    let (named, subject) = (api_request.target_collection(), api_request.log_subject());
     let (ids, body_room) = read_id_body(api_request).await?;
     let open = service.collections.look_up_collection(&named)?;
     let memory = RequestBudget::new(Arc::clone(&service.answer_budget), client);
     if let Some(replica) = &service.replica {
         drop(open);
-        let (results, record) = delete_through_log(replica, &named, &ids).await?;
+        let (results, record) = delete_through_log(replica, &subject, &ids).await?;
         let list = deletion_list(ids.iter().map(String::as_str), &results);
         let response = responses::counted_answer(memory, &list)?;
         drop(body_room);

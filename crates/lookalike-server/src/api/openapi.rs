@@ -784,17 +784,39 @@ fn document_schemas() -> Value {
             "recipe": text, "recipe_id": text, "results": list_schema(json!({ "type": "object" })),
         })),
         "Liveness": object_schema(&["live"], json!({ "live": flag })),
-        "Readiness": object_schema(&["ready", "collections", "opening", "stopped", "failed", "full", "damaged", "unreadable"], json!({
+        "Readiness": readiness_schema(&flag, &names_or_count),
+    })
+}
+
+/// Returns the schema of the answer about readiness.
+fn readiness_schema(flag: &Value, names_or_count: &Value) -> Value {
+    object_schema(
+        &[
+            "ready",
+            "collections",
+            "opening",
+            "stopped",
+            "failed",
+            "full",
+            "damaged",
+            "unreadable",
+        ],
+        json!({
             "ready": flag,
-            "collections": number,
+            "collections": { "type": "integer", "minimum": 0 },
             "full": names_or_count,
             "damaged": names_or_count,
             "unreadable": names_or_count,
             "opening": names_or_count,
             "stopped": names_or_count,
             "failed": names_or_count,
-        })),
-    })
+            "log": {
+                "type": "object",
+                "description": "With a shared log: how far this replica is, why it `stopped`, and the error of the \
+                                store while the log is `unavailable`; to callers who may not read, only if it is so.",
+            },
+        }),
+    )
 }
 
 /// Returns the schemas of calls on many documents.
@@ -969,6 +991,12 @@ fn answer_schema(text: &Value) -> Value {
             "cluster": text,
             "similarity": { "type": ["number", "null"] },
             "seq": { "type": ["integer", "null"] },
+            "record": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "With a shared log, in the lines of the answer to a bulk insert: the number of the record \
+                                that the document is in, for the header `Lookalike-Position` of later requests.",
+            },
         }),
     )
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
@@ -13,13 +13,14 @@ use lookalike_log::{EntryKind, LogEntry};
 use crate::access::{AccessScope, ApiCaller};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::{QueryParameters, in_background};
-use crate::api::router::{ApiCall, ApiRequest};
+use crate::api::router::{ApiCall, ApiRequest, TimedRequest};
 use crate::collections::open_collection::{
-    AnswerResult, OpenCollection, PreparationResult, RefusedDocument,
+    AnswerResult, OpenCollection, PreparationResult, RefusedDocument, refuse_document,
 };
 use crate::limits::byte_budget::HeldBytes;
-use crate::replication::proposals::EntryAnswer;
-use crate::replication::{PATIENCE, Replica};
+use crate::replication::costly_turns::CountedTurn;
+use crate::replication::proposals::{EntryAnswer, WaitingClient};
+use crate::replication::{LineAnswer, PATIENCE, Replica};
 use crate::service::ServiceState;
 
 /// Header with the number of the record that a change is in, and of the record that a request waits for.
@@ -104,22 +105,26 @@ impl AskedPlace {
 }
 
 /// Waits until this replica has applied all that is in the log, if it does not know a name that the caller may use:
-/// another replica may have given that name to a collection a moment ago.
+/// another replica may have given that name to a collection a moment ago. A client that exceeds its rate makes nobody
+/// look; returns `true` if the request was counted towards the rate.
 pub(crate) async fn catch_up_with_name(
-    service: &ServiceState,
+    timed: &TimedRequest,
     call: &ApiCall,
     caller: &ApiCaller,
     name: Option<&str>,
-) {
+) -> bool {
+    let service = &timed.service;
     let (Some(replica), Some(name)) = (&service.replica, name) else {
-        return;
+        return false;
     };
     let is_permitted = caller
         .check_access(call.role, AccessScope::Collection(&[name]))
         .is_ok();
-    if is_permitted && !service.collections.has_name(name) {
-        replica.catch_up().await;
+    if !is_permitted || service.collections.has_name(name) || !timed.take_token(caller) {
+        return false;
     }
+    replica.catch_up().await;
+    true
 }
 
 fn position_header(headers: &HeaderMap) -> Result<Option<u64>, ApiProblem> {
@@ -147,45 +152,91 @@ pub(crate) async fn change_through_log(
     outcome.into_change()
 }
 
-/// Inserts a document through the log; returns its answer and the number of its record.
+/// Inserts a document through the log; returns its answer and the number of its record. The budget of the document is
+/// held until then, and not until its entry is applied, because the store may be away for long.
 pub(crate) async fn insert_through_log(
     replica: &Replica,
     open: Arc<OpenCollection>,
+    subject: &str,
     sent: Bytes,
     held_bytes: HeldBytes,
 ) -> Result<(AnswerResult, u64), ApiProblem> {
-    let is_costly = open.similarity_measure().sequence_measure().is_some();
-    let prepared = if sent.len() <= MAX_SHORT_BYTES && !is_costly {
+    let answer = if is_costly(&open) {
+        insert_costly(replica, open, subject, sent).await
+    } else {
+        insert_prepared(replica, open, subject, sent).await
+    };
+    drop(held_bytes);
+    answer
+}
+
+async fn insert_prepared(
+    replica: &Replica,
+    open: Arc<OpenCollection>,
+    subject: &str,
+    sent: Bytes,
+) -> Result<(AnswerResult, u64), ApiProblem> {
+    let prepared = if sent.len() <= MAX_SHORT_BYTES {
         open.prepare_document(&sent, &mut AnalysisScratch::default())
     } else {
         let (open, sent) = (Arc::clone(&open), sent.clone());
-        in_background(move || prepare_and_check(&open, &sent, &mut AnalysisScratch::default()))
-            .await
+        in_background(move || open.prepare_document(&sent, &mut AnalysisScratch::default())).await
     };
     replica
-        .insert_document(open, sent, prepared, held_bytes)
+        .insert_document(open, subject, sent, prepared, None)
         .await
 }
 
-/// Prepares a document. Where texts are compared as sequences, also checks it, because no limit holds once it is in the
-/// log.
-pub(crate) fn prepare_and_check(
+/// Inserts a document that is costly to compare, in its turn.
+async fn insert_costly(
+    replica: &Replica,
+    open: Arc<OpenCollection>,
+    subject: &str,
+    sent: Bytes,
+) -> Result<(AnswerResult, u64), ApiProblem> {
+    let turn = replica.begin_costly_turn(sent.len()).await?;
+    let (checked, checked_bytes) = (Arc::clone(&open), sent.clone());
+    let (prepared, check_time) = in_background(move || {
+        let mut scratch = AnalysisScratch::default();
+        let prepared = checked.prepare_document(&checked_bytes, &mut scratch)?;
+        let check_time = check_cost(&checked, &checked_bytes, &mut scratch)?;
+        Ok((prepared, check_time))
+    })
+    .await
+    .map_or_else(
+        |refused: RefusedDocument| (Err(refused), Duration::ZERO),
+        |(prepared, check_time)| (Ok(prepared), check_time),
+    );
+    let turn = replica.count_costly_document(turn, check_time).await?;
+    replica
+        .insert_document(open, subject, sent, prepared, Some(turn))
+        .await
+}
+
+/// Returns `true` if the documents of a collection are checked in turns before they are in the log, because they are
+/// compared as sequences.
+pub(crate) fn is_costly(open: &OpenCollection) -> bool {
+    open.similarity_measure().sequence_measure().is_some()
+}
+
+/// Checks a document whose text is compared as a sequence, because no limit holds once it is in the log. Returns the
+/// time that it took.
+///
+/// # Errors
+/// [`ProblemCode::TooCostly`] if it takes longer than [`LONGEST_CHECK`].
+fn check_cost(
     open: &OpenCollection,
     sent: &[u8],
     scratch: &mut AnalysisScratch,
-) -> PreparationResult {
-    let prepared = open.prepare_document(sent, scratch)?;
-    if open.similarity_measure().sequence_measure().is_none() {
-        return Ok(prepared);
-    }
-    let begun = std::time::Instant::now();
+) -> Result<Duration, RefusedDocument> {
+    let begun = Instant::now();
     let may_go_on = || begun.elapsed() < LONGEST_CHECK;
     match open.query_document(sent, scratch, &may_go_on) {
         Err(refused) if refused.problem.code == ProblemCode::TooSlow => Err(RefusedDocument {
             problem: too_costly(),
             ..refused
         }),
-        _ => Ok(prepared),
+        _ => Ok(begun.elapsed()),
     }
 }
 
@@ -201,12 +252,12 @@ fn too_costly() -> ApiProblem {
 /// Deletes documents through the log, in their order; returns a result for each, and the number of the last record.
 pub(crate) async fn delete_through_log(
     replica: &Replica,
-    collection: &str,
+    subject: &str,
     ids: &[String],
 ) -> Result<(Vec<Result<bool, ApiProblem>>, u64), ApiProblem> {
     let entries = ids.iter().map(|id| LogEntry {
         kind: EntryKind::Delete,
-        subject: collection.to_owned(),
+        subject: subject.to_owned(),
         body: id.clone().into_bytes(),
     });
     let outcomes = replica.propose_changes(entries.collect()).await?;
@@ -223,7 +274,9 @@ pub(crate) async fn delete_through_log(
 
 /// Documents of a portion of a bulk request that are in the log or on their way to it.
 pub(crate) struct ProposedPortion {
-    answers: Receiver<(usize, AnswerResult)>,
+    /// Kept while the request waits for the answers.
+    _client: WaitingClient,
+    answers: Receiver<(usize, LineAnswer)>,
     count: usize,
 }
 
@@ -232,13 +285,70 @@ impl ProposedPortion {
     pub(crate) fn propose<'a>(
         replica: &Replica,
         open: &Arc<OpenCollection>,
+        subject: &str,
         documents: impl ExactSizeIterator<Item = (PreparationResult, &'a [u8])>,
     ) -> Self {
         let (sender, answers) = channel();
         let count = documents.len();
         let reply = move |at, answer| drop(sender.send((at, answer)));
-        replica.propose_documents(open, documents, &reply);
-        Self { answers, count }
+        let client = WaitingClient::default();
+        replica.propose_documents(&client, (open, subject), documents, PATIENCE, &reply);
+        Self {
+            _client: client,
+            answers,
+            count,
+        }
+    }
+
+    /// Proposes the documents of a portion that are costly to compare, in their order and each in its turn; returns once
+    /// the last one is proposed. Once `may_go_on` fails, or a turn does not come in time, all that are left are refused.
+    ///
+    /// No thread waits for a turn, because the document that has it needs one for its check.
+    pub(crate) async fn propose_in_turns(
+        replica: &Replica,
+        open: &Arc<OpenCollection>,
+        subject: &str,
+        documents: impl ExactSizeIterator<Item = (PreparationResult, &[u8])>,
+        may_go_on: &mut (dyn FnMut() -> Result<(), ApiProblem> + Send),
+    ) -> Self {
+        let client = WaitingClient::default();
+        let (sender, answers) = channel();
+        let count = documents.len();
+        let mut problem = None;
+        for (at, (prepared, sent)) in documents.enumerate() {
+            problem = problem.or_else(|| may_go_on().err());
+            let turn = match (&prepared, &problem) {
+                (Ok(_), None) => check_in_turn(replica, open, sent).await.map(Some),
+                (_, Some(problem)) => Err(TurnRefusal::All(problem.clone())),
+                (Err(_), None) => Ok(None),
+            };
+            let (prepared, turn) = match turn {
+                Ok(turn) => (prepared, turn),
+                Err(TurnRefusal::Document(refused)) => (Err(refused), None),
+                Err(TurnRefusal::All(refusal)) => {
+                    let refused = refuse_document(prepared, &refusal);
+                    problem = Some(refusal);
+                    (Err(refused), None)
+                }
+            };
+            let (cost, turn) = turn.map(CountedTurn::into_parts).unzip();
+            // Each copy of the reply keeps the cost, and the last one is that of the entry.
+            let (cost, sender) = (Arc::new(cost), sender.clone());
+            let reply = move |_, answer| {
+                let _kept = &cost;
+                drop(sender.send((at, answer)));
+            };
+            replica.wait_for_bulk_room().await;
+            let document = std::iter::once((prepared, sent));
+            let patience = Duration::ZERO;
+            replica.propose_documents(&client, (open, subject), document, patience, &reply);
+            drop(turn);
+        }
+        Self {
+            _client: client,
+            answers,
+            count,
+        }
     }
 
     /// Blocks until all documents are answered, as long as answers arrive and the collection is not being deleted.
@@ -246,8 +356,8 @@ impl ProposedPortion {
         self,
         replica: &Replica,
         open: &OpenCollection,
-    ) -> Vec<AnswerResult> {
-        let mut answers: Vec<Option<AnswerResult>> = (0..self.count).map(|_| None).collect();
+    ) -> Vec<LineAnswer> {
+        let mut answers: Vec<Option<LineAnswer>> = (0..self.count).map(|_| None).collect();
         let (mut missing, mut waited) = (self.count, Duration::ZERO);
         let problem = loop {
             if missing == 0 {
@@ -274,7 +384,31 @@ impl ProposedPortion {
         let refuse = || problem.clone().unwrap_or_else(|| replica.dropped_problem());
         answers
             .into_iter()
-            .map(|answer| answer.unwrap_or_else(|| Err(refuse().into())))
+            .map(|answer| answer.unwrap_or_else(|| Err(refuse().into()).into()))
             .collect()
     }
+}
+
+/// Why a document has no turn.
+enum TurnRefusal {
+    /// The document is refused.
+    Document(RefusedDocument),
+    /// The document and all behind it are refused.
+    All(ApiProblem),
+}
+
+/// Checks a document in its turn; returns the turn.
+async fn check_in_turn<'a>(
+    replica: &'a Replica,
+    open: &Arc<OpenCollection>,
+    sent: &[u8],
+) -> Result<CountedTurn<'a>, TurnRefusal> {
+    let turn = replica.begin_costly_turn(sent.len()).await;
+    let turn = turn.map_err(TurnRefusal::All)?;
+    let (open, sent) = (Arc::clone(open), Bytes::copy_from_slice(sent));
+    let checked =
+        in_background(move || check_cost(&open, &sent, &mut AnalysisScratch::default())).await;
+    let check_time = checked.map_err(TurnRefusal::Document)?;
+    let counted = replica.count_costly_document(turn, check_time).await;
+    counted.map_err(TurnRefusal::All)
 }

@@ -31,6 +31,7 @@ use crate::api::responses::QueryParameters;
 use crate::collections::open_collection::OpenCollection;
 use crate::connections::PeerAddress;
 use crate::limits::byte_budget::ClientId;
+use crate::replication::apply::alias_subject;
 use crate::service::ServiceState;
 use crate::traces::AnsweredRequest;
 
@@ -267,7 +268,7 @@ pub(crate) static CALLS: [ApiCall; 41] = calls! {
 /// A request whose time is measured until its answer has been made.
 #[derive(Clone)]
 pub(crate) struct TimedRequest {
-    service: Arc<ServiceState>,
+    pub(crate) service: Arc<ServiceState>,
     call: usize,
     started: Instant,
     record: Arc<RequestRecord>,
@@ -356,6 +357,16 @@ impl ApiRequest {
     /// the caller.
     pub(crate) fn target_collection(&self) -> String {
         self.target.clone().unwrap_or_default()
+    }
+
+    /// Returns the subject of entries of a shared log that change the documents of the collection. It has the alias, too,
+    /// if the path named one.
+    pub(crate) fn log_subject(&self) -> String {
+        let target = self.target_collection();
+        match find_parameter(&self.path, "collection") {
+            Some(given) if given != target => alias_subject(given, &target),
+            _ => target,
+        }
     }
 
     /// Finds the collection again after a wait in which an alias may have been switched, and checks the access to it.
@@ -521,8 +532,10 @@ async fn answer_call(
     };
     let call = &CALLS[at];
     let named = timed.record.collection.as_deref();
-    catch_up_with_name(&timed.service, call, &caller, named).await;
-    let admitted = path.and_then(|path| admit_request(call, &timed, caller, path, parts, body));
+    // A look at the log costs a request to the store, so the rate is asked for first, and only once.
+    let has_token = catch_up_with_name(&timed, call, &caller, named).await;
+    let admitted =
+        path.and_then(|path| admit_request(call, &timed, caller, path, parts, body, has_token));
     let answered = match admitted {
         Ok(api_request) => answer_while_permitted(call, api_request).await,
         Err(problem) => Err(problem),
@@ -575,7 +588,22 @@ fn find_parameter<'a>(path: &'a [(String, String)], name: &str) -> Option<&'a st
     found.map(|(_, value)| value.as_str())
 }
 
-/// Makes the checks that all calls have in common.
+impl TimedRequest {
+    /// Returns the client of the request, whom its limits count.
+    fn client_of(&self, caller: &ApiCaller) -> ClientId {
+        let client = caller.client_id();
+        client.unwrap_or_else(|| ClientId::from_address(self.record.client))
+    }
+
+    /// Counts the request towards the rate of its client; returns `false` if that exceeds its limit.
+    pub(crate) fn take_token(&self, caller: &ApiCaller) -> bool {
+        let client = self.client_of(caller);
+        self.service.rate.take_token(client, self.started)
+    }
+}
+
+/// Makes the checks that all calls have in common. `has_token` is `true` if the request has been counted towards the
+/// rate of its client.
 fn admit_request(
     call: &ApiCall,
     timed: &TimedRequest,
@@ -583,6 +611,7 @@ fn admit_request(
     path: Vec<(String, String)>,
     parts: Parts,
     body: Body,
+    has_token: bool,
 ) -> Result<ApiRequest, ApiProblem> {
     let service = &timed.service;
     if service.config.only_loopback && !is_bare_probe(call, &parts) {
@@ -604,9 +633,7 @@ fn admit_request(
     if let Some(connection) = parts.extensions.get::<ConnectionAccess>() {
         connection.set_latest(access.clone());
     }
-    let client = caller.client_id();
-    let client = client.unwrap_or_else(|| ClientId::from_address(timed.record.client));
-    if !is_probe_path(call.path) && !service.rate.take_token(client, timed.started) {
+    if !has_token && !is_probe_path(call.path) && !timed.take_token(&caller) {
         let detail = "the client exceeds its limit of requests per second: send fewer, with more \
                       documents in each";
         return Err(ApiProblem::new(ProblemCode::TooManyRequests, detail));
@@ -618,7 +645,7 @@ fn admit_request(
     Ok(ApiRequest {
         service: Arc::clone(service),
         timed: timed.clone(),
-        client,
+        client: timed.client_of(&caller),
         caller,
         access,
         target,

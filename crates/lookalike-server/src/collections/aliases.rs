@@ -89,6 +89,15 @@ impl CollectionAliases {
     }
 }
 
+/// Returns `true` if a data directory that is not open has aliases.
+///
+/// # Errors
+/// If the file cannot be read or is damaged.
+pub(crate) fn has_aliases(directory: &Path) -> Result<bool> {
+    let aliases = CollectionAliases::open(directory)?;
+    Ok(!aliases.list_aliases().is_empty())
+}
+
 /// Writes the aliases of a data directory; they are on disk when this returns.
 ///
 /// # Errors

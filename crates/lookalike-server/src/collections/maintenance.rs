@@ -1,4 +1,4 @@
-//! Background maintenance of collections: compaction, and expiry by the wall clock.
+//! Background maintenance of collections: compaction, expiry by the wall clock, and the removal of deleted ones.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -30,6 +30,7 @@ fn run_maintenance(service: &Weak<ServiceState>) {
             return;
         };
         (service.config.release_unused_memory)();
+        service.collections.remove_deleted();
         let names = service.collections.open_names();
         refused_collections.retain_subjects(&names);
         for name in names {

@@ -4,6 +4,11 @@
 //! neither a manifest nor rows nor texts is an incompletely created collection; it is ignored. Deleting a
 //! collection first renames its directory in one step, and then removes its files. Files that do not belong
 //! to a collection are never removed.
+//!
+//! Without a shared log, a deletion waits until nobody uses the collection before it renames. With one, it renames at
+//! once, because every replica applies the deletion, and a slow reader must stop none of them. Those who still use the
+//! collection go on with the renamed directory, whose files are removed behind them. Windows renames no directory in which
+//! a file is open, so that a replica there waits for its readers.
 
 mod aliases;
 #[cfg(test)]
@@ -25,10 +30,10 @@ use lookalike_store::{
     MANIFEST_FILE, SettingsChange, is_collection_file, is_creation_file, is_data_file,
     make_directory, verify_collection,
 };
-use lookalike_system::{Directory, replace_file};
+use lookalike_system::{Directory, RENAMES_OPEN_DIRECTORIES, read_disk_space, replace_file};
 
 use self::aliases::CollectionAliases;
-pub(crate) use self::aliases::{AliasMap, MAX_ALIASES, write_aliases};
+pub(crate) use self::aliases::{AliasMap, MAX_ALIASES, has_aliases, write_aliases};
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::collections::open_collection::OpenCollection;
 use crate::error::{Result, bail, with_context};
@@ -54,11 +59,20 @@ pub(crate) struct ServedCollections {
     directory: PathBuf,
     options: CollectionOptions,
     states: RwLock<BTreeMap<String, CollectionStatus>>,
+    /// Deleted collections whose files are still there.
+    deleted: Mutex<Vec<DeletedCollection>>,
     aliases: CollectionAliases,
     /// Locked while a collection is created, or begins to be deleted, and while aliases change.
     changing: Mutex<()>,
     /// Lock file, held until this is dropped.
     _lock: File,
+}
+
+/// A deleted collection whose directory has been renamed.
+struct DeletedCollection {
+    directory: PathBuf,
+    /// The collection, which requests may still use; `None` if it could not be opened.
+    open: Option<Arc<OpenCollection>>,
 }
 
 /// Changes of aliases that are made in one step.
@@ -82,6 +96,43 @@ pub(crate) enum CollectionStatus {
     Deleting,
 }
 
+/// A data directory that this process alone may change, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct DirectoryLock {
+    directory: PathBuf,
+    file: File,
+}
+
+impl DirectoryLock {
+    /// Locks a directory, and creates it if necessary.
+    ///
+    /// # Errors
+    /// If another process has the directory open, or a disk operation fails.
+    pub(crate) fn acquire(directory: &Path) -> Result<Self> {
+        let at = describe_data(directory);
+        make_directory(directory).map_err(with_context(&at))?;
+        // Not truncated, because Windows refuses that for a file that another process has locked.
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(directory.join(LOCK_FILE))
+            .map_err(with_context(&at))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self {
+                directory: directory.to_owned(),
+                file,
+            }),
+            Err(TryLockError::WouldBlock) => bail!("{at}: another process has it open"),
+            Err(TryLockError::Error(error)) => bail!("{at}: it cannot be locked: {error}"),
+        }
+    }
+}
+
+fn describe_data(directory: &Path) -> String {
+    format!("the directory of --data, {}", directory.display())
+}
+
 impl ServedCollections {
     /// Locks a directory, and creates it if necessary. [`open_all`](Self::open_all) then opens its
     /// collections.
@@ -89,22 +140,21 @@ impl ServedCollections {
     /// # Errors
     /// If another process has the directory open, or a disk operation fails.
     pub(crate) fn new(directory: &Path, options: CollectionOptions) -> Result<Self> {
-        let at = format!("the directory of --data, {}", directory.display());
-        make_directory(directory).map_err(with_context(&at))?;
-        // Not truncated, which Windows refuses for a file that another process has locked.
-        let lock = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(directory.join(LOCK_FILE))
-            .map_err(with_context(&at))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => bail!("{at}: another process has it open"),
-            Err(TryLockError::Error(error)) => bail!("{at}: it cannot be locked: {error}"),
-        }
+        Self::with_lock(DirectoryLock::acquire(directory)?, options)
+    }
+
+    /// Finds the collections of a directory that is locked. [`open_all`](Self::open_all) then opens them.
+    ///
+    /// # Errors
+    /// If a disk operation fails.
+    pub(crate) fn with_lock(lock: DirectoryLock, options: CollectionOptions) -> Result<Self> {
+        let DirectoryLock {
+            directory,
+            file: lock,
+        } = lock;
+        let at = describe_data(&directory);
         let mut states = BTreeMap::new();
-        for entry in fs::read_dir(directory).map_err(with_context(&at))? {
+        for entry in fs::read_dir(&directory).map_err(with_context(&at))? {
             let entry = entry.map_err(with_context(&at))?;
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
@@ -118,10 +168,11 @@ impl ServedCollections {
             }
         }
         Ok(Self {
-            directory: directory.to_owned(),
             options,
             states: RwLock::new(states),
-            aliases: CollectionAliases::open(directory)?,
+            deleted: Mutex::default(),
+            aliases: CollectionAliases::open(&directory)?,
+            directory,
             changing: Mutex::new(()),
             _lock: lock,
         })
@@ -268,6 +319,18 @@ impl ServedCollections {
         Ok(aliases)
     }
 
+    /// Replaces all aliases by those of a snapshot whose collections are open. They are on disk when this returns.
+    ///
+    /// # Errors
+    /// If a disk operation fails.
+    pub(crate) fn replace_aliases(&self, aliases: AliasMap) -> Result<(), ApiProblem> {
+        let _changing = self.lock_changes();
+        self.aliases.replace_aliases(aliases).map_err(|error| {
+            let detail = format!("the aliases cannot be written: {error}");
+            ApiProblem::new(ProblemCode::Disk, detail)
+        })
+    }
+
     fn check_alias(&self, alias: &str, collection: &str) -> Result<(), ApiProblem> {
         check_name(alias)?;
         let states = self.read_states();
@@ -352,7 +415,8 @@ impl ServedCollections {
     /// Creates a collection, as [`create_collection`](Self::create_collection) does, at a position of a shared log.
     ///
     /// # Errors
-    /// As for [`create_collection`](Self::create_collection).
+    /// As for [`create_collection`](Self::create_collection). With a position, files of others in its directory are a
+    /// problem of this disk, because other replicas do not have them.
     pub(crate) fn create_collection_at(
         &self,
         name: &str,
@@ -377,7 +441,11 @@ impl ServedCollections {
             }
             Some(other) => return Err(other.status_problem(name)),
         }
-        self.check_unused(name)?;
+        self.check_unused(name).map_err(|problem| match position {
+            None => problem,
+            // Other replicas do not have these files.
+            Some(_) => ApiProblem::new(ProblemCode::Disk, problem.detail),
+        })?;
         let disk = Arc::new(self.open_folder(name)?);
         let options = self.options.clone();
         let made = match position {
@@ -470,6 +538,17 @@ impl ServedCollections {
                 full.map(|error| error.to_string())
             }
             _ => None,
+        })
+    }
+
+    /// Returns why the disk of the directory has no room for `bytes` beside the headroom, if that is so.
+    pub(crate) fn lack_of_room(&self, bytes: u64) -> Option<String> {
+        let free = read_disk_space(&self.directory)?.free;
+        let needed = self.options.headroom.saturating_add(bytes);
+        (free < needed).then(|| {
+            format!(
+                "the disk has {free} bytes left, and {needed} are wanted for this and as a reserve"
+            )
         })
     }
 
@@ -595,9 +674,88 @@ impl ServedCollections {
         Ok(())
     }
 
+    /// Deletes a collection at once, without waiting for those who use it, except on Windows: a collection of the same name can be created
+    /// when this returns, and after a crash the deleted one does not come back. [`remove_deleted`](Self::remove_deleted)
+    /// removes its files later.
+    ///
+    /// Files in its directory that are not its own do not prevent it, because other replicas do not have them. They stay
+    /// in the renamed directory.
+    ///
+    /// # Errors
+    /// If there is none with this name, it has an alias, or a disk operation fails.
+    pub(crate) fn delete_at_once(&self, name: &str) -> Result<(), ApiProblem> {
+        let _changing = self.lock_changes();
+        let mut open = self.check_deletable(name)?;
+        if !RENAMES_OPEN_DIRECTORIES && let Some(open) = open.take() {
+            self.close_collection(name, open);
+        }
+        let directory = self.hide_directory(name).map_err(|error| {
+            let detail = format!("the collection '{name}' cannot be deleted: {error}");
+            ApiProblem::new(ProblemCode::Disk, detail)
+        })?;
+        self.write_states().remove(name);
+        if let Some(open) = &open {
+            open.begin_closing();
+        }
+        self.lock_deleted()
+            .push(DeletedCollection { directory, open });
+        tracing::info!(collection = name, "deleted");
+        Ok(())
+    }
+
+    /// Removes the files of deleted collections that nobody uses any more.
+    pub(crate) fn remove_deleted(&self) {
+        let deleted = std::mem::take(&mut *self.lock_deleted());
+        let (used, unused) = deleted
+            .into_iter()
+            .partition::<Vec<_>, _>(DeletedCollection::is_used);
+        self.lock_deleted().extend(used);
+        for deleted in unused {
+            remove_leftovers(&deleted.directory);
+        }
+    }
+
+    /// Gives the directory of a collection a name that no collection has; returns the new path. The new name is on disk
+    /// when this returns.
+    fn hide_directory(&self, name: &str) -> io::Result<PathBuf> {
+        let numbers = 0_u64..;
+        let paths = numbers.map(|number| {
+            // A name has no full stop, so it differs from those of other deletions.
+            self.directory
+                .join(format!("{DELETED_PREFIX}{name}.{number}"))
+        });
+        let mut unused = paths.filter(|path| !path.exists());
+        let hidden = unused
+            .next()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::AlreadyExists))?;
+        replace_file(&self.directory.join(name), &hidden)?;
+        Directory::sync_path(&self.directory)?;
+        Ok(hidden)
+    }
+
     /// Hides the collection from further requests; returns it if it was open.
     fn begin_to_delete(&self, name: &str) -> Result<Option<Arc<OpenCollection>>, ApiProblem> {
         let _changing = self.lock_changes();
+        let open = self.check_deletable(name)?;
+        self.check_only_own_files(name)?;
+        self.write_states()
+            .insert(name.to_owned(), CollectionStatus::Deleting);
+        if let Some(open) = &open {
+            open.begin_closing();
+        }
+        Ok(open)
+    }
+
+    /// Hides a collection from further requests, and waits until those that use it have ended.
+    fn close_collection(&self, name: &str, open: Arc<OpenCollection>) {
+        self.write_states()
+            .insert(name.to_owned(), CollectionStatus::Deleting);
+        open.begin_closing();
+        wait_until_unused(open);
+    }
+
+    /// Checks that a collection exists and has no alias; returns it if it is open.
+    fn check_deletable(&self, name: &str) -> Result<Option<Arc<OpenCollection>>, ApiProblem> {
         self.refuse_alias(name)?;
         if let Some(alias) = self.aliases.find_alias(name) {
             let detail = format!(
@@ -606,21 +764,12 @@ impl ServedCollections {
             return Err(ApiProblem::new(ProblemCode::CollectionConflict, detail));
         }
         let known = self.read_states().get(name).cloned();
-        if known.is_some() {
-            self.check_only_own_files(name)?;
+        match known {
+            Some(CollectionStatus::Open(open)) => Ok(Some(open)),
+            Some(CollectionStatus::Failed(_)) => Ok(None),
+            Some(other) => Err(other.status_problem(name)),
+            None => self.look_up_collection(name).map(|_| None),
         }
-        let open = match known {
-            Some(CollectionStatus::Open(open)) => Some(open),
-            Some(CollectionStatus::Failed(_)) => None,
-            Some(other) => return Err(other.status_problem(name)),
-            None => return self.look_up_collection(name).map(|_| None),
-        };
-        self.write_states()
-            .insert(name.to_owned(), CollectionStatus::Deleting);
-        if let Some(open) = &open {
-            open.begin_closing();
-        }
-        Ok(open)
     }
 
     fn remove_directory(&self, name: &str) -> io::Result<()> {
@@ -695,6 +844,27 @@ impl ServedCollections {
 
     fn lock_changes(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_deleted(&self) -> MutexGuard<'_, Vec<DeletedCollection>> {
+        // Every change is complete before the lock is released.
+        self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ServedCollections {
+    fn drop(&mut self) {
+        // A restoration has no maintenance that would do it.
+        self.remove_deleted();
+    }
+}
+
+impl DeletedCollection {
+    /// Returns `true` while a request, a snapshot or maintenance uses the collection. None can begin to, because nobody
+    /// finds it by its name.
+    fn is_used(&self) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| Arc::strong_count(open) > 1)
     }
 }
 
@@ -907,6 +1077,103 @@ mod tests {
         ] {
             assert!(check_name(name).is_err(), "{name}");
         }
+    }
+
+    fn insert_text(open: &OpenCollection, id: &str, text: &str) {
+        let sent = serde_json::json!({ "id": id, "text": text }).to_string();
+        let scratch = &mut lookalike::text::AnalysisScratch::default();
+        let prepared = vec![open.prepare_document(sent.as_bytes(), scratch)];
+        let admitted = open.admit_while(prepared, &mut || Ok(()));
+        assert!(open.wait_for_turns(admitted).iter().all(Result::is_ok));
+    }
+
+    fn exported(open: &OpenCollection) -> String {
+        let mut lines = Vec::new();
+        lookalike_store::export_documents(&open.collection, &mut lines).unwrap();
+        String::from_utf8(lines).unwrap()
+    }
+
+    /// A collection that is deleted at once is gone for everyone, also after a crash. Those who use it go on with it, and
+    /// another one of its name has nothing of it.
+    #[test]
+    fn deletion_at_once_does_not_wait_for_readers() {
+        if !RENAMES_OPEN_DIRECTORIES {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let options = CollectionOptions {
+            headroom: 0,
+            ..CollectionOptions::default()
+        };
+        let collections = ServedCollections::new(folder.path(), options.clone()).unwrap();
+        let settings = CollectionSettings::default();
+        let create = || collections.create_collection("a", &settings).unwrap().0;
+        let used = create();
+        insert_text(&used, "first", "The ferry leaves at seven in the morning.");
+        // Files of others do not prevent it, because other replicas do not have them.
+        fs::write(folder.path().join("a/notes.txt"), "mine").unwrap();
+        collections.delete_at_once("a").unwrap();
+        let gone = collections.look_up_collection("a").err().unwrap();
+        assert_eq!(gone.code, ProblemCode::NoCollection);
+        assert_eq!(
+            used.check_not_deleting().unwrap_err().code,
+            ProblemCode::Deleting
+        );
+        let second = create();
+        insert_text(&second, "second", "A bridge across the river was closed.");
+        insert_text(
+            &used,
+            "third",
+            "Somebody still writes to the old collection.",
+        );
+        assert!(exported(&used).contains("first") && exported(&used).contains("third"));
+        assert!(!exported(&second).contains("first") && exported(&second).contains("second"));
+        // A second deletion of the same name has a directory of its own.
+        drop(second);
+        collections.delete_at_once("a").unwrap();
+        let hidden = || {
+            let names = list_files(folder.path()).unwrap();
+            names
+                .into_iter()
+                .filter(|name| name.starts_with(DELETED_PREFIX))
+                .count()
+        };
+        assert_eq!(hidden(), 2);
+        // The files of the one that is used stay.
+        collections.remove_deleted();
+        assert_eq!(hidden(), 1);
+        assert!(exported(&used).contains("first"));
+        std::mem::forget(used);
+        drop(collections);
+        assert_eq!(hidden(), 1);
+        let again = ServedCollections::new(folder.path(), options).unwrap();
+        assert!(again.list_states().is_empty());
+        // A file that is not that of a collection is never removed.
+        let kept = folder.path().join(".deleted-a.0/notes.txt");
+        assert_eq!(fs::read(kept).unwrap(), b"mine");
+    }
+
+    /// On every system, although only some wait before a deletion.
+    #[test]
+    fn collection_is_closed_after_its_last_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let collections =
+            ServedCollections::new(folder.path(), CollectionOptions::default()).unwrap();
+        let settings = CollectionSettings::default();
+        let open = collections.create_collection("a", &settings).unwrap().0;
+        let used = Arc::clone(&open);
+        std::thread::scope(|scope| {
+            let closing = scope.spawn(|| collections.close_collection("a", open));
+            while used.check_not_deleting().is_ok() {
+                std::thread::yield_now();
+            }
+            assert!(!closing.is_finished());
+            drop(used);
+        });
+        let gone = collections.look_up_collection("a").err().unwrap();
+        assert_eq!(gone.code, ProblemCode::Deleting);
+        // Nothing is open any more.
+        assert!(DiskFolder::open(&folder.path().join("a")).is_ok());
     }
 
     /// A panic while a collection is restored gives its name free, and a complete copy is not opened for ever.

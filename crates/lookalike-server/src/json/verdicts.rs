@@ -19,6 +19,17 @@ pub(crate) struct VerdictJson<'a> {
     cluster: Option<&'a str>,
     similarity: Option<f64>,
     seq: Option<u64>,
+    /// Number of the record of the shared log that the document is in. Only the answers to a bulk request have it,
+    /// because their header is sent before the first record is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<u64>,
+}
+
+impl VerdictJson<'_> {
+    /// Adds the number of the record of the document, if it is in one.
+    pub(crate) fn with_record(self, record: Option<u64>) -> Self {
+        Self { record, ..self }
+    }
 }
 
 impl<'a> From<&'a InsertAnswer> for VerdictJson<'a> {
@@ -38,6 +49,7 @@ impl<'a> From<&'a InsertAnswer> for VerdictJson<'a> {
             cluster: answer.stated_cluster_id(),
             similarity: evidence.map(|evidence| evidence.similarity),
             seq: answer.seq,
+            record: None,
         }
     }
 }

@@ -10,7 +10,7 @@
 //! checkpoint.
 
 use lookalike::text::AnalysisScratch;
-use lookalike_log::{EntryKind, LogEntry, LogRecord};
+use lookalike_log::{EntryKind, LogEntry, LogRecord, RecordDigest};
 use lookalike_store::{LogPosition, LoggedAdmission, PendingInsert};
 use rayon::prelude::*;
 use std::sync::{Arc, Weak};
@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 
 use super::LogClock;
 use super::proposals::{EntryAnswer, EntryOutcome, EntryReply, OwnEntry, PreparedInsert};
+use super::restoration::DifferingCheck;
 use super::state_check::CheckSchedule;
 use crate::api::aliases::read_changes;
 use crate::api::problem::{ApiProblem, ProblemCode};
@@ -35,11 +36,15 @@ pub(crate) struct RecordApplier<'a> {
     pub(super) checks: &'a CheckSchedule,
     /// Name of the snapshot from which this replica began.
     pub(super) first_snapshot: Option<String>,
+    /// SHA-256 of the manifest of that snapshot, if it is known.
+    pub(super) first_manifest: Option<RecordDigest>,
     /// Number of entries that are applied already, of a record that was being applied at a crash.
     pub(super) partial: Option<LogPosition>,
     /// Called after an entry that changed more than rows, with the position behind it. Everything is on disk when it
     /// returns, so that no such entry is applied again together with later ones.
     pub(super) note_service_change: &'a dyn Fn(LogPosition) -> Result<(), LocalFailure>,
+    /// Called with each comparison that differs, so that a restoration goes on; `None` for a replica.
+    pub(super) note_difference: Option<&'a dyn Fn(DifferingCheck)>,
     /// Runs the parser of uploads.
     pub(crate) runtime: &'a Handle,
 }
@@ -92,10 +97,7 @@ impl RecordApplier<'_> {
             let inserts = inserts.map(|(offset, entry)| {
                 let own = own.next();
                 let (prepared, reply) = match own {
-                    Some(own) => (
-                        own.prepared,
-                        Some(with_held_bytes(own.held_bytes, own.reply)),
-                    ),
+                    Some(own) => (own.prepared, Some(own.reply)),
                     None => (None, None),
                 };
                 RunInsert {
@@ -118,7 +120,7 @@ impl RecordApplier<'_> {
         record: u64,
         inserts: Vec<RunInsert<'_>>,
     ) -> Result<(), LocalFailure> {
-        let open = match self.collections.look_up_collection(name) {
+        let open = match self.look_up_subject(name) {
             Ok(open) => open,
             Err(problem) => {
                 let problem = refusal_of_all(problem)?;
@@ -194,11 +196,17 @@ impl RecordApplier<'_> {
                 Ok(EntryAnswer::Changed)
             }
             EntryKind::CheckState => {
-                self.checks.compare_state(&entry.body, record)?;
+                match self.note_difference {
+                    None => self.checks.compare_state(&entry.body, record)?,
+                    Some(note_difference) => {
+                        let found = self.checks.find_difference(&entry.body, record);
+                        found.into_iter().for_each(note_difference);
+                    }
+                }
                 Ok(EntryAnswer::Changed)
             }
             EntryKind::Begin => {
-                self.check_beginning(name, &record.writer)?;
+                self.check_beginning(name, &entry.body, &record.writer)?;
                 Ok(EntryAnswer::Changed)
             }
         };
@@ -208,8 +216,26 @@ impl RecordApplier<'_> {
         }
     }
 
+    /// Returns the collection of an entry that changes documents.
+    ///
+    /// # Errors
+    /// If there is none, it is not open, or the alias of the entry leads elsewhere by now.
+    fn look_up_subject(&self, subject: &str) -> Result<Arc<OpenCollection>, ApiProblem> {
+        let Some((alias, collection)) = subject.split_once(ALIAS_SEPARATOR) else {
+            return self.collections.look_up_collection(subject);
+        };
+        if self.collections.resolve_name(alias) != collection {
+            let detail = format!(
+                "the alias '{alias}' led to '{collection}' when the request came, and does not any more: send the same \
+                 again"
+            );
+            return Err(ApiProblem::new(ProblemCode::Behind, detail));
+        }
+        self.collections.look_up_collection(collection)
+    }
+
     fn delete_document(&self, name: &str, id: &[u8], position: LogPosition) -> EntryResult {
-        let open = self.collections.look_up_collection(name)?;
+        let open = self.look_up_subject(name)?;
         let skipped = skipped_position(&open).map_err(|error| disk_problem(&error))?;
         if Some(position) <= skipped {
             return Ok(EntryAnswer::Deleted(true));
@@ -236,7 +262,7 @@ impl RecordApplier<'_> {
 
     fn delete_collection(&self, name: &str, position: LogPosition) -> EntryResult {
         if !self.is_created_later(name, position) {
-            self.collections.delete_collection(name)?;
+            self.collections.delete_at_once(name)?;
         }
         Ok(EntryAnswer::Changed)
     }
@@ -270,9 +296,16 @@ impl RecordApplier<'_> {
         Ok(EntryAnswer::Uploaded(outcome))
     }
 
-    /// Checks that this replica began with the snapshot with which the log begins.
-    fn check_beginning(&self, snapshot: &str, writer: &str) -> Result<(), LocalFailure> {
-        if self.first_snapshot.as_deref() == Some(snapshot) {
+    /// Checks that this replica began with the snapshot with which the log begins. `digest` is that of its manifest, and
+    /// empty in entries of older versions.
+    fn check_beginning(
+        &self,
+        snapshot: &str,
+        digest: &[u8],
+        writer: &str,
+    ) -> Result<(), LocalFailure> {
+        let first = self.first_snapshot.as_deref();
+        if begins_with(snapshot, digest, first, self.first_manifest) {
             return Ok(());
         }
         Err(format!(
@@ -302,6 +335,27 @@ impl RecordApplier<'_> {
         let open = self.collections.look_up_collection(name);
         open.is_ok_and(|open| open.collection.created_at() >= Some(position))
     }
+}
+
+/// Stands between the alias and the collection of a subject. No name has it.
+const ALIAS_SEPARATOR: char = '@';
+
+/// Returns the subject of an entry for a collection that was named by an alias. All replicas refuse it if the alias leads
+/// elsewhere before the entry.
+pub(crate) fn alias_subject(alias: &str, collection: &str) -> String {
+    format!("{alias}{ALIAS_SEPARATOR}{collection}")
+}
+
+/// Returns `true` if a log that begins with a snapshot begins with the one from which this replica began. `digest` is that of
+/// its manifest, and empty in entries of older versions.
+fn begins_with(
+    snapshot: &str,
+    digest: &[u8],
+    first_snapshot: Option<&str>,
+    first_manifest: Option<RecordDigest>,
+) -> bool {
+    let is_same_content = first_manifest.is_none_or(|own| digest.is_empty() || digest == own.0);
+    first_snapshot == Some(snapshot) && is_same_content
 }
 
 /// Returns `true` for entries that change more than the rows of a collection.
@@ -396,17 +450,60 @@ impl PreparedInsert {
 
 /// Returns a refusal that every replica makes.
 ///
+/// The list is complete, so that a new code must be decided. A code that no entry can meet counts as a failure of this
+/// machine: a replica that stops is noticed, and one that alone refuses an entry differs from the others without a word.
+///
 /// # Errors
 /// If it is a failure of this machine.
 fn refusal_of_all(problem: ApiProblem) -> Result<ApiProblem, LocalFailure> {
     match problem.code {
+        // The content of the entry and the entries before it decide these.
+        ProblemCode::BadRequest
+        | ProblemCode::BadJson
+        | ProblemCode::BadBody
+        | ProblemCode::BadName
+        | ProblemCode::BadSettings
+        | ProblemCode::BadDocument
+        | ProblemCode::TooLarge
+        | ProblemCode::UnsupportedType
+        | ProblemCode::NoCollection
+        | ProblemCode::NoAlias
+        | ProblemCode::NoRecipe
+        | ProblemCode::NoDocument
+        | ProblemCode::IdConflict
+        | ProblemCode::CollectionConflict
+        | ProblemCode::RecipeConflict
+        // A replica proposed it before it knew where an alias leads.
+        | ProblemCode::Behind => Ok(problem),
+        // The disk, or the state of a file of this machine.
         ProblemCode::Disk
         | ProblemCode::DiskFull
         | ProblemCode::Damaged
         | ProblemCode::Stopped
         | ProblemCode::NotReady
-        | ProblemCode::Deleting => Err(problem.detail),
-        _ => Ok(problem),
+        | ProblemCode::Deleting
+        // Limits on time and work, none of which holds for entries.
+        | ProblemCode::TooSlow
+        | ProblemCode::TooCostly
+        | ProblemCode::Busy
+        | ProblemCode::TooManyRequests
+        | ProblemCode::PassagesNotReady
+        | ProblemCode::PassageMemory
+        // Requests alone meet these.
+        | ProblemCode::Unauthenticated
+        | ProblemCode::Forbidden
+        | ProblemCode::NoSuchPlace
+        | ProblemCode::NoSnapshot
+        | ProblemCode::NoCluster
+        | ProblemCode::MethodNotAllowed
+        | ProblemCode::SnapshotConflict
+        | ProblemCode::UnsupportedEncoding
+        | ProblemCode::WrongHost
+        | ProblemCode::HeadTooLarge
+        | ProblemCode::LogUnavailable
+        | ProblemCode::LogStopped
+        | ProblemCode::CatchingUp
+        | ProblemCode::Stopping => Err(problem.detail),
     }
 }
 
@@ -428,14 +525,157 @@ fn send_outcome(
     }
 }
 
-/// Returns a reply that releases the budget of its document first, so that a client that has its answer can send the
-/// next document.
-fn with_held_bytes<T: Send + 'static>(held_bytes: Option<T>, reply: EntryReply) -> EntryReply {
-    match held_bytes {
-        None => reply,
-        Some(held_bytes) => Box::new(move |outcome| {
-            drop(held_bytes);
-            reply(outcome);
-        }),
+#[cfg(test)]
+mod tests {
+    use lookalike_log::simulation::MemoryStore;
+    use lookalike_log::{AppendOutcome, LogTail, SharedLog};
+    use lookalike_store::CollectionOptions;
+    use tokio::runtime::Runtime;
+
+    use super::*;
+    use crate::service::follower_options;
+
+    /// Returns a record with entries.
+    fn record_of(entries: Vec<LogEntry>) -> LogRecord {
+        let store = Arc::new(MemoryStore::new());
+        let mut log = SharedLog::open(store, "a", LogTail::default());
+        match log.append(entries, 1_000_000).unwrap() {
+            AppendOutcome::Appended(record) => record,
+            AppendOutcome::Overtaken { .. } => unreachable!("nobody else writes"),
+        }
+    }
+
+    fn entry(kind: EntryKind, subject: &str, body: &[u8]) -> LogEntry {
+        LogEntry {
+            kind,
+            subject: subject.to_owned(),
+            body: body.to_vec(),
+        }
+    }
+
+    /// Applies entries to the collections of a directory, with a headroom that no disk has.
+    fn apply_entries(
+        folder: &std::path::Path,
+        entries: Vec<LogEntry>,
+    ) -> (Result<(), LocalFailure>, Vec<String>) {
+        apply_proposed(folder, entries, Vec::new())
+    }
+
+    /// The same, of entries that this replica has proposed.
+    fn apply_proposed(
+        folder: &std::path::Path,
+        entries: Vec<LogEntry>,
+        own: Vec<OwnEntry>,
+    ) -> (Result<(), LocalFailure>, Vec<String>) {
+        let runtime = Runtime::new().unwrap();
+        let clock = LogClock::default();
+        let options = CollectionOptions {
+            headroom: u64::MAX / 2,
+            ..CollectionOptions::default()
+        };
+        let options = follower_options(options, &clock);
+        let collections = ServedCollections::new(folder, options).unwrap();
+        let recipes = ServedRecipes::open(folder, 0, 1 << 20).unwrap();
+        let applier = RecordApplier {
+            collections: &collections,
+            recipes: &recipes,
+            clock: &clock,
+            checks: &CheckSchedule::new("a"),
+            first_snapshot: None,
+            first_manifest: None,
+            partial: None,
+            note_service_change: &|_| Ok(()),
+            note_difference: None,
+            runtime: runtime.handle(),
+        };
+        let applied = applier.apply_record(&record_of(entries), own);
+        (applied, collections.open_names())
+    }
+
+    /// A replica stops at a beginning with another snapshot than its own, or with another one of the same name.
+    #[test]
+    fn beginning_names_the_content_of_its_snapshot() {
+        let own = RecordDigest([7; 32]);
+        assert!(begins_with("s", &own.0, Some("s"), Some(own)));
+        assert!(!begins_with("s", &[8; 32], Some("s"), Some(own)));
+        assert!(!begins_with("s", &own.0, Some("t"), Some(own)));
+        assert!(!begins_with("s", &own.0, None, None));
+        // Logs and checkpoints of older versions have the name alone.
+        assert!(begins_with("s", b"", Some("s"), Some(own)));
+        assert!(begins_with("s", &own.0, Some("s"), None));
+    }
+
+    /// The room on the disk of one replica does not decide whether a collection exists.
+    #[test]
+    fn headroom_refuses_no_collection_of_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let create = entry(EntryKind::CreateCollection, "a", b"{}");
+        let (applied, names) = apply_entries(folder.path(), vec![create]);
+        assert_eq!((applied, names), (Ok(()), vec!["a".to_owned()]));
+    }
+
+    /// Files of others in the directory of a new collection stop this replica, because the others create it.
+    #[test]
+    fn files_of_others_are_no_refusal_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("a")).unwrap();
+        std::fs::write(folder.path().join("a/notes.txt"), "mine").unwrap();
+        let create = entry(EntryKind::CreateCollection, "a", b"{}");
+        let (applied, names) = apply_entries(folder.path(), vec![create]);
+        let reason = applied.unwrap_err();
+        assert!(reason.contains("notes.txt"), "{reason}");
+        assert!(names.is_empty());
+    }
+
+    /// An entry for an alias is refused once that leads elsewhere, and taken before.
+    #[test]
+    fn entries_follow_no_alias_that_was_switched() {
+        let folder = tempfile::tempdir().unwrap();
+        let document = br#"{"id": "1", "text": "The ferry leaves at seven in the morning."}"#;
+        let insert = || entry(EntryKind::Insert, &alias_subject("news", "a"), document);
+        let aliases = |collection: &str| {
+            let body = format!(r#"{{"set": {{"news": "{collection}"}}, "remove": []}}"#);
+            entry(EntryKind::ChangeAliases, "", body.as_bytes())
+        };
+        let entries = vec![
+            entry(EntryKind::CreateCollection, "a", b"{}"),
+            entry(EntryKind::CreateCollection, "b", b"{}"),
+            aliases("a"),
+            insert(),
+            aliases("b"),
+            insert(),
+            entry(EntryKind::Delete, &alias_subject("news", "a"), b"1"),
+        ];
+        let (sender, outcomes) = std::sync::mpsc::channel();
+        let own = entries.iter().map(|_| {
+            let sender = sender.clone();
+            let reply = move |outcome: EntryOutcome| {
+                let code = outcome.result.err().map(|refused| refused.problem.code);
+                sender.send(code).unwrap();
+            };
+            OwnEntry::new(Box::new(reply))
+        });
+        let own = own.collect();
+        let (applied, _) = apply_proposed(folder.path(), entries, own);
+        assert_eq!(applied, Ok(()));
+        drop(sender);
+        let behind = Some(ProblemCode::Behind);
+        let expected = [None, None, None, None, None, behind, behind];
+        assert_eq!(Vec::from_iter(outcomes), expected);
+    }
+
+    /// A collection that does not exist is none for every replica, and the entries behind it are applied.
+    #[test]
+    fn refusals_of_all_let_the_record_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let entries = vec![
+            entry(EntryKind::DeleteCollection, "a", b""),
+            entry(EntryKind::Delete, "a", b"id"),
+            entry(EntryKind::ChangeSettings, "a", b"{}"),
+            entry(EntryKind::DeleteRecipe, "own", b""),
+            entry(EntryKind::CreateCollection, "b", b"{}"),
+        ];
+        let (applied, names) = apply_entries(folder.path(), entries);
+        assert_eq!((applied, names), (Ok(()), vec!["b".to_owned()]));
     }
 }

@@ -1,35 +1,38 @@
-//! Decides where a replica begins, and starts its threads.
+//! Brings a replica to its beginning, as [`beginning_plan`](super::beginning_plan) decides it, and starts its threads.
 //!
-//! | data directory | log | beginning |
-//! |---|---|---|
-//! | has a checkpoint | | behind the checkpoint |
-//! | empty | has a snapshot | the newest snapshot is copied, and the records behind it are applied |
-//! | empty | has no snapshot | its first record |
-//! | has collections and no checkpoint | does not exist | the collections become its first snapshot |
-//! | has collections and no checkpoint | exists | refused: nobody knows how the two fit together |
+//! A directory with a checkpoint needs nothing of the store to begin, so it answers queries while the store is away. All
+//! others wait until the store answers. A restoration that fails is tried again, with the snapshot that is best then.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lookalike_log::{
-    AppendOutcome, EntryKind, FolderCopies, LogEntry, LogError, LogStore, LogTail, RECORD_PREFIX,
-    RecordCopies as _, ReplicaMark, SharedLog, check_exclusive_creation, check_replica_name,
-    read_first_number, write_mark,
+    AppendOutcome, EntryKind, FolderCopies, LogEntry, LogError, LogId, LogStore, LogTail,
+    RecordCopies as _, SharedLog, StoreError, check_exclusive_creation, check_machine_clock,
+    check_replica_name, read_first_number,
 };
 use tokio::runtime::Handle;
 
 use super::apply::RecordApplier;
+use super::beginning_plan::{
+    BeginningPlan, LogContent, PlanProblem, log_of_plan, plan_beginning, restoring_checkpoint,
+};
 use super::checkpoint::{DirectoryState, LogCheckpoint};
 use super::durability::{self, DurableProgress};
-use super::log_snapshots::{LogSnapshot, LogSnapshots, ServiceParts, read_recipe_files};
+use super::log_snapshots::{
+    LogSnapshot, LogSnapshots, ServiceParts, StateComparison, read_recipe_files,
+};
 use super::log_store::open_log_store;
-use super::log_thread::{LogThread, ReceivedRecord};
+use super::log_thread::{LogThread, RETRY_BOUNDS, ReceivedRecord};
+use super::mark_writer::MarkWriter;
 use super::snapshot_thread::SnapshotThread;
 use super::state_check::CheckSchedule;
 use super::{LogClock, Replica, ReplicaSettings, machine_time_us};
-use crate::collections::{has_collections, remove_collections};
+use crate::collections::{ServedCollections, remove_collections};
 use crate::error::{Error, Result, bail, with_context};
 use crate::service::ServiceState;
 
@@ -43,19 +46,17 @@ pub const COPIES_FOLDER: &str = ".shared-log";
 const MARK_INTERVAL: Duration = Duration::from_secs(15);
 const IDLE_MARK_INTERVAL: Duration = Duration::from_secs(3600);
 
+/// Time between two checks whether a mark is due.
+const MARK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Bytes, about, of the files of a new collection or recipe beside the content of its entry.
+const SMALL_FILES_BYTES: u64 = 64 << 10;
+
+/// Reason in the last mark of a replica whose service was ended.
+const END_OF_SERVICE: &str = "the service was ended";
+
 /// Wait while the disk is full or behind.
 const DISK_WAIT: Duration = Duration::from_millis(20);
-
-/// Where a replica begins.
-#[derive(Debug)]
-enum BeginningPlan {
-    /// Behind the checkpoint of the directory.
-    Continue(LogCheckpoint),
-    /// With a copy of a snapshot.
-    Restore(Box<LogSnapshot>),
-    /// With the collections of the directory, which become the first snapshot of a new log.
-    Found,
-}
 
 /// A replica whose beginning is known and whose threads have not started.
 pub(crate) struct PreparedReplica {
@@ -64,6 +65,9 @@ pub(crate) struct PreparedReplica {
     store: Arc<dyn LogStore>,
     snapshots: LogSnapshots,
     plan: BeginningPlan,
+    /// `false` if the store has not answered yet.
+    is_store_checked: bool,
+    marks: MarkWriter,
 }
 
 /// Parts that the threads of a replica share.
@@ -75,91 +79,84 @@ pub(super) struct ReplicaParts {
     pub(super) checks: Arc<CheckSchedule>,
     clock: LogClock,
     copies: Arc<FolderCopies>,
+    marks: MarkWriter,
+    /// Number of the last applied record that another replica has written since the start, or 0.
+    last_foreign: AtomicU64,
     /// Locked while a record is applied, and while the parts of a snapshot are collected.
     pub(super) applying: Mutex<()>,
 }
 
 impl PreparedReplica {
-    /// Opens the log and decides where the replica begins. The data directory is not open yet.
+    /// Opens the log and decides where the replica begins. The data directory is locked and not open yet. Waits while
+    /// the store gives no answer, unless the directory has a checkpoint.
     ///
     /// # Errors
-    /// If the log cannot be reached, or the directory does not belong to it.
+    /// If the store refuses requests, or the directory does not belong to the log.
     pub(crate) fn prepare(
         settings: ReplicaSettings,
         directory: &Path,
         runtime: &Handle,
     ) -> Result<Self> {
         check_replica_name(&settings.name).map_err(|error| Error::new(error.to_string()))?;
-        lookalike_store::make_directory(directory).map_err(with_context(format!(
-            "the directory {}",
-            directory.display()
-        )))?;
         let store = open_log_store(&settings.shared_log, runtime)?;
-        check_exclusive_creation(&*store, &settings.name).map_err(with_context(format!(
-            "the shared log {}",
-            settings.shared_log
-        )))?;
         let snapshots = LogSnapshots::open(&settings.shared_log, Arc::clone(&store), runtime)?;
-        let plan = plan_beginning(&settings, directory, &*store, &snapshots)?;
-        let tail = match &plan {
-            BeginningPlan::Continue(checkpoint) => checkpoint.tail,
-            BeginningPlan::Restore(snapshot) => {
-                let checkpoint = restoring_checkpoint(&settings, snapshot);
-                let at = with_context("the checkpoint of the shared log");
-                checkpoint.write_file(directory).map_err(at)?;
-                let removed = remove_collections(directory);
-                removed.map_err(with_context("the rest of an interrupted copy"))?;
-                snapshots.restore_small_parts(snapshot, directory)?;
-                snapshot.tail
+        let checkpoint = LogCheckpoint::read_file(directory)?;
+        let is_following =
+            |checkpoint: &LogCheckpoint| checkpoint.state == DirectoryState::Following;
+        let (plan, is_store_checked) = match checkpoint.filter(is_following) {
+            Some(following) => {
+                let is_checked = check_store(&settings, &*store)?;
+                (BeginningPlan::Continue(following), is_checked)
             }
-            BeginningPlan::Found => LogTail::default(),
+            None => {
+                let decide = || plan_and_prepare(&settings, directory, &*store, &snapshots);
+                (wait_for_plan(decide)?, true)
+            }
         };
-        let clock = LogClock::default();
-        clock.set_time(tail.time_us);
-        Ok(Self {
-            clock,
-            replica: Arc::new(Replica::new(settings, tail.next.saturating_sub(1))),
+        let marks = MarkWriter::new(&settings.name);
+        let prepared = Self {
+            marks: marks.map_err(with_context("the mark of the replica"))?,
+            clock: LogClock::default(),
+            replica: Arc::new(Replica::new(
+                settings,
+                plan.first_tail().next.saturating_sub(1),
+            )),
             store,
             snapshots,
             plan,
-        })
+            is_store_checked,
+        };
+        prepared.clock.set_time(prepared.plan.first_tail().time_us);
+        Ok(prepared)
     }
 
     /// Brings the collections to the beginning, and starts the threads. The collections of the directory are open.
     ///
     /// # Errors
-    /// If the store or the disk fails, or a thread cannot be started.
+    /// If the log cannot begin, the disk fails, the store overwrites objects, or a thread cannot be started.
     pub(crate) fn start(self, service: &Arc<ServiceState>) -> Result<()> {
         let directory = &service.config.data;
-        if let Some(name) = service.collections.first_not_open() {
-            bail!(
-                "the collection '{name}' cannot be opened: repair it, or start with an empty directory"
-            );
-        }
-        let problem = |problem: crate::api::problem::ApiProblem| Error::new(problem.detail);
         let checkpoint = match &self.plan {
-            BeginningPlan::Continue(checkpoint) => checkpoint.clone(),
-            BeginningPlan::Restore(snapshot) => {
-                let headroom = service.config.limits.headroom;
-                let collections = &service.collections;
-                let restored = self
-                    .snapshots
-                    .restore_collections(snapshot, collections, headroom);
-                restored.map_err(problem)?;
-                tracing::info!(snapshot = snapshot.name, "restored from the shared log");
-                LogCheckpoint {
-                    state: DirectoryState::Following,
-                    ..restoring_checkpoint(&self.replica.settings, snapshot)
-                }
+            BeginningPlan::Continue(checkpoint) => {
+                check_all_open(service)?;
+                checkpoint.clone()
             }
-            BeginningPlan::Found => self.found_log(service)?,
+            BeginningPlan::Restore(snapshot) => self.restore(snapshot, service)?,
+            BeginningPlan::Found => {
+                check_all_open(service)?;
+                self.found_log(service)?
+            }
         };
         let written = checkpoint.write_file(directory);
         written.map_err(with_context("the checkpoint of the shared log"))?;
+        if !self.is_store_checked {
+            self.check_store_later()?;
+        }
         let copies = FolderCopies::open(&directory.join(COPIES_FOLDER));
         let copies = copies.map_err(with_context("the copies of the records"))?;
         let checks = Arc::new(CheckSchedule::new(&self.replica.settings.name));
         let parts = Arc::new(ReplicaParts {
+            marks: self.marks,
             replica: self.replica,
             store: self.store,
             snapshots: self.snapshots,
@@ -167,173 +164,383 @@ impl PreparedReplica {
             checks,
             clock: self.clock,
             copies: Arc::new(copies),
+            last_foreign: AtomicU64::new(0),
             applying: Mutex::default(),
         });
         parts.start_threads(service)
     }
 
-    /// Makes the collections of the directory the first snapshot of a new log.
+    /// Checks the store as soon as it answers.
+    ///
+    /// # Errors
+    /// If it overwrites objects or refuses requests, or the service stops.
+    fn check_store_later(&self) -> Result<()> {
+        let progress = &self.replica.progress;
+        let mut wait = RETRY_BOUNDS.0;
+        while !self.replica.has_ended() {
+            match check_log_store(&*self.store, &self.replica.settings.name) {
+                Ok(()) => {
+                    progress.note_available();
+                    return Ok(());
+                }
+                Err(error) if error.is_retryable => {
+                    progress.note_unavailable(error, Instant::now());
+                }
+                Err(error) => return Err(error.into()),
+            }
+            wait = self.wait_to_retry(wait);
+        }
+        bail!("the service stops before the shared log could be reached")
+    }
+
+    /// Copies a snapshot to the open directory, and tries again until that succeeds. Collections that are complete stay
+    /// while the snapshot is the same.
+    ///
+    /// # Errors
+    /// If the service stops.
+    fn restore(&self, first: &LogSnapshot, service: &ServiceState) -> Result<LogCheckpoint> {
+        let settings = &self.replica.settings;
+        let mut snapshot = first.clone();
+        let mut wait = RETRY_BOUNDS.0;
+        loop {
+            // The records behind the snapshot stay while the mark of a replica says that it needs them.
+            if let Err(error) = self.marks.write(&*self.store, &snapshot.tail, None) {
+                tracing::debug!(%error, "the mark of the replica cannot be written");
+            }
+            let Err(reason) = self.restore_once(&snapshot, service) else {
+                break;
+            };
+            self.note_failed_restoration(&snapshot.name, reason);
+            wait = self.wait_to_retry(wait);
+            if self.replica.has_ended() {
+                bail!(
+                    "the service stops before the snapshot '{}' was restored",
+                    snapshot.name
+                );
+            }
+            match self.change_snapshot(&snapshot, service) {
+                Ok(Some(other)) => snapshot = other,
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "no other snapshot can be restored now"),
+            }
+        }
+        self.replica.progress.note_available();
+        tracing::info!(
+            snapshot = snapshot.name,
+            is_confirmed = snapshot.is_trusted(),
+            "restored from the shared log"
+        );
+        Ok(LogCheckpoint {
+            state: DirectoryState::Following,
+            ..restoring_checkpoint(settings, &snapshot)
+        })
+    }
+
+    fn restore_once(&self, snapshot: &LogSnapshot, service: &ServiceState) -> Result<(), String> {
+        let collections = &service.collections;
+        let complete = collections.open_names();
+        let has_failed = |name: &str| !complete.iter().any(|complete| complete == name);
+        remove_open_collections(collections, has_failed)?;
+        let headroom = service.config.limits.headroom;
+        let restored = self
+            .snapshots
+            .restore_collections(snapshot, collections, headroom);
+        restored.map_err(|problem| problem.detail)
+    }
+
+    fn note_failed_restoration(&self, snapshot: &str, reason: String) {
+        tracing::warn!(
+            reason,
+            snapshot,
+            "the restoration from the shared log failed, and is tried again"
+        );
+        let error = StoreError::retryable(reason);
+        let progress = &self.replica.progress;
+        progress.note_unavailable(error, Instant::now());
+    }
+
+    /// Prepares the open directory for the snapshot from which a replica begins now; `None` if it is the same.
+    ///
+    /// # Errors
+    /// If no snapshot fits the log, or the store or the disk fails.
+    fn change_snapshot(
+        &self,
+        current: &LogSnapshot,
+        service: &ServiceState,
+    ) -> Result<Option<LogSnapshot>> {
+        let content = LogContent::read(&*self.store, &self.snapshots)?;
+        let Some(other) = content.choose_snapshot() else {
+            bail!("the shared log has no snapshot that fits its records");
+        };
+        if (&other.name, other.manifest) == (&current.name, current.manifest) {
+            return Ok(None);
+        }
+        let directory = &service.config.data;
+        let checkpoint = restoring_checkpoint(&self.replica.settings, &other);
+        let written = checkpoint.write_file(directory);
+        written.map_err(with_context("the checkpoint of the shared log"))?;
+        remove_open_collections(&service.collections, |_| true).map_err(Error::new)?;
+        self.snapshots.restore_small_parts(&other, directory)?;
+        let reloaded = service.recipes.reload_recipes();
+        reloaded.map_err(|problem| Error::new(problem.detail))?;
+        self.clock.set_time(other.tail.time_us);
+        let applied = other.tail.next.saturating_sub(1);
+        let progress = &self.replica.progress;
+        progress.note_applied(applied, other.tail.time_us);
+        Ok(Some(other))
+    }
+
+    /// Waits before something is tried again, unless the replica ends; returns the next wait.
+    fn wait_to_retry(&self, wait: Duration) -> Duration {
+        let until = Instant::now() + wait;
+        while Instant::now() < until && !self.replica.has_ended() {
+            std::thread::sleep(DISK_WAIT);
+        }
+        (wait * 2).min(RETRY_BOUNDS.1)
+    }
+
+    /// Makes the content of the directory the first snapshot of a new log.
     fn found_log(&self, service: &ServiceState) -> Result<LogCheckpoint> {
         let settings = &self.replica.settings;
         let directory = &service.config.data;
-        let founding = LogCheckpoint {
-            state: DirectoryState::Founding,
-            replica: settings.name.clone(),
-            tail: LogTail::default(),
-            partial_entries: 0,
-            snapshot: None,
-        };
-        let written = founding.write_file(directory);
-        written.map_err(with_context("the checkpoint of the shared log"))?;
-        let collections = &service.collections;
+        let written_at = || with_context("the checkpoint of the shared log");
+        let first = LogTail::default();
+        let founding = LogCheckpoint::new(DirectoryState::Founding, &settings.name, first);
+        founding.write_file(directory).map_err(written_at())?;
         // The directory may have followed another log, whose positions mean nothing in this one.
-        collections
-            .forget_log()
-            .map_err(|problem| Error::new(problem.detail))?;
-        let parts = collect_parts(service, LogTail::default())?;
-        let rest = self.snapshots.remove_rest(&settings.name, &parts.tail);
-        rest.map_err(with_context("the rest of an interrupted beginning"))?;
-        let written = self.snapshots.write_snapshot(
-            &settings.name,
-            parts,
-            collections,
-            &scratch_folder(directory),
-            &LogTail::default,
-        );
-        let snapshot = written.map_err(|problem| Error::new(problem.detail))?;
-        let begin = LogEntry {
-            kind: EntryKind::Begin,
-            subject: snapshot.name.clone(),
-            body: Vec::new(),
+        let forgotten = service.collections.forget_log();
+        forgotten.map_err(|problem| Error::new(problem.detail))?;
+        let snapshot = self.write_first_snapshot(service)?;
+        // After a crash it tells the log that begins with this snapshot from one that another directory has begun.
+        let founding = LogCheckpoint {
+            snapshot: Some(snapshot.name.clone()),
+            manifest: snapshot.manifest,
+            ..founding
         };
-        let mut log = SharedLog::open(Arc::clone(&self.store), &settings.name, LogTail::default());
-        let mut outcome = log.append(vec![begin], machine_time_us());
-        while let Err(LogError::Store(error)) = &outcome {
-            if !log.has_pending_append() {
-                bail!("the shared log: {error}");
-            }
-            std::thread::sleep(Duration::from_millis(200));
-            outcome = log.continue_append();
-        }
-        match outcome.map_err(with_context("the shared log"))? {
+        founding.write_file(directory).map_err(written_at())?;
+        let mut log = SharedLog::open(Arc::clone(&self.store), &settings.name, first);
+        match self.append_beginning(&mut log, &snapshot)? {
             AppendOutcome::Appended(_) => {
                 tracing::info!("the collections are the beginning of the shared log");
-                self.clock.set_time(log.tail().time_us);
-                self.replica.progress.note_applied(1, log.tail().time_us);
+                let tail = *log.tail();
+                self.clock.set_time(tail.time_us);
+                self.replica.progress.note_applied(1, tail.time_us);
                 Ok(LogCheckpoint {
                     state: DirectoryState::Following,
-                    tail: *log.tail(),
-                    snapshot: Some(snapshot.name),
+                    tail,
                     ..founding
                 })
             }
-            AppendOutcome::Overtaken { record, .. } => bail!(
-                "the replica '{}' has begun the shared log at the same moment: use another URL for these collections, \
-                 or start with an empty directory",
-                record.writer
-            ),
+            AppendOutcome::Overtaken { record, .. } => {
+                // Nobody may begin with it.
+                let removed = self.snapshots.remove_snapshot(&snapshot.name);
+                removed.map_err(with_context("the snapshot of the beginning"))?;
+                bail!(
+                    "the replica '{}' has begun the shared log at the same moment: use another URL for these \
+                     collections, or start with an empty directory",
+                    record.writer
+                )
+            }
         }
     }
-}
 
-fn restoring_checkpoint(settings: &ReplicaSettings, snapshot: &LogSnapshot) -> LogCheckpoint {
-    LogCheckpoint {
-        state: DirectoryState::Restoring,
-        replica: settings.name.clone(),
-        tail: snapshot.tail,
-        partial_entries: 0,
-        snapshot: Some(snapshot.name.clone()),
+    /// Writes the content of the directory as the snapshot with which a log begins, and tries again until that succeeds.
+    ///
+    /// # Errors
+    /// If the recipes cannot be read, or the service stops.
+    fn write_first_snapshot(&self, service: &ServiceState) -> Result<LogSnapshot> {
+        let name = &self.replica.settings.name;
+        let scratch = scratch_folder(&service.config.data);
+        let mut wait = RETRY_BOUNDS.0;
+        while !self.replica.has_ended() {
+            let recipes = ReadRecipes::read_files(service);
+            let checked = StateComparison::Alone;
+            let parts = collect_parts(service, LogTail::default(), recipes, checked)?;
+            let reason = match self.snapshots.remove_rest(name, &parts.tail) {
+                Err(error) => error.to_string(),
+                Ok(()) => {
+                    let written = self.snapshots.write_snapshot(
+                        name,
+                        parts,
+                        &service.collections,
+                        &scratch,
+                        &LogTail::default,
+                        &|| true,
+                    );
+                    match written {
+                        Ok(snapshot) => return Ok(snapshot),
+                        Err(problem) => problem.detail,
+                    }
+                }
+            };
+            tracing::warn!(
+                reason,
+                "the first snapshot of the shared log failed, and is tried again"
+            );
+            wait = self.wait_to_retry(wait);
+        }
+        bail!("the service stops before the first snapshot of the shared log was written")
+    }
+
+    /// Writes the entry that names the first snapshot as record 1.
+    fn append_beginning(
+        &self,
+        log: &mut SharedLog,
+        snapshot: &LogSnapshot,
+    ) -> Result<AppendOutcome> {
+        let begin = LogEntry {
+            kind: EntryKind::Begin,
+            subject: snapshot.name.clone(),
+            body: snapshot
+                .manifest
+                .map_or_else(Vec::new, |manifest| manifest.0.to_vec()),
+        };
+        let mut outcome = log.append(vec![begin], machine_time_us());
+        let mut wait = RETRY_BOUNDS.0;
+        while let Err(LogError::Store(error)) = &outcome {
+            if !log.has_pending_append() || self.replica.has_ended() {
+                bail!("the shared log: {error}");
+            }
+            tracing::warn!(%error, "the beginning of the shared log cannot be written, and is tried again");
+            wait = self.wait_to_retry(wait);
+            outcome = log.continue_append();
+        }
+        outcome.map_err(with_context("the shared log"))
     }
 }
 
-fn plan_beginning(
+/// Checks that the store creates objects exclusively, and that the clock of this machine is not ahead of it.
+fn check_log_store(store: &dyn LogStore, replica: &str) -> Result<(), StoreError> {
+    check_exclusive_creation(store, replica)?;
+    check_machine_clock(store, replica)
+}
+
+/// Checks the store as [`check_log_store`] does; returns `false` if it gives no answer.
+///
+/// # Errors
+/// If it overwrites objects or refuses requests.
+fn check_store(settings: &ReplicaSettings, store: &dyn LogStore) -> Result<bool> {
+    match check_log_store(store, &settings.name) {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_retryable => {
+            tracing::warn!(
+                %error,
+                "the shared log cannot be reached: queries are answered by what this replica has, and changes wait"
+            );
+            Ok(false)
+        }
+        Err(error) => Err(with_context(format!(
+            "the shared log {}",
+            settings.shared_log
+        ))(error)),
+    }
+}
+
+/// Decides where a replica begins, with a store that creates objects exclusively, and prepares the directory for it.
+fn plan_and_prepare(
     settings: &ReplicaSettings,
     directory: &Path,
     store: &dyn LogStore,
     snapshots: &LogSnapshots,
-) -> Result<BeginningPlan> {
-    let unreadable = with_context::<lookalike_log::StoreError>("the shared log");
-    let url = &settings.shared_log;
-    let checkpoint = LogCheckpoint::read_file(directory)?;
-    let state = checkpoint.as_ref().map(|checkpoint| checkpoint.state);
-    if let (Some(DirectoryState::Following), Some(checkpoint)) = (state, checkpoint) {
-        return Ok(BeginningPlan::Continue(checkpoint));
-    }
-    let first_key = store.list(RECORD_PREFIX).map_err(unreadable)?;
-    let first_key = first_key.first().map(|object| object.key.clone());
-    let newest = snapshots.list_snapshots()?.pop();
-    let has_collections = has_collections(directory).map_err(with_context(format!(
-        "the directory {}",
-        directory.display()
-    )))?;
-    match (state, newest) {
-        (Some(DirectoryState::Founding), newest) => {
-            let Some(first_key) = first_key else {
-                return Ok(BeginningPlan::Found);
-            };
-            founded_before(settings, store, &first_key, newest)
-        }
-        (Some(DirectoryState::Restoring), Some(newest)) => {
-            Ok(BeginningPlan::Restore(Box::new(newest)))
-        }
-        (None, _) if has_collections && first_key.is_none() => Ok(BeginningPlan::Found),
-        _ if has_collections => bail!(
-            "{} has collections that do not come from the shared log {url}: start with an empty directory, or give \
-             the URL of a new log, which then begins with these collections",
-            directory.display()
-        ),
-        (_, Some(newest)) => Ok(BeginningPlan::Restore(Box::new(newest))),
-        (_, None) => {
-            if first_key.is_some_and(|key| key != lookalike_log::record_key(1)) {
-                bail!(
-                    "the first records of the shared log {url} are gone and it has no snapshot: start with the data \
-                     directory of a replica"
-                );
+) -> Result<BeginningPlan, PlanProblem> {
+    check_log_store(store, &settings.name)?;
+    let plan = plan_beginning(settings, directory, store, snapshots)?;
+    let log = log_of_plan(&plan, store)?;
+    remove_foreign_copies(directory, log)?;
+    let prepared = prepare_directory(settings, directory, snapshots, &plan);
+    // The store may have failed, or the snapshot was removed: there may be another one now.
+    prepared.map_err(|error| PlanProblem::Temporary(error.to_string()))?;
+    Ok(plan)
+}
+
+/// Prepares a directory that is not open for a plan. What an interrupted restoration has copied stays if it goes on with
+/// the same snapshot.
+fn prepare_directory(
+    settings: &ReplicaSettings,
+    directory: &Path,
+    snapshots: &LogSnapshots,
+    plan: &BeginningPlan,
+) -> Result<()> {
+    let before = LogCheckpoint::read_file(directory)?;
+    let rest = with_context("the rest of an interrupted copy");
+    match plan {
+        BeginningPlan::Restore(snapshot) => {
+            let checkpoint = restoring_checkpoint(settings, snapshot);
+            if before.as_ref() != Some(&checkpoint) {
+                let at = with_context("the checkpoint of the shared log");
+                checkpoint.write_file(directory).map_err(at)?;
+                remove_collections(directory).map_err(rest)?;
             }
-            Ok(BeginningPlan::Continue(LogCheckpoint {
-                state: DirectoryState::Following,
-                replica: settings.name.clone(),
-                tail: LogTail::default(),
-                partial_entries: 0,
-                snapshot: None,
-            }))
+            snapshots.restore_small_parts(snapshot, directory)
         }
+        BeginningPlan::Continue(_) => {
+            let was_restoring =
+                before.is_some_and(|before| before.state == DirectoryState::Restoring);
+            if was_restoring {
+                remove_collections(directory).map_err(rest)?;
+            }
+            Ok(())
+        }
+        BeginningPlan::Found => Ok(()),
     }
 }
 
-/// Returns the plan of a directory whose collections became the beginning of the log shortly before a crash.
-fn founded_before(
-    settings: &ReplicaSettings,
-    store: &dyn LogStore,
-    first_key: &str,
-    newest: Option<LogSnapshot>,
-) -> Result<BeginningPlan> {
-    let object = store
-        .read(first_key)
-        .map_err(with_context("the shared log"))?;
-    let record = lookalike_log::LogRecord::decode(1, &object.unwrap_or_default());
-    let record = record.map_err(with_context("the shared log"))?;
-    let begin = record
-        .entries
-        .first()
-        .filter(|entry| entry.kind == EntryKind::Begin);
-    let is_own = newest.is_some_and(|newest| {
-        newest.replica == settings.name && begin.is_some_and(|begin| begin.subject == newest.name)
-    });
-    let Some(begin) = begin.filter(|_| is_own) else {
-        bail!(
-            "the replica '{}' has begun the shared log: use another URL for these collections, or start with an empty \
-             directory",
-            record.writer
-        );
-    };
-    Ok(BeginningPlan::Continue(LogCheckpoint {
-        state: DirectoryState::Following,
-        replica: settings.name.clone(),
-        tail: record.tail(),
-        partial_entries: 0,
-        snapshot: Some(begin.subject.clone()),
-    }))
+/// Removes the copies of the records of another log, because a repair of this one would meet them.
+fn remove_foreign_copies(directory: &Path, log: Option<LogId>) -> Result<()> {
+    let copies = FolderCopies::open(&directory.join(COPIES_FOLDER));
+    let copies = copies.map_err(with_context("the copies of the records"))?;
+    let removed = copies.remove_foreign(log);
+    let removed = removed.map_err(with_context("the copies of the records of another log"))?;
+    if removed > 0 {
+        tracing::info!(removed, "copies of records of another log were removed");
+    }
+    Ok(())
+}
+
+/// Repeats a decision until it is made. Each new reason for waiting is logged.
+///
+/// # Errors
+/// If the decision cannot be made.
+fn wait_for_plan(plan: impl Fn() -> Result<BeginningPlan, PlanProblem>) -> Result<BeginningPlan> {
+    let mut wait = RETRY_BOUNDS.0;
+    let mut reported = None;
+    loop {
+        let reason = match plan() {
+            Ok(plan) => return Ok(plan),
+            Err(PlanProblem::Final(error)) => return Err(error),
+            Err(PlanProblem::Temporary(reason)) => reason,
+        };
+        if reported.as_ref() != Some(&reason) {
+            tracing::warn!(reason, "the replica cannot begin yet, and tries again");
+            reported = Some(reason);
+        }
+        std::thread::sleep(wait);
+        wait = (wait * 2).min(RETRY_BOUNDS.1);
+    }
+}
+
+/// Checks that all collections of the directory are open.
+fn check_all_open(service: &ServiceState) -> Result<()> {
+    match service.collections.first_not_open() {
+        None => Ok(()),
+        Some(name) => bail!(
+            "the collection '{name}' cannot be opened: repair it, or start with an empty directory"
+        ),
+    }
+}
+
+/// Removes the collections of an open directory that are to be removed.
+fn remove_open_collections(
+    collections: &ServedCollections,
+    is_removed: impl Fn(&str) -> bool,
+) -> Result<(), String> {
+    let names = collections.list_states().into_iter().map(|(name, _)| name);
+    for name in names.filter(|name| is_removed(name)) {
+        let deleted = collections.delete_at_once(&name);
+        deleted.map_err(|problem| problem.detail)?;
+    }
+    collections.remove_deleted();
+    Ok(())
 }
 
 /// Returns the folder through which collections are copied to snapshots.
@@ -341,14 +548,46 @@ pub(super) fn scratch_folder(directory: &Path) -> PathBuf {
     directory.join(".log-snapshot")
 }
 
-/// Returns the state of the service at a place of the log, except its collections. Nothing is applied meanwhile.
-pub(super) fn collect_parts(service: &ServiceState, tail: LogTail) -> Result<ServiceParts> {
-    let recipe_files = read_recipe_files(&service.config.data);
+/// Files of the recipes of a service, and the number of changes before they were read.
+pub(super) struct ReadRecipes {
+    /// Names and contents, or why a file could not be read, which may be because a recipe was changing.
+    files: io::Result<Vec<(String, Vec<u8>)>>,
+    change_count: u64,
+}
+
+impl ReadRecipes {
+    /// Reads the files. They may be those of different moments if recipes change meanwhile.
+    pub(super) fn read_files(service: &ServiceState) -> Self {
+        let change_count = service.recipes.change_count();
+        Self {
+            files: read_recipe_files(&service.config.data),
+            change_count,
+        }
+    }
+
+    /// Returns `true` if no recipe has changed since the files were read. Nothing is applied meanwhile.
+    pub(super) fn are_current(&self, service: &ServiceState) -> bool {
+        self.change_count == service.recipes.change_count()
+    }
+}
+
+/// Returns the state of the service at a place of the log, except its collections. Nothing is applied meanwhile, so the
+/// files of the recipes, which can be large, are read before.
+///
+/// # Errors
+/// If the files could not be read.
+pub(super) fn collect_parts(
+    service: &ServiceState,
+    tail: LogTail,
+    recipes: ReadRecipes,
+    checked: StateComparison,
+) -> Result<ServiceParts> {
     Ok(ServiceParts {
         tail,
         collections: service.collections.open_names(),
         aliases: service.collections.list_aliases(),
-        recipe_files: recipe_files.map_err(with_context("the recipes"))?,
+        recipe_files: recipes.files.map_err(with_context("the recipes"))?,
+        checked,
     })
 }
 
@@ -371,12 +610,30 @@ impl ReplicaParts {
             parts.apply_records(&state, &receiver)
         })?;
         let (parts, state) = (Arc::clone(&self), Arc::clone(service));
-        spawn_thread("lookalike-flush", move || parts.write_to_disk(&state))?;
+        self.replica.progress.note_marks();
+        let (writes, end_of_writing) = std::sync::mpsc::channel::<()>();
+        spawn_thread("lookalike-flush", move || {
+            parts.write_to_disk(&state);
+            drop(writes);
+        })?;
+        let parts = Arc::clone(&self);
+        spawn_thread("lookalike-mark", move || parts.write_marks(&end_of_writing))?;
         if let Some(every) = self.replica.settings.snapshot_every {
             let thread = SnapshotThread::new(Arc::clone(&self), Arc::clone(service), every);
             spawn_thread("lookalike-log-snapshot", move || thread.run())?;
         }
         Ok(())
+    }
+
+    /// Returns the number of the last applied record that another replica has written since the start, or 0.
+    pub(super) fn foreign_record(&self) -> u64 {
+        self.last_foreign.load(Relaxed)
+    }
+
+    /// Returns the place up to which records are applied, once none is being applied.
+    pub(super) fn wait_for_applied(&self) -> LogTail {
+        let _applying = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
+        self.durable.applied_tail()
     }
 
     fn apply_records(&self, service: &ServiceState, records: &Receiver<ReceivedRecord>) {
@@ -387,14 +644,16 @@ impl ReplicaParts {
             clock: &self.clock,
             checks: &self.checks,
             first_snapshot: self.durable.first_snapshot(),
+            first_manifest: self.durable.first_manifest(),
             partial: self.durable.partial_position(),
             note_service_change: &|position| {
                 self.durable.write_partial(&service.collections, position)
             },
+            note_difference: None,
             runtime: &runtime,
         };
         for received in records {
-            if !self.wait_for_disk(service) {
+            if !self.wait_for_disk(service, &received.record.entries) {
                 return;
             }
             let applying = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
@@ -410,33 +669,61 @@ impl ReplicaParts {
                 self.replica.stop_threads();
                 return;
             }
+            if record.writer != self.replica.settings.name {
+                self.last_foreign.store(record.number, Relaxed);
+            }
             self.replica.progress.note_applied(record.number, time_us);
         }
     }
 
-    /// Waits while the disk is full, or more waits to be written than should. Returns `false` if the replica stops.
-    fn wait_for_disk(&self, service: &ServiceState) -> bool {
-        let mut is_told = false;
+    /// Waits while the disk has no room for entries, or more waits to be written than should. Returns `false` if the
+    /// replica stops.
+    fn wait_for_disk(&self, service: &ServiceState, entries: &[LogEntry]) -> bool {
+        let collections = &service.collections;
+        let created_bytes = count_created_bytes(entries);
+        let mut is_reported = false;
         loop {
             if self.replica.has_ended() {
                 return false;
             }
-            let full = service.collections.disk_full_reason();
-            if full.is_none() && !durability::is_disk_behind(&service.collections) {
+            let mut full = collections.disk_full_reason();
+            if full.is_none() && created_bytes > 0 {
+                full = collections.lack_of_room(created_bytes);
+            }
+            if full.is_none() && !durability::is_disk_behind(collections) {
+                self.replica.progress.note_disk_wait(None);
                 return true;
             }
             if let Some(reason) = full
-                && !std::mem::replace(&mut is_told, true)
+                && !std::mem::replace(&mut is_reported, true)
             {
                 tracing::warn!(reason, "the replica waits for room on its disk");
+                self.replica.progress.note_disk_wait(Some(reason));
             }
             std::thread::sleep(DISK_WAIT);
         }
     }
 
+    /// Writes to disk until the replica stops, and then the last checkpoint.
     fn write_to_disk(&self, service: &ServiceState) {
+        durability::run_writer(&self.replica, &self.durable, &service.collections);
+        if self.replica.progress.stop_reason().is_none()
+            && let Err(error) = self.durable.write_checkpoint(&service.collections)
+        {
+            tracing::warn!(
+                error,
+                "the last checkpoint cannot be written: the log has what it lacks"
+            );
+        }
+    }
+
+    /// Writes marks until the replica stops. They have a thread of their own, because a store that gives no answer must
+    /// not delay what is written to disk.
+    fn write_marks(&self, end_of_writing: &Receiver<()>) {
         let mut marked = None::<(u64, Instant)>;
-        let mut report = |applied: u64| {
+        while !self.replica.has_ended() {
+            std::thread::sleep(MARK_CHECK_INTERVAL);
+            let applied = self.durable.durable_tail().next.saturating_sub(1);
             let is_due = marked.is_none_or(|(record, time)| {
                 let interval = if record == applied {
                     IDLE_MARK_INTERVAL
@@ -446,29 +733,22 @@ impl ReplicaParts {
                 time.elapsed() >= interval
             });
             if is_due {
-                self.write_mark(applied);
+                self.write_mark(None);
                 self.prune_copies();
                 marked = Some((applied, Instant::now()));
             }
-        };
-        durability::run_writer(
-            &self.replica,
-            &self.durable,
-            &service.collections,
-            &mut report,
-        );
+        }
+        // The last mark has what the last checkpoint has.
+        let _ = end_of_writing.recv();
+        let reason = self.replica.progress.stop_reason();
+        self.write_mark(reason.or_else(|| Some(END_OF_SERVICE.to_owned())));
+        self.replica.progress.note_last_mark();
     }
 
-    fn write_mark(&self, applied: u64) {
-        let mark = ReplicaMark {
-            name: self.replica.settings.name.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            format: lookalike_log::FORMAT_VERSION,
-            applied,
-            time_us: machine_time_us(),
-            log: self.durable.durable_tail().log,
-        };
-        if let Err(error) = write_mark(&*self.store, &mark) {
+    /// Writes the mark of this replica. `stopped` is the reason why it stopped.
+    fn write_mark(&self, stopped: Option<String>) {
+        let tail = self.durable.durable_tail();
+        if let Err(error) = self.marks.write(&*self.store, &tail, stopped) {
             tracing::debug!(%error, "the mark of the replica cannot be written");
         }
     }
@@ -482,6 +762,21 @@ impl ReplicaParts {
             tracing::warn!(%error, "old copies of records cannot be removed");
         }
     }
+}
+
+/// Returns the bytes of disk, about, that entries take which create a collection or upload a recipe.
+fn count_created_bytes(entries: &[LogEntry]) -> u64 {
+    let creates = |entry: &&LogEntry| {
+        matches!(
+            entry.kind,
+            EntryKind::CreateCollection | EntryKind::PutRecipe
+        )
+    };
+    let bytes = entries
+        .iter()
+        .filter(creates)
+        .map(|entry| SMALL_FILES_BYTES + 2 * entry.body.len() as u64);
+    bytes.sum()
 }
 
 fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use lookalike_log::LogTail;
+use lookalike_log::{LogTail, RecordDigest};
 use lookalike_system::{Directory, replace_file};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,10 @@ pub(crate) struct LogCheckpoint {
     /// Name of the snapshot from which the directory began; `None` if it began empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) snapshot: Option<String>,
+    /// SHA-256 of the manifest of that snapshot, because another one may take its name; `None` in checkpoints of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) manifest: Option<RecordDigest>,
 }
 
 #[expect(
@@ -56,6 +60,18 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl LogCheckpoint {
+    /// Returns the checkpoint of a directory at a place of the log, without a snapshot.
+    pub(super) fn new(state: DirectoryState, replica: &str, tail: LogTail) -> Self {
+        Self {
+            state,
+            replica: replica.to_owned(),
+            tail,
+            partial_entries: 0,
+            snapshot: None,
+            manifest: None,
+        }
+    }
+
     /// Reads the checkpoint of a data directory; `None` if it has not followed a log.
     ///
     /// # Errors
@@ -87,6 +103,7 @@ impl LogCheckpoint {
     /// # Errors
     /// If a disk operation fails.
     pub(crate) fn remove_file(directory: &Path) -> io::Result<()> {
+        let known = Self::read_file(directory).ok().flatten();
         match fs::remove_file(directory.join(CHECKPOINT_FILE)) {
             // Whoever opens the directory says what is wrong with it.
             Err(error)
@@ -99,9 +116,12 @@ impl LogCheckpoint {
             }
             Err(error) => Err(error),
             Ok(()) => {
+                // Further records of the log are unknown here, because its URL is not given.
+                let applied = known.map(|checkpoint| checkpoint.tail.next.saturating_sub(1));
                 tracing::warn!(
-                    "the directory has followed a shared log, and leaves it: it can begin a new one, and not go on with \
-                     this one"
+                    applied,
+                    "the directory has followed a shared log up to the record `applied`, and leaves it: what other replicas \
+                     have written after that record is not in it; it can begin a new log, and not go on with this one"
                 );
                 Directory::sync_path(directory)
             }
@@ -139,15 +159,14 @@ mod tests {
     fn damaged_checkpoint_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(LogCheckpoint::read_file(folder.path()).unwrap(), None);
+        let tail = LogTail {
+            next: 7,
+            ..LogTail::default()
+        };
         let checkpoint = LogCheckpoint {
-            state: DirectoryState::Following,
-            replica: "a".to_owned(),
-            tail: LogTail {
-                next: 7,
-                ..LogTail::default()
-            },
-            partial_entries: 0,
-            snapshot: None,
+            snapshot: Some("0000000000000001-a".to_owned()),
+            manifest: Some(RecordDigest([7; 32])),
+            ..LogCheckpoint::new(DirectoryState::Following, "a", tail)
         };
         checkpoint.write_file(folder.path()).unwrap();
         let read = LogCheckpoint::read_file(folder.path()).unwrap();

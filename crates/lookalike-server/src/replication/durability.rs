@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lookalike_log::LogTail;
+use lookalike_log::{LogTail, RecordDigest};
 use lookalike_store::LogPosition;
 
 use super::Replica;
@@ -55,6 +55,11 @@ impl DurableProgress {
     /// Returns the name of the snapshot from which the directory began.
     pub(super) fn first_snapshot(&self) -> Option<String> {
         lock(&self.checkpoint).snapshot.clone()
+    }
+
+    /// Returns the SHA-256 of the manifest of that snapshot, if it is known.
+    pub(super) fn first_manifest(&self) -> Option<RecordDigest> {
+        lock(&self.checkpoint).manifest
     }
 
     /// Writes everything that is applied to disk, and then the checkpoint.
@@ -160,7 +165,6 @@ pub(super) fn run_writer(
     replica: &Replica,
     durable: &DurableProgress,
     collections: &ServedCollections,
-    report_mark: &mut dyn FnMut(u64),
 ) {
     let mut last_checkpoint = Instant::now();
     while !replica.has_ended() {
@@ -172,13 +176,9 @@ pub(super) fn run_writer(
         } else {
             flush_collections(collections)
         };
-        match written {
-            Ok(()) if is_due => report_mark(durable.durable_tail().next.saturating_sub(1)),
-            Ok(()) => {}
-            Err(reason) => {
-                replica.progress.stop(&reason);
-                return replica.stop_threads();
-            }
+        if let Err(reason) = written {
+            replica.progress.stop(&reason);
+            return replica.stop_threads();
         }
     }
 }

@@ -13,11 +13,13 @@ use lookalike_log::{AppendOutcome, EntryKind, LogEntry, LogError, LogRecord, Log
 
 use super::pace::{PollPace, WritePace};
 use super::proposals::{OwnEntry, ProposedEntry, QueueState, is_full_record};
+use super::record_time::RecordTime;
 use super::state_check::CheckSchedule;
 use super::{Replica, machine_time_us};
 
 /// Waits after an error of the object store: the first and the longest.
-const RETRY_BOUNDS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+pub(super) const RETRY_BOUNDS: (Duration, Duration) =
+    (Duration::from_millis(50), Duration::from_secs(2));
 
 /// A record that is to be applied.
 pub(crate) struct ReceivedRecord {
@@ -39,8 +41,11 @@ pub(super) struct LogThread {
     append_began: Instant,
     write_pace: WritePace,
     poll_pace: PollPace,
+    record_time: RecordTime,
     next_look: Instant,
     retry_wait: Duration,
+    /// `true` after a copy of a record could not be written.
+    lacks_copies: bool,
 }
 
 /// The thread ends, because the replica stops.
@@ -58,8 +63,10 @@ impl LogThread {
         Self {
             write_pace: WritePace::new(&settings.name, settings.writes_per_second, now),
             poll_pace: PollPace::new(now),
+            record_time: RecordTime::default(),
             next_look: now,
             retry_wait: RETRY_BOUNDS.0,
+            lacks_copies: false,
             in_flight: Vec::new(),
             append_began: now,
             replica,
@@ -76,7 +83,8 @@ impl LogThread {
                 Ok(Ok(())) => {}
                 Ok(Err(ThreadEnds)) => return,
                 Err(LogError::Store(error)) => {
-                    self.replica.progress.note_unavailable(&error.to_string());
+                    let progress = &self.replica.progress;
+                    progress.note_unavailable(error, Instant::now());
                     if self.replica.has_ended() {
                         return;
                     }
@@ -94,6 +102,8 @@ impl LogThread {
     /// Writes a record, reads one, or waits.
     fn step(&mut self) -> Result<Result<(), ThreadEnds>, LogError> {
         if self.log.has_pending_append() {
+            // The time of an outage is not that of a record.
+            self.append_began = Instant::now();
             let outcome = self.log.continue_append()?;
             return Ok(self.finish_append(outcome));
         }
@@ -107,9 +117,16 @@ impl LogThread {
             _ => Some(self.write_pace.next_write(state == QueueState::Full, now)),
         };
         if next_write.is_some_and(|time| time <= now) {
-            return self
-                .append_waiting()
-                .map(|outcome| self.finish_append(outcome));
+            let (entries, own) = self.replica.proposals.take_record();
+            // No client may wait for them any more.
+            if entries.is_empty() {
+                return Ok(Ok(()));
+            }
+            self.in_flight = own;
+            self.append_began = Instant::now();
+            let time_us = self.record_time.next_time(machine_time_us(), now);
+            let outcome = self.log.append(entries, time_us)?;
+            return Ok(self.finish_append(outcome));
         }
         if self.next_look <= now || self.replica.proposals.is_look_asked() {
             return self.look_for_record();
@@ -118,13 +135,6 @@ impl LogThread {
         let until = next_write.map_or(self.next_look, |time| time.min(self.next_look));
         self.replica.proposals.wait_for_change(state, until);
         Ok(Ok(()))
-    }
-
-    fn append_waiting(&mut self) -> Result<AppendOutcome, LogError> {
-        let (entries, own) = self.replica.proposals.take_record();
-        self.in_flight = own;
-        self.append_began = Instant::now();
-        self.log.append(entries, machine_time_us())
     }
 
     fn finish_append(&mut self, outcome: AppendOutcome) -> Result<(), ThreadEnds> {
@@ -161,9 +171,14 @@ impl LogThread {
     fn pass_on(&mut self, record: LogRecord, own: Vec<OwnEntry>) -> Result<(), ThreadEnds> {
         let now = Instant::now();
         self.replica.progress.note_newest(record.number);
+        self.report_copies();
         let is_full = is_full_record(&record.entries);
         self.write_pace.count_record(&record.writer, is_full, now);
         self.poll_pace.note_record(now);
+        // Records of the past say nothing about the time now.
+        if self.replica.progress.is_caught_up() {
+            self.record_time.note_record(record.time_us, now);
+        }
         // Another record may be there already.
         self.next_look = now;
         let tail = *self.log.tail();
@@ -171,31 +186,49 @@ impl LogThread {
         self.records.send(received).map_err(|_| ThreadEnds)
     }
 
+    /// Logs that copies of records cannot be written, once, and that they can be again.
+    fn report_copies(&mut self) {
+        let failed = self.log.take_copy_error();
+        let lacked_copies = std::mem::replace(&mut self.lacks_copies, failed.is_some());
+        match failed {
+            Some(error) if !lacked_copies => tracing::error!(
+                %error,
+                "records are not copied to the data directory, so a damaged log cannot be repaired from it: make room, or \
+                 make the folder .shared-log writable"
+            ),
+            None if lacked_copies => {
+                tracing::info!("records are copied to the data directory again");
+            }
+            _ => {}
+        }
+    }
+
     /// Proposes that the clock advances, or that states are compared, if that is due.
     fn propose_check(&self) {
-        if !self.replica.progress.is_caught_up() {
+        let proposals = &self.replica.proposals;
+        // Without room it is proposed the next time.
+        if !self.replica.progress.is_caught_up() || !proposals.has_room() {
             return;
         }
         let entries = self
             .checks
             .take_due(self.log.tail().time_us, machine_time_us());
-        for (kind, body) in entries {
-            let entry = LogEntry {
-                kind,
-                subject: String::new(),
-                body,
-            };
+        let proposed = entries.into_iter().map(|(kind, body)| {
             debug_assert!(matches!(
                 kind,
                 EntryKind::AdvanceClock | EntryKind::CheckState
             ));
-            // Without room it is proposed the next time.
-            let _ = self.replica.proposals.push_entries(vec![ProposedEntry {
-                entry,
-                prepared: None,
-                held_bytes: None,
-                reply: Box::new(drop),
-            }]);
+            let subject = String::new();
+            let entry = LogEntry {
+                kind,
+                subject,
+                body,
+            };
+            ProposedEntry::new(entry, Box::new(drop))
+        });
+        let proposed: Vec<_> = proposed.collect();
+        if !proposed.is_empty() && proposals.push_entries(proposed).is_err() {
+            tracing::debug!("the queue was filled meanwhile: a comparison is left out");
         }
     }
 

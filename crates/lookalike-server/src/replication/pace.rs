@@ -17,6 +17,12 @@ const BURST: f64 = 8.0;
 /// Number of records whose writers take part in the rotation.
 const ROTATION_RECORDS: usize = 12;
 
+/// Longest time that a record of the store counts as.
+const LONGEST_WRITE: Duration = Duration::from_secs(1);
+
+/// Longest time for which a replica lets others write first.
+const LONGEST_TURN: Duration = Duration::from_millis(250);
+
 /// Decides when the next record may be written.
 #[derive(Debug)]
 pub(super) struct WritePace {
@@ -60,7 +66,7 @@ impl WritePace {
 
     /// Counts the time that the store took for a record of this replica.
     pub(super) fn observe_write(&mut self, time: Duration) {
-        self.write_time = (self.write_time * 7 + time) / 8;
+        self.write_time = (self.write_time * 7 + time.min(LONGEST_WRITE)) / 8;
     }
 
     fn fill_tokens(&mut self, now: Instant) {
@@ -97,7 +103,7 @@ impl WritePace {
         let (own, last) = (place_of(&self.replica), place_of(&last));
         let (own, last) = (own.unwrap_or(0), last.unwrap_or(0));
         let behind = (own + writers.len() - last - 1) % writers.len();
-        self.write_time * 3 / 2 * behind as u32
+        (self.write_time * 3 / 2 * behind as u32).min(LONGEST_TURN)
     }
 }
 
@@ -201,6 +207,17 @@ mod tests {
         assert!(alone.turn_delay() > Duration::ZERO);
         (0..ROTATION_RECORDS).for_each(|_| alone.count_record("a", false, now));
         assert_eq!(alone.turn_delay(), Duration::ZERO);
+    }
+
+    /// An outage of the store does not slow down those that come after it.
+    #[test]
+    fn outage_is_forgotten() {
+        let now = Instant::now();
+        let mut pace = WritePace::new("a", 4, now);
+        pace.observe_write(seconds(600.0));
+        pace.count_record("b", true, now);
+        pace.count_record("a", true, now);
+        assert!(pace.next_write(true, now) <= now + LONGEST_TURN);
     }
 
     /// Records at a steady rate cost few looks each; without records a look comes every second.

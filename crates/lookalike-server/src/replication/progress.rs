@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use lookalike_log::StoreError;
 use tokio::sync::watch;
 
 use super::machine_time_us;
@@ -19,15 +20,50 @@ pub(crate) struct ReplicaProgress {
     applied_time_us: AtomicI64,
     /// Number of the last asked look at the end of the log that was made.
     answered_look: watch::Sender<u64>,
-    /// `true` once the replica has applied all records that existed at some moment.
+    /// Number of the last record at the first look that found no other behind it; `u64::MAX` before.
+    first_end: AtomicU64,
+    /// `true` once the replica has applied that record.
     is_caught_up: AtomicBool,
     /// Reason why the replica stopped; never cleared.
     stopped: Mutex<Option<String>>,
     /// Error of the object store, while it lasts.
-    unavailable: Mutex<Option<String>>,
+    unavailable: Mutex<Option<StoreOutage>>,
+    /// Reason why the disk has no room, while the replica waits for some.
+    disk_wait: Mutex<Option<String>>,
+    /// `true` from the start of the thread that writes marks to its last mark.
+    writes_marks: watch::Sender<bool>,
     pub(crate) appended: AtomicU64,
     pub(crate) conflicts: AtomicU64,
     pub(crate) store_errors: AtomicU64,
+}
+
+/// Time after which an error of the store that lasts until somebody changes something is logged again.
+const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
+
+/// An error of the object store that lasts.
+struct StoreOutage {
+    error: StoreError,
+    logged: Instant,
+}
+
+impl StoreOutage {
+    /// Returns `true` if an error after this one is to be logged: it is of another kind, or a permanent one lasts.
+    fn is_log_due(&self, error: &StoreError, now: Instant) -> bool {
+        self.error.is_retryable != error.is_retryable
+            || !error.is_retryable && now.duration_since(self.logged) >= REMINDER_INTERVAL
+    }
+
+    /// Returns the error as requests and `/readyz` show it.
+    fn describe(&self) -> String {
+        let error = &self.error;
+        if error.is_retryable {
+            error.to_string()
+        } else {
+            format!(
+                "the store refuses its requests until its settings or the credentials are changed: {error}"
+            )
+        }
+    }
 }
 
 /// Lag of a replica behind the log.
@@ -45,9 +81,12 @@ impl ReplicaProgress {
             newest: AtomicU64::new(applied),
             applied_time_us: AtomicI64::new(0),
             answered_look: watch::Sender::new(0),
+            first_end: AtomicU64::new(u64::MAX),
             is_caught_up: AtomicBool::new(false),
             stopped: Mutex::default(),
             unavailable: Mutex::default(),
+            disk_wait: Mutex::default(),
+            writes_marks: watch::Sender::new(false),
             appended: AtomicU64::new(0),
             conflicts: AtomicU64::new(0),
             store_errors: AtomicU64::new(0),
@@ -65,6 +104,15 @@ impl ReplicaProgress {
     pub(super) fn note_applied(&self, record: u64, time_us: i64) {
         self.applied_time_us.store(time_us, Relaxed);
         self.applied.send_replace(record);
+        self.note_if_caught_up();
+    }
+
+    /// The lock of the applied record orders the two threads that call this: the later one sees both numbers.
+    fn note_if_caught_up(&self) {
+        let applied = self.applied_record();
+        if applied >= self.first_end.load(Relaxed) && !self.is_caught_up.swap(true, Relaxed) {
+            tracing::info!(record = applied, "ready: follows the shared log");
+        }
     }
 
     pub(super) fn note_newest(&self, record: u64) {
@@ -87,10 +135,12 @@ impl ReplicaProgress {
             *answered = look.max(*answered);
             is_new
         });
-        if self.applied_record() >= self.newest.load(Relaxed)
-            && !self.is_caught_up.swap(true, Relaxed)
-        {
-            tracing::info!(record = self.applied_record(), "follows the shared log");
+        let newest = self.newest_record();
+        let first = self
+            .first_end
+            .compare_exchange(u64::MAX, newest, Relaxed, Relaxed);
+        if first.is_ok() {
+            self.note_if_caught_up();
         }
     }
 
@@ -124,12 +174,51 @@ impl ReplicaProgress {
         lock(&self.stopped).clone()
     }
 
-    /// Notes an error of the object store.
-    pub(super) fn note_unavailable(&self, error: &str) {
+    /// Notes that a thread writes marks from now on.
+    pub(super) fn note_marks(&self) {
+        self.writes_marks.send_replace(true);
+    }
+
+    /// Notes that the last mark is written.
+    pub(super) fn note_last_mark(&self) {
+        self.writes_marks.send_replace(false);
+    }
+
+    /// Waits until the last mark of a replica that stops is written.
+    pub(crate) async fn wait_for_last_mark(&self) {
+        // The sender lives as long as the replica.
+        let _ = self
+            .writes_marks
+            .subscribe()
+            .wait_for(|writes| !writes)
+            .await;
+    }
+
+    /// Notes an error of the object store, after which the request is repeated. A permanent one is logged every minute,
+    /// because it lasts until somebody mends it.
+    pub(super) fn note_unavailable(&self, error: StoreError, now: Instant) {
         self.store_errors.fetch_add(1, Relaxed);
-        let known = lock(&self.unavailable).replace(error.to_owned());
-        if known.is_none() {
-            tracing::warn!(error, "the shared log cannot be reached: changes wait");
+        let mut known = lock(&self.unavailable);
+        let is_due = known
+            .as_ref()
+            .is_none_or(|known| known.is_log_due(&error, now));
+        let logged = match &*known {
+            Some(known) if !is_due => known.logged,
+            _ => now,
+        };
+        let outage = StoreOutage { error, logged };
+        let shown = is_due.then(|| outage.describe());
+        let is_retryable = outage.error.is_retryable;
+        *known = Some(outage);
+        drop(known);
+        match shown {
+            Some(error) if is_retryable => {
+                tracing::warn!(error, "the shared log cannot be reached: changes wait");
+            }
+            Some(error) => {
+                tracing::error!(error, "the shared log cannot be used: changes wait");
+            }
+            None => {}
         }
     }
 
@@ -139,9 +228,24 @@ impl ReplicaProgress {
         }
     }
 
+    /// Notes that the replica waits for room on its disk, and why, or that it does not any more.
+    pub(super) fn note_disk_wait(&self, reason: Option<String>) {
+        *lock(&self.disk_wait) = reason;
+    }
+
+    /// Returns in parentheses why changes wait, if it is known.
+    fn waiting_reason(&self) -> String {
+        let disk = || {
+            let reason = lock(&self.disk_wait).clone();
+            reason.map(|reason| format!("this replica waits for room on its disk: {reason}"))
+        };
+        let reason = self.store_error().or_else(disk);
+        reason.map_or_else(String::new, |reason| format!(" ({reason})"))
+    }
+
     /// Returns the error of the object store, while it lasts.
     pub(crate) fn store_error(&self) -> Option<String> {
-        lock(&self.unavailable).clone()
+        lock(&self.unavailable).as_ref().map(StoreOutage::describe)
     }
 
     /// Checks that the replica accepts changes.
@@ -167,8 +271,7 @@ impl ReplicaProgress {
 
     /// Returns the problem of a change for which there is no room, because earlier ones wait for the log.
     pub(super) fn full_queue_problem(&self) -> ApiProblem {
-        let reason = self.store_error();
-        let reason = reason.map_or_else(String::new, |error| format!(" ({error})"));
+        let reason = self.waiting_reason();
         let detail =
             format!("too many changes wait for the shared log{reason}: send the same again later");
         ApiProblem::new(ProblemCode::LogUnavailable, detail)
@@ -177,11 +280,10 @@ impl ReplicaProgress {
     /// Returns the problem of a change whose record did not come in time.
     pub(crate) fn unavailable_problem(&self) -> ApiProblem {
         let seconds = super::PATIENCE.as_secs();
-        let reason = self.store_error();
-        let reason = reason.map_or_else(String::new, |error| format!(" ({error})"));
+        let reason = self.waiting_reason();
         let detail = format!(
-            "the shared log has not taken the change within {seconds} s{reason}, so its outcome is unknown: send the \
-             same again"
+            "the change was not in the shared log and applied within {seconds} s{reason}, so its outcome is unknown: \
+             send the same again"
         );
         ApiProblem::new(ProblemCode::LogUnavailable, detail)
     }
@@ -190,4 +292,57 @@ impl ReplicaProgress {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change is one assignment.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A replica has caught up with the end that it has seen first, however fast others go on.
+    #[test]
+    fn replica_catches_up_while_others_write() {
+        let progress = ReplicaProgress::new(3);
+        progress.note_newest(10);
+        progress.note_end_of_log(1);
+        progress.note_newest(20);
+        progress.note_applied(9, 1);
+        assert!(!progress.is_caught_up());
+        progress.note_end_of_log(2);
+        assert!(!progress.is_caught_up());
+        progress.note_applied(10, 1);
+        assert!(progress.is_caught_up());
+        let at_end = ReplicaProgress::new(0);
+        at_end.note_end_of_log(0);
+        assert!(at_end.is_caught_up());
+    }
+
+    /// A permanent error of the store is logged every minute and names what to do; one that passes is logged once.
+    #[test]
+    fn lasting_errors_of_the_store_are_repeated() {
+        let progress = ReplicaProgress::new(0);
+        let begin = Instant::now();
+        let logged_at = || lock(&progress.unavailable).as_ref().unwrap().logged;
+        let note = |error: &StoreError, seconds: u64| {
+            let now = begin + Duration::from_secs(seconds);
+            progress.note_unavailable(error.clone(), now);
+            logged_at().duration_since(begin).as_secs()
+        };
+        let (passing, lasting) = (
+            StoreError::retryable("no answer"),
+            StoreError::permanent("access denied"),
+        );
+        let logged = [0, 70, 140].map(|seconds| note(&passing, seconds));
+        assert_eq!(logged, [0, 0, 0]);
+        assert_eq!(progress.store_error().unwrap(), "no answer");
+        let logged = [141, 200, 201, 260, 261].map(|seconds| note(&lasting, seconds));
+        assert_eq!(logged, [141, 141, 201, 201, 261]);
+        let shown = progress.unavailable_problem().detail;
+        assert!(
+            shown.contains("access denied") && shown.contains("credentials"),
+            "{shown}"
+        );
+        progress.note_available();
+        assert_eq!(progress.store_error(), None);
+        assert_eq!(progress.store_errors.load(Relaxed), 8);
+    }
 }

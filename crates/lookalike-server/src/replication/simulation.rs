@@ -197,11 +197,9 @@ impl SimulatedReplica {
         let sender = self.sender.clone();
         let own = own.into_iter().map(|proposal| {
             let sender = sender.clone();
-            OwnEntry {
-                prepared: None,
-                held_bytes: None,
-                reply: Box::new(move |outcome| sender.send((proposal.number, outcome)).unwrap()),
-            }
+            OwnEntry::new(Box::new(move |outcome| {
+                sender.send((proposal.number, outcome)).unwrap();
+            }))
         });
         let own = own.collect();
         let checkpoints = Cell::new(0);
@@ -223,8 +221,10 @@ impl SimulatedReplica {
             clock: &state.clock,
             checks: &state.checks,
             first_snapshot: None,
+            first_manifest: None,
             partial: self.partial,
             note_service_change: &note_service_change,
+            note_difference: None,
             runtime: RUNTIME.handle(),
         };
         let applied = applier.apply_record(record, own);
@@ -249,8 +249,12 @@ impl SimulatedReplica {
     fn write_to_disk(&mut self) {
         let state = self.state.as_ref().unwrap();
         flush_collections(&state.collections).unwrap();
-        self.durable = *state.log.tail();
-        self.partial = None;
+        let tail = *state.log.tail();
+        // A checkpoint at the same place keeps what it knows of the record behind it.
+        if tail.next != self.durable.next {
+            self.durable = tail;
+            self.partial = None;
+        }
     }
 
     /// Writes rows to disk, but not how far they are.

@@ -1,10 +1,9 @@
 //! Comparison of the states of replicas, and the clock of the log.
 //!
 //! After every [`CHECK_INTERVAL`] records, each replica remembers the digests of its collections. The writer of that
-//! record puts its own into a later record, and every replica that has digests of the same place compares them. If they
-//! differ, it puts its own into a record, too. So all see which state most replicas have, and one that is alone with its
-//! own stops. Without a majority within [`UNDECIDED_RECORDS`], as of two replicas, all that differ stop, because nobody
-//! knows which one is right.
+//! record puts its own into a later record, and every replica that has digests of the same place compares them and
+//! answers with its own. So all see which state most replicas have, and one that is alone with its own stops. Without a
+//! majority within [`UNDECIDED_RECORDS`], as of two replicas, all that differ stop, because nobody knows which one is right.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,6 +13,7 @@ use std::time::Duration;
 use lookalike_log::{EntryKind, LogRecord};
 use serde::{Deserialize, Serialize};
 
+use super::restoration::DifferingCheck;
 use crate::collections::{CollectionStatus, ServedCollections};
 
 /// Records between two places at which states are compared.
@@ -87,6 +87,12 @@ impl RememberedPlace {
         Ok(())
     }
 
+    /// Returns `true` if no majority has the state of this replica.
+    fn is_disputed(&self) -> bool {
+        // This replica agrees with itself.
+        self.differing.len() > self.agreeing.len()
+    }
+
     fn describe_decision(&self, reason: &str) -> String {
         let differing: Vec<_> = self.differing.iter().map(String::as_str).collect();
         format!(
@@ -97,6 +103,17 @@ impl RememberedPlace {
             differing.join(", ")
         )
     }
+}
+
+/// A place of comparison at which other replicas had the state of this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ConfirmedPlace {
+    /// Number of the record behind which the states were compared.
+    pub(crate) record: u64,
+    /// Digests of the collections, in hexadecimal digits.
+    collections: BTreeMap<String, String>,
+    /// Names of the other replicas.
+    replicas: BTreeSet<String>,
 }
 
 /// Entries that this replica proposes by itself.
@@ -111,6 +128,8 @@ pub(super) struct CheckSchedule {
 struct ScheduleState {
     /// Digests of this replica that are to be proposed.
     due: Vec<StateDigests>,
+    /// Digests with which this replica confirms those of another one. Only the newest ones are of use.
+    due_answer: Option<StateDigests>,
     remembered: VecDeque<RememberedPlace>,
     /// Time of the last advance of the clock, in microseconds since 1970.
     advanced_us: i64,
@@ -131,12 +150,13 @@ impl CheckSchedule {
     pub(super) fn take_due(&self, record_us: i64, now_us: i64) -> Vec<(EntryKind, Vec<u8>)> {
         let mut state = self.lock();
         let mut entries = Vec::new();
-        for digests in state.due.drain(..) {
+        let answer = state.due_answer.take();
+        for digests in state.due.drain(..).chain(answer) {
             // A map of strings always serialises.
             let body = serde_json::to_vec(&digests).unwrap_or_default();
             entries.push((EntryKind::CheckState, body));
         }
-        let is_idle = has_passed(record_us, now_us, IDLE_INTERVAL);
+        let is_idle = has_passed(record_us.max(state.advanced_us), now_us, IDLE_INTERVAL);
         let is_due = state
             .advance_interval
             .is_some_and(|interval| has_passed(state.advanced_us, now_us, interval));
@@ -187,7 +207,10 @@ impl CheckSchedule {
         let place = RememberedPlace::new(digests, is_own);
         state.remembered.push_back(place);
         if state.remembered.len() > REMEMBERED_PLACES {
-            state.remembered.pop_front();
+            let mut places = state.remembered.iter();
+            let decided = places.position(|place| place.undecided_since.is_none());
+            // An undecided one stays until it is decided.
+            state.remembered.remove(decided.unwrap_or(0));
         }
         Ok(())
     }
@@ -218,8 +241,12 @@ impl CheckSchedule {
         };
         if place.own == theirs {
             place.agreeing.insert(writer.clone());
+            // Without an answer the writer would not learn that its state is confirmed.
+            if !std::mem::replace(&mut place.is_proposed, true) {
+                state.due_answer = Some(place.own.clone());
+            }
         } else {
-            let collections = differing_collections(&place.own, &theirs);
+            let collections = differing_collections(&place.own, &theirs).join(", ");
             let behind = theirs.record;
             tracing::error!(
                 behind,
@@ -233,6 +260,63 @@ impl CheckSchedule {
             }
         }
         place.decide(record.number, record.time_us)
+    }
+
+    /// Returns how the digests in an entry of a record differ from those that are remembered of the same place; `None` if
+    /// they are equal or none are remembered. Digests that cannot be read differ, and name no collection.
+    pub(super) fn find_difference(
+        &self,
+        body: &[u8],
+        record: &LogRecord,
+    ) -> Option<DifferingCheck> {
+        let differing = |record_number, collections: Vec<&str>| DifferingCheck {
+            record: record_number,
+            writer: record.writer.clone(),
+            collections: collections.into_iter().map(str::to_owned).collect(),
+        };
+        let Ok(theirs) = serde_json::from_slice::<StateDigests>(body) else {
+            return Some(differing(record.number, Vec::new()));
+        };
+        let state = self.lock();
+        let mut remembered = state.remembered.iter();
+        let own = &remembered
+            .find(|place| place.own.record == theirs.record)?
+            .own;
+        let collections = differing_collections(own, &theirs);
+        (*own != theirs).then(|| differing(theirs.record, collections))
+    }
+
+    /// Returns the last place at which another replica had the state of this one; `None` if there is none, or if states
+    /// are disputed.
+    pub(super) fn confirmed_place(&self) -> Option<ConfirmedPlace> {
+        let state = self.lock();
+        let places = &state.remembered;
+        if places.iter().any(RememberedPlace::is_disputed) {
+            return None;
+        }
+        let mut newest_first = places.iter().rev();
+        let place = newest_first.find(|place| !place.agreeing.is_empty())?;
+        Some(ConfirmedPlace {
+            record: place.own.record,
+            collections: place.own.collections.clone(),
+            replicas: place.agreeing.clone(),
+        })
+    }
+
+    /// Returns the number of the last record behind which another replica had the state of this one, without a dispute; 0
+    /// if none is known.
+    pub(super) fn agreed_record(&self) -> u64 {
+        let state = self.lock();
+        let is_agreed =
+            |place: &&RememberedPlace| !place.agreeing.is_empty() && !place.is_disputed();
+        let agreed = state.remembered.iter().filter(is_agreed);
+        agreed.map(|place| place.own.record).max().unwrap_or(0)
+    }
+
+    /// Returns `true` if at some place no fewer replicas have another state than have that of this one.
+    pub(super) fn is_disputed(&self) -> bool {
+        let state = self.lock();
+        state.remembered.iter().any(RememberedPlace::is_disputed)
     }
 
     fn lock(&self) -> MutexGuard<'_, ScheduleState> {
@@ -282,13 +366,13 @@ fn collect_digests(
 }
 
 /// Returns the names of the collections with differing digests.
-fn differing_collections(own: &StateDigests, theirs: &StateDigests) -> String {
+fn differing_collections<'a>(own: &'a StateDigests, theirs: &'a StateDigests) -> Vec<&'a str> {
     let names = own.collections.keys().chain(theirs.collections.keys());
     let differing: BTreeSet<_> = names
         .filter(|name| own.collections.get(*name) != theirs.collections.get(*name))
         .map(String::as_str)
         .collect();
-    Vec::from_iter(differing).join(", ")
+    Vec::from_iter(differing)
 }
 
 #[cfg(test)]
@@ -367,6 +451,26 @@ mod tests {
         }
     }
 
+    /// A place is confirmed once another replica has the same state, which both learn, and not while others differ.
+    #[test]
+    fn place_is_confirmed_by_others() {
+        let (first, second) = (replica("a", "aa"), replica("b", "aa"));
+        assert_eq!(first.confirmed_place(), None);
+        assert_eq!(compare(&second, 70, "a", "aa"), Ok(()));
+        // The answer is given once.
+        assert!(is_check_due(&second) && !is_check_due(&second));
+        assert_eq!(compare(&first, 71, "b", "aa"), Ok(()));
+        let place = first.confirmed_place().unwrap();
+        assert_eq!((place.record, first.agreed_record()), (64, 64));
+        assert!(place.replicas.iter().eq(["b"]));
+        assert!(!first.is_disputed());
+        for (number, writer) in [(72, "c"), (73, "d")] {
+            assert_eq!(compare(&first, number, writer, "cc"), Ok(()));
+        }
+        assert!(first.is_disputed());
+        assert_eq!((first.confirmed_place(), first.agreed_record()), (None, 0));
+    }
+
     /// Of two replicas that differ both stop, but only after the time in which a third one would have answered.
     #[test]
     fn replicas_without_a_majority_stop() {
@@ -384,7 +488,9 @@ mod tests {
     fn only_states_of_one_place_are_compared() {
         let own = replica("a", "aa");
         assert_eq!(compare(&own, 70, "a", "bb"), Ok(()));
+        assert!(!is_check_due(&own));
         assert_eq!(compare(&own, 70, "b", "aa"), Ok(()));
+        assert!(is_check_due(&own));
         let other = serde_json::to_vec(&digests(128, "bb")).unwrap();
         let record = check_record(130, "b");
         assert_eq!(own.compare_state(&other, &record), Ok(()));
@@ -392,13 +498,31 @@ mod tests {
         assert!(!is_check_due(&own));
         assert_eq!(
             differing_collections(&digests(64, "aa"), &digests(64, "bb")),
-            "news"
+            ["news"]
         );
     }
 
     fn no_collections() -> ServedCollections {
         let folder = tempfile::tempdir().unwrap();
         ServedCollections::new(folder.path(), CollectionOptions::default()).unwrap()
+    }
+
+    /// A restoration learns which collections differ, and is not ended by it.
+    #[test]
+    fn differences_are_described_for_a_restoration() {
+        let (schedule, record) = (replica("a", "aa"), check_record(70, "b"));
+        let find = |body: &[u8]| schedule.find_difference(body, &record);
+        let body = |theirs: &StateDigests| serde_json::to_vec(theirs).unwrap();
+        assert_eq!(find(&body(&digests(64, "aa"))), None);
+        assert_eq!(find(&body(&digests(128, "bb"))), None);
+        let differing = |record, collections: &[&str]| DifferingCheck {
+            record,
+            writer: "b".to_owned(),
+            collections: collections.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let found = find(&body(&digests(64, "bb")));
+        assert_eq!(found, Some(differing(64, &["news"])));
+        assert_eq!(find(b"?"), Some(differing(70, &[])));
     }
 
     /// The clock advances when no record came for a minute, and by the window if that follows the wall clock.

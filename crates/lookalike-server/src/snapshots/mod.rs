@@ -254,7 +254,7 @@ impl SnapshotStore {
 
     /// Returns a snapshot, if it is complete.
     fn describe_snapshot(&self, collection: &str, name: &str) -> io::Result<Option<SnapshotInfo>> {
-        if check_name(collection).is_err() || check_name(name).is_err() {
+        if !is_folder_name(collection) || check_name(name).is_err() {
             return Ok(None);
         }
         let (bytes, time) = self.below.describe_files(&[collection, name])?;
@@ -465,9 +465,45 @@ pub fn with_snapshot<T, E: From<Error>>(
     }
 }
 
+/// Longest name of a folder with snapshots.
+const LONGEST_FOLDER_NAME: usize = 128;
+
+/// Returns `true` for the name of a folder with snapshots of a collection, and of one with a snapshot of a shared log:
+/// the number of a record and the name of a replica, which is longer than the name of a collection can be.
+fn is_folder_name(name: &str) -> bool {
+    let (first, rest) = name.split_at_checked(1).unwrap_or_default();
+    check_name(first).is_ok()
+        && name.len() <= LONGEST_FOLDER_NAME
+        && rest
+            .bytes()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A snapshot of a shared log by a replica with the longest name is found; what leads out of the folder is none.
+    #[test]
+    fn folders_of_snapshots_have_long_names() {
+        let longest = format!("{:016x}-{}", 7, "a".repeat(lookalike_log::MAX_REPLICA_NAME));
+        assert!(is_folder_name(&longest) && is_folder_name("news"));
+        for name in ["", "..", "a/b", "-a", "A", &"a".repeat(129)] {
+            assert!(!is_folder_name(name), "{name}");
+        }
+        let runtime = Runtime::new().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let place = SnapshotPlace::Folder(folder.path().to_owned());
+        let snapshots = SnapshotStore::open_place(&place, runtime.handle().clone()).unwrap();
+        let made = snapshots.make_snapshot(&longest, "news", |disk| {
+            let file = disk.create_file(MANIFEST_FILE).unwrap();
+            file.write_at(b"x", 0).unwrap();
+            Ok(())
+        });
+        made.unwrap();
+        let read = snapshots.read_snapshot(&longest, "news", |disk| disk.file_names());
+        assert!(read.unwrap().is_some());
+    }
 
     /// Of two concurrent snapshots with one name, one is created. The remains of an interrupted one are
     /// replaced.

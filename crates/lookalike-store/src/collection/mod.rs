@@ -162,7 +162,8 @@ impl Collection {
     /// remembers.
     ///
     /// # Errors
-    /// As for [`create_empty`](Self::create_empty).
+    /// As for [`create_empty`](Self::create_empty), except that the headroom is not asked for if the collection
+    /// [follows the log](CollectionOptions::follows_log): the owner waits for room.
     pub fn create_at(
         disk: Arc<dyn Disk>,
         settings: &CollectionSettings,
@@ -192,7 +193,10 @@ impl Collection {
         }
         let manifest = CollectionManifest::new(settings)?.with_creation(created_at);
         let bytes = NEW_COLLECTION_BYTES + recipe_bytes(&settings.recipe);
-        check_room(&*disk, options.headroom, bytes)?;
+        // Other replicas may have room, and a refusal by this machine alone would make it differ from them.
+        if !options.follows_log {
+            check_room(&*disk, options.headroom, bytes)?;
+        }
         remove_stray_recipe(&*disk, &names)?;
         // The manifest is written last: without it there is no collection.
         PartitionList::from_range(None, None).write_list(&*disk, manifest.seal)?;

@@ -7,13 +7,14 @@
 
 mod overlay_file;
 
+use std::ffi::OsString;
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lookalike_system::{Directory, PositionedAccess, replace_file};
+use lookalike_system::{Directory, PositionedAccess};
 
 use self::overlay_file::OverlayFile;
 use crate::error::{Error, ErrorKind, Result};
@@ -137,10 +138,12 @@ pub(crate) fn check_free_bytes(disk: &dyn Disk, needed: u64) -> Result<()> {
 }
 
 /// A directory of the operating system, locked by this process.
+///
+/// On Unix names are looked up in the open directory and not at its path. A directory that is renamed, because its collection
+/// is deleted while somebody still reads it, keeps its files, and another one can take its path. Windows refuses to rename it
+/// meanwhile.
 #[derive(Debug)]
 pub struct DiskFolder {
-    path: PathBuf,
-    /// The open directory, for syncing.
     directory: Directory,
     /// Held until this is dropped.
     _lock: File,
@@ -166,7 +169,6 @@ impl DiskFolder {
             .map_err(|error| already_open(path, &error))?;
         Ok(Self {
             directory: Directory::open(path)?,
-            path: path.to_owned(),
             _lock: lock,
         })
     }
@@ -206,45 +208,33 @@ fn make_and_sync(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> 
     }
 }
 
-/// Returns the names of the files in a directory, except the lock file.
-fn names_in(path: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(path)? {
-        let name = entry?.file_name();
-        // A name that is not UTF-8 is not ours.
-        names.extend(name.into_string().ok().filter(|name| name != LOCK_FILE));
-    }
-    Ok(names)
+/// Returns the names of the store's files among those in a directory, except the lock file.
+fn own_names(names: Vec<OsString>) -> Vec<String> {
+    let names = names.into_iter();
+    // A name that is not UTF-8 is not ours.
+    let names = names.filter_map(|name| name.into_string().ok());
+    names.filter(|name| name != LOCK_FILE).collect()
 }
 
 impl Disk for DiskFolder {
     fn create_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(self.path.join(name))?;
-        Ok(Arc::new(OsFile(file)))
+        Ok(Arc::new(OsFile(self.directory.create_file(name)?)))
     }
 
     fn open_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).open(self.path.join(name))?;
-        Ok(Arc::new(OsFile(file)))
+        Ok(Arc::new(OsFile(self.directory.open_file(name)?)))
     }
 
     fn file_names(&self) -> io::Result<Vec<String>> {
-        names_in(&self.path)
+        Ok(own_names(self.directory.read_entries()?))
     }
 
     fn rename_file(&self, from: &str, to: &str) -> io::Result<()> {
-        replace_file(&self.path.join(from), &self.path.join(to))
+        self.directory.rename(from, to)
     }
 
     fn remove_file(&self, name: &str) -> io::Result<()> {
-        std::fs::remove_file(self.path.join(name))
+        self.directory.remove(name)
     }
 
     fn sync_names(&self) -> io::Result<()> {
@@ -305,7 +295,7 @@ impl Disk for ReadFolder {
     }
 
     fn file_names(&self) -> io::Result<Vec<String>> {
-        names_in(&self.path)
+        Ok(own_names(Directory::open(&self.path)?.read_entries()?))
     }
 
     fn rename_file(&self, _from: &str, _to: &str) -> io::Result<()> {
@@ -395,6 +385,40 @@ mod tests {
         });
         made.unwrap();
         assert_eq!(synced, [Path::new(".")]);
+    }
+
+    /// A directory that is renamed keeps its files, and another one at its path has its own.
+    #[test]
+    fn renamed_directory_keeps_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("a"), folder.path().join("moved"));
+        let write = |disk: &DiskFolder, name: &str| {
+            let file = disk.create_file(name).unwrap();
+            file.write_at(name.as_bytes(), 0).unwrap();
+        };
+        let first = DiskFolder::open(&path).unwrap();
+        write(&first, "before");
+        std::fs::rename(&path, &moved).unwrap();
+        let second = DiskFolder::open(&path).unwrap();
+        write(&first, "after");
+        write(&second, "other");
+        first.rename_file("before", "renamed").unwrap();
+        let names_of = |disk: &DiskFolder| {
+            let mut names = disk.file_names().unwrap();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(names_of(&first), ["after", "renamed"]);
+        assert_eq!(names_of(&second), ["other"]);
+        assert_eq!(std::fs::read(moved.join("after")).unwrap(), b"after");
+        let mut content = [0; 6];
+        let file = first.open_file("renamed").unwrap();
+        file.read_exact(&mut content, 0).unwrap();
+        assert_eq!(&content, b"before");
+        first.remove_file("after").unwrap();
+        assert!(!moved.join("after").exists());
+        let missing = first.open_file("other").unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -41,6 +41,33 @@ pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
     if args.hashes {
         return fingerprints::compare_weighted_hashes(args);
     }
+    with_comparison(args, |case| {
+        let replaced = ReplacedFiles::find_existing(args.html.as_deref());
+        if let Some(path) = &args.html {
+            std::fs::write(path, html_page::render_page(case)?)
+                .map_err(|cause| anyhow!("cannot write the page {}: {cause}", path.display()))?;
+        }
+        let printer = OutputPrinter::new(false);
+        let text = if args.json {
+            format!("{}\n", case.to_json())
+        } else {
+            text_report::render_report(case, &printer)
+        };
+        printer.write_data(&text)?;
+        replaced.report_replaced(&printer);
+        Ok(CommandOutcome::Done)
+    })
+}
+
+/// Compares the texts of the arguments, and passes the comparison on.
+///
+/// # Errors
+/// If a text cannot be read, the arguments contradict each other, or the comparison is too costly; also the errors of
+/// `show_case`.
+pub(crate) fn with_comparison<T>(
+    args: &CompareArgs,
+    show_case: impl FnOnce(&ComparisonCase<'_>) -> Result<T>,
+) -> Result<T> {
     let (recipe, chosen, _) = recipe_and_plan(&args.rule, &args.reading)?;
     let recipe = args.forms.apply_to(recipe)?;
     let options = read_options(&args.reading)?;
@@ -66,20 +93,7 @@ pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
         top: args.top,
         distance: chosen.distance,
     };
-    let replaced = ReplacedFiles::find_existing(args.html.as_deref());
-    if let Some(path) = &args.html {
-        std::fs::write(path, html_page::render_page(&case)?)
-            .map_err(|cause| anyhow!("cannot write the page {}: {cause}", path.display()))?;
-    }
-    let printer = OutputPrinter::new(false);
-    let text = if args.json {
-        format!("{}\n", case.to_json())
-    } else {
-        text_report::render_report(&case, &printer)
-    };
-    printer.write_data(&text)?;
-    replaced.report_replaced(&printer);
-    Ok(CommandOutcome::Done)
+    show_case(&case)
 }
 
 /// A text that an argument names, with the places of its characters.

@@ -46,23 +46,48 @@ const LARGEST_ROUNDING: f64 = 1e-12;
 
 pub(crate) fn run_explain(args: &ExplainArgs) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(false);
+    if args.json {
+        let object = explain_as_json(args, &read_options(&args.reading)?)?;
+        printer.write_data(&format!("{object}\n"))?;
+        return Ok(CommandOutcome::Done);
+    }
     let recipe = explained_recipe(args)?;
-    matching::edit_unit(
-        args.verify.unwrap_or(SimilarityMeasure::Jaccard),
-        args.unit,
-        &args.reading,
-    )?;
+    check_unit(args)?;
     let options = read_options(&args.reading)?;
     let table = RemovalTable::read_table(args)?;
     let text = match table.removal_of(DocumentAddress::parse_address(&args.document))? {
         Some(removal) => {
             ExplainedRemoval::find_documents(args, &options, &recipe, &table, removal)?
-                .render_text(args, &printer)
+                .describe_in_words(args.full, &printer)
         }
-        None => not_removed(args, &options, &table)?,
+        None => describe_not_removed(&find_not_removed(args, &options, &table)?, args),
     };
     printer.write_data(&text)?;
     Ok(CommandOutcome::Done)
+}
+
+/// Returns what the command prints with `--json`. `options` are those of reading.
+///
+/// # Errors
+/// As those of the command.
+pub(crate) fn explain_as_json(args: &ExplainArgs, options: &ReadOptions) -> Result<Value> {
+    let recipe = explained_recipe(args)?;
+    check_unit(args)?;
+    let table = RemovalTable::read_table(args)?;
+    match table.removal_of(DocumentAddress::parse_address(&args.document))? {
+        Some(removal) => {
+            let explained =
+                ExplainedRemoval::find_documents(args, options, &recipe, &table, removal)?;
+            Ok(explained.to_json())
+        }
+        None => Ok(find_not_removed(args, options, &table)?.to_json(args)),
+    }
+}
+
+/// Refuses a unit of edits that has no effect.
+fn check_unit(args: &ExplainArgs) -> Result<()> {
+    let measure = args.verify.unwrap_or(SimilarityMeasure::Jaccard);
+    matching::edit_unit(measure, args.unit, &args.reading).map(drop)
 }
 
 /// Returns the recipe of the dedup run, with its table of forms.
@@ -349,14 +374,6 @@ impl<'a> ExplainedRemoval<'a> {
         })
     }
 
-    fn render_text(&self, args: &ExplainArgs, printer: &OutputPrinter) -> String {
-        if args.json {
-            self.to_json()
-        } else {
-            self.describe_in_words(args.full, printer)
-        }
-    }
-
     fn describe_in_words(&self, full: bool, printer: &OutputPrinter) -> String {
         let Self {
             removal,
@@ -434,7 +451,7 @@ impl<'a> ExplainedRemoval<'a> {
         }
     }
 
-    fn to_json(&self) -> String {
+    fn to_json(&self) -> Value {
         let Self {
             removal,
             now,
@@ -445,7 +462,7 @@ impl<'a> ExplainedRemoval<'a> {
         } = self;
         let (kept_text, removed_text) = (kept.display_text(), removed.display_text());
         let document = |found: &FoundDocument, text: &str| json!({ "file": found.file, "row": found.row, "text": text });
-        let object = json!({
+        json!({
             "id": removal.id,
             "removed": true,
             "kept": removal.kept,
@@ -475,8 +492,7 @@ impl<'a> ExplainedRemoval<'a> {
             "kept_document": document(kept, &kept_text),
             "removed_document": document(removed, &removed_text),
             "differences": diff_passages(&kept_text, &removed_text),
-        });
-        format!("{object}\n")
+        })
     }
 }
 
@@ -720,8 +736,31 @@ fn equal_bits(recipe: &Recipe, a: &TextAnalysis<'_>, b: &TextAnalysis<'_>) -> Op
     Some(f64::from(bits - differing) / f64::from(bits))
 }
 
-/// Answers for a document that is not among the removed ones.
-fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &RemovalTable) -> Result<String> {
+/// A document that is not among the removed ones.
+struct KeptDocument {
+    found: FoundDocument,
+    /// Ids of the removed documents that name it.
+    duplicates: Vec<String>,
+}
+
+impl KeptDocument {
+    fn to_json(&self, args: &ExplainArgs) -> Value {
+        let Self { found, duplicates } = self;
+        json!({
+            "id": args.document,
+            "removed": false,
+            "duplicates": duplicates,
+            "document": { "file": found.file, "row": found.row, "text": found.display_text() },
+        })
+    }
+}
+
+/// Finds a document that is not among the removed ones.
+fn find_not_removed(
+    args: &ExplainArgs,
+    options: &ReadOptions,
+    table: &RemovalTable,
+) -> Result<KeptDocument> {
     let address = DocumentAddress::parse_address(&args.document);
     let is_wanted =
         |id: &str, source: &str, row: u64| id == args.document || address.is_place(source, row);
@@ -740,22 +779,18 @@ fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &RemovalTable) 
             args.removed.display()
         );
     };
-    let for_it: Vec<_> = table
-        .removals
-        .iter()
-        .map(|removal| &removal.id[..])
-        .collect();
-    if args.json {
-        let object = json!({
-            "id": args.document,
-            "removed": false,
-            "duplicates": for_it,
-            "document": { "file": found.file, "row": found.row, "text": found.display_text() },
-        });
-        return Ok(format!("{object}\n"));
-    }
-    let (id, place) = (&args.document, found.display_place());
+    let removals = table.removals.iter();
+    Ok(KeptDocument {
+        found,
+        duplicates: removals.map(|removal| removal.id.clone()).collect(),
+    })
+}
+
+/// Describes a document that is not among the removed ones.
+fn describe_not_removed(kept: &KeptDocument, args: &ExplainArgs) -> String {
+    let (id, place) = (&args.document, kept.found.display_place());
     let mut text = messages::was_not_removed(&escape_control(id), &escape_control(&place)) + "\n";
+    let for_it = &kept.duplicates;
     if for_it.is_empty() {
         text.push_str(&messages::nothing_removed_for_it());
     } else {
@@ -770,5 +805,5 @@ fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &RemovalTable) 
         text.push_str(&messages::kept_for_others(&documents, &named));
     }
     text.push('\n');
-    Ok(text)
+    text
 }

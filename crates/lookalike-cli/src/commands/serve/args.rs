@@ -155,8 +155,8 @@ pub(crate) struct ServeArgs {
     /// Time for which the log and its snapshots stay, so that `store restore --at` reaches back so far; needs
     /// --snapshot-log-every
     ///
-    /// Default: 2d. Records that a replica has not applied stay longer, and so do the last two snapshots. Deleted
-    /// texts are in the records until these are removed.
+    /// Default: 2d, at least 1h. Records that a replica has not applied stay longer, and so do the last two snapshots.
+    /// Deleted texts are in the records until these are removed.
     #[arg(
         long,
         value_name = "DURATION",

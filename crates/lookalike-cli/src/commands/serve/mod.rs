@@ -118,6 +118,9 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
     })
 }
 
+/// Shortest time for which a log stays.
+const SHORTEST_KEPT_LOG: Duration = Duration::from_secs(3600);
+
 /// Returns the settings of a replica.
 ///
 /// # Errors
@@ -151,12 +154,19 @@ fn replica_settings(args: &ServeArgs) -> Result<Option<ReplicaSettings>> {
         bail!("--keep-log has no effect without --snapshot-log-every: give both");
     }
     let two_days = Duration::from_secs(2 * 24 * 3600);
+    let keep_log = args.keep_log.map_or(two_days, |PeriodArg(keep)| keep);
+    if keep_log < SHORTEST_KEPT_LOG {
+        bail!(
+            "--keep-log is below an hour, and a replica that copies a snapshot needs it and the records behind it for so \
+             long: give a duration from 1h on, such as 2d"
+        );
+    }
     Ok(Some(ReplicaSettings {
         shared_log,
         name: args.replica.clone().map_or_else(machine_name, Ok)?,
         writes_per_second: args.log_writes_per_second.unwrap_or(4),
         snapshot_every,
-        keep_log: args.keep_log.map_or(two_days, |PeriodArg(keep)| keep),
+        keep_log,
     }))
 }
 

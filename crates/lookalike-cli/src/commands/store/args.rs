@@ -85,9 +85,10 @@ pub(crate) struct StoreRepairArgs {
 /// Copies a snapshot from a directory or an object store to a new directory, below the --data of a service that
 /// is started afterwards, and checks every byte. Damage is reported, and the exit code is then 2.
 ///
-/// With --at, SNAPSHOT is the URL of a shared log (`serve --shared-log`), and DIR becomes a --data directory with
-/// all collections, recipes and aliases as they were at that moment. A service can be started with it, without
-/// the log or as the beginning of a new one.
+/// SNAPSHOT may also be the URL of a shared log (`serve --shared-log`). Then DIR becomes a --data directory with
+/// all collections, recipes and aliases as they were at the moment of --at, which the summary names. A service
+/// can be started with it, without the log or as the beginning of a new one. A restoration that fails leaves
+/// no directory.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -104,7 +105,7 @@ pub(crate) struct StoreRestoreArgs {
     pub(crate) directory: PathBuf,
 
     /// Restore a shared log as it was at this moment: a time (2026-11-29T14:00:00Z), the number of a record, or
-    /// `latest`
+    /// `latest`. Default: `latest`, if SNAPSHOT is the URL of a shared log
     #[arg(long, value_name = "TIME|SEQ")]
     pub(crate) at: Option<RestoreMoment>,
 
@@ -232,7 +233,8 @@ pub(crate) struct LogStatusArgs {
 
 /// Check that every record of a shared log is as it was written, and that none is missing
 ///
-/// Damage is reported, and the exit code is then 2. Writes nothing.
+/// Also compares the end of the log with the marks of replicas and with the snapshots, because the records alone
+/// do not tell that the last ones are lost. Damage is reported, and the exit code is then 2. Writes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -252,8 +254,9 @@ pub(crate) struct LogVerifyArgs {
 
 /// Write damaged and missing records of a shared log back from the copies of a replica
 ///
-/// Stop all replicas first. A copy is written only where it fits the records before and after it. The exit code
-/// is 2 if something could not be repaired.
+/// Stop all replicas first. A copy is written only where it fits the records before and after it. If the copies
+/// end with other records than the log, nothing is overwritten without --replace. The exit code is 2 if something
+/// could not be repaired.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -267,6 +270,11 @@ pub(crate) struct LogRepairArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) from: PathBuf,
 
+    /// Put the copies in place of other whole records at the end of the log, if the copies reach as far as the
+    /// log. The replaced records are kept below `replaced/`
+    #[arg(long)]
+    pub(crate) replace: bool,
+
     #[command(flatten)]
     pub(crate) telling: SummaryArgs,
 }
@@ -275,6 +283,7 @@ pub(crate) struct LogRepairArgs {
 ///
 /// Replicas with --snapshot-log-every do this by themselves. The last 1,024 records stay. A replica that has not
 /// applied the removed records must start with an empty directory, and a new replica needs a snapshot behind them.
+/// Also removes what interrupted snapshots have left, if it is older than a day.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -295,7 +304,8 @@ pub(crate) struct LogPruneArgs {
 /// Write the entries of a shared log as JSONL, in their order
 ///
 /// A line has the number and time of the record, the place in it, the kind, the collection, and what was sent:
-/// documents as the clients sent them.
+/// documents as the clients sent them. If a record is damaged, the entries before it are written, and the exit
+/// code is 2.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

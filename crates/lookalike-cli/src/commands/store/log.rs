@@ -6,10 +6,13 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use lookalike_io::sink::ByteWriter;
 use lookalike_log::{
-    EntryKind, FolderCopies, LogEntry, LogRecord, LogStatus, LogStore, LogTail, RepairReport,
-    SharedLog, VerifyReport, log_status, prune_log, record_key, repair_log, verify_log,
+    ABANDONED_AFTER, DamageKind, EntryKind, FolderCopies, LogDamage, LogEntry, LogError, LogRecord,
+    LogStatus, LogStore, LogTail, RepairOptions, RepairReport, ReplicaStatus, SharedLog,
+    UnrepairedRecords, VerifyReport, describe_record, log_status, prune_log, read_first_number,
+    read_marks, read_snapshot_extents, record_key, remove_incomplete_snapshots, repair_log,
+    verify_log,
 };
-use lookalike_server::{SHARED_LOG_COPIES, with_log_store};
+use lookalike_server::{SHARED_LOG_COPIES, check_log_exists, with_log_store};
 use serde_json::{Value, json};
 
 use super::args::{
@@ -17,6 +20,8 @@ use super::args::{
 };
 use super::{OutputLines, SHOWN_FINDINGS, data_output, print_summary};
 use crate::CommandOutcome;
+use crate::commands::status::describe_seconds;
+use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, escape_control, format_count, with_context};
 
@@ -30,83 +35,144 @@ pub(super) fn run_log(args: &LogArgs) -> Result<CommandOutcome> {
     }
 }
 
+/// Calls `work` with the store of a log that exists.
+fn with_existing_log<T>(url: &str, work: impl FnOnce(Arc<dyn LogStore>) -> Result<T>) -> Result<T> {
+    with_log_store(url, |store| {
+        check_log_exists(url, &*store)?;
+        work(store)
+    })
+}
+
+/// Returns the name of a record in the language of messages, with its number and its object.
+pub(super) fn name_record(number: u64) -> String {
+    translate_phrase(&describe_record(number)).into_owned()
+}
+
+fn current_time_us() -> i64 {
+    jiff::Timestamp::now().as_microsecond()
+}
+
 fn run_status(args: &LogStatusArgs) -> Result<CommandOutcome> {
-    let status = with_log_store(&args.url, |store| {
+    let status = with_existing_log(&args.url, |store| {
         log_status(&*store).map_err(with_context(&args.url))
     })?;
-    let words = describe_status(&status);
+    let words = describe_status(&status, current_time_us());
     print_summary(&args.telling, serde_json::to_value(&status)?, Some(words))?;
     Ok(CommandOutcome::Done)
 }
 
-fn describe_status(status: &LogStatus) -> String {
-    let Some((first, last)) = status.first.zip(status.last) else {
-        return messages::log_is_empty() + "\n";
-    };
-    let records = NounCount(status.records, CountedNoun::LogRecord);
-    let megabytes = format!("{:.1}", status.bytes as f64 / 1e6);
-    let mut words = messages::log_extent(records, first, last, &megabytes) + "\n";
+fn describe_status(status: &LogStatus, now_us: i64) -> String {
+    let mut lines = vec![match status.first.zip(status.last) {
+        None => messages::log_is_empty(),
+        Some((first, last)) => {
+            let records = NounCount(status.records, CountedNoun::LogRecord);
+            messages::log_extent(records, first, last, &format_megabytes(status.bytes))
+        }
+    }];
     for writer in &status.writers {
         let records = NounCount(writer.records, CountedNoun::LogRecord);
-        words += &messages::log_writer(&writer.writer, records, writer.format);
-        words.push('\n');
+        lines.push(messages::log_writer(&writer.writer, records, writer.format));
     }
     for replica in &status.replicas {
-        let (mark, lag) = (
-            &replica.mark,
-            NounCount(replica.lag, CountedNoun::LogRecord),
-        );
-        words += &messages::log_replica(&mark.name, &mark.version, mark.applied, lag);
-        words.push('\n');
+        lines.extend(describe_replica(replica, now_us));
     }
     for snapshot in &status.snapshots {
-        let megabytes = format!("{:.1}", snapshot.bytes as f64 / 1e6);
-        words += &messages::log_snapshot(&snapshot.name, &megabytes);
-        words.push('\n');
+        let megabytes = format_megabytes(snapshot.bytes);
+        lines.push(if snapshot.complete {
+            messages::log_snapshot(&snapshot.name, &megabytes)
+        } else {
+            messages::log_snapshot_incomplete(&snapshot.name, &megabytes)
+        });
     }
     if status.unreadable > 0 {
         let records = NounCount(status.unreadable, CountedNoun::LogRecord);
-        words += &messages::log_unreadable(records);
-        words.push('\n');
+        lines.push(messages::log_unreadable(records));
     }
-    words
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn format_megabytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e6)
+}
+
+/// Returns how far a replica is, and what is wrong with it, in a line each.
+fn describe_replica(replica: &ReplicaStatus, now_us: i64) -> Vec<String> {
+    let mark = &replica.mark;
+    let lag = NounCount(replica.lag, CountedNoun::LogRecord);
+    let age = messages::time_ago(&describe_seconds(mark.age_seconds(now_us)));
+    let mut lines = vec![messages::log_replica(
+        &mark.name,
+        &escape_control(&mark.version),
+        mark.applied,
+        lag,
+        &age,
+    )];
+    if let Some(reason) = &mark.stopped {
+        let reason = escape_control(reason);
+        lines.push(messages::log_replica_stopped(&mark.name, &reason));
+    }
+    if mark.other_instance.is_some() {
+        lines.push(messages::log_replica_of_two(&mark.name));
+    }
+    lines
 }
 
 fn run_verify(args: &LogVerifyArgs) -> Result<CommandOutcome> {
-    let report = with_log_store(&args.url, |store| {
+    let report = with_existing_log(&args.url, |store| {
         verify_log(&*store, args.from).map_err(with_context(&args.url))
     })?;
-    let printer = OutputPrinter::new(false);
-    let damages: Vec<_> = report.damages.iter().map(ToString::to_string).collect();
-    for damage in damages.iter().take(SHOWN_FINDINGS) {
-        printer.print_warning(escape_control(damage));
-    }
-    let is_whole = report.damages.is_empty();
-    let words = is_whole.then(|| describe_verified(&report));
-    let summary = json!({
-        "first": report.first,
-        "last": report.last,
-        "records": report.records,
-        "bytes": report.bytes,
-        "damages": damages,
-        "newer": report.newer.iter().map(|newer| newer.number).collect::<Vec<_>>(),
-    });
-    print_summary(&args.telling, summary, words)?;
-    if is_whole {
+    warn_of_findings(&report);
+    let mut summary = serde_json::to_value(&report)?;
+    summary["kinds"] = serde_json::to_value(report.count_kinds())?;
+    print_summary(&args.telling, summary, Some(describe_verified(&report)))?;
+    if report.is_whole() {
         return Ok(CommandOutcome::Done);
     }
     bail!(
-        "the shared log {} is damaged at {} of {} records; `lookalike store log repair` writes back what a replica has \
-         a copy of",
+        "the shared log {} is not whole: it has {} damages and {} contradictions to what replicas and snapshots know, \
+         beside {} whole records; `lookalike store log repair` writes back what a replica has a copy of",
         args.url,
         format_count(report.damages.len() as u64),
+        format_count(report.contradictions.len() as u64),
         format_count(report.records)
     );
 }
 
+fn warn_of_findings(report: &VerifyReport) {
+    let damages = report.damages.iter().map(|damage| {
+        let reason = damage.kind.to_string();
+        messages::log_damage(&name_record(damage.number), &translate_phrase(&reason))
+    });
+    let contradictions = report.contradictions.iter();
+    let contradictions = contradictions.map(|found| {
+        let reason = found.to_string();
+        translate_phrase(&reason).into_owned()
+    });
+    let printer = OutputPrinter::new(false);
+    for finding in contradictions.chain(damages).take(SHOWN_FINDINGS) {
+        printer.print_warning(escape_control(&finding));
+    }
+    let findings = report.damages.len() + report.contradictions.len();
+    let more = findings.saturating_sub(SHOWN_FINDINGS);
+    if more > 0 {
+        let count = NounCount(more as u64, CountedNoun::Finding);
+        printer.print_warning(messages::more_findings(count));
+    }
+}
+
 fn describe_verified(report: &VerifyReport) -> String {
     let records = NounCount(report.records, CountedNoun::LogRecord);
-    messages::log_whole(records, report.first, report.last) + "\n"
+    let words = if report.is_whole() {
+        messages::log_whole(records, report.first, report.last)
+    } else {
+        let kinds: Vec<_> = report
+            .count_kinds()
+            .iter()
+            .map(|(kind, count)| format!("{kind} {}", format_count(*count)))
+            .collect();
+        messages::log_not_whole(records, report.first, report.last, &kinds.join(", "))
+    };
+    words + "\n"
 }
 
 fn run_repair(args: &LogRepairArgs) -> Result<CommandOutcome> {
@@ -119,130 +185,202 @@ fn run_repair(args: &LogRepairArgs) -> Result<CommandOutcome> {
     }
     let copies = FolderCopies::open(&folder);
     let copies = copies.map_err(with_context(folder.display()))?;
+    let options = RepairOptions {
+        replaces_end: args.replace,
+    };
+    // A store that has lost everything is repaired, too.
     let report = with_log_store(&args.url, |store| {
-        repair_log(&*store, &copies).map_err(with_context(&args.url))
+        warn_of_running_replicas(&*store, &args.url)?;
+        repair_log(&*store, &copies, options).map_err(with_context(&args.url))
     })?;
     let printer = OutputPrinter::new(false);
-    for record in report.unrepaired.iter().take(SHOWN_FINDINGS) {
-        let reason = escape_control(&record.reason).into_owned();
-        printer.print_warning(messages::log_not_repaired(record.number, &reason));
+    for records in report.unrepaired.iter().take(SHOWN_FINDINGS) {
+        let reason = translate_phrase(&records.reason);
+        let warning = messages::log_not_repaired(&name_records(records), &reason);
+        printer.print_warning(escape_control(&warning));
     }
-    print_summary(
-        &args.telling,
-        repair_as_json(&report),
-        Some(describe_repair(&report)),
-    )?;
+    let summary = serde_json::to_value(&report)?;
+    print_summary(&args.telling, summary, Some(describe_repair(&report)))?;
     if report.unrepaired.is_empty() {
         return Ok(CommandOutcome::Done);
     }
+    let unrepaired = report.unrepaired.iter().map(UnrepairedRecords::count).sum();
     bail!(
         "{} records of the shared log {} could not be repaired: try the copies of another replica, or restore a \
          snapshot with `lookalike store restore --at`",
-        format_count(report.unrepaired.len() as u64),
+        format_count(unrepaired),
         args.url
     );
 }
 
-fn repair_as_json(report: &RepairReport) -> Value {
-    let unrepaired = report.unrepaired.iter();
-    let unrepaired: Vec<_> = unrepaired
-        .map(|record| json!({ "number": record.number, "reason": record.reason }))
-        .collect();
-    json!({
-        "objects": report.objects,
-        "repaired": report.repaired,
-        "unrepaired": unrepaired,
-    })
+/// Warns of replicas that have left a mark in the last moments.
+fn warn_of_running_replicas(store: &dyn LogStore, url: &str) -> Result<()> {
+    let now_us = current_time_us();
+    let marks = read_marks(store).map_err(with_context(url))?;
+    for mark in marks.iter().filter(|mark| mark.is_running(now_us)) {
+        let age = messages::time_ago(&describe_seconds(mark.age_seconds(now_us)));
+        let warning = messages::log_replica_runs(&mark.name, &age);
+        OutputPrinter::new(false).print_warning(escape_control(&warning));
+    }
+    Ok(())
+}
+
+fn name_records(records: &UnrepairedRecords) -> String {
+    if records.count() == 1 {
+        name_record(records.number)
+    } else {
+        messages::log_record_range(records.number, records.last)
+    }
 }
 
 fn describe_repair(report: &RepairReport) -> String {
-    let records = NounCount(report.repaired.len() as u64, CountedNoun::LogRecord);
-    messages::log_repaired(records) + "\n"
+    let count = |numbers: &[u64]| NounCount(numbers.len() as u64, CountedNoun::LogRecord);
+    let mut words = messages::log_repaired(count(&report.repaired)) + "\n";
+    if !report.replaced.is_empty() {
+        words += &messages::log_replaced(count(&report.replaced));
+        words.push('\n');
+    }
+    words
 }
 
 fn run_prune(args: &LogPruneArgs) -> Result<CommandOutcome> {
-    let report = with_log_store(&args.url, |store| {
-        let status = log_status(&*store).map_err(with_context(&args.url))?;
-        let first_of = |name: &str| u64::from_str_radix(name.split('-').next()?, 16).ok();
-        let is_behind = |name: &str| first_of(name).is_some_and(|first| first >= args.before);
-        if !status
-            .snapshots
+    let (report, removed) = with_existing_log(&args.url, |store| {
+        let snapshots = read_snapshot_extents(&*store).map_err(with_context(&args.url))?;
+        if !snapshots
             .iter()
-            .any(|snapshot| is_behind(&snapshot.name))
+            .any(|snapshot| snapshot.tail.next >= args.before)
         {
             bail!(
-                "the shared log {} has no snapshot behind record {}, so no replica could start without its data: let a \
-                 replica make one first (--snapshot-log-every)",
+                "the shared log {} has no complete snapshot behind {}, so no replica could start without its data: let \
+                 a replica make one first (--snapshot-log-every)",
                 args.url,
-                args.before
+                describe_record(args.before)
             );
         }
-        prune_log(&*store, args.before).map_err(with_context(&args.url))
+        let report = prune_log(&*store, args.before).map_err(with_context(&args.url))?;
+        let unchanged_since_us = current_time_us() - ABANDONED_AFTER.as_micros() as i64;
+        let removed = remove_incomplete_snapshots(&*store, unchanged_since_us);
+        Ok((report, removed.map_err(with_context(&args.url))?))
     })?;
     let records = NounCount(report.removed, CountedNoun::LogRecord);
-    let words = messages::log_pruned(records, report.before) + "\n";
-    let summary = json!({
-        "before": report.before,
-        "last": report.last,
-        "removed": report.removed,
-        "bytes": report.bytes,
-    });
+    let mut words = messages::log_pruned(records, report.before) + "\n";
+    if !removed.is_empty() {
+        words += &messages::log_snapshots_removed(&removed.join(", "));
+        words.push('\n');
+    }
+    let mut summary = serde_json::to_value(&report)?;
+    summary["removed_snapshots"] = removed.into();
     print_summary(&args.telling, summary, Some(words))?;
     Ok(CommandOutcome::Done)
+}
+
+/// An export, as far as it goes.
+#[derive(Default)]
+struct ExportedLog {
+    entries: u64,
+    /// Number of the last record whose entries are written.
+    last: Option<u64>,
+    /// Damage at which the export ends.
+    damage: Option<LogError>,
 }
 
 fn run_export(args: &LogExportArgs) -> Result<CommandOutcome> {
     let output = data_output(args.output.as_deref(), &args.telling)?;
-    let mut lines = OutputLines {
-        writer: ByteWriter::create_output(&output)?,
-        waiting: Vec::new(),
-    };
-    let exported = with_log_store(&args.url, |store| export_entries(store, args, &mut lines))?;
-    lines.flush()?;
-    lines.writer.finish_output()?;
-    let entries = NounCount(exported, CountedNoun::LogEntry);
+    let exported = with_existing_log(&args.url, |store| {
+        let mut lines = OutputLines {
+            writer: ByteWriter::create_output(&output)?,
+            waiting: Vec::new(),
+        };
+        let exported = export_entries(store, args, &mut lines)?;
+        lines.flush()?;
+        lines.writer.finish_output()?;
+        Ok(exported)
+    })?;
+    let entries = NounCount(exported.entries, CountedNoun::LogEntry);
     let words = messages::log_exported(entries) + "\n";
-    let summary = json!({ "entries": exported });
+    let damage = exported.damage.as_ref().map(ToString::to_string);
+    let summary = json!({
+        "entries": exported.entries,
+        "last": exported.last,
+        "damage": damage,
+    });
     print_summary(&args.telling, summary, Some(words))?;
-    Ok(CommandOutcome::Done)
+    let Some(damage) = damage else {
+        return Ok(CommandOutcome::Done);
+    };
+    let end = exported.last.map_or_else(
+        || "has no record".to_owned(),
+        |last| format!("ends with {}", describe_record(last)),
+    );
+    bail!("the export of {} {end}: {damage}", args.url);
 }
 
-/// Writes a line for each entry, in their order; returns their number.
+/// Writes a line for each entry, in their order, up to the first record that cannot be read.
 fn export_entries(
     store: Arc<dyn LogStore>,
     args: &LogExportArgs,
     out: &mut impl Write,
-) -> Result<u64> {
-    let status = log_status(&*store).map_err(with_context(&args.url))?;
-    let mut exported = 0;
+) -> Result<ExportedLog> {
+    let mut exported = ExportedLog::default();
     let mut tail = LogTail::default();
+    let first = read_first_number(&*store).map_err(with_context(&args.url))?;
     // The records before the first one have been removed.
-    if let Some(first) = status.first.filter(|first| *first > 1) {
-        let object = store
-            .read(&record_key(first))
-            .map_err(with_context(&args.url))?;
-        let record = LogRecord::decode(first, &object.unwrap_or_default());
-        let record = record.map_err(with_context(&args.url))?;
-        exported += export_record(&record, args, out)?;
-        tail = record.tail();
+    if first > 1 {
+        match read_first_record(&*store, first) {
+            Ok(record) => {
+                exported.entries += export_record(&record, args, out)?;
+                exported.last = Some(first);
+                tail = record.tail();
+            }
+            Err(LogError::Store(error)) => return Err(with_context(&args.url)(error)),
+            Err(damage) => {
+                exported.damage = Some(damage);
+                return Ok(exported);
+            }
+        }
     }
     let mut log = SharedLog::open(store, "export", tail);
-    while let Some(record) = log.read_next().map_err(with_context(&args.url))? {
-        exported += export_record(&record, args, out)?;
+    loop {
+        match log.read_next() {
+            Ok(Some(record)) => {
+                exported.entries += export_record(&record, args, out)?;
+                exported.last = Some(record.number);
+            }
+            Ok(None) => return Ok(exported),
+            Err(LogError::Store(error)) => return Err(with_context(&args.url)(error)),
+            Err(damage) => {
+                exported.damage = Some(damage);
+                return Ok(exported);
+            }
+        }
     }
-    Ok(exported)
+}
+
+fn read_first_record(store: &dyn LogStore, number: u64) -> Result<LogRecord, LogError> {
+    let missing = LogError::Damaged(LogDamage {
+        number,
+        kind: DamageKind::Missing,
+    });
+    let object = store.read(&record_key(number))?.ok_or(missing)?;
+    LogRecord::decode(number, &object)
 }
 
 fn export_record(record: &LogRecord, args: &LogExportArgs, out: &mut impl Write) -> Result<u64> {
     let mut exported = 0;
     for (at, entry) in record.entries.iter().enumerate() {
         let wanted = args.collection.as_ref();
-        if wanted.is_none_or(|wanted| *wanted == entry.subject) {
+        if wanted.is_none_or(|wanted| is_of_collection(&entry.subject, wanted)) {
             write_entry(record, at, entry, out)?;
             exported += 1;
         }
     }
     Ok(exported)
+}
+
+/// Returns `true` for the name of a collection, and for an alias with the collection that it led to.
+fn is_of_collection(subject: &str, collection: &str) -> bool {
+    let by_alias = subject.split_once('@');
+    subject == collection || by_alias.is_some_and(|(_, named)| named == collection)
 }
 
 fn write_entry(

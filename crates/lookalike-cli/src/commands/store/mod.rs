@@ -13,8 +13,8 @@ use flate2::bufread::MultiGzDecoder;
 use lookalike_io::sink::{ByteWriter, OutputTarget};
 use lookalike_io::source::WholeInput;
 use lookalike_server::{
-    FindRecipe, RestorePoint, SnapshotPlace, read_stored_settings, restore_from_log, with_snapshot,
-    write_settings,
+    DifferingCheck, FindRecipe, RestorePoint, SnapshotPlace, is_shared_log, read_stored_settings,
+    restore_from_log, with_snapshot, write_settings,
 };
 use lookalike_store::{
     self as store, Collection, CollectionOptions, Disk, DiskFolder, ImportCounts, MANIFEST_FILE,
@@ -67,9 +67,20 @@ fn run_verify(args: &StoreVerifyArgs) -> Result<CommandOutcome> {
 }
 
 fn run_restore(args: &StoreRestoreArgs) -> Result<CommandOutcome> {
-    if let Some(RestoreMoment(point)) = args.at {
-        return run_restore_log(args, point);
+    match (args.at, &args.snapshot) {
+        (Some(RestoreMoment(point)), SnapshotPlace::Url(url)) => run_restore_log(args, url, point),
+        (Some(_), SnapshotPlace::Folder(_)) => bail!(
+            "{} is no URL of a shared log: give one, such as s3://bucket/log or file:///directory",
+            args.snapshot
+        ),
+        (None, SnapshotPlace::Url(url)) if is_shared_log(url) => {
+            run_restore_log(args, url, RestorePoint::Latest)
+        }
+        (None, _) => run_restore_collection(args),
     }
+}
+
+fn run_restore_collection(args: &StoreRestoreArgs) -> Result<CommandOutcome> {
     let disk = with_snapshot(&args.snapshot, |snapshot| {
         let cannot = || with_context(format!("cannot restore {}", args.snapshot));
         // The directory is created only if the source is a snapshot.
@@ -81,24 +92,56 @@ fn run_restore(args: &StoreRestoreArgs) -> Result<CommandOutcome> {
     verify_disk(&disk, &args.directory, &args.telling)
 }
 
-fn run_restore_log(args: &StoreRestoreArgs, point: RestorePoint) -> Result<CommandOutcome> {
-    let SnapshotPlace::Url(url) = &args.snapshot else {
-        bail!(
-            "{} is no URL of a shared log: give one, such as s3://bucket/log or file:///directory",
-            args.snapshot
-        );
-    };
+fn run_restore_log(
+    args: &StoreRestoreArgs,
+    url: &str,
+    point: RestorePoint,
+) -> Result<CommandOutcome> {
     let restored = restore_from_log(url, &args.directory, point)?;
+    warn_of_differing_checks(&restored.differing_checks);
     let time = jiff::Timestamp::from_microsecond(restored.time_us).unwrap_or_default();
-    let names = restored.collections.join(", ");
-    let words = messages::log_restored(restored.record, time, &names) + "\n";
+    let names = if restored.collections.is_empty() {
+        messages::log_without_collections()
+    } else {
+        restored.collections.join(", ")
+    };
+    let mut words = messages::log_restored(restored.record, time, &names) + "\n";
+    if !restored.differing_checks.is_empty() {
+        words += &messages::log_checks_differed(restored.differing_checks.len());
+        words.push('\n');
+    }
+    let differing = restored.differing_checks.iter();
+    let differing: Vec<_> = differing
+        .map(|check| {
+            json!({
+                "record": check.record,
+                "writer": check.writer,
+                "collections": check.collections,
+            })
+        })
+        .collect();
     let summary = json!({
         "record": restored.record,
         "time": time.to_string(),
         "collections": restored.collections,
+        "differing_checks": differing,
     });
     print_summary(&args.telling, summary, Some(words))?;
     Ok(CommandOutcome::Done)
+}
+
+fn warn_of_differing_checks(differing: &[DifferingCheck]) {
+    let printer = OutputPrinter::new(false);
+    for check in differing.iter().take(SHOWN_FINDINGS) {
+        let record = log::name_record(check.record);
+        let names = check.collections.join(", ");
+        let warning = if check.collections.is_empty() {
+            messages::log_check_unreadable(&record, &check.writer)
+        } else {
+            messages::log_check_differs(&record, &names, &check.writer)
+        };
+        printer.print_warning(escape_control(&warning));
+    }
 }
 
 fn verify_disk(disk: &dyn Disk, directory: &Path, telling: &SummaryArgs) -> Result<CommandOutcome> {

@@ -39,7 +39,7 @@ use self::line_source::LineSource;
 use crate::access::request_access::RequestAccess;
 use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
-use crate::api::replicated::{ProposedPortion, prepare_and_check};
+use crate::api::replicated::{ProposedPortion, is_costly};
 use crate::api::responses::in_background;
 use crate::api::router::{TimedRequest, UnfinishedBody};
 use crate::collections::open_collection::{
@@ -49,7 +49,7 @@ use crate::collections::open_collection::{
 use crate::json::verdicts::{RefusedLineJson, VerdictJson};
 use crate::limits::byte_budget::{ByteBudget, ClientId};
 use crate::limits::response_budget::{AnswerStream, HeldAnswer};
-use crate::replication::Replica;
+use crate::replication::{LineAnswer, Replica};
 
 /// Bytes of answers that a request may hold until its client takes them.
 const MAX_UNREAD_ANSWER_BYTES: usize = 64 << 20;
@@ -66,6 +66,8 @@ pub(crate) enum StreamTask {
 /// Everything that a stream needs.
 pub(crate) struct DocumentStream {
     pub(crate) open: Arc<OpenCollection>,
+    /// Subject of the entries of a shared log.
+    pub(crate) subject: String,
     /// The part of the service that follows a shared log; documents are inserted through it.
     pub(crate) replica: Option<Arc<Replica>>,
     pub(crate) task: StreamTask,
@@ -109,6 +111,7 @@ impl DocumentStream {
     async fn run_stream(self, out: AnswerSink) {
         let Self {
             open,
+            subject,
             replica,
             task,
             reader,
@@ -126,11 +129,16 @@ impl DocumentStream {
         let source = LineSource::new(reader, waiting_budget, client, longest, patience);
         let reading = source.read_portions(&open, portions, &out);
         let sender = out.sender.clone();
-        let inserted_by_log = replica.is_some();
-        let preparing =
-            prepare_portions(&open, task, inserted_by_log, sender, to_prepare, prepared);
+        let preparing = prepare_portions(&open, task, sender, to_prepare, prepared);
         let sender = out.sender.clone();
-        let admitting = admit_portions(&open, replica.as_ref(), access, sender, to_admit, admitted);
+        let admitting = admit_portions(
+            (&open, &subject),
+            replica.as_ref(),
+            access,
+            sender,
+            to_admit,
+            admitted,
+        );
         let answering = answer_portions(&open, replica.as_ref(), to_answer, &out);
         let (broken, (), (), ()) = tokio::join!(reading, preparing, admitting, answering);
         drop(open);
@@ -193,6 +201,7 @@ impl PortionState {
     fn propose_prepared(
         self,
         open: &Arc<OpenCollection>,
+        subject: &str,
         replica: &Replica,
         portion: &LinePortion,
         may_go_on: &mut dyn FnMut() -> Result<(), ApiProblem>,
@@ -210,7 +219,29 @@ impl PortionState {
         // A line that is too long is refused already.
         let sent = lines.map(|line| portion.line_bytes(line).unwrap_or_default());
         let documents = prepared.into_iter().zip(sent);
-        Self::Proposed(ProposedPortion::propose(replica, open, documents))
+        Self::Proposed(ProposedPortion::propose(replica, open, subject, documents))
+    }
+
+    /// Proposes prepared documents for the shared log, one after another in their turns, as long as the request may go
+    /// on.
+    async fn propose_in_turns(
+        self,
+        open: &Arc<OpenCollection>,
+        subject: &str,
+        replica: &Replica,
+        portion: &LinePortion,
+        may_go_on: &mut (dyn FnMut() -> Result<(), ApiProblem> + Send),
+    ) -> Self {
+        let prepared = match self {
+            Self::Prepared(prepared) => prepared,
+            later => return later,
+        };
+        let lines = portion.lines.iter();
+        let sent = lines.map(|line| portion.line_bytes(line).unwrap_or_default());
+        let documents = prepared.into_iter().zip(sent);
+        let proposed =
+            ProposedPortion::propose_in_turns(replica, open, subject, documents, may_go_on);
+        Self::Proposed(proposed.await)
     }
 
     /// Admits prepared documents, as long as the request may go on.
@@ -230,23 +261,23 @@ impl PortionState {
         self,
         open: &OpenCollection,
         replica: Option<&Arc<Replica>>,
-    ) -> Vec<AnswerResult> {
-        match self {
+    ) -> Vec<LineAnswer> {
+        let answers = match self {
             Self::Prepared(_) => unreachable!("a portion is admitted before it is answered"),
             Self::Proposed(proposed) => {
                 let replica = replica.expect("documents are proposed by a replica");
-                proposed.wait_for_answers(replica, open)
+                return proposed.wait_for_answers(replica, open);
             }
             Self::Admitted(turns) => open.wait_for_turns(turns),
             Self::Answered(answers) => answers,
-        }
+        };
+        answers.into_iter().map(LineAnswer::from).collect()
     }
 }
 
 async fn prepare_portions(
     open: &Arc<OpenCollection>,
     task: StreamTask,
-    inserted_by_log: bool,
     answers: mpsc::UnboundedSender<HeldAnswer>,
     mut portions: mpsc::Receiver<LinePortion>,
     ready: mpsc::Sender<PipelineStep>,
@@ -257,19 +288,9 @@ async fn prepare_portions(
             let documents = match task {
                 StreamTask::Insert => {
                     let prepare = |sent: &[u8], scratch: &mut AnalysisScratch| {
-                        if inserted_by_log {
-                            prepare_and_check(&open, sent, scratch)
-                        } else {
-                            open.prepare_document(sent, scratch)
-                        }
+                        open.prepare_document(sent, scratch)
                     };
-                    let is_costly = open.similarity_measure().sequence_measure().is_some();
-                    PortionState::Prepared(if inserted_by_log && is_costly {
-                        // The threads of the pool prepare the records of other replicas.
-                        each_in_order(&portion, prepare)
-                    } else {
-                        map_lines(&portion, prepare)
-                    })
+                    PortionState::Prepared(map_lines(&portion, prepare))
                 }
                 StreamTask::Query => {
                     let may_go_on = || !sender.is_closed();
@@ -280,7 +301,7 @@ async fn prepare_portions(
                         }
                         open.query_document(sent, scratch, &may_go_on)
                     };
-                    let answers = if open.similarity_measure().sequence_measure().is_some() {
+                    let answers = if is_costly(&open) {
                         each_in_order(&portion, answer)
                     } else {
                         map_in_batches(&portion, answer)
@@ -360,7 +381,7 @@ fn each_in_order<T>(
 /// Admits the documents of portions. Before each turn it checks that the request may go on, because the body is not
 /// read any further by then, and the documents of a portion can take many turns.
 async fn admit_portions(
-    open: &Arc<OpenCollection>,
+    collection: (&Arc<OpenCollection>, &str),
     replica: Option<&Arc<Replica>>,
     mut access: RequestAccess,
     answers: mpsc::UnboundedSender<HeldAnswer>,
@@ -368,19 +389,30 @@ async fn admit_portions(
     admitted: mpsc::Sender<PipelineStep>,
 ) {
     while let Some(PipelineStep { portion, documents }) = ready.recv().await {
+        let (open, subject) = collection;
+        if let Some(replica) = replica
+            && is_costly(open)
+        {
+            let mut may_go_on = || check_request(&mut access, &answers, open);
+            let proposing =
+                documents.propose_in_turns(open, subject, replica, &portion, &mut may_go_on);
+            let documents = proposing.await;
+            if admitted
+                .send(PipelineStep { portion, documents })
+                .await
+                .is_err()
+            {
+                return;
+            }
+            continue;
+        }
         let (open, sender) = (Arc::clone(open), answers.clone());
-        let replica = replica.cloned();
+        let (replica, subject) = (replica.cloned(), subject.to_owned());
         let (step, kept_access) = in_background(move || {
-            let mut may_go_on = || {
-                access.check_now()?;
-                if sender.is_closed() {
-                    return Err(client_gone());
-                }
-                open.check_not_deleting()
-            };
+            let mut may_go_on = || check_request(&mut access, &sender, &open);
             let documents = match &replica {
                 Some(replica) => {
-                    documents.propose_prepared(&open, replica, &portion, &mut may_go_on)
+                    documents.propose_prepared(&open, &subject, replica, &portion, &mut may_go_on)
                 }
                 None => documents.admit_prepared(&open, &mut may_go_on),
             };
@@ -392,6 +424,22 @@ async fn admit_portions(
             return;
         }
     }
+}
+
+/// Checks that a request may insert further documents.
+///
+/// # Errors
+/// If the access of its caller has ended, its client is gone, or the collection is being deleted.
+fn check_request(
+    access: &mut RequestAccess,
+    answers: &mpsc::UnboundedSender<HeldAnswer>,
+    open: &OpenCollection,
+) -> Result<(), ApiProblem> {
+    access.check_now()?;
+    if answers.is_closed() {
+        return Err(client_gone());
+    }
+    open.check_not_deleting()
 }
 
 async fn answer_portions(
@@ -411,11 +459,14 @@ async fn answer_portions(
     }
 }
 
-fn write_answers(portion: &LinePortion, answers: &[AnswerResult]) -> Vec<u8> {
+fn write_answers(portion: &LinePortion, answers: &[LineAnswer]) -> Vec<u8> {
     let mut text = Vec::with_capacity(answers.len() * 96);
-    for (line, answer) in portion.lines.iter().zip(answers) {
-        match answer {
-            Ok(answer) => write_line(&mut text, &VerdictJson::from(answer)),
+    for (line, answered) in portion.lines.iter().zip(answers) {
+        match &answered.answer {
+            Ok(answer) => {
+                let verdict = VerdictJson::from(answer).with_record(answered.record);
+                write_line(&mut text, &verdict);
+            }
             Err(RefusedDocument { id, problem }) => {
                 write_refusal(&mut text, id.as_deref(), line.number, problem);
             }
@@ -514,9 +565,13 @@ mod tests {
         let step = PipelineStep { portion, documents };
         assert!(prepared_sender.send(step).await.is_ok());
         drop(prepared_sender);
-        admit_portions(&open, None, access, sender, to_admit, admitted).await;
+        admit_portions((&open, "a"), None, access, sender, to_admit, admitted).await;
         let step = to_answer.recv().await.unwrap();
-        in_background(move || step.documents.into_answers(&open, None)).await
+        let answers = in_background(move || step.documents.into_answers(&open, None)).await;
+        answers
+            .into_iter()
+            .map(|answered| answered.answer)
+            .collect()
     }
 
     fn new_access() -> (RequestAccess, watch::Sender<Arc<crate::access::AccessKeys>>) {

@@ -1,0 +1,231 @@
+//! Witnesses of the end of a log.
+//!
+//! Records by themselves do not tell that the last of them are lost, or that others have taken their numbers. The marks of
+//! replicas and the manifests of snapshots do: each names a record, its digest and its log.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use crate::keys::{REPLICA_PREFIX, SNAPSHOT_PREFIX, describe_record, record_key};
+use crate::maintenance::snapshots::read_snapshot_extents;
+use crate::marks::read_marks;
+use crate::record::{LogId, LogTail, RecordDigest};
+use crate::store::{LogStore, StoreError};
+
+/// Kind of a witness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WitnessKind {
+    /// The mark of a replica.
+    Replica,
+    /// The manifest of a snapshot.
+    Snapshot,
+}
+
+/// A record that a replica has applied, or that is in a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogWitness {
+    /// Kind of the witness.
+    pub kind: WitnessKind,
+    /// Name of the replica or snapshot.
+    pub name: String,
+    /// Log that the witness knows, if it says so.
+    pub log: Option<LogId>,
+    /// Number of the record.
+    pub number: u64,
+    /// Digest of the record; `None` in marks of older programs.
+    pub digest: Option<RecordDigest>,
+}
+
+/// A contradiction between a log and a witness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContradictionKind {
+    /// The log ends before the record of the witness.
+    LostRecords {
+        /// Number of the last record; 0 if there is none.
+        last: u64,
+    },
+    /// The record of this number is another one than that of the witness.
+    OtherRecord {
+        /// Digest of the record in the log.
+        found: RecordDigest,
+    },
+    /// The witness knows another log.
+    OtherLog {
+        /// Log of the records.
+        found: LogId,
+    },
+}
+
+/// A contradiction between a log and a witness. Its text is a sentence that says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WitnessContradiction {
+    /// The witness.
+    pub witness: LogWitness,
+    /// The contradiction.
+    pub kind: ContradictionKind,
+}
+
+impl LogWitness {
+    /// Returns what a place behind a record says; `None` at the beginning of the log.
+    fn at_place(kind: WitnessKind, name: &str, tail: &LogTail) -> Option<Self> {
+        let number = tail.next.checked_sub(1).filter(|number| *number > 0)?;
+        Some(Self {
+            kind,
+            name: name.to_owned(),
+            log: tail.log,
+            number,
+            digest: Some(tail.digest),
+        })
+    }
+
+    fn contradicted_by(&self, kind: ContradictionKind) -> WitnessContradiction {
+        WitnessContradiction {
+            witness: self.clone(),
+            kind,
+        }
+    }
+}
+
+/// Reads all witnesses. They must be read before the log, because it grows meanwhile.
+pub(super) fn read_witnesses(store: &dyn LogStore) -> Result<Vec<LogWitness>, StoreError> {
+    let mut witnesses = Vec::new();
+    for mark in read_marks(store)? {
+        if mark.applied > 0 {
+            witnesses.push(LogWitness {
+                kind: WitnessKind::Replica,
+                name: mark.name,
+                log: mark.log,
+                number: mark.applied,
+                digest: mark.digest,
+            });
+        }
+    }
+    for extent in read_snapshot_extents(store)? {
+        let tails = if extent.end == extent.tail {
+            vec![extent.tail]
+        } else {
+            vec![extent.tail, extent.end]
+        };
+        let kind = WitnessKind::Snapshot;
+        let places = tails.iter();
+        witnesses.extend(places.filter_map(|tail| LogWitness::at_place(kind, &extent.name, tail)));
+    }
+    Ok(witnesses)
+}
+
+/// Witnesses beside a walk over the records.
+pub(super) struct WitnessCheck {
+    by_number: BTreeMap<u64, Vec<LogWitness>>,
+    contradictions: Vec<WitnessContradiction>,
+}
+
+impl WitnessCheck {
+    pub(super) fn new(witnesses: Vec<LogWitness>) -> Self {
+        let mut by_number = BTreeMap::<u64, Vec<LogWitness>>::new();
+        for witness in witnesses {
+            by_number.entry(witness.number).or_default().push(witness);
+        }
+        Self {
+            by_number,
+            contradictions: Vec::new(),
+        }
+    }
+
+    /// Compares a record that is whole with the witnesses of its number.
+    pub(super) fn note_record(&mut self, number: u64, log: LogId, found: RecordDigest) {
+        for witness in self.by_number.get(&number).into_iter().flatten() {
+            let is_same_log = witness.log.is_none_or(|expected| expected == log);
+            if is_same_log && witness.digest.is_some_and(|digest| digest != found) {
+                let kind = ContradictionKind::OtherRecord { found };
+                self.contradictions.push(witness.contradicted_by(kind));
+            }
+        }
+    }
+
+    /// Returns the contradictions with a log whose last record is `last`; 0 if there is none.
+    pub(super) fn finish(mut self, log: Option<LogId>, last: u64) -> Vec<WitnessContradiction> {
+        for witness in self.by_number.values().flatten() {
+            let other_log = log.filter(|log| witness.log.is_some_and(|known| known != *log));
+            let kind = match other_log {
+                Some(found) => ContradictionKind::OtherLog { found },
+                None if witness.number > last => ContradictionKind::LostRecords { last },
+                None => continue,
+            };
+            self.contradictions.push(witness.contradicted_by(kind));
+        }
+        self.contradictions
+    }
+}
+
+impl ContradictionKind {
+    /// Returns the name of the kind in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::LostRecords { .. } => "lost_records",
+            Self::OtherRecord { .. } => "other_record",
+            Self::OtherLog { .. } => "other_log",
+        }
+    }
+}
+
+impl LogWitness {
+    /// Returns the prefix of the keys of its objects, or the key of its only one.
+    pub fn key(&self) -> String {
+        match self.kind {
+            WitnessKind::Replica => format!("{REPLICA_PREFIX}{}", self.name),
+            WitnessKind::Snapshot => format!("{SNAPSHOT_PREFIX}{}/", self.name),
+        }
+    }
+}
+
+/// A contradiction is `number`, `key` (of the record), `witness`, `name`, `kind` and, as a sentence, `reason`.
+impl Serialize for WitnessContradiction {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("WitnessContradiction", 6)?;
+        fields.serialize_field("number", &self.witness.number)?;
+        fields.serialize_field("key", &record_key(self.witness.number))?;
+        fields.serialize_field("witness", &self.witness.kind)?;
+        fields.serialize_field("name", &self.witness.name)?;
+        fields.serialize_field("kind", self.kind.name())?;
+        fields.serialize_field("reason", &self.to_string())?;
+        fields.end()
+    }
+}
+
+impl fmt::Display for WitnessContradiction {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LogWitness {
+            kind, name, number, ..
+        } = &self.witness;
+        let record = describe_record(*number);
+        let (subject, knows) = match kind {
+            WitnessKind::Replica => (format!("the replica '{name}'"), "has applied"),
+            WitnessKind::Snapshot => (format!("the snapshot '{name}'"), "contains"),
+        };
+        match self.kind {
+            ContradictionKind::LostRecords { last: 0 } => write!(
+                formatter,
+                "the log has no records, but {subject} {knows} {record}: records are lost"
+            ),
+            ContradictionKind::LostRecords { last } => write!(
+                formatter,
+                "the log ends with {}, but {subject} {knows} {record}: records are lost",
+                describe_record(last)
+            ),
+            ContradictionKind::OtherRecord { found } => write!(
+                formatter,
+                "{record} is another one than {subject} {knows}: its digest is {found}"
+            ),
+            ContradictionKind::OtherLog { found } => write!(
+                formatter,
+                "{subject} belongs to another log, and this is log {found}: the log is another one than before; if \
+                 nobody needs '{}' any more, remove it",
+                self.witness.key()
+            ),
+        }
+    }
+}

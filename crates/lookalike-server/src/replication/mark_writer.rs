@@ -1,0 +1,148 @@
+//! Writes the mark of a replica beside the log.
+//!
+//! Two processes under one name replace each other's marks. Each of them finds the other's where its own should be, says so
+//! in its log, and notes it in its mark.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use lookalike_log::{
+    FORMAT_VERSION, LogStore, LogTail, ReplicaMark, StoreError, create_instance_name, read_mark,
+    write_mark,
+};
+
+use super::machine_time_us;
+
+/// Name of a process whose marks have no name, because its program is older.
+const UNKNOWN_INSTANCE: &str = "unknown";
+
+/// The writer of the marks of this process.
+#[derive(Debug)]
+pub(super) struct MarkWriter {
+    replica: String,
+    instance: String,
+    /// `true` once this process has written a mark: whatever stands in its place then was written later.
+    has_written: AtomicBool,
+    /// `true` while another process writes under the same name.
+    is_shared: AtomicBool,
+}
+
+impl MarkWriter {
+    /// Creates a writer with a random name of this process.
+    ///
+    /// # Errors
+    /// If the operating system has no random numbers.
+    pub(super) fn new(replica: &str) -> Result<Self, StoreError> {
+        Ok(Self {
+            replica: replica.to_owned(),
+            instance: create_instance_name()?,
+            has_written: AtomicBool::new(false),
+            is_shared: AtomicBool::new(false),
+        })
+    }
+
+    /// Writes the mark of a replica that has applied the records before `tail`. `stopped` is the reason why it stopped.
+    ///
+    /// # Errors
+    /// If a request fails.
+    pub(super) fn write(
+        &self,
+        store: &dyn LogStore,
+        tail: &LogTail,
+        stopped: Option<String>,
+    ) -> Result<(), StoreError> {
+        let other_instance = self.find_other_instance(store)?;
+        self.report_other(other_instance.as_deref());
+        let applied = tail.next.saturating_sub(1);
+        let mark = ReplicaMark {
+            name: self.replica.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            format: FORMAT_VERSION,
+            applied,
+            time_us: machine_time_us(),
+            log: tail.log,
+            digest: (applied > 0).then_some(tail.digest),
+            stopped,
+            instance: Some(self.instance.clone()),
+            other_instance,
+        };
+        write_mark(store, &mark)?;
+        self.has_written.store(true, Relaxed);
+        Ok(())
+    }
+
+    /// Returns the process that has replaced the mark of this one.
+    fn find_other_instance(&self, store: &dyn LogStore) -> Result<Option<String>, StoreError> {
+        if !self.has_written.load(Relaxed) {
+            return Ok(None);
+        }
+        let instance = read_mark(store, &self.replica)?.map(|mark| mark.instance);
+        let instance =
+            instance.map(|instance| instance.unwrap_or_else(|| UNKNOWN_INSTANCE.to_owned()));
+        Ok(instance.filter(|instance| *instance != self.instance))
+    }
+
+    fn report_other(&self, other_instance: Option<&str>) {
+        let was_shared = self.is_shared.swap(other_instance.is_some(), Relaxed);
+        if let Some(other) = other_instance
+            && !was_shared
+        {
+            tracing::warn!(
+                replica = self.replica,
+                other,
+                "another process writes under the name of this replica: give each replica a name of its own (--replica)"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike_log::simulation::MemoryStore;
+
+    use super::*;
+
+    fn mark(store: &MemoryStore) -> ReplicaMark {
+        read_mark(store, "a").unwrap().unwrap()
+    }
+
+    /// A process notices another one of its name by the mark that stands in place of its own, and not before.
+    #[test]
+    fn two_processes_of_one_name_notice_each_other() {
+        let store = MemoryStore::new();
+        let [first, second] = [(); 2].map(|()| MarkWriter::new("a").unwrap());
+        let tail = LogTail::default();
+        first.write(&store, &tail, None).unwrap();
+        assert_eq!(
+            (mark(&store).digest, mark(&store).other_instance),
+            (None, None)
+        );
+        // A process that follows another one finds its last mark.
+        second.write(&store, &tail, None).unwrap();
+        second.write(&store, &tail, None).unwrap();
+        assert_eq!(mark(&store).other_instance, None);
+        first.write(&store, &tail, None).unwrap();
+        assert_eq!(mark(&store).other_instance, Some(second.instance.clone()));
+        second.write(&store, &tail, None).unwrap();
+        assert_eq!(mark(&store).other_instance, Some(first.instance.clone()));
+        // The first one has ended.
+        let tail = LogTail { next: 8, ..tail };
+        second
+            .write(&store, &tail, Some("the disk failed".to_owned()))
+            .unwrap();
+        let last = mark(&store);
+        assert_eq!((last.other_instance, last.applied), (None, 7));
+        assert_eq!(last.digest, Some(tail.digest));
+        assert_eq!(last.stopped.as_deref(), Some("the disk failed"));
+        // Marks of older programs have no instance.
+        let older = ReplicaMark {
+            instance: None,
+            ..mark(&store)
+        };
+        write_mark(&store, &older).unwrap();
+        second.write(&store, &tail, None).unwrap();
+        assert_eq!(
+            mark(&store).other_instance.as_deref(),
+            Some(UNKNOWN_INSTANCE)
+        );
+    }
+}
