@@ -19,8 +19,9 @@ use std::io;
 
 use lookalike_io::ErrorKind;
 
-use commands::{Command, CommandLine};
+use commands::{Command, CommandLine, serve_desktop};
 pub use free_memory::{FreeMemoryHooks, set_free_memory_hooks};
+use language::{MessageLanguage, messages, read_locale_variable};
 use output::OutputPrinter;
 
 /// Result of a command that did not fail.
@@ -45,7 +46,12 @@ impl CommandOutcome {
 ///
 /// The process must consist of this call: signals and panics are handled for all threads, and both can end it.
 pub fn run_command_line(arguments: &[OsString]) -> u8 {
+    lookalike_system::prepare_console();
     signals::apologise_for_panics();
+    // A double click gives neither arguments nor a console that somebody uses.
+    if arguments.len() <= 1 && lookalike_system::has_own_console() {
+        return run_desktop();
+    }
     let cli = match CommandLine::parse_arguments(arguments) {
         Ok(cli) => cli,
         Err(refusal) => return explain_usage(&refusal),
@@ -64,6 +70,23 @@ pub fn run_command_line(arguments: &[OsString]) -> u8 {
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
             OutputPrinter::new(false).print_failure(&error, error_hint(&error));
+            2
+        }
+    }
+}
+
+/// Serves the console of the service to the browser of a person who has no terminal. After a failure the window stays open,
+/// because it would end with the process.
+fn run_desktop() -> u8 {
+    MessageLanguage::from_environment(read_locale_variable).apply();
+    match serve_desktop() {
+        Ok(()) => 0,
+        Err(error) => {
+            let printer = OutputPrinter::new(false);
+            printer.print_failure(&error, error_hint(&error));
+            printer.print_note(&format!("{}\n", messages::press_enter()));
+            // The answer says nothing, and a closed input is one, too.
+            let _ = io::stdin().read_line(&mut String::new());
             2
         }
     }

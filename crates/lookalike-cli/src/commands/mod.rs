@@ -39,7 +39,7 @@ use anyhow::Result;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::CommandOutcome;
-use crate::language::MessageLanguage;
+use crate::language::{MessageLanguage, read_locale_variable};
 use crate::output::ColorMode;
 use compare::CompareArgs;
 use decontaminate::DecontaminateArgs;
@@ -59,6 +59,7 @@ use recipe::RecipeArgs;
 use search::SearchArgs;
 use segment::SegmentArgs;
 use serve::ServeArgs;
+pub(crate) use serve::serve_desktop;
 use status::StatusArgs;
 use store::StoreArgs;
 use tune::TuneArgs;
@@ -156,7 +157,7 @@ impl CommandLine {
         line.terminal.color.apply();
         match line.terminal.lang {
             Some(stated) => stated.apply_as_stated(),
-            None => MessageLanguage::from_environment(|name| std::env::var_os(name)).apply(),
+            None => MessageLanguage::from_environment(read_locale_variable).apply(),
         }
         Ok(line)
     }

@@ -65,8 +65,8 @@ impl AllowedFolders {
 
 #[cfg(test)]
 mod tests {
+    use lookalike_system::create_symlink;
     use std::fs;
-    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -79,11 +79,11 @@ mod tests {
         for name in ["in/a.txt", "in/deep/b.txt", "inside/c.txt", "d.txt"] {
             fs::write(path(name), "text").unwrap();
         }
-        symlink(path("in/a.txt"), path("in/near")).unwrap();
-        symlink(path("d.txt"), path("in/far")).unwrap();
-        symlink(path("."), path("in/up")).unwrap();
-        symlink(path("in"), path("door")).unwrap();
-        symlink(path("none"), path("in/dangling")).unwrap();
+        create_symlink(&path("in/a.txt"), &path("in/near")).unwrap();
+        create_symlink(&path("d.txt"), &path("in/far")).unwrap();
+        create_symlink(&path("."), &path("in/up")).unwrap();
+        create_symlink(&path("in"), &path("door")).unwrap();
+        create_symlink(&path("none"), &path("in/dangling")).unwrap();
         // A folder may be named by a link itself.
         let folders = AllowedFolders::new(&[path("door")]).unwrap();
         let real = |name: &str| path(name).canonicalize().unwrap();
