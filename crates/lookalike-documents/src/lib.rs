@@ -20,7 +20,7 @@
 //! | `extraction` | [`extract_text`], its options, and the memory that it takes |
 //! | `file_kind` | the kinds of document files |
 //! | `html`, `markdown`, `docx`, `pdf` | one reader for each kind |
-//! | `pdf_process` | PDF files, read by child processes with limits ([`PdfReader`]); none where there are no processes |
+//! | `pdf_process` | PDF files, read by child processes with limits ([`PdfReader`]) |
 //! | `span_map` | where each part of a text stands in the file |
 //! | [`decoding`] | bytes to text: byte order marks, UTF-8 and other encodings, of a file or of a row |
 //! | [`foreign_files`] | files that cannot be read, described for messages |
@@ -37,10 +37,6 @@ mod html;
 mod markdown;
 #[cfg(feature = "pdf")]
 mod pdf;
-#[cfg(not(target_family = "wasm"))]
-mod pdf_process;
-#[cfg(target_family = "wasm")]
-#[path = "without_processes.rs"]
 mod pdf_process;
 mod span_map;
 
@@ -50,7 +46,5 @@ pub use extraction::{
 pub use file_kind::{DocumentKind, describe_other_document};
 #[cfg(feature = "pdf")]
 pub use pdf::{extract_pdf_text, read_pdf_input};
-#[cfg(not(target_family = "wasm"))]
-pub use pdf_process::PdfLimits;
-pub use pdf_process::PdfReader;
+pub use pdf_process::{PdfLimits, PdfReader};
 pub use span_map::SpanMap;

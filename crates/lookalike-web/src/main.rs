@@ -1,4 +1,6 @@
-//! The program of the page: one call on standard input, its answer on standard output.
+//! The program of the page: one call, or one run of the command over files.
+//!
+//! Without arguments it answers one call of the page:
 //!
 //! ```text
 //!  standard input:   one line of JSON, the call; then bytes that belong to it, or nothing
@@ -7,17 +9,46 @@
 //!  exit code:        0 after an answer, 2 after a refusal
 //! ```
 //!
-//! It is compiled for `wasm32-wasip1`. A page starts a new instance for every call, so that the memory of one is free
-//! before the next one, and a call that fails leaves nothing behind. It opens no files and no connections.
+//! With arguments it is the command `lookalike` with these arguments, over files that the page gives it. Standard input then
+//! has jieba's dictionary, or nothing.
+//!
+//! It is compiled for `wasm32-wasip1`. A page starts a new instance for every call and every run, so that the memory of one is
+//! free before the next one, and one that fails leaves nothing behind. It opens no connections.
 
 mod calls;
 mod side_by_side;
 mod sketch_steps;
 
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.len() > 1 {
+        run_command(&arguments)
+    } else {
+        answer_standard_input()
+    }
+}
+
+/// Runs the command with these arguments, the first of which is the program.
+fn run_command(arguments: &[OsString]) -> ExitCode {
+    let mut dictionary = Vec::new();
+    let read = io::stdin().read_to_end(&mut dictionary);
+    let provided = match read {
+        Ok(0) => Ok(()),
+        Ok(_) => side_by_side::provide_dictionary(&dictionary),
+        Err(cause) => Err(format!("the dictionary cannot be read: {cause}")),
+    };
+    drop(dictionary);
+    match provided {
+        Ok(()) => ExitCode::from(lookalike_cli::run_command_line(arguments)),
+        Err(refusal) => fail(&refusal),
+    }
+}
+
+fn answer_standard_input() -> ExitCode {
     let mut input = Vec::new();
     let answered = io::stdin()
         .read_to_end(&mut input)

@@ -105,14 +105,18 @@ fn choose<T: Copy>(
     chosen.transpose()
 }
 
+/// Gives the engine the dictionary of jieba.
+///
+/// # Errors
+/// If the bytes are not those of this dictionary.
 #[cfg(target_family = "wasm")]
-fn provide_dictionary(bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn provide_dictionary(bytes: &[u8]) -> Result<(), String> {
     lookalike::text::provide_dictionary(bytes).map_err(|error| error.to_string())
 }
 
 /// Does nothing, because programs contain the dictionary.
 #[cfg(not(target_family = "wasm"))]
-fn provide_dictionary(_bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn provide_dictionary(_bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
