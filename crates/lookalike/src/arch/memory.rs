@@ -8,7 +8,7 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
+use memmap2::{Mmap, MmapMut, MmapOptions};
 
 use super::CacheLine;
 use crate::error::{Error, ErrorKind, Result};
@@ -54,7 +54,7 @@ impl MemoryMut {
         let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
         // A failure is ignored, because large pages only make access faster.
         #[cfg(target_os = "linux")]
-        let _ = map.advise(Advice::HugePage);
+        let _ = map.advise(memmap2::Advice::HugePage);
         Ok(Self(Some(map)))
     }
 
