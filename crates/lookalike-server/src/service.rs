@@ -191,7 +191,7 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
         // A replica that waits for its store can be stopped.
         Some(settings) => tokio::select! {
             prepared = prepare_replica(settings, config.data.clone()) => Some(prepared?),
-            () = signals.next_signal() => return Ok(()),
+            () = signals.next_request() => return Ok(()),
         },
     };
     let service = Arc::new(ServiceState::new(config, lock, files, replica.as_ref())?);

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::current;
 
@@ -180,6 +180,17 @@ impl FileVersion {
             changed: current::time_of_change(metadata),
         }
     }
+}
+
+/// Returns the absolute path of an existing file or directory, without links, `.` and `..`.
+///
+/// On Windows the path has the form that users know, such as `C:\essays`, and begins with `\\?\` only if the system
+/// would otherwise take it for another one, for example because a name ends in a full stop.
+///
+/// # Errors
+/// If the path does not exist, or the system reports an error.
+pub fn resolve_path(path: &Path) -> io::Result<PathBuf> {
+    current::resolve_path(path)
 }
 
 /// Returns `true` if the path is that of a device, for example of a terminal, to which several outputs can be written.

@@ -59,6 +59,7 @@ pub use self::console::{
 pub use self::files::{
     Directory, DiskSpace, FileNumber, FileVersion, PositionedAccess, RENAMES_OPEN_DIRECTORIES,
     create_symlink, create_unnamed, is_device, link_unnamed, read_disk_space, replace_file,
+    resolve_path,
 };
 pub use self::memory::{available_memory, total_memory};
 pub use self::process::{

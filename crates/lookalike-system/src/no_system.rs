@@ -101,6 +101,10 @@ pub(crate) fn time_of_change(metadata: &Metadata) -> (i64, i64) {
     })
 }
 
+pub(crate) fn resolve_path(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
+}
+
 pub(crate) fn is_device(_path: &Path) -> bool {
     false
 }

@@ -117,6 +117,10 @@ pub(crate) fn time_of_change(metadata: &Metadata) -> (i64, i64) {
     (metadata.mtime(), metadata.mtime_nsec())
 }
 
+pub(crate) fn resolve_path(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
+}
+
 pub(crate) fn is_device(path: &Path) -> bool {
     let metadata = path.metadata();
     metadata.is_ok_and(|metadata| metadata.file_type().is_char_device())

@@ -8,7 +8,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::windows::fs::{FileExt, OpenOptionsExt};
 use std::os::windows::io::AsHandle;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf, Prefix};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -141,6 +141,36 @@ pub(crate) fn time_of_change(metadata: &Metadata) -> (i64, i64) {
             )
         }
     }
+}
+
+pub(crate) fn resolve_path(path: &Path) -> io::Result<PathBuf> {
+    let resolved = path.canonicalize()?;
+    let plain = without_verbatim_prefix(&resolved);
+    Ok(plain.unwrap_or(resolved))
+}
+
+/// Returns a path that begins with `\\?\` without these characters, if it means the same.
+fn without_verbatim_prefix(path: &Path) -> Option<PathBuf> {
+    let mut components = path.components();
+    let Some(Component::Prefix(prefix)) = components.next() else {
+        return None;
+    };
+    let mut plain = match prefix.kind() {
+        Prefix::VerbatimDisk(letter) => PathBuf::from(format!("{}:\\", char::from(letter))),
+        Prefix::VerbatimUNC(server, share) => {
+            let mut root = OsString::from(r"\\");
+            root.push(server);
+            root.push(r"\");
+            root.push(share);
+            root.push(r"\");
+            PathBuf::from(root)
+        }
+        _ => return None,
+    };
+    plain.extend(components.filter(|part| matches!(part, Component::Normal(_))));
+    // The system would remove full stops and spaces at the end of a name, and open devices.
+    let is_unchanged = std::path::absolute(&plain).is_ok_and(|read| read == plain);
+    is_unchanged.then_some(plain)
 }
 
 /// Names that stand for devices in every directory. `COM1` and the like are devices too; nobody writes tables to them.

@@ -10,6 +10,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lookalike_system::resolve_path;
+
 use crate::error::{Error, Result, display_path};
 
 /// Folders outside of which no file is opened. Clones share the list.
@@ -23,8 +25,7 @@ impl AllowedFolders {
     /// If one does not exist or is no directory.
     pub fn new(folders: &[PathBuf]) -> Result<Self> {
         let resolve = |folder: &PathBuf| {
-            let resolved = folder
-                .canonicalize()
+            let resolved = resolve_path(folder)
                 .map_err(|cause| Error::read_error("open", display_path(folder), cause))?;
             if resolved.is_dir() {
                 return Ok(resolved);
@@ -53,7 +54,7 @@ impl AllowedFolders {
         // A path that is absolute replaces the folder.
         let mut candidates = self.0.iter().map(|folder| folder.join(path));
         candidates.find_map(|candidate| {
-            let resolved = candidate.canonicalize().ok()?;
+            let resolved = resolve_path(&candidate).ok()?;
             self.is_below(&resolved).then_some(resolved)
         })
     }
@@ -86,7 +87,7 @@ mod tests {
         create_symlink(&path("none"), &path("in/dangling")).unwrap();
         // A folder may be named by a link itself.
         let folders = AllowedFolders::new(&[path("door")]).unwrap();
-        let real = |name: &str| path(name).canonicalize().unwrap();
+        let real = |name: &str| resolve_path(&path(name)).unwrap();
         assert_eq!(folders.folders(), [real("in")]);
         for (given, expected) in [
             ("a.txt", Some("in/a.txt")),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lookalike_system::{
     Directory, FileNumber, FileVersion, PositionedAccess, create_unnamed, is_device, link_unnamed,
-    open_standard_input, open_standard_output, read_disk_space, replace_file,
+    open_standard_input, open_standard_output, read_disk_space, replace_file, resolve_path,
 };
 
 #[test]
@@ -35,6 +35,46 @@ fn a_directory_is_synced_and_has_free_bytes() {
     assert!(space.free > 0 && space.size >= space.free);
     assert!(Directory::open(&place.path().join("none")).is_err());
     assert_eq!(read_disk_space(&place.path().join("none/below")), None);
+}
+
+#[test]
+fn files_of_an_open_directory_are_found_by_their_names() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = Directory::open(place.path()).unwrap();
+    let missing = directory.open_file("a").unwrap_err();
+    assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
+    let file = directory.create_file("a").unwrap();
+    file.write_all_bytes_at(b"text", 0).unwrap();
+    drop(file);
+    directory.create_file("b").unwrap();
+    directory.rename("a", "b").unwrap();
+    fs::create_dir(place.path().join("c")).unwrap();
+    let mut names = directory.read_entries().unwrap();
+    names.sort_unstable();
+    assert_eq!(names, ["b", "c"]);
+    let file = directory.open_file("b").unwrap();
+    let mut bytes = [0; 4];
+    file.read_exact_bytes_at(&mut bytes, 0).unwrap();
+    assert_eq!(&bytes, b"text");
+    file.write_all_bytes_at(b"T", 0).unwrap();
+    drop(file);
+    assert_eq!(fs::read(place.path().join("b")).unwrap(), b"Text");
+    directory.create_file("b").unwrap();
+    assert_eq!(fs::read(place.path().join("b")).unwrap(), b"");
+    directory.remove("b").unwrap();
+    assert!(!place.path().join("b").exists() && directory.remove("b").is_err());
+}
+
+#[test]
+fn resolved_paths_have_the_form_that_users_know() {
+    let place = tempfile::tempdir().unwrap();
+    let place = resolve_path(place.path()).unwrap();
+    fs::create_dir(place.join("in")).unwrap();
+    fs::write(place.join("in/a"), "text").unwrap();
+    let resolved = resolve_path(&place.join("in/../in/./a")).unwrap();
+    assert_eq!(resolved, place.join("in").join("a"));
+    assert!(!resolved.to_str().unwrap().starts_with(r"\\?\"));
+    assert!(resolve_path(&place.join("none")).is_err());
 }
 
 fn version_of(path: &Path) -> FileVersion {

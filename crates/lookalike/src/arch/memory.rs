@@ -9,8 +9,6 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-#[cfg(target_os = "linux")]
-use memmap2::Advice;
 #[cfg(not(target_family = "wasm"))]
 use memmap2::{Mmap, MmapMut, MmapOptions};
 
@@ -60,7 +58,7 @@ impl MemoryMut {
         let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
         // A failure is ignored, because large pages only make access faster.
         #[cfg(target_os = "linux")]
-        let _ = map.advise(Advice::HugePage);
+        let _ = map.advise(memmap2::Advice::HugePage);
         Ok(Self(Some(map)))
     }
 
