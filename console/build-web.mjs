@@ -39,14 +39,23 @@ function readDictionary() {
 
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
+/** Returns the hashes by which the policy of the report allows its script and its style, because a report that is shown inside the page has the policy of the page, too. */
+function readReportHashes() {
+  const report = readFileSync(join(root, "crates/lookalike-batch/pages/report.html"), "utf8");
+  return Object.fromEntries(["script-src", "style-src"].map((name) => [name, new RegExp(`${name} ('sha256-[^']+')`).exec(report)[1]]));
+}
+const report = readReportHashes();
+
 const worker = (await bundle("src/web/worker.ts")).script;
 const { script, style } = await bundle("src/web/main.tsx", { WORKER_SCRIPT: JSON.stringify(worker) });
 const policy = [
   "default-src 'none'",
   // The worker runs under the policy of the page, too.
-  `script-src ${hash(script)} 'wasm-unsafe-eval'`,
+  `script-src ${hash(script)} ${report["script-src"]} 'wasm-unsafe-eval'`,
   "worker-src blob:",
-  `style-src ${hash(style)}`,
+  // For reports.
+  "frame-src blob:",
+  `style-src ${hash(style)} ${report["style-src"]}`,
   // For the dictionary, which lies beside the page.
   "connect-src 'self'",
   "base-uri 'none'",

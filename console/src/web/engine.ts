@@ -1,7 +1,7 @@
 /** The engine of the page: the same crates as the command, as a WebAssembly module in a worker. */
 import type { Comparison } from "../compare/page";
 import type { ServiceComparison, SharedPassages } from "../console/service";
-import type { AnswerMessage, CallMessage, ModuleMessage } from "./worker";
+import type { AnswerMessage, CallMessage, GivenFile, ModuleMessage, ProgressMessage, RunMessage, WrittenFile } from "./worker";
 
 /** The script of the worker; the build puts it here. */
 declare const WORKER_SCRIPT: string;
@@ -49,6 +49,33 @@ export interface DrawnBands {
   curve: number[];
 }
 
+/** A run of the command that ended. */
+export interface EndedRun {
+  /** 0 done, 1 done but rows were skipped. */
+  code: number;
+  /** Standard output: the summary. */
+  output: string;
+  /** Standard error without lines that others replaced. */
+  messages: string;
+  files: WrittenFile[];
+}
+
+/** A run of the command that goes on. */
+export interface StartedRun {
+  ended: Promise<EndedRun>;
+  /** Ends it at once, and with it all that it wrote. `ended` then never resolves. */
+  cancel: () => void;
+}
+
+/** Returns the last line that the next one replaces, and the text without such lines. */
+export function splitMessages(text: string): { status: string; lines: string } {
+  const parts = text.split("\r");
+  const lastLine = (part: string) => part.slice(part.lastIndexOf("\n") + 1);
+  const status = parts.slice(0, -1).map(lastLine).at(-1) ?? "";
+  const lines = parts.map((part, at) => (at < parts.length - 1 ? part.slice(0, part.length - lastLine(part).length) : part)).join("");
+  return { status, lines };
+}
+
 /** A call that the engine refuses. The message is a sentence of the engine. */
 export class EngineRefusal extends Error {}
 
@@ -89,14 +116,20 @@ export class Engine {
     this.recipes = this.ask<{ recipes: RecipeAbility[] }>({ call: "abilities" }).then((told) => told.recipes);
   }
 
+  /** Starts a worker and gives it the module. */
   private async startWorker(): Promise<Worker> {
-    await whenParsed();
-    const address = URL.createObjectURL(new Blob([WORKER_SCRIPT], { type: "text/javascript" }));
-    const worker = new Worker(address);
+    const worker = await this.startEmptyWorker();
     worker.addEventListener("message", (event: MessageEvent<AnswerMessage>) => {
       this.waiting.get(event.data.number)?.(event.data);
       this.waiting.delete(event.data.number);
     });
+    return worker;
+  }
+
+  private async startEmptyWorker(): Promise<Worker> {
+    await whenParsed();
+    const address = URL.createObjectURL(new Blob([WORKER_SCRIPT], { type: "text/javascript" }));
+    const worker = new Worker(address);
     const module = decodeBase64(document.getElementById("module")?.textContent ?? "");
     worker.postMessage({ module } satisfies ModuleMessage, [module.buffer]);
     return worker;
@@ -116,6 +149,41 @@ export class Engine {
     if ("fault" in answer) throw new Error(answer.fault);
     if (answer.code !== 0) throw new EngineRefusal(answer.messages);
     return new TextDecoder().decode(answer.output);
+  }
+
+  /**
+   * Starts the command with these arguments over files, in a worker of its own, so that it can be ended at any time.
+   * `onStatus` gets the last line of its progress.
+   */
+  startRun(given: readonly string[], files: readonly GivenFile[], recipe: string, onStatus: (status: string) => void): StartedRun {
+    let worker: Worker | null = null;
+    let isCancelled = false;
+    const run = async (): Promise<EndedRun> => {
+      const input = (await this.attach(recipe))?.slice() ?? new Uint8Array();
+      worker = await this.startEmptyWorker();
+      if (isCancelled) worker.terminate();
+      let text = "";
+      const answered = new Promise<AnswerMessage>((resolve, reject) => {
+        worker!.addEventListener("error", (event) => reject(new Error(event.message)));
+        worker!.addEventListener("message", (event: MessageEvent<AnswerMessage | ProgressMessage>) => {
+          if (!("text" in event.data)) return resolve(event.data);
+          text += event.data.text;
+          onStatus(splitMessages(text).status);
+        });
+      });
+      worker.postMessage({ number: 0, input, arguments: given, files } satisfies RunMessage, [input.buffer]);
+      const answer = await answered;
+      worker.terminate();
+      if ("fault" in answer) throw new Error(answer.fault);
+      const messages = splitMessages(answer.messages).lines.trim();
+      if (answer.code > 1) throw new EngineRefusal(messages);
+      return { code: answer.code, output: new TextDecoder().decode(answer.output), messages, files: answer.files };
+    };
+    const cancel = () => {
+      isCancelled = true;
+      worker?.terminate();
+    };
+    return { ended: run(), cancel };
   }
 
   private async ask<T>(call: object, attachment?: Uint8Array): Promise<T> {

@@ -8,12 +8,13 @@ import { Shell } from "../components/shell";
 import { Wording, type Language } from "../language/catalog";
 import { CompareSection } from "./compare";
 import { DictionaryMissing, Engine, EngineRefusal, dictionaryFile } from "./engine";
+import { FolderSection } from "./folder";
 import { LearnSection } from "./learn";
 import { addWebMessages, sayWeb } from "./messages";
 
 addWebMessages();
 
-const sections = ["learn", "compare"] as const;
+const sections = ["learn", "compare", "folder"] as const;
 type Section = (typeof sections)[number];
 
 /** The section that the address names, else the first one. */
@@ -70,7 +71,9 @@ function WebPage({ onLanguage }: { onLanguage: () => void }) {
         />
       }
     >
-      {section === "learn" ? <LearnSection {...tool} /> : <CompareSection {...tool} />}
+      {section === "learn" && <LearnSection {...tool} />}
+      {section === "compare" && <CompareSection {...tool} />}
+      {section === "folder" && <FolderSection {...tool} />}
     </Shell>
   );
 }

@@ -102,7 +102,8 @@ pub(crate) fn time_of_change(metadata: &Metadata) -> (i64, i64) {
 }
 
 pub(crate) fn resolve_path(path: &Path) -> io::Result<PathBuf> {
-    path.canonicalize()
+    std::fs::metadata(path)?;
+    std::path::absolute(path)
 }
 
 pub(crate) fn is_device(_path: &Path) -> bool {
