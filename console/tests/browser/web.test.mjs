@@ -1,21 +1,21 @@
 // The page that does the work in the browser, and its module beside the command.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { gunzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { createServer as createVite } from "vite";
-import { checkLooks, checkPage, hostile, launch, makeDocx, openPage, program, skip as skipBrowser } from "./support.mjs";
+import { Place, checkLooks, checkPage, droppedFiles, hostile, launch, makeDocx, openPage, program, sampleRows, skip as skipBrowser } from "./support.mjs";
 
 const root = resolve(import.meta.dirname, "../../..");
 const folder = join(root, "target/web");
 const pageFile = join(folder, "index.html");
 const skip = skipBrowser || (existsSync(pageFile) ? false : `there is no ${pageFile}: npm run web builds it`);
 
-let browser, vite, server, url, runModule;
+let browser, vite, server, url, runModule, runOverFiles;
 
 before(async () => {
   if (skip) return;
@@ -26,6 +26,17 @@ before(async () => {
   runModule = async (call, attachment = Buffer.alloc(0)) => {
     const ended = await runProgram(module, new Uint8Array(Buffer.concat([Buffer.from(`${JSON.stringify(call)}\n`), attachment])));
     return { code: ended.code, output: Buffer.from(ended.output).toString(), messages: ended.messages };
+  };
+  const { BytesContent, VirtualFiles } = await vite.ssrLoadModule("/src/web/virtual-files.ts");
+  runOverFiles = async (given, contents) => {
+    const files = new VirtualFiles();
+    for (const [name, bytes] of Object.entries(contents)) files.add(name, new BytesContent(new Uint8Array(bytes)));
+    let reported = "";
+    const ended = await runProgram(module, new Uint8Array(), { arguments: given, files, onMessage: (text) => (reported += text) });
+    assert.equal(reported, ended.messages);
+    const written = files.listWritten().map(([name, content]) => [name, content.toBlob()]);
+    const read = await Promise.all(written.map(async ([name, blob]) => [name, Buffer.from(await blob.arrayBuffer())]));
+    return { code: ended.code, output: Buffer.from(ended.output).toString(), messages: ended.messages, files: Object.fromEntries(read) };
   };
   server = createServer((request, response) => {
     const file = join(folder, request.url === "/" ? "index.html" : request.url.slice(1));
@@ -196,6 +207,176 @@ test("the page looks right in both languages, wide and narrow, light and dark", 
     await checkLooks(page, "learn", locale);
     await compare(page, hostile[0], `${hostile[0]} again`);
     await checkLooks(page, "compare", locale);
+    await page.context().close();
+  }
+});
+
+/** Runs the command over files in a folder of its own, and returns what it wrote. */
+function runCommandOverFiles(given, contents) {
+  const place = new Place();
+  try {
+    for (const [name, bytes] of Object.entries(contents)) {
+      mkdirSync(dirname(place.file(name)), { recursive: true });
+      writeFileSync(place.file(name), bytes);
+    }
+    const output = place.run(...given);
+    const names = readdirSync(place.path).filter((name) => !Object.keys(contents).some((path) => path.split("/")[0] === name));
+    return { output, files: Object.fromEntries(names.map((name) => [name, readFileSync(place.file(name))])) };
+  } finally {
+    place.remove();
+  }
+}
+
+/** Fields that depend on the clock. */
+const isClock = (name) => ["seconds", "stages", "created", "index_bytes"].includes(name);
+const withoutClock = (json) => JSON.parse(json, (name, value) => (isClock(name) ? undefined : value));
+const dataOf = (report) => /<script type="application\/json" id="data">([^<]*)</.exec(report.toString())[1];
+
+/** Fails unless two runs wrote the same bytes. Reports have the same data, but for the clock. */
+function assertEqualRuns(own, expected, what) {
+  assert.deepEqual(withoutClock(own.output), withoutClock(expected.output), what);
+  assert.deepEqual(Object.keys(own.files).sort(), Object.keys(expected.files).sort(), what);
+  for (const [name, bytes] of Object.entries(expected.files)) {
+    if (name === "report.html") assert.deepEqual(withoutClock(dataOf(own.files[name])), withoutClock(dataOf(bytes)), what);
+    else assert.ok(own.files[name].equals(bytes), `${what}: ${name} differs`);
+  }
+}
+
+const dedupOutputs = ["--removed", "removed.tsv", "--clusters", "clusters.tsv", "--report", "report.html", "--json"];
+/** What runs inside a page need: the system's folder for temporary files does not exist there. */
+const inPage = (given) => [...given, "--scratch", "."];
+
+test("runs over rows of every format write the bytes of the command", { skip }, async () => {
+  const news = readFileSync(join(root, "examples/news.jsonl"));
+  const rows = news.toString().trim().split("\n").map((line) => JSON.parse(line));
+  const tsv = ["id\ttext", ...rows.map(({ id, text }) => `${id}\t${text.replaceAll(/\s/g, " ")}`)].join("\n");
+  const csv = ["id,text", ...rows.map(({ id, text }) => `${id},"${text.replaceAll('"', '""')}"`)].join("\n");
+  const made = runCommandOverFiles(["dedup", "news.jsonl", "-o", "news.parquet", "--annotate"], { "news.jsonl": news });
+  const inputs = {
+    "news.jsonl": news,
+    "news.jsonl.gz": gzipSync(news),
+    "news.tsv": Buffer.from(tsv),
+    "news.csv": Buffer.from(csv),
+    "news.txt": Buffer.from(rows.map(({ text }) => text.replaceAll(/\s/g, " ")).join("\n")),
+    "news.parquet": made.files["news.parquet"],
+    "sample.jsonl": Buffer.from(sampleRows()),
+  };
+  for (const [name, bytes] of Object.entries(inputs)) {
+    const ending = /\.([a-z]+)(\.gz)?$/.exec(name)[1];
+    const given = ["dedup", name, "-o", `kept.${ending}`, ...dedupOutputs];
+    const own = await runOverFiles(inPage(given), { [name]: bytes });
+    assert.ok(own.code < 2, `${name}: ${own.messages}`);
+    assertEqualRuns(own, runCommandOverFiles(given, { [name]: bytes }), name);
+  }
+});
+
+test("measures, methods and compressed outputs write the bytes of the command", { skip }, async () => {
+  const news = { "a/news.jsonl": readFileSync(join(root, "examples/news.jsonl")), "sample.jsonl": Buffer.from(sampleRows()) };
+  const choices = [
+    ["--method", "simhash", "--distance", "6", "--verify", "none"],
+    ["--verify", "levenshtein", "--threshold", "0.8"],
+    ["--keep", "longest", "--recipe", "words"],
+    ["--annotate"],
+  ];
+  for (const choice of choices) {
+    const given = ["dedup", "a/news.jsonl", "sample.jsonl", "-o", "kept.jsonl.zst", ...dedupOutputs, ...choice];
+    const own = await runOverFiles(inPage(given), news);
+    assert.ok(own.code < 2, `${choice}: ${own.messages}`);
+    // One thread compresses, as in a page.
+    assertEqualRuns(own, runCommandOverFiles([...given, "--threads", "1"], news), choice.join(" "));
+  }
+});
+
+test("passages of document files are those of the command", { skip }, async () => {
+  const contents = Object.fromEntries(droppedFiles().filter(({ name }) => name !== "picture.png").map(({ name, buffer }) => [`essays/${name}`, buffer]));
+  for (const more of [[], ["--reworded", "--min-length", "6"]]) {
+    const given = ["passages", "essays", "-o", "passages.tsv", "--report", "report.html", "--json", ...more];
+    const own = await runOverFiles(inPage(given), contents);
+    assert.ok(own.code < 2, own.messages);
+    const expected = runCommandOverFiles(given, contents);
+    assert.ok(JSON.parse(expected.output).passages >= 3);
+    assertEqualRuns(own, expected, more.join(" "));
+  }
+});
+
+test("refusals of a run are sentences of the command, and leave no files", { skip }, async () => {
+  const wrong = await runOverFiles(inPage(["dedup", "a.jsonl", "-o", "kept.jsonl", "--text", "body"]), { "a.jsonl": Buffer.from('{"text":"x"}\n') });
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.messages, /body/);
+  assert.deepEqual(wrong.files, {});
+  const missing = await runOverFiles(inPage(["dedup", "none.jsonl", "-o", "kept.jsonl"]), {});
+  assert.equal(missing.code, 2);
+  assert.match(missing.messages, /none\.jsonl/);
+});
+
+/** Gives the section for files these files, and waits until they are listed. */
+async function giveFiles(page, files) {
+  await page.click("#tab-folder");
+  await page.setInputFiles("input[type=file]", files);
+  await page.waitForSelector(".drop ul.names li");
+}
+
+/** Returns the bytes that the page saves under a name. */
+async function save(page, name) {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click(`a[download="${name}"]`)]);
+  return readFileSync(await download.path());
+}
+
+test("rows are deduplicated in the page: kept rows, tables and the report are those of the command", { skip }, async () => {
+  const page = await openPage(browser, pathToFileURL(pageFile).href);
+  const rows = Buffer.from(sampleRows());
+  await giveFiles(page, [{ name: "sample.jsonl", mimeType: "application/octet-stream", buffer: rows }]);
+  const given = ["dedup", "sample.jsonl", "-o", "kept.jsonl", "--removed", "removed.tsv", "--clusters", "clusters.tsv", "--report", "report.html", "--threshold", "0.75"];
+  assert.equal(await page.innerText("code"), `lookalike ${given.join(" ")}`);
+  await page.click(".button.strong:enabled");
+  await page.waitForSelector("a[download]");
+  const expected = runCommandOverFiles(given, { "sample.jsonl": rows });
+  for (const name of ["kept.jsonl", "removed.tsv", "clusters.tsv"]) assert.ok((await save(page, name)).equals(expected.files[name]), name);
+  assert.deepEqual(withoutClock(dataOf(await save(page, "report.html"))), withoutClock(dataOf(expected.files["report.html"])));
+  // Two rows are bad, which the command says.
+  assert.match(await page.innerText("pre.given"), /sample\.jsonl:\d+: /);
+  const report = page.frameLocator("iframe.report");
+  await report.locator(".stat").first().waitFor();
+  assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+  assert.deepEqual(page.faults, []);
+});
+
+test("documents show the passages that they share", { skip }, async () => {
+  const page = await openPage(browser, url);
+  await giveFiles(page, droppedFiles().filter(({ name }) => name !== "picture.png"));
+  assert.ok(await page.isChecked("input[value=passages]"));
+  await page.click(".button.strong:enabled");
+  await page.waitForSelector("a[download='passages.tsv']");
+  assert.match((await save(page, "passages.tsv")).toString(), /letter\.docx/);
+  await page.frameLocator("iframe.report").locator("mark").first().waitFor();
+  assert.deepEqual(page.faults, []);
+});
+
+test("a run can be ended, and the page stays alive", { skip }, async () => {
+  const page = await openPage(browser, url);
+  const words = Array.from({ length: 40 }, (_, at) => `word${at}`).join(" ");
+  const rows = Array.from({ length: 60_000 }, (_, at) => JSON.stringify({ id: at, text: `${words} ${at * 7919} ${at}` })).join("\n");
+  await giveFiles(page, [{ name: "rows.jsonl", mimeType: "application/octet-stream", buffer: Buffer.from(rows) }]);
+  await page.click(".button.strong:enabled");
+  const status = page.locator("[role=status]");
+  await page.waitForFunction(() => /: .+ MB/.test(document.querySelector(".line [role=status]").textContent));
+  assert.match(await status.last().innerText(), /reading|comparing|finding|writing/);
+  await page.click("button:has-text('Cancel')");
+  await page.click(".drop button:has-text('Remove all')");
+  await giveFiles(page, [{ name: "few.jsonl", mimeType: "application/octet-stream", buffer: Buffer.from('{"text":"one two three"}\n{"text":"one two three"}\n') }]);
+  await page.click(".button.strong:enabled");
+  await page.waitForSelector("a[download='kept.jsonl']");
+  assert.deepEqual(page.faults, []);
+});
+
+test("the section for files looks right in both languages", { skip }, async () => {
+  for (const locale of ["en-GB", "zh-CN"]) {
+    const page = await openPage(browser, url, { locale });
+    await giveFiles(page, [{ name: "sample.jsonl", mimeType: "application/octet-stream", buffer: Buffer.from(sampleRows()) }]);
+    await page.click(".button.strong:enabled");
+    await page.waitForSelector("iframe.report");
+    await page.frameLocator("iframe.report").locator(".stat").first().waitFor();
+    await checkLooks(page, "files", locale);
     await page.context().close();
   }
 });
