@@ -26,7 +26,7 @@ function compileModule() {
   const options = ["build", "--locked", "--profile", "dist", "--target", "wasm32-wasip1", "-p", "lookalike-web"];
   const environment = { CFLAGS_wasm32_wasip1: `-isystem ${headers}`, CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS: flags };
   execFileSync("cargo", options, { cwd: root, stdio: "inherit", env: { ...environment, ...process.env } });
-  return join(root, "target/wasm32-wasip1/dist/lookalike-web.wasm");
+  return join(process.env.CARGO_TARGET_DIR ?? join(root, "target"), "wasm32-wasip1/dist/lookalike-web.wasm");
 }
 
 /** Returns jieba's dictionary, which is a file of the pinned crate. */

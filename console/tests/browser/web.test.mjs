@@ -275,7 +275,7 @@ test("measures, methods and compressed outputs write the bytes of the command", 
   const choices = [
     ["--method", "simhash", "--distance", "6", "--verify", "none"],
     ["--verify", "levenshtein", "--threshold", "0.8"],
-    ["--keep", "longest", "--recipe", "words"],
+    ["--keep", "longest", "--recipe", "words-1"],
     ["--annotate"],
   ];
   for (const choice of choices) {
