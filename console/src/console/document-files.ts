@@ -92,15 +92,55 @@ export async function readFile(name: string, bytes: Uint8Array, extract: Extract
   }
 }
 
+/** A file and its name; a file of a folder has its path from there, so that files of one name in two folders differ. */
+export interface NamedFile {
+  name: string;
+  file: File;
+}
+
+/** Returns files under their own names. */
+export const nameFiles = (files: Iterable<File>): NamedFile[] => [...files].map((file) => ({ name: file.name, file }));
+
+/** Files that systems and word processors put into a folder, which are no documents of its owner. */
+const isLeftBySystem = (name: string): boolean => name.startsWith(".") || name.startsWith("~$") || /^(desktop\.ini|thumbs\.db)$/i.test(name);
+
+/** Returns all entries of a folder. A browser answers with some at a time, and at the end with none. */
+async function listFolder(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {
+  const reader = folder.createReader();
+  const entries: FileSystemEntry[] = [];
+  for (;;) {
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+    if (some.length === 0) return entries;
+    entries.push(...some);
+  }
+}
+
+async function filesOfEntry(entry: FileSystemEntry): Promise<NamedFile[]> {
+  if (entry.isFile) {
+    const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+    return [{ name: entry.fullPath.replace(/^\//, ""), file }];
+  }
+  const entries = await listFolder(entry as FileSystemDirectoryEntry);
+  const wanted = entries.filter((it) => !isLeftBySystem(it.name));
+  return (await Promise.all(wanted.map(filesOfEntry))).flat();
+}
+
+/** Returns the files that were dropped, and those of dropped folders. It reads `dropped` before it first waits, because a browser empties it then. */
+export async function findDroppedFiles(dropped: DataTransfer): Promise<NamedFile[]> {
+  const entries = [...dropped.items].map((it) => it.webkitGetAsEntry()).filter((it) => it !== null);
+  if (entries.length === 0) return nameFiles(dropped.files);
+  return (await Promise.all(entries.map(filesOfEntry))).flat();
+}
+
 /** Reads files in the order of their names. Calls `onProgress` with the number of files that are read. */
-export async function readFiles(files: readonly File[], extract: ExtractText, onProgress: (done: number) => void): Promise<ReadFiles> {
+export async function readFiles(files: readonly NamedFile[], extract: ExtractText, onProgress: (done: number) => void): Promise<ReadFiles> {
   const sorted = [...files].sort((a, b) => (a.name < b.name ? -1 : 1));
   const read: ReadFiles[] = [];
   let [next, done] = [0, 0];
   const readNext = async (): Promise<void> => {
     while (next < sorted.length) {
       const at = next++;
-      read[at] = await readFile(sorted[at]!.name, new Uint8Array(await sorted[at]!.arrayBuffer()), extract);
+      read[at] = await readFile(sorted[at]!.name, new Uint8Array(await sorted[at]!.file.arrayBuffer()), extract);
       onProgress(++done);
     }
   };

@@ -17,6 +17,12 @@ import { Check, CompareTool } from "./tools";
 const sections = ["overview", "collections", "check", "clusters", "label", "passages", "compare"] as const;
 type Section = (typeof sections)[number];
 
+/** Returns the section that the address names after `#`; otherwise the overview. */
+function findSection(): Section {
+  const named = location.hash.slice(1);
+  return sections.find((it) => it === named) ?? "overview";
+}
+
 /** Returns the keys of a section; none without lists. */
 function findKeys(section: Section): readonly KeyRow[] | undefined {
   if (section === "label") return reviewKeys;
@@ -40,7 +46,7 @@ function App() {
 function Console({ onLanguage }: { onLanguage: () => void }) {
   const say = useWording();
   const service = useMemo(() => new Service(), []);
-  const [section, setSection] = useState<Section>("overview");
+  const [section, setSection] = useState<Section>(findSection);
   const [problem, setProblem] = useState<string | null>(null);
   const [wantsKey, setWantsKey] = useState(false);
   /** Grows with every key, so that a section begins anew. */

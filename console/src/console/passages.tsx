@@ -5,7 +5,7 @@ import { saveFile } from "../components/save-file";
 import { PassagesView, readPassages, type PassageData } from "../passages/page";
 import type { MessageKey } from "../language/catalog";
 import type { ToolProps } from "./collection-choice";
-import { acceptedFiles, readFiles, type BadFile, type ExtractText } from "./document-files";
+import { acceptedFiles, findDroppedFiles, nameFiles, readFiles, type BadFile, type ExtractText, type NamedFile } from "./document-files";
 import { useRequests } from "./requests";
 import type { NamedText, PassagesRequest } from "./service";
 
@@ -110,12 +110,12 @@ function FileDrop({ label, dropped, onChange, onReading, onProblem, extract }: F
   const say = useWording();
   const [isOver, setOver] = useState(false);
   const [progress, setProgress] = useState<[done: number, total: number] | null>(null);
-  const add = (files: FileList | null | undefined) => {
-    if (!files?.length || progress) return;
+  const add = (files: readonly NamedFile[]) => {
+    if (!files.length || progress) return;
     const total = files.length;
     setProgress([0, total]);
     onReading(1);
-    readFiles([...files], extract, (done) => setProgress([done, total]))
+    readFiles(files, extract, (done) => setProgress([done, total]))
       .then((read) => onChange((known) => ({ documents: [...known.documents, ...read.documents], bad: [...known.bad, ...read.bad] })), onProblem)
       .finally(() => {
         setProgress(null);
@@ -134,7 +134,7 @@ function FileDrop({ label, dropped, onChange, onReading, onProblem, extract }: F
       onDrop={(event) => {
         event.preventDefault();
         setOver(false);
-        add(event.dataTransfer?.files);
+        if (event.dataTransfer && !progress) findDroppedFiles(event.dataTransfer).then(add, onProblem);
       }}
     >
       <h2>{label}</h2>
@@ -148,7 +148,7 @@ function FileDrop({ label, dropped, onChange, onReading, onProblem, extract }: F
           accept={acceptedFiles}
           disabled={progress !== null}
           onChange={(event) => {
-            add(event.currentTarget.files);
+            add(nameFiles(event.currentTarget.files ?? []));
             event.currentTarget.value = "";
           }}
         />

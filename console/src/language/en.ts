@@ -552,7 +552,7 @@ export const en = {
   "label.created": "The collection {name} has the threshold {threshold}.",
   "drop.documents": "Documents",
   "drop.sources": "Sources",
-  "drop.hint": "Drop files here: text (.txt), Markdown, HTML, Word (.docx) and PDF files are one document each. In a .jsonl file, each line with the fields text and id is one.",
+  "drop.hint": "Drop files or a folder here: text (.txt), Markdown, HTML, Word (.docx) and PDF files are one document each. In a .jsonl file, each line with the fields text and id is one.",
   "drop.choose": "Choose files …",
   "drop.progress": "{done} of {total} files read …",
   "drop.clear": "Remove all",

@@ -554,7 +554,7 @@ export const zh: Catalog = {
   "label.created": "集合 {name} 的阈值为 {threshold}。",
   "drop.documents": "文档",
   "drop.sources": "来源",
-  "drop.hint": "把文件拖放到此处：文本（.txt）、Markdown、HTML、Word（.docx）和 PDF 文件各为一篇文档；.jsonl 文件中带 text 和 id 字段的每一行为一篇。",
+  "drop.hint": "把文件或文件夹拖放到此处：文本（.txt）、Markdown、HTML、Word（.docx）和 PDF 文件各为一篇文档；.jsonl 文件中带 text 和 id 字段的每一行为一篇。",
   "drop.choose": "选择文件……",
   "drop.progress": "已读取 {done} / {total} 个文件……",
   "drop.clear": "全部移除",

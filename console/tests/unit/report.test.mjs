@@ -159,7 +159,7 @@ test("files become documents, in any of the encodings", async () => {
 });
 
 test("the service extracts the texts of other documents, two at a time", async () => {
-  const { readFile, readFiles } = await load("console/document-files.ts");
+  const { nameFiles, readFile, readFiles } = await load("console/document-files.ts");
   const { ServiceProblem } = await load("console/service.ts");
   // Markup in GB18030 is sent as UTF-8, other files as they are.
   const echo = async (_, content) => new TextDecoder("utf-8", { fatal: true }).decode(content);
@@ -179,8 +179,22 @@ test("the service extracts the texts of other documents, two at a time", async (
     return name;
   };
   const files = ["5", "1", "4", "2", "3"].map((it) => new File(["x"], `${it}.pdf`));
-  const { documents } = await readFiles(files, slow, (done) => (told = done));
+  const { documents } = await readFiles(nameFiles(files), slow, (done) => (told = done));
   assert.deepEqual([documents.map((it) => it.text).join(" "), most, told], ["1.pdf 2.pdf 3.pdf 4.pdf 5.pdf", 2, 5]);
+});
+
+test("a dropped folder gives its files with their paths, and none that a system has left there", async () => {
+  const { findDroppedFiles } = await load("console/document-files.ts");
+  const file = (path) => ({ isFile: true, name: path.split("/").at(-1), fullPath: path, file: (resolve) => resolve(new File(["x"], path.split("/").at(-1))) });
+  // A browser answers with some of the entries at a time.
+  const folder = (path, ...portions) => ({ isFile: false, name: path.split("/").at(-1), fullPath: path, createReader: () => ({ readEntries: (resolve) => resolve(portions.shift() ?? []) }) });
+  const inner = folder("/essays/b", [file("/essays/b/1.txt"), file("/essays/b/Thumbs.db")]);
+  const essays = folder("/essays", [file("/essays/1.txt"), file("/essays/.DS_Store")], [inner, file("/essays/~$2.docx"), file("/essays/2.docx")]);
+  const item = (entry) => ({ webkitGetAsEntry: () => entry });
+  const found = await findDroppedFiles({ items: [item(essays), item(file("/3.txt"))], files: [] });
+  assert.deepEqual(found.map((it) => it.name), ["essays/1.txt", "essays/b/1.txt", "essays/2.docx", "3.txt"]);
+  const plain = await findDroppedFiles({ items: [], files: [new File(["x"], "4.txt")] });
+  assert.deepEqual(plain.map((it) => it.name), ["4.txt"]);
 });
 
 test("the fill of a window is the time between its oldest and its newest document", async () => {

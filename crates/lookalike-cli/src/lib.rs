@@ -6,6 +6,9 @@
 //! [`run_command_line`] parses, runs and turns the result into an exit code: 0 done, 1 done but bad rows were skipped, 2
 //! refused or failed. A reader that closes standard output early is success.
 
+// Messages and helpers of the service are not used without it.
+#![cfg_attr(not(feature = "service"), allow(dead_code))]
+
 mod commands;
 mod free_memory;
 mod language;
@@ -24,6 +27,11 @@ use lookalike_io::ErrorKind;
 use commands::{Command, CommandLine};
 pub use free_memory::{FreeMemoryHooks, set_free_memory_hooks};
 use output::OutputPrinter;
+#[cfg(feature = "service")]
+use {
+    commands::serve_desktop,
+    language::{MessageLanguage, messages, read_locale_variable},
+};
 
 /// Result of a command that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,15 +55,22 @@ impl CommandOutcome {
 ///
 /// The process must consist of this call: signals and panics are handled for all threads, and both can end it.
 pub fn run_command_line(arguments: &[OsString]) -> u8 {
+    lookalike_system::prepare_console();
     signals::apologise_for_panics();
+    #[cfg(feature = "service")]
+    // A double click gives neither arguments nor a console that somebody uses.
+    if arguments.len() <= 1 && lookalike_system::has_own_console() {
+        return run_desktop();
+    }
     let cli = match CommandLine::parse_arguments(arguments) {
         Ok(cli) => cli,
         Err(refusal) => return explain_usage(&refusal),
     };
     // A service handles signals itself and shuts down in order.
-    let prepared = match &cli.command {
-        Command::Serve(_) => Ok(()),
-        _ => signals::clean_up_when_interrupted(),
+    let prepared = if is_service(&cli.command) {
+        Ok(())
+    } else {
+        signals::clean_up_when_interrupted()
     };
     let result = prepared
         .map_err(Into::into)
@@ -66,6 +81,34 @@ pub fn run_command_line(arguments: &[OsString]) -> u8 {
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
             OutputPrinter::new(false).print_failure(&error, error_hint(&error));
+            2
+        }
+    }
+}
+
+#[cfg(feature = "service")]
+fn is_service(command: &Command) -> bool {
+    matches!(command, Command::Serve(_))
+}
+
+#[cfg(not(feature = "service"))]
+fn is_service(_command: &Command) -> bool {
+    false
+}
+
+/// Serves the console of the service to the browser of a person who has no terminal. After a failure the window stays open,
+/// because it would end with the process.
+#[cfg(feature = "service")]
+fn run_desktop() -> u8 {
+    MessageLanguage::from_environment(read_locale_variable).apply();
+    match serve_desktop() {
+        Ok(()) => 0,
+        Err(error) => {
+            let printer = OutputPrinter::new(false);
+            printer.print_failure(&error, error_hint(&error));
+            printer.print_note(&format!("{}\n", messages::press_enter()));
+            // The answer says nothing, and a closed input is one, too.
+            let _ = io::stdin().read_line(&mut String::new());
             2
         }
     }

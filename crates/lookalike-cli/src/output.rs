@@ -6,12 +6,11 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::fs::Metadata;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use lookalike_system::FileVersion;
 use unicode_width::UnicodeWidthStr;
 
 use crate::language::messages;
@@ -177,23 +176,13 @@ impl OutputPrinter {
 #[derive(Debug, Default)]
 pub(crate) struct ReplacedFiles(Vec<(PathBuf, FileVersion)>);
 
-/// The properties by which a file that was written again is recognised: inode, and time of the last change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileVersion(u64, i64, i64);
-
-impl FileVersion {
-    fn from_metadata(metadata: &Metadata) -> Self {
-        Self(metadata.ino(), metadata.mtime(), metadata.mtime_nsec())
-    }
-}
-
 impl ReplacedFiles {
     /// Finds the outputs that are non-empty files.
     pub(crate) fn find_existing<'a>(places: impl IntoIterator<Item = &'a Path>) -> Self {
         let existing = |place: &'a Path| {
             let metadata = place.metadata().ok()?;
             let is_there = metadata.is_file() && metadata.len() > 0;
-            is_there.then(|| (place.to_path_buf(), FileVersion::from_metadata(&metadata)))
+            is_there.then(|| (place.to_path_buf(), FileVersion::of_file(place, &metadata)))
         };
         Self(places.into_iter().filter_map(existing).collect())
     }
@@ -202,7 +191,7 @@ impl ReplacedFiles {
     pub(crate) fn report_replaced(&self, printer: &OutputPrinter) {
         let is_same = |(place, before): &&(PathBuf, FileVersion)| {
             let now = place.metadata();
-            now.is_ok_and(|now| FileVersion::from_metadata(&now) == *before)
+            now.is_ok_and(|now| FileVersion::of_file(place, &now) == *before)
         };
         for (place, _) in self.0.iter().filter(|warning| !is_same(warning)) {
             let replaced = messages::replaced(place.display());

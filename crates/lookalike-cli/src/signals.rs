@@ -5,46 +5,22 @@ use std::panic::PanicHookInfo;
 use std::process;
 
 use lookalike_io::sink;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use lookalike_system::InterruptionCode;
 
 use crate::output::OutputPrinter;
 use crate::progress;
 
-/// Exit codes for signals start here, by the convention of shells.
-const SIGNAL_EXIT: i32 = 128;
-
-/// Makes SIGINT, SIGTERM and SIGHUP remove incomplete outputs and end the process with 128 plus the signal
-/// number. Signals that were ignored when the process started, for example under `nohup`, stay ignored.
+/// Makes an interruption of the process, for example by Ctrl-C, remove incomplete outputs and end the process with the
+/// exit code of the system.
 ///
 /// # Errors
-/// If the system refuses the handlers.
+/// If the system refuses.
 pub(crate) fn clean_up_when_interrupted() -> io::Result<()> {
-    let ignored = ignored_signals();
-    let wanted = [SIGINT, SIGTERM, SIGHUP];
-    let mut signals = Signals::new(
-        wanted
-            .into_iter()
-            .filter(|signal| ignored >> (signal - 1) & 1 == 0),
-    )?;
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            if let Some(signal) = signals.forever().next() {
-                sink::abandon_all();
-                progress::clear_progress_bar();
-                process::exit(SIGNAL_EXIT + signal);
-            }
-        })?;
-    Ok(())
-}
-
-/// Returns the signals that this process ignores, one bit each; 0 on a system that does not tell.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+    lookalike_system::clean_up_when_interrupted(|InterruptionCode(code)| {
+        sink::abandon_all();
+        progress::clear_progress_bar();
+        process::exit(code);
+    })
 }
 
 /// Makes a panic in any thread remove incomplete outputs, ask for a report in a sentence, and end the process

@@ -8,12 +8,12 @@ use std::fmt;
 use std::io::Read;
 
 use lookalike::catch_panics;
+use lookalike_system::limit_process;
 use pdf_extract::{ConvertToFmt, Document, PlainTextOutput, output_doc};
-use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::pdf_process::PDF_STACK_BYTES;
 
-/// Limits the address space and the processor time of this process for the rest of its life, reads a PDF file from
+/// Limits the memory and the processor time of this process for the rest of its life, reads a PDF file from
 /// `input`, and returns its text. It is the work of a process that a [`PdfReader`](crate::PdfReader) starts.
 ///
 /// # Errors
@@ -31,18 +31,6 @@ pub fn read_pdf_input(
         .read_to_end(&mut bytes)
         .map_err(|cause| format!("it cannot be read: {cause}"))?;
     extract_pdf_text(&bytes, max_bytes)
-}
-
-fn limit_process(memory_bytes: u64, cpu_seconds: u64) -> rustix::io::Result<()> {
-    let limit = |current: u64, maximum: u64| Rlimit {
-        current: Some(current),
-        maximum: Some(maximum),
-    };
-    // A process that a limit ends leaves no image of its memory.
-    setrlimit(Resource::Core, limit(0, 0))?;
-    setrlimit(Resource::As, limit(memory_bytes, memory_bytes))?;
-    // At the maximum the system kills the process without a signal that tells the limit.
-    setrlimit(Resource::Cpu, limit(cpu_seconds, cpu_seconds + 1))
 }
 
 /// Returns the text of a PDF file, at most `max_bytes` of it, or the reason why there is none. Neither time nor

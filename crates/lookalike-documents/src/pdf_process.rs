@@ -12,11 +12,12 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use lookalike_system::{ProcessFailure, read_process_failure};
 
 use crate::extraction::NOT_WANTED;
 
@@ -29,14 +30,8 @@ const MESSAGE_BYTES: usize = 64 << 10;
 /// Longest time between two looks at a child that runs.
 const LONGEST_WAIT: Duration = Duration::from_millis(20);
 
-/// Number of the signal for too much processor time. It has this number on Linux, macOS and the BSDs.
-const SIGXCPU: i32 = 24;
-
 /// Parts of the messages of the standard library and the command when memory cannot be allocated.
 const LACK_OF_MEMORY: [&str; 2] = ["memory allocation", "out of memory"];
-
-/// Number of the signal that ends a child for a lack of stack.
-const SIGABRT: i32 = 6;
 
 /// The advice about a PDF file that cannot be read here.
 const PDF_ADVICE: &str = "extract its text first, for example with `pdftotext`";
@@ -163,10 +158,10 @@ impl PdfReader {
         messages: &[u8],
     ) -> Result<String, String> {
         let messages = String::from_utf8_lossy(messages);
-        match (status.code(), status.signal()) {
+        match (status.code(), read_process_failure(status)) {
             (Some(0), _) => String::from_utf8(output).map_err(|_| "its text is no text".to_owned()),
             (Some(1), _) => Err(String::from_utf8_lossy(&output).into_owned()),
-            (_, Some(SIGXCPU)) => {
+            (_, Some(ProcessFailure::CpuLimit)) => {
                 Err(self
                     .describe_limit(&format!("{} s of processor time", self.limits.cpu_seconds)))
             }
@@ -177,16 +172,20 @@ impl PdfReader {
                 Err(self
                     .describe_limit(&format!("{} MiB of memory", self.limits.memory_bytes >> 20)))
             }
-            (_, Some(SIGABRT)) if messages.contains("overflowed its stack") => Err(format!(
-                "its parts are nested too deeply, which takes more than {} MiB of stack, the limit for a PDF \
+            (_, Some(ProcessFailure::Aborted(_))) if messages.contains("overflowed its stack") => {
+                Err(format!(
+                    "its parts are nested too deeply, which takes more than {} MiB of stack, the limit for a PDF \
                  file: {PDF_ADVICE}",
-                PDF_STACK_BYTES >> 20
-            )),
-            (_, signal) => Err(format!(
+                    PDF_STACK_BYTES >> 20
+                ))
+            }
+            (_, failure) => Err(format!(
                 "the reader of PDF files failed ({}): {PDF_ADVICE}",
-                match signal {
-                    Some(signal) => format!("ended by signal {signal}"),
-                    None => messages.lines().next().unwrap_or("no message").to_owned(),
+                match failure {
+                    Some(
+                        ProcessFailure::Aborted(description) | ProcessFailure::Other(description),
+                    ) => description,
+                    _ => messages.lines().next().unwrap_or("no message").to_owned(),
                 }
             )),
         }

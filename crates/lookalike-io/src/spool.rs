@@ -5,9 +5,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use lookalike_system::PositionedAccess;
 
 use crate::error::{Error, Result, display_path};
 
@@ -91,7 +92,7 @@ impl SpoolFile {
         let Some(file) = &self.file else {
             return Ok(start);
         };
-        file.write_all_at(bytes, start).map_err(|cause| {
+        file.write_all_bytes_at(bytes, start).map_err(|cause| {
             let place = format_args!("byte {start} of {}", self.name);
             Error::write_error("write", place, cause)
         })?;
@@ -104,7 +105,7 @@ impl SpoolFile {
     /// If the file cannot be read, or ends before.
     pub fn read_exact_at(&self, bytes: &mut [u8], start: u64) -> io::Result<()> {
         match &self.file {
-            Some(file) => file.read_exact_at(bytes, start),
+            Some(file) => file.read_exact_bytes_at(bytes, start),
             None => Err(io::ErrorKind::Unsupported.into()),
         }
     }

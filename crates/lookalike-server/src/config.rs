@@ -14,12 +14,18 @@ use crate::replication::ReplicaSettings;
 use crate::snapshots::SnapshotPlace;
 use crate::snapshots::schedule::SnapshotSchedule;
 
+/// A call with the address on which the service listens.
+pub type ListeningCall = Box<dyn FnOnce(SocketAddr) + Send + Sync>;
+
 /// Configuration of a service.
 pub struct ServiceConfig {
     /// Directory of the collections.
     pub data: PathBuf,
     /// Address to listen on.
     pub listen: SocketAddr,
+    /// Called once, as soon as the service listens. The port is then known, also if [`listen`](Self::listen) leaves it to the
+    /// system.
+    pub when_listening: Option<ListeningCall>,
     /// Place of the snapshots; `None` if the service makes none.
     pub snapshots: Option<SnapshotPlace>,
     /// When snapshots are made without a request; needs a place.

@@ -53,7 +53,7 @@ mod traces;
 
 pub use access::AccessKeys;
 pub use api::request_log::RequestLogSettings;
-pub use config::{ClientLimits, ServiceConfig};
+pub use config::{ClientLimits, ListeningCall, ServiceConfig};
 pub use document_passages::{
     DocumentPassageSearch, DocumentPassages, FindDocumentPassages, PassageDocument,
     PassageSearchError,

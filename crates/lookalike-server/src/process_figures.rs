@@ -5,8 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use lookalike_options::machine_memory::memory_limit;
-use rustix::process::Resource;
-use rustix::time::ClockId;
+use lookalike_system::{read_disk_space, read_process_use};
 
 /// A figure: its name, its kind, its description and its value.
 pub(crate) type ProcessFigure = (&'static str, &'static str, &'static str, f64);
@@ -15,7 +14,9 @@ pub(crate) type ProcessFigure = (&'static str, &'static str, &'static str, f64);
 /// that the system does not report are left out.
 pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<ProcessFigure> {
     let since_1970 = started.duration_since(SystemTime::UNIX_EPOCH);
-    let disk = rustix::fs::statvfs(directory).ok();
+    let disk = read_disk_space(directory);
+    let process = read_process_use();
+    let number = |value: u64| value as f64;
     let figures = [
         (
             "process_start_time_seconds",
@@ -27,57 +28,49 @@ pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<Proc
             "process_cpu_seconds_total",
             "counter",
             "Processor time of the process, user and system.",
-            Some(cpu_time().as_secs_f64()),
+            process.cpu_time.as_ref().map(Duration::as_secs_f64),
         ),
         (
             "process_resident_memory_bytes",
             "gauge",
             "Resident memory of the process.",
-            resident_bytes(),
+            process.resident_bytes.map(number),
         ),
         (
             "lookalike_memory_limit_bytes",
             "gauge",
             "Memory of the machine, or the limit of the control group if that is smaller.",
-            memory_limit().map(|bytes| bytes as f64),
+            memory_limit().map(number),
         ),
         (
             "process_open_fds",
             "gauge",
             "Open file descriptors.",
-            std::fs::read_dir("/proc/self/fd")
-                .ok()
-                .map(|entries| entries.count() as f64),
+            process.open_files.map(number),
         ),
         (
             "process_max_fds",
             "gauge",
             "Maximum number of open file descriptors.",
-            rustix::process::getrlimit(Resource::Nofile)
-                .current
-                .map(|current| current as f64),
+            process.max_open_files.map(number),
         ),
         (
             "process_threads",
             "gauge",
             "Threads of the process.",
-            std::fs::read_dir("/proc/self/task")
-                .ok()
-                .map(|entries| entries.count() as f64),
+            process.threads.map(number),
         ),
         (
             "lookalike_disk_size_bytes",
             "gauge",
             "Size of the disk with the directory of the collections.",
-            disk.as_ref()
-                .map(|disk| (disk.f_blocks * disk.f_frsize) as f64),
+            disk.map(|disk| number(disk.size)),
         ),
         (
             "lookalike_disk_free_bytes",
             "gauge",
             "Free bytes of the disk with the directory of the collections.",
-            disk.as_ref()
-                .map(|disk| (disk.f_bavail * disk.f_frsize) as f64),
+            disk.map(|disk| number(disk.free)),
         ),
     ];
     let known = figures
@@ -86,29 +79,33 @@ pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<Proc
     known.collect()
 }
 
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(
-        time.tv_sec.unsigned_abs(),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    )
-}
-
-/// Returns the resident memory, on systems with `/proc`.
-fn resident_bytes() -> Option<f64> {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let resident: u64 = pages.split(' ').nth(1)?.parse().ok()?;
-    Some((resident * rustix::param::page_size() as u64) as f64)
-}
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A system may not report some. Every system reports at least these four.
     #[test]
     fn every_figure_is_known_here() {
         let figures = process_figures(SystemTime::now(), Path::new("."));
-        assert_eq!(figures.len(), 9);
+        let process = read_process_use();
+        let unknown = [
+            process.resident_bytes,
+            process.open_files,
+            process.max_open_files,
+            process.threads,
+            memory_limit(),
+        ];
+        let unknown = unknown.iter().filter(|value| value.is_none()).count();
+        assert_eq!(figures.len() + unknown, 9, "{figures:?}");
+        let names: Vec<_> = figures.iter().map(|(name, ..)| *name).collect();
+        for name in [
+            "process_start_time_seconds",
+            "process_cpu_seconds_total",
+            "lookalike_disk_size_bytes",
+            "lookalike_disk_free_bytes",
+        ] {
+            assert!(names.contains(&name), "{name}");
+        }
         for (name, _, _, value) in figures {
             assert!(value > 0.0, "{name}: {value}");
         }

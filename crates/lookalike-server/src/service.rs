@@ -1,14 +1,13 @@
 //! The running service: its shared state, its start and its end.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike_store::{CollectionOptions, VerificationLimits};
+use lookalike_system::{ReloadRequests, StopRequests};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
@@ -171,13 +170,14 @@ pub fn run_service(config: ServiceConfig) -> Result<()> {
 }
 
 async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
-    let mut signals = StopSignals::new().map_err(with_context("cannot wait for signals"))?;
-    let hang_up = signal(SignalKind::hangup()).map_err(with_context("cannot wait for signals"))?;
+    let mut signals = StopRequests::new().map_err(with_context("cannot wait for signals"))?;
+    let reloads = ReloadRequests::new().map_err(with_context("cannot wait for signals"))?;
     let keys = std::mem::take(&mut config.keys);
     let files = ReloadedFiles::new(keys, config.key_file.take(), config.tls.take())?;
     let files = Arc::new(files);
-    tokio::spawn(reload_on_signal(hang_up, Arc::clone(&files)));
+    tokio::spawn(reload_on_request(reloads, Arc::clone(&files)));
     let listen = config.listen;
+    let when_listening = config.when_listening.take();
     let drain = config.limits.drain;
     let is_encrypted = files.tls().is_some();
     // Nothing in the directory changes before it is locked, because another process may be using it.
@@ -191,7 +191,7 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
         // A replica that waits for its store can be stopped.
         Some(settings) => tokio::select! {
             prepared = prepare_replica(settings, config.data.clone()) => Some(prepared?),
-            () = signals.next_signal() => return Ok(()),
+            () = signals.next_request() => return Ok(()),
         },
     };
     let service = Arc::new(ServiceState::new(config, lock, files, replica.as_ref())?);
@@ -202,6 +202,9 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
         .map_err(with_context("the address listened on"))?;
     let scheme = if is_encrypted { "https" } else { "http" };
     tracing::info!("listening on {scheme}://{address}");
+    if let Some(call) = when_listening {
+        call(address);
+    }
     if !listen.ip().is_loopback() && !is_encrypted {
         tracing::warn!(
             "keys and texts are sent unencrypted: give --tls-cert and --tls-key, unless a proxy in \
@@ -227,11 +230,11 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     });
     let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
     let end_of_wait = async move {
-        signals.next_signal().await;
+        signals.next_request().await;
         drop(stop);
         tokio::select! {
             () = sleep(drain) => "the time limit of --drain is over",
-            () = signals.next_signal() => "a second signal",
+            () = signals.next_request() => "a second signal",
         }
     };
     let end_of_wait = tokio::spawn(end_of_wait);
@@ -294,31 +297,9 @@ fn list_snapshots_once(service: &ServiceState) {
     }
 }
 
-/// The signals that stop the service.
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl StopSignals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next_signal(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
-/// Reads keys and certificate again with every SIGHUP.
-async fn reload_on_signal(mut hang_up: Signal, files: Arc<ReloadedFiles>) {
-    while hang_up.recv().await.is_some() {
+/// Reads keys and certificate again with every request, which is SIGHUP on Unix.
+async fn reload_on_request(mut reloads: ReloadRequests, files: Arc<ReloadedFiles>) {
+    while reloads.next_request().await {
         let files = Arc::clone(&files);
         in_background(move || files.reload_files()).await;
     }

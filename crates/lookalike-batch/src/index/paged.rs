@@ -16,12 +16,12 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::Deref;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::AtomicFile;
+use lookalike_system::PositionedAccess;
 
 /// Bytes of a page.
 const PAGE_BYTES: usize = 64 << 10;
@@ -202,7 +202,8 @@ impl PagedFile {
         let start = bytes.checked_sub(FOOTER_BYTES as u64).ok_or_else(|| {
             damaged_file(path, &format!("it has {bytes} bytes, less than a footer"))
         })?;
-        file.read_exact_at(&mut footer, start).map_err(failed)?;
+        file.read_exact_bytes_at(&mut footer, start)
+            .map_err(failed)?;
         let number = |at: usize| u64::from_le_bytes(to_array(&footer[at..at + 8]));
         let (length, seal) = (number(0), number(8));
         if footer[16..20] != magic {
@@ -225,7 +226,8 @@ impl PagedFile {
             ));
         }
         let mut table = vec![0; pages as usize * 8 + 8];
-        file.read_exact_at(&mut table, length).map_err(failed)?;
+        file.read_exact_bytes_at(&mut table, length)
+            .map_err(failed)?;
         if lookalike::value_hash(&table) != seal {
             return Err(damaged_file(
                 path,
@@ -334,7 +336,7 @@ impl PagedFile {
         let start = (index * PAGE_BYTES) as u64;
         let mut page = vec![0; PAGE_BYTES.min((self.length - start) as usize)];
         self.file
-            .read_exact_at(&mut page, start)
+            .read_exact_bytes_at(&mut page, start)
             .map_err(|cause| Error::read_error("read", display_path(&self.path), cause))?;
         if lookalike::value_hash(&page) != self.checksums[index] {
             let end = start + page.len() as u64;

@@ -7,13 +7,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::marker::PhantomData;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::hamming::{CodeSource, ColumnBuffer, FingerprintCode};
 use lookalike_io::error::Error;
+use lookalike_system::PositionedAccess;
 
 /// Bytes that a buffer takes from the budget, reads or writes at once.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -174,7 +174,7 @@ impl SpillBuffer {
             _ if into.is_empty() => Ok(()),
             Some(spilled) => {
                 let at = from - self.chunks.len() * CHUNK_BYTES;
-                spilled.file.read_exact_at(into, at as u64)
+                spilled.file.read_exact_bytes_at(into, at as u64)
             }
             None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
@@ -212,7 +212,7 @@ impl ColumnBuffer for SpillBuffer {
         let (mut piece, mut at) = (spilled.pending, 0);
         piece.resize(CHUNK_BYTES, 0);
         loop {
-            let length = spilled.file.read_at(&mut piece, at)?;
+            let length = spilled.file.read_bytes_at(&mut piece, at)?;
             if length == 0 {
                 return Ok(());
             }

@@ -16,6 +16,7 @@ mod generate;
 mod head;
 mod idf;
 mod index;
+#[cfg(feature = "service")]
 mod mcp;
 mod pairs;
 mod passages;
@@ -26,9 +27,11 @@ mod recipe;
 mod reference;
 mod search;
 mod segment;
+#[cfg(feature = "service")]
 mod serve;
 pub(crate) mod shared;
 mod status;
+#[cfg(feature = "service")]
 mod store;
 mod tune;
 
@@ -39,7 +42,7 @@ use anyhow::Result;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::CommandOutcome;
-use crate::language::MessageLanguage;
+use crate::language::{MessageLanguage, read_locale_variable};
 use crate::output::ColorMode;
 use compare::CompareArgs;
 use decontaminate::DecontaminateArgs;
@@ -51,6 +54,7 @@ use forms::FormsArgs;
 use head::HeadArgs;
 use idf::IdfArgs;
 use index::IndexArgs;
+#[cfg(feature = "service")]
 use mcp::McpArgs;
 use pairs::PairsArgs;
 use passages::PassagesArgs;
@@ -58,8 +62,12 @@ use plant::PlantArgs;
 use recipe::RecipeArgs;
 use search::SearchArgs;
 use segment::SegmentArgs;
+#[cfg(feature = "service")]
 use serve::ServeArgs;
+#[cfg(feature = "service")]
+pub(crate) use serve::serve_desktop;
 use status::StatusArgs;
+#[cfg(feature = "service")]
 use store::StoreArgs;
 use tune::TuneArgs;
 
@@ -156,7 +164,7 @@ impl CommandLine {
         line.terminal.color.apply();
         match line.terminal.lang {
             Some(stated) => stated.apply_as_stated(),
-            None => MessageLanguage::from_environment(|name| std::env::var_os(name)).apply(),
+            None => MessageLanguage::from_environment(read_locale_variable).apply(),
         }
         Ok(line)
     }
@@ -199,8 +207,11 @@ pub(crate) enum Command {
     Search(Box<SearchArgs>),
     Eval(Box<EvalArgs>),
     Tune(Box<TuneArgs>),
+    #[cfg(feature = "service")]
     Serve(Box<ServeArgs>),
+    #[cfg(feature = "service")]
     Store(StoreArgs),
+    #[cfg(feature = "service")]
     Mcp(McpArgs),
     Recipe(RecipeArgs),
     #[cfg(feature = "pdf")]
@@ -255,8 +266,11 @@ impl Command {
             Self::Search(args) => search::run_search(args),
             Self::Eval(args) => eval::run_evaluation(args),
             Self::Tune(args) => tune::run_tune(args),
+            #[cfg(feature = "service")]
             Self::Serve(args) => serve::run_serve(args),
+            #[cfg(feature = "service")]
             Self::Store(args) => store::run_store(args),
+            #[cfg(feature = "service")]
             Self::Mcp(args) => mcp::run_mcp(args),
             Self::Recipe(args) => recipe::run_recipe(args),
             #[cfg(feature = "pdf")]

@@ -35,6 +35,12 @@ messages! {
     words_left_out(number: String) "… {number} words …" "…（{number} 个词）…";
     further_differences(count: NounCount) "… {count}" "… 另有 {count}";
 
+    // A double click on the program.
+    console_is_open(page: &str) "lookalike is open in your browser: {page}" "lookalike 已在浏览器中打开：{page}";
+    console_without_browser(page: &str) "No browser can be opened from here. Open this address in one: {page}" "无法在此打开浏览器，请在浏览器中打开这个地址：{page}";
+    keep_window_open() "Keep this window open while you use it. Closing it ends lookalike." "使用期间请不要关闭本窗口；关闭本窗口即退出 lookalike。";
+    press_enter() "Press Enter to close this window." "按回车键关闭本窗口。";
+
     // Warnings.
     warning() "warning:" "警告：";
     more_bad_rows(count: NounCount, hint: &str) "{count}{hint}" "另有 {count}{hint}";

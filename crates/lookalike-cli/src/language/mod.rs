@@ -11,6 +11,8 @@ use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use lookalike_system::locale_of_user;
+
 use crate::output::format_count;
 
 /// A language of messages.
@@ -76,6 +78,13 @@ impl MessageLanguage {
             _ => Self::English,
         }
     }
+}
+
+/// Returns a variable of the environment that names a locale. Where the environment has no `LANG`, the locale that the user
+/// has chosen in the system stands for it, because Windows has no such variables.
+pub(crate) fn read_locale_variable(name: &str) -> Option<OsString> {
+    let chosen = || (name == "LANG").then(locale_of_user).flatten();
+    std::env::var_os(name).or_else(|| chosen().map(OsString::from))
 }
 
 /// Returns `true` for a locale such as `zh`, `zh_CN.UTF-8` or `zh-Hans`.

@@ -865,7 +865,7 @@ fn failed_deletion_is_reported() {
 fn snapshot_directory_is_outside_the_data() {
     let place = Place::new();
     std::fs::create_dir(place.path("data")).unwrap();
-    std::os::unix::fs::symlink(place.path("data"), place.path("link")).unwrap();
+    lookalike_system::create_symlink(&place.path("data"), &place.path("link")).unwrap();
     for snapshots in ["data", "data/copies", ".", "data/../data/x", "link/copies"] {
         place.refused(
             &format!("serve --data data --listen 127.0.0.1:0 --snapshots {snapshots}"),

@@ -17,6 +17,8 @@ mod decontaminate;
 mod documents;
 mod evaluating;
 mod explaining;
+// Rights of files, signals and devices of Unix.
+#[cfg(unix)]
 mod failures;
 mod fields;
 mod fingerprints;
@@ -59,5 +61,6 @@ mod serving;
 mod storing;
 mod summaries;
 mod support;
+mod systems;
 mod words;
 mod yanyiwu;

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command};
 
+use lookalike_system::create_symlink;
 use serde_json::{Value, json};
 
 use crate::service::Service;
@@ -533,11 +534,11 @@ fn no_path_leads_out_of_the_folders() {
         "in/deep/b.jsonl",
         rows(&[("b", "another open text for everybody")]),
     );
-    symlink(place.path("secret.jsonl"), place.path("in/far.jsonl")).unwrap();
-    symlink(place.path(""), place.path("in/up")).unwrap();
-    symlink(place.path("in/loop"), place.path("in/loop")).unwrap();
-    symlink(place.path("none"), place.path("in/dangling")).unwrap();
-    symlink("/dev/zero", place.path("in/zero.jsonl")).unwrap();
+    create_symlink(&place.path("secret.jsonl"), &place.path("in/far.jsonl")).unwrap();
+    create_symlink(&place.path(""), &place.path("in/up")).unwrap();
+    create_symlink(&place.path("in/loop"), &place.path("in/loop")).unwrap();
+    create_symlink(&place.path("none"), &place.path("in/dangling")).unwrap();
+    create_symlink(Path::new("/dev/zero"), &place.path("in/zero.jsonl")).unwrap();
     for pipe in ["in/pipe", "in/pipe.jsonl"] {
         let made = Command::new("mkfifo").arg(place.path(pipe)).status();
         assert!(made.unwrap().success());

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// The crates that are published, in the order of their dependencies.
-const PUBLISHED: [&str; 10] = [
+const PUBLISHED: [&str; 11] = [
+    "lookalike-system",
     "lookalike",
     "lookalike-options",
     "lookalike-documents",

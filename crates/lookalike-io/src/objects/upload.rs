@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use lookalike_system::PositionedAccess;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path as Key;
 use object_store::{Error as StoreError, MultipartId, ObjectMeta, ObjectStore, ObjectStoreExt};
@@ -335,7 +335,7 @@ impl OpenUpload {
     fn read_part(&self, parts: FileParts<'_>, number: usize) -> Result<Vec<u8>, PartFailure> {
         let start = number as u64 * parts.part_bytes;
         let mut part = vec![0; (parts.length - start).min(parts.part_bytes) as usize];
-        let read = parts.file.read_exact_at(&mut part, start);
+        let read = parts.file.read_exact_bytes_at(&mut part, start);
         read.map_err(|cause| PartFailure::Local(Error::write_error("upload", &self.name, cause)))?;
         Ok(part)
     }

@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lookalike_system::{Directory, create_unnamed, is_device, link_unnamed, replace_file};
+
 use super::output_journal::{OutputJournal, remove_leftovers};
 use super::recorded_uploads::find_record;
 use crate::error::{Error, Result, display_path};
@@ -221,7 +223,7 @@ impl TemporaryFiles {
         if self.abandoned {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        fs::rename(&name.0, target)?;
+        replace_file(&name.0, target)?;
         self.names.retain(|known| *known != name.0);
         Ok(())
     }
@@ -404,7 +406,8 @@ impl AtomicFile {
     fn create_for_file(path: &Path) -> Result<Self> {
         let failed = |cause| Error::write_error("create", display_path(path), cause);
         let metadata = fs::metadata(path).ok();
-        if metadata.is_some_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        let is_special = metadata.is_some_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+        if is_special || is_device(path) {
             // Opened by the given path, because a link to a pipe, such as /dev/stdout, has no target
             // path.
             let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
@@ -490,7 +493,7 @@ impl AtomicFile {
             }
             FileStage::Unnamed => {
                 lock_temporary_files()
-                    .make_beside(&target, |path| link_file(&file, path))
+                    .make_beside(&target, |path| link_unnamed(&file, path))
                     .map_err(failed)?
                     .1
             }
@@ -513,46 +516,7 @@ pub fn parent_directory(path: &Path) -> &Path {
 /// # Errors
 /// If the directory in which it is cannot be opened or synced.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
-    File::open(parent_directory(path))?.sync_all()
-}
-
-/// Creates a file without a name, which can be linked to a name later.
-#[cfg(target_os = "linux")]
-fn create_unnamed(directory: &Path) -> Option<File> {
-    use rustix::fs::{CWD, Mode, OFlags, openat};
-
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = openat(CWD, directory, flags, Mode::from_raw_mode(0o666)).ok()?;
-    let file = File::from(file);
-    descriptor_path(&file).exists().then_some(file)
-}
-
-#[cfg(target_os = "linux")]
-fn descriptor_path(file: &File) -> PathBuf {
-    use std::os::fd::AsRawFd;
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
-#[cfg(target_os = "linux")]
-fn link_file(file: &File, path: &Path) -> io::Result<()> {
-    use rustix::fs::{AtFlags, CWD, linkat};
-    Ok(linkat(
-        CWD,
-        descriptor_path(file),
-        CWD,
-        path,
-        AtFlags::SYMLINK_FOLLOW,
-    )?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn create_unnamed(_: &Path) -> Option<File> {
-    None
-}
-
-#[cfg(not(target_os = "linux"))]
-fn link_file(_: &File, _: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
+    Directory::sync_path(parent_directory(path))
 }
 
 #[cfg(test)]
@@ -612,7 +576,7 @@ mod tests {
         let target = directory.path().join("out");
         let link = directory.path().join("link");
         fs::write(&target, "old").unwrap();
-        std::os::unix::fs::symlink(&target, &link).unwrap();
+        lookalike_system::create_symlink(&target, &link).unwrap();
         let output = AtomicFile::create_for(&link).unwrap();
         output.as_file().write_all(b"new").unwrap();
         output.commit_file().unwrap();
@@ -620,7 +584,9 @@ mod tests {
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
         assert!(AtomicFile::create_for(directory.path()).is_err());
         assert!(AtomicFile::create_for(&directory.path().join("none/out")).is_err());
-        AtomicFile::create_for(Path::new("/dev/null"))
+        let devices = ["/dev/null", "NUL"].map(Path::new);
+        let device = devices.into_iter().find(|path| is_device(path)).unwrap();
+        AtomicFile::create_for(device)
             .unwrap()
             .commit_file()
             .unwrap();

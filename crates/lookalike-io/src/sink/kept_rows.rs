@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use arrow_schema::SchemaRef;
+use lookalike_system::PositionedAccess;
 
 use super::annotate::{self, RowAnnotator, texts_to_json};
 use super::atomic::{OutputDirectories, check_upload};
@@ -32,6 +32,7 @@ use crate::error::{Error, Result, display_path};
 use crate::objects::{ObjectSearch, ObjectUrl, find_objects, is_url};
 use crate::ordered_results::work_in_order;
 use crate::source::{CompressionKind, InputFile, InputFormat, InputSet, RowPlace, is_named_json};
+use lookalike_system::HAS_THREADS;
 
 /// Bytes of input that a chunk spans, unless a single row is longer.
 pub(super) const CHUNK_BYTES: u64 = 1 << 20;
@@ -335,7 +336,8 @@ pub fn prepare_kept(
 
 /// Returns `true` for a directory and for a path with `/` at its end, also that of an object store.
 pub(super) fn is_directory(path: &Path) -> bool {
-    path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
+    let ends_as_directory = path.to_string_lossy().ends_with(std::path::is_separator);
+    path.is_dir() || ends_as_directory
 }
 
 /// Returns the path of each input's output below a directory.
@@ -707,9 +709,11 @@ impl WriteJob<'_> {
         header: &[u8],
         chunks: RowChunks<'_>,
     ) -> Result<(OpenOutput, u64)> {
-        let file = target.as_file();
         let failed = |cause: io::Error| Error::write_error("write", &part.output, cause);
-        file.write_all_at(header, 0).map_err(failed)?;
+        let Some(file) = target.as_file() else {
+            return Err(failed(io::ErrorKind::Unsupported.into()));
+        };
+        file.write_all_bytes_at(header, 0).map_err(failed)?;
         let (chunks, failure) = (Mutex::new(chunks), AtomicBool::new(false));
         let next = || {
             let mut chunks = chunks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -722,9 +726,11 @@ impl WriteJob<'_> {
             while let Some(chunk) = next() {
                 self.render_chunk(&chunk, &mut room)?;
                 if chunk.after_open {
-                    file.write_all_at(b"\n", chunk.start - 1).map_err(failed)?;
+                    file.write_all_bytes_at(b"\n", chunk.start - 1)
+                        .map_err(failed)?;
                 }
-                file.write_all_at(&room.out, chunk.start).map_err(failed)?;
+                file.write_all_bytes_at(&room.out, chunk.start)
+                    .map_err(failed)?;
                 syncer.add_written(room.out.len() as u64 + u64::from(chunk.after_open));
                 if threads > 1 {
                     syncer.sync_if_due();
@@ -736,7 +742,8 @@ impl WriteJob<'_> {
         let copy = || copy().inspect_err(|_| failure.store(true, Ordering::Relaxed));
         std::thread::scope(|scope| {
             // A single thread should not wait for the disk; with several threads, one of them may.
-            let syncing = (threads == 1).then(|| scope.spawn(|| syncer.run_until_stopped()));
+            let syncing =
+                (threads == 1 && HAS_THREADS).then(|| scope.spawn(|| syncer.run_until_stopped()));
             let workers: Vec<_> = (1..threads).map(|_| scope.spawn(copy)).collect();
             let own = copy();
             let result = workers.into_iter().fold(own, |result, worker| {

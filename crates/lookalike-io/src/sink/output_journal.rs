@@ -39,7 +39,9 @@ impl OutputJournal {
         let random = RandomState::new().hash_one(directory);
         let (front, end) = JOURNAL_NAME;
         let path = directory.join(format!("{front}{random:016x}{end}"));
+        // Windows locks only files that can be read or written anywhere.
         let file = OpenOptions::new()
+            .read(true)
             .append(true)
             .create_new(true)
             .open(&path)?;

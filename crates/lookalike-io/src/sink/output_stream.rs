@@ -2,11 +2,11 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Write};
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use flate2::Compression as GzipLevel;
 use flate2::write::GzEncoder;
+use lookalike_system::{FileNumber, StandardOutput, open_standard_output};
 use zstd::stream::write::Encoder as ZstdEncoder;
 
 use super::atomic::SealedFile;
@@ -30,7 +30,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// An open output.
 pub(super) enum OpenOutput {
     File(AtomicFile),
-    Stdout(File),
+    Stdout(StandardOutput),
 }
 
 impl OpenOutput {
@@ -43,9 +43,9 @@ impl OpenOutput {
                 AtomicFile::create_with_scratch(path, scratch).map(Self::File)
             }
             OutputTarget::Stdout => {
-                let handle = io::stdout().as_fd().try_clone_to_owned();
-                let handle = handle.map_err(|cause| Error::write_error("open", output, cause))?;
-                Ok(Self::Stdout(File::from(handle)))
+                let stdout = open_standard_output();
+                let stdout = stdout.map_err(|cause| Error::write_error("open", output, cause))?;
+                Ok(Self::Stdout(stdout))
             }
             OutputTarget::Memory(_) => Err(Error::usage_error(format!(
                 "bytes cannot be written to {output}: give a file"
@@ -53,10 +53,11 @@ impl OpenOutput {
         }
     }
 
-    pub(super) fn as_file(&self) -> &File {
+    /// Returns the file, if the output is one.
+    pub(super) fn as_file(&self) -> Option<&File> {
         match self {
-            Self::File(file) => file.as_file(),
-            Self::Stdout(file) => file,
+            Self::File(file) => Some(file.as_file()),
+            Self::Stdout(_) => None,
         }
     }
 
@@ -85,8 +86,11 @@ impl OpenOutput {
 /// Refuses to overwrite an input, whatever path leads to it.
 pub(super) fn refuse_inputs(path: &Path, inputs: Option<&InputSet>) -> Result<()> {
     let metadata = std::fs::metadata(path).ok().filter(Metadata::is_file);
-    let is_output = |file: &&InputFile| match &metadata {
-        Some(metadata) => file.is_same_file(metadata),
+    let number = metadata
+        .as_ref()
+        .and_then(|metadata| FileNumber::of_file(path, metadata));
+    let is_output = |file: &&InputFile| match number {
+        Some(number) => file.has_number(number),
         None => file.is_object(path),
     };
     let mut files = inputs.into_iter().flat_map(InputSet::input_files);
@@ -154,13 +158,19 @@ struct CountedWriter {
 
 impl Write for CountedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let length = self.target.as_file().write(bytes)?;
+        let length = match &mut self.target {
+            OpenOutput::File(file) => file.as_file().write(bytes)?,
+            OpenOutput::Stdout(stdout) => stdout.write(bytes)?,
+        };
         self.bytes += length as u64;
         Ok(length)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.target.as_file().flush()
+        match &mut self.target {
+            OpenOutput::File(file) => file.as_file().flush(),
+            OpenOutput::Stdout(stdout) => stdout.flush(),
+        }
     }
 }
 
@@ -246,7 +256,24 @@ fn zstd_encoder(
     let mut encoder = ZstdEncoder::new(buffered, ZSTD_LEVEL)?;
     encoder.include_checksum(true)?;
     if threads > 1 {
-        encoder.multithread(u32::try_from(threads).unwrap_or(u32::MAX).min(64))?;
+        compress_on_threads(&mut encoder, threads)?;
     }
     Ok(encoder)
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn compress_on_threads(
+    encoder: &mut ZstdEncoder<'static, BufferedWriter>,
+    threads: usize,
+) -> io::Result<()> {
+    encoder.multithread(u32::try_from(threads).unwrap_or(u32::MAX).min(64))
+}
+
+/// Refuses, because a module has one thread.
+#[cfg(target_family = "wasm")]
+fn compress_on_threads(
+    _encoder: &mut ZstdEncoder<'static, BufferedWriter>,
+    _threads: usize,
+) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }

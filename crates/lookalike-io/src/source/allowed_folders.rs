@@ -10,6 +10,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lookalike_system::resolve_path;
+
 use crate::error::{Error, Result, display_path};
 
 /// Folders outside of which no file is opened. Clones share the list.
@@ -23,8 +25,7 @@ impl AllowedFolders {
     /// If one does not exist or is no directory.
     pub fn new(folders: &[PathBuf]) -> Result<Self> {
         let resolve = |folder: &PathBuf| {
-            let resolved = folder
-                .canonicalize()
+            let resolved = resolve_path(folder)
                 .map_err(|cause| Error::read_error("open", display_path(folder), cause))?;
             if resolved.is_dir() {
                 return Ok(resolved);
@@ -53,7 +54,7 @@ impl AllowedFolders {
         // A path that is absolute replaces the folder.
         let mut candidates = self.0.iter().map(|folder| folder.join(path));
         candidates.find_map(|candidate| {
-            let resolved = candidate.canonicalize().ok()?;
+            let resolved = resolve_path(&candidate).ok()?;
             self.is_below(&resolved).then_some(resolved)
         })
     }
@@ -65,8 +66,8 @@ impl AllowedFolders {
 
 #[cfg(test)]
 mod tests {
+    use lookalike_system::create_symlink;
     use std::fs;
-    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -79,14 +80,14 @@ mod tests {
         for name in ["in/a.txt", "in/deep/b.txt", "inside/c.txt", "d.txt"] {
             fs::write(path(name), "text").unwrap();
         }
-        symlink(path("in/a.txt"), path("in/near")).unwrap();
-        symlink(path("d.txt"), path("in/far")).unwrap();
-        symlink(path("."), path("in/up")).unwrap();
-        symlink(path("in"), path("door")).unwrap();
-        symlink(path("none"), path("in/dangling")).unwrap();
+        create_symlink(&path("in/a.txt"), &path("in/near")).unwrap();
+        create_symlink(&path("d.txt"), &path("in/far")).unwrap();
+        create_symlink(&path("."), &path("in/up")).unwrap();
+        create_symlink(&path("in"), &path("door")).unwrap();
+        create_symlink(&path("none"), &path("in/dangling")).unwrap();
         // A folder may be named by a link itself.
         let folders = AllowedFolders::new(&[path("door")]).unwrap();
-        let real = |name: &str| path(name).canonicalize().unwrap();
+        let real = |name: &str| resolve_path(&path(name)).unwrap();
         assert_eq!(folders.folders(), [real("in")]);
         for (given, expected) in [
             ("a.txt", Some("in/a.txt")),

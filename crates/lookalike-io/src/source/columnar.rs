@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -16,6 +15,7 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, SchemaRef, TimeUnit};
 use lookalike_documents::decoding::InvalidText;
+use lookalike_system::PositionedAccess;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, RowSelection, RowSelector};
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -51,7 +51,7 @@ enum PositionedBytes {
 impl PositionedBytes {
     fn read_at(&self, room: &mut [u8], start: u64) -> io::Result<usize> {
         match self {
-            Self::File(file) => file.read_at(room, start),
+            Self::File(file) => file.read_bytes_at(room, start),
             Self::Object(ranges) => ranges.read_at(room, start),
         }
     }

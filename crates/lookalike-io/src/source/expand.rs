@@ -1,8 +1,9 @@
 //! Expansion of paths, directories, globs and URLs into the files and objects to read, and formats by
 //! extension.
 
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf, is_separator};
 use std::sync::Arc;
 
 use lookalike_documents::foreign_files::foreign_extension;
@@ -138,7 +139,13 @@ impl InputFinder<'_> {
         }
         match fs::metadata(path) {
             Ok(metadata) => self.add_existing(path, metadata),
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            // Windows has no names with the characters of a pattern.
+            Err(cause)
+                if matches!(
+                    cause.kind(),
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidFilename
+                ) =>
+            {
                 self.find_by_pattern(path, cause)
             }
             Err(cause) => Err(Error::read_error("open", display_path(path), cause)),
@@ -265,7 +272,7 @@ impl InputFinder<'_> {
             ) {
                 continue;
             }
-            self.add_entry(path.join(&name), below.join(&name), depth)?;
+            self.add_entry(join_name(path, &name), join_name(below, &name), depth)?;
         }
         Ok(())
     }
@@ -367,6 +374,23 @@ impl InputFinder<'_> {
                 .unwrap_or(InputFormat::Jsonl)
         }
     }
+}
+
+/// Returns the path of a file in a directory, with `/` between both on every system, so that the names of sources do not
+/// depend on it. Paths that begin with `\\?\` have no `/`.
+fn join_name(directory: &Path, name: &OsStr) -> PathBuf {
+    let is_verbatim = matches!(
+        directory.components().next(),
+        Some(Component::Prefix(prefix)) if prefix.kind().is_verbatim()
+    );
+    let text = directory.to_string_lossy();
+    if is_verbatim || text.is_empty() || text.ends_with(is_separator) {
+        return directory.join(name);
+    }
+    let mut path = directory.as_os_str().to_owned();
+    path.push("/");
+    path.push(name);
+    PathBuf::from(path)
 }
 
 fn metadata_of(path: &Path) -> Result<Metadata> {
@@ -501,4 +525,23 @@ fn known_extensions() -> String {
         "{} and {last}, the text formats also with .gz, .zst, .xz or .bz2 after them",
         extensions.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_joined_by_a_slash() {
+        let joined = |directory: &str| join_name(Path::new(directory), OsStr::new("a.txt"));
+        for (directory, expected) in [
+            ("", "a.txt"),
+            ("texts", "texts/a.txt"),
+            ("texts/", "texts/a.txt"),
+            ("/", "/a.txt"),
+            ("texts/b", "texts/b/a.txt"),
+        ] {
+            assert_eq!(joined(directory).as_os_str(), OsStr::new(expected));
+        }
+    }
 }

@@ -2,11 +2,11 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use lookalike_documents::DocumentKind;
+use lookalike_system::{FileNumber, FileVersion, PositionedAccess};
 
 use super::byte_stream::ByteStream;
 use super::columnar::{PositionedFile, unreadable};
@@ -37,26 +37,6 @@ pub(super) enum InputStorage {
     Columns,
 }
 
-/// The properties by which a changed or replaced file is recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileIdentity {
-    device: u64,
-    inode: u64,
-    size: u64,
-    changed: (i64, i64),
-}
-
-impl FileIdentity {
-    fn from_metadata(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            changed: (metadata.mtime(), metadata.mtime_nsec()),
-        }
-    }
-}
-
 /// One input of a run.
 #[derive(Debug)]
 pub struct InputFile {
@@ -67,7 +47,7 @@ pub struct InputFile {
     document: Option<std::result::Result<DocumentKind, String>>,
     storage: InputStorage,
     /// `None` for standard input and objects.
-    identity: Option<FileIdentity>,
+    version: Option<FileVersion>,
     regular: bool,
     /// The object, if the input is one.
     object: Option<Arc<StoredObject>>,
@@ -112,6 +92,7 @@ impl InputFile {
             InputOrigin::StandardInput | InputOrigin::File(_) => None,
         };
         let metadata = found.origin.metadata();
+        let version = metadata.map(|metadata| FileVersion::of_file(&found.path, metadata));
         let regular = metadata.is_some_and(Metadata::is_file);
         let handle = OnceLock::new();
         let mut compressed = false;
@@ -123,7 +104,7 @@ impl InputFile {
         };
         if let Some(file) = opened {
             compressed = compression_by_extension(&found.path) != CompressionKind::None
-                || starts_compressed(&name, &|bytes, start| file.read_at(bytes, start))?;
+                || starts_compressed(&name, &|bytes, start| file.read_bytes_at(bytes, start))?;
             if keep_open && !compressed {
                 handle.get_or_init(|| file);
             }
@@ -165,7 +146,7 @@ impl InputFile {
             format: found.format,
             document: found.document,
             storage,
-            identity: metadata.map(FileIdentity::from_metadata),
+            version,
             regular,
             held_bytes: object.as_ref().and_then(|object| object.byte_length()),
             object,
@@ -190,7 +171,7 @@ impl InputFile {
             format: InputFormat::Memory,
             document: None,
             storage: InputStorage::Columns,
-            identity: None,
+            version: None,
             regular: false,
             object: None,
             ranges: None,
@@ -241,9 +222,9 @@ impl InputFile {
     /// Returns the size on disk in bytes if this is a regular file, or the size of the object; for a table
     /// in memory, the size of its texts.
     pub fn size_on_disk(&self) -> Option<u64> {
-        self.identity
+        self.version
             .filter(|_| self.regular)
-            .map(|identity| identity.size)
+            .map(|version| version.bytes)
             .or(self.held_bytes)
     }
 
@@ -259,9 +240,9 @@ impl InputFile {
 
     /// Returns the time of the last change of a regular file, in seconds and nanoseconds since 1970.
     pub fn modification_time(&self) -> Option<(i64, i64)> {
-        self.identity
+        self.version
             .filter(|_| self.regular)
-            .map(|identity| identity.changed)
+            .map(|version| version.changed)
     }
 
     /// Returns the names of the columns of CSV, once the header (or the first row) has been read.
@@ -296,11 +277,10 @@ impl InputFile {
         self.object.is_some() && is_same_object(&self.path, url)
     }
 
-    /// Returns `true` if the metadata are those of this file, whatever its path.
-    pub(crate) fn is_same_file(&self, metadata: &Metadata) -> bool {
-        self.identity.is_some_and(|identity| {
-            (identity.device, identity.inode) == (metadata.dev(), metadata.ino())
-        })
+    /// Returns `true` if this is the file with that number, whatever its path.
+    pub(crate) fn has_number(&self, number: FileNumber) -> bool {
+        self.version
+            .is_some_and(|version| version.number == Some(number))
     }
 
     /// Returns the header row of CSV as it is in the input, with its line end if it has one.
@@ -410,10 +390,8 @@ impl InputFile {
     }
 
     fn check_unchanged_by(&self, metadata: &Metadata) -> Result<()> {
-        if self
-            .identity
-            .is_none_or(|identity| identity == FileIdentity::from_metadata(metadata))
-        {
+        let is_same = |version| version == FileVersion::of_file(&self.path, metadata);
+        if self.version.is_none_or(is_same) {
             return Ok(());
         }
         Err(Error::input_error(format!(
@@ -438,8 +416,8 @@ impl InputFile {
         let read = match (self.storage, spool) {
             (InputStorage::InPlace, _) => match (&self.ranges, self.handle.get()) {
                 (Some(ranges), _) => ranges.read_exact_at(bytes, start),
-                (None, Some(file)) => file.read_exact_at(bytes, start),
-                (None, None) => self.open_again()?.read_exact_at(bytes, start),
+                (None, Some(file)) => file.read_exact_bytes_at(bytes, start),
+                (None, None) => self.open_again()?.read_exact_bytes_at(bytes, start),
             },
             (_, Some(spool)) => {
                 spool.read_exact_at(bytes, self.spooled_at.get().copied().unwrap_or(0) + start)
@@ -548,7 +526,8 @@ fn open_standard_input(name: &str, copy: Option<&Arc<File>>) -> Result<ByteStrea
         };
         return ByteStream::from_sniffed(name, reader, CompressionKind::None);
     }
-    let file = standard_input().map_err(|cause| Error::read_error("read", name, cause))?;
+    let file = lookalike_system::open_standard_input()
+        .map_err(|cause| Error::read_error("read", name, cause))?;
     ByteStream::from_sniffed(name, file, CompressionKind::None)
 }
 
@@ -560,7 +539,7 @@ struct CopyReader {
 
 impl Read for CopyReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = self.file.read_at(buffer, self.offset)?;
+        let length = self.file.read_bytes_at(buffer, self.offset)?;
         self.offset += length as u64;
         Ok(length)
     }
@@ -595,10 +574,4 @@ fn starts_compressed(
         }
     }
     Ok(compression_by_content(&start[..length]) != CompressionKind::None)
-}
-
-/// Returns standard input without the buffer of the standard library.
-fn standard_input() -> io::Result<File> {
-    use std::os::fd::AsFd;
-    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }

@@ -14,6 +14,7 @@ use lookalike_io::error::ErrorKind;
 use lookalike_io::source::{
     AllowedFolders, IdField, InputFormat, InputSet, ReadOptions, WantedFields,
 };
+use lookalike_system::create_symlink;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use tempfile::tempdir;
@@ -614,7 +615,7 @@ fn directories_globs_and_missing_inputs() {
     ] {
         store(root, name, format!("{{\"text\":\"{name}\"}}\n").as_bytes());
     }
-    std::os::unix::fs::symlink(root, root.join("b/loop")).unwrap();
+    lookalike_system::create_symlink(root, &root.join("b/loop")).unwrap();
     let found = read(&[root.to_path_buf()], &options()).unwrap();
     assert_eq!(found.texts(), ["a.jsonl", "b/2.jsonl", "b/c/3.jsonl"]);
     let found = read(&[root.join("b/*.jsonl"), root.join("a.jsonl")], &options()).unwrap();
@@ -868,17 +869,15 @@ fn damaged_parquet_is_refused() {
 
 #[test]
 fn links_out_of_the_allowed_folders_are_left_out() {
-    use std::os::unix::fs::symlink;
-
     let directory = tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     fs::create_dir_all(path("in")).unwrap();
     let row = |text: &str| format!("{{\"text\":\"{text}\"}}\n");
     store(directory.path(), "in/a.jsonl", row("inside").as_bytes());
     store(directory.path(), "out.jsonl", row("outside").as_bytes());
-    symlink(path("in/a.jsonl"), path("in/near.jsonl")).unwrap();
-    symlink(path("out.jsonl"), path("in/far.jsonl")).unwrap();
-    symlink(path("none.jsonl"), path("in/none.jsonl")).unwrap();
+    create_symlink(&path("in/a.jsonl"), &path("in/near.jsonl")).unwrap();
+    create_symlink(&path("out.jsonl"), &path("in/far.jsonl")).unwrap();
+    create_symlink(&path("none.jsonl"), &path("in/none.jsonl")).unwrap();
     let options = ReadOptions {
         allowed_folders: Some(AllowedFolders::new(&[path("in")]).unwrap()),
         ..options()

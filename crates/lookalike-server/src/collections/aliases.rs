@@ -13,6 +13,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
+use lookalike_system::{Directory, replace_file};
+
 use crate::error::{Result, bail, with_context};
 
 /// Name of the file in the data directory.
@@ -106,8 +108,8 @@ pub(crate) fn write_aliases(directory: &Path, aliases: &AliasMap) -> io::Result<
     let mut file = File::create(&new)?;
     file.write_all(format!("{}\n{body}", first_line(&body)).as_bytes())?;
     file.sync_all()?;
-    fs::rename(&new, directory.join(ALIASES_FILE))?;
-    File::open(directory)?.sync_all()
+    replace_file(&new, &directory.join(ALIASES_FILE))?;
+    Directory::sync_path(directory)
 }
 
 fn first_line(body: &str) -> String {

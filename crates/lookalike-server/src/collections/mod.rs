@@ -7,7 +7,8 @@
 //!
 //! Without a shared log, a deletion waits until nobody uses the collection before it renames. With one, it renames at
 //! once, because every replica applies the deletion, and a slow reader must stop none of them. Those who still use the
-//! collection go on with the renamed directory, whose files are removed behind them.
+//! collection go on with the renamed directory, whose files are removed behind them. Windows renames no directory in which
+//! a file is open, so that a replica there waits for its readers.
 
 mod aliases;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use lookalike_store::{
     MANIFEST_FILE, SettingsChange, is_collection_file, is_creation_file, is_data_file,
     make_directory, verify_collection,
 };
+use lookalike_system::{Directory, RENAMES_OPEN_DIRECTORIES, read_disk_space, replace_file};
 
 use self::aliases::CollectionAliases;
 pub(crate) use self::aliases::{AliasMap, MAX_ALIASES, has_aliases, write_aliases};
@@ -63,7 +65,7 @@ pub(crate) struct ServedCollections {
     /// Locked while a collection is created, or begins to be deleted, and while aliases change.
     changing: Mutex<()>,
     /// Lock file, held until this is dropped.
-    lock: File,
+    _lock: File,
 }
 
 /// A deleted collection whose directory has been renamed.
@@ -109,7 +111,13 @@ impl DirectoryLock {
     pub(crate) fn acquire(directory: &Path) -> Result<Self> {
         let at = describe_data(directory);
         make_directory(directory).map_err(with_context(&at))?;
-        let file = File::create(directory.join(LOCK_FILE)).map_err(with_context(&at))?;
+        // Not truncated, because Windows refuses that for a file that another process has locked.
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(directory.join(LOCK_FILE))
+            .map_err(with_context(&at))?;
         match file.try_lock() {
             Ok(()) => Ok(Self {
                 directory: directory.to_owned(),
@@ -166,7 +174,7 @@ impl ServedCollections {
             aliases: CollectionAliases::open(&directory)?,
             directory,
             changing: Mutex::new(()),
-            lock,
+            _lock: lock,
         })
     }
 
@@ -535,8 +543,7 @@ impl ServedCollections {
 
     /// Returns why the disk of the directory has no room for `bytes` beside the headroom, if that is so.
     pub(crate) fn lack_of_room(&self, bytes: u64) -> Option<String> {
-        let status = rustix::fs::fstatvfs(&self.lock).ok()?;
-        let free = status.f_bavail.saturating_mul(status.f_frsize);
+        let free = read_disk_space(&self.directory)?.free;
         let needed = self.options.headroom.saturating_add(bytes);
         (free < needed).then(|| {
             format!(
@@ -633,11 +640,8 @@ impl ServedCollections {
             if target.exists() {
                 remove_own(&target).map_err(|error| failed(&error))?;
             }
-            fs::rename(&unfinished, target).map_err(|error| failed(&error))?;
-            let directory = File::open(&self.directory);
-            directory
-                .and_then(|directory| directory.sync_all())
-                .map_err(|error| failed(&error))
+            replace_file(&unfinished, &target).map_err(|error| failed(&error))?;
+            Directory::sync_path(&self.directory).map_err(|error| failed(&error))
         });
         if renamed.is_err() {
             let _ = remove_own(&unfinished);
@@ -670,7 +674,7 @@ impl ServedCollections {
         Ok(())
     }
 
-    /// Deletes a collection at once, without waiting for those who use it: a collection of the same name can be created
+    /// Deletes a collection at once, without waiting for those who use it, except on Windows: a collection of the same name can be created
     /// when this returns, and after a crash the deleted one does not come back. [`remove_deleted`](Self::remove_deleted)
     /// removes its files later.
     ///
@@ -681,7 +685,10 @@ impl ServedCollections {
     /// If there is none with this name, it has an alias, or a disk operation fails.
     pub(crate) fn delete_at_once(&self, name: &str) -> Result<(), ApiProblem> {
         let _changing = self.lock_changes();
-        let open = self.check_deletable(name)?;
+        let mut open = self.check_deletable(name)?;
+        if !RENAMES_OPEN_DIRECTORIES && let Some(open) = open.take() {
+            self.close_collection(name, open);
+        }
         let directory = self.hide_directory(name).map_err(|error| {
             let detail = format!("the collection '{name}' cannot be deleted: {error}");
             ApiProblem::new(ProblemCode::Disk, detail)
@@ -721,8 +728,8 @@ impl ServedCollections {
         let hidden = unused
             .next()
             .ok_or_else(|| io::Error::from(io::ErrorKind::AlreadyExists))?;
-        fs::rename(self.directory.join(name), &hidden)?;
-        File::open(&self.directory)?.sync_all()?;
+        replace_file(&self.directory.join(name), &hidden)?;
+        Directory::sync_path(&self.directory)?;
         Ok(hidden)
     }
 
@@ -737,6 +744,14 @@ impl ServedCollections {
             open.begin_closing();
         }
         Ok(open)
+    }
+
+    /// Hides a collection from further requests, and waits until those that use it have ended.
+    fn close_collection(&self, name: &str, open: Arc<OpenCollection>) {
+        self.write_states()
+            .insert(name.to_owned(), CollectionStatus::Deleting);
+        open.begin_closing();
+        wait_until_unused(open);
     }
 
     /// Checks that a collection exists and has no alias; returns it if it is open.
@@ -759,12 +774,12 @@ impl ServedCollections {
 
     fn remove_directory(&self, name: &str) -> io::Result<()> {
         let deleted = self.directory.join(format!("{DELETED_PREFIX}{name}"));
-        match fs::rename(self.directory.join(name), &deleted) {
+        match replace_file(&self.directory.join(name), &deleted) {
             // An earlier attempt failed after this step.
             Err(error) if error.kind() == io::ErrorKind::NotFound && deleted.exists() => {}
             renamed => renamed?,
         }
-        File::open(&self.directory)?.sync_all()?;
+        Directory::sync_path(&self.directory)?;
         remove_own(&deleted)
     }
 
@@ -1082,6 +1097,9 @@ mod tests {
     /// another one of its name has nothing of it.
     #[test]
     fn deletion_at_once_does_not_wait_for_readers() {
+        if !RENAMES_OPEN_DIRECTORIES {
+            return;
+        }
         let folder = tempfile::tempdir().unwrap();
         let options = CollectionOptions {
             headroom: 0,
@@ -1135,6 +1153,29 @@ mod tests {
         assert_eq!(fs::read(kept).unwrap(), b"mine");
     }
 
+    /// On every system, although only some wait before a deletion.
+    #[test]
+    fn collection_is_closed_after_its_last_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let collections =
+            ServedCollections::new(folder.path(), CollectionOptions::default()).unwrap();
+        let settings = CollectionSettings::default();
+        let open = collections.create_collection("a", &settings).unwrap().0;
+        let used = Arc::clone(&open);
+        std::thread::scope(|scope| {
+            let closing = scope.spawn(|| collections.close_collection("a", open));
+            while used.check_not_deleting().is_ok() {
+                std::thread::yield_now();
+            }
+            assert!(!closing.is_finished());
+            drop(used);
+        });
+        let gone = collections.look_up_collection("a").err().unwrap();
+        assert_eq!(gone.code, ProblemCode::Deleting);
+        // Nothing is open any more.
+        assert!(DiskFolder::open(&folder.path().join("a")).is_ok());
+    }
+
     /// A panic while a collection is restored gives its name free, and a complete copy is not opened for ever.
     #[test]
     fn panic_frees_the_name_of_a_restoration() {
@@ -1162,7 +1203,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         // A symbolic link to itself cannot be read, not even by root.
-        std::os::unix::fs::symlink("circle", path("circle")).unwrap();
+        lookalike_system::create_symlink(Path::new("circle"), &path("circle")).unwrap();
         fs::create_dir(path("empty")).unwrap();
         fs::write(path("file"), "").unwrap();
         let of = |name: &str| CollectionStatus::from_directory(&path(name));

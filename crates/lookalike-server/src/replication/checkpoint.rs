@@ -10,6 +10,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use lookalike_log::{LogTail, RecordDigest};
+use lookalike_system::{Directory, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, bail, with_context};
@@ -123,7 +124,7 @@ impl LogCheckpoint {
                     "the directory has followed a shared log up to the record `applied`, and leaves it: what other replicas \
                      have written after that record is not in it; it can begin a new log, and not go on with this one"
                 );
-                File::open(directory)?.sync_all()
+                Directory::sync_path(directory)
             }
         }
     }
@@ -138,8 +139,8 @@ impl LogCheckpoint {
         let mut file = File::create(&new)?;
         file.write_all(format!("{}\n{body}", first_line(&body)).as_bytes())?;
         file.sync_all()?;
-        fs::rename(&new, directory.join(CHECKPOINT_FILE))?;
-        File::open(directory)?.sync_all()
+        replace_file(&new, &directory.join(CHECKPOINT_FILE))?;
+        Directory::sync_path(directory)
     }
 }
 

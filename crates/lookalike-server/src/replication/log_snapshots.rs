@@ -20,6 +20,7 @@ use lookalike_log::{
     CreateOutcome, LogStore, LogTail, RecordDigest, SNAPSHOT_MANIFEST, SNAPSHOT_PREFIX, StoreError,
 };
 use lookalike_store::{Disk, DiskFolder, restore_collection};
+use lookalike_system::Directory;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
@@ -333,7 +334,7 @@ impl LogSnapshots {
             };
             write_synced(&recipes.join(file), &content).map_err(refused)?;
         }
-        sync_folder(&recipes).map_err(refused)?;
+        Directory::sync_path(&recipes).map_err(refused)?;
         crate::collections::write_aliases(directory, &AliasMap::new())
             .map_err(with_context("the aliases cannot be written"))
     }
@@ -389,10 +390,6 @@ fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(content)?;
     file.sync_all()
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }
 
 /// Copies a collection as it was at a place of the log, or later. The collection is not kept during the transfer to the

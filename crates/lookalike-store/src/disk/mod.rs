@@ -7,14 +7,14 @@
 
 mod overlay_file;
 
+use std::ffi::OsString;
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use lookalike_system::{Directory, PositionedAccess};
 
 use self::overlay_file::OverlayFile;
 use crate::error::{Error, ErrorKind, Result};
@@ -139,20 +139,18 @@ pub(crate) fn check_free_bytes(disk: &dyn Disk, needed: u64) -> Result<()> {
 
 /// A directory of the operating system, locked by this process.
 ///
-/// Names are looked up in the open directory and not at its path. A directory that is renamed, because its collection is
-/// deleted while somebody still reads it, keeps its files, and another one can take its path.
+/// On Unix names are looked up in the open directory and not at its path. A directory that is renamed, because its collection
+/// is deleted while somebody still reads it, keeps its files, and another one can take its path. Windows refuses to rename it
+/// meanwhile.
 #[derive(Debug)]
 pub struct DiskFolder {
-    directory: File,
+    directory: Directory,
     /// Held until this is dropped.
     _lock: File,
 }
 
 /// Name of the file that the process locks which has the directory open.
 pub(crate) const LOCK_FILE: &str = "lock";
-
-/// Permissions of a new file, of which the mask of the process takes some away.
-const NEW_FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 
 impl DiskFolder {
     /// Opens a directory, and creates it if necessary.
@@ -170,16 +168,9 @@ impl DiskFolder {
         lock.try_lock()
             .map_err(|error| already_open(path, &error))?;
         Ok(Self {
-            directory: File::open(path)?,
+            directory: Directory::open(path)?,
             _lock: lock,
         })
-    }
-
-    /// Opens a file for reading and writing.
-    fn open_with(&self, name: &str, flags: OFlags) -> io::Result<Arc<dyn DiskFile>> {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | flags;
-        let file = openat(&self.directory, name, flags, NEW_FILE_MODE)?;
-        Ok(Arc::new(OsFile(File::from(file))))
     }
 }
 
@@ -194,7 +185,7 @@ fn already_open(path: &Path, error: &TryLockError) -> io::Error {
 /// # Errors
 /// If a disk operation fails.
 pub fn make_directory(path: &Path) -> io::Result<()> {
-    make_and_sync(path, &mut |parent| File::open(parent)?.sync_all())
+    make_and_sync(path, &mut |parent| Directory::sync_path(parent))
 }
 
 fn make_and_sync(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
@@ -217,53 +208,41 @@ fn make_and_sync(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> 
     }
 }
 
-/// Returns the names of the files in a directory, except the lock file.
-fn names_in(path: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(path)? {
-        let name = entry?.file_name();
-        // A name that is not UTF-8 is not ours.
-        names.extend(name.into_string().ok().filter(|name| name != LOCK_FILE));
-    }
-    Ok(names)
+/// Returns the names of the store's files among those in a directory, except the lock file.
+fn own_names(names: Vec<OsString>) -> Vec<String> {
+    let names = names.into_iter();
+    // A name that is not UTF-8 is not ours.
+    let names = names.filter_map(|name| name.into_string().ok());
+    names.filter(|name| name != LOCK_FILE).collect()
 }
 
 impl Disk for DiskFolder {
     fn create_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.open_with(name, OFlags::CREATE | OFlags::TRUNC)
+        Ok(Arc::new(OsFile(self.directory.create_file(name)?)))
     }
 
     fn open_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.open_with(name, OFlags::empty())
+        Ok(Arc::new(OsFile(self.directory.open_file(name)?)))
     }
 
     fn file_names(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in Dir::read_from(&self.directory)? {
-            let entry = entry?;
-            // A name that is not UTF-8 is not ours.
-            let name = entry.file_name().to_str().ok();
-            let name = name.filter(|name| !matches!(*name, "." | ".." | LOCK_FILE));
-            names.extend(name.map(str::to_owned));
-        }
-        Ok(names)
+        Ok(own_names(self.directory.read_entries()?))
     }
 
     fn rename_file(&self, from: &str, to: &str) -> io::Result<()> {
-        Ok(renameat(&self.directory, from, &self.directory, to)?)
+        self.directory.rename(from, to)
     }
 
     fn remove_file(&self, name: &str) -> io::Result<()> {
-        Ok(unlinkat(&self.directory, name, AtFlags::empty())?)
+        self.directory.remove(name)
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        self.directory.sync_all()
+        self.directory.sync()
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        let status = rustix::fs::fstatvfs(&self.directory)?;
-        Ok(status.f_bavail * status.f_frsize)
+        self.directory.free_bytes()
     }
 }
 
@@ -316,7 +295,7 @@ impl Disk for ReadFolder {
     }
 
     fn file_names(&self) -> io::Result<Vec<String>> {
-        names_in(&self.path)
+        Ok(own_names(Directory::open(&self.path)?.read_entries()?))
     }
 
     fn rename_file(&self, _from: &str, _to: &str) -> io::Result<()> {
@@ -348,7 +327,8 @@ impl DiskFile for OsFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut read = 0;
         while read < bytes.len() {
-            match self.0.read_at(&mut bytes[read..], offset + read as u64) {
+            let next = offset + read as u64;
+            match self.0.read_bytes_at(&mut bytes[read..], next) {
                 Ok(0) => break,
                 Ok(more) => read += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -359,7 +339,7 @@ impl DiskFile for OsFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.0.write_all_bytes_at(bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {

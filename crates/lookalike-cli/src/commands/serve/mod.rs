@@ -4,6 +4,7 @@
 //! the file over the defaults.
 
 mod args;
+mod desktop;
 mod document_passages;
 
 use std::io;
@@ -18,12 +19,13 @@ use lookalike_server::{
     SnapshotSchedule, run_service,
 };
 use lookalike_store::VerificationLimits;
-use rustix::fs::Mode;
+use lookalike_system::make_files_private;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
 
 pub(crate) use self::args::ServeArgs;
 use self::args::{ByteSize, LogFormat, LogLevel, PeriodArg};
+pub(crate) use self::desktop::serve_desktop;
 use self::document_passages::find_document_passages;
 use super::shared::inputs::pdf_reader;
 use super::shared::running::thread_count;
@@ -43,6 +45,7 @@ const PDF_LIMITS: PdfLimits = PdfLimits {
 /// Serves until a signal asks the process to stop.
 pub(crate) fn run_serve(args: &ServeArgs) -> Result<CommandOutcome> {
     free_memory::keep_for_later();
+    // The files contain texts.
     make_files_private();
     let args = with_configuration(args)?;
     let config = service_config(&args)?;
@@ -50,11 +53,6 @@ pub(crate) fn run_serve(args: &ServeArgs) -> Result<CommandOutcome> {
     log_to_standard_error(level, format);
     run_service(config)?;
     Ok(CommandOutcome::Done)
-}
-
-/// Makes files created from now on readable by their owner only, because they contain texts.
-pub(crate) fn make_files_private() {
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
 /// Adds the options of the configuration file, if one is given.
@@ -106,6 +104,7 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
             .map_or(Vec::new(), |trusted_proxy| trusted_proxy.0),
         data,
         listen,
+        when_listening: None,
         snapshots: args.snapshots.clone(),
         snapshot_schedule: snapshot_schedule(args)?,
         replica: replica_settings(args)?,
@@ -173,10 +172,7 @@ fn replica_settings(args: &ServeArgs) -> Result<Option<ReplicaSettings>> {
 
 /// Returns the name of this machine, in the alphabet of names of replicas.
 fn machine_name() -> Result<String> {
-    let name = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .to_lowercase();
+    let name = lookalike_system::machine_name().to_lowercase();
     let first_part = name.split('.').next().unwrap_or_default().to_owned();
     let is_usable = |name: &str| {
         let mut characters = name.chars();
@@ -251,7 +247,10 @@ fn resolve_path(path: &Path) -> std::io::Result<PathBuf> {
             Component::ParentDir => drop(at.pop()),
             part => at.push(part),
         }
-        at = at.canonicalize().unwrap_or(at);
+        // The letter of a drive alone stands for the current directory of the drive.
+        if !matches!(part, Component::Prefix(_)) {
+            at = at.canonicalize().unwrap_or(at);
+        }
     }
     Ok(at)
 }

@@ -1,14 +1,14 @@
 //! Outputs of a command. They go to different places, and none overwrites a recipe.
 
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
 use lookalike_io::is_url;
 use lookalike_io::sink::OutputTarget;
+use lookalike_system::is_device;
 
-use crate::language::MessageLanguage;
+use crate::language::{MessageLanguage, read_locale_variable};
 
 /// Output for rows that cannot be used.
 #[derive(Debug, Args)]
@@ -72,7 +72,10 @@ pub(crate) fn page_language() -> Option<&'static str> {
     if let Some(stated) = MessageLanguage::stated() {
         return Some(stated.tag());
     }
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let set = |name| {
+        let value = read_locale_variable(name)?.into_string().ok()?;
+        Some(value).filter(|value| !value.is_empty())
+    };
     let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
         .into_iter()
         .find_map(set)?;
@@ -161,10 +164,7 @@ fn check_extension(what: &str, place: &Path) -> Result<()> {
 
 /// Returns `true` if two paths name the same file, which need not exist. A terminal may show several outputs.
 fn is_one_file(one: &Path, other: &Path) -> bool {
-    let shows_several = |path: &Path| {
-        let metadata = path.metadata();
-        is_standard(path) || metadata.is_ok_and(|metadata| metadata.file_type().is_char_device())
-    };
+    let shows_several = |path: &Path| is_standard(path) || is_device(path);
     if one != other && (shows_several(one) || shows_several(other)) {
         return false;
     }

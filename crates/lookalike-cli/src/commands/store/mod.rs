@@ -20,6 +20,7 @@ use lookalike_store::{
     self as store, Collection, CollectionOptions, Disk, DiskFolder, ImportCounts, MANIFEST_FILE,
     ReadFolder, SettingsRecord, VerificationLimits, VerifyReport,
 };
+use lookalike_system::make_files_private;
 use serde_json::{Value, json};
 
 pub(crate) use self::args::StoreArgs;
@@ -27,7 +28,6 @@ use self::args::{
     RestoreMoment, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs,
     StoreRestoreArgs, StoreVerifyArgs,
 };
-use super::serve::make_files_private;
 use super::shared::running::{self, SummaryArgs};
 use crate::CommandOutcome;
 use crate::language::{CountedNoun, NounCount, messages};

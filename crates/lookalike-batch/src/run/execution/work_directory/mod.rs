@@ -44,7 +44,6 @@ mod step_file;
 pub(in crate::run) mod verdict_steps;
 
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -54,6 +53,7 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, find_written_object, parent_directory};
 use lookalike_io::source::{InputSet, ReadOptions};
 use lookalike_io::{is_url, remove_copies};
+use lookalike_system::FileVersion;
 
 pub(in crate::run) use self::learned_step::{LearnedStep, RemovedWithoutForms};
 pub use self::locking::WorkSettings;
@@ -467,8 +467,8 @@ fn list_outputs(outputs: &[NamedOutput<'_>]) -> Option<Vec<OutputEntry>> {
             (bytes, (0, 0), Some(object))
         } else {
             let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-            let changed = (metadata.mtime(), metadata.mtime_nsec());
-            (metadata.size(), changed, None)
+            let version = FileVersion::of_file(path, &metadata);
+            (version.bytes, version.changed, None)
         };
         Some(OutputEntry {
             role: output.name.clone(),

@@ -1,0 +1,5 @@
+//! Tests of the calls of the operating system.
+
+mod files;
+mod processes;
+mod room;
