@@ -16,6 +16,9 @@ use crate::content_hash::ContentHash;
 use crate::shared_passages::{SharedPassage, SharedPassages};
 use crate::text_diff::diff_passages;
 
+/// Place of a text that was given itself, and not read from anywhere.
+pub const GIVEN_TEXT: &str = "as given";
+
 /// Number of features, heaviest first, whose votes are in the JSON. Votes follow from hash and weight, and
 /// those of all features would make the JSON of a long text a hundred times as long as the text.
 const MAX_LISTED_VOTES: usize = 1000;
