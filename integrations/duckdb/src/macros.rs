@@ -11,12 +11,20 @@ use std::ptr;
 
 use libduckdb_sys as ffi;
 
-/// The statements, each after the one before it has succeeded.
+/// The statements, each after the one before it has succeeded. A read-only database takes an attached one only if that may
+/// be written. Macros have several forms, because DuckDB 1.2 takes no default values by their place.
 const STATEMENTS: [&CStr; 4] = [
-    c"ATTACH ':memory:' AS lookalike",
-    c"CREATE MACRO lookalike.near_duplicates(documents, text, id, threshold := NULL, recipe := NULL) AS TABLE
-      SELECT unnest(near_duplicates(id, text, threshold, recipe), max_depth := 2) FROM query_table(documents)",
-    c"CREATE MACRO lookalike.jaccard(a, b, recipe := NULL) AS shingle_jaccard(a, b, recipe)",
+    c"ATTACH ':memory:' AS lookalike (READ_WRITE)",
+    c"CREATE MACRO lookalike.near_duplicates
+      (documents, text, id) AS TABLE
+      (SELECT unnest(near_duplicates(id, text), max_depth := 2) FROM query_table(documents)),
+      (documents, text, id, threshold) AS TABLE
+      (SELECT unnest(near_duplicates(id, text, threshold), max_depth := 2) FROM query_table(documents)),
+      (documents, text, id, threshold, recipe) AS TABLE
+      (SELECT unnest(near_duplicates(id, text, threshold, recipe), max_depth := 2) FROM query_table(documents))",
+    c"CREATE MACRO lookalike.jaccard
+      (a, b) AS shingle_jaccard(a, b),
+      (a, b, recipe) AS shingle_jaccard(a, b, recipe)",
     c"CREATE MACRO lookalike.hamming(a, b) AS hamming_distance(a, b)",
 ];
 

@@ -145,6 +145,11 @@ impl ScalarFunction for JaccardFunction {
                     analysis.append_features(features);
                 });
             }
+            if features.iter().all(Vec::is_empty) {
+                // The index of two empty sets is undefined, as in `lookalike compare`.
+                result.set_missing(row);
+                return Ok(());
+            }
             let similarity = jaccard_index(&features[0], &features[1]).get();
             // SAFETY: the result has real numbers.
             unsafe { result.set_number::<f64>(row, similarity) };
