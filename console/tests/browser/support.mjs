@@ -12,6 +12,8 @@ import { chromium } from "playwright-core";
 
 const root = resolve(import.meta.dirname, "../../..");
 export const program = process.env.LOOKALIKE ?? join(root, "target/debug/lookalike");
+/** What starts the program: `wine` if `LOOKALIKE_RUNNER` says so and it is one for Windows. */
+const starter = process.env.LOOKALIKE_RUNNER ? [process.env.LOOKALIKE_RUNNER, program] : [program];
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Returns the path of Chromium; null where there is none. */
@@ -76,8 +78,9 @@ export async function startService(place, data, environment = {}) {
   await new Promise((resolve) => probe.once("listening", resolve));
   const { port } = probe.address();
   await new Promise((resolve) => probe.close(resolve));
-  const child = spawn(program, ["serve", "--data", place.file(data), "--listen", `127.0.0.1:${port}`, "--snapshots", place.file(`${data}-snapshots`)], {
+  const child = spawn(starter[0], [...starter.slice(1), "serve", "--data", place.file(data), "--listen", `127.0.0.1:${port}`, "--snapshots", place.file(`${data}-snapshots`)], {
     stdio: "ignore",
+    cwd: place.path,
     env: { ...process.env, ...environment },
   });
   const url = `http://127.0.0.1:${port}`;
