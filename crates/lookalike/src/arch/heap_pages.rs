@@ -101,7 +101,8 @@ mod tests {
     #[test]
     fn pages_are_zero_aligned_and_as_long_as_wanted() {
         for length in [0, 1, 63, 64, 65, 4097] {
-            let mut pages = HeapPagesOptions::new().len(length).map_anon().unwrap();
+            let mut options = HeapPagesOptions::new();
+            let mut pages = options.len(length).no_reserve_swap().map_anon().unwrap();
             assert_eq!(pages.len(), length);
             assert_eq!(pages.as_ptr().addr() % size_of::<CacheLine>(), 0);
             assert!(pages.iter().all(|&byte| byte == 0));

@@ -75,6 +75,13 @@ const DICTIONARY_CHECKSUM: u32 = 0xddc1_0645;
 ///
 /// [`Recipe::segmentation_mode`]: crate::Recipe::segmentation_mode
 #[cfg(any(target_family = "wasm", test))]
+#[cfg_attr(
+    not(target_family = "wasm"),
+    expect(
+        unreachable_pub,
+        reason = "only modules without the dictionary have it as a public function"
+    )
+)]
 pub fn provide_dictionary(bytes: &[u8]) -> Result<()> {
     let refusal = |cause: String| {
         Error::new(
