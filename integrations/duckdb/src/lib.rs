@@ -10,20 +10,20 @@
 //! | `shared_passages(a, b [, recipe])` | the passages of `lookalike compare` |
 //!
 //! The table macros and the names that DuckDB uses otherwise (`jaccard`, `hamming`) are in a catalog of their own, which is
-//! called `lookalike`; see [`macros`]. All values are those of the command, because the same crates compute them.
+//! called `lookalike`; see `macros`. All values are those of the command, because the same crates compute them.
 //!
 //! The functions are registered through version 1 of DuckDB's C interface. It is stable, so that one file serves all
 //! releases of DuckDB from 1.2 on.
 //!
 //! | module | job |
 //! |---|---|
-//! | [`interface`] | connects to the database that loads the extension |
-//! | [`columns`] | reads the columns of a call and writes those of its result |
-//! | [`registration`] | registers functions, and turns errors and panics into errors of a query |
-//! | [`recipe_tools`] | recipes by name, with their analyzers and hashers |
-//! | [`scalars`] | the functions of one row |
-//! | [`aggregate`] | `near_duplicates` |
-//! | [`macros`] | the catalog `lookalike` |
+//! | `interface` | connects to the database that loads the extension |
+//! | `columns` | reads the columns of a call and writes those of its result |
+//! | `registration` | registers functions, and turns errors and panics into errors of a query |
+//! | `recipe_tools` | recipes by name, with their analyzers and hashers |
+//! | `scalars` | the functions of one row |
+//! | `aggregate` | `near_duplicates` |
+//! | `macros` | the catalog `lookalike` |
 
 #![allow(
     unsafe_code,

@@ -67,8 +67,8 @@ impl<I: IdList> DocumentGroup<I> {
                 shorten_text(text, 40)
             ));
         }
-        // SAFETY: the third parameter has real numbers.
         let threshold = rows.optional_column(2, row);
+        // SAFETY: the third parameter has real numbers.
         let threshold = threshold.map(|column| unsafe { column.number_at::<f64>(row) });
         self.check_options(threshold, rows.optional_text(3, row))?;
         self.ids.push_id(id, row)?;
