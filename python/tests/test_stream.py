@@ -53,6 +53,18 @@ def test_expired_documents_leave_memory():
     assert len(stream) < 120
 
 
+def test_window_can_count_documents(documents, tmp_path):
+    counted, timed = la.Stream(window_documents=50), la.Stream(window=50)
+    for at, one in enumerate(documents):
+        if at == 300:
+            counted.save(tmp_path / "stream")
+            counted = la.Stream.open(tmp_path / "stream")
+        assert counted.insert(one["text"]).of == timed.insert(one["text"], time=at).of
+    assert len(counted) < 60
+    with pytest.raises(la.SettingError, match="reaches back by documents"):
+        counted.insert("a text", time=1)
+
+
 def test_query_changes_nothing():
     stream = la.Stream()
     assert stream.query("The ferry leaves at seven.").is_kept
@@ -107,6 +119,8 @@ def test_wrong_arguments_are_refused():
         ({"skew": "x"}, "skew"),
         ({"refresh": 1}, "refresh"),
         ({"window": 0}, "window"),
+        ({"window_documents": 0}, "window_documents"),
+        ({"window": 1, "window_documents": 1}, "leave one of them out"),
     ]:
         with pytest.raises(la.SettingError, match=message):
             la.Stream(**options)

@@ -158,7 +158,8 @@ fn to_row(kept: KeptDocument<StreamId>) -> KeptRow {
     (kept.id, kept.text.into(), seconds, kept.seq)
 }
 
-fn from_row((id, text, seconds, seq): KeptRow) -> KeptDocument<StreamId> {
+fn from_row(row: KeptRow) -> KeptDocument<StreamId> {
+    let (id, text, seconds, seq) = row;
     let time = Timestamp((seconds * MICROSECONDS_PER_SECOND).round() as i64);
     let text = text.into();
     KeptDocument {
