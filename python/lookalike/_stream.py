@@ -8,14 +8,10 @@ from typing import Any, Iterable, Mapping, Optional, Union
 
 from . import _arguments as arguments
 from . import _engine
-from ._errors import InputError
-from ._files import FilePath, atomic_file
+from ._files import FilePath
 from ._recipe import Recipe, RecipeLike, recipe_of
 from ._run import Window, window_of
 from ._words import counted
-
-#: Metadata of a saved stream, under this name in the schema of its file.
-_SETTINGS = b"lookalike stream"
 
 
 class Stream(_engine.StreamBase):
@@ -24,7 +20,8 @@ class Stream(_engine.StreamBase):
     A document is kept if no kept one before it, within the ``window``, matches it; matches are verified. The other
     arguments are those of :func:`dedup`. Times are seconds since 1970 or datetimes, of which those without a zone are
     UTC; a document without a time has that of the clock. The window moves with the newest time of a document, which is
-    held back to the clock plus ``skew`` seconds. With ``refresh``, a duplicate renews the window of its original.
+    held back to the clock plus ``skew`` seconds. With ``refresh``, a duplicate renews the window of its original. With
+    ``window_documents`` in place of ``window``, a document is compared with the kept ones among so many before it.
 
     A stream is in memory: :meth:`save` writes the kept documents to a file and :meth:`open` reads it. Several threads
     can insert at the same time. An id is a string or a whole number; the stream does not check whether ids repeat.
@@ -44,6 +41,7 @@ class Stream(_engine.StreamBase):
         *,
         threshold: Optional[float] = None,
         window: Optional[Window] = None,
+        window_documents: Optional[int] = None,
         skew: float = 0.0,
         refresh: bool = False,
         recipe: RecipeLike = "default",
@@ -57,10 +55,11 @@ class Stream(_engine.StreamBase):
         rule = arguments.rule(method, threshold, distance, candidates, sentences, verify, unit)
         known, span = recipe_of(recipe), window_of(window)
         seconds = arguments.number("skew", arguments.needed("skew", skew, "a number of seconds"))
-        made = super().__new__(cls, known, rule, span, seconds, arguments.truth("refresh", refresh))
+        documents = arguments.whole("window_documents", window_documents, 1)
+        made = super().__new__(cls, known, rule, span, documents, seconds, arguments.truth("refresh", refresh))
         assert isinstance(made, Stream)
         made.recipe = known
-        made._settings = {"window": span, "skew": skew, "refresh": refresh, **rule}
+        made._settings = {"window": span, "window_documents": documents, "skew": skew, "refresh": refresh, **rule}
         return made
 
     #: The recipe of the documents.
@@ -80,41 +79,14 @@ class Stream(_engine.StreamBase):
 
     def save(self, path: FilePath) -> None:
         """Writes the kept documents with all settings to a file (Arrow IPC), which appears when it is complete."""
-        import pyarrow as pa
-
-        ids, texts, times, numbers = zip(*self.kept_rows()) if len(self) else ((), (), (), ())
-        settings = {**self._settings, "recipe": self.recipe.toml, "next": self.seq}
-        table = pa.table(
-            {
-                "id": pa.array([json.dumps(one) for one in ids], pa.large_string()),
-                "text": pa.array(texts, pa.large_string()),
-                "time": pa.array(times, pa.float64()),
-                "seq": pa.array(numbers, pa.uint64()),
-            }
-        ).replace_schema_metadata({_SETTINGS: json.dumps(settings).encode()})
-        with atomic_file(path) as file, pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table)
+        self.write_file(path, json.dumps({**self._settings, "recipe": self.recipe.toml}))
 
     @classmethod
     def open(cls, path: FilePath) -> "Stream":
         """Reads a stream that :meth:`save` wrote. It decides on further documents as the saved one does."""
-        import pyarrow as pa
-
-        try:
-            with pa.memory_map(str(path)) as file:
-                table = pa.ipc.open_file(file).read_all()
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{path} is not a stream that was saved: {error}") from error
-        told = (table.schema.metadata or {}).get(_SETTINGS)
-        if told is None:
-            raise InputError(f"{path} is not a stream that was saved: its schema has no settings")
+        told, rows, following = _engine.read_saved_stream(path)
         settings = json.loads(told)
-        following, toml = settings.pop("next"), settings.pop("recipe")
-        stream = cls(recipe=Recipe(toml), **settings)
-        columns = [table[name].to_pylist() for name in ("text", "time", "seq")]
-        ids = [json.loads(one) for one in table["id"].to_pylist()]
-        stream.restore(list(zip(ids, *columns)), following)
-        return stream
+        return _restored(cls, {**settings, "recipe": Recipe(settings["recipe"])}, rows, following)
 
     def __reduce__(self) -> Any:
         settings = {**self._settings, "recipe": self.recipe}

@@ -224,7 +224,7 @@ function sortFigures(figures: Record<string, Figure>): [string, Figure][] {
   return Object.entries(figures).sort((a, b) => place(a[0]) - place(b[0]));
 }
 
-function Figures({ figures }: { figures: Record<string, Figure> }) {
+export function Figures({ figures }: { figures: Record<string, Figure> }) {
   const say = useWording();
   return (
     <Card title={say.text("compare.figures")}>
@@ -248,7 +248,7 @@ function Figures({ figures }: { figures: Record<string, Figure> }) {
   );
 }
 
-function Sketches({ data }: { data: CompareData }) {
+export function Sketches({ data }: { data: CompareData }) {
   const say = useWording();
   const { comparison, equal_slots: slots, smallest } = data;
   return (
@@ -303,7 +303,7 @@ function Sketches({ data }: { data: CompareData }) {
 /** Tokens that are shown of a text. */
 const shownTokens = 1000;
 
-function Steps({ data, letter, side, sentences }: { data: CompareData; letter: string; side: Side; sentences: CompareData["sentences"][number] | undefined }) {
+export function Steps({ data, letter, side, sentences }: { data: CompareData; letter: string; side: Side; sentences: CompareData["sentences"][number] | undefined }) {
   const say = useWording();
   const features = side.features.slice(0, data.shown_features);
   const heaviest = features[0]?.weight ?? 1;

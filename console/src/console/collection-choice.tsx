@@ -79,7 +79,12 @@ export function NoCollections() {
   return <p class="card muted">{say.text("console.noCollections")}</p>;
 }
 
-interface ComparedProps extends ToolProps {
+/** What compares texts: the service, or the engine inside a page. */
+export type TextComparer = Pick<Service, "compare" | "findShared">;
+
+interface ComparedProps {
+  service: TextComparer;
+  onProblem: (problem: unknown) => void;
   a: { id?: string | null; text?: string };
   b: { id?: string | null; text?: string };
   settings?: Settings | undefined;

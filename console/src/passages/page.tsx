@@ -1,4 +1,8 @@
-/** Copied passages: how much of each document is found elsewhere and where, with both texts side by side. */
+/**
+ * Passages: how much of each document is found elsewhere and where, with both texts side by side.
+ *
+ * Where nothing says which of two documents is the source, both are treated alike, in words and in pictures.
+ */
 import { useMemo, useState } from "preact/hooks";
 import { Name, ShortName, Stat, useWording } from "../components/basics";
 import { listKeys } from "../components/key-help";
@@ -15,7 +19,7 @@ export interface PassageData {
   kind: "passages";
   program: string;
   created: string;
-  summary: { documents: number; against: number; passages: number; pairs: number; copying: number; copied_tokens: number; tokens: number; rejected: number };
+  summary: { documents: number; against: number; passages: number; pairs: number; copying: number; directed: boolean; sharing: number; copied_tokens: number; tokens: number; rejected: number; unreadable_files: number; unreadable: { file: string; reason: string }[]; guessed_encodings: { encoding: string; files: number; first: string }[] };
   written: [string, string][];
   pairs: {
     total: number;
@@ -37,38 +41,63 @@ export interface PassageData {
 
 export const readPassages = (data: { kind: string }): PassageData | null => (data.kind === "passages" ? (data as PassageData) : null);
 
-/** A document with its sources, those with the most copied text first. */
-interface CopyingDocument {
+/** A pair of documents, seen from one of them: 0 is the one that was read later, or copies. */
+interface SeenPair {
+  at: number;
+  side: 0 | 1;
+}
+
+/** A document with the others that share text with it, those with the most of it first. */
+interface SharingDocument {
+  key: string;
   name: string;
-  /** Share of the document that lies in passages of any source. */
+  /** Share of the document that lies in passages of any source; without a direction, in those of one other document at most. */
   share: number;
+  /** Words and characters, which are known of documents that copy. */
   tokens: number;
-  pairs: number[];
+  pairs: SeenPair[];
 }
 
 /** Returns the documents, those that are found elsewhere to the largest part first. */
-export function groupPairs({ document, tokens, covered }: PassageData["pairs"]): CopyingDocument[] {
-  const documents = new Map<string, CopyingDocument>();
-  document.forEach((name, at) => {
-    const key = `${name}\n${tokens[at]}\n${covered[at]}`;
+export function groupPairs(pairs: PassageData["pairs"], isDirected: boolean): SharingDocument[] {
+  const { document, source, tokens, covered, share, source_share } = pairs;
+  const documents = new Map<string, SharingDocument>();
+  const add = (key: string, name: string, ofPair: number, pair: SeenPair) => {
     const known = documents.get(key);
-    if (known) known.pairs.push(at);
-    else documents.set(key, { name, share: tokens[at]! > 0 ? covered[at]! / tokens[at]! : 0, tokens: tokens[at]!, pairs: [at] });
+    if (known) {
+      known.pairs.push(pair);
+      known.share = Math.max(known.share, ofPair);
+    } else documents.set(key, { key, name, share: ofPair, tokens: tokens[pair.at]!, pairs: [pair] });
+  };
+  document.forEach((name, at) => {
+    if (isDirected) {
+      // Documents of one name are told apart by their figures.
+      add(`${name}\n${tokens[at]}\n${covered[at]}`, name, tokens[at]! > 0 ? covered[at]! / tokens[at]! : 0, { at, side: 0 });
+    } else {
+      add(name, name, share[at]!, { at, side: 0 });
+      add(source[at]!, source[at]!, source_share[at]!, { at, side: 1 });
+    }
   });
   return [...documents.values()].sort((a, b) => b.share - a.share || (a.name < b.name ? -1 : 1));
 }
 
+/** Returns the name of the other document of a pair. */
+const otherName = ({ document, source }: PassageData["pairs"], pair: SeenPair): string => (pair.side === 0 ? source : document)[pair.at]!;
+
+/** Returns the number of the text of the document from which a pair is seen, or −1. */
+const ownText = ({ document_text, source_text }: PassageData["pairs"], pair: SeenPair): number => (pair.side === 0 ? document_text : source_text)[pair.at]!;
+
 /** Returns the documents that a query finds. `similarity` is the copied share, `cluster` the number of sources. */
-function findDocuments(data: PassageData, documents: readonly CopyingDocument[], query: Query): CopyingDocument[] {
+function findDocuments(data: PassageData, documents: readonly SharingDocument[], query: Query): SharingDocument[] {
   const { pairs, texts } = data;
   return documents.filter((it) => {
-    const names = fold([it.name, ...it.pairs.map((at) => pairs.source[at])].join("\n"));
-    const text = () => fold(texts.text[pairs.document_text[it.pairs[0]!]!] ?? "");
+    const names = fold([it.name, ...it.pairs.map((pair) => otherName(pairs, pair))].join("\n"));
+    const text = () => fold(texts.text[ownText(pairs, it.pairs[0]!)] ?? "");
     return (
       query.similarity.every((test) => test(it.share)) &&
       query.cluster.every((test) => test(it.pairs.length)) &&
       query.id.every((part) => fold(it.name).includes(part)) &&
-      query.source.every((part) => it.pairs.some((at) => fold(pairs.source[at]!).includes(part))) &&
+      query.source.every((part) => it.pairs.some((pair) => fold(otherName(pairs, pair)).includes(part))) &&
       query.words.every((part) => names.includes(part) || text().includes(part)) &&
       query.text.every((part) => text().includes(part))
     );
@@ -79,7 +108,7 @@ export function PassagesPage({ data, onLanguage }: { data: PassageData; onLangua
   const say = useWording();
   const footer = useFooter(data.created, data.program);
   return (
-    <Shell title={say.text("passages.title")} keys={listKeys} onLanguage={onLanguage} footer={footer}>
+    <Shell title={say.text(data.summary.directed ? "passages.title" : "passages.titleShared")} keys={listKeys} onLanguage={onLanguage} footer={footer}>
       <PassagesView data={data} />
     </Shell>
   );
@@ -87,7 +116,7 @@ export function PassagesPage({ data, onLanguage }: { data: PassageData; onLangua
 
 type Order = "most" | "sources" | "name";
 
-const orders: Record<Order, (a: CopyingDocument, b: CopyingDocument) => number> = {
+const orders: Record<Order, (a: SharingDocument, b: SharingDocument) => number> = {
   most: () => 0,
   sources: (a, b) => b.pairs.length - a.pairs.length,
   name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
@@ -97,8 +126,8 @@ const orders: Record<Order, (a: CopyingDocument, b: CopyingDocument) => number> 
 export function PassagesView({ data }: { data: PassageData }) {
   const say = useWording();
   const { summary, pairs } = data;
-  const documents = useMemo(() => groupPairs(pairs), [pairs]);
-  const { controls, rows, row: document } = useListState<CopyingDocument, Order>({
+  const documents = useMemo(() => groupPairs(pairs, summary.directed), [pairs, summary.directed]);
+  const { controls, rows, row: document } = useListState<SharingDocument, Order>({
     orders: ["most", "sources", "name"],
     inputs: [documents],
     subject: documents,
@@ -106,21 +135,23 @@ export function PassagesView({ data }: { data: PassageData }) {
   });
   return (
     <>
+      <LeftOut summary={summary} />
       <div class="stats">
         <Stat value={say.count(summary.documents)} label={say.text("stat.documents")} more={summary.against > 0 ? say.text("stat.reference", { n: summary.against }) : undefined} />
-        <Stat value={say.count(summary.copying)} label={say.text("passages.copying")} />
-        <Stat value={say.count(summary.passages)} label={say.text("passages.passages")} more={say.text("passages.pairs", { n: summary.pairs })} />
-        <Stat value={say.share(summary.tokens > 0 ? summary.copied_tokens / summary.tokens : 0)} label={say.text("passages.share")} />
+        <Stat value={say.count(summary.sharing)} label={say.text(summary.directed ? "passages.copying" : "passages.sharing")} />
+        <Stat value={say.count(summary.passages)} label={say.text("passages.passages")} more={say.text(summary.directed ? "passages.pairs" : "passages.pairsShared", { n: summary.pairs })} />
+        <Stat value={say.share(summary.tokens > 0 ? summary.copied_tokens / summary.tokens : 0)} label={say.text(summary.directed ? "passages.share" : "passages.repeated")} />
       </div>
+      {!summary.directed && summary.pairs > 0 && <p class="note">{say.text("passages.noDirection")}</p>}
       {pairs.document.length < pairs.total && <p class="note">{say.text("passages.sample", { listed: pairs.document.length, total: pairs.total })}</p>}
       {documents.length === 0 ? (
-        <p class="card muted">{say.text("passages.none")}</p>
+        <p class="card muted">{say.text(summary.directed ? "passages.none" : "passages.noneShared")}</p>
       ) : (
         <div class="split">
           <div class="side">
             <SearchedList
               id="documents"
-              label={say.text("passages.copying")}
+              label={say.text(summary.directed ? "passages.copying" : "passages.sharing")}
               controls={controls}
               hint="passages.searchHint"
               help="passages.searchHelp"
@@ -129,68 +160,105 @@ export function PassagesView({ data }: { data: PassageData }) {
                 <ListEntry
                   name={<ShortName text={rows[entry]!.name} />}
                   value={say.share(rows[entry]!.share)}
-                  more={say.text("passages.sources", { n: rows[entry]!.pairs.length })}
+                  more={say.text(summary.directed ? "passages.sources" : "passages.others", { n: rows[entry]!.pairs.length })}
                 />
               )}
             />
           </div>
-          {document ? <DocumentView key={document.name + document.tokens} data={data} document={document} /> : <p class="card muted">{say.text("pair.select")}</p>}
+          {document ? <DocumentView key={document.key} data={data} document={document} /> : <p class="card muted">{say.text("pair.select")}</p>}
         </div>
       )}
     </>
   );
 }
 
-function DocumentView({ data, document }: { data: PassageData; document: CopyingDocument }) {
+/** What was not read, and why, and what was read in an encoding that was guessed. */
+function LeftOut({ summary }: { summary: PassageData["summary"] }) {
+  const say = useWording();
+  const { unreadable_files: count, unreadable, guessed_encodings: guessed } = summary;
+  return (
+    <>
+      {count > 0 && (
+        <section class="card stack" role="note">
+          <h2>{say.text("passages.unreadable", { n: count })}</h2>
+          <ul>
+            {unreadable.map((it) => (
+              <li key={it.file}>
+                <Name text={it.file} />: {it.reason}
+              </li>
+            ))}
+          </ul>
+          {unreadable.length < count && <p class="muted">{say.text("passages.moreUnreadable", { n: count - unreadable.length })}</p>}
+        </section>
+      )}
+      {guessed.map((it) => (
+        <p class="note" key={it.encoding}>{say.text("passages.guessed", { n: it.files, encoding: it.encoding, first: it.first })}</p>
+      ))}
+    </>
+  );
+}
+
+function DocumentView({ data, document }: { data: PassageData; document: SharingDocument }) {
   const say = useWording();
   const { pairs } = data;
+  const { directed } = data.summary;
   const [pair, setPair] = useState(document.pairs[0]!);
+  const found = directed
+    ? say.text("passages.found", { share: say.share(document.share), n: document.tokens })
+    : say.text("passages.shared", { share: say.share(document.share) });
   return (
     <div class="stack">
       <section class="card stack">
         <h2>
-          <Name text={document.name} /> <span class="muted">· {say.text("passages.found", { share: say.share(document.share), n: document.tokens })}</span>
+          <Name text={document.name} /> <span class="muted">· {found}</span>
         </h2>
         <VirtualList
           id="sources"
-          label={say.text("passages.sources", { n: document.pairs.length })}
+          label={say.text(directed ? "passages.sources" : "passages.others", { n: document.pairs.length })}
           isShort
           count={document.pairs.length}
           selected={document.pairs.indexOf(pair)}
           onSelect={(at) => setPair(document.pairs[at]!)}
           render={(at) => {
-            const row = document.pairs[at]!;
+            const seen = document.pairs[at]!;
+            const row = seen.at;
+            const [own, other] = seen.side === 0 ? [pairs.share, pairs.source_share] : [pairs.source_share, pairs.share];
             return (
               <ListEntry
-                name={<ShortName text={pairs.source[row]!} />}
-                value={say.share(pairs.share[row]!)}
-                more={say.text("passages.ofSource", { n: pairs.passages[row]!, longest: pairs.longest[row]!, share: say.share(pairs.source_share[row]!) })}
+                name={<ShortName text={otherName(pairs, seen)} />}
+                value={say.share(own[row]!)}
+                more={say.text(directed ? "passages.ofSource" : "passages.ofOther", { n: pairs.passages[row]!, longest: pairs.longest[row]!, share: say.share(other[row]!) })}
               />
             );
           }}
         />
       </section>
-      <PairTexts key={pair} data={data} pair={pair} />
+      <PairTexts key={`${pair.at} ${pair.side}`} data={data} seen={pair} />
     </div>
   );
 }
 
-function PairTexts({ data, pair }: { data: PassageData; pair: number }) {
+function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
   const say = useWording();
   const { pairs, texts } = data;
-  const [document, source] = [pairs.document_text[pair]!, pairs.source_text[pair]!];
-  const titles = [
-    <><b>{say.text("passages.document")}</b> <Name text={pairs.document[pair]!} /></>,
-    <><b>{say.text("passages.source")}</b> <Name text={pairs.source[pair]!} /></>,
-  ];
+  const { at: pair, side } = seen;
+  const bothSides = <T,>(first: T, second: T): [T, T] => (side === 0 ? [first, second] : [second, first]);
+  const [document, source] = bothSides(pairs.document_text[pair]!, pairs.source_text[pair]!);
+  const names = bothSides(pairs.document[pair]!, pairs.source[pair]!);
+  const labels = data.summary.directed
+    ? [say.text("passages.document"), say.text("passages.source")]
+    : [say.text("passages.document"), say.text("passages.other")];
+  const titles = names.map((name, at) => <><b>{labels[at]}</b> <Name text={name} /></>);
   if (document < 0 || source < 0) return <p class="card note">{say.text("passages.noText")}</p>;
   const marks = pairs.marks[pair]!;
-  const places = marks.map((it) => it.slice(0, 4) as [number, number, number, number]);
+  const places = marks.map(([start, end, otherStart, otherEnd]): [number, number, number, number] =>
+    side === 0 ? [start, end, otherStart, otherEnd] : [otherStart, otherEnd, start, end],
+  );
   const shared = marks.map((it) => ({ length: it[4], similarity: it[5], kind: it[6] }));
-  const cut = [document, source].flatMap((text, side) => {
+  const cut = [document, source].flatMap((text, place) => {
     const shown = [...texts.text[text]!].length;
     const n = texts.characters[text]!;
-    return n > shown ? [`${say.text(side === 0 ? "passages.document" : "passages.source")}: ${say.text("pair.cut", { shown, n })}`] : [];
+    return n > shown ? [`${labels[place]}: ${say.text("pair.cut", { shown, n })}`] : [];
   });
   return (
     <section class="card pair">
@@ -198,10 +266,10 @@ function PairTexts({ data, pair }: { data: PassageData; pair: number }) {
       <div class="sides scrolled texts">
         <div class="left title common">{titles[0]}</div>
         <div class="right title">{titles[1]}</div>
-        <div class="left text" tabIndex={0} role="group" aria-label={say.text("passages.document")}>
+        <div class="left text" tabIndex={0} role="group" aria-label={labels[0]}>
           <Marked text={texts.text[document]!} passages={places} shared={shared} side={0} />
         </div>
-        <div class="right text" tabIndex={0} role="group" aria-label={say.text("passages.source")}>
+        <div class="right text" tabIndex={0} role="group" aria-label={labels[1]}>
           <Marked text={texts.text[source]!} passages={places} shared={shared} side={1} />
         </div>
       </div>

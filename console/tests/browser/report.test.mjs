@@ -219,6 +219,30 @@ test("passages are shown side by side, with linked numbers", { skip }, async () 
   }
 });
 
+test("documents that share text without a known direction are shown alike, below what was left out", { skip }, async () => {
+  const shared = "a passage of more than twelve words that both essays have in common, word for word, as it is ";
+  for (const [name, text] of [["a.txt", `${"my own thoughts about boats ".repeat(30)}${shared}`], ["b.txt", `${shared}${"something else goes on ".repeat(90)}`], ["c.pdf", "no PDF"]]) {
+    place.write(name, text);
+  }
+  place.run("passages", "a.txt", "b.txt", "c.pdf", "--report", "shared.html");
+  const words = { "en-GB": [/1 file could not be read.*c\.pdf/s, /Other document/, /Source|copied|elsewhere/i], "zh-CN": [/1 个文件无法读取.*c\.pdf/s, /另一篇/, /来源|抄/] };
+  for (const [locale, [leftOut, other, accusing]] of Object.entries(words)) {
+    const page = await openPage(browser, place.url("shared.html"), { locale });
+    await checkLooks(page, "shared passages", locale);
+    assert.match(await page.textContent("[role=note]"), leftOut);
+    assert.equal(await page.locator("#documents .entry").count(), 2);
+    for (const [name, partner] of [["a.txt", "b.txt"], ["b.txt", "a.txt"]]) {
+      await page.click(`#documents .entry:has-text("${name}")`);
+      assert.match(await page.textContent(".sides .left.title"), new RegExp(name.replace(".", "\\.")));
+      assert.match(await page.textContent(".sides .right.title"), new RegExp(`${other.source}.*${partner.replace(".", "\\.")}`, "s"));
+      assert.match(await page.textContent("#a1"), /a passage of more than twelve words/);
+      assert.match(await page.textContent("#b1"), /a passage of more than twelve words/);
+    }
+    assert.doesNotMatch(await page.innerText("main"), accusing);
+    await page.context().close();
+  }
+});
+
 test("findings of benchmarks stand beside their items, and ids can be copied", { skip }, async () => {
   const question = "A lighthouse keeper on a rocky island lights the lamp before sunset. Which instrument in her kitchen tells her the height of the tide?";
   const tide = { id: `tide ${hostile[1]}`, question, choices: ["a brass gauge", "a folding sextant", "an hourglass", "a mercury barometer"], answer: 0 };

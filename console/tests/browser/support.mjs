@@ -65,7 +65,7 @@ export async function openPage(browser, url, options = {}) {
     if (message.type() === "error") page.faults.push(message.text());
   });
   page.on("request", (request) => {
-    const own = url.startsWith("http") ? [url] : ["file:", "blob:"];
+    const own = [url.startsWith("http") ? new URL(url).origin : "file:", "blob:"];
     if (!own.some((it) => request.url().startsWith(it))) page.faults.push(`request to ${request.url()}`);
   });
   await page.goto(url);

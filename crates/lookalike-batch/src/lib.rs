@@ -13,4 +13,3 @@ pub mod run;
 mod sealed_manifest;
 mod temporary;
 mod threads;
-pub mod worked_examples;

@@ -6,6 +6,9 @@
 //! [`run_command_line`] parses, runs and turns the result into an exit code: 0 done, 1 done but bad rows were skipped, 2
 //! refused or failed. A reader that closes standard output early is success.
 
+// Messages and helpers of the service are not used without it.
+#![cfg_attr(not(feature = "service"), allow(dead_code))]
+
 mod commands;
 mod free_memory;
 mod language;
@@ -16,13 +19,19 @@ mod text_diff;
 
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 
+use clap::error::{ContextKind, ContextValue};
 use lookalike_io::ErrorKind;
 
-use commands::{Command, CommandLine, serve_desktop};
+use commands::{Command, CommandLine};
 pub use free_memory::{FreeMemoryHooks, set_free_memory_hooks};
-use language::{MessageLanguage, messages, read_locale_variable};
 use output::OutputPrinter;
+#[cfg(feature = "service")]
+use {
+    commands::serve_desktop,
+    language::{MessageLanguage, messages, read_locale_variable},
+};
 
 /// Result of a command that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +57,7 @@ impl CommandOutcome {
 pub fn run_command_line(arguments: &[OsString]) -> u8 {
     lookalike_system::prepare_console();
     signals::apologise_for_panics();
+    #[cfg(feature = "service")]
     // A double click gives neither arguments nor a console that somebody uses.
     if arguments.len() <= 1 && lookalike_system::has_own_console() {
         return run_desktop();
@@ -57,9 +67,10 @@ pub fn run_command_line(arguments: &[OsString]) -> u8 {
         Err(refusal) => return explain_usage(&refusal),
     };
     // A service handles signals itself and shuts down in order.
-    let prepared = match &cli.command {
-        Command::Serve(_) => Ok(()),
-        _ => signals::clean_up_when_interrupted(),
+    let prepared = if is_service(&cli.command) {
+        Ok(())
+    } else {
+        signals::clean_up_when_interrupted()
     };
     let result = prepared
         .map_err(Into::into)
@@ -75,8 +86,19 @@ pub fn run_command_line(arguments: &[OsString]) -> u8 {
     }
 }
 
+#[cfg(feature = "service")]
+fn is_service(command: &Command) -> bool {
+    matches!(command, Command::Serve(_))
+}
+
+#[cfg(not(feature = "service"))]
+fn is_service(_command: &Command) -> bool {
+    false
+}
+
 /// Serves the console of the service to the browser of a person who has no terminal. After a failure the window stays open,
 /// because it would end with the process.
+#[cfg(feature = "service")]
 fn run_desktop() -> u8 {
     MessageLanguage::from_environment(read_locale_variable).apply();
     match serve_desktop() {
@@ -94,6 +116,10 @@ fn run_desktop() -> u8 {
 
 /// Prints help, the version, or the mistake in the arguments.
 fn explain_usage(refusal: &clap::Error) -> u8 {
+    if let Some(hint) = suggest_command(refusal) {
+        OutputPrinter::new(false).print_failure(hint, None);
+        return 2;
+    }
     if refusal.use_stderr() {
         let text = refusal.to_string();
         match text.strip_prefix("error: ") {
@@ -108,6 +134,26 @@ fn explain_usage(refusal: &clap::Error) -> u8 {
         Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => 2,
         _ => 0,
     }
+}
+
+/// Returns what was probably meant by a file or folder in place of a command.
+fn suggest_command(refusal: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(given)) = refusal.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let path = Path::new(given);
+    if path.is_dir() {
+        return Some(format!(
+            "'{given}' is a folder, and no command: did you mean `lookalike passages {given}`, which finds shared passages, \
+             or `lookalike dedup {given} -o unique.jsonl`?"
+        ));
+    }
+    path.is_file().then(|| {
+        format!(
+            "'{given}' is a file, and no command: did you mean `lookalike dedup {given} -o unique.jsonl`, or `lookalike head \
+             {given}`, which shows its fields?"
+        )
+    })
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -1,7 +1,8 @@
 //! Progress of a run, and warnings about bad rows.
 //!
 //! On a terminal, a bar shows rate and remaining time. Elsewhere, for example in the log of a job, a line says the
-//! same every 30 seconds.
+//! same every 30 seconds. Where no thread can be started, for example in a page, the thread that works reports lines that
+//! replace one another.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use lookalike_batch::run::{ProgressListener, RepeatedIds, RunStage};
 use lookalike_io::source::BadRow;
+use lookalike_system::HAS_THREADS;
 
 use crate::free_memory;
 use crate::language::engine_phrases::translate_phrase;
@@ -28,6 +30,9 @@ const TICK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Interval of the lines where standard error is no terminal. A shorter run has none.
 const LINE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Interval of lines that replace one another.
+const REPLACED_LINE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Number of bad rows shown on a terminal, where more would hide the rest. Further ones are only counted.
 const SHOWN_ROWS: u64 = 10;
@@ -72,7 +77,9 @@ impl ProgressReporter {
         ));
         *SHOWN_BAR.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&bar);
         let stage = Arc::new(ShownStage::default());
-        let appearance = if printer.shows_progress() {
+        let appearance = if !HAS_THREADS {
+            None
+        } else if printer.shows_progress() {
             Some(appear_later(Arc::clone(&bar)))
         } else if printer.is_quiet() {
             None
@@ -184,6 +191,8 @@ fn print_lines(
 #[derive(Default)]
 struct ShownStage {
     begun: Mutex<Option<BegunStage>>,
+    /// Time of the last line that replaces another.
+    reported: Mutex<Option<Instant>>,
     /// Work done since the stage began, in its unit.
     done: AtomicU64,
 }
@@ -283,6 +292,22 @@ fn bar_template(stage: RunStage, is_measured: bool) -> &'static str {
 }
 
 impl ProgressReporter {
+    /// Prints a line that the next one replaces, if no thread prints lines and the last one is old enough.
+    fn replace_line(&self) {
+        if HAS_THREADS || self.printer.is_quiet() {
+            return;
+        }
+        let reported = &self.stage.reported;
+        let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.is_some_and(|at| at.elapsed() < REPLACED_LINE_INTERVAL) {
+            return;
+        }
+        *reported = Some(Instant::now());
+        if let Some(line) = self.stage.describe_progress() {
+            self.printer.print_note(&format!("{line}\r"));
+        }
+    }
+
     /// Prints a warning above the bar.
     fn warn(&self, line: &str) {
         self.bar
@@ -310,11 +335,13 @@ impl ProgressListener for ProgressReporter {
             Some(total) => self.bar.set_length(total),
             None => self.bar.unset_length(),
         }
+        self.replace_line();
     }
 
     fn advance_stage(&self, done: u64) {
         self.bar.set_position(done);
         self.stage.done.store(done, Ordering::Relaxed);
+        self.replace_line();
     }
 
     fn report_left_out(&self, files: &[PathBuf]) {

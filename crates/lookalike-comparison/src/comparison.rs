@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use lookalike::Recipe;
 use lookalike::compare::{AnalysisSteps, Comparison, ComparisonFigure, FeatureVote};
+use lookalike::plan::MatchSettings;
 use lookalike::recipe::CompatScheme;
 use lookalike::sketch::{TieBreaker, count_reachable_blocks, java_block_values};
 use lookalike::text::LongSentence;
@@ -14,6 +15,9 @@ use serde_json::{Value, json};
 use crate::content_hash::ContentHash;
 use crate::shared_passages::{SharedPassage, SharedPassages};
 use crate::text_diff::diff_passages;
+
+/// Place of a text that was given itself, and not read from anywhere.
+pub const GIVEN_TEXT: &str = "as given";
 
 /// Number of features, heaviest first, whose votes are in the JSON. Votes follow from hash and weight, and
 /// those of all features would make the JSON of a long text a hundred times as long as the text.
@@ -37,6 +41,37 @@ pub struct FingerprintShape {
 }
 
 impl FingerprintShape {
+    /// Creates the format of fingerprints that match if at most `distance` bits differ. Without a distance it is the usual
+    /// one, as far as so few bits allow it.
+    ///
+    /// # Errors
+    /// If the distance is not less than the number of bits. The reason is a phrase that follows the name of the option.
+    pub fn with_distance(bits: u32, distance: Option<u32>) -> Result<Self, String> {
+        let usual = MatchSettings::default()
+            .distance
+            .min(bits.saturating_sub(1));
+        let distance = distance.unwrap_or(usual);
+        if distance >= bits {
+            return Err(format!(
+                "is {distance}: give less than the {bits} bits of the fingerprints"
+            ));
+        }
+        Ok(Self { bits, distance })
+    }
+
+    /// Returns two fingerprints block by block, with their distance and the verdict. `sides` is how each came about.
+    pub fn verdict_as_json(self, a: u128, b: u128, sides: [Value; 2]) -> Value {
+        let distance = (a ^ b).count_ones();
+        let [side_a, side_b] = sides;
+        json!({
+            "a": side_a,
+            "b": side_b,
+            "distance": distance,
+            "blocks": self.blocks_as_json(a, b),
+            "match": distance <= self.distance,
+        })
+    }
+
     /// Returns a fingerprint in hexadecimal digits.
     pub fn format_hex(self, fingerprint: u128) -> String {
         format!(
@@ -382,7 +417,6 @@ pub fn format_number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use lookalike::passages::PassageSettings;
-    use lookalike::plan::MatchSettings;
 
     use super::*;
 
@@ -418,6 +452,32 @@ mod tests {
                 let written = serde_json::to_string(&case).unwrap();
                 assert_eq!(written, case.to_json().to_string());
             }
+        }
+    }
+
+    #[test]
+    fn distance_is_below_the_number_of_bits() {
+        let distance =
+            |bits, given| FingerprintShape::with_distance(bits, given).map(|shape| shape.distance);
+        assert_eq!(distance(64, None), Ok(MatchSettings::default().distance));
+        assert_eq!(distance(2, None), Ok(1));
+        assert_eq!(distance(6, Some(5)), Ok(5));
+        let refusal = distance(6, Some(6)).unwrap_err();
+        assert_eq!(
+            refusal,
+            "is 6: give less than the 6 bits of the fingerprints"
+        );
+    }
+
+    #[test]
+    fn verdict_counts_differing_bits() {
+        for (b, matches) in [(0b0001, true), (0b0011, false)] {
+            let shape = FingerprintShape::with_distance(4, Some(1)).unwrap();
+            let verdict = shape.verdict_as_json(0, b, [json!("first"), json!("second")]);
+            assert_eq!(verdict["match"], matches);
+            assert_eq!(verdict["distance"], b.count_ones());
+            assert_eq!(verdict["b"], "second");
+            assert_eq!(verdict["blocks"][1]["distance"], b.count_ones());
         }
     }
 }

@@ -25,6 +25,7 @@
 //! | [`passage_table`] | a passage as a row of a table |
 //! | [`text_diff`] | differences word by word |
 //! | [`content_hash`] | the SHA-256 of a text, by which decisions of a person name it |
+//! | [`worked_examples`] | SimHash and MinHash by hand, for people who learn how they work |
 //!
 //! It reads no files and searches no corpus.
 
@@ -33,3 +34,4 @@ pub mod content_hash;
 pub mod passage_table;
 pub mod shared_passages;
 pub mod text_diff;
+pub mod worked_examples;

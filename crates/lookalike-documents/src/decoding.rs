@@ -58,6 +58,18 @@ pub fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
     encoding == UTF_8 && (has_mark || alternates)
 }
 
+/// Returns the encoding in which a file that is one text is probably written: UTF-8 if it is valid, else the one that its
+/// bytes look like. `None` if they say too little.
+pub fn guess_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
+    if simdutf8::basic::from_utf8(bytes).is_ok() {
+        return Some(UTF_8);
+    }
+    if is_utf16(bytes, UTF_8) {
+        return None;
+    }
+    Encoding::for_label(likely_encoding(bytes)?.as_bytes())
+}
+
 /// Decodes a file that is one text, without its byte order mark.
 ///
 /// # Errors
@@ -87,7 +99,7 @@ pub fn decode_file(
 const FEWEST_WIDE_CHARACTERS: usize = 10;
 
 /// Returns `true` if bytes that are to be read in another encoding are UTF-8.
-fn is_surely_utf8(bytes: &[u8]) -> bool {
+pub(crate) fn is_surely_utf8(bytes: &[u8]) -> bool {
     simdutf8::basic::from_utf8(bytes).is_ok_and(|text| {
         text.chars()
             .filter(|character| !character.is_ascii())

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use encoding_rs::Encoding;
+use encoding_rs::{Encoding, UTF_8};
 
-use crate::decoding::{InvalidText, bom_length, decode_file};
+use crate::decoding::{InvalidText, bom_length, decode_file, guess_encoding, is_surely_utf8};
 use crate::file_kind::{DocumentKind, refuse_foreign_content, refuse_old_word};
 use crate::pdf_process::PdfReader;
 use crate::span_map::{SpanMap, SpanMapBuilder};
@@ -94,8 +94,10 @@ pub(crate) const NOT_WANTED: &str = "its reading was cancelled";
 /// Options of reading documents.
 #[derive(Debug, Clone)]
 pub struct ExtractOptions {
-    /// The encoding of text, Markdown and HTML. `.docx` and PDF have their own.
+    /// The encoding of text, Markdown and HTML. `.docx` and PDF have their own. A file that is surely UTF-8 is read so.
     pub encoding: &'static Encoding,
+    /// `true` if a file that is not valid in that encoding is read in the one that it looks like.
+    pub guesses_encoding: bool,
     /// The treatment of malformed text.
     pub invalid_text: InvalidText,
     /// Largest accepted file, largest expanded text of a `.docx` file, and largest text of a PDF file, in bytes.
@@ -108,9 +110,23 @@ impl Default for ExtractOptions {
     fn default() -> Self {
         Self {
             encoding: encoding_rs::UTF_8,
+            guesses_encoding: false,
             invalid_text: InvalidText::default(),
             max_bytes: MAX_DOCUMENT_BYTES,
             pdf: None,
+        }
+    }
+}
+
+impl ExtractOptions {
+    /// Returns the encoding in which a file is read.
+    pub fn encoding_of(&self, bytes: &[u8]) -> &'static Encoding {
+        if self.guesses_encoding {
+            guess_encoding(bytes).unwrap_or(self.encoding)
+        } else if self.encoding != UTF_8 && is_surely_utf8(bytes) {
+            UTF_8
+        } else {
+            self.encoding
         }
     }
 }
@@ -153,9 +169,10 @@ pub fn extract_text_while(
     match kind {
         DocumentKind::PlainText => {
             refuse_foreign_content(bytes)?;
-            let text = decode_file(bytes, options.encoding, options.invalid_text)?;
+            let encoding = options.encoding_of(bytes);
+            let text = decode_file(bytes, encoding, options.invalid_text)?;
             Ok(ExtractedText {
-                has_byte_order_mark: bom_length(bytes, options.encoding) > 0,
+                has_byte_order_mark: bom_length(bytes, encoding) > 0,
                 ..ExtractedText::from_plain_text(text)
             })
         }
@@ -198,7 +215,8 @@ fn strip_markup(
     options: &ExtractOptions,
 ) -> Result<ExtractedText, String> {
     refuse_foreign_content(bytes)?;
-    let original = decode_file(bytes, options.encoding, options.invalid_text)?;
+    let encoding = options.encoding_of(bytes);
+    let original = decode_file(bytes, encoding, options.invalid_text)?;
     let mut builder = SpanMapBuilder::new(&original);
     match kind {
         DocumentKind::Markdown => markdown::append_markdown(&original, &mut builder),
@@ -210,6 +228,6 @@ fn strip_markup(
     Ok(ExtractedText {
         text,
         origin: TextOrigin::Spans(segments.with_original(original)),
-        has_byte_order_mark: bom_length(bytes, options.encoding) > 0,
+        has_byte_order_mark: bom_length(bytes, encoding) > 0,
     })
 }

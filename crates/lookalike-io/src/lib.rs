@@ -9,6 +9,7 @@
 //! | `objects` | objects of stores (`s3://`, `gs://`, `az://`) and of servers (`https://`) |
 //! | [`source`] | inputs → blocks → rows, one parser per format |
 //! | [`sink`] | kept rows, tables, outputs that appear complete |
+//! | [`stream_file`] | the file of a stream that was in memory |
 //! | [`ordered_results`] | work on many threads, results in order |
 //! | [`error`] | the error type, which runs over files share |
 //!
@@ -22,6 +23,7 @@ pub mod ordered_results;
 pub mod sink;
 pub mod source;
 pub mod spool;
+pub mod stream_file;
 
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "object-store")]

@@ -28,6 +28,7 @@
 //! | [`rank_value`] | the order of the values of a field, by which it is kept |
 //! | [`boilerplate_limit`] | in how many documents a passage counts as boilerplate |
 //! | [`document_time`] | times of documents |
+//! | [`stream_options`] | how far back a stream in memory reaches |
 //! | [`units`] | durations and sizes |
 //! | [`machine_memory`] | the memory that a run takes unless a limit is set |
 //! | [`shown_text`] | texts of users as messages show them |
@@ -46,6 +47,7 @@ mod option_error;
 pub mod rank_value;
 pub mod shown_text;
 pub mod sketch_kind;
+pub mod stream_options;
 pub mod text_fingerprinter;
 pub mod units;
 

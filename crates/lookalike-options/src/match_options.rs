@@ -29,6 +29,74 @@ pub struct MatchOptions {
     pub unit: Option<EditUnit>,
 }
 
+/// Match options whose choices are names, as calls of other languages pass them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NamedMatchOptions {
+    /// Name of the method.
+    pub method: Option<String>,
+    /// Smallest similarity of a match.
+    pub threshold: Option<f64>,
+    /// Largest Hamming distance.
+    pub distance: Option<u32>,
+    /// Name of the way to select candidates among fingerprints.
+    pub candidates: Option<String>,
+    /// Number of longest sentences.
+    pub sentences: Option<usize>,
+    /// Name of the measure.
+    pub verify: Option<String>,
+    /// Name of the unit in which edits are counted.
+    pub unit: Option<String>,
+}
+
+impl NamedMatchOptions {
+    /// Returns the options after checking that their names exist.
+    ///
+    /// # Errors
+    /// If a name is unknown, or the threshold is not a similarity.
+    pub fn to_options(&self) -> Result<MatchOptions, OptionError> {
+        let Self {
+            method,
+            candidates,
+            verify,
+            unit,
+            ..
+        } = self;
+        let threshold = self.threshold.map(Threshold::new).transpose();
+        let threshold = threshold
+            .map_err(|error| OptionError::new(OptionErrorKind::OutOfRange, error.to_string()))?;
+        Ok(MatchOptions {
+            method: choose_optional("method", method, &MatchMethod::ALL, MatchMethod::name)?,
+            threshold,
+            distance: self.distance,
+            candidates: choose_optional(
+                "candidates",
+                candidates,
+                &CandidateRule::ALL,
+                CandidateRule::name,
+            )?,
+            sentences: self.sentences,
+            measure: choose_optional(
+                "verify",
+                verify,
+                &SimilarityMeasure::ALL,
+                SimilarityMeasure::name,
+            )?,
+            unit: choose_optional("unit", unit, &EditUnit::ALL, EditUnit::name)?,
+        })
+    }
+}
+
+fn choose_optional<T: Copy>(
+    what: &str,
+    name: &Option<String>,
+    choices: &[T],
+    name_of: fn(T) -> &'static str,
+) -> Result<Option<T>, OptionError> {
+    name.as_deref()
+        .map(|name| choose_by_name(what, name, choices, name_of))
+        .transpose()
+}
+
 /// Returns the choice that has this name.
 ///
 /// # Errors

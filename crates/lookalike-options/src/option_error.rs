@@ -16,6 +16,8 @@ pub struct OptionError {
 pub enum OptionErrorKind {
     /// No choice has the given name.
     UnknownName,
+    /// A number is outside of its range.
+    OutOfRange,
     /// Options contradict each other, or one has no effect.
     Contradiction,
     /// A file that an option names cannot be read, or is not valid.

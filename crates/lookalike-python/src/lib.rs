@@ -86,7 +86,7 @@ mod engine {
     #[pymodule_export]
     use crate::sketch::{minhash, simhash, simhash_of_tokens};
     #[pymodule_export]
-    use crate::stream::{StreamBase, StreamVerdict};
+    use crate::stream::{StreamBase, StreamVerdict, read_saved_stream};
 
     use pyo3::prelude::*;
 

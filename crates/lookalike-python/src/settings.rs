@@ -1,8 +1,6 @@
 //! Conversion of Python arguments to validated settings, with the choices and errors of the command
 //! line.
 
-use lookalike::Threshold;
-use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike_batch::run::{
     AuditSettings, CopyFields, CopyWeight, FormLearning, KeptMembers, RunSettings, RunWindow,
     SourcesField, WeightField, WeightTable,
@@ -10,11 +8,11 @@ use lookalike_batch::run::{
 use lookalike_io::source::{IdField, ReadOptions, WantedFields};
 use lookalike_options::forms_choice::FormsChoice;
 use lookalike_options::keep_order::parse_keep;
-use lookalike_options::match_options::{MatchOptions, OptionSpelling, choose_by_name};
+use lookalike_options::match_options::{MatchOptions, NamedMatchOptions, OptionSpelling};
 use lookalike_options::units::parse_seconds;
 use pyo3::prelude::*;
 
-use crate::error::{SettingError, engine_error_to_py, option_error_to_py, run_error_to_py};
+use crate::error::{SettingError, option_error_to_py, run_error_to_py};
 use crate::recipe::Recipe;
 
 /// Largest number of threads, as on the command line.
@@ -153,43 +151,17 @@ impl RuleSettings {
 
     /// Returns the given arguments, after checking that their names exist.
     pub(crate) fn match_options(&self) -> PyResult<MatchOptions> {
-        let threshold = self.threshold.map(Threshold::new).transpose();
-        Ok(MatchOptions {
-            method: choose_optional(
-                "method",
-                self.method.as_deref(),
-                &MatchMethod::ALL,
-                MatchMethod::name,
-            )?,
-            threshold: threshold.map_err(engine_error_to_py)?,
+        let options = NamedMatchOptions {
+            method: self.method.clone(),
+            threshold: self.threshold,
             distance: self.distance,
-            candidates: choose_optional(
-                "candidates",
-                self.candidates.as_deref(),
-                &CandidateRule::ALL,
-                CandidateRule::name,
-            )?,
+            candidates: self.candidates.clone(),
             sentences: self.sentences,
-            measure: choose_optional(
-                "verify",
-                self.verify.as_deref(),
-                &SimilarityMeasure::ALL,
-                SimilarityMeasure::name,
-            )?,
-            unit: choose_optional("unit", self.unit.as_deref(), &EditUnit::ALL, EditUnit::name)?,
-        })
+            verify: self.verify.clone(),
+            unit: self.unit.clone(),
+        };
+        options.to_options().map_err(option_error_to_py)
     }
-}
-
-fn choose_optional<T: Copy>(
-    what: &str,
-    name: Option<&str>,
-    choices: &[T],
-    name_of: fn(T) -> &'static str,
-) -> PyResult<Option<T>> {
-    name.map(|name| choose_by_name(what, name, choices, name_of))
-        .transpose()
-        .map_err(option_error_to_py)
 }
 
 impl ReadSettings {

@@ -1,23 +1,28 @@
 //! A stream of documents in the memory of the process: check and insert, with a window.
 //!
 //! The verdicts are those of a collection of the service, because both use the engine's
-//! [`StreamMatcher`]. Nothing is on disk; `lookalike.Stream` saves the kept documents as a table.
+//! [`DocumentStream`](lookalike::stream::DocumentStream) or the matcher beneath it. Nothing is on disk until it is saved.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lookalike::plan::MatchPlan;
 use lookalike::stream::{
-    ArrivalTime, DocumentPreparer, DocumentSlot, KeptMatch, SketchedDocument, StreamMatcher,
-    StreamTexts, StreamWindow, Timestamp,
+    DocumentPreparer, DocumentStream, DocumentVerdict, KeptDocument, SketchedDocument, Timestamp,
 };
 use lookalike::text::AnalysisScratch;
+use lookalike_io::stream_file::{SavedDocument, read_stream, write_stream};
+use lookalike_options::stream_options::StreamOptions;
 use pyo3::intern;
 use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::error::{SettingError, engine_error_to_py};
+use crate::error::{
+    InputError, SettingError, engine_error_to_py, option_error_to_py, run_error_to_py,
+};
 use crate::recipe::Recipe;
 use crate::settings::{RuleSettings, TimeSpan, parse_window};
 
@@ -29,52 +34,11 @@ thread_local! {
 }
 
 /// Id of a document.
-#[derive(Clone, Debug, FromPyObject, IntoPyObject)]
+#[derive(Clone, Debug, FromPyObject, IntoPyObject, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum StreamId {
     Number(i64),
     Text(String),
-}
-
-/// A kept document.
-struct StreamDocument {
-    id: StreamId,
-    text: Box<str>,
-}
-
-/// Kept documents of a partition of the matcher, by their places.
-struct KeptPartition {
-    number: u64,
-    documents: Vec<StreamDocument>,
-}
-
-#[derive(Default)]
-struct StreamDocuments(VecDeque<KeptPartition>);
-
-impl StreamDocuments {
-    fn document_at(&self, slot: DocumentSlot) -> Option<&StreamDocument> {
-        let at = self
-            .0
-            .binary_search_by_key(&slot.partition, |partition| partition.number);
-        self.0[at.ok()?].documents.get(slot.index as usize)
-    }
-}
-
-impl StreamTexts for StreamDocuments {
-    fn visit_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> lookalike::Result<()> {
-        let kept = self
-            .document_at(slot)
-            .expect("the matcher names only documents of sections that are not dropped");
-        visit(&kept.text);
-        Ok(())
-    }
-}
-
-struct StreamState {
-    matcher: StreamMatcher,
-    kept: StreamDocuments,
-    next_partition: u64,
-    /// Number of documents that were stored, which is the `seq` of the next one.
-    next_seq: u64,
 }
 
 /// The answer to a document.
@@ -137,12 +101,12 @@ type KeptRow = (StreamId, String, f64, u64);
 #[pyclass(frozen, subclass, module = "lookalike._engine")]
 pub(crate) struct StreamBase {
     preparer: DocumentPreparer,
-    state: Mutex<StreamState>,
+    stream: Mutex<DocumentStream<StreamId>>,
 }
 
 impl StreamBase {
-    fn lock_state(&self) -> MutexGuard<'_, StreamState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_stream(&self) -> MutexGuard<'_, DocumentStream<StreamId>> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn prepare_text(&self, text: &str) -> SketchedDocument {
@@ -158,107 +122,81 @@ impl StreamBase {
         insert: bool,
     ) -> lookalike::Result<StreamVerdict> {
         let document = self.prepare_text(text);
-        let mut state = self.lock_state();
-        let id = id.unwrap_or(StreamId::Number(state.next_seq as i64));
-        let arrival = state.matcher.resolve_arrival(stated, wall_clock());
-        let stores = insert && !arrival.late;
-        if stores {
-            state.make_room(&arrival)?;
-        }
-        let found = state.matcher.find_match(&document, &arrival, &state.kept)?;
-        let seq = stores.then_some(state.next_seq);
-        let verdict = state.make_verdict(&id, found, seq, arrival.late);
-        if stores {
-            state.store_document(&document, StreamDocument::new(id, text), found, &arrival)?;
-        }
-        Ok(verdict)
+        let mut stream = self.lock_stream();
+        let id = id.unwrap_or(StreamId::Number(stream.next_seq() as i64));
+        let verdict = if insert {
+            stream.insert_document(&document, id.clone(), text, stated, wall_clock())?
+        } else {
+            stream.check_document(&document, stated, wall_clock())?
+        };
+        Ok(StreamVerdict::new(id, verdict))
     }
 }
 
-impl StreamDocument {
-    fn new(id: StreamId, text: &str) -> Self {
+impl StreamVerdict {
+    fn new(id: StreamId, verdict: DocumentVerdict<StreamId>) -> Self {
+        let DocumentVerdict {
+            duplicate,
+            seq,
+            late,
+        } = verdict;
+        let found = duplicate.as_ref();
         Self {
             id,
-            text: text.into(),
-        }
-    }
-}
-
-impl StreamState {
-    /// Drops the partitions that have expired, and begins one if it is due.
-    fn make_room(&mut self, arrival: &ArrivalTime) -> lookalike::Result<()> {
-        if self.matcher.is_partition_due(arrival) {
-            let number = self.next_partition;
-            self.matcher.begin_partition(number, arrival.clock)?;
-            self.next_partition += 1;
-            self.kept.0.push_back(KeptPartition {
-                number,
-                documents: Vec::new(),
-            });
-        }
-        while self.matcher.expired_partition(arrival).is_some() {
-            self.matcher.drop_partition();
-            self.kept.0.pop_front();
-        }
-        Ok(())
-    }
-
-    fn make_verdict(
-        &self,
-        id: &StreamId,
-        found: Option<KeptMatch>,
-        seq: Option<u64>,
-        late: bool,
-    ) -> StreamVerdict {
-        let of = found.and_then(|found| self.kept.document_at(found.slot));
-        StreamVerdict {
-            id: id.clone(),
-            verdict: if found.is_some() { "duplicate" } else { "kept" },
-            of: of.map(|kept| kept.id.clone()),
+            verdict: found.map_or("kept", |_| "duplicate"),
             similarity: found.map(|found| found.similarity.get()),
             method: found.map(|found| found.route.name()),
+            of: duplicate.map(|found| found.id),
             seq,
             late,
         }
     }
+}
 
-    fn store_document(
-        &mut self,
-        document: &SketchedDocument,
-        kept: StreamDocument,
-        found: Option<KeptMatch>,
-        arrival: &ArrivalTime,
-    ) -> lookalike::Result<()> {
-        let time = arrival.time;
-        match found {
-            None => self.keep_document(document, kept, time)?,
-            Some(found) => {
-                self.matcher.note_time(time);
-                let refreshes = self
-                    .matcher
-                    .window()
-                    .is_some_and(StreamWindow::is_refreshing);
-                if refreshes {
-                    self.matcher.refresh_document(found.slot, time);
-                }
-            }
-        }
-        self.next_seq += 1;
-        Ok(())
-    }
+fn to_row(kept: KeptDocument<StreamId>) -> KeptRow {
+    let seconds = kept.time.0 as f64 / MICROSECONDS_PER_SECOND;
+    (kept.id, kept.text.into(), seconds, kept.seq)
+}
 
-    fn keep_document(
-        &mut self,
-        document: &SketchedDocument,
-        kept: StreamDocument,
-        time: Timestamp,
-    ) -> lookalike::Result<()> {
-        self.matcher.keep_document(document, self.next_seq, time)?;
-        let newest = self.kept.0.back_mut();
-        let newest = newest.expect("a section begins before the first document is stored");
-        newest.documents.push(kept);
-        Ok(())
+fn from_row((id, text, seconds, seq): KeptRow) -> KeptDocument<StreamId> {
+    let time = Timestamp((seconds * MICROSECONDS_PER_SECOND).round() as i64);
+    let text = text.into();
+    KeptDocument {
+        id,
+        text,
+        time,
+        seq,
     }
+}
+
+/// Reads a stream that `save` wrote: its settings as JSON, its kept documents, and the seq of the next one.
+#[pyfunction]
+pub(crate) fn read_saved_stream(
+    py: Python<'_>,
+    path: PathBuf,
+) -> PyResult<(String, Vec<KeptRow>, u64)> {
+    let saved = py.detach(|| read_stream(&path)).map_err(run_error_to_py)?;
+    let rows = saved.documents.into_iter().map(|saved| {
+        let id: StreamId = serde_json::from_str(&saved.id).map_err(|error| {
+            InputError::new_err(format!(
+                "{} is not a stream that was saved: the id {}: {error}",
+                path.display(),
+                saved.id
+            ))
+        })?;
+        Ok(to_row(KeptDocument {
+            id,
+            text: saved.text,
+            time: saved.time,
+            seq: saved.seq,
+        }))
+    });
+    let rows = rows.collect::<PyResult<_>>()?;
+    Ok((
+        Value::Object(saved.settings).to_string(),
+        rows,
+        saved.next_seq,
+    ))
 }
 
 #[pymethods]
@@ -268,22 +206,27 @@ impl StreamBase {
         recipe: &Recipe,
         rule: RuleSettings,
         window: Option<TimeSpan>,
+        window_documents: Option<u64>,
         skew: f64,
         refresh: bool,
     ) -> PyResult<Self> {
         let settings = rule.match_settings()?;
         let plan = MatchPlan::new(&recipe.0, settings).map_err(engine_error_to_py)?;
-        let window = window.map(|span| stream_window(span, skew, refresh));
-        let window = window.transpose()?;
-        let matcher = StreamMatcher::new(&recipe.0, &plan, window).map_err(engine_error_to_py)?;
+        let reach = StreamOptions {
+            window: window
+                .map(parse_window)
+                .transpose()?
+                .map(to_duration)
+                .transpose()?,
+            window_documents,
+            skew: to_duration(skew)?,
+            refresh,
+        };
+        let reach = reach.to_reach().map_err(option_error_to_py)?;
+        let stream = DocumentStream::new(&recipe.0, &plan, reach).map_err(engine_error_to_py)?;
         Ok(Self {
-            preparer: matcher.document_preparer().clone(),
-            state: Mutex::new(StreamState {
-                matcher,
-                kept: StreamDocuments::default(),
-                next_partition: 0,
-                next_seq: 0,
-            }),
+            preparer: stream.document_preparer().clone(),
+            stream: Mutex::new(stream),
         })
     }
 
@@ -317,68 +260,55 @@ impl StreamBase {
 
     /// Returns the kept documents in the order of their seq: id, text, time in seconds and seq.
     fn kept_rows(&self) -> Vec<KeptRow> {
-        let state = self.lock_state();
-        let mut rows = Vec::new();
-        for partition in &state.kept.0 {
-            for (index, kept) in (0..).zip(&partition.documents) {
-                let slot = DocumentSlot {
-                    partition: partition.number,
-                    index,
-                };
-                if let Some((order, time)) = state.matcher.kept_document(slot) {
-                    let seconds = time.0 as f64 / MICROSECONDS_PER_SECOND;
-                    rows.push((kept.id.clone(), kept.text.to_string(), seconds, order));
-                }
-            }
-        }
-        rows
+        self.lock_stream().kept_documents().map(to_row).collect()
     }
 
     /// Inserts kept documents as they were saved, without a check. `seq` is that of the next document.
     fn restore(&self, py: Python<'_>, rows: Vec<KeptRow>, seq: u64) -> PyResult<()> {
+        let rows = rows.into_iter().map(from_row);
         py.detach(|| {
-            let mut state = self.lock_state();
-            for (id, text, seconds, order) in rows {
-                let document = self.prepare_text(&text);
-                let time = Timestamp((seconds * MICROSECONDS_PER_SECOND).round() as i64);
-                let arrival = state
-                    .matcher
-                    .resolve_arrival(Some(time), time.max(wall_clock()));
-                state.make_room(&arrival)?;
-                state.next_seq = order;
-                state.keep_document(&document, StreamDocument::new(id, &text), time)?;
-            }
-            state.next_seq = seq;
-            lookalike::Result::Ok(())
+            self.lock_stream()
+                .restore_documents(rows, seq, wall_clock())
         })
         .map_err(engine_error_to_py)
+    }
+
+    /// Writes the kept documents with settings as JSON.
+    fn write_file(&self, py: Python<'_>, path: PathBuf, settings: &str) -> PyResult<()> {
+        let settings = serde_json::from_str(settings).expect("lookalike.Stream gives an object");
+        py.detach(|| {
+            let stream = self.lock_stream();
+            let rows = stream.kept_documents().map(|kept| SavedDocument {
+                id: serde_json::to_string(&kept.id).expect("ids serialise"),
+                text: kept.text,
+                time: kept.time,
+                seq: kept.seq,
+            });
+            write_stream(&path, settings, stream.next_seq(), rows)
+        })
+        .map_err(run_error_to_py)
     }
 
     /// Number of the next document, which is the number of documents stored so far.
     #[getter]
     fn seq(&self) -> u64 {
-        self.lock_state().next_seq
+        self.lock_stream().next_seq()
     }
 
     /// Bytes of memory of the index, without texts.
     #[getter]
     fn index_bytes(&self) -> u64 {
-        let parts = self.lock_state().matcher.memory_by_part();
-        parts.iter().map(|(_, bytes)| bytes).sum()
+        self.lock_stream().index_bytes()
     }
 
     fn __len__(&self) -> usize {
-        self.lock_state().matcher.len() as usize
+        self.lock_stream().len() as usize
     }
 }
 
-fn stream_window(span: TimeSpan, skew: f64, refresh: bool) -> PyResult<StreamWindow> {
-    let duration = |seconds: f64| {
-        Duration::try_from_secs_f64(seconds)
-            .map_err(|error| SettingError::new_err(format!("the time of {seconds} s: {error}")))
-    };
-    StreamWindow::new(duration(parse_window(span)?)?, duration(skew)?, refresh)
-        .map_err(engine_error_to_py)
+fn to_duration(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|error| SettingError::new_err(format!("the time of {seconds} s: {error}")))
 }
 
 fn wall_clock() -> Timestamp {

@@ -9,7 +9,7 @@ use crate::current;
 
 /// Reading and writing at an offset, by several threads at a time.
 ///
-/// On Windows these calls move the position of the file. Code that uses them therefore neither reads nor writes at the
+/// On Windows and without a system these calls move the position of the file. Code that uses them therefore neither reads nor writes at the
 /// position of the same file afterwards.
 pub trait PositionedAccess {
     /// Reads up to the end of the buffer or of the file. Returns the number of bytes, which is 0 at the end only.

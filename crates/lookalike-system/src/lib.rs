@@ -9,7 +9,7 @@
 //! | `linux.rs` | unnamed files, `/proc` and control groups, which Linux alone has |
 //! | `other_unix.rs` | the same functions for the other Unix systems, which report nothing |
 //! | `windows.rs` | Windows; its calls are in `windows/calls.rs` |
-//! | `no_system.rs` | targets without a system, such as WebAssembly: every call is unsupported |
+//! | `no_system.rs` | targets without a system, such as WebAssembly: files by their paths, and nothing else |
 //!
 //! Windows cannot keep every promise. Names of files become durable with its journal and cannot be
 //! [synced](Directory::sync), files have a name until they are complete, and a file that is open or mapped may refuse to be
@@ -63,8 +63,8 @@ pub use self::files::{
 };
 pub use self::memory::{available_memory, total_memory};
 pub use self::process::{
-    InterruptionCode, ProcessFailure, ProcessUse, clean_up_when_interrupted, limit_process,
-    machine_name, make_files_private, read_process_failure, read_process_use,
+    HAS_THREADS, InterruptionCode, ProcessFailure, ProcessUse, clean_up_when_interrupted,
+    limit_process, machine_name, make_files_private, read_process_failure, read_process_use,
 };
 #[cfg(feature = "service")]
 pub use self::process::{ReloadRequests, StopRequests};

@@ -1,8 +1,9 @@
-//! Targets without a system, for example WebAssembly in a browser: nothing is known, and every call is unsupported.
+//! Targets without a system of their own, for example WebAssembly in a browser: files and directories are those of the
+//! standard library, known by their paths. Nothing else is known, and every other call is unsupported.
 
 use std::ffi::OsString;
-use std::fs::{File, Metadata};
-use std::io;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::UNIX_EPOCH;
@@ -14,49 +15,67 @@ fn unsupported<T>() -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-pub(crate) fn read_at(_file: &File, _bytes: &mut [u8], _offset: u64) -> io::Result<usize> {
-    unsupported()
+pub(crate) const HAS_THREADS: bool = false;
+
+// Nothing moves the position between two calls of a program with one thread.
+
+pub(crate) fn read_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    file.seek(SeekFrom::Start(offset))?;
+    file.read(bytes)
 }
 
-pub(crate) fn read_exact_at(_file: &File, _bytes: &mut [u8], _offset: u64) -> io::Result<()> {
-    unsupported()
+pub(crate) fn read_exact_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(bytes)
 }
 
-pub(crate) fn write_all_at(_file: &File, _bytes: &[u8], _offset: u64) -> io::Result<()> {
-    unsupported()
+pub(crate) fn write_all_at(mut file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    file.write_all(bytes)
 }
 
-/// A directory, of which there are none.
+/// A directory, which is known by its path.
 #[derive(Debug)]
-pub(crate) struct OpenDirectory;
+pub(crate) struct OpenDirectory(PathBuf);
 
 impl OpenDirectory {
-    pub(crate) fn open(_path: &Path) -> io::Result<Self> {
-        unsupported()
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        if !std::fs::metadata(path)?.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(Self(path.to_owned()))
     }
 
-    pub(crate) fn create_file(&self, _name: &str) -> io::Result<File> {
-        unsupported()
+    pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
+        let options = OpenOptions::new().create(true).truncate(true).to_owned();
+        self.open_with(options, name)
     }
 
-    pub(crate) fn open_file(&self, _name: &str) -> io::Result<File> {
-        unsupported()
+    pub(crate) fn open_file(&self, name: &str) -> io::Result<File> {
+        self.open_with(OpenOptions::new(), name)
+    }
+
+    fn open_with(&self, mut options: OpenOptions, name: &str) -> io::Result<File> {
+        options.read(true).write(true).open(self.0.join(name))
     }
 
     pub(crate) fn read_entries(&self) -> io::Result<Vec<OsString>> {
-        unsupported()
+        std::fs::read_dir(&self.0)?
+            .map(|entry| Ok(entry?.file_name()))
+            .collect()
     }
 
-    pub(crate) fn rename(&self, _from: &str, _to: &str) -> io::Result<()> {
-        unsupported()
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        replace_file(&self.0.join(from), &self.0.join(to))
     }
 
-    pub(crate) fn remove(&self, _name: &str) -> io::Result<()> {
-        unsupported()
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.0.join(name))
     }
 
+    /// Names are not durable: they end with the program.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        unsupported()
+        Ok(())
     }
 
     pub(crate) fn free_bytes(&self) -> io::Result<u64> {
@@ -83,7 +102,8 @@ pub(crate) fn time_of_change(metadata: &Metadata) -> (i64, i64) {
 }
 
 pub(crate) fn resolve_path(path: &Path) -> io::Result<PathBuf> {
-    path.canonicalize()
+    std::fs::metadata(path)?;
+    std::path::absolute(path)
 }
 
 pub(crate) fn is_device(_path: &Path) -> bool {

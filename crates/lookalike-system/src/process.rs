@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crate::current;
 
+/// `true` if a process can start threads, which WebAssembly cannot.
+pub const HAS_THREADS: bool = current::HAS_THREADS;
+
 /// Resources of this process. A field is `None` if the system does not report it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProcessUse {

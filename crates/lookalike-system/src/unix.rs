@@ -96,6 +96,8 @@ impl OpenDirectory {
 
 pub(crate) const RENAMES_OPEN_DIRECTORIES: bool = true;
 
+pub(crate) const HAS_THREADS: bool = true;
+
 pub(crate) fn read_disk_space(directory: &Path) -> Option<DiskSpace> {
     let status = rustix::fs::statvfs(directory).ok()?;
     Some(DiskSpace {

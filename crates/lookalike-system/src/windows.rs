@@ -117,6 +117,8 @@ impl OpenDirectory {
 
 pub(crate) const RENAMES_OPEN_DIRECTORIES: bool = false;
 
+pub(crate) const HAS_THREADS: bool = true;
+
 pub(crate) fn read_disk_space(directory: &Path) -> Option<DiskSpace> {
     calls::read_disk_space(directory).ok()
 }

@@ -4,11 +4,12 @@ mod caller_pool;
 mod idle_pools;
 
 use lookalike_io::error::{Error, Result};
+use lookalike_system::HAS_THREADS;
 
 pub use self::caller_pool::run_in_caller;
 
 /// Runs `work` in a thread pool of the given size: the one of the calling thread if it has that size, else one of its
-/// own, or for one thread an idle one.
+/// own, or for one thread an idle one. Where no thread can be started, it is that of the calling thread.
 ///
 /// # Errors
 /// If the threads cannot be started, and the errors of `work`.
@@ -18,6 +19,9 @@ pub fn run_in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + S
     }
     if threads > 1 {
         return start_pool(threads)?.install(work);
+    }
+    if !HAS_THREADS {
+        return run_in_caller(work);
     }
     let pool = match idle_pools::take_pool() {
         Some(pool) => pool,

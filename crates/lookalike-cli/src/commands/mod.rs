@@ -16,6 +16,7 @@ mod generate;
 mod head;
 mod idf;
 mod index;
+#[cfg(feature = "service")]
 mod mcp;
 mod pairs;
 mod passages;
@@ -26,9 +27,11 @@ mod recipe;
 mod reference;
 mod search;
 mod segment;
+#[cfg(feature = "service")]
 mod serve;
 pub(crate) mod shared;
 mod status;
+#[cfg(feature = "service")]
 mod store;
 mod tune;
 
@@ -51,6 +54,7 @@ use forms::FormsArgs;
 use head::HeadArgs;
 use idf::IdfArgs;
 use index::IndexArgs;
+#[cfg(feature = "service")]
 use mcp::McpArgs;
 use pairs::PairsArgs;
 use passages::PassagesArgs;
@@ -58,9 +62,12 @@ use plant::PlantArgs;
 use recipe::RecipeArgs;
 use search::SearchArgs;
 use segment::SegmentArgs;
+#[cfg(feature = "service")]
 use serve::ServeArgs;
+#[cfg(feature = "service")]
 pub(crate) use serve::serve_desktop;
 use status::StatusArgs;
+#[cfg(feature = "service")]
 use store::StoreArgs;
 use tune::TuneArgs;
 
@@ -200,8 +207,11 @@ pub(crate) enum Command {
     Search(Box<SearchArgs>),
     Eval(Box<EvalArgs>),
     Tune(Box<TuneArgs>),
+    #[cfg(feature = "service")]
     Serve(Box<ServeArgs>),
+    #[cfg(feature = "service")]
     Store(StoreArgs),
+    #[cfg(feature = "service")]
     Mcp(McpArgs),
     Recipe(RecipeArgs),
     #[cfg(feature = "pdf")]
@@ -256,8 +266,11 @@ impl Command {
             Self::Search(args) => search::run_search(args),
             Self::Eval(args) => eval::run_evaluation(args),
             Self::Tune(args) => tune::run_tune(args),
+            #[cfg(feature = "service")]
             Self::Serve(args) => serve::run_serve(args),
+            #[cfg(feature = "service")]
             Self::Store(args) => store::run_store(args),
+            #[cfg(feature = "service")]
             Self::Mcp(args) => mcp::run_mcp(args),
             Self::Recipe(args) => recipe::run_recipe(args),
             #[cfg(feature = "pdf")]

@@ -477,7 +477,14 @@ fn show_passages(
     let tokenizer = SpanTokenizer::new(recipe);
     let mut text = String::new();
     for (number, passage) in (1..).zip(&done.longest) {
-        push_passage(&mut text, number, passage, &tokenizer, printer)?;
+        push_passage(
+            &mut text,
+            number,
+            passage,
+            done.directed,
+            &tokenizer,
+            printer,
+        )?;
     }
     Ok(text)
 }
@@ -486,11 +493,17 @@ fn push_passage(
     text: &mut String,
     number: usize,
     passage: &DescribedPassage,
+    is_directed: bool,
     tokenizer: &SpanTokenizer,
     printer: &OutputPrinter,
 ) -> Result<()> {
     let [document, source] = [&passage.document, &passage.source].map(|name| escape_control(name));
-    let heading = messages::shown_passage(
+    let heading = if is_directed {
+        messages::shown_passage
+    } else {
+        messages::shown_common_passage
+    };
+    let heading = heading(
         number,
         &messages::line_of(&document, passage.line),
         &messages::line_of(&source, passage.source_line),
@@ -506,7 +519,10 @@ fn push_passage(
     let [document, source] = [&passage.text, &passage.source_text].map(|text| join_lines(text));
     let shown = match passage.kind {
         "verbatim" => escape_control(&document).into_owned(),
-        "reordered" | "reworded" => show_both([("document: ", &document), ("source:   ", &source)]),
+        "reordered" | "reworded" if is_directed => {
+            show_both([("document: ", &document), ("source:   ", &source)])
+        }
+        "reordered" | "reworded" => show_both([("first:  ", &document), ("second: ", &source)]),
         _ => {
             let differences = diff_normalized(&source, &document, tokenizer)?;
             mark_passages(&differences, true, printer)
@@ -535,36 +551,23 @@ fn describe_passages(
         let least = NounCount(done.min_words.into(), CountedNoun::Word);
         text.add_line(&messages::passages(), messages::no_passages(least));
     } else {
-        let found = messages::passages_found(
-            &format_count(done.passages),
-            NounCount(done.copying, CountedNoun::Document),
-            NounCount(done.pairs, CountedNoun::SourcePair),
-        );
-        text.add_line(&messages::passages(), found);
         let share = 100.0 * done.copied_tokens as f64 / done.tokens.max(1) as f64;
-        let share = messages::copied_share(format_args!("{share:.1}"));
-        text.add_line(&messages::copied_text(), share);
+        add_found(&mut text, done, &format!("{share:.1}"));
     }
     add_boilerplate(&mut text, done);
     if !done.most_copied.is_empty() {
-        text.add_heading(printer, TextTone::Heading, &messages::most_copied());
-        for pair in &done.most_copied {
-            let (document, source) = (escape_control(&pair.document), escape_control(&pair.source));
-            let [share, source_share] =
-                [pair.share, pair.source_share].map(|share| format!("{:.0}", 100.0 * share));
-            text.add_text(messages::copied_from(
-                &document,
-                &source,
-                NounCount(pair.copied as u64, CountedNoun::Word),
-                NounCount(pair.passages, CountedNoun::Passage),
-                &share,
-                &source_share,
-            ));
-        }
+        add_pairs(&mut text, done, printer);
     }
     if done.unreadable_files > 0 {
         let unreadable = messages::reported_files(&format_count(done.unreadable_files));
         text.add_line(&messages::unreadable_files(), unreadable);
+    }
+    for guessed in &done.guessed_encodings {
+        let files = NounCount(guessed.files, CountedNoun::File);
+        text.add_line(
+            &messages::guessed_encoding(),
+            messages::files_in_encoding(files, &guessed.encoding, &escape_control(&guessed.first)),
+        );
     }
     let bad_rows = done.rejected - done.unreadable_files;
     text.add_rejected(bad_rows, done.documents, TEXT_OPTIONS);
@@ -580,6 +583,66 @@ fn describe_passages(
     text.add_spilled_data(done.spilled);
     text.add_output(args.output.as_deref());
     text.into_text()
+}
+
+/// Adds what was found. Without a direction no document is called the source, because nothing says that it is.
+fn add_found(text: &mut SummaryText, done: &PassagesSummary, share: &str) {
+    let passages = format_count(done.passages);
+    let (found, name, share) = if done.directed {
+        let found = messages::passages_found(
+            &passages,
+            NounCount(done.copying, CountedNoun::Document),
+            NounCount(done.pairs, CountedNoun::SourcePair),
+        );
+        (
+            found,
+            messages::copied_text(),
+            messages::copied_share(share),
+        )
+    } else {
+        let found = messages::common_passages(
+            &passages,
+            NounCount(done.pairs, CountedNoun::Pair),
+            NounCount(done.sharing, CountedNoun::Document),
+        );
+        (
+            found,
+            messages::repeated_text(),
+            messages::repeated_share(share),
+        )
+    };
+    text.add_line(&messages::passages(), found);
+    text.add_line(&name, share);
+    if !done.directed {
+        text.add_line(&messages::direction(), messages::unknown_direction());
+    }
+}
+
+/// Adds the pairs that share most text.
+fn add_pairs(text: &mut SummaryText, done: &PassagesSummary, printer: &OutputPrinter) {
+    let heading = if done.directed {
+        messages::most_copied()
+    } else {
+        messages::most_shared()
+    };
+    text.add_heading(printer, TextTone::Heading, &heading);
+    let describe = if done.directed {
+        messages::copied_from
+    } else {
+        messages::shared_by
+    };
+    for pair in &done.most_copied {
+        let [share, source_share] =
+            [pair.share, pair.source_share].map(|share| format!("{:.0}", 100.0 * share));
+        text.add_text(describe(
+            &escape_control(&pair.document),
+            &escape_control(&pair.source),
+            NounCount(pair.copied as u64, CountedNoun::Word),
+            NounCount(pair.passages, CountedNoun::Passage),
+            &share,
+            &source_share,
+        ));
+    }
 }
 
 fn add_boilerplate(text: &mut SummaryText, done: &PassagesSummary) {

@@ -388,10 +388,27 @@ messages! {
     shown_passage(number: usize, document: &str, source: &str, words: NounCount, kind: &str, similarity: impl Display)
         "{number}. {document}, from {source}: {words}, {kind}, similarity {similarity}"
         "{number}. {document}，来自 {source}：{words}，{kind}，相似度 {similarity}";
+    shown_common_passage(number: usize, document: &str, source: &str, words: NounCount, kind: &str, similarity: impl Display)
+        "{number}. {document}, and {source}: {words}, {kind}, similarity {similarity}"
+        "{number}. {document}，与 {source} 共有：{words}，{kind}，相似度 {similarity}";
     no_passages(least: NounCount)
         "none of at least {least}; --min-length finds shorter ones" "没有不少于 {least}的段落；--min-length 可找更短的";
     passages_found(number: &str, documents: NounCount, pairs: NounCount)
         "{number} in {documents}, from {pairs}" "{documents}中的 {number} 处，属于 {pairs}";
+    common_passages(number: &str, pairs: NounCount, documents: NounCount)
+        "{number} that {documents} share, in {pairs}" "{documents}共有 {number} 处，属于 {pairs}";
+    repeated_text() "repeated text" "重复的文本";
+    repeated_share(share: impl Display)
+        "{share} % of the words of all documents: what would go if each passage stood once"
+        "占全部文档词数的 {share} %，即每个段落只留一处时会删去的部分";
+    most_shared() "Most shared text" "共有最多的文本";
+    shared_by(document: &str, source: &str, words: NounCount, passages: NounCount, share: &str, source_share: &str)
+        "  {document} and {source} share {words} in {passages}: {share} % of the first and {source_share} % of the second"
+        "  {document} 与 {source} 共有：{passages}，共 {words}，占前者的 {share} %、后者的 {source_share} %";
+    unknown_direction()
+        "which document took from the other is not known: --time or --against says so"
+        "无法得知谁取自谁：可用 --time 或 --against 给出";
+    direction() "direction" "方向";
     copied_text() "copied text" "抄用的文本";
     copied_share(share: impl Display) "{share} % of the words of all documents" "占全部文档词数的 {share} %";
     most_copied() "Most copied text" "抄用最多的文本";
@@ -400,6 +417,10 @@ messages! {
         "  {document} 来自 {source}：{passages}，共 {words}，占该文档的 {share} %、来源的 {source_share} %";
     unreadable_files() "unreadable files" "无法读取的文件";
     reported_files(number: &str) "{number} left out, each reported with its reason" "略过 {number} 个，原因已逐一说明";
+    guessed_encoding() "encoding" "编码";
+    files_in_encoding(files: NounCount, encoding: &str, first: &str)
+        "{files} read as {encoding}, by their bytes: {first}; --encoding says otherwise"
+        "按内容判断，{files}读作 {encoding}：{first}；可用 --encoding 另行指定";
     extracted_texts() "extracted texts" "提取的文本";
     new_in(number: &str, directory: impl Display) "{number} new in {directory}" "{directory} 中新增 {number} 篇";
     boilerplate() "boilerplate" "套话";
@@ -880,6 +901,9 @@ mod tests {
                 "--extracted",
                 "--forms",
                 "--audit",
+                "--time",
+                "--encoding",
+                "--against",
                 "--extend",
                 "--apart",
                 "--decisions",

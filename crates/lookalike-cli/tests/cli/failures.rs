@@ -62,6 +62,37 @@ fn contradictory_and_useless_options_are_refused() {
         ("pairs", &["IN"]),
         ("explain", &["REMOVED"]),
         ("explode", &["explode"]),
+        (
+            "in.jsonl",
+            &["is a file", "did you mean `lookalike dedup in.jsonl"],
+        ),
+        (".", &["is a folder", "`lookalike passages .`"]),
+        ("dedup in.jsonl -o x.xlsx", &["x.xlsx", "kept rows", ".csv"]),
+        (
+            "dedup in.jsonl -o x.jsonl --removed x.PDF",
+            &["x.PDF", ".pdf"],
+        ),
+        (
+            "dedup in.jsonl -o x.jsonl --report x.pdf",
+            &["x.pdf", ".html"],
+        ),
+        ("passages in.jsonl --report x.docx", &["x.docx", ".html"]),
+        (
+            "dedup in.jsonl -o x --delimiter ;;",
+            &["one ASCII character"],
+        ),
+        (
+            "dedup in.jsonl -o x --delimiter ; --format jsonl",
+            &["--delimiter", "CSV and TSV"],
+        ),
+        (
+            "dedup in.jsonl -o x --max-row 3",
+            &["in.jsonl:1", "more than the limit of 3", "--max-row"],
+        ),
+        (
+            "dedup in.jsonl -o x --set ngram=many",
+            &["`ngram = \"many\"`", "invalid type"],
+        ),
         ("recipe nothing", &["nothing", "default-1"]),
     ];
     for (line, words) in cases {

@@ -570,3 +570,38 @@ fn damaged_files_with_columns_are_no_mistakes_of_the_program() {
     }
     assert!(refused > 50, "{refused}");
 }
+
+/// Columns that are separated otherwise are named, and read with the option.
+#[test]
+fn other_delimiters_are_named_and_read() {
+    let place = Place::new();
+    for (delimiter, option) in [(';', ";"), ('|', "|"), ('\t', "tab")] {
+        let rows =
+            "id,text\n1,the ferry leaves at seven\n2,a bridge\n3,the ferry leaves at seven\n";
+        place.write("a.csv", rows.replace(',', &delimiter.to_string()));
+        place.refused(
+            "dedup a.csv -o kept.csv",
+            &[&format!("--delimiter {}", shown(delimiter))],
+        );
+        place.ok(&format!("dedup a.csv -o kept.csv --delimiter {option}"));
+        let kept = place.read("kept.csv").replace(delimiter, ",");
+        assert_eq!(kept, "id,text\n1,the ferry leaves at seven\n2,a bridge\n");
+    }
+    place.write("b.csv", "{\"id\":1,\"text\":\"a\"}\n");
+    place.refused(
+        "dedup b.csv -o kept.csv",
+        &["looks like JSON", "--format jsonl"],
+    );
+    place.write("c.jsonl.gz", "{\"id\":1,\"text\":\"a\"}\n");
+    place.refused(
+        "dedup c.jsonl.gz -o kept.jsonl",
+        &["c.jsonl.gz", "looks like JSON that is not compressed"],
+    );
+}
+
+fn shown(delimiter: char) -> String {
+    match delimiter {
+        '\t' => "tab".to_owned(),
+        other => format!("'{other}'"),
+    }
+}

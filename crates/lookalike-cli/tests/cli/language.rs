@@ -60,6 +60,8 @@ const NAMES: &[&str] = &[
     "levenshtein",
     "sample",
     "dry-run",
+    "against",
+    "time",
 ];
 
 /// Returns the words in Latin letters that are no names, numbers in hexadecimal digits or names of recipes.

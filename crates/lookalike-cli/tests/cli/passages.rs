@@ -665,7 +665,7 @@ fn reworded_passages_are_found_on_request() {
     assert!(is_near(number(4), start) && is_near(number(5), start + taken.len()));
     assert_eq!(table("--reworded --threads 4"), found);
     let shown = place.ok("passages in.jsonl --reworded --show");
-    assert!(shown.text().contains("\n   document: ") && shown.text().contains("\n   source:   "));
+    assert!(shown.text().contains("\n   first:  ") && shown.text().contains("\n   second: "));
 
     // The same of the two texts alone, from every door.
     place.write("a.txt", &rows[70].1);
@@ -953,4 +953,104 @@ fn searches_for_sources_are_refused_with_a_reason() {
         detail.contains("100 bytes") && detail.contains("--passage-memory"),
         "{detail}"
     );
+}
+
+/// Without times or given sources, nobody is said to have copied; with them, the source is named.
+#[test]
+fn direction_is_told_only_where_it_is_known() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("essays")).unwrap();
+    place.write("essays/a.txt", format!("{SOURCE} One ends here."));
+    place.write(
+        "essays/b.txt",
+        format!("Another begins like this. {SOURCE}"),
+    );
+    place.write(
+        "essays/c.txt",
+        "Nothing of it is in this one, which speaks of other things.",
+    );
+    let both = place.ok("passages essays -o p.tsv --show");
+    let told = format!("{}{}", both.text(), both.err);
+    for word in [
+        "essays/b.txt, line 1, and essays/a.txt, line 1",
+        "essays/b.txt and essays/a.txt share",
+        "2 documents share",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    for word in ["from essays", "source", "copied"] {
+        assert!(!told.contains(word), "{word}: {told}");
+    }
+    let told = place.ok("passages essays -o p.tsv --lang zh").err;
+    assert!(told.contains("essays/b.txt 与 essays/a.txt 共有"), "{told}");
+    assert!(!told.contains("来自") && !told.contains("抄"), "{told}");
+    let told = place
+        .ok("passages essays/b.txt --against essays/a.txt -o p.tsv")
+        .err;
+    assert!(told.contains("essays/b.txt from essays/a.txt"), "{told}");
+    let done = place.summary("passages essays -o p.tsv");
+    assert_eq!(
+        (&done["directed"], &done["sharing"], &done["copying"]),
+        (&json!(false), &json!(2), &json!(1))
+    );
+    let done = place.summary("passages essays/b.txt --against essays/a.txt -o p.tsv");
+    assert_eq!(
+        (&done["directed"], &done["sharing"]),
+        (&json!(true), &json!(1))
+    );
+}
+
+/// Files of a folder are read in the encoding that each looks like, the summary says so, and locks are no documents.
+#[test]
+fn encodings_of_a_folder_are_guessed() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("essays")).unwrap();
+    let text =
+        "清晨六點，老船長已經把纜繩解開了，岸上的人都知道他今天要去東邊的小島，可是誰也沒有說話。";
+    let simplified =
+        "清晨六点，老船长已经把缆绳解开了，岸上的人都知道他今天要去东边的小岛，可是谁也没有说话。";
+    let encoded =
+        |encoding: &'static encoding_rs::Encoding, text| encoding.encode(text).0.into_owned();
+    place.write("essays/a.txt", simplified);
+    place.write("essays/b.txt", encoded(encoding_rs::GB18030, simplified));
+    place.write("essays/c.md", encoded(encoding_rs::BIG5, text));
+    place.write("essays/~$c.docx", "a lock");
+    place.write("essays/d.pdf", "no PDF");
+    let done = place.summary("passages essays -o p.jsonl --report r.html");
+    assert_eq!(
+        (
+            &done["documents"],
+            &done["pairs"],
+            &done["unreadable_files"]
+        ),
+        (&json!(3), &json!(3), &json!(1))
+    );
+    assert_eq!(done["unreadable"][0]["file"], "essays/d.pdf");
+    let guessed = done["guessed_encodings"].as_array().unwrap();
+    let guessed = guessed.iter().map(|one| {
+        (
+            one["encoding"].as_str().unwrap(),
+            one["first"].as_str().unwrap(),
+        )
+    });
+    assert_eq!(
+        Vec::from_iter(guessed),
+        [("big5", "essays/c.md"), ("gb18030", "essays/b.txt")]
+    );
+    // The positions are those of the decoded texts.
+    let rows: Vec<serde_json::Value> = place
+        .read("p.jsonl")
+        .lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    assert!(
+        rows.iter()
+            .all(|row| row["start"] == 0 && row["source_start"] == 0),
+        "{rows:?}"
+    );
+    let page = read_report(&place, "r.html");
+    assert_eq!(page["summary"]["unreadable"][0]["file"], "essays/d.pdf");
+    // A stated encoding does not refuse the files that are surely UTF-8.
+    place.ok("passages essays/a.txt essays/b.txt -o p.jsonl --encoding gb18030");
+    assert_eq!(place.read("p.jsonl").lines().count(), 1);
 }

@@ -135,12 +135,10 @@ fn promised_format(output: &OutputTarget) -> Result<Option<InputFormat>> {
 fn is_same(format: InputFormat, promised: Option<InputFormat>) -> bool {
     match (format, promised) {
         (_, None) => true,
-        (
-            InputFormat::Csv { delimiter, .. },
-            Some(InputFormat::Csv {
-                delimiter: other, ..
-            }),
-        ) => delimiter == other,
+        // The delimiter stays that of the input, which its extension does not tell.
+        (InputFormat::Csv { quoting, .. }, Some(InputFormat::Csv { quoting: other, .. })) => {
+            quoting == other
+        }
         (InputFormat::Text | InputFormat::TextFile, Some(InputFormat::Text)) => true,
         // Documents in files of their own keep the names of the files, whatever the extension.
         (InputFormat::TextFile, _) => true,

@@ -32,6 +32,7 @@ use crate::error::{Error, Result, display_path};
 use crate::objects::{ObjectSearch, ObjectUrl, find_objects, is_url};
 use crate::ordered_results::work_in_order;
 use crate::source::{CompressionKind, InputFile, InputFormat, InputSet, RowPlace, is_named_json};
+use lookalike_system::HAS_THREADS;
 
 /// Bytes of input that a chunk spans, unless a single row is longer.
 pub(super) const CHUNK_BYTES: u64 = 1 << 20;
@@ -741,7 +742,8 @@ impl WriteJob<'_> {
         let copy = || copy().inspect_err(|_| failure.store(true, Ordering::Relaxed));
         std::thread::scope(|scope| {
             // A single thread should not wait for the disk; with several threads, one of them may.
-            let syncing = (threads == 1).then(|| scope.spawn(|| syncer.run_until_stopped()));
+            let syncing =
+                (threads == 1 && HAS_THREADS).then(|| scope.spawn(|| syncer.run_until_stopped()));
             let workers: Vec<_> = (1..threads).map(|_| scope.spawn(copy)).collect();
             let own = copy();
             let result = workers.into_iter().fold(own, |result, worker| {

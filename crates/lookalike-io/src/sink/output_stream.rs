@@ -256,7 +256,24 @@ fn zstd_encoder(
     let mut encoder = ZstdEncoder::new(buffered, ZSTD_LEVEL)?;
     encoder.include_checksum(true)?;
     if threads > 1 {
-        encoder.multithread(u32::try_from(threads).unwrap_or(u32::MAX).min(64))?;
+        compress_on_threads(&mut encoder, threads)?;
     }
     Ok(encoder)
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn compress_on_threads(
+    encoder: &mut ZstdEncoder<'static, BufferedWriter>,
+    threads: usize,
+) -> io::Result<()> {
+    encoder.multithread(u32::try_from(threads).unwrap_or(u32::MAX).min(64))
+}
+
+/// Refuses, because a module has one thread.
+#[cfg(target_family = "wasm")]
+fn compress_on_threads(
+    _encoder: &mut ZstdEncoder<'static, BufferedWriter>,
+    _threads: usize,
+) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }

@@ -129,10 +129,9 @@ impl ByteStream {
             })?;
         let compression = compression_by_content(&start[..length]);
         if expected != CompressionKind::None && compression != expected {
+            let contents = describe_start(&start[..length], compression);
             return Err(Error::input_error(format!(
-                "{name} is not compressed as its extension says: its first {length} bytes are \
-                 {:02X?}",
-                &start[..length]
+                "{name} is not compressed as its extension says: {contents}; rename it"
             )));
         }
         let whole = io::Cursor::new(start).take(length as u64).chain(buffered);
@@ -231,5 +230,18 @@ impl<R: Read> Read for CountedReader<R> {
         let length = self.inner.read(room)?;
         self.position.fetch_add(length as u64, Ordering::Relaxed);
         Ok(length)
+    }
+}
+/// Describes a file by its first bytes and the compression that these mean.
+fn describe_start(start: &[u8], compression: CompressionKind) -> String {
+    if compression != CompressionKind::None {
+        return format!("it is compressed by {compression:?}").to_lowercase();
+    }
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    match start {
+        [] => "it is empty".to_owned(),
+        [b'{' | b'[', ..] => "it looks like JSON that is not compressed".to_owned(),
+        _ if start.iter().all(is_text) => "it looks like text that is not compressed".to_owned(),
+        _ => format!("its first {} bytes are {start:02X?}", start.len()),
     }
 }

@@ -45,9 +45,10 @@ impl InputSet {
         let extra = extra.map_err(broken)?;
         for (row, outcome) in framed.into_iter().enumerate() {
             let (start, end) = *outcome.as_ref().unwrap_or(&(0, 0));
-            let place = RowPlace::new(base + start as u64, self.row_length(file, start, end)?);
             let number = packed.number + first + row as u64;
             let line = first + row as u64 + 1;
+            let length = self.row_length(file, line, start..end)?;
+            let place = RowPlace::new(base + start as u64, length);
             let position = RowPosition {
                 file: file.display_name(),
                 line,

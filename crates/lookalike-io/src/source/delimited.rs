@@ -11,6 +11,9 @@ use super::field_census::suggest_field;
 use super::line_reader::RowEnds;
 use super::row_values::{FieldPlan, RowValues, ValueKind};
 
+/// Delimiters that files with the extension of CSV or TSV have instead of that of the format.
+const OTHER_DELIMITERS: [char; 4] = [';', '|', '\t', ','];
+
 /// The columns of an input, with the slots of those that are wanted.
 #[derive(Debug)]
 pub(super) struct DelimitedColumns {
@@ -60,7 +63,9 @@ impl DelimitedColumns {
                 (None, _) => {
                     let names = self.names.join("`, `");
                     let own = self.names.iter().map(String::as_str);
-                    let meant = suggest_field(wanted, plan.slot_role(slot), own);
+                    let meant = self
+                        .suggest_format()
+                        .unwrap_or_else(|| suggest_field(wanted, plan.slot_role(slot), own));
                     return Err(format!(
                         "there is no column `{wanted}` among `{names}`{meant}"
                     ));
@@ -71,6 +76,28 @@ impl DelimitedColumns {
             }
         }
         Ok(())
+    }
+
+    /// Returns what a header looks like that is not one of this format.
+    fn suggest_format(&self) -> Option<String> {
+        let first = self.names.first()?;
+        if first.trim_start().starts_with(['{', '[']) {
+            return Some("; the file looks like JSON: give --format jsonl".to_owned());
+        }
+        let [only] = &self.names[..] else {
+            return None;
+        };
+        let delimiter = OTHER_DELIMITERS
+            .into_iter()
+            .find(|other| only.contains(*other))?;
+        let shown = if delimiter == '\t' {
+            "tab".to_owned()
+        } else {
+            format!("'{delimiter}'")
+        };
+        Some(format!(
+            "; the columns seem to be separated otherwise: give --delimiter {shown}"
+        ))
     }
 
     /// Stores the wanted fields of a row in `values`, or returns the reason why the row is bad.

@@ -82,7 +82,7 @@ impl InputSet {
             let file = &self.files[documents.file + index];
             let place = RowPlace::new(
                 self.bases[documents.file + index],
-                self.row_length(file, start, end)?,
+                self.row_length(file, 1, start..end)?,
             );
             let number = documents.number + index as u64;
             let position = RowPosition {
@@ -119,13 +119,20 @@ impl InputSet {
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
-        let extracted = match extract_text(kind, bytes, &self.extract_options()) {
+        let options = self.extract_options();
+        let extracted = match extract_text(kind, bytes, &options) {
             Ok(extracted) => extracted,
             Err(reason) => return visit(Err(position.without_bytes().bad_row_for(reason))),
         };
+        if options.guesses_encoding && !file.is_extracted() {
+            let encoding = options.encoding_of(bytes);
+            if encoding != options.encoding {
+                self.count_guessed(encoding, file.display_name());
+            }
+        }
         let text = &extracted.text;
         if let (true, Some(spool)) = (file.is_extracted(), &self.records) {
-            let length = self.row_length(file, 0, text.len())?;
+            let length = self.row_length(file, 1, 0..text.len())?;
             position.place = RowPlace::new(position.place.start_offset(), length);
             file.set_spooled_at(spool.append_bytes(text.as_bytes())?);
         }
@@ -135,6 +142,7 @@ impl InputSet {
     fn extract_options(&self) -> ExtractOptions {
         ExtractOptions {
             encoding: self.options.encoding,
+            guesses_encoding: self.options.guesses_encoding,
             invalid_text: self.options.invalid_text,
             max_bytes: self.options.max_row_bytes,
             pdf: self

@@ -265,7 +265,11 @@ impl InputFinder<'_> {
         }
         names.sort();
         for name in names {
-            if matches!(name.as_encoded_bytes(), [b'.' | b'_', ..]) {
+            // `~$` begins the names of the files by which word processors lock documents.
+            if matches!(
+                name.as_encoded_bytes(),
+                [b'.' | b'_', ..] | [b'~', b'$', ..]
+            ) {
                 continue;
             }
             self.add_entry(join_name(path, &name), join_name(below, &name), depth)?;
@@ -308,6 +312,8 @@ impl InputFinder<'_> {
             (true, None) => self.file_format(&path, &origin)?,
             (false, None) => self.stream_format(format_by_extension(&path)),
         };
+        let delimiter = self.options.delimiter;
+        let format = delimiter.map_or(format, |delimiter| format.with_delimiter(delimiter));
         self.all.found.push(FoundInput {
             path,
             below,

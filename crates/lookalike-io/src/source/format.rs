@@ -213,6 +213,15 @@ impl InputFormat {
             .map(|extension| format!(".{extension}"))
     }
 
+    /// Returns the format with another byte between two fields, if it has such a byte.
+    #[must_use]
+    pub(super) fn with_delimiter(self, delimiter: u8) -> Self {
+        match self {
+            Self::Csv { quoting, .. } => Self::Csv { delimiter, quoting },
+            other => other,
+        }
+    }
+
     /// Returns `true` if rows are stored column by column.
     pub fn is_columnar(self) -> bool {
         matches!(self, Self::Parquet | Self::Arrow)

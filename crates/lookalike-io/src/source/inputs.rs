@@ -1,7 +1,7 @@
 //! All inputs of a run as one sequence of rows in one address space.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lookalike_documents::decoding::{InvalidText, RowDecoding, bom_length, check_encoding};
 
@@ -53,8 +53,21 @@ pub struct InputSet {
     /// of other inputs have ids.
     documents: OnceLock<RowLayout>,
     pub(super) census: FieldCensus,
+    /// Documents whose encoding was guessed.
+    pub(super) guessed: Mutex<Vec<GuessedEncoding>>,
     reading: Mutex<ReadProgress>,
     pool: Mutex<Vec<ReadBuffer>>,
+}
+
+/// Documents that were read in an encoding by their bytes, because no option states it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuessedEncoding {
+    /// Name of the encoding, as `--encoding` takes it.
+    pub encoding: String,
+    /// Number of documents.
+    pub files: u64,
+    /// Name of the first one by its name.
+    pub first: String,
 }
 
 /// The wanted fields, once the field of the ids is known.
@@ -156,6 +169,7 @@ impl InputSet {
             layout: OnceLock::new(),
             documents: OnceLock::new(),
             census: FieldCensus::new(&options.fields),
+            guessed: Mutex::default(),
             reading: Mutex::new(ReadProgress::new()),
             pool: Mutex::new(Vec::new()),
         })
@@ -165,6 +179,37 @@ impl InputSet {
     /// Names that begin with `.` or `_` are not data and are not listed.
     pub fn skipped_files(&self) -> &[PathBuf] {
         &self.left_out
+    }
+
+    /// Returns the documents that were read so far in an encoding that was guessed, by the name of the encoding. UTF-8 is no
+    /// guess.
+    pub fn guessed_encodings(&self) -> Vec<GuessedEncoding> {
+        let mut guessed = self.lock_guessed().clone();
+        guessed.sort_by(|a, b| a.encoding.cmp(&b.encoding));
+        guessed
+    }
+
+    /// Counts a document whose encoding was guessed.
+    pub(super) fn count_guessed(&self, encoding: &'static encoding_rs::Encoding, file: &str) {
+        let encoding = encoding.name().to_ascii_lowercase();
+        let mut guessed = self.lock_guessed();
+        match guessed.iter_mut().find(|known| known.encoding == encoding) {
+            Some(known) => {
+                known.files += 1;
+                if file < &*known.first {
+                    file.clone_into(&mut known.first);
+                }
+            }
+            None => guessed.push(GuessedEncoding {
+                encoding,
+                files: 1,
+                first: file.to_owned(),
+            }),
+        }
+    }
+
+    fn lock_guessed(&self) -> MutexGuard<'_, Vec<GuessedEncoding>> {
+        self.guessed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the inputs of a [`RowSource`].
@@ -427,7 +472,7 @@ impl InputSet {
         Ok(block)
     }
 
-    fn lock_reading(&self) -> std::sync::MutexGuard<'_, ReadProgress> {
+    fn lock_reading(&self) -> MutexGuard<'_, ReadProgress> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

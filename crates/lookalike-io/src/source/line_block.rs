@@ -58,7 +58,10 @@ impl InputSet {
             let end = ends.find_row_end(bytes, start);
             let content = trim_line_end(&bytes[start..end]);
             if !content.is_empty() && is_wanted(wanted, number) {
-                let place = RowPlace::new(base + start as u64, self.row_length(file, start, end)?);
+                let place = RowPlace::new(
+                    base + start as u64,
+                    self.row_length(file, line, start..end)?,
+                );
                 let position = RowPosition {
                     file: file.display_name(),
                     line,
@@ -83,16 +86,25 @@ impl InputSet {
         Ok(())
     }
 
-    pub(super) fn row_length(&self, file: &InputFile, start: usize, end: usize) -> Result<u32> {
+    /// Returns the length of a row, which begins in a line of the file, as numbers of places in its text.
+    ///
+    /// # Errors
+    /// If it is longer than the limit.
+    pub(super) fn row_length(
+        &self,
+        file: &InputFile,
+        line: u64,
+        place: std::ops::Range<usize>,
+    ) -> Result<u32> {
         let most = self.options.max_row_bytes;
-        u32::try_from(end - start)
+        let length = place.len();
+        u32::try_from(length)
             .ok()
             .filter(|&length| length <= most)
             .ok_or_else(|| {
                 Error::limit_error(format!(
-                    "a row of {} has {} bytes, more than the limit of {most}",
+                    "{}:{line}: the row has {length} bytes, more than the limit of {most}; --max-row sets it",
                     file.display_name(),
-                    end - start
                 ))
             })
     }

@@ -104,7 +104,7 @@ pub use expand::{CompressionKind, compression_by_extension, format_by_extension}
 pub use features::RowFeatures;
 pub use file::{InputFile, copy_standard_input};
 pub use format::{FormatDescriptor, FormatOption, InputFormat};
-pub use inputs::InputSet;
+pub use inputs::{GuessedEncoding, InputSet};
 pub(crate) use json::FieldProbe;
 pub(crate) use line_reader::trim_line_end;
 pub use memory_table::MemoryTable;
@@ -192,10 +192,15 @@ impl From<Vec<PathBuf>> for RowSource {
 pub struct ReadOptions {
     /// The format of every input. `None` decides by the extension, after `.gz` or `.zst` is removed.
     pub format: Option<InputFormat>,
+    /// The byte between two fields of CSV and TSV, an ASCII character; `None` is that of the format.
+    pub delimiter: Option<u8>,
     /// `true` if CSV has a header row; otherwise the columns are named `1`, `2`, ….
     pub header: bool,
     /// The encoding of the text formats. UTF-16 and ISO-2022-JP are refused.
     pub encoding: &'static encoding_rs::Encoding,
+    /// `true` if a document file that is not in that encoding is read in the one that it looks like; see
+    /// [`InputSet::guessed_encodings`].
+    pub guesses_encoding: bool,
     /// The treatment of malformed text.
     pub invalid_text: InvalidText,
     /// `true` if each plain text file is one document.
@@ -231,8 +236,10 @@ impl Default for ReadOptions {
     fn default() -> Self {
         Self {
             format: None,
+            delimiter: None,
             header: true,
             encoding: encoding_rs::UTF_8,
+            guesses_encoding: false,
             invalid_text: InvalidText::default(),
             document_per_file: false,
             text_documents: false,

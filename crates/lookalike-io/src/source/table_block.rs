@@ -51,7 +51,7 @@ impl InputSet {
             read.and_then(|whole| values.parsed_row(plan, whole, self.options.invalid_text));
         match parsed {
             Ok(parsed) => {
-                let length = self.row_length(file, 0, parsed.row_text().len())?;
+                let length = self.row_length(file, row + 1, 0..parsed.row_text().len())?;
                 position.place = RowPlace::new(row, length);
                 Ok(parsed.visit_row(plan, position, visit))
             }

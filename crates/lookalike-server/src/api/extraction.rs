@@ -39,6 +39,8 @@ pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
     let kind = kind.map_err(|reason| unreadable_file(&name, &reason))?;
     let most = service.config.limits.document;
     let options = ExtractOptions {
+        // Files of a page have no option that states it.
+        guesses_encoding: true,
         max_bytes: u32::try_from(most).unwrap_or(u32::MAX),
         pdf: service.config.pdf.clone(),
         ..ExtractOptions::default()

@@ -4,8 +4,8 @@
 //! replica makes, for example of an id with other content, is an answer. A failure of this machine, for example of its
 //! disk, ends the application before the entry that failed, and the replica stops.
 //!
-//! After a crash, records are applied again from the [checkpoint](super::checkpoint) on. Each collection knows the
-//! position of the last entry that its disk has, and skips the entries up to it. Other entries, for example of aliases,
+//! After a crash, records are applied again from the [checkpoint](super::checkpoint) on. Each collection knows [which
+//! entries it has](super::applied_entries), and skips them. Other entries, for example of aliases,
 //! have the same effect when they are applied twice, but not together with later ones. So each of them is followed by a
 //! checkpoint.
 
@@ -130,9 +130,9 @@ impl RecordApplier<'_> {
                 return Ok(());
             }
         };
-        let skipped = skipped_position(&open)?;
+        let last = open.last_row_position()?;
         let inserts = inserts.into_iter();
-        let inserts = inserts.filter(|insert| Some(insert.position) > skipped);
+        let inserts = inserts.filter(|insert| Some(insert.position) > last);
         let (documents, replies) = prepare_run(&open, inserts.collect());
         let mut ready: Vec<PendingInsert> = Vec::with_capacity(documents.len());
         let mut waiting = Vec::with_capacity(documents.len());
@@ -192,7 +192,7 @@ impl RecordApplier<'_> {
                 .map(|()| EntryAnswer::Changed),
             EntryKind::AdvanceClock => {
                 self.expire_documents(position)?;
-                self.checks.note_advance(record.time_us, self.collections);
+                self.checks.note_advance(record.time_us);
                 Ok(EntryAnswer::Changed)
             }
             EntryKind::CheckState => {
@@ -236,8 +236,8 @@ impl RecordApplier<'_> {
 
     fn delete_document(&self, name: &str, id: &[u8], position: LogPosition) -> EntryResult {
         let open = self.look_up_subject(name)?;
-        let skipped = skipped_position(&open).map_err(|error| disk_problem(&error))?;
-        if Some(position) <= skipped {
+        let is_applied = open.has_rows_of(position);
+        if is_applied.map_err(|error| disk_problem(&error))? {
             return Ok(EntryAnswer::Deleted(true));
         }
         let id = String::from_utf8_lossy(id);
@@ -256,28 +256,25 @@ impl RecordApplier<'_> {
         let (_, was_created) =
             self.collections
                 .create_collection_at(name, &settings, Some(position))?;
-        self.checks.note_advance(0, self.collections);
+        self.checks.update_interval(self.collections);
         Ok(EntryAnswer::Created(was_created))
     }
 
     fn delete_collection(&self, name: &str, position: LogPosition) -> EntryResult {
         if !self.is_created_later(name, position) {
             self.collections.delete_at_once(name)?;
+            self.checks.update_interval(self.collections);
         }
         Ok(EntryAnswer::Changed)
     }
 
     fn change_settings(&self, name: &str, body: &[u8], position: LogPosition) -> EntryResult {
         let open = self.collections.look_up_collection(name)?;
-        let (created, changed) = (
-            open.collection.created_at(),
-            open.collection.settings_changed_at(),
-        );
-        if created.max(changed) < Some(position) {
+        if !open.has_settings_of(position) {
             let change = read_change(body)?;
             self.collections
                 .change_settings_at(name, &change, position)?;
-            self.checks.note_advance(0, self.collections);
+            self.checks.update_interval(self.collections);
         }
         Ok(EntryAnswer::Changed)
     }
@@ -320,7 +317,7 @@ impl RecordApplier<'_> {
             let CollectionStatus::Open(open) = state else {
                 continue;
             };
-            if Some(position) <= skipped_position(&open)? {
+            if open.has_rows_of(position)? {
                 continue;
             }
             let expired = open.collection.expire_logged();
@@ -333,7 +330,7 @@ impl RecordApplier<'_> {
     /// an earlier collection of the same name.
     fn is_created_later(&self, name: &str, position: LogPosition) -> bool {
         let open = self.collections.look_up_collection(name);
-        open.is_ok_and(|open| open.collection.created_at() >= Some(position))
+        open.is_ok_and(|open| open.is_created_from(position))
     }
 }
 
@@ -390,13 +387,6 @@ fn insert_run_length(entries: &[LogEntry]) -> usize {
     let first = &entries[0].subject;
     let is_of_run = |entry: &&LogEntry| entry.kind == EntryKind::Insert && entry.subject == *first;
     entries.iter().take_while(is_of_run).count()
-}
-
-/// Returns the last position that a collection has on disk already, or that is of an earlier collection of its name.
-fn skipped_position(open: &OpenCollection) -> Result<Option<LogPosition>, LocalFailure> {
-    let mark = open.collection.log_mark();
-    let mark = mark.map_err(|error| format!("the collection '{}': {error}", open.name))?;
-    Ok(Some(mark.position).max(open.collection.created_at()))
 }
 
 /// Prepares the inserts of a run, on all threads, except those that this replica has prepared for the same collection.

@@ -5,19 +5,17 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lookalike_log::{
     AppendOutcome, EntryKind, FolderCopies, LogEntry, LogError, LogId, LogStore, LogTail,
-    RecordCopies as _, SharedLog, StoreError, check_exclusive_creation, check_machine_clock,
-    check_replica_name, read_first_number,
+    SharedLog, StoreError, check_exclusive_creation, check_machine_clock, check_replica_name,
 };
 use tokio::runtime::Handle;
 
-use super::apply::RecordApplier;
 use super::beginning_plan::{
     BeginningPlan, LogContent, PlanProblem, log_of_plan, plan_beginning, restoring_checkpoint,
 };
@@ -27,7 +25,7 @@ use super::log_snapshots::{
     LogSnapshot, LogSnapshots, ServiceParts, StateComparison, read_recipe_files,
 };
 use super::log_store::open_log_store;
-use super::log_thread::{LogThread, RETRY_BOUNDS, ReceivedRecord};
+use super::log_thread::{LogThread, RETRY_BOUNDS};
 use super::mark_writer::MarkWriter;
 use super::snapshot_thread::SnapshotThread;
 use super::state_check::CheckSchedule;
@@ -36,27 +34,14 @@ use crate::collections::{ServedCollections, remove_collections};
 use crate::error::{Error, Result, bail, with_context};
 use crate::service::ServiceState;
 
-/// Records that wait to be applied, with up to a full record of bytes each.
+/// Records that wait to be applied, each with the bytes that are proposed as one record at most, or a single entry.
 const RECORDS_IN_FLIGHT: usize = 2;
 
 /// Folder, in the data directory, of the copies of records, from which a damaged log can be repaired.
 pub const COPIES_FOLDER: &str = ".shared-log";
 
-/// Time between two marks of a replica beside the log, while it applies records and while it does not.
-const MARK_INTERVAL: Duration = Duration::from_secs(15);
-const IDLE_MARK_INTERVAL: Duration = Duration::from_secs(3600);
-
-/// Time between two checks whether a mark is due.
-const MARK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Bytes, about, of the files of a new collection or recipe beside the content of its entry.
-const SMALL_FILES_BYTES: u64 = 64 << 10;
-
-/// Reason in the last mark of a replica whose service was ended.
-const END_OF_SERVICE: &str = "the service was ended";
-
-/// Wait while the disk is full or behind.
-const DISK_WAIT: Duration = Duration::from_millis(20);
+/// Interval between two checks, during a wait, whether the replica ends.
+const RETRY_STEP: Duration = Duration::from_millis(20);
 
 /// A replica whose beginning is known and whose threads have not started.
 pub(crate) struct PreparedReplica {
@@ -77,11 +62,11 @@ pub(super) struct ReplicaParts {
     pub(super) snapshots: LogSnapshots,
     pub(super) durable: DurableProgress,
     pub(super) checks: Arc<CheckSchedule>,
-    clock: LogClock,
-    copies: Arc<FolderCopies>,
-    marks: MarkWriter,
+    pub(super) clock: LogClock,
+    pub(super) copies: Arc<FolderCopies>,
+    pub(super) marks: MarkWriter,
     /// Number of the last applied record that another replica has written since the start, or 0.
-    last_foreign: AtomicU64,
+    pub(super) last_foreign: AtomicU64,
     /// Locked while a record is applied, and while the parts of a snapshot are collected.
     pub(super) applying: Mutex<()>,
 }
@@ -142,9 +127,9 @@ impl PreparedReplica {
                 checkpoint.clone()
             }
             BeginningPlan::Restore(snapshot) => self.restore(snapshot, service)?,
-            BeginningPlan::Found => {
+            BeginningPlan::BeginLog => {
                 check_all_open(service)?;
-                self.found_log(service)?
+                self.begin_log(service)?
             }
         };
         let written = checkpoint.write_file(directory);
@@ -294,30 +279,30 @@ impl PreparedReplica {
     fn wait_to_retry(&self, wait: Duration) -> Duration {
         let until = Instant::now() + wait;
         while Instant::now() < until && !self.replica.has_ended() {
-            std::thread::sleep(DISK_WAIT);
+            std::thread::sleep(RETRY_STEP);
         }
         (wait * 2).min(RETRY_BOUNDS.1)
     }
 
     /// Makes the content of the directory the first snapshot of a new log.
-    fn found_log(&self, service: &ServiceState) -> Result<LogCheckpoint> {
+    fn begin_log(&self, service: &ServiceState) -> Result<LogCheckpoint> {
         let settings = &self.replica.settings;
         let directory = &service.config.data;
         let written_at = || with_context("the checkpoint of the shared log");
         let first = LogTail::default();
-        let founding = LogCheckpoint::new(DirectoryState::Founding, &settings.name, first);
-        founding.write_file(directory).map_err(written_at())?;
+        let beginning = LogCheckpoint::new(DirectoryState::Beginning, &settings.name, first);
+        beginning.write_file(directory).map_err(written_at())?;
         // The directory may have followed another log, whose positions mean nothing in this one.
         let forgotten = service.collections.forget_log();
         forgotten.map_err(|problem| Error::new(problem.detail))?;
         let snapshot = self.write_first_snapshot(service)?;
         // After a crash it tells the log that begins with this snapshot from one that another directory has begun.
-        let founding = LogCheckpoint {
+        let beginning = LogCheckpoint {
             snapshot: Some(snapshot.name.clone()),
             manifest: snapshot.manifest,
-            ..founding
+            ..beginning
         };
-        founding.write_file(directory).map_err(written_at())?;
+        beginning.write_file(directory).map_err(written_at())?;
         let mut log = SharedLog::open(Arc::clone(&self.store), &settings.name, first);
         match self.append_beginning(&mut log, &snapshot)? {
             AppendOutcome::Appended(_) => {
@@ -328,7 +313,7 @@ impl PreparedReplica {
                 Ok(LogCheckpoint {
                     state: DirectoryState::Following,
                     tail,
-                    ..founding
+                    ..beginning
                 })
             }
             AppendOutcome::Overtaken { record, .. } => {
@@ -481,7 +466,7 @@ fn prepare_directory(
             }
             Ok(())
         }
-        BeginningPlan::Found => Ok(()),
+        BeginningPlan::BeginLog => Ok(()),
     }
 }
 
@@ -593,8 +578,8 @@ pub(super) fn collect_parts(
 
 impl ReplicaParts {
     fn start_threads(self: Arc<Self>, service: &Arc<ServiceState>) -> Result<()> {
-        self.checks
-            .note_advance(self.clock.time_us(), &service.collections);
+        self.checks.note_advance(self.clock.time_us());
+        self.checks.update_interval(&service.collections);
         let (sender, receiver) = sync_channel(RECORDS_IN_FLIGHT);
         let replica = Arc::clone(&self.replica);
         let log = SharedLog::open(
@@ -625,85 +610,6 @@ impl ReplicaParts {
         Ok(())
     }
 
-    /// Returns the number of the last applied record that another replica has written since the start, or 0.
-    pub(super) fn foreign_record(&self) -> u64 {
-        self.last_foreign.load(Relaxed)
-    }
-
-    /// Returns the place up to which records are applied, once none is being applied.
-    pub(super) fn wait_for_applied(&self) -> LogTail {
-        let _applying = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
-        self.durable.applied_tail()
-    }
-
-    fn apply_records(&self, service: &ServiceState, records: &Receiver<ReceivedRecord>) {
-        let runtime = service.runtime.clone();
-        let applier = RecordApplier {
-            collections: &service.collections,
-            recipes: &service.recipes,
-            clock: &self.clock,
-            checks: &self.checks,
-            first_snapshot: self.durable.first_snapshot(),
-            first_manifest: self.durable.first_manifest(),
-            partial: self.durable.partial_position(),
-            note_service_change: &|position| {
-                self.durable.write_partial(&service.collections, position)
-            },
-            note_difference: None,
-            runtime: &runtime,
-        };
-        for received in records {
-            if !self.wait_for_disk(service, &received.record.entries) {
-                return;
-            }
-            let applying = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
-            let ReceivedRecord { record, own, tail } = received;
-            let applied = applier.apply_record(&record, own);
-            let time_us = tail.time_us;
-            if applied.is_ok() {
-                self.durable.note_applied(tail);
-            }
-            drop(applying);
-            if let Err(reason) = applied {
-                self.replica.progress.stop(&reason);
-                self.replica.stop_threads();
-                return;
-            }
-            if record.writer != self.replica.settings.name {
-                self.last_foreign.store(record.number, Relaxed);
-            }
-            self.replica.progress.note_applied(record.number, time_us);
-        }
-    }
-
-    /// Waits while the disk has no room for entries, or more waits to be written than should. Returns `false` if the
-    /// replica stops.
-    fn wait_for_disk(&self, service: &ServiceState, entries: &[LogEntry]) -> bool {
-        let collections = &service.collections;
-        let created_bytes = count_created_bytes(entries);
-        let mut is_reported = false;
-        loop {
-            if self.replica.has_ended() {
-                return false;
-            }
-            let mut full = collections.disk_full_reason();
-            if full.is_none() && created_bytes > 0 {
-                full = collections.lack_of_room(created_bytes);
-            }
-            if full.is_none() && !durability::is_disk_behind(collections) {
-                self.replica.progress.note_disk_wait(None);
-                return true;
-            }
-            if let Some(reason) = full
-                && !std::mem::replace(&mut is_reported, true)
-            {
-                tracing::warn!(reason, "the replica waits for room on its disk");
-                self.replica.progress.note_disk_wait(Some(reason));
-            }
-            std::thread::sleep(DISK_WAIT);
-        }
-    }
-
     /// Writes to disk until the replica stops, and then the last checkpoint.
     fn write_to_disk(&self, service: &ServiceState) {
         durability::run_writer(&self.replica, &self.durable, &service.collections);
@@ -716,67 +622,6 @@ impl ReplicaParts {
             );
         }
     }
-
-    /// Writes marks until the replica stops. They have a thread of their own, because a store that gives no answer must
-    /// not delay what is written to disk.
-    fn write_marks(&self, end_of_writing: &Receiver<()>) {
-        let mut marked = None::<(u64, Instant)>;
-        while !self.replica.has_ended() {
-            std::thread::sleep(MARK_CHECK_INTERVAL);
-            let applied = self.durable.durable_tail().next.saturating_sub(1);
-            let is_due = marked.is_none_or(|(record, time)| {
-                let interval = if record == applied {
-                    IDLE_MARK_INTERVAL
-                } else {
-                    MARK_INTERVAL
-                };
-                time.elapsed() >= interval
-            });
-            if is_due {
-                self.write_mark(None);
-                self.prune_copies();
-                marked = Some((applied, Instant::now()));
-            }
-        }
-        // The last mark has what the last checkpoint has.
-        let _ = end_of_writing.recv();
-        let reason = self.replica.progress.stop_reason();
-        self.write_mark(reason.or_else(|| Some(END_OF_SERVICE.to_owned())));
-        self.replica.progress.note_last_mark();
-    }
-
-    /// Writes the mark of this replica. `stopped` is the reason why it stopped.
-    fn write_mark(&self, stopped: Option<String>) {
-        let tail = self.durable.durable_tail();
-        if let Err(error) = self.marks.write(&*self.store, &tail, stopped) {
-            tracing::debug!(%error, "the mark of the replica cannot be written");
-        }
-    }
-
-    /// Removes the copies of records that have been removed from the log.
-    fn prune_copies(&self) {
-        let Ok(first) = read_first_number(&*self.store) else {
-            return;
-        };
-        if let Err(error) = self.copies.remove_before(first) {
-            tracing::warn!(%error, "old copies of records cannot be removed");
-        }
-    }
-}
-
-/// Returns the bytes of disk, about, that entries take which create a collection or upload a recipe.
-fn count_created_bytes(entries: &[LogEntry]) -> u64 {
-    let creates = |entry: &&LogEntry| {
-        matches!(
-            entry.kind,
-            EntryKind::CreateCollection | EntryKind::PutRecipe
-        )
-    };
-    let bytes = entries
-        .iter()
-        .filter(creates)
-        .map(|entry| SMALL_FILES_BYTES + 2 * entry.body.len() as u64);
-    bytes.sum()
 }
 
 fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {

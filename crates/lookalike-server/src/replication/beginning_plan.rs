@@ -34,7 +34,7 @@ pub(super) enum BeginningPlan {
     /// With a copy of a snapshot.
     Restore(Box<LogSnapshot>),
     /// With the content of the directory, which becomes the first snapshot of a new log.
-    Found,
+    BeginLog,
 }
 
 /// Reason why a beginning cannot be decided.
@@ -68,7 +68,7 @@ impl BeginningPlan {
         match self {
             Self::Continue(checkpoint) => checkpoint.tail,
             Self::Restore(snapshot) => snapshot.tail,
-            Self::Found => LogTail::default(),
+            Self::BeginLog => LogTail::default(),
         }
     }
 }
@@ -154,13 +154,13 @@ pub(super) fn plan_beginning(
     let content = LogContent::read(store, snapshots)?;
     let url = &settings.shared_log;
     match checkpoint {
-        Some(founding) if founding.state == DirectoryState::Founding => {
+        Some(begun) if begun.state == DirectoryState::Beginning => {
             if content.first.is_none() {
-                return Ok(BeginningPlan::Found);
+                return Ok(BeginningPlan::BeginLog);
             }
-            let plan = founded_before(settings, &founding, &content);
+            let plan = begun_before(settings, &begun, &content);
             if plan.is_err() {
-                remove_own_beginning(settings, &founding, &content, snapshots)?;
+                remove_own_beginning(settings, &begun, &content, snapshots)?;
             }
             return Ok(plan?);
         }
@@ -168,7 +168,7 @@ pub(super) fn plan_beginning(
         Some(_) => {}
         None if has_content(directory)? => {
             if content.first.is_none() {
-                return Ok(BeginningPlan::Found);
+                return Ok(BeginningPlan::BeginLog);
             }
             return Err(PlanProblem::Final(Error::new(format!(
                 "{} has collections, recipes or aliases that do not come from the shared log {url}: start with an empty \
@@ -226,9 +226,9 @@ fn has_content(directory: &Path) -> Result<bool> {
 }
 
 /// Returns the plan of a directory whose collections became the beginning of the log shortly before a crash.
-fn founded_before(
+fn begun_before(
     settings: &ReplicaSettings,
-    founding: &LogCheckpoint,
+    begun: &LogCheckpoint,
     content: &LogContent,
 ) -> Result<BeginningPlan> {
     let Some(record) = &content.first_record else {
@@ -239,7 +239,7 @@ fn founded_before(
     };
     let beginning = content
         .find_beginning()
-        .filter(|entry| is_own_beginning(settings, founding, entry));
+        .filter(|entry| is_own_beginning(settings, begun, entry));
     let Some(beginning) = beginning else {
         bail!(
             "the replica '{}' has begun the shared log: use another URL for these collections, or start with an empty \
@@ -251,18 +251,14 @@ fn founded_before(
         state: DirectoryState::Following,
         tail: record.tail(),
         snapshot: Some(beginning.subject.clone()),
-        ..founding.clone()
+        ..begun.clone()
     }))
 }
 
 /// Returns `true` if the first entry of a log names the snapshot that this directory has written. The checkpoint names it
 /// before the entry is written.
-fn is_own_beginning(
-    settings: &ReplicaSettings,
-    founding: &LogCheckpoint,
-    entry: &LogEntry,
-) -> bool {
-    let manifest = founding.manifest.map(|manifest| manifest.0.to_vec());
+fn is_own_beginning(settings: &ReplicaSettings, begun: &LogCheckpoint, entry: &LogEntry) -> bool {
+    let manifest = begun.manifest.map(|manifest| manifest.0.to_vec());
     entry.subject == snapshot_name(&settings.name, &LogTail::default())
         && entry.body == manifest.unwrap_or_default()
 }
@@ -270,14 +266,14 @@ fn is_own_beginning(
 /// Removes the snapshot of a beginning that another replica was ahead of, so that nobody begins with it.
 fn remove_own_beginning(
     settings: &ReplicaSettings,
-    founding: &LogCheckpoint,
+    begun: &LogCheckpoint,
     content: &LogContent,
     snapshots: &LogSnapshots,
 ) -> Result<(), StoreError> {
     let name = snapshot_name(&settings.name, &LogTail::default());
     let own = content.snapshots.iter().find(|snapshot| {
         snapshot.name == name
-            && founding
+            && begun
                 .manifest
                 .is_some_and(|own| Some(own) == snapshot.manifest)
     });
@@ -308,7 +304,7 @@ pub(super) fn log_of_plan(
     store: &dyn LogStore,
 ) -> Result<Option<LogId>, StoreError> {
     let known = plan.first_tail().log;
-    if known.is_some() || matches!(plan, BeginningPlan::Found) {
+    if known.is_some() || matches!(plan, BeginningPlan::BeginLog) {
         return Ok(known);
     }
     let object = store.read(&lookalike_log::record_key(1))?;
@@ -438,18 +434,21 @@ mod tests {
     #[test]
     fn interrupted_beginning_goes_on_with_its_own_snapshot() {
         let folder = tempfile::tempdir().unwrap();
-        let founding = |manifest| {
+        let begun = |manifest| {
             let tail = LogTail::default();
             let checkpoint = LogCheckpoint {
                 manifest,
-                ..LogCheckpoint::new(DirectoryState::Founding, "a", tail)
+                ..LogCheckpoint::new(DirectoryState::Beginning, "a", tail)
             };
             checkpoint.write_file(folder.path()).unwrap();
         };
         let (store, snapshots, [own, other]) = two_beginnings();
-        founding(own.manifest);
+        begun(own.manifest);
         let planned = plan(&store, &snapshots, folder.path());
-        assert!(matches!(planned, Ok(BeginningPlan::Found)), "{planned:?}");
+        assert!(
+            matches!(planned, Ok(BeginningPlan::BeginLog)),
+            "{planned:?}"
+        );
         let tail = begin_log(&store, &own, digest_of(&own));
         // Later snapshots of others do not matter.
         write_snapshot(&snapshots, snapshot(65, "b", false));
@@ -459,13 +458,13 @@ mod tests {
         };
         assert_eq!((checkpoint.tail, checkpoint.manifest), (tail, own.manifest));
         // Another directory of the same name has begun the log.
-        founding(Some(RecordDigest([7; 32])));
+        begun(Some(RecordDigest([7; 32])));
         let reason = final_reason(plan(&store, &snapshots, folder.path()));
         assert!(reason.contains("has begun the shared log"), "{reason}");
         // Another replica has begun it.
         let (store, snapshots, [own, _]) = two_beginnings();
         begin_log(&store, &other, digest_of(&other));
-        founding(own.manifest);
+        begun(own.manifest);
         final_reason(plan(&store, &snapshots, folder.path()));
         let left = snapshots.list_snapshots().unwrap();
         assert!(left.iter().all(|snapshot| snapshot.replica == "b"));

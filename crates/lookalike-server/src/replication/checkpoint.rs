@@ -29,7 +29,8 @@ pub(crate) enum DirectoryState {
     /// A snapshot is being copied; an interrupted copy is begun again.
     Restoring,
     /// The collections of the directory are becoming the beginning of a new log.
-    Founding,
+    #[serde(rename = "founding")]
+    Beginning,
 }
 
 /// How far a data directory has followed the log.

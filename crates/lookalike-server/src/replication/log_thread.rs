@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use lookalike_log::{AppendOutcome, EntryKind, LogEntry, LogError, LogRecord, LogTail, SharedLog};
 
-use super::pace::{PollPace, WritePace};
+use super::pace::{PollPace, SeenRecord, WritePace};
 use super::proposals::{OwnEntry, ProposedEntry, QueueState, is_full_record};
 use super::record_time::RecordTime;
 use super::state_check::CheckSchedule;
@@ -20,6 +20,9 @@ use super::{Replica, machine_time_us};
 /// Waits after an error of the object store: the first and the longest.
 pub(super) const RETRY_BOUNDS: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(2));
+
+/// Time before a write in which there are no looks.
+const SOON: Duration = Duration::from_millis(50);
 
 /// A record that is to be applied.
 pub(crate) struct ReceivedRecord {
@@ -43,6 +46,8 @@ pub(super) struct LogThread {
     poll_pace: PollPace,
     record_time: RecordTime,
     next_look: Instant,
+    /// Number of the last record that was looked for before it would have been written.
+    looked_before_write: Option<u64>,
     retry_wait: Duration,
     /// `true` after a copy of a record could not be written.
     lacks_copies: bool,
@@ -65,6 +70,7 @@ impl LogThread {
             poll_pace: PollPace::new(now),
             record_time: RecordTime::default(),
             next_look: now,
+            looked_before_write: None,
             retry_wait: RETRY_BOUNDS.0,
             lacks_copies: false,
             in_flight: Vec::new(),
@@ -117,6 +123,11 @@ impl LogThread {
             _ => Some(self.write_pace.next_write(state == QueueState::Full, now)),
         };
         if next_write.is_some_and(|time| time <= now) {
+            let number = Some(self.log.tail().next);
+            if self.write_pace.follows_others(now) && self.looked_before_write != number {
+                self.looked_before_write = number;
+                return self.look_for_record();
+            }
             let (entries, own) = self.replica.proposals.take_record();
             // No client may wait for them any more.
             if entries.is_empty() {
@@ -128,11 +139,18 @@ impl LogThread {
             let outcome = self.log.append(entries, time_us)?;
             return Ok(self.finish_append(outcome));
         }
-        if self.next_look <= now || self.replica.proposals.is_look_asked() {
+        // A write that follows soon tells the same as a look.
+        let writes_soon = next_write.is_some_and(|time| time <= now + SOON);
+        let is_look_due = self.next_look <= now && !writes_soon;
+        if is_look_due || self.replica.proposals.is_look_asked() {
             return self.look_for_record();
         }
         self.propose_check();
-        let until = next_write.map_or(self.next_look, |time| time.min(self.next_look));
+        let until = match next_write {
+            Some(time) if writes_soon => time,
+            Some(time) => time.min(self.next_look),
+            None => self.next_look,
+        };
         self.replica.proposals.wait_for_change(state, until);
         Ok(Ok(()))
     }
@@ -172,15 +190,19 @@ impl LogThread {
         let now = Instant::now();
         self.replica.progress.note_newest(record.number);
         self.report_copies();
-        let is_full = is_full_record(&record.entries);
-        self.write_pace.count_record(&record.writer, is_full, now);
-        self.poll_pace.note_record(now);
+        let seen = SeenRecord {
+            number: record.number,
+            writer: &record.writer,
+            is_full: is_full_record(&record.entries),
+            delay_us: machine_time_us().saturating_sub(record.time_us),
+        };
+        let is_own = !own.is_empty();
+        self.write_pace.count_record(seen, now);
+        self.next_look = self.poll_pace.note_record(is_own, now);
         // Records of the past say nothing about the time now.
         if self.replica.progress.is_caught_up() {
             self.record_time.note_record(record.time_us, now);
         }
-        // Another record may be there already.
-        self.next_look = now;
         let tail = *self.log.tail();
         let received = ReceivedRecord { record, own, tail };
         self.records.send(received).map_err(|_| ThreadEnds)

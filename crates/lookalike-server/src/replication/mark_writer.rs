@@ -1,16 +1,32 @@
-//! Writes the mark of a replica beside the log.
+//! Writes the mark of a replica beside the log, by a thread of its own.
 //!
 //! Two processes under one name replace each other's marks. Each of them finds the other's where its own should be, says so
 //! in its log, and notes it in its mark.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
 
 use lookalike_log::{
-    FORMAT_VERSION, LogStore, LogTail, ReplicaMark, StoreError, create_instance_name, read_mark,
-    write_mark,
+    FORMAT_VERSION, LogStore, LogTail, RecordCopies as _, ReplicaMark, StoreError,
+    create_instance_name, read_first_number, read_mark, write_mark,
 };
 
+use super::beginning::ReplicaParts;
 use super::machine_time_us;
+
+/// Time between two marks of a replica beside the log, while it applies records and while it does not.
+const MARK_INTERVAL: Duration = Duration::from_secs(15);
+const IDLE_MARK_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// Time between the first two marks that differ. It doubles from one to the next, because people look soon after a start.
+const FIRST_MARK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Time between two checks whether a mark is due.
+const MARK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Reason in the last mark of a replica whose service was ended.
+const END_OF_SERVICE: &str = "the service was ended";
 
 /// Name of a process whose marks have no name, because its program is older.
 const UNKNOWN_INSTANCE: &str = "unknown";
@@ -91,6 +107,54 @@ impl MarkWriter {
                 other,
                 "another process writes under the name of this replica: give each replica a name of its own (--replica)"
             );
+        }
+    }
+}
+
+impl ReplicaParts {
+    /// Writes marks until the replica stops. They have a thread of their own, because a store that gives no answer must
+    /// not delay what is written to disk.
+    pub(super) fn write_marks(&self, end_of_writing: &Receiver<()>) {
+        let mut marked = None::<(u64, Instant)>;
+        let mut interval = FIRST_MARK_INTERVAL;
+        while !self.replica.has_ended() {
+            std::thread::sleep(MARK_CHECK_INTERVAL);
+            let applied = self.durable.durable_tail().next.saturating_sub(1);
+            let is_due = marked.is_none_or(|(record, time)| {
+                let idle = (record == applied).then_some(IDLE_MARK_INTERVAL);
+                time.elapsed() >= idle.unwrap_or(interval)
+            });
+            if is_due {
+                if marked.is_some() {
+                    interval = (interval * 2).min(MARK_INTERVAL);
+                }
+                self.write_mark(None);
+                self.prune_copies();
+                marked = Some((applied, Instant::now()));
+            }
+        }
+        // The last mark has what the last checkpoint has.
+        let _ = end_of_writing.recv();
+        let reason = self.replica.progress.stop_reason();
+        self.write_mark(reason.or_else(|| Some(END_OF_SERVICE.to_owned())));
+        self.replica.progress.note_last_mark();
+    }
+
+    /// Writes the mark of this replica. `stopped` is the reason why it stopped.
+    fn write_mark(&self, stopped: Option<String>) {
+        let tail = self.durable.durable_tail();
+        if let Err(error) = self.marks.write(&*self.store, &tail, stopped) {
+            tracing::debug!(%error, "the mark of the replica cannot be written");
+        }
+    }
+
+    /// Removes the copies of records that have been removed from the log.
+    fn prune_copies(&self) {
+        let Ok(first) = read_first_number(&*self.store) else {
+            return;
+        };
+        if let Err(error) = self.copies.remove_before(first) {
+            tracing::warn!(%error, "old copies of records cannot be removed");
         }
     }
 }

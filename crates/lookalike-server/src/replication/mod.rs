@@ -20,6 +20,8 @@
 //! | [`record_time`] | the times of records |
 //! | [`log_thread`] | writes and reads records |
 //! | [`apply`] | applies records to the collections, recipes and aliases |
+//! | [`applied_entries`] | which entries a collection has already, after a crash |
+//! | [`apply_thread`] | the thread that applies them, and waits for the disk |
 //! | [`durability`] | writes applied records to disk, and remembers how far they are: the [`checkpoint`] |
 //! | [`progress`] | how far this replica is, and why it stopped |
 //! | [`beginning_plan`] | decides at the start where a replica begins |
@@ -39,7 +41,9 @@
 //! - A replica that reads a damaged log, or that derives other verdicts than the others, stops: it refuses changes
 //!   and says why.
 
+mod applied_entries;
 pub(crate) mod apply;
+mod apply_thread;
 mod beginning;
 mod beginning_plan;
 pub(crate) mod checkpoint;

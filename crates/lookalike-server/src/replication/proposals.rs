@@ -406,7 +406,8 @@ impl ProposalQueue {
             let has_changed = match known {
                 QueueState::Empty => waiting.entry_count() > 0,
                 QueueState::Waiting => waiting.is_full(),
-                QueueState::Full | QueueState::Closed => true,
+                QueueState::Full => false,
+                QueueState::Closed => true,
             };
             let now = Instant::now();
             let is_look_asked = waiting.taken_looks < waiting.asked_looks;

@@ -170,11 +170,15 @@ impl CheckSchedule {
         entries
     }
 
-    /// Notes that the clock has advanced, and how often it has to.
-    pub(super) fn note_advance(&self, time_us: i64, collections: &ServedCollections) {
+    /// Notes that the clock has advanced to `time_us`.
+    pub(super) fn note_advance(&self, time_us: i64) {
         let mut state = self.lock();
         state.advanced_us = state.advanced_us.max(time_us);
-        state.advance_interval = advance_interval(collections);
+    }
+
+    /// Computes anew how often the clock has to advance. Follows each change of the collections or of their settings.
+    pub(super) fn update_interval(&self, collections: &ServedCollections) {
+        self.lock().advance_interval = advance_interval(collections);
     }
 
     /// Remembers the digests behind a record, if it is a place of comparison. `is_own` is `true` for the writer of the

@@ -1,16 +1,20 @@
 //! Large memory: anonymous memory in large pages, or a file mapped for reading.
 //!
 //! Structures with random access need large pages, because with small pages every access also misses the TLB,
-//! which translates addresses. Anonymous memory is zero at first and takes RAM only where it was touched.
+//! which translates addresses. Anonymous memory is zero at first and takes RAM only where it was touched. WebAssembly
+//! has neither large pages nor mapped files, so both are ordinary memory there (`heap_pages`).
 
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+#[cfg(not(target_family = "wasm"))]
 use memmap2::{Mmap, MmapMut, MmapOptions};
 
 use super::CacheLine;
+#[cfg(target_family = "wasm")]
+use super::heap_pages::{HeapPages as Mmap, HeapPages as MmapMut, HeapPagesOptions as MmapOptions};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Read-only bytes, aligned to at least 64.

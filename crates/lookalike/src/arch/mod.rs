@@ -7,6 +7,8 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+#[cfg(any(target_family = "wasm", test))]
+mod heap_pages;
 mod memory;
 mod plain;
 #[cfg(target_arch = "x86_64")]

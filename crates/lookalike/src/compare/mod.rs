@@ -572,7 +572,7 @@ fn of_sketches(recipe: &Recipe, steps: &[AnalysisSteps; 2]) -> Vec<ComparisonFig
 
 /// Largest number of cells of an edit distance table that are computed for one figure: some seconds of
 /// work.
-const MOST_CELLS: usize = 100_000_000_000;
+const MOST_CELLS: u64 = 100_000_000_000;
 
 /// Adds the figures of the measures of sequences, for two texts by characters or by words.
 fn add_sequence_figures<S: SequenceSymbol>(
@@ -583,7 +583,8 @@ fn add_sequence_figures<S: SequenceSymbol>(
     all: &mut Vec<ComparisonFigure>,
 ) {
     // The largest number of edits that can be counted in some seconds.
-    let most_edits = MOST_CELLS / a.len().max(b.len()).max(1);
+    let longest = a.len().max(b.len()).max(1);
+    let most_edits = usize::try_from(MOST_CELLS / longest as u64).unwrap_or(usize::MAX);
     for measure in SimilarityMeasure::ALL {
         let Some(of_sequences) = measure.sequence_measure() else {
             continue;

@@ -218,7 +218,8 @@ impl PieceFinder<'_> {
         let a = &self.document.tokens[before.document_end()..after.document];
         let b = &self.source.tokens[before.source_end()..after.source];
         // Each token of one side meets the words of 64 bits that stand for the other side.
-        meter.count_steps((a.len() * (1 + b.len() / 64) + b.len()) as u64)?;
+        let (columns, rows) = (a.len() as u64, b.len() as u64);
+        meter.count_steps(columns * (1 + rows / 64) + rows)?;
         let shared = count_shared(a, b);
         let similarity = 2.0 * shared as f64 / (a.len() + b.len()).max(1) as f64;
         let is_small = document <= FREE_GAP && (source <= FREE_GAP || document * 4 <= FREE_GAP);

@@ -426,7 +426,7 @@ impl<'a> RewordedFinder<'a> {
             }
             let shared = source.slices_with(partner as usize);
             meter.count_steps(with.len() as u64)?;
-            if with.len() * shared.len() <= MAX_CELLS {
+            if with.len().saturating_mul(shared.len()) <= MAX_CELLS {
                 meter.check_bytes(cells.len() * BYTES_PER_CELL)?;
                 let pairs = with
                     .iter()

@@ -1030,10 +1030,25 @@ impl Recipe {
             // This also reports text that is not TOML at all.
             toml::from_str(text)
         };
-        let recipe: Self = recipe
-            .map_err(|error| Error::recipe_error(format!("this is not a recipe: {error}")))?;
+        let recipe: Self = recipe.map_err(|error| {
+            let reason = describe_toml_error(text, &error);
+            Error::recipe_error(format!("this is not a recipe: {reason}"))
+        })?;
         recipe.validate()
     }
+}
+
+/// Describes a mistake in TOML in one line, with the line of the text that has it.
+fn describe_toml_error(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().trim_end();
+    let place = error.span().and_then(|span| {
+        let before = text.get(..span.start)?;
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        let line = text[start..].lines().next()?.trim();
+        let number = before.matches('\n').count() + 1;
+        (!line.is_empty()).then(|| format!("`{line}`, line {number}: "))
+    });
+    place.unwrap_or_default() + message
 }
 
 /// The keys of a recipe that a scheme replaces.

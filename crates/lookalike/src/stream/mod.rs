@@ -39,14 +39,15 @@
 //!
 //! # Limits
 //!
-//! A matcher is not durable, knows no ids and holds no texts: these come from [`StreamTexts`]. It has no
-//! clock, so the caller passes the time. Changes need exclusive access; any number of threads can check
+//! A matcher is not durable, knows no ids and holds no texts: these come from [`StreamTexts`], and a
+//! [`DocumentStream`] adds both in memory. It has no clock, so the caller passes the time. Changes need exclusive access; any number of threads can check
 //! at once.
 
 mod buckets;
 mod candidate_search;
 mod candidate_verifier;
 mod containment;
+mod document_stream;
 mod keys;
 mod pair_inputs;
 mod partitions;
@@ -61,6 +62,9 @@ mod tests;
 mod window;
 
 pub use candidate_verifier::CandidateVerifier;
+pub use document_stream::{
+    DocumentStream, DocumentVerdict, DuplicateOf, KeptDocument, StreamReach,
+};
 pub use keys::{DocumentKeys, KeyExtractor, SearchKeys};
 pub use pair_inputs::StreamTexts;
 pub use partitions::DocumentSlot;

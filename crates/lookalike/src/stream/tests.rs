@@ -1395,3 +1395,47 @@ proptest! {
         }
     }
 }
+
+/// A stream that reaches back by documents compares with so many before a document, repeats included, and gives back the
+/// memory of older ones. Removed documents match nothing.
+#[test]
+fn stream_reaches_back_by_documents() {
+    let recipe = Recipe::default();
+    let plan = MatchPlan::new(&recipe, MatchSettings::default()).unwrap();
+    let last = 3.try_into().unwrap();
+    for refresh in [false, true] {
+        let reach = StreamReach::Documents { last, refresh };
+        let mut stream = DocumentStream::new(&recipe, &plan, reach).unwrap();
+        let preparer = stream.document_preparer().clone();
+        let insert = |stream: &mut DocumentStream<u64>, text: &str, time| {
+            let document = preparer.prepare_text(text, &mut AnalysisScratch::default());
+            let id = stream.next_seq();
+            let verdict = stream.insert_document(&document, id, text, time, Timestamp(0));
+            verdict.map(|verdict| verdict.duplicate.map(|found| found.id))
+        };
+        let text = "the ferry leaves at seven";
+        let other = |number: u32| format!("number {number} is {number} {number} times");
+        assert_eq!(insert(&mut stream, text, None).unwrap(), None);
+        insert(&mut stream, &other(1), None).unwrap();
+        insert(&mut stream, &other(2), None).unwrap();
+        assert_eq!(insert(&mut stream, text, None).unwrap(), Some(0));
+        let later = insert(&mut stream, text, None).unwrap();
+        assert_eq!(
+            later,
+            refresh.then_some(0),
+            "the fourth document after the first"
+        );
+        for number in 3..200 {
+            assert_eq!(insert(&mut stream, &other(number), None).unwrap(), None);
+        }
+        assert!(stream.len() < 10, "{}", stream.len());
+        let refused = insert(&mut stream, text, Some(Timestamp(7))).unwrap_err();
+        assert!(
+            refused.to_string().contains("reaches back by documents"),
+            "{refused}"
+        );
+        let kept: Vec<_> = stream.kept_documents().map(|kept| kept.id).collect();
+        assert_eq!(stream.remove_documents(|id| Some(id) == kept.last()), 1);
+        assert_eq!(insert(&mut stream, &other(199), None).unwrap(), None);
+    }
+}

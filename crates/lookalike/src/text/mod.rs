@@ -31,6 +31,8 @@ pub(crate) use analyze::{CHUNK_FEATURES, features_of_terms};
 pub use listing::ListedTerm;
 pub(crate) use listing::join_tokens;
 pub use normalize::TextToken;
+#[cfg(target_family = "wasm")]
+pub use segment::provide_dictionary;
 pub use sentences::LongSentence;
 pub(crate) use sentences::{last_certain_start, split_sentences};
 pub(crate) use shingle::{hash_shingles, hash_single_token};

@@ -5,7 +5,8 @@
 //! determine fingerprints. This module passes runs of normalised text to it, many at a time, so that a
 //! document needs few calls, and it implements jieba's modes. The dictionary is loaded once for all threads,
 //! when the first recipe needs it: about 100 ms and 20 MB. A user's dictionary copies it, once for
-//! all segmenters that have the same words.
+//! all segmenters that have the same words. WebAssembly modules do not contain it, because it is larger than the rest of
+//! them: the caller provides it there (`provide_dictionary`).
 //!
 //! Cost: that of `jieba-rs`, some tens of MB/s. Joining the runs copies the text.
 
@@ -17,6 +18,8 @@ use jieba_rs::{Jieba, Token};
 
 use super::layout::{PieceKind, TextLayout, is_ideograph};
 use super::terms::term_value;
+#[cfg(any(target_family = "wasm", test))]
+use crate::error::{Error, ErrorKind, Result};
 use crate::hash;
 use crate::recipe::{SegmentationMode, UserWord};
 
@@ -42,10 +45,55 @@ const BATCH_BYTES: usize = 3 << 10;
 /// Words of the embedded dictionary with letters or digits, as far as normalised text can contain them.
 const MIXED_WORDS: [&str; 3] = ["1号店", "4s店", "江南style"];
 
+/// The dictionary of all segmenters.
+static COMMON_DICTIONARY: OnceLock<Arc<Jieba>> = OnceLock::new();
+
 /// Returns the embedded dictionary.
+#[cfg(not(target_family = "wasm"))]
 fn embedded_dictionary() -> &'static Arc<Jieba> {
-    static EMBEDDED_DICTIONARY: OnceLock<Arc<Jieba>> = OnceLock::new();
-    EMBEDDED_DICTIONARY.get_or_init(|| Arc::new(Jieba::new()))
+    COMMON_DICTIONARY.get_or_init(|| Arc::new(Jieba::new()))
+}
+
+/// Returns the provided dictionary.
+#[cfg(target_family = "wasm")]
+fn embedded_dictionary() -> &'static Arc<Jieba> {
+    COMMON_DICTIONARY
+        .get()
+        .expect("a caller provides the dictionary before it uses a recipe with words of jieba")
+}
+
+/// CRC-32 of the file `dict.txt` of the pinned `jieba-rs`.
+#[cfg(any(target_family = "wasm", test))]
+const DICTIONARY_CHECKSUM: u32 = 0xddc1_0645;
+
+/// Provides jieba's dictionary, the file `dict.txt` of the pinned `jieba-rs`, to a module that does not contain it. It
+/// comes before the first recipe whose tokens are words of jieba ([`Recipe::segmentation_mode`]).
+///
+/// # Errors
+/// [`ErrorKind::File`] if these are not the bytes of that file, because every other dictionary gives other fingerprints
+/// under the same name.
+///
+/// [`Recipe::segmentation_mode`]: crate::Recipe::segmentation_mode
+#[cfg(any(target_family = "wasm", test))]
+pub fn provide_dictionary(bytes: &[u8]) -> Result<()> {
+    let refusal = |cause: String| {
+        Error::new(
+            ErrorKind::File,
+            format!(
+                "the dictionary of jieba cannot be used: {cause}. Take `dict.txt` of jieba-rs 0.11.0."
+            ),
+        )
+    };
+    let checksum = crc32fast::hash(bytes);
+    if checksum != DICTIONARY_CHECKSUM {
+        return Err(refusal(format!(
+            "its CRC-32 is {checksum:08x}, and that of the right one is {DICTIONARY_CHECKSUM:08x}"
+        )));
+    }
+    let dictionary = Jieba::with_dict(&mut &*bytes).map_err(|cause| refusal(cause.to_string()))?;
+    // A second call has the same bytes.
+    let _ = COMMON_DICTIONARY.set(Arc::new(dictionary));
+    Ok(())
 }
 
 /// Hash domain of lists of words.

@@ -922,3 +922,15 @@ fn suitable_recipes_read_ascii_in_blocks() {
     let characters = AsciiTokens::Characters { spaces: true };
     assert_eq!(ascii("characters-3"), folded(characters));
 }
+
+/// Another dictionary would give other fingerprints under the same name.
+#[test]
+fn provided_dictionary_is_the_pinned_one() {
+    let refusal = super::segment::provide_dictionary("AT&T 3 nz\n".as_bytes()).unwrap_err();
+    assert_eq!(refusal.kind(), crate::ErrorKind::File);
+    let message = refusal.to_string();
+    assert!(
+        message.contains("that of the right one is ddc10645"),
+        "{message}"
+    );
+}

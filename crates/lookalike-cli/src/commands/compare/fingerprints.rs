@@ -1,10 +1,9 @@
 //! Two fingerprints compared, without texts: as given, or from given hashes and weights.
 
 use anyhow::{Result, anyhow, bail};
-use lookalike::plan::MatchSettings;
-use lookalike_batch::worked_examples::WeightedHashes;
 use lookalike_comparison::comparison::FingerprintShape;
-use serde_json::{Value, json};
+use lookalike_comparison::worked_examples::WeightedHashes;
+use serde_json::json;
 
 use super::{CompareArgs, text_report};
 use crate::CommandOutcome;
@@ -26,7 +25,8 @@ pub(super) fn compare_fingerprints(args: &CompareArgs) -> Result<CommandOutcome>
     let printer = OutputPrinter::new(false);
     if args.json {
         let side = |print| json!({ "bits": shape.bit_digits(print), "fingerprint": shape.format_hex(print) });
-        let told = verdict_as_json(shape, both, [side(both.0), side(both.1)]);
+        let sides = [side(both.0), side(both.1)];
+        let told = shape.verdict_as_json(both.0, both.1, sides);
         printer.write_data(&format!("{told}\n"))?;
     } else {
         printer.write_data(&render_fingerprints(shape, both, &printer))?;
@@ -45,7 +45,7 @@ pub(super) fn compare_weighted_hashes(args: &CompareArgs) -> Result<CommandOutco
     let both = (a.fingerprint, b.fingerprint);
     let printer = OutputPrinter::new(false);
     if args.json {
-        let told = verdict_as_json(shape, both, [a.to_json(), b.to_json()]);
+        let told = shape.verdict_as_json(both.0, both.1, [a.to_json(), b.to_json()]);
         printer.write_data(&format!("{told}\n"))?;
     } else {
         let text = render_votes(&[("A", &a), ("B", &b)], &printer);
@@ -57,23 +57,8 @@ pub(super) fn compare_weighted_hashes(args: &CompareArgs) -> Result<CommandOutco
 
 /// Returns the format of fingerprints with this number of bits, and the distance of the verdict.
 fn shape_of_bits(args: &CompareArgs, bits: u32) -> Result<FingerprintShape> {
-    let usual = MatchSettings::default().distance.min(bits - 1);
-    let distance = args.rule.distance.unwrap_or(usual);
-    if distance >= bits {
-        bail!("--distance is {distance}: give less than the {bits} bits of the fingerprints");
-    }
-    Ok(FingerprintShape { bits, distance })
-}
-
-fn verdict_as_json(shape: FingerprintShape, both: (u128, u128), [a, b]: [Value; 2]) -> Value {
-    let distance = (both.0 ^ both.1).count_ones();
-    json!({
-        "a": a,
-        "b": b,
-        "distance": distance,
-        "blocks": shape.blocks_as_json(both.0, both.1),
-        "match": distance <= shape.distance,
-    })
+    FingerprintShape::with_distance(bits, args.rule.distance)
+        .map_err(|reason| anyhow!("--distance {reason}"))
 }
 
 /// Returns both fingerprints block by block, and the verdict.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use lookalike::compare::Comparison;
 use lookalike::passages::PassageSettings;
-use lookalike_comparison::comparison::{ComparedSide, ComparisonCase};
+use lookalike_comparison::comparison::{ComparedSide, ComparisonCase, GIVEN_TEXT};
 use lookalike_comparison::shared_passages::SharedPassages;
 use lookalike_documents::{DocumentKind, ExtractedText};
 use lookalike_io::source::{InputFormat, ParseScratch, ReadOptions, RowPlace};
@@ -27,9 +27,6 @@ use super::shared::matching::recipe_and_plan;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
 use crate::output::{OutputPrinter, ReplacedFiles, escape_control};
-
-/// Place of a text of the command line.
-const GIVEN_TEXT: &str = "as given";
 
 /// Place of a text of standard input.
 const STANDARD_INPUT: &str = "standard input";

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, anyhow};
-use lookalike_batch::worked_examples::{ShingleSets, WeightedHashes};
 use lookalike_comparison::comparison::FingerprintShape;
+use lookalike_comparison::worked_examples::{ShingleSets, WeightedHashes};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 

@@ -55,14 +55,15 @@ pub(crate) fn visit_rows(
         Ok(())
     };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let own = work();
         let joined = |worker: std::thread::ScopedJoinHandle<'_, _>| {
             worker.join().expect("a panic ends the process")
         };
         workers
             .into_iter()
             .map(joined)
-            .fold(Ok(()), lookalike_io::Result::and)
+            .fold(own, lookalike_io::Result::and)
     })
 }
 

@@ -22,14 +22,16 @@ pub(crate) struct ReadingArgs {
     #[arg(long)]
     pub(crate) no_header: bool,
 
+    /// Character between two fields of CSV and TSV, such as ';' or '|'; tab stands for the tab character
+    #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
+    pub(crate) delimiter: Option<u8>,
+
     /// Encoding of text formats, such as gb18030, big5 or shift_jis
-    #[arg(
-        long,
-        value_name = "LABEL",
-        default_value = "utf-8",
-        value_parser = parse_encoding
-    )]
-    pub(crate) encoding: &'static encoding_rs::Encoding,
+    ///
+    /// Default: utf-8. Where each file of text is one document, one that is not valid UTF-8 is read in the encoding that it
+    /// looks like, and the summary says so. A file that is surely UTF-8 is read so, whatever is given.
+    #[arg(long, value_name = "LABEL", value_parser = parse_encoding)]
+    pub(crate) encoding: Option<&'static encoding_rs::Encoding>,
 
     /// Read malformed text with a replacement character instead of rejecting the row
     #[arg(long)]
@@ -104,6 +106,9 @@ pub(crate) fn read_options(reading: &ReadingArgs) -> Result<ReadOptions> {
     if reading.no_header && !matches!(format, None | Some(InputFormat::Csv { .. })) {
         bail!("--no-header is for CSV and TSV only");
     }
+    if reading.delimiter.is_some() && !matches!(format, None | Some(InputFormat::Csv { .. })) {
+        bail!("--delimiter is for CSV and TSV only");
+    }
     let defaults = ReadOptions::default();
     let id = match &reading.id {
         Some(field) => IdField::Named(field.clone()),
@@ -119,8 +124,10 @@ pub(crate) fn read_options(reading: &ReadingArgs) -> Result<ReadOptions> {
     }
     Ok(ReadOptions {
         format,
+        delimiter: reading.delimiter,
         header: !reading.no_header,
-        encoding: reading.encoding,
+        encoding: reading.encoding.unwrap_or(encoding_rs::UTF_8),
+        guesses_encoding: reading.encoding.is_none(),
         invalid_text: if reading.lossy {
             InvalidText::Lossy
         } else {
@@ -189,6 +196,18 @@ fn parse_row_size(text: &str) -> Result<u32, String> {
     })
 }
 
+/// Parses `--delimiter`.
+fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        _ if text == "tab" || text == "\\t" => Ok(b'\t'),
+        [b'"' | b'\n' | b'\r'] => {
+            Err("quotes and line ends have a meaning of their own".to_owned())
+        }
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("give one ASCII character, or tab".to_owned()),
+    }
+}
+
 /// Parses `--encoding`.
 fn parse_encoding(label: &str) -> Result<&'static encoding_rs::Encoding, String> {
     encoding_rs::Encoding::for_label(label.as_bytes()).ok_or_else(|| {
@@ -201,6 +220,22 @@ fn parse_encoding(label: &str) -> Result<&'static encoding_rs::Encoding, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn delimiters_are_one_character() {
+        for (text, byte) in [
+            (";", b';'),
+            ("|", b'|'),
+            ("tab", b'\t'),
+            ("\\t", b'\t'),
+            ("\t", b'\t'),
+        ] {
+            assert_eq!(parse_delimiter(text), Ok(byte), "{text}");
+        }
+        for text in ["", ";;", "，", "\"", "\n"] {
+            assert!(parse_delimiter(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn row_sizes_fit_into_32_bits() {

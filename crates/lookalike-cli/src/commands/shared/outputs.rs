@@ -117,6 +117,9 @@ pub(crate) fn check_separate_outputs<'a>(
             );
         }
     }
+    named
+        .iter()
+        .try_for_each(|(what, place)| check_extension(what, place))?;
     for (index, (what, place)) in named.iter().enumerate() {
         let mut before = named[..index].iter();
         if let Some((other, _)) = before.find(|(_, earlier)| is_one_file(earlier, place)) {
@@ -125,6 +128,36 @@ pub(crate) fn check_separate_outputs<'a>(
                 place.display()
             );
         }
+    }
+    Ok(())
+}
+
+/// Extensions of formats that no output has, and that a program which opens them would find damaged.
+const FOREIGN_EXTENSIONS: [&str; 12] = [
+    "doc", "docx", "htm", "html", "odp", "ods", "odt", "pdf", "ppt", "pptx", "xls", "xlsx",
+];
+
+/// Refuses an output, which messages call `what`, whose extension is that of another format.
+fn check_extension(what: &str, place: &Path) -> Result<()> {
+    let extension = place.extension().and_then(|extension| extension.to_str());
+    let extension = extension.unwrap_or_default().to_ascii_lowercase();
+    let is_page = matches!(&*extension, "htm" | "html");
+    if what == "report" {
+        if FOREIGN_EXTENSIONS.contains(&&*extension) && !is_page {
+            bail!(
+                "{}: a report is a page, which no program opens as .{extension}: give a file named .html, and print it from \
+                 the browser",
+                place.display()
+            );
+        }
+        return Ok(());
+    }
+    if FOREIGN_EXTENSIONS.contains(&&*extension) {
+        bail!(
+            "{}: {what} cannot be written as .{extension}: give a file named .csv, which spreadsheet programs open, or .jsonl, \
+             .tsv, .parquet, .arrow or .txt",
+            place.display()
+        );
     }
     Ok(())
 }

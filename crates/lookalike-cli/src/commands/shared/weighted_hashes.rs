@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use lookalike::compare::FeatureVote;
-use lookalike_batch::worked_examples::WeightedHashes;
 use lookalike_comparison::comparison::{FingerprintShape, format_number};
+use lookalike_comparison::worked_examples::WeightedHashes;
 use unicode_width::UnicodeWidthStr;
 
 use crate::language::engine_phrases::translate_phrase;

@@ -57,10 +57,10 @@ pub struct BuildMemory {
 }
 
 impl Default for BuildMemory {
-    /// Slices of 4 GiB.
+    /// Slices of 4 GiB, or of all memory where addresses have 32 bits.
     fn default() -> Self {
         Self {
-            slice_bytes: 1 << 32,
+            slice_bytes: usize::try_from(1_u64 << 32).unwrap_or(usize::MAX),
             most_bytes: None,
         }
     }

@@ -1,7 +1,6 @@
 //! The documents of a passages run: their rows and the index of their grams.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lookalike::DocId;
@@ -20,7 +19,7 @@ use crate::memory::passage_plan::PassageShares;
 use crate::run::commands::passages::cache::DocumentCache;
 use crate::run::commands::passages::gram_file::{CollectedGrams, GramCollector, IndexedGrams};
 use crate::run::commands::passages::gram_index::{DiskGrams, GramIndex, RareTerms};
-use crate::run::commands::passages::settings::PassageRunSettings;
+use crate::run::commands::passages::settings::{GuessedFiles, PassageRunSettings, UnreadableFile};
 use crate::run::commands::summary::SpilledData;
 use crate::run::progress::{ProgressListener, RepeatedIds, RunStage};
 use crate::run::reading::corpus_reader::RejectRows;
@@ -32,6 +31,16 @@ use crate::run::reading::rejected_rows::{RowTally, tell_bad_rows};
 use crate::run::reading::repeated_ids::find_repeats;
 use crate::run::reading::row_analysis::make_bad_row;
 use crate::run::settings::RunSettings;
+
+/// Unreadable files that a summary lists.
+const MOST_UNREADABLE: usize = 100;
+
+/// Document files that could not be read: their number, and the first of them.
+#[derive(Debug, Default)]
+pub(super) struct UnreadableFiles {
+    pub(super) files: u64,
+    pub(super) first: Vec<UnreadableFile>,
+}
 
 /// All documents of a run after the first reading.
 pub(super) struct PassageCorpus<'a> {
@@ -47,7 +56,7 @@ pub(super) struct PassageCorpus<'a> {
     max_tokens: usize,
     pub(super) repeated_ids: Option<RepeatedIds>,
     /// Document files that have no text or cannot be read.
-    pub(super) unreadable_files: u64,
+    pub(super) unreadable: UnreadableFiles,
     pub(super) memory: PassageShares,
     window: f64,
     /// Texts that were read again, by the number of the source.
@@ -71,7 +80,7 @@ impl<'a> PassageCorpus<'a> {
             tokenizer: Arc::new(SpanTokenizer::new(&settings.reading.recipe)),
             reject,
             memory,
-            unreadable_files: AtomicU64::new(0),
+            unreadable: Mutex::default(),
         };
         let mut keys = CorpusKeys::new(memory, settings);
         let mut against = ReadDocuments::default();
@@ -126,7 +135,10 @@ impl<'a> PassageCorpus<'a> {
             max_documents,
             tokenizer: reader.tokenizer,
             repeated_ids: RepeatedIds::add_counts(repeated, repeated_ids),
-            unreadable_files: reader.unreadable_files.into_inner(),
+            unreadable: reader
+                .unreadable
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner),
             window: (settings.reading.window.as_ref())
                 .map_or(f64::INFINITY, |window| window.seconds),
             texts: Mutex::new(DocumentCache::new(memory.text_bytes())),
@@ -166,6 +178,26 @@ impl<'a> PassageCorpus<'a> {
             GramIndex::Memory(_) | GramIndex::File(_) => self.rows.known_count(),
             GramIndex::Disk(disk) => disk.passages.count_live_sources(),
         }
+    }
+
+    /// Returns the documents that were read in an encoding that was guessed.
+    pub(super) fn list_guessed(&self) -> Vec<GuessedFiles> {
+        let opened = &self.rows.opened;
+        let inputs = opened.against.iter().chain([&opened.documents]);
+        let guessed = inputs.flat_map(InputSet::guessed_encodings);
+        guessed
+            .map(|guessed| GuessedFiles {
+                encoding: guessed.encoding,
+                files: guessed.files,
+                first: guessed.first,
+            })
+            .collect()
+    }
+
+    /// Returns `true` if it is known which of two documents is the source: times say so, or sources were given.
+    pub(super) fn is_directed(&self, settings: &PassageRunSettings) -> bool {
+        let has_sources = self.rows.opened.against.is_some() || settings.index.is_some();
+        has_sources || settings.reading.window.is_some()
     }
 
     /// Returns the source with this number in the index.
@@ -311,7 +343,7 @@ struct PassageReader<'a> {
     reject: &'a RejectRows<'a>,
     memory: PassageShares,
     /// Bad document files so far.
-    unreadable_files: AtomicU64,
+    unreadable: Mutex<UnreadableFiles>,
 }
 
 /// The selected grams and the terms of all possible sources.
@@ -394,8 +426,19 @@ impl PassageReader<'_> {
         let of_files = bad
             .iter()
             .filter(|row| inputs.input_of(row.place).is_document_file());
-        self.unreadable_files
-            .fetch_add(of_files.count() as u64, Ordering::Relaxed);
+        let mut unreadable = self
+            .unreadable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for row in of_files {
+            unreadable.files += 1;
+            if unreadable.first.len() < MOST_UNREADABLE {
+                unreadable.first.push(UnreadableFile {
+                    file: row.file.clone(),
+                    reason: row.reason.clone(),
+                });
+            }
+        }
     }
 
     fn read_block(

@@ -183,11 +183,30 @@ struct FoundPassages {
     passages: u64,
     pairs: u64,
     copying: u64,
+    sharing: SharingDocuments,
     copied_tokens: u64,
     tokens: u64,
     with_boilerplate: u64,
     longest: Vec<(u64, DescribedPassage)>,
     most_copied: Vec<(u64, CopiedPair)>,
+}
+
+/// The documents that share a passage, as the document or as the source of a pair: a bit for each document.
+#[derive(Default)]
+struct SharingDocuments(Vec<u64>);
+
+impl SharingDocuments {
+    fn insert(&mut self, document: DocId) {
+        let word = document.index() / 64;
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (document.index() % 64);
+    }
+
+    fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
 }
 
 impl FoundPassages {
@@ -208,6 +227,12 @@ impl FoundPassages {
             passages: self.passages,
             pairs: self.pairs,
             copying: self.copying,
+            directed: corpus.is_directed(settings),
+            sharing: if corpus.is_directed(settings) {
+                self.copying
+            } else {
+                self.sharing.count()
+            },
             copied_tokens: self.copied_tokens,
             tokens: self.tokens,
             boilerplate: BoilerplateSummary {
@@ -220,7 +245,9 @@ impl FoundPassages {
             most_copied: most_copied.collect(),
             repeated_ids: repeated_ids.map_or(0, |repeated_ids| repeated_ids.documents),
             rejected,
-            unreadable_files: corpus.unreadable_files,
+            unreadable_files: corpus.unreadable.files,
+            unreadable: corpus.unreadable.first.clone(),
+            guessed_encodings: corpus.list_guessed(),
             extracted_texts,
             bytes: corpus.rows.documents.bytes + corpus.rows.against.bytes,
             index_bytes: corpus.index_bytes() as u64,
@@ -370,6 +397,12 @@ impl<'a> PassageWriter<'a> {
         found.passages += findings.rows.len() as u64;
         found.pairs += findings.pairs.len() as u64;
         found.copying += u64::from(!findings.rows.is_empty());
+        if !self.corpus.is_directed(settings) {
+            for row in &findings.rows {
+                found.sharing.insert(row.document);
+                found.sharing.insert(row.source);
+            }
+        }
         found.copied_tokens += findings.copied as u64;
         found.tokens += findings.tokens as u64;
         found.with_boilerplate += u64::from(findings.has_boilerplate);

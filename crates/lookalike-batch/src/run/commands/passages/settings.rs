@@ -152,6 +152,11 @@ pub struct PassagesSummary {
     pub pairs: u64,
     /// Documents with at least one passage.
     pub copying: u64,
+    /// `true` if it is known which of two documents is the source: by times, or because sources were given. Otherwise it is
+    /// the one that was read first, which says nothing.
+    pub directed: bool,
+    /// Documents that share a passage with another one: `copying` if the direction is known, otherwise with the sources.
+    pub sharing: u64,
     /// Words and single characters of the documents that lie in passages.
     pub copied_tokens: u64,
     /// Words and single characters of the documents.
@@ -168,6 +173,10 @@ pub struct PassagesSummary {
     pub rejected: u64,
     /// Document files among them.
     pub unreadable_files: u64,
+    /// The first of these files, at most 100, each with its reason.
+    pub unreadable: Vec<UnreadableFile>,
+    /// Documents that were read in an encoding that their bytes look like, because no option states it.
+    pub guessed_encodings: Vec<GuessedFiles>,
     /// Texts of `.docx` and PDF files that were written.
     pub extracted_texts: u64,
     /// Bytes of input, after decompression.
@@ -185,6 +194,26 @@ pub struct PassagesSummary {
     pub recipe: String,
     /// Identity of the recipe.
     pub recipe_id: String,
+}
+
+/// A document file that could not be read.
+#[derive(Debug, Clone, Serialize)]
+pub struct UnreadableFile {
+    /// Its name.
+    pub file: String,
+    /// A phrase that says why.
+    pub reason: String,
+}
+
+/// Documents that were read in one encoding that was guessed.
+#[derive(Debug, Clone, Serialize)]
+pub struct GuessedFiles {
+    /// Name of the encoding, as `--encoding` takes it.
+    pub encoding: String,
+    /// Number of documents.
+    pub files: u64,
+    /// Name of one of them.
+    pub first: String,
 }
 
 /// Grams that led to no passage because too many documents have them.

@@ -438,6 +438,7 @@ pub(in crate::run) fn describe_reading(read: &ReadOptions) -> Vec<(String, Strin
         ("kind of features", format!("{}", read.fields.lists_only)),
         ("format", format!("{:?}", read.format)),
         ("header", read.header.to_string()),
+        ("delimiter", format!("{:?}", read.delimiter)),
         ("encoding", read.encoding.name().to_owned()),
         (
             "treatment of invalid text",

@@ -11,9 +11,10 @@ use std::collections::HashMap;
 use lookalike::compare::FeatureVote;
 use lookalike::sketch::count_weighted_votes;
 use lookalike::text::weight::{MOST_WEIGHT, WEIGHT_STEPS};
-use lookalike_comparison::comparison::FingerprintShape;
 use lookalike_options::shown_text::shorten_text;
 use serde_json::{Value, json};
+
+use crate::comparison::FingerprintShape;
 
 /// Largest number of features of a document.
 pub const MOST_FEATURES: usize = 1000;

@@ -1,0 +1,87 @@
+/** A run of the command over files of the user: its arguments, its bounds and what it writes. */
+import type { NamedFile } from "../console/document-files";
+import type { GivenFile, WrittenFile } from "./worker";
+
+/** Runs of this page, each a command. */
+export const jobs = ["dedup", "passages"] as const;
+export type Job = (typeof jobs)[number];
+
+/** Settings of a run. Empty fields are left to the command. */
+export interface FolderSettings {
+  job: Job;
+  recipe: string;
+  text: string;
+  id: string;
+  threshold: number;
+  /** Shortest passage in words. */
+  words: number;
+  reworded: boolean;
+}
+
+export const usualSettings: FolderSettings = { job: "dedup", recipe: "default", text: "", id: "", threshold: 0.75, words: 12, reworded: false };
+
+/** Largest total size of the files of a run in bytes. A module has at most 4 GiB of memory, whatever the machine has. */
+export const maxBytes: Record<Job, number> = { dedup: 1_000_000_000, passages: 200_000_000 };
+
+/** Endings of files that are compressed. */
+const compressedEnding = /\.(gz|zst|xz|bz2)$/;
+/** Endings of the formats of rows, and those under which kept rows are written. */
+const rowEndings: Record<string, string> = {
+  jsonl: "jsonl", ndjson: "jsonl", json: "json", csv: "csv", tsv: "tsv", tab: "tsv", parquet: "parquet", pq: "parquet",
+  arrow: "arrow", feather: "arrow", ipc: "arrow", arrows: "arrows", txt: "txt", text: "txt",
+};
+/** Endings of documents that only a search for passages reads. */
+const documentEndings = ["md", "markdown", "html", "htm", "xhtml", "docx", "docm"];
+
+/** The endings as a file input takes them. */
+export const acceptedFiles = [...Object.keys(rowEndings), ...documentEndings, "gz", "zst", "xz", "bz2"].map((ending) => `.${ending}`).join(",");
+
+/** Returns the ending of a file without that of its compression. */
+export const findEnding = (path: string): string => /\.([^./]+)$/.exec(path.toLowerCase().replace(compressedEnding, ""))?.[1] ?? "";
+
+/** Returns the run that files are meant for: passages of documents, duplicates among rows. */
+export const suggestJob = (files: readonly NamedFile[]): Job =>
+  files.some(({ name }) => documentEndings.includes(findEnding(name)) || (files.length > 1 && rowEndings[findEnding(name)] === "txt")) ? "passages" : "dedup";
+
+/** Names that the run writes, so that no file of the user has one of them. */
+const writtenNames = ["kept", "removed", "clusters", "passages", "report"];
+
+/** Gives files paths that neither begin with `-` nor are those of outputs. Two files of one path both stay, the second in a folder of its own. */
+export function placeFiles(files: readonly NamedFile[]): GivenFile[] {
+  const taken = new Set<string>();
+  return files.map(({ name, file }) => {
+    const stem = name.split(".")[0]!;
+    let path = name.startsWith("-") || writtenNames.includes(stem) ? `input/${name}` : name;
+    for (let copy = 2; taken.has(path); copy += 1) path = `${copy}/${name}`;
+    taken.add(path);
+    return { path, content: file };
+  });
+}
+
+/** Returns the arguments of the command, as a user would type them. */
+export function typedArguments(files: readonly GivenFile[], settings: FolderSettings): string[] {
+  const paths = files.map(({ path }) => path);
+  const recipe = settings.recipe === "default" ? [] : ["--recipe", settings.recipe];
+  const field = (option: string, value: string) => (value.trim() === "" ? [] : [option, value.trim()]);
+  const reading = [...field("--text", settings.text), ...field("--id", settings.id), ...recipe];
+  if (settings.job === "passages") {
+    const reworded = settings.reworded ? ["--reworded"] : [];
+    return ["passages", ...paths, "-o", "passages.tsv", "--report", "report.html", "--min-length", String(settings.words), ...reworded, ...reading];
+  }
+  const kept = `kept.${rowEndings[findEnding(paths[0] ?? "")] ?? "jsonl"}`;
+  const outputs = ["-o", kept, "--removed", "removed.tsv", "--clusters", "clusters.tsv", "--report", "report.html"];
+  return ["dedup", ...paths, ...outputs, "--threshold", String(settings.threshold), ...reading];
+}
+
+/** Returns the arguments of a page: those of the user, and what a page wants to know. */
+export const pageArguments = (typed: readonly string[], language: string): string[] => [...typed, "--json", "--lang", language, "--color", "never", "--scratch", "."];
+
+/** Writes arguments as a line for a shell. */
+export const writeCommandLine = (typed: readonly string[]): string =>
+  ["lookalike", ...typed].map((word) => (/^[\w./:=,+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
+
+/** Returns the report among what a run wrote, and everything else. */
+export function splitOutputs(written: readonly WrittenFile[]): { report: WrittenFile | null; others: WrittenFile[] } {
+  const isReport = ({ name }: WrittenFile) => name === "report.html";
+  return { report: written.find(isReport) ?? null, others: written.filter((file) => !isReport(file)) };
+}

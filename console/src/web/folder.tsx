@@ -1,0 +1,239 @@
+/** Files of the user through the command: duplicates among rows, or passages that documents share. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Stat, useWording } from "../components/basics";
+import { findDroppedFiles, nameFiles, type NamedFile } from "../console/document-files";
+import type { ToolProps } from "./compare";
+import type { EndedRun, StartedRun } from "./engine";
+import {
+  acceptedFiles, jobs, maxBytes, pageArguments, placeFiles, splitOutputs, suggestJob, typedArguments, usualSettings, writeCommandLine,
+  type FolderSettings, type Job,
+} from "./folder-run";
+import { sayWeb, type WebKey } from "./messages";
+import { RecipeChoice } from "./recipe-choice";
+import type { WrittenFile } from "./worker";
+
+/** Files that are listed by name. */
+const shownFiles = 8;
+
+const sumBytes = (files: readonly NamedFile[]): number => files.reduce((total, { file }) => total + file.size, 0);
+
+export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
+  const say = useWording();
+  const [files, setFiles] = useState<readonly NamedFile[]>([]);
+  const [settings, setSettings] = useState<FolderSettings>(usualSettings);
+  const [status, setStatus] = useState("");
+  const [ended, setEnded] = useState<EndedRun | null>(null);
+  const [started, setStarted] = useState<StartedRun | null>(null);
+  const latest = useRef<StartedRun | null>(null);
+  const stop = () => {
+    latest.current?.cancel();
+    latest.current = null;
+    setStarted(null);
+  };
+  // A change of the section ends the run, and so does the dictionary that it waits for.
+  useEffect(() => stop, [engine, attempt]);
+  const given = placeFiles(files);
+  const typed = typedArguments(given, settings);
+  const bytes = sumBytes(files);
+  const isTooLarge = bytes > maxBytes[settings.job];
+  const run = () => {
+    onProblem(null);
+    setEnded(null);
+    setStatus("");
+    const next = engine.startRun(pageArguments(typed, say.language), given, settings.recipe, setStatus);
+    latest.current = next;
+    setStarted(next);
+    const isCurrent = () => latest.current === next;
+    next.ended.then((end) => isCurrent() && setEnded(end), (problem: unknown) => isCurrent() && onProblem(problem)).finally(() => isCurrent() && stop());
+  };
+  const add = (added: readonly NamedFile[]) => {
+    const all = [...files, ...added];
+    setFiles(all);
+    setSettings({ ...settings, job: suggestJob(all) });
+  };
+  const number = (value: string, usual: number) => Number(value) || usual;
+  return (
+    <>
+      <section class="card stack">
+        <FileDrop files={files} onAdd={add} onClear={() => setFiles([])} onProblem={onProblem} />
+        <div class="line" role="radiogroup" aria-label={sayWeb(say, "web.job")}>
+          {jobs.map((job) => (
+            <label class="choice" key={job}>
+              <input type="radio" name="job" value={job} checked={settings.job === job} onChange={() => setSettings({ ...settings, job })} />
+              {sayWeb(say, `web.job.${job}` as WebKey)}
+            </label>
+          ))}
+        </div>
+        <div class="line">
+          <RecipeChoice engine={engine} recipe={settings.recipe} onChange={(recipe) => setSettings({ ...settings, recipe })} />
+          {settings.job === "dedup" ? (
+            <label class="field">
+              {sayWeb(say, "web.threshold")}
+              <input type="number" min="0.01" max="1" step="0.01" value={settings.threshold} onInput={(event) => setSettings({ ...settings, threshold: number(event.currentTarget.value, 0.75) })} />
+            </label>
+          ) : (
+            <>
+              <label class="field">
+                {say.text("drop.words")}
+                <input type="number" min="2" max="1000" value={settings.words} onInput={(event) => setSettings({ ...settings, words: number(event.currentTarget.value, 12) })} />
+              </label>
+              <label class="choice">
+                <input type="checkbox" checked={settings.reworded} onChange={(event) => setSettings({ ...settings, reworded: event.currentTarget.checked })} />
+                {sayWeb(say, "web.reworded")}
+              </label>
+            </>
+          )}
+          <label class="field">
+            {sayWeb(say, "web.textField")}
+            <input type="text" size={10} placeholder="text" value={settings.text} onInput={(event) => setSettings({ ...settings, text: event.currentTarget.value })} />
+          </label>
+          <label class="field">
+            {sayWeb(say, "web.idField")}
+            <input type="text" size={10} placeholder="id" value={settings.id} onInput={(event) => setSettings({ ...settings, id: event.currentTarget.value })} />
+          </label>
+        </div>
+        <div class="line">
+          {started ? (
+            <button type="button" class="button strong" onClick={stop}>{sayWeb(say, "web.cancel")}</button>
+          ) : (
+            <button type="button" class="button strong" disabled={files.length === 0 || isTooLarge} onClick={run}>{sayWeb(say, "web.run")}</button>
+          )}
+          <span class="muted" role="status">{started ? status || sayWeb(say, "web.begins") : sayWeb(say, "web.private")}</span>
+        </div>
+        {isTooLarge ? (
+          <p class="note" role="alert">{sayWeb(say, "web.tooLarge", { size: say.bytes(bytes), limit: say.bytes(maxBytes[settings.job]) })}</p>
+        ) : (
+          <p class="muted">{sayWeb(say, "web.bound", { limit: say.bytes(maxBytes[settings.job]) })}</p>
+        )}
+        {files.length > 0 && (
+          <p class="muted">
+            {sayWeb(say, "web.same")} <code>{writeCommandLine(typed)}</code>
+          </p>
+        )}
+      </section>
+      {ended && <RunResult ended={ended} job={settings.job} />}
+    </>
+  );
+}
+
+interface FileDropProps {
+  files: readonly NamedFile[];
+  onAdd: (files: readonly NamedFile[]) => void;
+  onClear: () => void;
+  onProblem: (problem: unknown) => void;
+}
+
+function FileDrop({ files, onAdd, onClear, onProblem }: FileDropProps) {
+  const say = useWording();
+  const [isOver, setOver] = useState(false);
+  return (
+    <div
+      class={isOver ? "drop over" : "drop"}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault();
+        setOver(false);
+        if (event.dataTransfer) findDroppedFiles(event.dataTransfer).then(onAdd, onProblem);
+      }}
+    >
+      <p class="muted">{sayWeb(say, "web.dropHint")}</p>
+      <div class="line">
+        <label class="button file">
+          {say.text("drop.choose")}
+          <input
+            class="hidden"
+            type="file"
+            multiple
+            accept={acceptedFiles}
+            onChange={(event) => {
+              onAdd(nameFiles(event.currentTarget.files ?? []));
+              event.currentTarget.value = "";
+            }}
+          />
+        </label>
+        {files.length > 0 && <button type="button" class="button" onClick={onClear}>{say.text("drop.clear")}</button>}
+        {files.length > 0 && <span>{sayWeb(say, "web.files", { n: files.length, size: say.bytes(sumBytes(files)) })}</span>}
+      </div>
+      {files.length > 0 && (
+        <ul class="names">
+          {files.slice(0, shownFiles).map(({ name, file }) => <li key={name}>{name} <span class="muted">{say.bytes(file.size)}</span></li>)}
+          {files.length > shownFiles && <li class="muted">{sayWeb(say, "web.moreFiles", { n: files.length - shownFiles })}</li>}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+/** Figures of a summary, in the order in which they are shown. */
+const shownFigures: Record<Job, readonly string[]> = {
+  dedup: ["documents", "kept", "removed", "clusters", "rejected"],
+  passages: ["documents", "passages", "pairs", "rejected"],
+};
+
+function RunResult({ ended, job }: { ended: EndedRun; job: Job }) {
+  const say = useWording();
+  const summary = JSON.parse(ended.output) as Record<string, unknown>;
+  const { report, others } = splitOutputs(ended.files);
+  const figures = shownFigures[job].filter((name) => typeof summary[name] === "number");
+  return (
+    <>
+      <section class="card stack">
+        <h2>{sayWeb(say, "web.result")}</h2>
+        <div class="stats">
+          {figures.map((name) => <Stat value={say.count(summary[name] as number)} label={sayWeb(say, `web.figure.${name}` as WebKey)} key={name} />)}
+          <Stat value={say.decimal(Number(summary["seconds"]), 1)} label={sayWeb(say, "web.figure.seconds")} />
+        </div>
+        <div class="line">
+          {[...others, ...(report ? [report] : [])].map((file) => <Download file={file} key={file.name} />)}
+        </div>
+        {ended.messages !== "" && (
+          <details open={ended.code !== 0}>
+            <summary>{sayWeb(say, "web.messages")}</summary>
+            <pre class="given">{ended.messages}</pre>
+          </details>
+        )}
+      </section>
+      {report && <ReportFrame report={report} />}
+    </>
+  );
+}
+
+/** Returns the address of a file for as long as it is shown. */
+function useAddress(content: Blob): string | undefined {
+  const [address, setAddress] = useState<string>();
+  useEffect(() => {
+    const made = URL.createObjectURL(content);
+    setAddress(made);
+    return () => URL.revokeObjectURL(made);
+  }, [content]);
+  return address;
+}
+
+function Download({ file }: { file: WrittenFile }) {
+  const say = useWording();
+  const address = useAddress(file.content);
+  return (
+    <a class="button" href={address} download={file.name}>
+      {sayWeb(say, "web.download", { name: file.name, size: say.bytes(file.content.size) })}
+    </a>
+  );
+}
+
+/** The report as the command wrote it. The policy of this page allows its script and its style by their hashes. */
+function ReportFrame({ report }: { report: WrittenFile }) {
+  const say = useWording();
+  const [page, setPage] = useState<Blob | null>(null);
+  useEffect(() => {
+    setPage(report.content.slice(0, report.content.size, "text/html"));
+  }, [report]);
+  return page && <Frame page={page} title={sayWeb(say, "web.report")} />;
+}
+
+function Frame({ page, title }: { page: Blob; title: string }) {
+  const address = useAddress(page);
+  return address ? <iframe class="report" src={address} title={title} /> : null;
+}

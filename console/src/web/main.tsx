@@ -1,0 +1,126 @@
+/** The page that does the work in the browser: the engine is a part of it, and nothing is sent anywhere. */
+import { render } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import "../design/design.css";
+import "./web.css";
+import { WordingContext, useWording } from "../components/basics";
+import { Shell } from "../components/shell";
+import { Wording, type Language } from "../language/catalog";
+import { CompareSection } from "./compare";
+import { DictionaryMissing, Engine, EngineRefusal, dictionaryFile } from "./engine";
+import { FolderSection } from "./folder";
+import { LearnSection } from "./learn";
+import { addWebMessages, sayWeb } from "./messages";
+
+addWebMessages();
+
+const sections = ["learn", "compare", "folder"] as const;
+type Section = (typeof sections)[number];
+
+/** The section that the address names, else the first one. */
+const findSection = (): Section => sections.find((name) => location.hash === `#${name}`) ?? "learn";
+
+function App() {
+  const [language, setLanguage] = useState<Language>(() => (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en"));
+  const wording = useMemo(() => new Wording(language, "compare"), [language]);
+  useEffect(() => {
+    document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
+    document.title = `lookalike · ${sayWeb(wording, "web.title")}`;
+  }, [wording]);
+  return (
+    <WordingContext.Provider value={wording}>
+      <WebPage onLanguage={() => setLanguage(language === "zh" ? "en" : "zh")} />
+    </WordingContext.Provider>
+  );
+}
+
+function WebPage({ onLanguage }: { onLanguage: () => void }) {
+  const say = useWording();
+  const engine = useMemo(() => new Engine(), []);
+  const [section, setSection] = useState<Section>(findSection);
+  const [problem, setProblem] = useState<unknown>(null);
+  const [isReady, setReady] = useState(false);
+  useEffect(() => {
+    engine.recipes.then(() => setReady(true), setProblem);
+  }, [engine]);
+  /** Grows when the dictionary arrives, so that what needed it is asked again. */
+  const [attempt, setAttempt] = useState(0);
+  const tool = { engine, onProblem: setProblem, attempt };
+  return (
+    <Shell
+      title={sayWeb(say, "web.title")}
+      sections={sections.map((name) => [name, sayWeb(say, `web.${name}`)] as const)}
+      section={section}
+      onSection={(name) => {
+        setProblem(null);
+        setSection(name as Section);
+        history.replaceState(null, "", `#${name}`);
+      }}
+      onLanguage={onLanguage}
+      footer={sayWeb(say, "web.private")}
+      notice={
+        <Notice
+          engine={engine}
+          problem={problem}
+          isReady={isReady}
+          onProblem={setProblem}
+          onDictionary={() => {
+            setProblem(null);
+            setAttempt(attempt + 1);
+          }}
+        />
+      }
+    >
+      {section === "learn" && <LearnSection {...tool} />}
+      {section === "compare" && <CompareSection {...tool} />}
+      {section === "folder" && <FolderSection {...tool} />}
+    </Shell>
+  );
+}
+
+interface NoticeProps {
+  engine: Engine;
+  problem: unknown;
+  isReady: boolean;
+  onProblem: (problem: unknown) => void;
+  onDictionary: () => void;
+}
+
+/** What the page has to say about the engine: that it is being loaded, or why a call failed. */
+function Notice({ engine, problem, isReady, onProblem, onDictionary }: NoticeProps) {
+  const say = useWording();
+  if (problem instanceof DictionaryMissing) {
+    return (
+      <p class="note" role="alert">
+        {sayWeb(say, "web.dictionaryMissing", { file: dictionaryFile })}{" "}
+        <label class="button file">
+          {sayWeb(say, "web.dictionaryChoose")}
+          <input
+            class="hidden"
+            type="file"
+            onChange={(event) => {
+              const file = event.currentTarget.files?.[0];
+              if (file) void engine.takeDictionary(file).then(onDictionary, onProblem);
+            }}
+          />
+        </label>
+      </p>
+    );
+  }
+  if (problem !== null) {
+    const message = problem instanceof Error ? problem.message : String(problem);
+    return (
+      <p class="note" role="alert">
+        <span lang={problem instanceof EngineRefusal ? "en" : undefined}>{message}</span>{" "}
+        <button type="button" class="fold-button" onClick={() => onProblem(null)}>{say.text("console.dismiss")}</button>
+      </p>
+    );
+  }
+  return isReady ? null : <p class="muted" role="status">{sayWeb(say, "web.loading")}</p>;
+}
+
+const page = document.getElementById("page");
+if (page) {
+  page.textContent = "";
+  render(<App />, page);
+}

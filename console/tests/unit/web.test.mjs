@@ -1,0 +1,121 @@
+// Parts of the page in the browser that need neither a browser nor the module.
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { createServer } from "vite";
+
+let server;
+const load = (path) => server.ssrLoadModule(`/src/web/${path}`);
+before(async () => {
+  server = await createServer({ configFile: false, logLevel: "error", server: { middlewareMode: true, ws: false }, appType: "custom" });
+});
+after(() => server.close());
+
+const patternsOf = (message) => (typeof message === "string" ? [message] : Object.values(message));
+const placeholders = (message) => new Set(patternsOf(message).flatMap((pattern) => [...pattern.matchAll(/\{(\w+)\}/g)].map((found) => found[1])));
+
+test("both languages have every message of the page, with the same placeholders", async () => {
+  const { webMessages } = await load("messages.ts");
+  assert.deepEqual(Object.keys(webMessages.zh).sort(), Object.keys(webMessages.en).sort());
+  for (const [key, english] of Object.entries(webMessages.en)) {
+    assert.deepEqual(placeholders(webMessages.zh[key]), placeholders(english), key);
+  }
+  const same = Object.keys(webMessages.en).filter((key) => JSON.stringify(webMessages.en[key]) === JSON.stringify(webMessages.zh[key]));
+  // A word of the field that Chinese articles have in English, too.
+  assert.deepEqual(same, ["web.shingle"]);
+});
+
+test("every message of the page is used", async () => {
+  const folder = new URL("../../src/web/", import.meta.url);
+  const sources = readdirSync(folder).filter((name) => name.endsWith(".tsx")).map((name) => readFileSync(new URL(name, folder), "utf8")).join("\n");
+  const { webMessages } = await load("messages.ts");
+  // Names of sections and of numbers are put together.
+  const joined = ["web.learn", "web.compare", "web.folder", "web.bands", "web.rows", "web.job.dedup", "web.job.passages"];
+  const isJoined = (key) => joined.includes(key) || key.startsWith("web.figure.");
+  const unused = Object.keys(webMessages.en).filter((key) => !isJoined(key) && !sources.includes(`"${key}"`));
+  assert.deepEqual(unused, []);
+});
+
+test("messages of the page do not hide those of all pages", async () => {
+  const { catalogs } = await server.ssrLoadModule("/src/language/catalog.ts");
+  const { webMessages, addWebMessages, sayWeb } = await load("messages.ts");
+  assert.deepEqual(Object.keys(webMessages.en).filter((key) => key in catalogs.en), []);
+  addWebMessages();
+  const { Wording } = await server.ssrLoadModule("/src/language/catalog.ts");
+  assert.equal(sayWeb(new Wording("en"), "web.differ", { n: 1, of: 64 }), "1 of 64 bits differs");
+  assert.equal(sayWeb(new Wording("zh"), "web.differ", { n: 3, of: 64 }), "64 位中有 3 位不同");
+});
+
+/** A program of a few instructions: it ends with a code, or reaches what cannot be reached. */
+function makeProgram(body) {
+  const text = (name) => [name.length, ...Buffer.from(name)];
+  const section = (number, ...content) => [number, content.length, ...content];
+  return new WebAssembly.Module(
+    new Uint8Array([
+      0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
+      // Types: one number to nothing, nothing to nothing.
+      ...section(1, 2, 0x60, 1, 0x7f, 0, 0x60, 0, 0),
+      ...section(2, 1, ...text("wasi_snapshot_preview1"), ...text("proc_exit"), 0, 0),
+      ...section(3, 1, 1),
+      ...section(5, 1, 0, 1),
+      ...section(7, 2, ...text("memory"), 2, 0, ...text("_start"), 0, 1),
+      ...section(10, 1, body.length + 2, 0, ...body, 0x0b),
+    ]),
+  );
+}
+
+test("a program ends with its code, and a trap is an error", async () => {
+  const { runProgram } = await load("wasi.ts");
+  const none = new Uint8Array();
+  // i32.const 2, call 0
+  assert.deepEqual(await runProgram(makeProgram([0x41, 2, 0x10, 0]), none), { code: 2, output: none, messages: "" });
+  assert.equal((await runProgram(makeProgram([]), none)).code, 0);
+  await assert.rejects(runProgram(makeProgram([0x00]), none), WebAssembly.RuntimeError);
+});
+
+test("written files are as long as they were written, at any offset", async () => {
+  const { WrittenContent } = await load("virtual-files.ts");
+  const content = new WrittenContent();
+  const expected = Buffer.alloc(2_600_000);
+  // The parts have 1 MiB, so that pieces begin, end and cross their borders.
+  const pieces = [[0, 10], [1_048_570, 12], [2_000_000, 600_000], [5, 1_100_000], [2_599_999, 1]];
+  pieces.forEach(([offset, length], at) => {
+    const bytes = new Uint8Array(length).fill(at + 1);
+    content.write(bytes, offset);
+    expected.set(bytes, offset);
+  });
+  assert.equal(content.size, expected.length);
+  const read = Buffer.alloc(expected.length + 100);
+  assert.equal(content.read(read, 0), expected.length);
+  assert.ok(read.subarray(0, expected.length).equals(expected));
+  assert.ok(Buffer.from(await content.toBlob().arrayBuffer()).equals(expected));
+  assert.equal(content.read(new Uint8Array(4), expected.length), 0);
+  // What was cut off does not come back.
+  content.resize(3);
+  content.resize(20);
+  const cut = new Uint8Array(20);
+  assert.equal(content.read(cut, 0), 20);
+  assert.deepEqual([...cut], [1, 1, 1, ...new Array(17).fill(0)]);
+  assert.equal((await content.toBlob()).size, 20);
+});
+
+test("arguments are those that a user types, and files cannot be taken for options or outputs", async () => {
+  const { placeFiles, typedArguments, usualSettings, writeCommandLine, suggestJob } = await load("folder-run.ts");
+  const file = new Blob(["x"]);
+  const named = (...names) => names.map((name) => ({ name, file }));
+  const paths = (...names) => placeFiles(named(...names)).map(({ path }) => path);
+  assert.deepEqual(paths("a.jsonl", "-o", "kept.jsonl", "report.html", "a.jsonl", "folder/a.jsonl"), ["a.jsonl", "input/-o", "input/kept.jsonl", "input/report.html", "2/a.jsonl", "folder/a.jsonl"]);
+  const typed = (names, settings) => writeCommandLine(typedArguments(placeFiles(named(...names)), { ...usualSettings, ...settings }));
+  assert.equal(typed(["my news.csv.gz"], { text: "body" }), "lookalike dedup 'my news.csv.gz' -o kept.csv --removed removed.tsv --clusters clusters.tsv --report report.html --threshold 0.75 --text body");
+  assert.equal(typed(["it's.docx", "b.html"], { job: "passages", words: 8, reworded: true, recipe: "jieba" }), "lookalike passages 'it'\\''s.docx' b.html -o passages.tsv --report report.html --min-length 8 --reworded --recipe jieba");
+  assert.equal(suggestJob(named("a.docx")), "passages");
+  assert.equal(suggestJob(named("a.txt", "b.txt")), "passages");
+  assert.equal(suggestJob(named("a.txt")), "dedup");
+  assert.equal(suggestJob(named("a.jsonl", "b.parquet")), "dedup");
+});
+
+test("lines that others replace are the status and no message", async () => {
+  const { splitMessages } = await load("engine.ts");
+  assert.deepEqual(splitMessages("reading: 1 %\rreading: 2 %\rwarning: a\nwarning: b\ncomparing: 3 %\rdone\n"), { status: "comparing: 3 %", lines: "warning: a\nwarning: b\ndone\n" });
+  assert.deepEqual(splitMessages(""), { status: "", lines: "" });
+});

@@ -1,0 +1,3 @@
+module lookalike.example
+
+go 1.19

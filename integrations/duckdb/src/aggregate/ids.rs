@@ -1,0 +1,71 @@
+//! Ids of documents, in the types of DuckDB.
+
+use std::cmp::Ordering;
+
+use super::text_list::TextList;
+use crate::columns::{Column, ResultColumn};
+
+/// The ids of documents, each at the place of its document.
+pub(super) trait IdList: Default {
+    /// Appends the id of a row that has one.
+    ///
+    /// # Errors
+    /// If the id is too long.
+    fn push_id(&mut self, column: &Column, row: usize) -> Result<(), String>;
+
+    /// Appends the ids of another list.
+    fn append_ids(&mut self, other: &Self);
+
+    /// Compares the ids at two places, in the order that DuckDB has for them.
+    fn compare_ids(&self, a: usize, b: usize) -> Ordering;
+
+    /// Writes the id at a place to a row of a result.
+    fn write_id(&self, at: usize, column: ResultColumn, row: usize);
+}
+
+/// Ids that are numbers, as DuckDB stores them.
+#[derive(Debug, Default)]
+pub(super) struct NumberIds<T>(Vec<T>);
+
+impl<T: Copy + Default + Ord> IdList for NumberIds<T> {
+    fn push_id(&mut self, column: &Column, row: usize) -> Result<(), String> {
+        // SAFETY: the form of the function with such ids has a column of these numbers.
+        self.0.push(unsafe { column.number_at(row) });
+        Ok(())
+    }
+
+    fn append_ids(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0);
+    }
+
+    fn compare_ids(&self, a: usize, b: usize) -> Ordering {
+        self.0[a].cmp(&self.0[b])
+    }
+
+    fn write_id(&self, at: usize, column: ResultColumn, row: usize) {
+        // SAFETY: the form of the function with such ids has them in its result.
+        unsafe { column.set_number(row, self.0[at]) };
+    }
+}
+
+/// Ids that are texts, in the order of their bytes.
+#[derive(Debug, Default)]
+pub(super) struct TextIds(TextList);
+
+impl IdList for TextIds {
+    fn push_id(&mut self, column: &Column, row: usize) -> Result<(), String> {
+        self.0.push_text(column.text_at(row))
+    }
+
+    fn append_ids(&mut self, other: &Self) {
+        self.0.append_texts(&other.0);
+    }
+
+    fn compare_ids(&self, a: usize, b: usize) -> Ordering {
+        self.0.text_at(a).cmp(self.0.text_at(b))
+    }
+
+    fn write_id(&self, at: usize, column: ResultColumn, row: usize) {
+        column.set_text(row, self.0.text_at(at));
+    }
+}

@@ -1,0 +1,44 @@
+//! The catalog `lookalike`: macros under names that a function of an extension cannot have.
+//!
+//! A table function of version 1 of the C interface cannot read a table of the user, but a table macro can. A macro needs a
+//! catalog. Those of DuckDB itself take none, temporary ones end with their connection, and those of the user belong to the
+//! user, so the macros are in a database in memory that is attached as `lookalike`.
+//!
+//! `jaccard` and `hamming` exist in DuckDB with another meaning: they compare the characters of two texts.
+
+use std::ffi::CStr;
+use std::ptr;
+
+use libduckdb_sys as ffi;
+
+/// The statements, each after the one before it has succeeded. A read-only database takes an attached one only if that may
+/// be written. Macros have several forms, because DuckDB 1.2 takes no default values by their place.
+const STATEMENTS: [&CStr; 4] = [
+    c"ATTACH ':memory:' AS lookalike (READ_WRITE)",
+    c"CREATE MACRO lookalike.near_duplicates
+      (documents, text, id) AS TABLE
+      (SELECT unnest(near_duplicates(id, text), max_depth := 2) FROM query_table(documents)),
+      (documents, text, id, threshold) AS TABLE
+      (SELECT unnest(near_duplicates(id, text, threshold), max_depth := 2) FROM query_table(documents)),
+      (documents, text, id, threshold, recipe) AS TABLE
+      (SELECT unnest(near_duplicates(id, text, threshold, recipe), max_depth := 2) FROM query_table(documents))",
+    c"CREATE MACRO lookalike.jaccard
+      (a, b) AS shingle_jaccard(a, b),
+      (a, b, recipe) AS shingle_jaccard(a, b, recipe)",
+    c"CREATE MACRO lookalike.hamming(a, b) AS hamming_distance(a, b)",
+];
+
+/// Creates the catalog with all macros, if the user has no database of this name and DuckDB attaches one. The functions
+/// exist in any case, so that it is no error if it does not.
+///
+/// # Safety
+/// The connection must be open.
+pub(crate) unsafe fn create_all(connection: ffi::duckdb_connection) {
+    for statement in STATEMENTS {
+        // SAFETY: the connection is open; DuckDB accepts a null pointer for a result that nobody reads.
+        let state = unsafe { ffi::duckdb_query(connection, statement.as_ptr(), ptr::null_mut()) };
+        if state != ffi::DuckDBSuccess {
+            return;
+        }
+    }
+}
