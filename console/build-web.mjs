@@ -2,7 +2,8 @@
 // WebAssembly module in it, and beside it jieba's dictionary, which the page fetches when a recipe needs it. Unlike the
 // pages of build.mjs it is not checked in, because a module depends on the compiler.
 //
-// `node build-web.mjs` compiles the module. `node build-web.mjs FILE.wasm` takes a compiled one.
+// `node build-web.mjs` compiles the module. `node build-web.mjs FILE.wasm` takes a compiled one. The variable WEB_PROFILE
+// names another profile of Cargo than that of a release, whose optimisation across all crates takes minutes.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -12,8 +13,10 @@ import { bundle } from "./bundle.mjs";
 
 const root = resolve(import.meta.dirname, "..");
 const target = join(root, "target/web");
-/** Largest size of the page, compressed as servers send it. */
-const maxBytes = 3_000_000;
+/** Sizes of the page, compressed as servers send it: more than the first is told, more than the second is refused. */
+const [wantedBytes, maxBytes] = [3_000_000, 6_000_000];
+/** Profile of Cargo. Sizes are those of a release. */
+const profile = process.env.WEB_PROFILE ?? "dist";
 
 /** Headers of the C library for WebAssembly, for the C code of zstd and xz: those of Debian's package `wasi-libc`. */
 const headers = process.env.WASI_HEADERS ?? "/usr/include/wasm32-wasi";
@@ -21,12 +24,12 @@ const headers = process.env.WASI_HEADERS ?? "/usr/include/wasm32-wasi";
 /** Flags of the compiler: instructions that work on 16 bytes at a time, which all browsers have since 2023, and a stack as large as that of other programs. */
 const flags = "-Ctarget-feature=+simd128 -Clink-arg=-zstack-size=8388608";
 
-/** Compiles the module as programs of a release are compiled. */
+/** Compiles the module. */
 function compileModule() {
-  const options = ["build", "--locked", "--profile", "dist", "--target", "wasm32-wasip1", "-p", "lookalike-web"];
+  const options = ["build", "--locked", "--profile", profile, "--target", "wasm32-wasip1", "-p", "lookalike-web"];
   const environment = { CFLAGS_wasm32_wasip1: `-isystem ${headers}`, CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS: flags };
   execFileSync("cargo", options, { cwd: root, stdio: "inherit", env: { ...environment, ...process.env } });
-  return join(process.env.CARGO_TARGET_DIR ?? join(root, "target"), "wasm32-wasip1/dist/lookalike-web.wasm");
+  return join(process.env.CARGO_TARGET_DIR ?? join(root, "target"), `wasm32-wasip1/${profile}/lookalike-web.wasm`);
 }
 
 /** Returns jieba's dictionary, which is a file of the pinned crate. */
@@ -73,7 +76,8 @@ writeFileSync(join(target, "index.html"), html);
 writeFileSync(join(target, "jieba-dictionary.bin"), compress(readDictionary()));
 const sent = { gzip: gzipSync(html).length, brotli: brotliCompressSync(html).length };
 console.log(`target/web/index.html: ${html.length} bytes, compressed ${sent.gzip} (gzip) or ${sent.brotli} (brotli); its module has ${module.length} bytes`);
-if (sent.gzip > maxBytes) {
-  console.error(`the page has ${sent.gzip} bytes compressed, and at most ${maxBytes} are allowed`);
-  process.exitCode = 1;
+if (profile === "dist" && sent.gzip > wantedBytes) {
+  const isAllowed = sent.gzip <= maxBytes;
+  console.error(`the page has ${sent.gzip} bytes compressed: ${isAllowed ? `more than the ${wantedBytes} that are wanted` : `at most ${maxBytes} are allowed`}`);
+  process.exitCode = isAllowed ? 0 : 1;
 }
