@@ -79,7 +79,7 @@ export function NoCollections() {
   return <p class="card muted">{say.text("console.noCollections")}</p>;
 }
 
-/** What compares texts: the service, or the engine inside a page. */
+/** The comparer of texts: the service, or the engine inside a page. */
 export type TextComparer = Pick<Service, "compare" | "findShared">;
 
 interface ComparedProps {

@@ -172,7 +172,7 @@ export function PassagesView({ data }: { data: PassageData }) {
   );
 }
 
-/** What was not read, and why, and what was read in an encoding that was guessed. */
+/** Names the files that were not read, with the reasons, and those that were read in an encoding that was guessed. */
 function LeftOut({ summary }: { summary: PassageData["summary"] }) {
   const say = useWording();
   const { unreadable_files: count, unreadable, guessed_encodings: guessed } = summary;

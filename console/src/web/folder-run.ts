@@ -49,10 +49,13 @@ const writtenNames = ["kept", "removed", "clusters", "passages", "report"];
 /** Gives files paths that neither begin with `-` nor are those of outputs. Two files of one path both stay, the second in a folder of its own. */
 export function placeFiles(files: readonly NamedFile[]): GivenFile[] {
   const taken = new Set<string>();
+  // A folder that no file of the user has as its name, or as a folder.
+  const firstParts = new Set(files.map(({ name }) => name.split("/")[0]!));
+  const unusedFolder = (wanted: string): string => (firstParts.has(wanted) ? unusedFolder(`${wanted}_`) : wanted);
   return files.map(({ name, file }) => {
     const stem = name.split(".")[0]!;
-    let path = name.startsWith("-") || writtenNames.includes(stem) ? `input/${name}` : name;
-    for (let copy = 2; taken.has(path); copy += 1) path = `${copy}/${name}`;
+    let path = name.startsWith("-") || writtenNames.includes(stem) ? `${unusedFolder("input")}/${name}` : name;
+    for (let copy = 2; taken.has(path); copy += 1) path = `${unusedFolder(String(copy))}/${name}`;
     taken.add(path);
     return { path, content: file };
   });

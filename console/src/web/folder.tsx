@@ -22,7 +22,7 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
   const [files, setFiles] = useState<readonly NamedFile[]>([]);
   const [settings, setSettings] = useState<FolderSettings>(usualSettings);
   const [status, setStatus] = useState("");
-  const [ended, setEnded] = useState<EndedRun | null>(null);
+  const [ended, setEnded] = useState<{ run: EndedRun; job: Job } | null>(null);
   const [started, setStarted] = useState<StartedRun | null>(null);
   const latest = useRef<StartedRun | null>(null);
   const stop = () => {
@@ -40,11 +40,12 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
     onProblem(null);
     setEnded(null);
     setStatus("");
+    const { job } = settings;
     const next = engine.startRun(pageArguments(typed, say.language), given, settings.recipe, setStatus);
     latest.current = next;
     setStarted(next);
     const isCurrent = () => latest.current === next;
-    next.ended.then((end) => isCurrent() && setEnded(end), (problem: unknown) => isCurrent() && onProblem(problem)).finally(() => isCurrent() && stop());
+    next.ended.then((end) => isCurrent() && setEnded({ run: end, job }), (problem: unknown) => isCurrent() && onProblem(problem)).finally(() => isCurrent() && stop());
   };
   const add = (added: readonly NamedFile[]) => {
     const all = [...files, ...added];
@@ -111,7 +112,7 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
           </p>
         )}
       </section>
-      {ended && <RunResult ended={ended} job={settings.job} />}
+      {ended && <RunResult ended={ended.run} job={ended.job} />}
     </>
   );
 }

@@ -86,7 +86,7 @@ interface NoticeProps {
   onDictionary: () => void;
 }
 
-/** What the page has to say about the engine: that it is being loaded, or why a call failed. */
+/** The state of the engine: that it is being loaded, or why a call failed. */
 function Notice({ engine, problem, isReady, onProblem, onDictionary }: NoticeProps) {
   const say = useWording();
   if (problem instanceof DictionaryMissing) {

@@ -390,7 +390,9 @@ const answerErrors =
   (call: SystemCall): ((...values: never[]) => number) =>
   (...values) => {
     try {
-      return call(...values) ?? ok;
+      // Whole numbers arrive with a sign, and every one of them is a pointer, a length or a number without one.
+      const unsigned = values.map((value: unknown) => (typeof value === "number" ? value >>> 0 : value));
+      return call(...(unsigned as never[])) ?? ok;
     } catch (cause) {
       if (cause instanceof CallError) return cause.number;
       throw cause;

@@ -53,7 +53,7 @@ void lookalike_error_free(lookalike_error **error);
 
 /* ---- Settings -------------------------------------------------------------------------------------------------- */
 
-/* Reads settings from a JSON object. Each field may be missing; {} has the defaults of the command.
+/* Reads settings from a JSON object. Each field may be missing; {} has the defaults of `lookalike dedup --forms off`.
  *
  *   recipe            a name ("default"), a file ("mine.toml"), or TOML itself, which has line breaks
  *   changes           changes of the recipe, such as ["ngram=3", "simhash.bits=128"]

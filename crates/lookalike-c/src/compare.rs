@@ -25,6 +25,12 @@ pub(crate) struct PairVerdict {
     method: *const c_char,
 }
 
+/// A text as a caller hands it over: its bytes and their number.
+struct GivenText {
+    characters: *const c_char,
+    length: usize,
+}
+
 /// Two texts and the settings of their comparison.
 struct TextPair<'a> {
     settings: &'a CallSettings,
@@ -35,15 +41,15 @@ struct TextPair<'a> {
 impl<'a> TextPair<'a> {
     unsafe fn from_pointers(
         settings: *const CallSettings,
-        a: (*const c_char, usize),
-        b: (*const c_char, usize),
+        a: GivenText,
+        b: GivenText,
     ) -> CallResult<Self> {
         // SAFETY: the contract of the header.
         unsafe {
             Ok(Self {
                 settings: reference("settings", settings)?,
-                a: text("a", a.0, a.1)?,
-                b: text("b", b.0, b.1)?,
+                a: text("a", a.characters, a.length)?,
+                b: text("b", b.characters, b.length)?,
             })
         }
     }
@@ -96,7 +102,17 @@ pub(crate) unsafe extern "C" fn lookalike_compare(
     // SAFETY: the contract of the header.
     unsafe {
         run_call(error, || {
-            let pair = TextPair::from_pointers(settings, (a, a_length), (b, b_length))?;
+            let pair = TextPair::from_pointers(
+                settings,
+                GivenText {
+                    characters: a,
+                    length: a_length,
+                },
+                GivenText {
+                    characters: b,
+                    length: b_length,
+                },
+            )?;
             check_place("verdict", verdict)?;
             let compared = pair.compare()?;
             let (matched, similarity) = (compared.verdict.matched, compared.verdict.similarity);
@@ -130,7 +146,17 @@ pub(crate) unsafe extern "C" fn lookalike_compare_json(
     unsafe {
         run_call(error, || {
             write_answer("json", json, ptr::null_mut())?;
-            let pair = TextPair::from_pointers(settings, (a, a_length), (b, b_length))?;
+            let pair = TextPair::from_pointers(
+                settings,
+                GivenText {
+                    characters: a,
+                    length: a_length,
+                },
+                GivenText {
+                    characters: b,
+                    length: b_length,
+                },
+            )?;
             write_answer("json", json, own_string(pair.to_json()?))
         })
     }
@@ -151,7 +177,17 @@ pub(crate) unsafe extern "C" fn lookalike_passages_json(
     unsafe {
         run_call(error, || {
             write_answer("json", json, ptr::null_mut())?;
-            let pair = TextPair::from_pointers(settings, (a, a_length), (b, b_length))?;
+            let pair = TextPair::from_pointers(
+                settings,
+                GivenText {
+                    characters: a,
+                    length: a_length,
+                },
+                GivenText {
+                    characters: b,
+                    length: b_length,
+                },
+            )?;
             let shared = pair.find_passages()?.to_json();
             write_answer("json", json, own_string(shared.to_string()))
         })

@@ -34,6 +34,9 @@ const ROWS_PER_BATCH: usize = 1 << 14;
 
 const MICROSECONDS_PER_SECOND: f64 = 1e6;
 
+/// Largest distance of a time from 1970, in microseconds, that a file can have: about 285,000 years.
+const MAX_TIME_US: f64 = 9e18;
+
 /// A kept document, whose id is JSON.
 pub type SavedDocument = KeptDocument<String>;
 
@@ -115,7 +118,8 @@ fn read_columns(
     }
     let mut documents = Vec::new();
     for batch in reader {
-        read_rows(&batch.map_err(unreadable)?, &mut documents);
+        let read = read_rows(&batch.map_err(unreadable)?, next_seq, &mut documents);
+        read.map_err(|reason| refused(&reason))?;
     }
     Ok(SavedStream {
         settings,
@@ -161,15 +165,90 @@ fn to_columns(rows: &[SavedDocument]) -> Vec<ArrayRef> {
 }
 
 /// Appends the rows of a batch with the columns of a stream.
-fn read_rows(batch: &RecordBatch, documents: &mut Vec<SavedDocument>) {
+///
+/// # Errors
+/// The reason why a row is none of a stream, with the number of the row.
+fn read_rows(
+    batch: &RecordBatch,
+    next_seq: u64,
+    documents: &mut Vec<SavedDocument>,
+) -> Result<(), String> {
     let ids = batch.column(0).as_string::<i64>();
     let texts = batch.column(1).as_string::<i64>();
     let times = batch.column(2).as_primitive::<Float64Type>();
     let numbers = batch.column(3).as_primitive::<UInt64Type>();
-    documents.extend((0..batch.num_rows()).map(|row| SavedDocument {
-        id: ids.value(row).to_owned(),
-        text: texts.value(row).into(),
-        time: Timestamp((times.value(row) * MICROSECONDS_PER_SECOND).round() as i64),
-        seq: numbers.value(row),
-    }));
+    for row in 0..batch.num_rows() {
+        let refuse = |reason: &str| Err(format!("its row {}: {reason}", documents.len() + 1));
+        if batch.columns().iter().any(|column| column.is_null(row)) {
+            return refuse("a value is missing");
+        }
+        let time_us = (times.value(row) * MICROSECONDS_PER_SECOND).round();
+        if !time_us.is_finite() || time_us.abs() > MAX_TIME_US {
+            return refuse("its time is no time");
+        }
+        let seq = numbers.value(row);
+        if seq >= next_seq {
+            return refuse(&format!("its number {seq} is not below {next_seq}"));
+        }
+        documents.push(SavedDocument {
+            id: ids.value(row).to_owned(),
+            text: texts.value(row).into(),
+            time: Timestamp(time_us as i64),
+            seq,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(
+        id: Option<&str>,
+        text: Option<&str>,
+        time: Option<f64>,
+        seq: Option<u64>,
+    ) -> RecordBatch {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(LargeStringArray::from_iter([Some("first"), id])),
+            Arc::new(LargeStringArray::from_iter([Some("a text"), text])),
+            Arc::new(Float64Array::from_iter([Some(1.5), time])),
+            Arc::new(UInt64Array::from_iter([Some(0), seq])),
+        ];
+        RecordBatch::try_new(Arc::new(stream_schema()), columns).unwrap()
+    }
+
+    fn read(batch: &RecordBatch) -> Result<Vec<SavedDocument>, String> {
+        let mut documents = Vec::new();
+        read_rows(batch, 7, &mut documents).map(|()| documents)
+    }
+
+    #[test]
+    fn damaged_rows_are_refused_by_their_number() {
+        let documents = read(&rows(Some("a"), Some("b"), Some(-2.0), Some(6))).unwrap();
+        assert_eq!((documents.len(), documents[1].time.0), (2, -2_000_000));
+        for (batch, reason) in [
+            (rows(None, Some("b"), Some(0.0), Some(1)), "missing"),
+            (rows(Some("a"), None, Some(0.0), Some(1)), "missing"),
+            (rows(Some("a"), Some("b"), None, Some(1)), "missing"),
+            (rows(Some("a"), Some("b"), Some(0.0), None), "missing"),
+            (rows(Some("a"), Some("b"), Some(f64::NAN), Some(1)), "time"),
+            (
+                rows(Some("a"), Some("b"), Some(f64::INFINITY), Some(1)),
+                "time",
+            ),
+            (rows(Some("a"), Some("b"), Some(1e13), Some(1)), "time"),
+            (
+                rows(Some("a"), Some("b"), Some(0.0), Some(7)),
+                "not below 7",
+            ),
+        ] {
+            let refused = read(&batch).err().unwrap();
+            assert!(
+                refused.contains("its row 2") && refused.contains(reason),
+                "{refused}"
+            );
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! How far back a stream in memory reaches.
+//! The reach of a stream in memory.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub struct StreamOptions {
     pub window: Option<Duration>,
     /// Number of documents before one with which it is compared.
     pub window_documents: Option<u64>,
-    /// How far times may be ahead of the wall clock.
+    /// Largest lead of a time over the wall clock.
     pub skew: Duration,
     /// `true` if a duplicate renews the window of its original.
     pub refresh: bool,

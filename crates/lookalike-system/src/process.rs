@@ -40,7 +40,7 @@ pub fn limit_process(memory_bytes: u64, cpu_seconds: u64) -> io::Result<()> {
     current::limit_process(memory_bytes, cpu_seconds)
 }
 
-/// How a child process ended, if it did not exit by itself.
+/// End of a child process that did not exit by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessFailure {
     /// The limit of processor time ended it.

@@ -73,6 +73,7 @@ fn extract_attachment(name: &str, bytes: &[u8]) -> Result<String, String> {
     let kind = DocumentKind::from_path(name.as_ref())
         .map_err(|reason| format!("{name} is not read: {reason}"))?;
     let options = ExtractOptions {
+        guesses_encoding: true,
         max_bytes: MAX_SHARED_BYTES as u32,
         ..ExtractOptions::default()
     };

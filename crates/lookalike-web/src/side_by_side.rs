@@ -4,7 +4,7 @@ use lookalike::compare::Comparison;
 use lookalike::passages::PassageSettings;
 use lookalike::plan::{EditUnit, MatchMethod, MatchSettings, SimilarityMeasure};
 use lookalike::{Recipe, Threshold};
-use lookalike_comparison::comparison::{ComparedSide, ComparisonCase};
+use lookalike_comparison::comparison::{ComparedSide, ComparisonCase, GIVEN_TEXT};
 use lookalike_comparison::shared_passages::SharedPassages;
 use lookalike_options::match_options::{MatchOptions, OptionSpelling, choose_by_name};
 use serde::Deserialize;
@@ -19,9 +19,6 @@ pub(crate) const MAX_SHARED_BYTES: usize = 16 << 20;
 
 /// Number of features that the command shows, unless it is told otherwise.
 const SHOWN_FEATURES: usize = 8;
-
-/// Place of a text that is no file, as the command names it.
-const GIVEN_TEXT: &str = "as given";
 
 /// Two texts, and how they are compared. The names are those of requests to the service.
 #[derive(Debug, Deserialize)]

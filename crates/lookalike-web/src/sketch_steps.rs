@@ -27,7 +27,7 @@ pub(crate) struct PermutedSets {
 
 /// Bands of MinHash slots: those that the engine plans for a threshold, or given ones.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub(crate) enum BandCall {
     /// The bands for a threshold.
     Planned { threshold: f64 },

@@ -13,7 +13,8 @@ typedef struct {
 
 static view open_view(JNIEnv *env, jbyteArray array) {
   if (!array) return (view){0};
-  return (view){array, (*env)->GetByteArrayElements(env, array, NULL), (size_t)(*env)->GetArrayLength(env, array)};
+  size_t length = (size_t)(*env)->GetArrayLength(env, array);
+  return (view){array, (*env)->GetByteArrayElements(env, array, NULL), length};
 }
 
 static void close_view(JNIEnv *env, view open) {
@@ -149,7 +150,13 @@ JNIEXPORT void JNICALL Java_lookalike_Stream_release(JNIEnv *env, jclass type, j
 JNIEXPORT jobject JNICALL Java_lookalike_Stream_check(JNIEnv *env, jclass type, jlong pointer, jbyteArray text,
                                                       jbyteArray id, jlong time, jboolean insert) {
   (void)type;
-  view in_text = open_view(env, text), in_id = open_view(env, id);
+  view in_text = open_view(env, text);
+  view in_id = in_text.bytes || !text ? open_view(env, id) : (view){0};
+  /* Without memory, an exception is pending, and no bytes would mean a document without a text or an id. */
+  if ((text && !in_text.bytes) || (id && !in_id.bytes)) {
+    close_view(env, in_text);
+    return NULL;
+  }
   lookalike_document document = {chars(in_text), in_text.length, chars(in_id), in_id.length, time};
   lookalike_verdict verdict = {0};
   lookalike_error *error = NULL;
@@ -160,11 +167,12 @@ JNIEXPORT jobject JNICALL Java_lookalike_Stream_check(JNIEnv *env, jclass type, 
   close_view(env, in_id);
   if (failed(env, status, error)) return NULL;
   jbyteArray of = verdict.of ? to_array(env, verdict.of, verdict.of_length) : NULL;
-  jstring method = verdict.method ? (*env)->NewStringUTF(env, verdict.method) : NULL;
+  jstring method = verdict.method && !(*env)->ExceptionCheck(env) ? (*env)->NewStringUTF(env, verdict.method) : NULL;
   jlong seq = verdict.has_seq ? (jlong)verdict.seq : -1;
   jdouble similarity = verdict.similarity;
   jboolean is_duplicate = verdict.is_duplicate, is_late = verdict.is_late;
   lookalike_verdicts_free(&verdict, 1);
+  if ((*env)->ExceptionCheck(env)) return NULL;
   return (*env)->NewObject(env, verdict_class, make_verdict, is_duplicate, is_late, seq, similarity, method, of);
 }
 

@@ -28,17 +28,22 @@ const STATEMENTS: [&CStr; 4] = [
     c"CREATE MACRO lookalike.hamming(a, b) AS hamming_distance(a, b)",
 ];
 
+/// Removes what a statement that failed has left.
+const DETACH: &CStr = c"DETACH lookalike";
+
 /// Creates the catalog with all macros, if the user has no database of this name and DuckDB attaches one. The functions
-/// exist in any case, so that it is no error if it does not.
+/// exist in any case, so that it is no error if it does not. A catalog that lacks a macro does not stay.
 ///
 /// # Safety
 /// The connection must be open.
 pub(crate) unsafe fn create_all(connection: ffi::duckdb_connection) {
-    for statement in STATEMENTS {
+    let run = |statement: &CStr| {
         // SAFETY: the connection is open; DuckDB accepts a null pointer for a result that nobody reads.
         let state = unsafe { ffi::duckdb_query(connection, statement.as_ptr(), ptr::null_mut()) };
-        if state != ffi::DuckDBSuccess {
-            return;
-        }
+        state == ffi::DuckDBSuccess
+    };
+    let [attach, macros @ ..] = STATEMENTS;
+    if run(attach) && !macros.into_iter().all(run) {
+        run(DETACH);
     }
 }

@@ -16,7 +16,7 @@ const LONGEST_TEXT: usize = 72;
 const CLAUSE_ENDS: [(&str, usize); 4] = [("; ", 12), (": ", 12), (" (", 22), (", ", 22)];
 
 /// Options that few runs need. Only the full help has them.
-const RARE_OPTIONS: [&str; 52] = [
+const RARE_OPTIONS: [&str; 53] = [
     "allow-empty",
     "audit-seed",
     "body-timeout",
@@ -27,6 +27,7 @@ const RARE_OPTIONS: [&str; 52] = [
     "copies",
     "cuts",
     "decisions",
+    "delimiter",
     "digits",
     "distance",
     "document-per-file",

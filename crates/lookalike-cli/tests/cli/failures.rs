@@ -87,7 +87,7 @@ fn contradictory_and_useless_options_are_refused() {
         ),
         (
             "dedup in.jsonl -o x --max-row 3",
-            &["in.jsonl:1", "more than the limit of 3", "--max-row"],
+            &["in.jsonl:1", "more than the limit of 3"],
         ),
         (
             "dedup in.jsonl -o x --set ngram=many",

@@ -379,12 +379,16 @@ impl InputFinder<'_> {
 /// Returns the path of a file in a directory, with `/` between both on every system, so that the names of sources do not
 /// depend on it. Paths that begin with `\\?\` have no `/`.
 fn join_name(directory: &Path, name: &OsStr) -> PathBuf {
-    let is_verbatim = matches!(
-        directory.components().next(),
-        Some(Component::Prefix(prefix)) if prefix.kind().is_verbatim()
-    );
+    let mut parts = directory.components();
+    let prefix = match parts.next() {
+        Some(Component::Prefix(prefix)) => Some(prefix.kind()),
+        _ => None,
+    };
+    // `C:` alone is the current directory of the drive, and `C:/` its root.
+    let is_drive = prefix.is_some() && parts.next().is_none();
+    let is_verbatim = prefix.is_some_and(|prefix| prefix.is_verbatim());
     let text = directory.to_string_lossy();
-    if is_verbatim || text.is_empty() || text.ends_with(is_separator) {
+    if is_verbatim || is_drive || text.is_empty() || text.ends_with(is_separator) {
         return directory.join(name);
     }
     let mut path = directory.as_os_str().to_owned();

@@ -103,7 +103,7 @@ impl InputSet {
             .filter(|&length| length <= most)
             .ok_or_else(|| {
                 Error::limit_error(format!(
-                    "{}:{line}: the row has {length} bytes, more than the limit of {most}; --max-row sets it",
+                    "{}:{line}: the row has {length} bytes, more than the limit of {most}",
                     file.display_name(),
                 ))
             })

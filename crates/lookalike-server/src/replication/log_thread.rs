@@ -22,7 +22,7 @@ pub(super) const RETRY_BOUNDS: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(2));
 
 /// Time before a write in which there are no looks.
-const SOON: Duration = Duration::from_millis(50);
+const NO_LOOK_BEFORE_WRITE: Duration = Duration::from_millis(50);
 
 /// A record that is to be applied.
 pub(crate) struct ReceivedRecord {
@@ -140,7 +140,7 @@ impl LogThread {
             return Ok(self.finish_append(outcome));
         }
         // A write that follows soon tells the same as a look.
-        let writes_soon = next_write.is_some_and(|time| time <= now + SOON);
+        let writes_soon = next_write.is_some_and(|time| time <= now + NO_LOOK_BEFORE_WRITE);
         let is_look_due = self.next_look <= now && !writes_soon;
         if is_look_due || self.replica.proposals.is_look_asked() {
             return self.look_for_record();

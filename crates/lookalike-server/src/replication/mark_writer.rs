@@ -115,22 +115,25 @@ impl ReplicaParts {
     /// Writes marks until the replica stops. They have a thread of their own, because a store that gives no answer must
     /// not delay what is written to disk.
     pub(super) fn write_marks(&self, end_of_writing: &Receiver<()>) {
-        let mut marked = None::<(u64, Instant)>;
+        let mut marked = None::<(Option<u64>, Instant)>;
         let mut interval = FIRST_MARK_INTERVAL;
         while !self.replica.has_ended() {
             std::thread::sleep(MARK_CHECK_INTERVAL);
             let applied = self.durable.durable_tail().next.saturating_sub(1);
             let is_due = marked.is_none_or(|(record, time)| {
-                let idle = (record == applied).then_some(IDLE_MARK_INTERVAL);
+                let idle = (record == Some(applied)).then_some(IDLE_MARK_INTERVAL);
                 time.elapsed() >= idle.unwrap_or(interval)
             });
             if is_due {
-                if marked.is_some() {
+                let is_first = marked.is_none();
+                let is_written = self.write_mark(None);
+                // After a failure the next try comes soon, also if nothing is applied meanwhile.
+                let record = is_written.then_some(applied);
+                marked = Some((record, Instant::now()));
+                if !is_first {
                     interval = (interval * 2).min(MARK_INTERVAL);
                 }
-                self.write_mark(None);
                 self.prune_copies();
-                marked = Some((applied, Instant::now()));
             }
         }
         // The last mark has what the last checkpoint has.
@@ -140,12 +143,14 @@ impl ReplicaParts {
         self.replica.progress.note_last_mark();
     }
 
-    /// Writes the mark of this replica. `stopped` is the reason why it stopped.
-    fn write_mark(&self, stopped: Option<String>) {
+    /// Writes the mark of this replica; returns `false` if that failed. `stopped` is the reason why the replica stopped.
+    fn write_mark(&self, stopped: Option<String>) -> bool {
         let tail = self.durable.durable_tail();
-        if let Err(error) = self.marks.write(&*self.store, &tail, stopped) {
+        let written = self.marks.write(&*self.store, &tail, stopped);
+        if let Err(error) = &written {
             tracing::debug!(%error, "the mark of the replica cannot be written");
         }
+        written.is_ok()
     }
 
     /// Removes the copies of records that have been removed from the log.

@@ -32,7 +32,7 @@ const LONGEST_WRITE: Duration = Duration::from_secs(1);
 const RECORDS_PER_NEW_WRITER: (u64, u64) = (4, 64);
 
 /// Time by which replicas may differ about the beginning of a turn, because each sees a record at its own time.
-const LATENESS: Duration = Duration::from_millis(15);
+const LARGEST_LATENESS: Duration = Duration::from_millis(15);
 
 /// Longest time for which a replica lets others write first.
 const LONGEST_TURN: Duration = Duration::from_millis(250);
@@ -63,7 +63,7 @@ pub(super) struct WritePace {
     filled: Instant,
     replica: String,
     recent_records: VecDeque<RecentRecord>,
-    /// Whoever is new in the rotation may write the next record first.
+    /// `true` if a writer that is new in the rotation may write the next record first.
     next_is_for_new: bool,
     /// Time that the store takes for a record, a moving average.
     write_time: Duration,
@@ -161,7 +161,7 @@ impl WritePace {
 
     /// Returns how long this replica lets those write first that come before it in the rotation.
     fn turn_delay(&self) -> Duration {
-        let turn = self.write_time * 2 + LATENESS;
+        let turn = self.write_time * 2 + LARGEST_LATENESS;
         (turn * self.count_writers_before() as u32).min(LONGEST_TURN)
     }
 

@@ -4,14 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Texts by which code asks for a system or calls it. To ask whether there is a system at all is allowed.
-const SYSTEM_CODE: [&str; 15] = [
+const SYSTEM_CODE: [&str; 17] = [
     "os::unix",
     "os::linux",
     "os::macos",
     "os::windows",
     "os::fd",
-    "cfg(unix",
-    "cfg(windows",
+    "(unix)",
+    "(unix,",
+    "(windows)",
+    "(windows,",
     "target_os",
     "target_family = \"unix",
     "target_family = \"windows",

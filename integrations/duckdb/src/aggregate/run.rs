@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_schema::{DataType, Field, Schema};
-use lookalike::Threshold;
+use lookalike::{DocId, Threshold};
 use lookalike_batch::run::{
     DedupOutputs, RunInputs, RunSettings, SilentProgress, run_dedup, run_in_caller,
 };
@@ -120,6 +120,13 @@ impl<I: IdList> DocumentGroup<I> {
         if self.texts.len() == 0 {
             return Ok(Vec::new());
         }
+        if self.texts.len() > DocId::LIMIT {
+            return Err(format!(
+                "a group has {} documents, more than the limit of {}",
+                self.texts.len(),
+                DocId::LIMIT
+            ));
+        }
         let order = self.document_order();
         let inputs = RunInputs {
             documents: RowSource::Table(self.to_table(&order)?),
@@ -206,6 +213,7 @@ impl GroupOptions {
                     id: IdField::RowNumber,
                     ..WantedFields::default()
                 },
+                max_row_bytes: u32::MAX,
                 ..ReadOptions::default()
             },
             spelling: OptionSpelling::Arguments,

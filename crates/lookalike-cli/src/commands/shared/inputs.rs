@@ -28,8 +28,8 @@ pub(crate) struct ReadingArgs {
 
     /// Encoding of text formats, such as gb18030, big5 or shift_jis
     ///
-    /// Default: utf-8. Where each file of text is one document, one that is not valid UTF-8 is read in the encoding that it
-    /// looks like, and the summary says so. A file that is surely UTF-8 is read so, whatever is given.
+    /// Default: utf-8. `passages` and `compare` read a document that is not valid UTF-8 in the encoding that it looks like, and
+    /// `passages` says so in its summary. A document that is surely UTF-8 is read so, whatever is given.
     #[arg(long, value_name = "LABEL", value_parser = parse_encoding)]
     pub(crate) encoding: Option<&'static encoding_rs::Encoding>,
 

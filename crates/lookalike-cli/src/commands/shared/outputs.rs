@@ -142,7 +142,7 @@ fn check_extension(what: &str, place: &Path) -> Result<()> {
     let extension = place.extension().and_then(|extension| extension.to_str());
     let extension = extension.unwrap_or_default().to_ascii_lowercase();
     let is_page = matches!(&*extension, "htm" | "html");
-    if what == "report" {
+    if what.ends_with("report") {
         if FOREIGN_EXTENSIONS.contains(&&*extension) && !is_page {
             bail!(
                 "{}: a report is a page, which no program opens as .{extension}: give a file named .html, and print it from \

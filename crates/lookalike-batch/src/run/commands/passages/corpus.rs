@@ -184,14 +184,21 @@ impl<'a> PassageCorpus<'a> {
     pub(super) fn list_guessed(&self) -> Vec<GuessedFiles> {
         let opened = &self.rows.opened;
         let inputs = opened.against.iter().chain([&opened.documents]);
-        let guessed = inputs.flat_map(InputSet::guessed_encodings);
-        guessed
-            .map(|guessed| GuessedFiles {
-                encoding: guessed.encoding,
-                files: guessed.files,
-                first: guessed.first,
-            })
-            .collect()
+        let mut all: Vec<GuessedFiles> = Vec::new();
+        for guessed in inputs.flat_map(InputSet::guessed_encodings) {
+            match all
+                .iter_mut()
+                .find(|known| known.encoding == guessed.encoding)
+            {
+                Some(known) => known.files += guessed.files,
+                None => all.push(GuessedFiles {
+                    encoding: guessed.encoding,
+                    files: guessed.files,
+                    first: guessed.first,
+                }),
+            }
+        }
+        all
     }
 
     /// Returns `true` if it is known which of two documents is the source: times say so, or sources were given.
