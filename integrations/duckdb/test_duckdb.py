@@ -12,6 +12,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from built_command import PROGRAM, command  # noqa: F401
 from made import ROOT, made_documents, read_jsonl, write_jsonl
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: python/requirements-test.txt names it")
@@ -26,22 +27,6 @@ ID_TYPES = {
     "UUID": lambda number: str(uuid.UUID(int=random.Random(number).getrandbits(128))),
     "VARCHAR": lambda number: f"d{number}",
 }
-
-
-#: The command of this build.
-PROGRAM = Path(os.environ.get("LOOKALIKE_COMMAND", ROOT / "target/debug/lookalike"))
-
-
-@pytest.fixture(scope="session")
-def command():
-    """Runs the command of this build."""
-    if not PROGRAM.exists():
-        pytest.skip(f"{PROGRAM} is not built")
-
-    def run(*arguments):
-        return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True)
-
-    return run
 
 
 @pytest.fixture(scope="session")

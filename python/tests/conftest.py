@@ -1,12 +1,10 @@
 """Fixtures of all tests: the command, a made corpus, a bucket in an S3 store, files in every format."""
 
-import os
-import subprocess
 import zlib
-from pathlib import Path
 
 import pytest
-from made import ROOT, made_documents
+from built_command import command  # noqa: F401
+from made import made_documents
 
 
 #: Files of tests that wait longest for other servers. They come first, so that no worker runs one alone at the end;
@@ -16,20 +14,6 @@ SLOW_FILES = ("test_object_failures", "test_object_resuming", "test_https", "tes
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.stem not in SLOW_FILES)
-
-
-@pytest.fixture(scope="session")
-def command():
-    """Runs the command of this build."""
-    program = Path(os.environ.get("LOOKALIKE_COMMAND", ROOT / "target/debug/lookalike"))
-    if not program.exists():
-        pytest.skip(f"{program} is not built")
-
-    def run(*arguments, check=True):
-        return subprocess.run([program, *map(str, arguments)], check=check, capture_output=True, text=True)
-
-    run.program = program
-    return run
 
 
 @pytest.fixture(scope="session")
