@@ -3,13 +3,11 @@
 import csv
 import io
 import json
-import os
 import random
 import re
 import subprocess
 import sys
 import uuid
-from pathlib import Path
 
 import pytest
 from built_command import PROGRAM, command  # noqa: F401

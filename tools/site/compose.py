@@ -102,7 +102,7 @@ class Composer:
             if page not in self.linked_pages:
                 self.linked_pages.add(page)
                 files = sorted(str(it.relative_to(ROOT)) for it in (ROOT / path).rglob("*") if it.is_file())
-                listed = [f"- [{file}]({posixpath.relpath(self.add_file_of_repository(file), 'project')})" for file in files]
+                listed = [f"- [{file}]({posixpath.relpath(self.add_file_of_repository(file), posixpath.dirname(page))})" for file in files]
                 self.write("en", page, f"# {path}/\n\n" + "\n".join(listed) + "\n")
             return page
         if path.endswith(".md"):
