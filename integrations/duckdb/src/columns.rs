@@ -8,13 +8,13 @@ use libduckdb_sys as ffi;
 ///
 /// All functions may be called only for rows of its chunk, and with the type that was registered.
 #[derive(Clone, Copy)]
-pub(crate) struct Column {
+pub(crate) struct InputColumn {
     values: *mut u8,
     /// One bit for each row; null if all rows have values.
     validity: *mut u64,
 }
 
-impl Column {
+impl InputColumn {
     /// Returns a column of a chunk.
     ///
     /// # Safety
@@ -59,7 +59,7 @@ impl Column {
 
 /// The columns of a call, and the number of its rows.
 pub(crate) struct CallRows {
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<InputColumn>,
     pub(crate) count: usize,
 }
 
@@ -74,7 +74,7 @@ impl CallRows {
             let columns = ffi::duckdb_data_chunk_get_column_count(chunk) as usize;
             Self {
                 columns: (0..columns)
-                    .map(|at| Column::from_chunk(chunk, at))
+                    .map(|at| InputColumn::from_chunk(chunk, at))
                     .collect(),
                 count: ffi::duckdb_data_chunk_get_size(chunk) as usize,
             }
@@ -82,7 +82,7 @@ impl CallRows {
     }
 
     /// Returns an optional column, if it is given and has a value in a row.
-    pub(crate) fn optional_column(&self, column: usize, row: usize) -> Option<&Column> {
+    pub(crate) fn optional_column(&self, column: usize, row: usize) -> Option<&InputColumn> {
         self.columns
             .get(column)
             .filter(|column| column.has_value(row))

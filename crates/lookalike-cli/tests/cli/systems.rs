@@ -1,4 +1,4 @@
-//! What people of every system do: names and ends of lines as other systems have them, in each command that a teacher or a
+//! Uses on every system: names and ends of lines as other systems have them, in each command that a teacher or a
 //! first run needs. `tools/systems/test` runs these tests on Windows, under Wine and on macOS.
 
 use std::path::Path;
@@ -132,7 +132,7 @@ fn removal_is_explained_and_a_library_searched() {
     place.ok("index build library in.jsonl --distance 8");
     let found = place.ok("search library in.jsonl --distance 8");
     assert!(found.text().lines().count() > 2, "{}", found.text());
-    // What is added replaces files of the library, which were open.
+    // An addition replaces files of the library, which were open.
     place.write(
         "more.jsonl",
         jsonl([("c", "quite another text about a mountain and its railway")]),

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::text_list::TextList;
-use crate::columns::{Column, ResultColumn};
+use crate::columns::{InputColumn, ResultColumn};
 
 /// The ids of documents, each at the place of its document.
 pub(super) trait IdList: Default {
@@ -11,7 +11,7 @@ pub(super) trait IdList: Default {
     ///
     /// # Errors
     /// If the id is too long.
-    fn push_id(&mut self, column: &Column, row: usize) -> Result<(), String>;
+    fn push_id(&mut self, column: &InputColumn, row: usize) -> Result<(), String>;
 
     /// Appends the ids of another list.
     fn append_ids(&mut self, other: &Self);
@@ -28,7 +28,7 @@ pub(super) trait IdList: Default {
 pub(super) struct NumberIds<T>(Vec<T>);
 
 impl<T: Copy + Default + Ord> IdList for NumberIds<T> {
-    fn push_id(&mut self, column: &Column, row: usize) -> Result<(), String> {
+    fn push_id(&mut self, column: &InputColumn, row: usize) -> Result<(), String> {
         // SAFETY: the form of the function with such ids has a column of these numbers.
         self.0.push(unsafe { column.number_at(row) });
         Ok(())
@@ -53,7 +53,7 @@ impl<T: Copy + Default + Ord> IdList for NumberIds<T> {
 pub(super) struct TextIds(TextList);
 
 impl IdList for TextIds {
-    fn push_id(&mut self, column: &Column, row: usize) -> Result<(), String> {
+    fn push_id(&mut self, column: &InputColumn, row: usize) -> Result<(), String> {
         self.0.push_text(column.text_at(row))
     }
 

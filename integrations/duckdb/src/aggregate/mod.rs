@@ -16,7 +16,7 @@ use std::ffi::CStr;
 use libduckdb_sys as ffi;
 
 use self::ids::{IdList, NumberIds, TextIds};
-use self::run::{DocumentGroup, Duplicate};
+use self::run::{DocumentGroup, RemovedDocument};
 use crate::columns::{CallRows, ResultColumn};
 use crate::registration::{AggregateForm, ValueType, c_text, catch_panics, register_aggregate};
 
@@ -180,7 +180,7 @@ unsafe extern "C" fn destroy_states<I: IdList>(
 
 /// Writes a list of duplicates with the fields that [`add_forms`] declares.
 fn write_duplicates<I: IdList>(
-    duplicates: &[Duplicate],
+    duplicates: &[RemovedDocument],
     group: &DocumentGroup<I>,
     result: ResultColumn,
     row: usize,

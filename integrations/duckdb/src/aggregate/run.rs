@@ -24,7 +24,7 @@ use crate::recipe_tools::{DEFAULT_RECIPE, RecipeTools};
 const SMALL_BYTES: usize = 1 << 14;
 
 /// A removed document.
-pub(super) struct Duplicate {
+pub(super) struct RemovedDocument {
     /// Its place in its group.
     pub(super) document: usize,
     /// The place of the document that is kept instead.
@@ -115,7 +115,7 @@ impl<I: IdList> DocumentGroup<I> {
     ///
     /// # Errors
     /// Those of a run, and if a threshold or recipe does not exist.
-    pub(super) fn find_duplicates(&self) -> Result<Vec<Duplicate>, String> {
+    pub(super) fn find_duplicates(&self) -> Result<Vec<RemovedDocument>, String> {
         let mut settings = self.options.clone().unwrap_or_default().to_settings()?;
         if self.texts.len() == 0 {
             return Ok(Vec::new());
@@ -240,7 +240,7 @@ impl std::fmt::Display for GroupOptions {
 fn read_removals(
     batch: &RecordBatch,
     order: &[u32],
-    found: &mut Vec<Duplicate>,
+    found: &mut Vec<RemovedDocument>,
 ) -> Result<(), String> {
     let column = |name| {
         let column = batch.column_by_name(name);
@@ -251,7 +251,7 @@ fn read_removals(
     let similarities = column("similarity")?.as_primitive::<Float64Type>();
     let methods = column("method")?.as_string::<i32>();
     let place = |row: u64| order[row as usize - 1] as usize;
-    found.extend((0..batch.num_rows()).map(|at| Duplicate {
+    found.extend((0..batch.num_rows()).map(|at| RemovedDocument {
         document: place(rows.value(at)),
         kept: place(kept_rows.value(at)),
         similarity: similarities.value(at),
