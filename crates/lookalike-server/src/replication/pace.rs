@@ -31,6 +31,10 @@ const LONGEST_WRITE: Duration = Duration::from_secs(1);
 /// full, one right after another.
 const RECORDS_PER_NEW_WRITER: (u64, u64) = (4, 64);
 
+/// Shortest time between two such records that are not full, because all others wait for a turn there, and a high rate would
+/// make that a wait of every fourth change.
+const NEW_WRITER_INTERVAL: Duration = Duration::from_millis(250);
+
 /// Time by which replicas may differ about the beginning of a turn, because each sees a record at its own time.
 const LARGEST_LATENESS: Duration = Duration::from_millis(15);
 
@@ -65,6 +69,8 @@ pub(super) struct WritePace {
     recent_records: VecDeque<RecentRecord>,
     /// `true` if a writer that is new in the rotation may write the next record first.
     next_is_for_new: bool,
+    /// Time from which the record after one that is not full may be for a new writer.
+    new_writer_from: Instant,
     /// Time that the store takes for a record, a moving average.
     write_time: Duration,
     last_record: Instant,
@@ -79,6 +85,7 @@ impl WritePace {
             replica: replica.to_owned(),
             recent_records: VecDeque::new(),
             next_is_for_new: false,
+            new_writer_from: now,
             write_time: Duration::from_millis(5),
             last_record: now,
         }
@@ -101,9 +108,18 @@ impl WritePace {
         if self.recent_records.len() > ROTATION_RECORDS {
             self.recent_records.pop_front();
         }
+        self.next_is_for_new = self.is_before_new_writer(&record, came);
+        if self.next_is_for_new {
+            self.new_writer_from = came + NEW_WRITER_INTERVAL;
+        }
+    }
+
+    /// Returns `true` if a new writer may write first after a record that came at a time.
+    fn is_before_new_writer(&self, record: &SeenRecord, came: Instant) -> bool {
         let (at_rate, if_full) = RECORDS_PER_NEW_WRITER;
         let interval = if record.is_full { if_full } else { at_rate };
-        self.next_is_for_new = (record.number + 1).is_multiple_of(interval);
+        let is_time = record.is_full || came >= self.new_writer_from;
+        is_time && (record.number + 1).is_multiple_of(interval)
     }
 
     /// Returns how long a record has been there, by the delays of those before it of the same writer.
@@ -334,6 +350,27 @@ mod tests {
         assert_eq!(delays(3, false), [turn, Duration::ZERO]);
         assert_eq!(delays(3, true), [Duration::ZERO, turn]);
         assert_eq!(delays(63, true), [turn, Duration::ZERO]);
+    }
+
+    /// A replica that writes many records a second, alone, waits for a new writer at few of them.
+    #[test]
+    fn new_writers_hold_up_few_records_of_a_high_rate() {
+        let begin = Instant::now();
+        let mut pace = WritePace::new("a", 1000, begin);
+        let mut now = begin;
+        let mut waits = 0;
+        for number in 0..1000 {
+            let write = pace.next_write(false, now).max(now);
+            waits += usize::from(write > now + Duration::from_millis(5));
+            now = write + Duration::from_millis(2);
+            pace.count_record(record(number, "a", false), now);
+        }
+        let seconds = (now - begin).as_secs_f64();
+        assert!(waits >= 4, "{waits}");
+        assert!(
+            waits as f64 <= seconds * 4.0 + 1.0,
+            "{waits} in {seconds} s"
+        );
     }
 
     /// Replicas that are held up by the rate alone still write one after another, and all of them do.
