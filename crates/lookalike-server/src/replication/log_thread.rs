@@ -194,6 +194,7 @@ impl LogThread {
             number: record.number,
             writer: &record.writer,
             is_full: is_full_record(&record.entries),
+            time_us: record.time_us,
             delay_us: machine_time_us().saturating_sub(record.time_us),
         };
         let is_own = !own.is_empty();
