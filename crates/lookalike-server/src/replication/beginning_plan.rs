@@ -109,6 +109,11 @@ impl LogContent {
         })
     }
 
+    /// Returns the complete snapshots, by their places.
+    pub(super) fn snapshots(&self) -> &[LogSnapshot] {
+        &self.snapshots
+    }
+
     /// Returns the entry that names the snapshot with which the log begins.
     fn find_beginning(&self) -> Option<&LogEntry> {
         let entry = self.first_record.as_ref()?.entries.first();
@@ -127,7 +132,18 @@ impl LogContent {
 
     /// Returns the snapshot from which a replica begins.
     pub(super) fn choose_snapshot(&self) -> Option<LogSnapshot> {
-        let fitting = self.snapshots.iter().filter(|snapshot| self.fits(snapshot));
+        self.choose_snapshot_until(|_| true)
+    }
+
+    /// Returns the snapshot from which a moment is restored; `includes` tells which places are not behind the moment.
+    pub(super) fn choose_snapshot_until(
+        &self,
+        includes: impl Fn(&LogTail) -> bool,
+    ) -> Option<LogSnapshot> {
+        let fitting = self
+            .snapshots
+            .iter()
+            .filter(|snapshot| self.fits(snapshot) && includes(&snapshot.end));
         let fitting: Vec<_> = fitting.cloned().collect();
         choose_snapshot(&fitting).cloned()
     }
@@ -322,6 +338,7 @@ mod tests {
     use lookalike_log::{AppendOutcome, RecordDigest, SharedLog};
 
     use super::super::log_snapshots::tests::{open_snapshots, snapshot, write_snapshot};
+    use super::super::state_check::ConfirmedPlace;
     use super::*;
     use crate::collections::{AliasMap, write_aliases};
 
@@ -354,6 +371,32 @@ mod tests {
 
     fn digest_of(snapshot: &LogSnapshot) -> Vec<u8> {
         snapshot.manifest.unwrap().0.to_vec()
+    }
+
+    /// A moment is restored from the newest confirmed snapshot that is not behind it, and from an unconfirmed one without that.
+    #[test]
+    fn moment_is_restored_from_a_confirmed_snapshot() {
+        let store = Arc::new(MemoryStore::new());
+        let snapshots = open_snapshots(&store);
+        let beginning = write_snapshot(&snapshots, snapshot(1, "a", false));
+        write_snapshot(&snapshots, snapshot(1, "b", false));
+        begin_log(&store, &beginning, digest_of(&beginning));
+        for (next, is_confirmed) in [(65, false), (129, true), (193, false)] {
+            write_snapshot(&snapshots, snapshot(next, "c", is_confirmed));
+        }
+        let place: ConfirmedPlace =
+            serde_json::from_str(r#"{"record":128,"collections":{},"replicas":["b"]}"#).unwrap();
+        snapshots
+            .confirm_snapshot("0000000000000081-c", &place)
+            .unwrap();
+        let content = LogContent::read(&*store, &snapshots).unwrap();
+        let chosen = [5, 64, 128, 200].map(|record| {
+            let first = content.choose_snapshot_until(|end| end.next <= record + 1);
+            first.unwrap().tail.next
+        });
+        assert_eq!(chosen, [1, 65, 129, 129]);
+        let first = content.choose_snapshot_until(|end| end.next <= 6).unwrap();
+        assert_eq!(first.name, beginning.name);
     }
 
     /// A store with the first snapshots of two replicas that begin one log.

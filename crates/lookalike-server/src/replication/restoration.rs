@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 
 use super::LogClock;
 use super::apply::RecordApplier;
+use super::beginning_plan::LogContent;
 use super::durability::{flush_collections, is_disk_behind};
 use super::log_snapshots::{LogSnapshot, LogSnapshots};
 use super::log_store::{check_log_exists, open_existing_log_store};
@@ -74,8 +75,8 @@ pub struct DifferingCheck {
     pub collections: Vec<String>,
 }
 
-/// Restores the state that a log had at a moment to an empty data directory, from the newest snapshot before it and the
-/// records behind that. A service can then be started with the directory, without the log or as the beginning of a new
+/// Restores the state that a log had at a moment to an empty data directory, from the newest snapshot before it that
+/// others confirmed (or the newest one) and the records behind that. A service can then be started with the directory, without the log or as the beginning of a new
 /// one. A failed restoration removes what it has made.
 ///
 /// # Errors
@@ -86,10 +87,18 @@ pub fn restore_from_log(url: &str, directory: &Path, point: RestorePoint) -> Res
     let store = open_existing_log_store(url, runtime.handle())?;
     check_log_exists(url, &*store)?;
     let snapshots = LogSnapshots::open(url, Arc::clone(&store), runtime.handle())?;
-    let listed = snapshots.list_snapshots()?;
-    FirstMoment::find(url, &*store, &listed)?.check_point(url, point)?;
+    let content = LogContent::read(&*store, &snapshots)?;
+    FirstMoment::find(url, &*store, content.snapshots())?.check_point(url, point)?;
     let made = MadeDirectory::make(directory)?;
-    let restored = restore_to(directory, point, store, &snapshots, &listed, &runtime);
+    let first = content.choose_snapshot_until(|end| point.includes(end.next - 1, end.time_us));
+    let restored = restore_to(
+        directory,
+        point,
+        store,
+        &snapshots,
+        first.as_ref(),
+        &runtime,
+    );
     if restored.is_err() {
         made.remove();
     }
@@ -219,19 +228,15 @@ impl MadeDirectory {
     }
 }
 
-/// Restores a moment to a directory without collections.
+/// Restores a moment to a directory without collections, from a snapshot, or the first record without one.
 fn restore_to(
     directory: &Path,
     point: RestorePoint,
     store: Arc<dyn LogStore>,
     snapshots: &LogSnapshots,
-    listed: &[LogSnapshot],
+    usable: Option<&LogSnapshot>,
     runtime: &Runtime,
 ) -> Result<RestoredLog> {
-    let usable = listed
-        .iter()
-        .rev()
-        .find(|snapshot| point.includes(snapshot.end.next.saturating_sub(1), snapshot.end.time_us));
     let mut tail = LogTail::default();
     if let Some(snapshot) = usable {
         snapshots.restore_small_parts(snapshot, directory)?;
