@@ -99,9 +99,9 @@ pub use keys::{
 pub use maintenance::{
     ABANDONED_AFTER, ContradictionKind, KEPT_RECORDS, ListedSnapshot, LogStatus, LogWitness,
     PruneReport, RepairOptions, RepairReport, ReplicaStatus, SnapshotExtent, UnreadableRecord,
-    UnrepairedRecords, VerifyReport, WitnessContradiction, WitnessKind, WriterRecords, has_log,
-    log_status, prune_log, read_first_number, read_snapshot_extents, remove_incomplete_snapshots,
-    repair_log, verify_log,
+    UnrepairedRecords, VerifyReport, WitnessContradiction, WitnessKind, WriterRecords,
+    find_lost_end, has_log, log_status, prune_log, read_first_number, read_snapshot_extents,
+    remove_incomplete_snapshots, repair_log, verify_log,
 };
 pub use marks::{
     ReplicaMark, create_instance_name, read_mark, read_marks, remove_mark, write_mark,

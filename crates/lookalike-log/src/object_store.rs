@@ -7,12 +7,14 @@
 //! success of a lost attempt into "already exists"; [`SharedLog`](crate::SharedLog) knows its own record by the nonce.
 
 use std::fmt::{self, Display};
-use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 use futures_util::TryStreamExt;
 use futures_util::future::try_join_all;
+use lookalike_system::FileNumber;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -58,6 +60,39 @@ pub struct ObjectLogStore {
     url: String,
     runtime: Handle,
     request_limit: Duration,
+    /// The directory of a `file://` log.
+    directory: Option<LogDirectory>,
+}
+
+/// The directory of a log, as it was when it was opened. If it is a mounted one and is unmounted, the same path is another
+/// directory or none, in which a second log would begin.
+#[derive(Clone, Debug)]
+struct LogDirectory {
+    path: PathBuf,
+    number: Option<FileNumber>,
+}
+
+impl LogDirectory {
+    fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            number: FileNumber::of_file(path, &fs::metadata(path)?),
+        })
+    }
+
+    /// Checks that the directory is still the one that was opened.
+    fn check_present(&self) -> Result<(), StoreError> {
+        let present = Self::open(&self.path);
+        let reason = match present {
+            Ok(present) if present.number == self.number => return Ok(()),
+            Ok(_) => "is another one than when it was opened".to_owned(),
+            Err(cause) => format!("is gone ({cause})"),
+        };
+        Err(StoreError::retryable(format!(
+            "the directory '{}' {reason}: mount it again, or restart the replica if the log was moved",
+            self.path.display()
+        )))
+    }
 }
 
 /// Builds the client of a store, with the options of the environment over our own.
@@ -82,7 +117,8 @@ macro_rules! build_client {
 
 impl ObjectLogStore {
     /// Opens the prefix or directory that a URL names: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`,
-    /// `az://CONTAINER/PREFIX` or `file:///DIRECTORY`, which is created if it does not exist. `memory:///` is an empty
+    /// `az://CONTAINER/PREFIX` or `file:///DIRECTORY`, which is created if it does not exist and its parent does.
+    /// `memory:///` is an empty
     /// store of this process, for tests.
     ///
     /// Makes no request to a store; requests run on `runtime`.
@@ -105,7 +141,7 @@ impl ObjectLogStore {
         });
         match directory.filter(|directory| !directory.is_dir()) {
             Some(directory) => Err(StoreError::permanent(format!(
-                "there is no log below {url}: the directory '{}' does not exist",
+                "there is no log below {url}: the directory '{}' does not exist, or is not mounted",
                 directory.display()
             ))),
             None => Self::open_url(url, runtime),
@@ -147,20 +183,32 @@ impl ObjectLogStore {
             url: url.to_owned(),
             runtime: runtime.clone(),
             request_limit: REQUEST_LIMIT,
+            directory: None,
         })
     }
 
-    fn open_directory(
-        url: &str,
-        path: &std::path::Path,
-        runtime: Handle,
-    ) -> Result<Self, StoreError> {
+    fn open_directory(url: &str, path: &Path, runtime: Handle) -> Result<Self, StoreError> {
         let refused = |cause: &dyn Display| {
             let shown = path.display();
             StoreError::permanent(format!("the directory '{shown}' cannot be opened: {cause}"))
         };
-        fs::create_dir_all(path).map_err(|cause| refused(&cause))?;
+        match fs::create_dir(path) {
+            // Parents are not created, because they may be a directory that is not mounted.
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                let shown = path.parent().unwrap_or(path).display();
+                return Err(StoreError::permanent(format!(
+                    "the directory '{}' of the shared log cannot be created, because '{shown}' does not exist: mount or \
+                     create that",
+                    path.display()
+                )));
+            }
+            Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(refused(&cause));
+            }
+            _ => {}
+        }
         let store = LocalFileSystem::new_with_prefix(path).map_err(|cause| refused(&cause))?;
+        let directory = LogDirectory::open(path).map_err(|cause| refused(&cause))?;
         Ok(Self {
             // A record that was acknowledged must survive a power failure.
             store: Arc::new(store.with_fsync(true)),
@@ -168,7 +216,15 @@ impl ObjectLogStore {
             url: url.to_owned(),
             runtime,
             request_limit: REQUEST_LIMIT,
+            directory: Some(directory),
         })
+    }
+
+    /// Checks before a write that the directory of the log is there.
+    fn check_directory(&self) -> Result<(), StoreError> {
+        self.directory
+            .as_ref()
+            .map_or(Ok(()), LogDirectory::check_present)
     }
 
     fn object_key(&self, key: &str) -> Key {
@@ -246,6 +302,7 @@ impl ObjectLogStore {
 
 impl LogStore for ObjectLogStore {
     fn create(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, StoreError> {
+        self.check_directory()?;
         self.wait_for(key, self.request_create(key, bytes))
     }
 
@@ -271,6 +328,7 @@ impl LogStore for ObjectLogStore {
         previous: Option<&str>,
         next: &str,
     ) -> Result<CreatedBetween, StoreError> {
+        self.check_directory()?;
         let requests = async {
             let read_previous = async {
                 match previous {
@@ -302,6 +360,7 @@ impl LogStore for ObjectLogStore {
     }
 
     fn replace(&self, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.check_directory()?;
         let location = self.object_key(key);
         let request = async {
             let put = self.store.put(&location, bytes.to_vec().into());
@@ -434,6 +493,10 @@ fn is_retryable(cause: &ClientError) -> bool {
     };
     // The client names the status in words alone.
     let said = cause.to_string();
+    // A request that cannot be built never reaches a store.
+    if said.contains("builder error") {
+        return false;
+    }
     let status = said.split_once("status code: ").map(|(_, status)| status);
     status.is_none_or(|status| {
         !status.starts_with('4') || status.starts_with("408") || status.starts_with("429")
@@ -450,6 +513,9 @@ fn describe_cause(cause: &ClientError) -> String {
     let deepest = deepest.to_string();
     if !said.contains(&deepest) {
         said = format!("{said}: {deepest}");
+    }
+    if said.contains("URL scheme is not allowed") {
+        said += " (an endpoint without TLS needs AWS_ALLOW_HTTP=true or AZURE_ALLOW_HTTP=true)";
     }
     let words = said.split_whitespace().map(|word| {
         if word.contains("://") {
@@ -519,12 +585,62 @@ mod tests {
     fn directories_and_stores_behave_alike() {
         let runtime = Runtime::new().unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("new/log of replicas");
+        let path = folder.path().join("log of replicas");
         let directory = format!("file://{}", path.display()).replace(' ', "%20");
         for url in ["memory:///", "memory:///a/b", &directory] {
             check_store(&ObjectLogStore::open_url(url, runtime.handle().clone()).unwrap());
         }
         assert!(path.is_dir());
+    }
+
+    /// A directory is not created where its parent is missing, nor again after it has gone, because the log would begin anew
+    /// while the file system with it is not mounted.
+    #[test]
+    fn missing_directories_are_not_replaced() {
+        let runtime = Runtime::new().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mounted/log");
+        let url = format!("file://{}", path.display());
+        let open = || ObjectLogStore::open_url(&url, runtime.handle().clone());
+        let error = open().unwrap_err();
+        assert!(!error.is_retryable, "{error}");
+        assert!(
+            error.to_string().contains("mounted' does not exist"),
+            "{error}"
+        );
+        fs::create_dir(folder.path().join("mounted")).unwrap();
+        let store = open().unwrap();
+        store.create("log/1", b"one").unwrap();
+        let hidden = folder.path().join("hidden");
+        fs::rename(&path, &hidden).unwrap();
+        let writes = || {
+            [
+                store.create("log/2", b"two").map(drop),
+                store
+                    .create_between("log/2", b"two", None, "log/3")
+                    .map(drop),
+                store.replace("replicas/a", b"mark"),
+            ]
+        };
+        for written in writes() {
+            let error = written.unwrap_err();
+            assert!(
+                error.is_retryable && error.to_string().contains("is gone"),
+                "{error}"
+            );
+        }
+        assert!(!path.exists());
+        fs::create_dir(&path).unwrap();
+        for written in writes() {
+            let error = written.unwrap_err();
+            assert!(error.to_string().contains("is another one"), "{error}");
+        }
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        fs::remove_dir(&path).unwrap();
+        fs::rename(&hidden, &path).unwrap();
+        for written in writes() {
+            written.unwrap();
+        }
     }
 
     /// Threads with clients of their own append to one directory.
@@ -576,7 +692,7 @@ mod tests {
     fn missing_directories_are_created_for_replicas_alone() {
         let runtime = Runtime::new().unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("new/log");
+        let path = folder.path().join("log");
         let url = format!("file://{}", path.display());
         let refused = ObjectLogStore::open_existing_url(&url, runtime.handle().clone());
         let error = refused.unwrap_err();

@@ -169,7 +169,7 @@ const MAX_CLOCK_LEAD: Duration = Duration::from_secs(300);
 /// # Errors
 /// With a permanent error if it is more than five minutes ahead; also if a request fails.
 pub fn check_machine_clock(store: &dyn LogStore, replica: &str) -> Result<(), StoreError> {
-    let key = format!("{CHECK_PREFIX}{replica}-clock");
+    let key = format!("{CHECK_PREFIX}{replica}-clock-{:032x}", random_number()?);
     let machine = SystemTime::now();
     store.replace(&key, b"clock")?;
     let written = store.written_at(&key)?;
@@ -194,8 +194,8 @@ pub fn check_machine_clock(store: &dyn LogStore, replica: &str) -> Result<(), St
 /// # Errors
 /// With a permanent error if the store overwrites objects; also if a request fails.
 pub fn check_exclusive_creation(store: &dyn LogStore, replica: &str) -> Result<(), StoreError> {
-    let key = format!("{CHECK_PREFIX}{replica}");
-    store.remove(&key)?;
+    // Two processes of one name, started at once, would meet under one key.
+    let key = format!("{CHECK_PREFIX}{replica}-{:032x}", random_number()?);
     store.create(&key, b"first")?;
     let second = store.create(&key, b"second")?;
     let kept = store.read(&key)?;

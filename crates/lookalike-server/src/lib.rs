@@ -62,7 +62,8 @@ pub use error::{Error, Result};
 pub use json::settings::{FindRecipe, read_stored_settings, write_settings};
 pub use replication::{
     COPIES_FOLDER as SHARED_LOG_COPIES, DifferingCheck, ReplicaSettings, RestorePoint, RestoredLog,
-    check_log_exists, is_shared_log, open_log_store, restore_from_log, with_log_store,
+    UnusableSnapshot, check_log_exists, is_shared_log, open_log_store, restore_from_log,
+    with_log_store,
 };
 pub use service::run_service;
 pub use snapshots::schedule::SnapshotSchedule;

@@ -229,6 +229,12 @@ fn append_log_figures(replica: &Replica, page: &mut MetricsPage) {
             count(&progress.store_errors),
         ),
         (
+            "lookalike_log_unavailable",
+            "gauge",
+            "1 while the store of the shared log refuses requests or does not answer, so that changes wait.",
+            progress.store_error().is_some().into(),
+        ),
+        (
             "lookalike_log_stopped",
             "gauge",
             "1 if this replica has stopped, because the log is damaged, its state differs or its disk failed.",

@@ -535,6 +535,9 @@ messages! {
     log_check_unreadable(record: &str, writer: &str)
         "{record} has a comparison of states by the replica '{writer}' that cannot be read"
         "{record}里副本 '{writer}' 的状态比较无法读取";
+    log_snapshot_unusable(name: &str, reason: &str)
+        "the snapshot '{name}' cannot be used, so an earlier state was the beginning: {reason}"
+        "快照 '{name}' 无法使用，改从别的状态开始：{reason}";
     log_checks_differed(number: usize)
         "comparisons of states in the log that differ from the restored one: {number}"
         "日志里与恢复的状态不同的状态比较：{number} 处";

@@ -40,6 +40,7 @@ mod mcp;
 mod measures;
 mod monitoring;
 mod operating;
+mod option_pairs;
 mod oracle;
 mod outputs;
 mod packages;

@@ -583,6 +583,49 @@ fn new_replica_starts_from_the_newest_snapshot() {
     );
 }
 
+/// A moment is restored from another snapshot, or from the first records, if the best snapshot is damaged.
+#[test]
+fn restoration_passes_a_damaged_snapshot() {
+    let places = ReplicaPlaces::new(1);
+    let (url, place) = (places.url(), &places.places[0]);
+    let options = format!("{} --snapshot-log-every 1s", places.options(0));
+    let first = Service::start(place, &options);
+    first.make("news", json!({ "threshold": 0.6 }));
+    insert(&first, "a", &text("harbour", "one"));
+    let status = || place.summary(&format!("store log status {url}"));
+    wait_until("a snapshot is made", || {
+        status()["snapshots"][0]["complete"] == true
+    });
+    first.stop();
+    let snapshots: Vec<_> = std::fs::read_dir(places.shared.path("log/snapshots"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    for snapshot in &snapshots {
+        for entry in std::fs::read_dir(snapshot.join("news")).unwrap() {
+            let path = entry.unwrap().path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "rows")
+            {
+                std::fs::write(path, "damaged").unwrap();
+            }
+        }
+    }
+    let line = format!("store restore {url} latest --at latest");
+    let restored = place.summary(&line);
+    let unusable = restored["unusable_snapshots"].as_array().unwrap();
+    assert_eq!(unusable.len(), snapshots.len(), "{restored}");
+    for snapshot in unusable {
+        let reason = snapshot["reason"].as_str().unwrap();
+        assert!(reason.contains("damaged"), "{restored}");
+    }
+    place.ok("store export latest/news -o latest.jsonl");
+    assert_eq!(place.read("latest.jsonl").lines().count(), 1);
+    let again = place.ok(&format!("store restore {url} again --at latest"));
+    assert!(again.err.contains("cannot be used"), "{}", again.err);
+}
+
 /// Returns the JSON summary of a command that has found damages, and so has the exit code 2.
 fn summary_of_findings(place: &Place, line: &str) -> Value {
     let ran = place.run(&format!("{line} --json"));
@@ -590,8 +633,8 @@ fn summary_of_findings(place: &Place, line: &str) -> Value {
     serde_json::from_slice(&ran.out).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// The last record is lost, and an empty replica writes another one with its number. The marks tell, and the copies of the
-/// first replica replace the record only if a person says so.
+/// The last record is lost. An empty replica does not go on with such a log, because a mark tells of the record. Without the
+/// mark it writes another one with its number, and the copies of the first replica replace that only if a person says so.
 #[test]
 fn lost_end_of_a_log_is_noticed_and_repaired() {
     let places = ReplicaPlaces::new(2);
@@ -634,9 +677,28 @@ fn lost_end_of_a_log_is_noticed_and_repaired() {
     place.refused(&format!("store log verify {url}"), &[&expected]);
     let chinese = place.run(&format!("store log verify {url} --lang zh")).err;
     assert!(chinese.contains("有记录丢失"), "{chinese}");
+    let second = Service::launch(&places.places[1], &places.options(1));
+    wait_until("the replica stops", || {
+        second.get("/readyz").json()["log"]["stopped"].is_string()
+    });
+    let ready = second.get("/readyz").json();
+    let reason = ready["log"]["stopped"].as_str().unwrap();
+    assert!(
+        reason.contains(&expected) && reason.contains("remove 'replicas/r0'"),
+        "{reason}"
+    );
+    assert_eq!(ready["log"]["caught_up"], false, "{ready}");
+    let refused = second.put("/v1/collections/more", &json!({}));
+    assert_eq!(refused.problem(), (503, "log_stopped".into()));
+    second.stop();
+    assert!(!object(applied).exists());
+    let (mark, aside) = (places.shared.path("log/replicas/r0"), place.path("mark"));
+    std::fs::copy(&mark, &aside).unwrap();
+    std::fs::remove_file(&mark).unwrap();
     let second = places.start(1);
     insert(&second, "other", &text("other", "x"));
     second.stop();
+    std::fs::copy(&aside, &mark).unwrap();
     let forked = std::fs::read(object(applied)).unwrap();
     assert_ne!(forked, whole);
     let found = summary_of_findings(place, &format!("store log verify {url}"));

@@ -20,4 +20,6 @@ pub use snapshots::{
 pub use status::{LogStatus, ReplicaStatus, WriterRecords, has_log, log_status};
 pub use verify::{UnreadableRecord, VerifyReport, verify_log};
 pub use walk::read_first_number;
-pub use witnesses::{ContradictionKind, LogWitness, WitnessContradiction, WitnessKind};
+pub use witnesses::{
+    ContradictionKind, LogWitness, WitnessContradiction, WitnessKind, find_lost_end,
+};

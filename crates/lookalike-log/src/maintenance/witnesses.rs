@@ -3,6 +3,7 @@
 //! Records by themselves do not tell that the last of them are lost, or that others have taken their numbers. The marks of
 //! replicas and the manifests of snapshots do: each names a record, its digest and its log.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -11,8 +12,9 @@ use serde::{Serialize, Serializer};
 
 use crate::keys::{REPLICA_PREFIX, SNAPSHOT_PREFIX, describe_record, record_key};
 use crate::maintenance::snapshots::read_snapshot_extents;
+use crate::maintenance::walk::{list_records, read_first_number};
 use crate::marks::read_marks;
-use crate::record::{LogId, LogTail, RecordDigest};
+use crate::record::{LogId, LogRecord, LogTail, RecordDigest};
 use crate::store::{LogStore, StoreError};
 
 /// Kind of a witness.
@@ -115,6 +117,40 @@ pub(super) fn read_witnesses(store: &dyn LogStore) -> Result<Vec<LogWitness>, St
         witnesses.extend(places.filter_map(|tail| LogWitness::at_place(kind, &extent.name, tail)));
     }
     Ok(witnesses)
+}
+
+/// Finds out whether the end of a log is lost: a replica has applied a record behind the last one, or a snapshot has it.
+/// Takes a request for each mark and snapshot. Witnesses of another log are left out.
+///
+/// # Errors
+/// If a request fails, or an object is not a mark.
+pub fn find_lost_end(store: &dyn LogStore) -> Result<Option<WitnessContradiction>, StoreError> {
+    let mut witnesses = read_witnesses(store)?;
+    witnesses.sort_by_key(|witness| Reverse(witness.number));
+    let mut missing = Vec::new();
+    for witness in witnesses {
+        if store.read(&record_key(witness.number))?.is_some() {
+            break;
+        }
+        missing.push(witness);
+    }
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    let last = list_records(store)?
+        .last()
+        .map_or(0, |record| record.number);
+    let object = store.read(&record_key(last))?;
+    let record = object.and_then(|object| LogRecord::decode(last, &object).ok());
+    let log = record.map(|record| record.log);
+    let before = read_first_number(store)?;
+    let lost = missing.into_iter().find(|witness| {
+        let is_same_log = witness
+            .log
+            .is_none_or(|known| log.is_none_or(|log| log == known));
+        is_same_log && witness.number > last && witness.number >= before
+    });
+    Ok(lost.map(|witness| witness.contradicted_by(ContradictionKind::LostRecords { last })))
 }
 
 /// Witnesses beside a walk over the records.

@@ -5,8 +5,8 @@ use crate::copies::FolderCopies;
 use crate::error::{DamageKind, LogError};
 use crate::keys::record_key;
 use crate::maintenance::{
-    KEPT_RECORDS, RepairOptions, RepairReport, WriterRecords, has_log, log_status, prune_log,
-    read_first_number, repair_log, verify_log,
+    ContradictionKind, KEPT_RECORDS, RepairOptions, RepairReport, WriterRecords, find_lost_end,
+    has_log, log_status, prune_log, read_first_number, repair_log, verify_log,
 };
 use crate::marks::{
     ReplicaMark, create_instance_name, read_mark, read_marks, remove_mark, write_mark,
@@ -38,6 +38,47 @@ fn write_manifest(store: &MemoryStore, name: &str, tail: &LogTail, end: &LogTail
     store
         .replace(&key, manifest.to_string().as_bytes())
         .unwrap();
+}
+
+/// Records that a replica has applied, or that a snapshot has, and that the log has no more are lost.
+#[test]
+fn lost_end_is_found_by_marks_and_snapshots() {
+    let store = Arc::new(MemoryStore::new());
+    let find = || find_lost_end(&*store).unwrap();
+    assert_eq!(find(), None);
+    let tails: Vec<LogTail> = write_log(&store, 5).iter().map(LogRecord::tail).collect();
+    let known = tails[0].log;
+    let write = |name: &str, applied: u64, log: Option<LogId>| {
+        write_mark(
+            &*store,
+            &ReplicaMark {
+                log,
+                ..mark(name, applied)
+            },
+        )
+        .unwrap();
+    };
+    write("a", 5, known);
+    write("b", 3, known);
+    // A mark of another log says nothing about this one.
+    write("c", 9, Some(LogId(77)));
+    assert_eq!(find(), None);
+    store.remove(&record_key(5)).unwrap();
+    let lost = find().unwrap();
+    assert_eq!((lost.witness.name.as_str(), lost.witness.number), ("a", 5));
+    assert_eq!(lost.kind, ContradictionKind::LostRecords { last: 4 });
+    remove_mark(&*store, "a").unwrap();
+    assert_eq!(find(), None);
+    write_manifest(&store, "s", &tails[1], &tails[4]);
+    assert_eq!(find().unwrap().witness.name, "s");
+    // A log that is lost as a whole has no record that names it.
+    for number in 1..=4 {
+        store.remove(&record_key(number)).unwrap();
+    }
+    assert_eq!(
+        find().unwrap().kind,
+        ContradictionKind::LostRecords { last: 0 }
+    );
 }
 
 #[test]

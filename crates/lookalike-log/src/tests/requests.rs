@@ -244,7 +244,7 @@ fn stores_that_overwrite_are_refused() {
     let store = OverwritingStore::default();
     let error = check_exclusive_creation(&store, "a").unwrap_err();
     assert!(
-        error.message.contains("'checks/a'") && !error.is_retryable,
+        error.message.contains("'checks/a-") && !error.is_retryable,
         "{error}"
     );
     assert!(store.list("").unwrap().is_empty());

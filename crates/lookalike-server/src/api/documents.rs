@@ -53,8 +53,11 @@ pub(crate) const CLUSTERS_WITH_PREFERRED: usize = 100;
 /// Bytes of `meta` that are compared for one answer with `prefer`, without those of the representatives.
 const COMPARED_BYTES: usize = 16 << 20;
 
-/// Checks and inserts documents.
+/// Checks and inserts documents. A replica that takes none says so at once, and not on every line of an answer of success.
 pub(crate) async fn insert_documents(api_request: ApiRequest) -> ApiResult {
+    if let Some(replica) = &api_request.service.replica {
+        replica.progress.check_running()?;
+    }
     process_body(api_request, StreamTask::Insert).await
 }
 

@@ -82,7 +82,7 @@ fn readiness_response(
             "applied": progress.applied_record(),
             "lag_records": lag.records,
             "lag_seconds": lag.time.as_secs_f64(),
-            "caught_up": progress.is_caught_up(),
+            "caught_up": stopped.is_none() && progress.is_caught_up(),
             "stopped": if may_read { json!(stopped) } else { json!(stopped.is_some()) },
             "unavailable": if may_read {
                 json!(progress.store_error())

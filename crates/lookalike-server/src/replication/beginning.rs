@@ -24,7 +24,7 @@ use super::durability::{self, DurableProgress};
 use super::log_snapshots::{
     LogSnapshot, LogSnapshots, ServiceParts, StateComparison, read_recipe_files,
 };
-use super::log_store::open_log_store;
+use super::log_store::{open_existing_log_store, open_log_store};
 use super::log_thread::{LogThread, RETRY_BOUNDS};
 use super::mark_writer::MarkWriter;
 use super::snapshot_thread::SnapshotThread;
@@ -83,9 +83,14 @@ impl PreparedReplica {
         runtime: &Handle,
     ) -> Result<Self> {
         check_replica_name(&settings.name).map_err(|error| Error::new(error.to_string()))?;
-        let store = open_log_store(&settings.shared_log, runtime)?;
-        let snapshots = LogSnapshots::open(&settings.shared_log, Arc::clone(&store), runtime)?;
         let checkpoint = LogCheckpoint::read_file(directory)?;
+        let url = &settings.shared_log;
+        // A directory in which this replica has read a log is there, or not mounted.
+        let store = match checkpoint {
+            Some(_) => open_existing_log_store(url, runtime)?,
+            None => open_log_store(url, runtime)?,
+        };
+        let snapshots = LogSnapshots::open(url, Arc::clone(&store), runtime)?;
         let is_following =
             |checkpoint: &LogCheckpoint| checkpoint.state == DirectoryState::Following;
         let (plan, is_store_checked) = match checkpoint.filter(is_following) {
@@ -588,7 +593,8 @@ impl ReplicaParts {
             self.durable.applied_tail(),
         );
         let log = log.with_copies(Arc::clone(&self.copies) as _);
-        let log_thread = LogThread::new(replica, log, sender, Arc::clone(&self.checks));
+        let checks = Arc::clone(&self.checks);
+        let log_thread = LogThread::new(replica, Arc::clone(&self.store), log, sender, checks);
         spawn_thread("lookalike-log", move || log_thread.run())?;
         let (parts, state) = (Arc::clone(&self), Arc::clone(service));
         spawn_thread("lookalike-apply", move || {

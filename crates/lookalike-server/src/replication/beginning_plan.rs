@@ -109,11 +109,6 @@ impl LogContent {
         })
     }
 
-    /// Returns the complete snapshots, by their places.
-    pub(super) fn snapshots(&self) -> &[LogSnapshot] {
-        &self.snapshots
-    }
-
     /// Returns the entry that names the snapshot with which the log begins.
     fn find_beginning(&self) -> Option<&LogEntry> {
         let entry = self.first_record.as_ref()?.entries.first();
@@ -132,20 +127,24 @@ impl LogContent {
 
     /// Returns the snapshot from which a replica begins.
     pub(super) fn choose_snapshot(&self) -> Option<LogSnapshot> {
-        self.choose_snapshot_until(|_| true)
+        self.choose_snapshot_of(|_| true)
     }
 
-    /// Returns the snapshot from which a moment is restored; `includes` tells which places are not behind the moment.
-    pub(super) fn choose_snapshot_until(
+    /// Returns the snapshot, of those that are usable, from which a state is restored.
+    pub(super) fn choose_snapshot_of(
         &self,
-        includes: impl Fn(&LogTail) -> bool,
+        is_usable: impl Fn(&LogSnapshot) -> bool,
     ) -> Option<LogSnapshot> {
-        let fitting = self
-            .snapshots
-            .iter()
-            .filter(|snapshot| self.fits(snapshot) && includes(&snapshot.end));
-        let fitting: Vec<_> = fitting.cloned().collect();
-        choose_snapshot(&fitting).cloned()
+        let usable = self
+            .fitting_snapshots()
+            .filter(|snapshot| is_usable(snapshot));
+        let usable: Vec<_> = usable.cloned().collect();
+        choose_snapshot(&usable).cloned()
+    }
+
+    /// Returns the snapshots behind which the records exist, by their places.
+    pub(super) fn fitting_snapshots(&self) -> impl Iterator<Item = &LogSnapshot> {
+        self.snapshots.iter().filter(|snapshot| self.fits(snapshot))
     }
 }
 
@@ -391,11 +390,13 @@ mod tests {
             .unwrap();
         let content = LogContent::read(&*store, &snapshots).unwrap();
         let chosen = [5, 64, 128, 200].map(|record| {
-            let first = content.choose_snapshot_until(|end| end.next <= record + 1);
+            let first = content.choose_snapshot_of(|snapshot| snapshot.end.next <= record + 1);
             first.unwrap().tail.next
         });
         assert_eq!(chosen, [1, 65, 129, 129]);
-        let first = content.choose_snapshot_until(|end| end.next <= 6).unwrap();
+        let first = content
+            .choose_snapshot_of(|snapshot| snapshot.end.next <= 6)
+            .unwrap();
         assert_eq!(first.name, beginning.name);
     }
 

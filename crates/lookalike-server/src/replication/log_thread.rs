@@ -9,7 +9,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use lookalike_log::{AppendOutcome, EntryKind, LogEntry, LogError, LogRecord, LogTail, SharedLog};
+use lookalike_log::{
+    AppendOutcome, EntryKind, LogEntry, LogError, LogRecord, LogStore, LogTail, SharedLog,
+    StoreError, describe_record, find_lost_end, read_first_number, record_key,
+};
 
 use super::pace::{PollPace, SeenRecord, WritePace};
 use super::proposals::{OwnEntry, ProposedEntry, QueueState, is_full_record};
@@ -36,6 +39,9 @@ pub(crate) struct ReceivedRecord {
 /// State of the thread.
 pub(super) struct LogThread {
     replica: Arc<Replica>,
+    store: Arc<dyn LogStore>,
+    /// `true` once the log is known to reach as far as other replicas have applied it.
+    is_end_checked: bool,
     log: SharedLog,
     records: SyncSender<ReceivedRecord>,
     checks: Arc<CheckSchedule>,
@@ -59,6 +65,7 @@ struct ThreadEnds;
 impl LogThread {
     pub(super) fn new(
         replica: Arc<Replica>,
+        store: Arc<dyn LogStore>,
         log: SharedLog,
         records: SyncSender<ReceivedRecord>,
         checks: Arc<CheckSchedule>,
@@ -76,6 +83,8 @@ impl LogThread {
             in_flight: Vec::new(),
             append_began: now,
             replica,
+            store,
+            is_end_checked: false,
             log,
             records,
             checks,
@@ -107,6 +116,9 @@ impl LogThread {
 
     /// Writes a record, reads one, or waits.
     fn step(&mut self) -> Result<Result<(), ThreadEnds>, LogError> {
+        if !self.is_end_checked {
+            return self.check_end();
+        }
         if self.log.has_pending_append() {
             // The time of an outage is not that of a record.
             self.append_began = Instant::now();
@@ -153,6 +165,44 @@ impl LogThread {
         };
         self.replica.proposals.wait_for_change(state, until);
         Ok(Ok(()))
+    }
+
+    /// Checks that the log reaches as far as other replicas have applied it. A replica that goes on with a log whose end is
+    /// lost would give the numbers of acknowledged records to others.
+    fn check_end(&mut self) -> Result<Result<(), ThreadEnds>, LogError> {
+        let reason = self.find_reason_to_stop().map_err(LogError::Store)?;
+        self.note_answer();
+        self.is_end_checked = true;
+        let Some(reason) = reason else {
+            return Ok(Ok(()));
+        };
+        self.replica.progress.stop(&reason);
+        self.replica.stop_threads();
+        Ok(Err(ThreadEnds))
+    }
+
+    /// Returns why the log that the store has cannot be gone on with.
+    fn find_reason_to_stop(&self) -> Result<Option<String>, StoreError> {
+        if let Some(lost) = find_lost_end(&*self.store)? {
+            return Ok(Some(format!(
+                "{lost}: stop all replicas and write them back with `lookalike store log repair --from` the data of a \
+                 replica that has applied them; if they are gone for good, remove '{}' from the store",
+                lost.witness.key()
+            )));
+        }
+        let applied = self.log.tail().next - 1;
+        let is_empty = applied > 0
+            && read_first_number(&*self.store)? == 1
+            && self.store.read(&record_key(1))?.is_none();
+        Ok(is_empty.then(|| {
+            format!(
+                "the shared log {} has no records, and this replica has applied {}: correct the URL, or write the log back \
+                 with `lookalike store log repair`; to begin a new log with this replica, start it once without \
+                 `--shared-log`, and then with the new URL",
+                self.replica.settings.shared_log,
+                describe_record(applied)
+            )
+        }))
     }
 
     fn finish_append(&mut self, outcome: AppendOutcome) -> Result<(), ThreadEnds> {

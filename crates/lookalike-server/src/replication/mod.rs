@@ -84,7 +84,9 @@ use self::progress::ReplicaProgress;
 use self::proposals::{
     EntryOutcome, PreparedInsert, ProposalQueue, ProposedEntry, QueueState, WaitingClient,
 };
-pub use self::restoration::{DifferingCheck, RestorePoint, RestoredLog, restore_from_log};
+pub use self::restoration::{
+    DifferingCheck, RestorePoint, RestoredLog, UnusableSnapshot, restore_from_log,
+};
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::collections::open_collection::{
     AnswerResult, OpenCollection, PreparationResult, RefusedDocument,

@@ -252,7 +252,7 @@ impl ReplicaProgress {
     ///
     /// # Errors
     /// [`ProblemCode::LogStopped`] if it has stopped, and [`ProblemCode::CatchingUp`] if it has not caught up yet.
-    pub(super) fn check_running(&self) -> Result<(), ApiProblem> {
+    pub(crate) fn check_running(&self) -> Result<(), ApiProblem> {
         if let Some(reason) = self.stop_reason() {
             let detail = format!("this replica has stopped: {reason}");
             return Err(ApiProblem::new(ProblemCode::LogStopped, detail));

@@ -51,6 +51,15 @@ impl RestorePoint {
     }
 }
 
+/// A snapshot from which a state could not be restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusableSnapshot {
+    /// Name of the snapshot.
+    pub name: String,
+    /// Reason why it cannot be used.
+    pub reason: String,
+}
+
 /// A restored state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredLog {
@@ -62,6 +71,8 @@ pub struct RestoredLog {
     pub collections: Vec<String>,
     /// Comparisons of states in the log that differ from the restored state.
     pub differing_checks: Vec<DifferingCheck>,
+    /// Better snapshots that could not be used.
+    pub unusable_snapshots: Vec<UnusableSnapshot>,
 }
 
 /// A comparison of states that differs.
@@ -88,21 +99,52 @@ pub fn restore_from_log(url: &str, directory: &Path, point: RestorePoint) -> Res
     check_log_exists(url, &*store)?;
     let snapshots = LogSnapshots::open(url, Arc::clone(&store), runtime.handle())?;
     let content = LogContent::read(&*store, &snapshots)?;
-    FirstMoment::find(url, &*store, content.snapshots())?.check_point(url, point)?;
-    let made = MadeDirectory::make(directory)?;
-    let first = content.choose_snapshot_until(|end| point.includes(end.next - 1, end.time_us));
-    let restored = restore_to(
-        directory,
-        point,
-        store,
-        &snapshots,
-        first.as_ref(),
-        &runtime,
-    );
-    if restored.is_err() {
-        made.remove();
+    FirstMoment::find(url, &*store, &content)?.check_point(url, point)?;
+    let mut unusable = Vec::<UnusableSnapshot>::new();
+    loop {
+        let is_usable = |snapshot: &LogSnapshot| {
+            let end = &snapshot.end;
+            point.includes(end.next - 1, end.time_us)
+                && !unusable.iter().any(|other| other.name == snapshot.name)
+        };
+        let first = content.choose_snapshot_of(is_usable);
+        let made = MadeDirectory::make(directory)?;
+        let store = Arc::clone(&store);
+        match restore_to(
+            directory,
+            point,
+            store,
+            &snapshots,
+            first.as_ref(),
+            &runtime,
+        ) {
+            Ok(restored) => {
+                return Ok(RestoredLog {
+                    unusable_snapshots: unusable,
+                    ..restored
+                });
+            }
+            Err(error) => {
+                made.remove();
+                // Without a snapshot, the first records would have to be there.
+                let Some(snapshot) = first else {
+                    return Err(first_failure(unusable, error));
+                };
+                let (name, reason) = (snapshot.name, error.to_string());
+                unusable.push(UnusableSnapshot { name, reason });
+            }
+        }
     }
-    restored
+}
+
+/// Returns the error of a restoration in which no snapshot was usable: that of the best one.
+fn first_failure(unusable: Vec<UnusableSnapshot>, error: Error) -> Error {
+    match unusable.into_iter().next() {
+        None => error,
+        Some(UnusableSnapshot { name, reason }) => Error::new(format!(
+            "the moment can be restored from no snapshot; from '{name}': {reason}"
+        )),
+    }
 }
 
 /// The first moment whose state can be restored.
@@ -115,7 +157,7 @@ struct FirstMoment {
 
 impl FirstMoment {
     /// Finds the first moment: the first record, or the oldest snapshot if that was removed.
-    fn find(url: &str, store: &dyn LogStore, snapshots: &[LogSnapshot]) -> Result<Self> {
+    fn find(url: &str, store: &dyn LogStore, content: &LogContent) -> Result<Self> {
         let unreadable = || with_context::<StoreError>(format!("the shared log {url}"));
         if read_first_number(store).map_err(unreadable())? == 1
             && let Some(object) = store.read(&record_key(1)).map_err(unreadable())?
@@ -127,8 +169,8 @@ impl FirstMoment {
                 snapshot: None,
             });
         }
-        let oldest = snapshots
-            .iter()
+        let oldest = content
+            .fitting_snapshots()
             .filter(|snapshot| snapshot.end.next > 1)
             .min_by_key(|snapshot| snapshot.end.next);
         let Some(oldest) = oldest else {
@@ -273,6 +315,7 @@ fn restore_to(
         time_us: end.time_us,
         collections: collections.open_names(),
         differing_checks: differing_checks.into_inner(),
+        unusable_snapshots: Vec::new(),
     })
 }
 

@@ -30,6 +30,7 @@ use self::args::{
 };
 use super::shared::running::{self, SummaryArgs};
 use crate::CommandOutcome;
+use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, escape_control, format_count, format_plural, with_context};
 use crate::progress::ProgressReporter;
@@ -98,6 +99,11 @@ fn run_restore_log(
     point: RestorePoint,
 ) -> Result<CommandOutcome> {
     let restored = restore_from_log(url, &args.directory, point)?;
+    for snapshot in &restored.unusable_snapshots {
+        let reason = translate_phrase(&snapshot.reason);
+        let warning = messages::log_snapshot_unusable(&snapshot.name, &reason);
+        OutputPrinter::new(false).print_warning(escape_control(&warning));
+    }
     warn_of_differing_checks(&restored.differing_checks);
     let time = jiff::Timestamp::from_microsecond(restored.time_us).unwrap_or_default();
     let names = if restored.collections.is_empty() {
@@ -120,11 +126,16 @@ fn run_restore_log(
             })
         })
         .collect();
+    let unusable = restored.unusable_snapshots.iter();
+    let unusable: Vec<_> = unusable
+        .map(|snapshot| json!({ "name": snapshot.name, "reason": snapshot.reason }))
+        .collect();
     let summary = json!({
         "record": restored.record,
         "time": time.to_string(),
         "collections": restored.collections,
         "differing_checks": differing,
+        "unusable_snapshots": unusable,
     });
     print_summary(&args.telling, summary, Some(words))?;
     Ok(CommandOutcome::Done)
