@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// Documents for programs, for the curious and for developers. They are in English only and may be long.
-const REFERENCES: [&str; 10] = [
+const REFERENCES: [&str; 11] = [
     "docs/architecture.md",
     "docs/decisions",
     "docs/evaluation.md",
     "docs/format.md",
     "docs/glossary.md",
+    "docs/http.md",
     "docs/python/speed.md",
     "docs/reference.md",
     "docs/spark-steps.md",
