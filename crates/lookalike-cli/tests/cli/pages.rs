@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// Documents for programs, for the curious and for developers. They are in English only and may be long.
-const REFERENCES: [&str; 11] = [
+const REFERENCES: [&str; 12] = [
     "docs/architecture.md",
     "docs/decisions",
     "docs/evaluation.md",
     "docs/format.md",
     "docs/glossary.md",
     "docs/http.md",
+    "docs/python/reference.md",
     "docs/python/speed.md",
     "docs/reference.md",
     "docs/spark-steps.md",

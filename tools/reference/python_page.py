@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Writes `docs/python/reference.md`, the reference of the Python package, from its signatures and docstrings.
+
+    PYTHONPATH=python tools/reference/python_page.py [--check]
+
+Every public name must have a docstring. The tests of the package run the examples in them. With `--check` nothing is
+written, and a page that differs is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import Any, Iterator
+
+import lookalike
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "python" / "reference.md"
+
+HEAD = """# Python: every name
+
+This page is made from the signatures and docstrings of the package. [Work in Python](index.md) shows what to use for
+which task. `import lookalike as la` is assumed.
+"""
+
+# A page wider than this has its arguments on a line each.
+MAX_WIDTH = 100
+
+
+def clean_type(words: str) -> str:
+    """Returns an annotation without quotes and module names."""
+    return re.sub(r"(?:typing|collections\.abc|lookalike\._\w+)\.", "", words.replace("'", "").replace('"', ""))
+
+
+STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+def describe_parameter(parameter: inspect.Parameter) -> str:
+    words = STARS.get(parameter.kind, "") + parameter.name
+    is_typed = parameter.annotation is not inspect.Parameter.empty
+    if is_typed:
+        words += f": {clean_type(str(parameter.annotation))}"
+    default = parameter.default
+    if default is not inspect.Parameter.empty:
+        # The representation of a function has its address.
+        shown = default.__name__ if inspect.isfunction(default) else repr(default)
+        words += f" = {shown}" if is_typed else f"={shown}"
+    return words
+
+
+def describe_signature(name: str, function: Any) -> str:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return name
+    shown, has_star = [], False
+    for parameter in signature.parameters.values():
+        if parameter.name == "self":
+            continue
+        has_star |= parameter.kind == inspect.Parameter.VAR_POSITIONAL
+        if parameter.kind == inspect.Parameter.KEYWORD_ONLY and not has_star:
+            shown.append("*")
+            has_star = True
+        shown.append(describe_parameter(parameter))
+    result = signature.return_annotation
+    arrow = "" if result is inspect.Signature.empty else f" -> {clean_type(str(result))}"
+    line = f"{name}({', '.join(shown)}){arrow}"
+    if len(line) <= MAX_WIDTH:
+        return line
+    return f"{name}(\n" + "".join(f"    {parameter},\n" for parameter in shown) + f"){arrow}"
+
+
+def write_docstring(text: str) -> str:
+    """Returns a docstring as Markdown: examples and indented blocks become code."""
+    text = re.sub(r":(?:\w+:)?(?:func|meth|class|attr|exc|mod|data|obj|ref):`~?([^`]+)`", r"`\1`", text)
+    text = text.replace("``", "`")
+    lines, block = [], []
+
+    def close_block() -> None:
+        if block:
+            while block and not block[-1].strip():
+                block.pop()
+            indent = min(len(line) - len(line.lstrip()) for line in block if line.strip())
+            lines.extend(["```python", *[line[indent:] for line in block], "```", ""])
+            block.clear()
+
+    is_example = False
+    for line in text.splitlines():
+        starts_example = line.lstrip().startswith(">>> ")
+        if starts_example or (is_example and line.strip()) or (line.startswith("    ") and line.strip()):
+            is_example = starts_example or (is_example and bool(line.strip()))
+            block.append(line)
+            continue
+        if not line.strip() and block and not is_example:
+            block.append(line)
+            continue
+        is_example = False
+        close_block()
+        lines.append(line[:-1] if line.endswith("::") else line)
+    close_block()
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def public_members(kind: type) -> Iterator[tuple[str, Any]]:
+    """Yields methods and properties with a docstring of their own, in the order of their definition."""
+    for name in dict.fromkeys([*kind.__dict__, *(name for base in kind.__mro__[1:-1] for name in base.__dict__)]):
+        member = inspect.getattr_static(kind, name)
+        if name.startswith("_") or isinstance(member, type):
+            continue
+        if isinstance(member, (staticmethod, classmethod)):
+            member = member.__func__
+        if callable(member) or isinstance(member, property):
+            if inspect.getdoc(member):
+                yield name, member
+
+
+def write_name(name: str, value: Any) -> str:
+    text = inspect.getdoc(value)
+    is_plain = not (callable(value) or isinstance(value, type))
+    parts = [f"## {name}\n\n"]
+    if is_plain:
+        parts.append(f"A value of type `{type(value).__name__}`.\n\n")
+        return "".join(parts)
+    if not text:
+        sys.exit(f"lookalike.{name} has no docstring")
+    if isinstance(value, type) and issubclass(value, BaseException):
+        base = value.__mro__[1].__name__
+        parts.append(f"An error, a kind of `{base}`.\n\n")
+    else:
+        parts.append(f"```python\n{describe_signature(f'la.{name}', value)}\n```\n\n")
+    parts.append(write_docstring(text) + "\n\n")
+    if isinstance(value, type) and not issubclass(value, BaseException):
+        for member_name, member in public_members(value):
+            if isinstance(member, property):
+                parts.append(f"### {name}.{member_name}\n\n")
+            else:
+                parts.append(f"### {name}.{member_name}\n\n```python\n{describe_signature(member_name, member)}\n```\n\n")
+            parts.append(write_docstring(inspect.getdoc(member) or "") + "\n\n")
+    return "".join(parts)
+
+
+def is_error(name: str) -> bool:
+    value = getattr(lookalike, name)
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+def write_page() -> str:
+    names = sorted((name for name in lookalike.__all__ if not name.startswith("__")), key=str.lower)
+    functions = [name for name in names if inspect.isfunction(getattr(lookalike, name))]
+    errors = [name for name in names if is_error(name)]
+    others = [name for name in names if name not in functions and name not in errors]
+    groups = {"Functions": functions, "Classes and values": others, "Errors": errors}
+    contents = [
+        f"- {title}: " + ", ".join(f"[`{name}`](#{name.lower()})" for name in group)
+        for title, group in groups.items()
+    ]
+    sections = [write_name(name, getattr(lookalike, name)) for group in groups.values() for name in group]
+    return f"{HEAD}\n" + "\n".join(contents) + "\n\n" + "".join(sections).rstrip("\n") + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="fail if the page differs")
+    arguments = parser.parse_args()
+    page = write_page()
+    if not arguments.check:
+        PAGE.write_text(page, encoding="utf-8")
+    elif page != PAGE.read_text(encoding="utf-8"):
+        sys.exit("docs/python/reference.md differs from the package: run tools/reference/python_page.py")
+
+
+if __name__ == "__main__":
+    main()
