@@ -466,6 +466,43 @@ class Collection:
         query = {"after": after, "members": members, "prefer": prefer}
         return self._client.call("GET", _with_query(f"{self._path}/clusters/{_quoted(id)}", query))
 
+    def decide(self, decisions: Union[Mapping[str, Any], Iterable[Mapping[str, Any]]]) -> list[Any]:
+        """Decides about pairs of texts as a person, and returns a result for each of up to 1,000 decisions.
+
+        A decision is a line of a file of decisions, which the page of a report saves, or ``{"a_id", "b_id", "label"}``
+        with the ids of two documents of the collection. The ``label`` is ``"same"``, ``"different"``, or ``"none"``,
+        which withdraws the decision before. The documents for which that changes something are judged again: the
+        ``changed`` of a result has their new verdicts and sequence numbers. A decision that is not accepted has a
+        ``problem``.
+
+        >>> import lookalike as la
+        >>> news = la.Client("http://127.0.0.1:7600").create("overruled")
+        >>> first, second = "The ferry leaves at seven.", "The ferry leaves at SEVEN!"
+        >>> answers = news.check_and_insert([{"id": "1", "text": first}, {"id": "2", "text": second}])
+        >>> result = news.decide({"a_id": "1", "b_id": "2", "label": "different"})[0]
+        >>> [(one["id"], one["verdict"], one["before"]["of"]) for one in result["changed"]]
+        [('2', 'kept', '1')]
+        >>> [(one["label"], one["a_id"], one["b_id"]) for one in news.decisions()["decisions"]]
+        [('different', '1', '2')]
+        >>> news.drop()
+        """
+        listed = [decisions] if isinstance(decisions, Mapping) else list(decisions)
+        lines = self._client._lines("POST", f"{self._path}/decisions", listed, False, is_whole=True)
+        return [result for answer in lines for result in answer["results"]]
+
+    def decisions(
+        self, *, after: Optional[int] = None, limit: Optional[int] = None, document: Optional[str] = None
+    ) -> Any:
+        """Returns a page of the decisions that hold, in the order in which they were made; its ``next``, if present, is
+        the ``after`` of the next page. With ``document``, only those on the text of the document with that id."""
+        query = {"after": after, "limit": limit, "document": document}
+        return self._client.call("GET", _with_query(f"{self._path}/decisions", query))
+
+    def withdraw_decision(self, a: str, b: str) -> Any:
+        """Withdraws the decision on two texts, by its ``a`` and ``b``, and returns the result as :meth:`decide` does."""
+        answer = self._client.call("DELETE", f"{self._path}/decisions/{_quoted(a)}/{_quoted(b)}")
+        return answer["results"][0]
+
     def stats(self) -> Any:
         """Returns the number of documents and other counts."""
         return self._client.call("GET", f"{self._path}/stats")

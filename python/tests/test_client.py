@@ -50,6 +50,23 @@ def test_texts_of_files(service, tmp_path):
         service.extract_text(b"x")
 
 
+def test_decisions_overrule_verdicts(service):
+    news = service.create("decided")
+    text = "the ferry leaves at seven and nobody misses it because the next one leaves at noon"
+    news.check_and_insert([{"id": "a", "text": text}, {"id": "b", "text": f"{text}!"}])
+    [result] = news.decide({"a_id": "a", "b_id": "b", "label": "different"})
+    assert (result["outcome"], [one["id"] for one in result["changed"]]) == ("applied", ["b"])
+    assert news.get("b")["verdict"] == "kept"
+    page = news.decisions(document="b", limit=1)
+    assert (page["total"], page["next"], page["decisions"][0]["label"]) == (1, None, "different")
+    decision = page["decisions"][0]
+    assert news.withdraw_decision(decision["a"], decision["b"])["changed"][0]["of"] == "a"
+    # A line of a file of decisions, and one that is none.
+    results = news.decide([decision, {"label": "same"}])
+    assert [one.get("outcome") or one["problem"]["code"] for one in results] == ["applied", "bad_decision"]
+    news.drop()
+
+
 def test_passages_of_documents(service):
     text = "the ferry leaves at seven and nobody misses it because the next one leaves at noon"
     essay, source = {"id": "essay", "text": f"They say {text}."}, {"id": "source", "text": f"{text}, we hear."}

@@ -7,6 +7,7 @@ import { ListEntry, SearchedList } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
 import { fold, isBadTerm, type Query } from "../report/query";
 import { Compared, NoCollections, useCollection, type ToolProps } from "./collection-choice";
+import { DecisionList, PairDecision } from "./decisions";
 import { useAnswer, useRequests } from "./requests";
 import { countBytes, maxComparedBytes, type Cluster, type Settings, type Verdict } from "./service";
 
@@ -73,6 +74,12 @@ export function ConsoleClusters(props: ToolProps) {
   useEffect(() => {
     if (name) void read(null);
   }, [name]);
+  const [decisionVersion, setDecisionVersion] = useState(0);
+  /** Reads the clusters again after verdicts have changed. */
+  const reload = () => {
+    setDecisionVersion((version) => version + 1);
+    void send(() => service.listClusters(name, null), (it) => setLoaded({ name, clusters: it.clusters, next: it.next }));
+  };
   const search = controls.search.trim();
   /** Looks for the cluster of a document that is in none of the loaded ones. */
   const findCluster = async () => {
@@ -109,8 +116,9 @@ export function ConsoleClusters(props: ToolProps) {
             <button type="button" class="button" disabled={isWaiting} onClick={() => read(next)}>{say.text("console.more")}</button>
           </>
         )}
+        {settings?.holds === "texts" && <DecisionList {...props} name={name} version={decisionVersion} onChanged={reload} />}
       </div>
-      {cluster && <ClusterView key={`${name} ${cluster.cluster}`} {...props} name={name} settings={settings} cluster={cluster} />}
+      {cluster && <ClusterView key={`${name} ${cluster.cluster}`} {...props} name={name} settings={settings} cluster={cluster} onChanged={reload} />}
     </div>
   );
 }
@@ -119,9 +127,11 @@ interface ClusterViewProps extends ToolProps {
   name: string;
   settings: Settings | undefined;
   cluster: Cluster;
+  /** Called after a decision has changed verdicts. */
+  onChanged: () => void;
 }
 
-function ClusterView({ cluster, name, settings, ...props }: ClusterViewProps) {
+function ClusterView({ cluster, name, settings, onChanged, ...props }: ClusterViewProps) {
   const { service, onProblem } = props;
   const say = useWording();
   const [memberId, setMemberId] = useState<string | null>(null);
@@ -178,6 +188,7 @@ function ClusterView({ cluster, name, settings, ...props }: ClusterViewProps) {
           )}
         />
       </section>
+      {shownId && texts && texts[0].text !== texts[1].text && <PairDecision key={shownId} {...props} name={name} ids={[cluster.cluster, shownId]} hasKeys onChanged={onChanged} />}
       {texts && <Compared {...props} a={texts[0]} b={texts[1]} settings={settings} />}
     </div>
   );

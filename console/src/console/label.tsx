@@ -13,6 +13,7 @@ import { NoCollections, useCollection, type ToolProps } from "./collection-choic
 import { ThresholdInput } from "./collections";
 import { collectPairs, type Collected, type LabelCandidate } from "./label-pairs";
 import { findBestThreshold, judgeThreshold, type LabelledPair } from "./plan";
+import { OverruledPair } from "./decisions";
 import { useChanges, useRequests } from "./requests";
 import type { Settings } from "./service";
 
@@ -55,12 +56,13 @@ export function Label(props: ToolProps) {
         </div>
         <p class="muted">{say.text(settings && !canLabel ? "label.cannot" : "label.origin")}</p>
       </section>
-      {collected && settings && <Labelling key={name} {...props} settings={settings} collected={collected} marks={marks} onMark={setMark} />}
+      {collected && settings && <Labelling key={name} {...props} name={name} settings={settings} collected={collected} marks={marks} onMark={setMark} />}
     </>
   );
 }
 
 interface LabellingProps extends ToolProps {
+  name: string;
   settings: Settings;
   collected: Collected;
   marks: Marks;
@@ -84,7 +86,7 @@ function findPairs(pairs: readonly LabelCandidate[], query: Query, marks: Marks)
   });
 }
 
-function Labelling({ settings, collected, marks, onMark, ...props }: LabellingProps) {
+function Labelling({ name, settings, collected, marks, onMark, ...props }: LabellingProps) {
   const say = useWording();
   const { pairs } = collected;
   const threshold = settings.threshold ?? 0;
@@ -146,6 +148,7 @@ function Labelling({ settings, collected, marks, onMark, ...props }: LabellingPr
               removedTitle={<><b>B</b> <Name text={pair.ids[1]} /></>}
             />
             <MarkButtons mark={marks.get(pair)} onMark={markSelected} />
+            <OverruledPair key={pair.ids.join("\n")} {...props} name={name} ids={pair.ids} />
           </div>
         ) : (
           <p class="card muted">{say.text("pair.select")}</p>

@@ -85,6 +85,29 @@ export interface Cluster {
   next: string | null;
 }
 
+/** A decision of a person on two texts. */
+export interface StoredDecision {
+  seq: number;
+  a: string;
+  b: string;
+  label: "same" | "different";
+  a_id: string | null;
+  b_id: string | null;
+}
+
+/** A decision that is sent, on the texts of two documents. */
+export interface NewDecision {
+  a_id: string;
+  b_id: string;
+  label: "same" | "different" | "none";
+}
+
+/** The effect of a decision. */
+export interface DecisionResult {
+  outcome: "applied" | "recorded" | "unchanged";
+  changed: Verdict[];
+}
+
 export interface Readiness {
   ready: boolean;
   collections: number;
@@ -174,6 +197,22 @@ export class Service {
   /** Returns kept documents that a text has passages from. */
   findSources = async (name: string, text: string, limit: number): Promise<Source[]> =>
     (await this.ask<{ sources: Source[] }>("POST", `/v1/collections/${encode(name)}/passages`, { text, limit })).sources;
+
+  /** Makes a decision. A problem of the decision is thrown as one of the request. */
+  decide = async (name: string, decision: NewDecision): Promise<DecisionResult> => {
+    type Refused = { problem?: { status: number; code: string; detail: string } };
+    const answer = await this.ask<{ results: (DecisionResult & Refused)[] }>("POST", `/v1/collections/${encode(name)}/decisions`, decision);
+    const result = answer.results[0]!;
+    if (result.problem) throw new ServiceProblem(result.problem.status, result.problem.code, result.problem.detail);
+    return result;
+  };
+  /** Lists decisions after a number, with an id only those on the text of that document. */
+  listDecisions = (name: string, after: number | null, document?: string): Promise<{ decisions: StoredDecision[]; next: number | null }> => {
+    const query = [after === null ? "" : `&after=${after}`, document === undefined ? "" : `&document=${encode(document)}`].join("");
+    return this.ask("GET", `/v1/collections/${encode(name)}/decisions?limit=${document === undefined ? 100 : 1000}${query}`);
+  };
+  withdrawDecision = ({ name, a, b }: { name: string; a: string; b: string }): Promise<unknown> =>
+    this.ask("DELETE", `/v1/collections/${encode(name)}/decisions/${encode(a)}/${encode(b)}`);
 
   listRecipes = async (): Promise<string[]> => (await this.ask<{ recipes: { name: string }[] }>("GET", "/v1/recipes")).recipes.map((it) => it.name);
   createCollection = (name: string, settings: Partial<Settings>): Promise<{ name: string; settings: Settings }> =>

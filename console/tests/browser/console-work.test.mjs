@@ -105,6 +105,34 @@ test("a cluster is drawn as a ring and by arrival, and its members are compared 
   await checkPage(page, "the picture of a cluster");
 });
 
+test("a verdict is overruled by a key, listed, and taken back", { skip }, async () => {
+  const json = { "content-type": "application/json" };
+  await fetch(`${open.url}/v1/collections/overruled`, { method: "PUT", headers: json, body: "{}" });
+  for (const [id, text] of [["first", "The ferry leaves at seven."], ["second", "THE FERRY leaves at seven!"], ["third", "the ferry leaves at seven"]]) {
+    await fetch(`${open.url}/v1/collections/overruled/documents`, { method: "POST", headers: json, body: JSON.stringify({ id, text }) });
+  }
+  const documentOf = async (id) => (await fetch(`${open.url}/v1/collections/overruled/documents/${id}`)).json();
+  const page = await openConsole(browser, open.url);
+  await page.click("#tab-clusters");
+  await page.waitForSelector(".graph .member");
+  await page.selectOption("select >> nth=1", "overruled");
+  await page.waitForFunction(() => document.querySelectorAll(".graph .member").length === 2);
+  await page.waitForSelector(".marks");
+  assert.equal((await documentOf("second")).of, "first");
+  await page.keyboard.press("n");
+  await page.waitForSelector(".decisions li");
+  assert.match(await page.textContent(".decisions"), /first.*second/);
+  assert.equal((await documentOf("second")).verdict, "kept");
+  await page.waitForFunction(() => document.querySelectorAll(".graph .member").length === 1);
+  await checkPage(page, "decisions of people");
+  await page.click(".decisions button");
+  await page.waitForSelector(".decisions", { state: "detached" });
+  await page.waitForFunction(() => document.querySelectorAll(".graph .member").length === 2);
+  assert.equal((await documentOf("second")).of, "first");
+  assert.equal(await page.locator("[role=alert]").count(), 0);
+  await fetch(`${open.url}/v1/collections/overruled`, { method: "DELETE" });
+});
+
 test("a cluster of a thousand members is drawn, with lines to the least similar ones", { skip }, async () => {
   const words = (at) => `${"a common beginning of twelve words that all of these short texts share with "} ${at}`;
   const rows = Array.from({ length: 1001 }, (_, at) => JSON.stringify({ id: `many-${at}`, text: words(at) })).join("\n");

@@ -1,60 +1,19 @@
 //! Decisions of a person on pairs of texts: the file that a report saves, and the run that honours it.
 //!
 //! The file is JSON Lines, one decision a line, so that two files are joined by writing one behind the other, and
-//! `eval` and `tune` read it as labels:
-//!
-//! ```text
-//! {"a":"sha256:…","b":"sha256:…","label":"different","recipe":"…","a_key":"…","b_key":"…","a_id":"7","b_id":"9"}
-//! ```
-//!
-//! | field | holds |
-//! |---|---|
-//! | `a`, `b` | `sha256:` and the SHA-256 of the text in UTF-8, 64 hexadecimal digits |
-//! | `label` | `same` or `different` |
-//! | `recipe` | identity of the recipe of the run that the decision is about |
-//! | `a_key`, `b_key` | key of the text after normalisation by that recipe, 32 hexadecimal digits |
-//!
-//! A line may have `form` too, with the `name` and the `frame` of a form that both texts fill. Then the label is about
-//! all documents of the form. `same` says that they are copies of each other; `different` says that they are filled
-//! forms and no copies.
-//!
-//! Other fields are for people. The key finds the documents of a text without reading every text again; the
-//! content decides whether a document is meant, so texts that differ only before normalisation can be told apart.
+//! `eval` and `tune` read it as labels. [`decision_lines`](lookalike_comparison::decision_lines) describes a line.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
+use lookalike::content_hash::ContentHash;
 use lookalike::dedup::PairDecision;
-use lookalike::forms::Form;
-use lookalike_comparison::content_hash::ContentHash;
+pub use lookalike_comparison::decision_lines::ContentDecision;
+use lookalike_comparison::decision_lines::label_of;
 use lookalike_io::error::{Error, Result, display_path};
-use serde::{Deserialize, Serialize};
-
-/// A text that a decision names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DecidedText {
-    /// Hash of the text.
-    pub content: ContentHash,
-    /// Key of the text after normalisation.
-    pub text_key: u128,
-}
-
-/// A decision on two texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContentDecision {
-    /// One text.
-    pub a: DecidedText,
-    /// The other text.
-    pub b: DecidedText,
-    /// The decision.
-    pub decision: PairDecision,
-    /// Identity of the recipe.
-    pub recipe: String,
-    /// The form of both texts, if the decision is about all its documents.
-    pub form: Option<Form>,
-}
+use serde::Serialize;
 
 /// Counts of the decisions that a run was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -82,63 +41,6 @@ pub struct DecisionSummary {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
-}
-
-/// A line of the file.
-#[derive(Deserialize)]
-struct DecisionLine {
-    a: String,
-    b: String,
-    label: String,
-    recipe: String,
-    a_key: String,
-    b_key: String,
-    form: Option<FormLine>,
-}
-
-/// A form in a line.
-#[derive(Deserialize)]
-struct FormLine {
-    name: String,
-    frame: Vec<String>,
-}
-
-impl DecisionLine {
-    fn to_decision(&self) -> Result<ContentDecision, String> {
-        let text = |side: &str, content: &str, key: &str| {
-            let content = ContentHash::parse_hash(content).ok_or_else(|| {
-                format!("`{side}` is '{content}', not `sha256:` and 64 hexadecimal digits")
-            })?;
-            let is_digit = |byte: u8| byte.is_ascii_hexdigit();
-            let digits = Some(key).filter(|key| key.len() == 32 && key.bytes().all(is_digit));
-            let text_key = digits
-                .and_then(|key| u128::from_str_radix(key, 16).ok())
-                .ok_or_else(|| format!("`{side}_key` is '{key}', not 32 hexadecimal digits"))?;
-            Ok::<_, String>(DecidedText { content, text_key })
-        };
-        let (a, b) = (
-            text("a", &self.a, &self.a_key)?,
-            text("b", &self.b, &self.b_key)?,
-        );
-        if a.content == b.content {
-            return Err("`a` and `b` are the same text: a decision is about two texts".to_owned());
-        }
-        let decision = match &*self.label {
-            "same" => PairDecision::Same,
-            "different" => PairDecision::Different,
-            other => return Err(format!("`label` is '{other}', not same or different")),
-        };
-        let form = self.form.as_ref().map(|FormLine { name, frame }| {
-            Form::from_frame(name.clone(), frame.clone()).map_err(|error| error.to_string())
-        });
-        Ok(ContentDecision {
-            a,
-            b,
-            decision,
-            recipe: self.recipe.clone(),
-            form: form.transpose()?,
-        })
-    }
 }
 
 /// Reads files of decisions. A repeated decision counts once.
@@ -209,18 +111,13 @@ impl DecisionReader {
             }
             let place = format!("{name}:{}", at + 1);
             let refuse = |reason: String| Error::input_error(format!("{place}: {reason}"));
-            let line: DecisionLine = serde_json::from_str(line).map_err(|cause| {
-            refuse(format!(
-                "this is not a decision, which has a, b, label, recipe, a_key and b_key: {cause}"
-            ))
-        })?;
-            let one = line.to_decision().map_err(refuse)?;
+            let one = ContentDecision::parse_line(line).map_err(refuse)?;
             let (a, b) = (one.a.content, one.b.content);
             let pair = (a.min(b), a.max(b), one.recipe.clone());
             let opposite = |what: &str, first: String| {
                 refuse(format!(
                     "{what} decided as {}, but {first} decides the opposite: remove one of the two lines",
-                    line.label
+                    label_of(one.decision)
                 ))
             };
             let is_new_pair = self

@@ -12,9 +12,9 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::content_hash::ContentHash;
 use crate::shared_passages::{SharedPassage, SharedPassages};
 use crate::text_diff::diff_passages;
+use lookalike::content_hash::ContentHash;
 
 /// Place of a text that was given itself, and not read from anywhere.
 pub const GIVEN_TEXT: &str = "as given";

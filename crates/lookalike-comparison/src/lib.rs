@@ -24,13 +24,13 @@
 //! | [`shared_passages`] | the passages that two documents share, with their places in the files |
 //! | [`passage_table`] | a passage as a row of a table |
 //! | [`text_diff`] | differences word by word |
-//! | [`content_hash`] | the SHA-256 of a text, by which decisions of a person name it |
+//! | [`decision_lines`] | decisions of a person on two texts, as lines of a file and of a request |
 //! | [`worked_examples`] | SimHash and MinHash by hand, for people who learn how they work |
 //!
 //! It reads no files and searches no corpus.
 
 pub mod comparison;
-pub mod content_hash;
+pub mod decision_lines;
 pub mod passage_table;
 pub mod shared_passages;
 pub mod text_diff;

@@ -60,11 +60,13 @@ pub enum EntryKind {
     CheckState = 10,
     /// The log begins with a snapshot, which is the subject.
     Begin = 11,
+    /// A person decides about two texts.
+    Decide = 12,
 }
 
 impl EntryKind {
     /// All kinds, by their codes.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Insert,
         Self::Delete,
         Self::CreateCollection,
@@ -76,6 +78,7 @@ impl EntryKind {
         Self::AdvanceClock,
         Self::CheckState,
         Self::Begin,
+        Self::Decide,
     ];
 
     /// Returns the code of the kind in a record.
@@ -103,6 +106,7 @@ impl fmt::Display for EntryKind {
             Self::AdvanceClock => "advance-clock",
             Self::CheckState => "check-state",
             Self::Begin => "begin",
+            Self::Decide => "decide",
         })
     }
 }

@@ -10,6 +10,8 @@ pub enum ErrorKind {
     Setting,
     /// A document is not acceptable.
     Document,
+    /// A decision on two texts is not acceptable.
+    Decision,
     /// The id belongs to a document with other content.
     Conflict,
     /// The disk is nearly full; nothing was written.

@@ -58,6 +58,11 @@
 //! [admitted](Collection::admit_documents). A document takes about 100 bytes of memory with the default
 //! settings and short texts, and 60 bytes with SimHash.
 //!
+//! # Decisions
+//!
+//! [`Collection::decide`] lets a person overrule the match plan for two texts. The documents for which the law of
+//! verdicts does not hold any more are judged again, and it holds for all later ones.
+//!
 //! # Replicas
 //!
 //! With [`CollectionOptions::follows_log`], a collection applies the entries of a shared log, and any other collection
@@ -73,6 +78,7 @@
 //! its partition expires.
 
 mod collection;
+mod decision;
 mod disk;
 mod document;
 mod error;
@@ -98,6 +104,10 @@ pub use collection::{
     AdmittedDocuments, ClusterPage, ClusterSelection, Collection, CollectionOptions,
     CollectionStats, DocumentLookup, DocumentPage, DocumentSelection, KeptDocuments,
     LoggedAdmission, UnlockedWorkPolicy, VerificationLimits, WallClock,
+};
+pub use decision::{
+    DecisionOutcome, DecisionPage, DecisionRequest, DecisionSubject, MOST_DECISIONS,
+    MOST_REJUDGED_DOCUMENTS, NamedText, RejudgedDocument, StoredDecision,
 };
 pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{

@@ -104,7 +104,7 @@
 //! [`quality`] makes edits of known kind and strength, measures recall and precision on labelled pairs, and
 //! estimates how many matches a run has missed. [`compare`] shows every step for two texts, [`passages`] finds what
 //! two texts share and where, [`contamination`] finds items of benchmarks in documents, and [`hamming`] finds the
-//! fingerprints within a distance.
+//! fingerprints within a distance. [`content_hash`] names a text by its content, as decisions of a person do.
 //!
 //! # Limits
 //!
@@ -121,6 +121,7 @@ pub mod candidates;
 pub mod compare;
 mod compat;
 pub mod contamination;
+pub mod content_hash;
 pub mod dedup;
 mod digest;
 mod error;

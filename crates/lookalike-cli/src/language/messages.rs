@@ -546,6 +546,7 @@ messages! {
     exported(documents: NounCount) "{documents} exported" "已导出 {documents}";
     imported(documents: NounCount) "{documents} imported" "已导入 {documents}";
     already_there(number: &str) ", {number} already in the collection" "，集合中已有 {number} 篇";
+    with_decisions(number: &str) ", decisions: {number}" "，决定 {number} 条";
     bad_rows_skipped(rows: &str) ", {rows} skipped" "，略过 {rows}";
 
     // `explain`.

@@ -14,7 +14,7 @@ use super::pages::{PageLanguage, read_page, root, user_pages, with_blocks_of};
 use crate::support::Place;
 
 /// The pages about the service in production, in the order of their session.
-const SERVICE_PAGES: [&str; 11] = [
+const SERVICE_PAGES: [&str; 12] = [
     "docs/service/index.md",
     "docs/service/deploy.md",
     "docs/service/keys.md",
@@ -22,6 +22,7 @@ const SERVICE_PAGES: [&str; 11] = [
     "docs/service/recipes.md",
     "docs/service/documents.md",
     "docs/service/clusters.md",
+    "docs/service/decisions.md",
     "docs/service/backup.md",
     "docs/service/incidents.md",
     "docs/service/upgrade.md",

@@ -13,6 +13,7 @@ mod comparing;
 mod compat;
 mod contamination_planting;
 mod copies;
+mod decisions;
 mod decontaminate;
 mod documents;
 mod evaluating;

@@ -6,7 +6,7 @@ use lookalike_log::{EntryKind, LogEntry, LogTail, SharedLog};
 use lookalike_server::with_log_store;
 use serde_json::{Value, json};
 
-use crate::service::{Reply, Service, document, wait_until};
+use crate::service::{NDJSON, Reply, Service, document, wait_until};
 use crate::support::Place;
 
 /// A text of which `edit` is one word.
@@ -142,6 +142,54 @@ fn every_change_reaches_every_replica() {
         first.connect().request("GET", path, &header, b"").status,
         404
     );
+}
+
+/// A decision at one replica overrules the verdicts of all, and is withdrawn at another one.
+#[test]
+fn decisions_reach_every_replica() {
+    let places = ReplicaPlaces::new(2);
+    let services = places.start_all();
+    let (first, second) = (&services[0], &services[1]);
+    first.make("news", json!({ "threshold": 0.6 }));
+    insert(first, "a", &text("harbour", "one"));
+    let near = insert(second, "b", &text("harbour", "two"));
+    assert_eq!(near.json()["of"], "a");
+    let path = "/v1/collections/news/decisions";
+    let different = json!({ "a_id": "a", "b_id": "b", "label": "different" });
+    let decided = first.post(path, &different);
+    assert_eq!(decided.status, 200, "{}", decided.text());
+    let result = &decided.json()["results"][0];
+    assert_eq!(
+        (&result["outcome"], &result["changed"][0]["verdict"]),
+        (&json!("applied"), &json!("kept"))
+    );
+    let record = position(&decided);
+    assert_eq!(export(first, record), export(second, record));
+    let header = [("Lookalike-Position", &*record.to_string())];
+    let listed = second.connect().request("GET", path, &header, b"").json();
+    let decision = listed["decisions"][0].clone();
+    let (a, b) = (
+        decision["a"].as_str().unwrap(),
+        decision["b"].as_str().unwrap(),
+    );
+    let withdrawn = second.delete(&format!("{path}/{a}/{b}"));
+    assert_eq!(withdrawn.json()["results"][0]["changed"][0]["of"], "a");
+    // A line that is none is refused without an entry, and the others are applied.
+    let lines = format!("{different}\n{{}}\n");
+    let sent = first
+        .connect()
+        .request("POST", path, &[NDJSON], lines.as_bytes());
+    let results = sent.json()["results"].clone();
+    assert_eq!(results[0]["outcome"], "applied");
+    assert_eq!(results[1]["problem"]["code"], "bad_json");
+    let record = position(&sent);
+    let expected = export(first, record);
+    assert_eq!(expected, export(second, record));
+    // A replica that is killed derives the same again.
+    let mut services = services;
+    services.remove(1).kill();
+    let second = places.start(1);
+    assert_eq!(export(&second, record), expected);
 }
 
 /// Documents that are compared by edit distance are checked in turns, and every replica has the same verdicts.

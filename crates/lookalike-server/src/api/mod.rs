@@ -4,6 +4,8 @@ pub(crate) mod aliases;
 pub(crate) mod answer_text;
 pub(crate) mod body;
 pub(crate) mod collections;
+pub(crate) mod decision_schemas;
+pub(crate) mod decisions;
 pub(crate) mod documents;
 pub(crate) mod export;
 pub(crate) mod extraction;

@@ -10,6 +10,7 @@ use lookalike_store::StoredRecipe;
 use serde_json::{Map, Value, json};
 
 use crate::access::AccessRole;
+use crate::api::decision_schemas::{decision_parameter, decision_schemas};
 use crate::api::documents::{
     CLUSTERS_ON_PAGE, CLUSTERS_WITH_PREFERRED, COMPARED_ON_PAGE, MAX_MATCHES, MEMBER_LIMITS,
     MEMBERS_ON_PAGE, MOST_COMPARED,
@@ -89,6 +90,9 @@ fn describe_operation(call: &ApiCall) -> Value {
         }
         if many {
             content["application/x-ndjson"] = lines_schema(schema_reference(schema));
+        }
+        // The answer to decisions has all lines in one object.
+        if many && call.name != "decide" {
             good["content"]["application/x-ndjson"] = lines_schema(schema_reference("LineVerdict"));
         }
         parameters.push(encoding_parameter());
@@ -129,6 +133,7 @@ fn body_example(call: &str) -> Option<Value> {
             let contents = contents.map(|(_, it)| String::from_utf8_lossy(it).into_owned());
             Some(json!({ "recipe": recipe.to_toml(), "file": contents.collect::<Vec<_>>() }))
         }
+        "decide" => Some(json!({ "label": "different", "a_id": "1", "b_id": "2" })),
         "get_documents" | "delete_documents" => Some(json!({ "ids": ["1", "2"] })),
         "put_collection" => Some(json!({ "recipe": "mine", "window": "2d" })),
         "patch_collection" => Some(json!({ "window": "7d", "on_conflict": "replace" })),
@@ -226,6 +231,7 @@ fn answer_description(call: &ApiCall) -> &'static str {
             "The documents that exist when the export begins, in the order of `seq`; those deleted or replaced \
              meanwhile are left out. Needs HTTP/1.1: an answer that ends without the last chunk is incomplete."
         }
+        _ if call.name == "decide" => "The effect of each decision, in their order.",
         (_, Some((_, true))) => "The verdict; for many documents, one answer each, in their order.",
         ((201, _), _) if call.name == "put_recipe" => {
             "Created now (201); exists with the same content, or replaced another recipe (200)."
@@ -268,6 +274,8 @@ fn problem_responses(call: &ApiCall) -> Value {
         "insert"
             | "delete_document"
             | "delete_documents"
+            | "decide"
+            | "withdraw_decision"
             | "put_collection"
             | "patch_collection"
             | "snapshot"
@@ -344,6 +352,10 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
     let in_query = call.parameters.iter().map(|name| {
         if *name == "prefer" {
             return preference_parameter(call);
+        }
+        let of_decisions = decision_parameter(name).filter(|_| call.name == "list_decisions");
+        if let Some((schema, about)) = of_decisions {
+            return query_parameter(name, schema, about.to_owned());
         }
         if *name == META_FILTER {
             let whose = "Only clusters whose kept document has";
@@ -512,7 +524,11 @@ fn list_schema(of: Value) -> Value {
 
 fn all_schemas() -> Value {
     let mut schemas = document_schemas();
-    for more in [listing_schemas(), administration_schemas()] {
+    for more in [
+        listing_schemas(),
+        administration_schemas(),
+        decision_schemas(),
+    ] {
         for (name, schema) in more.as_object().into_iter().flatten() {
             schemas[name] = schema.clone();
         }

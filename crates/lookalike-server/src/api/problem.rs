@@ -38,6 +38,7 @@ problem_codes! {
     NoAlias no_alias 404 "There is no such alias",
     NoRecipe no_recipe 404 "There is no such recipe",
     NoDocument no_document 404 "There is no such document",
+    NoDecision no_decision 404 "There is no such decision",
     NoCluster no_cluster 404 "There is no such cluster",
     MethodNotAllowed method_not_allowed 405 "The path does not support this method",
     TooSlow too_slow 408 "The request did not come in time",
@@ -52,6 +53,7 @@ problem_codes! {
     BadName bad_name 422 "The name is not valid",
     BadSettings bad_settings 422 "The settings are not valid",
     BadDocument bad_document 422 "The document is not valid",
+    BadDecision bad_decision 422 "The decision is not valid",
     TooCostly too_costly 422 "The request takes too much work",
     Busy busy 429 "The queue is full",
     TooManyRequests too_many_requests 429 "The client sends too many requests",
@@ -213,6 +215,7 @@ impl From<Error> for ApiProblem {
         let code = match error.kind() {
             ErrorKind::Setting => ProblemCode::BadSettings,
             ErrorKind::Document | ErrorKind::Engine => ProblemCode::BadDocument,
+            ErrorKind::Decision => ProblemCode::BadDecision,
             ErrorKind::Conflict => ProblemCode::IdConflict,
             ErrorKind::Cancelled => ProblemCode::TooSlow,
             ErrorKind::TooCostly => ProblemCode::TooCostly,

@@ -18,8 +18,8 @@ use axum::{RequestPartsExt, Router};
 
 use super::request_log::{RequestId, RequestRecord};
 use super::{
-    aliases, collections, documents, export, extraction, forms, health, listing, recipes,
-    snapshots, texts,
+    aliases, collections, decisions, documents, export, extraction, forms, health, listing,
+    recipes, snapshots, texts,
 };
 use crate::access::host::check_host;
 use crate::access::request_access::{ConnectionAccess, RequestAccess};
@@ -156,7 +156,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 41] = calls! {
+pub(crate) static CALLS: [ApiCall; 44] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -206,6 +206,16 @@ pub(crate) static CALLS: [ApiCall; 41] = calls! {
     "get_cluster" GET "/v1/collections/{collection}/clusters/{id}" Read,
         "show the cluster of a kept document",
         takes None, with ["after", "members", "prefer", "at_least"], gives 200 Some("Cluster"), documents::get_cluster;
+    "decide" POST "/v1/collections/{collection}/decisions" Write,
+        "decide about pairs of texts as a person, and judge their documents again: one, or one per line",
+        takes Some(("Decision", ONE_OR_MANY)), with [], gives 200 Some("DecisionResults"), decisions::make_decisions;
+    "list_decisions" GET "/v1/collections/{collection}/decisions" Read,
+        "list the decisions that hold, in the order in which they were made",
+        takes None, with ["after", "limit", "document", "at_least"], gives 200 Some("DecisionPage"),
+        decisions::list_decisions;
+    "withdraw_decision" DELETE "/v1/collections/{collection}/decisions/{a}/{b}" Write,
+        "withdraw the decision on two texts, and judge their documents again",
+        takes None, with [], gives 200 Some("DecisionResults"), decisions::withdraw_decision;
     "get_stats" GET "/v1/collections/{collection}/stats" Read, "show the size and state of a \
         collection",
         takes None, with ["at_least"], gives 200 Some("CollectionStats"), collections::collection_stats;

@@ -246,6 +246,15 @@ impl OpenCollection {
         problem
     }
 
+    /// Returns the identities under which decisions on its texts are made: that of its recipe, and that of the recipe
+    /// without forms, because the keys of texts do not depend on them.
+    pub(crate) fn recipe_ids(&self) -> Vec<String> {
+        let settings = self.collection.collection_settings();
+        let without_forms = settings.recipe.clone().without_forms();
+        let recipes = [&settings.recipe, &without_forms];
+        recipes.map(|recipe| recipe.recipe_id().to_string()).into()
+    }
+
     /// Parses a document as it was sent and prepares it to be checked.
     pub(crate) fn prepare_document(
         &self,

@@ -2,6 +2,7 @@
 //!
 //! Unknown and duplicate fields are refused by name.
 
+pub(crate) mod decisions;
 pub(crate) mod documents;
 pub(crate) mod meta_filter;
 pub(crate) mod preference;

@@ -25,6 +25,7 @@ use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::recipe_upload::RecipeUpload;
 use crate::collections::open_collection::{OpenCollection, PreparationResult, RefusedDocument};
 use crate::collections::{CollectionStatus, ServedCollections};
+use crate::json::decisions::read_decision;
 use crate::json::settings::{read_change, read_settings};
 use crate::recipes::ServedRecipes;
 
@@ -181,6 +182,7 @@ impl RecordApplier<'_> {
         let result = match entry.kind {
             EntryKind::Insert => unreachable!("inserts are applied in runs"),
             EntryKind::Delete => self.delete_document(name, &entry.body, position),
+            EntryKind::Decide => self.decide(name, &entry.body, position),
             EntryKind::CreateCollection => self.create_collection(name, &entry.body, position),
             EntryKind::DeleteCollection => self.delete_collection(name, position),
             EntryKind::ChangeSettings => self.change_settings(name, &entry.body, position),
@@ -244,6 +246,18 @@ impl RecordApplier<'_> {
         let deleted = open.collection.delete_logged(&id, position);
         let deleted = deleted.map_err(|error| open.to_problem(error))?;
         Ok(EntryAnswer::Deleted(deleted))
+    }
+
+    fn decide(&self, name: &str, line: &[u8], position: LogPosition) -> EntryResult {
+        let open = self.look_up_subject(name)?;
+        let is_applied = open.has_rows_of(position);
+        if is_applied.map_err(|error| disk_problem(&error))? {
+            return Ok(EntryAnswer::Changed);
+        }
+        let read = read_decision(line, &open.recipe_ids())?;
+        let outcome = open.collection.decide_logged(&read.request, position);
+        let outcome = outcome.map_err(|error| open.to_problem(error))?;
+        Ok(EntryAnswer::Decided(Box::new(outcome)))
     }
 
     fn create_collection(&self, name: &str, body: &[u8], position: LogPosition) -> EntryResult {
@@ -359,7 +373,11 @@ fn begins_with(
 fn changes_service(kind: EntryKind) -> bool {
     !matches!(
         kind,
-        EntryKind::Insert | EntryKind::Delete | EntryKind::AdvanceClock | EntryKind::CheckState
+        EntryKind::Insert
+            | EntryKind::Delete
+            | EntryKind::Decide
+            | EntryKind::AdvanceClock
+            | EntryKind::CheckState
     )
 }
 
@@ -454,6 +472,7 @@ fn refusal_of_all(problem: ApiProblem) -> Result<ApiProblem, LocalFailure> {
         | ProblemCode::BadName
         | ProblemCode::BadSettings
         | ProblemCode::BadDocument
+        | ProblemCode::BadDecision
         | ProblemCode::TooLarge
         | ProblemCode::UnsupportedType
         | ProblemCode::NoCollection
@@ -485,6 +504,7 @@ fn refusal_of_all(problem: ApiProblem) -> Result<ApiProblem, LocalFailure> {
         | ProblemCode::NoSuchPlace
         | ProblemCode::NoSnapshot
         | ProblemCode::NoCluster
+        | ProblemCode::NoDecision
         | ProblemCode::MethodNotAllowed
         | ProblemCode::SnapshotConflict
         | ProblemCode::UnsupportedEncoding

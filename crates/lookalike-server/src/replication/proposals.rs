@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use lookalike_log::LogEntry;
-use lookalike_store::{InsertAnswer, PendingInsert};
+use lookalike_store::{DecisionOutcome, InsertAnswer, PendingInsert};
 
 use super::LineAnswer;
 use crate::api::problem::ApiProblem;
@@ -38,6 +38,8 @@ pub(crate) enum EntryAnswer {
     Inserted(InsertAnswer),
     /// `true` if the document existed.
     Deleted(bool),
+    /// The effect of a decision.
+    Decided(Box<DecisionOutcome>),
     /// `true` if the collection was created; `false` if it existed with the same settings.
     Created(bool),
     /// A recipe was uploaded.

@@ -340,6 +340,14 @@ fn make_entry(numbers: &mut Numbers) -> LogEntry {
                 change.to_string().into(),
             )
         }
+        8 | 9 => {
+            let (other, label) = (
+                format!("d{}", numbers.below(25)),
+                ["same", "different", "none"][numbers.below(3)],
+            );
+            let decision = json!({ "a_id": id, "b_id": other, "label": label });
+            entry(EntryKind::Decide, collection, decision.to_string().into())
+        }
         6 | 7 => entry(EntryKind::Delete, collection, id.into_bytes()),
         _ => {
             let document = json!({ "id": id, "text": make_text(numbers) });
@@ -411,6 +419,7 @@ fn check_law(export: &str) {
         .lines()
         .skip(1)
         .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line["decision"].is_null())
         .collect();
     let kept: BTreeMap<&str, u64> = documents
         .iter()

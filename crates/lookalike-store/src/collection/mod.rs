@@ -7,6 +7,7 @@
 //! | [`listing`] | list documents |
 //! | [`kept_documents`] | kept documents by their sequence numbers |
 //! | [`clusters`], [`preference`] | clusters |
+//! | [`decisions`] | decisions of a person on two texts |
 //! | [`settings_change`] | changes of the settings |
 //! | [`shared_log`] | the same at places of a shared log |
 //! | [`snapshot`](crate::snapshot) | copies |
@@ -18,6 +19,7 @@
 //! writer, state, manifest.
 
 mod clusters;
+mod decisions;
 mod documents;
 mod insertion;
 mod kept_documents;
@@ -399,7 +401,7 @@ impl Collection {
     /// Writes everything that is waiting; returns the number of the last row on disk.
     pub(crate) fn commit_pending(&self) -> Result<u64> {
         let mut writer = self.writer.lock().map_err(|_| thread_panicked())?;
-        let work = self.write_state()?.take_pending_work();
+        let work = self.write_state()?.take_pending_work()?;
         let begun = self.commit_work(&mut writer, &work)?;
         self.write_state()?.mark_written(&work, begun);
         Ok(work.last)

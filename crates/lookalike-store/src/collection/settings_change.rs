@@ -135,7 +135,7 @@ impl Collection {
         position: Option<LogPosition>,
     ) -> Result<ChangeOutcome> {
         let mut state = self.write_state()?;
-        let work = state.take_pending_work();
+        let work = state.take_pending_work()?;
         let begun = self.commit_work(writer, &work)?;
         state.mark_written(&work, begun);
         let outcome = |refused| ChangeOutcome {

@@ -15,6 +15,7 @@
 //! was opened again decides as one that never stopped.
 
 use lookalike::byte_reader::{ByteReader, put_string};
+use lookalike::dedup::PairDecision;
 use lookalike::stream::Timestamp;
 use lookalike::value_digest;
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,7 @@ enum DigestedStep {
     Deletion = 2,
     Move = 3,
     Settings = 4,
+    Decision = 5,
 }
 
 impl Default for LogProgress {
@@ -158,6 +160,21 @@ impl LogProgress {
                     bytes.extend(document.time.0.to_le_bytes());
                 });
             }
+            // A decision that moves to a later partition has been counted.
+            PartitionRow::Decision(decision) if decision.seq != number => {}
+            PartitionRow::Decision(decision) => {
+                self.digest_step(DigestedStep::Decision, |bytes| {
+                    bytes.extend(number.to_le_bytes());
+                    for named in &decision.texts {
+                        bytes.extend(named.text.content.as_bytes());
+                    }
+                    bytes.push(match decision.decision {
+                        None => 0,
+                        Some(PairDecision::Same) => 1,
+                        Some(PairDecision::Different) => 2,
+                    });
+                });
+            }
             // Only compaction writes these.
             PartitionRow::Erased { .. }
             | PartitionRow::ErasedMove { .. }
@@ -217,11 +234,13 @@ fn read_position(reader: &mut ByteReader<'_>) -> Option<LogPosition> {
 
 #[cfg(test)]
 mod tests {
+    use lookalike::content_hash::ContentHash;
+    use lookalike::dedup::DecidedText;
     use lookalike::similarity::Route;
     use lookalike::stream::DocumentSlot;
 
     use super::*;
-    use crate::files::rows::RecordPlace;
+    use crate::files::rows::{DecisionRow, NamedText, RecordPlace};
 
     fn progress() -> LogProgress {
         LogProgress {
@@ -307,6 +326,41 @@ mod tests {
             progress.mark.digest,
             0x56ba_0b47_89da_cf04_7662_5213_442a_13ee
         );
+    }
+
+    /// A decision counts once, and not again when it moves to a later partition.
+    #[test]
+    fn digest_covers_a_decision_once() {
+        let row = |decision| {
+            let texts = ["x", "y"].map(|text| NamedText {
+                text: DecidedText {
+                    content: ContentHash::from_text(text),
+                    text_key: 0,
+                },
+                id: None,
+            });
+            PartitionRow::Decision(DecisionRow {
+                seq: 5,
+                texts,
+                decision,
+                at: Timestamp(1),
+            })
+        };
+        let digest = |number, decision| {
+            let mut progress = progress();
+            progress.digest_row(number, &row(decision));
+            progress.mark.digest
+        };
+        let same = Some(PairDecision::Same);
+        assert_eq!(digest(6, same), progress().mark.digest);
+        let digests =
+            [None, same, Some(PairDecision::Different)].map(|decision| digest(5, decision));
+        assert!(
+            digests
+                .iter()
+                .all(|&digest| digest != progress().mark.digest)
+        );
+        assert!(digests[0] != digests[1] && digests[1] != digests[2]);
     }
 
     /// The digest depends on each decision and on their order, and not on what compaction leaves.

@@ -61,7 +61,8 @@ impl CompactedRows {
             }
             PartitionRow::Document(_)
             | PartitionRow::Moved { .. }
-            | PartitionRow::Deleted { .. } => {}
+            | PartitionRow::Deleted { .. }
+            | PartitionRow::Decision(_) => {}
         }
         self.end_erased_run();
         self.rows.push_row(&row);

@@ -250,7 +250,8 @@ impl<'a> PartitionCopy<'a> {
             PartitionRow::Deleted { number: of, .. } if !self.begun.is_needed_row(number, of) => {
                 PartitionRow::Erased { rows: 1, kept: 0 }
             }
-            PartitionRow::Deleted { .. } => row,
+            // A decision is short, and holds until it is moved to a later partition.
+            PartitionRow::Deleted { .. } | PartitionRow::Decision(_) => row,
             PartitionRow::Erased { kept, .. } => {
                 self.skip_places(kept);
                 row

@@ -61,7 +61,8 @@ impl RowSurvey {
             }
             PartitionRow::Deleted { .. }
             | PartitionRow::Erased { .. }
-            | PartitionRow::ErasedMove { .. } => {}
+            | PartitionRow::ErasedMove { .. }
+            | PartitionRow::Decision(_) => {}
         }
     }
 

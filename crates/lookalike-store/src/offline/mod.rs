@@ -24,6 +24,7 @@ use crate::files::manifest::CollectionManifest;
 use crate::files::rows::PartitionRow;
 use crate::recipes::read_recipe_file;
 use crate::settings::CollectionSettings;
+use crate::state::DecisionTable;
 
 /// Returns the settings of a collection that is not open.
 ///
@@ -59,12 +60,15 @@ struct OfflineCollection<'a> {
     first_row: u64,
     /// Number of readable partitions.
     partitions: u64,
+    /// The decisions in readable rows that hold.
+    decisions: DecisionTable,
 }
 
 impl<'a> OfflineCollection<'a> {
     fn open_offline(disk: &'a dyn Disk, manifest: CollectionManifest) -> Result<Self> {
         let (mut report, mut dead_rows) = (VerifyReport::default(), HashSet::new());
         let (mut moved, mut first_row) = (HashMap::new(), u64::MAX);
+        let mut decisions = DecisionTable::default();
         scan_rows(disk, &manifest, &mut report, &mut |_, number, row| {
             first_row = first_row.min(number);
             match row {
@@ -85,6 +89,7 @@ impl<'a> OfflineCollection<'a> {
                 PartitionRow::Document(_)
                 | PartitionRow::Erased { .. }
                 | PartitionRow::ErasedDuplicate { .. } => {}
+                PartitionRow::Decision(row) => decisions.apply_row(number, row),
             }
             Ok(())
         })?;
@@ -96,6 +101,7 @@ impl<'a> OfflineCollection<'a> {
             moved,
             first_row,
             partitions: report.partitions,
+            decisions,
         })
     }
 

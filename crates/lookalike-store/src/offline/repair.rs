@@ -12,7 +12,7 @@ use crate::transfer::BulkImport;
 
 /// Creates a new collection from all documents of a damaged one that can still be read, in their order.
 ///
-/// The documents are checked and inserted again. Their sequence numbers change, and so do verdicts where a
+/// Decisions that can be read are made again. The documents are checked and inserted again. Their sequence numbers change, and so do verdicts where a
 /// kept document was lost. A document whose deletion cannot be read exists again, unless a later document has
 /// its id. `settings` replace a lost manifest; the checksum in each partition shows whether those of the creation are
 /// the right ones. The new collection has the settings that were in force last. Returns the report and the new
@@ -42,6 +42,10 @@ pub fn repair_collection(
         return Err(Error::setting_error(what));
     }
     let collection = Collection::create_empty(to, &source.manifest.settings, options)?;
+    // Decisions come first, so that all documents are judged by the corrected relation.
+    for stored in source.decisions.decisions_after(0) {
+        collection.decide(&stored.to_request())?;
+    }
     let mut findings = Vec::new();
     let mut reject = |_, error: &Error| {
         findings.push(error.to_string());

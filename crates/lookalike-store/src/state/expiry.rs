@@ -31,15 +31,9 @@ impl CollectionState {
         document: &PendingInsert,
         arrival: &ArrivalTime,
     ) -> Result<()> {
-        let partitions = &self.rows.partitions;
-        if partitions.is_full() && !self.matcher.has_expired(arrival) {
-            let what = format!("the window has {} rows, the limit", partitions.max_rows);
-            return Err(Error::new(ErrorKind::Full, what));
-        }
+        self.check_row_limit(arrival)?;
         if self.begins_partition(document, arrival) {
-            let newest = partitions.newest();
-            let number = newest.map_or(1, |newest| newest.number() + 1);
-            self.begin_partition(number, arrival.clock)?;
+            self.begin_next_partition(arrival)?;
         }
         self.expire_passed(arrival);
         Ok(())
@@ -47,11 +41,52 @@ impl CollectionState {
 
     /// Returns `true` if a document begins a new partition when it is stored.
     pub(super) fn begins_partition(&self, document: &PendingInsert, arrival: &ArrivalTime) -> bool {
+        self.begins_with_units(document.record.len() as u64 / PLACE_UNIT_BYTES, arrival)
+    }
+
+    /// Returns `true` if records of so many units begin a new partition.
+    fn begins_with_units(&self, units: u64, arrival: &ArrivalTime) -> bool {
         // Twice the size, because a document may be moved as well as stored.
-        let units = 2 * (document.record.len() as u64 / PLACE_UNIT_BYTES) + SPARE_UNITS;
+        let units = 2 * units + SPARE_UNITS;
         let newest = self.rows.partitions.newest();
         let has_room = newest.is_none_or(|newest| newest.has_room_for(units));
         self.matcher.is_partition_due(arrival) || !has_room
+    }
+
+    /// Begins a new partition if it is due, and expires partitions past the window, by the clock as it is. Then rows and
+    /// records of so many units follow in one partition.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Full`] if the window has as many rows as it can.
+    pub(super) fn make_room_for_rows(&mut self, units: u64, now: Timestamp) -> Result<()> {
+        let arrival = self.arrival_at_clock(now);
+        self.check_row_limit(&arrival)?;
+        if self.begins_with_units(units, &arrival) {
+            self.begin_next_partition(&arrival)?;
+        }
+        self.expire_passed(&arrival);
+        Ok(())
+    }
+
+    fn check_row_limit(&self, arrival: &ArrivalTime) -> Result<()> {
+        let partitions = &self.rows.partitions;
+        if partitions.is_full() && !self.matcher.has_expired(arrival) {
+            let what = format!("the window has {} rows, the limit", partitions.max_rows);
+            return Err(Error::new(ErrorKind::Full, what));
+        }
+        Ok(())
+    }
+
+    fn begin_next_partition(&mut self, arrival: &ArrivalTime) -> Result<()> {
+        let newest = self.rows.partitions.newest();
+        let number = newest.map_or(1, |newest| newest.number() + 1);
+        self.begin_partition(number, arrival.clock)
+    }
+
+    /// Returns the arrival of a document with the newest time so far, which does not move the clock.
+    pub(super) fn arrival_at_clock(&self, now: Timestamp) -> ArrivalTime {
+        let newest = self.matcher.newest_time();
+        self.matcher.resolve_arrival(Some(newest), now)
     }
 
     fn begin_partition(&mut self, number: u64, began: Timestamp) -> Result<()> {
@@ -74,12 +109,12 @@ impl CollectionState {
         self.rows.expire_oldest(number);
         self.index.forget_moves_before(self.first_live_row());
         self.note_partitions();
+        self.carry_decisions();
     }
 
     /// Expires partitions past the window by the clock as it is, without a document.
     pub(super) fn expire_at_clock(&mut self, now: Timestamp) {
-        let newest = self.matcher.newest_time();
-        let arrival = self.matcher.resolve_arrival(Some(newest), now);
+        let arrival = self.arrival_at_clock(now);
         self.expire_passed(&arrival);
     }
 

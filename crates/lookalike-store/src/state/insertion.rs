@@ -88,7 +88,7 @@ impl CollectionState {
     /// The caller has completed the check before, under the same exclusive lock, so mostly nothing is left to do. Only if
     /// a partition has begun or expired since, to make room for the document, the check decides again which of the
     /// compared documents are visible.
-    fn update_verdict_without(
+    pub(super) fn update_verdict_without(
         &self,
         replaced: Option<DocumentSlot>,
         check: &mut DocumentCheck,
@@ -100,7 +100,7 @@ impl CollectionState {
         Ok(())
     }
 
-    fn store_document(
+    pub(super) fn store_document(
         &mut self,
         document: &PendingInsert,
         time: Timestamp,

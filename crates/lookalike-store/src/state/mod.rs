@@ -15,6 +15,7 @@
 //! | [`verdicts`] | nothing: documents are checked and answered under the shared lock |
 //! | [`unlocked_work`] | nothing: long texts are compared and prepared without a lock |
 //! | [`insertion`] | a document is inserted, refreshed or deleted |
+//! | [`decisions`] | a person decides about two texts, and documents are judged again |
 //! | [`expiry`] | partitions begin and expire |
 //! | [`shared_log`] | it notes its place in a shared log, and expires partitions at places of it |
 //! | [`compaction`] | a partition is replaced by its compacted version |
@@ -23,6 +24,7 @@
 mod check_memory;
 mod chunked_vec;
 mod compaction;
+mod decisions;
 mod document_index;
 mod expiry;
 mod id_table;
@@ -49,6 +51,7 @@ use self::check_memory::CheckMemory;
 pub(crate) use self::chunked_vec::ChunkedVec;
 pub(crate) use self::compaction::CompactionStart;
 pub use self::compaction::CompactionTrigger;
+pub(crate) use self::decisions::{DecisionPlan, DecisionTable, PlannedCluster, PlannedDocument};
 use self::document_index::DocumentIndex;
 pub(crate) use self::open_record::OpenText;
 pub(crate) use self::partition_state::NO_PLACE;
@@ -57,7 +60,7 @@ pub(crate) use self::row_reader::DocumentReader;
 use self::stored_rows::StoredRows;
 pub(crate) use self::verdicts::{DocumentCheck, PendingCheck, begin_turn};
 use crate::document::KnownDocument;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::files::log_progress::LogPosition;
 use crate::files::partition::PartitionFiles;
 use crate::files::partition_set::PartitionSet;
@@ -83,6 +86,9 @@ pub(crate) struct CollectionState {
     /// Entries of the shared log before this position were applied before the collection was opened; `None` if it
     /// follows none.
     recovered: Option<LogPosition>,
+    decisions: DecisionTable,
+    /// Why nothing may be written any more, if a change was made in part.
+    broken: Option<String>,
 }
 
 impl CollectionState {
@@ -112,6 +118,8 @@ impl CollectionState {
             windows: windows.clone(),
             reached_changes: 0,
             recovered: None,
+            decisions: DecisionTable::default(),
+            broken: None,
         })
     }
 
@@ -271,8 +279,14 @@ impl CollectionState {
     }
 
     /// Takes everything that waits to be written.
-    pub(crate) fn take_pending_work(&mut self) -> PendingWork {
-        self.rows.take_work()
+    ///
+    /// # Errors
+    /// If a change was made in part. Then nothing of what waits may reach the disk.
+    pub(crate) fn take_pending_work(&mut self) -> Result<PendingWork> {
+        match &self.broken {
+            Some(why) => Err(Error::new(ErrorKind::Stopped, why.clone())),
+            None => Ok(self.rows.take_work()),
+        }
     }
 
     /// Returns `true` if something waits to be written.
@@ -310,7 +324,6 @@ mod tests {
     use lookalike::stream::StreamWindow;
 
     use super::*;
-    use crate::error::ErrorKind;
 
     /// A full window accepts documents again once its oldest partition has expired.
     #[test]

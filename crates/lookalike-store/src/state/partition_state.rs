@@ -23,6 +23,8 @@ pub(crate) struct PartitionState {
     live: u64,
     /// Number of rows of which compaction left nothing, or only what other rows need.
     erased: u64,
+    /// Number of rows with a decision, which are no documents and not dead.
+    decisions: u64,
     dead_space: DeadSpace,
     /// Oldest and newest time of a live document. Times of dead documents may still be included.
     times: Option<(Timestamp, Timestamp)>,
@@ -40,6 +42,7 @@ impl PartitionState {
             dead_rows: RowBitmap::default(),
             live: 0,
             erased: 0,
+            decisions: 0,
             dead_space: DeadSpace::default(),
             times: None,
             applied: 0,
@@ -68,6 +71,16 @@ impl PartitionState {
     /// Returns the number of erased rows.
     pub(super) fn erased_count(&self) -> u64 {
         self.erased
+    }
+
+    /// Returns the number of rows with a decision.
+    pub(super) fn decision_count(&self) -> u64 {
+        self.decisions
+    }
+
+    /// Counts a row with a decision.
+    pub(super) fn count_decision(&mut self) {
+        self.decisions += 1;
     }
 
     pub(super) fn kept(&self) -> &KeptTable {

@@ -179,13 +179,21 @@ impl PartitionTable {
         }
     }
 
+    /// Counts a decision that was written to the newest partition.
+    pub(super) fn count_decision(&mut self) {
+        if let Some(partition) = self.newest_mut() {
+            partition.count_decision();
+        }
+    }
+
     /// Returns the number of live documents, and the number of dead rows on disk: those of deleted or moved
     /// documents, and the rows of their deletions.
     pub(super) fn count_rows(&self) -> (u64, u64) {
         let all = self.next_row - self.first_row();
         let live: u64 = self.iter().map(PartitionState::live_count).sum();
         let erased: u64 = self.iter().map(PartitionState::erased_count).sum();
-        (live, all.saturating_sub(live + erased))
+        let decisions: u64 = self.iter().map(PartitionState::decision_count).sum();
+        (live, all.saturating_sub(live + erased + decisions))
     }
 
     /// Returns the slots of kept documents after `after`, in order.

@@ -69,7 +69,7 @@ pub(crate) struct DocumentCheck {
 }
 
 impl DocumentCheck {
-    fn new(search: PrecheckResult, memory: &CheckMemory) -> Self {
+    pub(super) fn new(search: PrecheckResult, memory: &CheckMemory) -> Self {
         Self {
             search,
             verdict: StoredVerdict::Kept,
@@ -585,6 +585,11 @@ impl CollectionState {
     pub(crate) fn is_past_window(&self, known: &KnownDocument, now: Timestamp) -> bool {
         self.wall_clock_window().is_some()
             && self.has_passed(known, &self.matcher.resolve_arrival(None, now))
+    }
+
+    /// Returns `true` if a document is past the window, whichever clock that follows.
+    pub(crate) fn is_past_any_window(&self, known: &KnownDocument, now: Timestamp) -> bool {
+        self.has_passed(known, &self.arrival_at_clock(now))
     }
 
     /// Returns `true` if a document is past the window at an arrival.

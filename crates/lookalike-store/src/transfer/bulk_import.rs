@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use lookalike::text::AnalysisScratch;
 
 use crate::collection::Collection;
+use crate::decision::DecisionRequest;
 use crate::document::{InsertAnswer, NewDocument, PendingInsert, hash_id, shorten_id};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -15,6 +16,8 @@ pub struct ImportCounts {
     pub new: u64,
     /// Documents that existed already with the same content.
     pub again: u64,
+    /// Decisions of a person.
+    pub decisions: u64,
     /// Lines that were rejected.
     pub rejected: u64,
 }
@@ -82,6 +85,19 @@ impl<'a, 'b> BulkImport<'a, 'b> {
         self.numbers.push(number);
         if self.waiting.len() >= BATCH_DOCUMENTS || self.bytes >= BATCH_BYTES {
             self.insert_waiting()?;
+        }
+        Ok(())
+    }
+
+    /// Makes a decision, after the documents before it are inserted.
+    pub(super) fn make_decision(&mut self, number: u64, request: &DecisionRequest) -> Result<()> {
+        self.insert_waiting()?;
+        match self.collection.decide(request) {
+            Ok(_) => self.counts.decisions += 1,
+            Err(error) if error.kind() == ErrorKind::Decision => {
+                self.reject_document(number, &error)?
+            }
+            Err(error) => return Err(error),
         }
         Ok(())
     }

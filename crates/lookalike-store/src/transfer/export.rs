@@ -3,17 +3,24 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use super::export_line::ExportLine;
+use serde::Serialize;
+
+use super::export_line::{DecisionLine, ExportLine};
 use crate::collection::{Collection, DocumentWalk, open_document};
 use crate::error::{Error, Result};
 
-/// Writes every document of a collection as [`DocumentExport`] does. Returns the number of documents.
+/// Writes the decisions that hold, and then every document of a collection as [`DocumentExport`] does. Returns the number
+/// of documents.
+///
+/// A decision is one JSON object on a line, with the fields `decision`, `a`, `a_key`, `b`, `b_key`, and `a_id` and `b_id`
+/// if they are known.
 ///
 /// # Errors
 /// If a file is damaged, or writing to `out` fails.
 pub fn export_documents(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
     let mut export = DocumentExport::begin(collection)?;
     let mut lines = Vec::new();
+    append_decisions(collection, &mut lines)?;
     loop {
         let goes_on = export.append_lines(collection, &mut lines)?;
         out.write_all(&lines)
@@ -68,12 +75,7 @@ impl DocumentExport {
         // Long texts are read, and all are converted to JSON, without the lock.
         self.count += portion.len() as u64;
         for opened in portion {
-            let line = ExportLine::from(opened.into_stored()?);
-            let written = serde_json::to_writer(&mut *lines, &line);
-            written.map_err(|error| {
-                Error::disk_error("cannot write", "export", &io::Error::from(error))
-            })?;
-            lines.push(b'\n');
+            append_line(&ExportLine::from(opened.into_stored()?), lines)?;
         }
         Ok(goes_on)
     }
@@ -82,4 +84,18 @@ impl DocumentExport {
     pub fn count(&self) -> u64 {
         self.count
     }
+}
+
+fn append_decisions(collection: &Collection, lines: &mut Vec<u8>) -> Result<()> {
+    let state = collection.read_state()?;
+    let mut decisions = state.decisions().decisions_after(0);
+    decisions.try_for_each(|stored| append_line(&DecisionLine::from(stored), lines))
+}
+
+fn append_line(line: &impl Serialize, lines: &mut Vec<u8>) -> Result<()> {
+    let written = serde_json::to_writer(&mut *lines, line);
+    written
+        .map_err(|error| Error::disk_error("cannot write", "export", &io::Error::from(error)))?;
+    lines.push(b'\n');
+    Ok(())
 }

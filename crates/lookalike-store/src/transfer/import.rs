@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read};
 
 use super::bulk_import::{BulkImport, ImportCounts, RejectDocument};
-use super::export_line::ExportLine;
+use super::export_line::{ExportLine, ImportedLine};
 use crate::collection::Collection;
 use crate::document::{LONGEST_ID, LONGEST_META, LONGEST_TEXT};
 use crate::error::{Error, Result};
@@ -57,7 +57,8 @@ fn import_lines(
             continue;
         }
         match ExportLine::parse_line(line) {
-            Ok(document) => import.push_document(number, document)?,
+            Ok(ImportedLine::Document(document)) => import.push_document(number, document)?,
+            Ok(ImportedLine::Decision(request)) => import.make_decision(number, &request)?,
             Err(error) => import.reject_document(number, &error)?,
         }
     }

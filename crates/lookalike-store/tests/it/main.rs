@@ -6,6 +6,7 @@ mod changing;
 mod clients;
 mod compaction;
 mod costly;
+mod decisions;
 mod disk;
 mod faults;
 mod fingerprints;

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use lookalike::dedup::PairDecision;
 use lookalike::stream::StreamWindow;
 use lookalike_oracle::effort::choose_effort;
 use lookalike_store::{
-    Collection, CollectionOptions, CollectionSettings, ErrorKind, ExpiryClock, InsertAnswer,
-    LogMark, LogPosition, LoggedAdmission, NewDocument, OnConflict, SettingsChange,
-    export_documents, restore_collection, verify_collection,
+    Collection, CollectionOptions, CollectionSettings, DecisionRequest, DecisionSubject, ErrorKind,
+    ExpiryClock, InsertAnswer, LogMark, LogPosition, LoggedAdmission, NewDocument, OnConflict,
+    SettingsChange, export_documents, restore_collection, verify_collection,
 };
 
 use crate::disk::Simulated;
@@ -20,6 +21,8 @@ enum LogEntry {
     Insert(NewDocument),
     Delete(String),
     Change(SettingsChange),
+    /// The texts of two documents are decided, or the decision is withdrawn.
+    Decide([String; 2], Option<PairDecision>),
 }
 
 /// The answer to an entry.
@@ -28,6 +31,8 @@ enum EntryAnswer {
     Inserted(Result<InsertAnswer, ErrorKind>),
     Deleted(bool),
     Changed(Box<Result<CollectionSettings, ErrorKind>>),
+    /// The documents that were judged again; none if the decision was refused or known.
+    Decided(Vec<InsertAnswer>),
 }
 
 /// An entry with its place, and the time of its record.
@@ -73,6 +78,12 @@ fn random_entry(random: &mut Random, time: i64) -> LogEntry {
     match random.below(20) {
         0 | 1 => LogEntry::Delete(id),
         2 if random.chance(60) => LogEntry::Change(random_change(random)),
+        3 | 4 => {
+            let ids = [0, 1].map(|_| format!("d{}", random.below(40)));
+            let different = Some(PairDecision::Different);
+            let decision = [Some(PairDecision::Same), different, None][random.below(3)];
+            LogEntry::Decide(ids, decision)
+        }
         _ => {
             let lag = match random.below(10) {
                 0 => random.below(120) as i64,
@@ -254,6 +265,18 @@ impl<'a> Replica<'a> {
                         .map(|settings| CollectionSettings::clone(&settings))
                         .map_err(|error| error.kind()),
                 ))
+            }
+            LogEntry::Decide(ids, decision) => {
+                let request = DecisionRequest {
+                    subject: DecisionSubject::Documents(ids.clone()),
+                    decision: *decision,
+                };
+                let rejudged = match self.collection.decide_logged(&request, *position) {
+                    Ok(outcome) => outcome.rejudged,
+                    Err(error) if error.kind() == ErrorKind::Decision => Vec::new(),
+                    Err(error) => panic!("{error}"),
+                };
+                EntryAnswer::Decided(rejudged.into_iter().map(|one| one.after).collect())
             }
         };
         self.take_answer(answer);

@@ -108,7 +108,7 @@ pub use deduplicator::{
 };
 pub use document_cache::{DocumentSource, TextReanalysis};
 pub use named_pairs::{decide_pairs, route_between};
-pub use pair_decisions::{PairDecision, PairDecisions};
+pub use pair_decisions::{ClassDecisions, DecidedText, PairDecision, PairDecisions};
 pub use pairs::{CopyPairs, MatchingPair, find_pairs};
 pub use survey::{CandidateSurvey, ComparedPairs, SurveyKind, SurveyLimits, survey_corpus};
 

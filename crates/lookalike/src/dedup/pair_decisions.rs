@@ -12,10 +12,12 @@
 //! Guarantee: every decided pair is compared, although it may share no bucket. Cost: a bit for each document, and
 //! a look-up in a hash table for each candidate pair whose documents both have decisions.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 use super::corpus::{EqualTextNodes, MatchCorpus};
 use crate::candidates::buckets::DocumentRank;
+use crate::content_hash::ContentHash;
 use crate::text::TextState;
 use crate::types::DocId;
 
@@ -28,16 +30,111 @@ pub enum PairDecision {
     Different,
 }
 
+/// A text that a decision names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DecidedText {
+    /// Hash of the text.
+    pub content: ContentHash,
+    /// Key of the text after normalisation.
+    pub text_key: u128,
+}
+
+/// Decisions between classes of documents with equal content, and the relation that follows from them.
+#[derive(Clone, Debug, Default)]
+pub struct ClassDecisions {
+    /// Decision between two classes, the smaller number first.
+    decided: HashMap<(u32, u32), PairDecision>,
+    /// Classes that are decided as the same as a class.
+    same_as: HashMap<u32, BTreeSet<u32>>,
+    /// Classes that are decided as different from a class.
+    different_from: HashMap<u32, BTreeSet<u32>>,
+}
+
+impl ClassDecisions {
+    /// Decides all pairs between two classes, in either order. A later decision replaces an earlier one, and `None`
+    /// withdraws it.
+    ///
+    /// # Panics
+    /// If both are the same class, because a content does not differ from itself.
+    pub fn decide_classes(&mut self, a: u32, b: u32, decision: Option<PairDecision>) {
+        assert_ne!(a, b, "a decision needs two contents");
+        let pair = (a.min(b), a.max(b));
+        match decision {
+            Some(decision) => self.decided.insert(pair, decision),
+            None => self.decided.remove(&pair),
+        };
+        for (class, other) in [(a, b), (b, a)] {
+            let is_same = decision == Some(PairDecision::Same);
+            set_member(&mut self.same_as, class, other, is_same);
+            let is_different = decision == Some(PairDecision::Different);
+            set_member(&mut self.different_from, class, other, is_different);
+        }
+    }
+
+    /// Returns the decision on two classes, if there is one.
+    pub fn decision_between(&self, a: u32, b: u32) -> Option<PairDecision> {
+        self.decided.get(&(a.min(b), a.max(b))).copied()
+    }
+
+    /// Returns `true` if two classes are decided as different from the same third one.
+    ///
+    /// Cost: a look-up for each decision on the one that has fewer.
+    pub fn have_common_difference(&self, a: u32, b: u32) -> bool {
+        let different_from = |class: &u32| self.different_from.get(class);
+        let (Some(a), Some(b)) = (different_from(&a), different_from(&b)) else {
+            return false;
+        };
+        let (fewer, more) = if a.len() < b.len() { (a, b) } else { (b, a) };
+        fewer.iter().any(|class| more.contains(class))
+    }
+
+    /// Returns what decisions say about two documents of these classes: `None` if the plan decides.
+    pub fn relation_between(&self, a: u32, b: u32, have_equal_texts: bool) -> Option<PairDecision> {
+        if a == b {
+            return None;
+        }
+        self.decision_between(a, b).or_else(|| {
+            let is_excluded = !have_equal_texts && self.have_common_difference(a, b);
+            is_excluded.then_some(PairDecision::Different)
+        })
+    }
+
+    /// Returns the classes that are decided as the same as one, or as different from it, ascending.
+    pub fn partners_of(&self, class: u32, decision: PairDecision) -> impl Iterator<Item = u32> {
+        let partners = match decision {
+            PairDecision::Same => &self.same_as,
+            PairDecision::Different => &self.different_from,
+        };
+        partners.get(&class).into_iter().flatten().copied()
+    }
+
+    /// Returns `true` if there is a decision on a class.
+    pub fn has_decisions(&self, class: u32) -> bool {
+        self.same_as.contains_key(&class) || self.different_from.contains_key(&class)
+    }
+}
+
+/// Makes a class a member of the set of another one, or takes it out of that set. A set that is empty is removed.
+fn set_member(sets: &mut HashMap<u32, BTreeSet<u32>>, class: u32, other: u32, is_member: bool) {
+    if is_member {
+        sets.entry(class).or_default().insert(other);
+        return;
+    }
+    if let Entry::Occupied(mut entry) = sets.entry(class) {
+        entry.get_mut().remove(&other);
+        if entry.get().is_empty() {
+            entry.remove();
+        }
+    }
+}
+
 /// Decisions on pairs of documents.
 #[derive(Clone, Debug, Default)]
 pub struct PairDecisions {
     /// One bit for each document: it has a class.
     has_class: Vec<u64>,
     class_of: HashMap<u32, u32>,
-    /// Decision between two classes, the smaller number first.
-    decided: HashMap<(u32, u32), PairDecision>,
-    /// Classes that are decided as different from a class.
-    different_from: HashMap<u32, BTreeSet<u32>>,
+    classes: ClassDecisions,
 }
 
 impl PairDecisions {
@@ -56,42 +153,26 @@ impl PairDecisions {
     /// # Panics
     /// If both are the same class, because a content does not differ from itself.
     pub fn decide_classes(&mut self, a: u32, b: u32, decision: PairDecision) {
-        assert_ne!(a, b, "a decision needs two contents");
-        self.decided.insert((a.min(b), a.max(b)), decision);
-        for (class, other) in [(a, b), (b, a)] {
-            let different = self.different_from.entry(class).or_default();
-            match decision {
-                PairDecision::Same => different.remove(&other),
-                PairDecision::Different => different.insert(other),
-            };
-        }
+        self.classes.decide_classes(a, b, Some(decision));
+    }
+
+    fn classes_of(&self, a: DocId, b: DocId) -> Option<(u32, u32)> {
+        let has_both = self.has_decisions(a) && self.has_decisions(b);
+        has_both.then(|| (self.class_of[&a.0], self.class_of[&b.0]))
     }
 
     /// Returns the decision on a pair, if there is one.
     pub fn decision_between(&self, a: DocId, b: DocId) -> Option<PairDecision> {
-        if !self.has_decisions(a) || !self.has_decisions(b) {
-            return None;
-        }
-        let (a, b) = (self.class_of[&a.0], self.class_of[&b.0]);
-        self.decided.get(&(a.min(b), a.max(b))).copied()
+        let (a, b) = self.classes_of(a, b)?;
+        self.classes.decision_between(a, b)
     }
 
     /// Returns `true` if two documents are decided as different from the same third one.
     ///
     /// Cost: a look-up for each decision on the one that has fewer.
     pub fn have_common_difference(&self, a: DocId, b: DocId) -> bool {
-        if !self.has_decisions(a) || !self.has_decisions(b) {
-            return false;
-        }
-        let different_from = |document: DocId| {
-            let class = self.class_of[&document.0];
-            self.different_from.get(&class)
-        };
-        let (Some(a), Some(b)) = (different_from(a), different_from(b)) else {
-            return false;
-        };
-        let (fewer, more) = if a.len() < b.len() { (a, b) } else { (b, a) };
-        fewer.iter().any(|class| more.contains(class))
+        let classes = self.classes_of(a, b);
+        classes.is_some_and(|(a, b)| self.classes.have_common_difference(a, b))
     }
 
     /// Returns `true` if a document is in a class, so that there may be decisions on it.
@@ -130,7 +211,7 @@ impl DecidedPartners {
                 members.entry(class).or_default().push(rank);
             }
         }
-        for (&(a, b), &decision) in &decisions.decided {
+        for (&(a, b), &decision) in &decisions.classes.decided {
             let (Some(a), Some(b)) = (members.get(&a), members.get(&b)) else {
                 continue;
             };

@@ -114,6 +114,7 @@ impl StreamMatcher {
         if document.text_state() == TextState::Empty {
             return Ok(true);
         }
+        self.follow_decisions(precheck, document);
         let has_same_reach = self.window.is_none() || precheck.arrival == *arrival;
         let is_current =
             precheck.changes == Some(self.changes) && precheck.without == without && has_same_reach;
@@ -149,6 +150,7 @@ impl StreamMatcher {
                 return Ok(false);
             }
         }
+        self.find_decided_matches(precheck, texts, turn)?;
         if precheck.found.is_none() && precheck.added.is_none() && !precheck.lists_all {
             precheck.added = Some(self.keys.key_extractor().extract_keys(document));
         }
@@ -223,7 +225,7 @@ impl StreamMatcher {
     }
 
     /// Returns `true` if a document that has not expired can be found by the check.
-    fn is_visible(&self, number: u64, precheck: &PrecheckResult) -> bool {
+    pub(super) fn is_visible(&self, number: u64, precheck: &PrecheckResult) -> bool {
         let (partition, at) = self.partitions.locate_number(number);
         !partition.is_removed(at)
             && self.is_in_reach(partition.time_at(at), &precheck.arrival)
@@ -385,6 +387,9 @@ impl StreamMatcher {
             };
             if !self.is_visible(number, precheck) {
                 precheck.passed_over.push((number, hits));
+                continue;
+            }
+            if self.is_candidate_decided(precheck, document, number, texts, turn)? {
                 continue;
             }
             let (partition, at) = self.partitions.locate_number(number);

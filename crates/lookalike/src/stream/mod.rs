@@ -47,6 +47,7 @@ mod buckets;
 mod candidate_search;
 mod candidate_verifier;
 mod containment;
+mod decided_texts;
 mod document_stream;
 mod keys;
 mod pair_inputs;
@@ -62,6 +63,7 @@ mod tests;
 mod window;
 
 pub use candidate_verifier::CandidateVerifier;
+pub use decided_texts::{KeptLocation, TextDecision};
 pub use document_stream::{
     DocumentStream, DocumentVerdict, DuplicateOf, KeptDocument, StreamReach,
 };
@@ -82,6 +84,7 @@ use crate::text::AnalysisScratch;
 use crate::types::{Distance, DocId, Similarity};
 use buckets::StreamBuckets;
 use candidate_verifier::CandidateDocument;
+use decided_texts::DecidedTexts;
 use keys::StreamKeys;
 use partitions::TimePartitions;
 use prefilter::PrefilterTable;
@@ -169,6 +172,7 @@ pub struct StreamMatcher {
     window_since: u64,
     /// Document that fills skipped places.
     blank: SketchedDocument,
+    decided: DecidedTexts,
 }
 
 /// An index of fingerprints within a distance. A fingerprint has the number of its document.
@@ -273,6 +277,7 @@ impl StreamMatcher {
             changes: 0,
             window_since: 0,
             blank: preparer.prepare_text("", &mut AnalysisScratch::default()),
+            decided: DecidedTexts::default(),
             preparer,
         })
     }
@@ -284,6 +289,11 @@ impl StreamMatcher {
     /// Measures of features are not bounded, because their cost is linear in the lengths.
     pub fn set_step_limit(&mut self, limit: u64) {
         self.verifier.step_limit = limit;
+    }
+
+    /// Returns the [limit](Self::set_step_limit) of the steps of verification of a document.
+    pub fn step_limit(&self) -> u64 {
+        self.verifier.step_limit
     }
 
     /// Returns the steps of verification of all checks so far, including reading candidates.
@@ -429,6 +439,9 @@ impl StreamMatcher {
             codes.expire_before(oldest.number());
         }
         self.keys.forget_before(self.partitions.lowest_number());
+        let partitions = &self.partitions;
+        self.decided
+            .forget_dead(|number| partitions.is_dead(number));
         self.changes += 1;
     }
 
@@ -495,7 +508,8 @@ impl StreamMatcher {
     /// E with similarity 1 would also match E, so E would not have been kept unless D was out of its reach.
     /// Then D is out of reach of the new document too, if that is not older than E. This fails where times are
     /// refreshed, with sentences, where equal texts may match different documents, and while there are documents
-    /// that were kept by another window, because D may be in the reach of this one.
+    /// that were kept by another window, because D may be in the reach of this one. It also fails where a person has
+    /// decided about the text, because E and D may be decided as different.
     fn find_equal_text(
         &self,
         document: &SketchedDocument,
@@ -503,6 +517,7 @@ impl StreamMatcher {
         without: Option<DocumentSlot>,
     ) -> Option<KeptMatch> {
         let is_final = self.plan.equal_key().is_none()
+            && !self.decided.has_text(document.text_key())
             && self.partitions.lowest_number() >= self.window_since
             && self
                 .window
@@ -600,6 +615,7 @@ impl StreamMatcher {
             }
         }
         self.partitions.push_document(document, order, time);
+        self.decided.note_kept(document.text_key(), number);
         self.insert_keys(document, keys, number, keys.keys.len());
         let partitions = &self.partitions;
         let dead = |number: u64| partitions.is_dead(number);
@@ -675,6 +691,8 @@ impl StreamMatcher {
             return false;
         };
         self.changes += 1;
+        let (partition, at) = self.partitions.locate_number(number);
+        self.decided.forget_kept(partition.text_key_at(at), number);
         if let Some(codes) = &self.codes {
             codes.remove_fingerprint(SequenceNumber(number));
         }
@@ -687,7 +705,7 @@ impl StreamMatcher {
     }
 
     /// Returns the bytes of memory by part.
-    pub fn memory_by_part(&self) -> [(&'static str, u64); 5] {
+    pub fn memory_by_part(&self) -> [(&'static str, u64); 6] {
         [
             ("documents", self.partitions.memory_bytes()),
             ("keys", self.buckets.memory_bytes()),
@@ -697,6 +715,7 @@ impl StreamMatcher {
                 self.codes.as_ref().map_or(0, |codes| codes.memory_bytes()),
             ),
             ("features", self.verifier.inputs.memory_bytes()),
+            ("decisions", self.decided.memory_bytes()),
         ]
     }
 }

@@ -67,6 +67,12 @@ pub struct PrecheckResult {
     pub(super) changes: Option<u64>,
     /// Generation of the keys; see `StreamKeys::generation`.
     pub(super) generation: u64,
+    /// Number of changes of the decisions when the search began; `None` if it has not begun.
+    pub(super) decisions: Option<u64>,
+    /// Class of the content, if a person has decided about it.
+    pub(super) class: Option<u32>,
+    /// Kept documents that are decided as the same as the document.
+    pub(super) decided_matches: Vec<KeptMatch>,
 }
 
 /// Number of keys of a document whose memory is prefetched.
@@ -155,7 +161,9 @@ impl PrecheckResult {
             by_similarity.then(one.order.cmp(&other.order))
         };
         let visible = self.compared.iter().filter(|kept| kept.is_visible);
-        let mut matches: Vec<KeptMatch> = visible.filter_map(|kept| kept.found).collect();
+        let compared = visible.filter_map(|kept| kept.found);
+        let decided = self.decided_matches.iter().copied();
+        let mut matches: Vec<KeptMatch> = compared.chain(decided).collect();
         if limit < matches.len() {
             matches.select_nth_unstable_by(limit, order_matches);
             matches.truncate(limit);
@@ -209,6 +217,9 @@ impl StreamMatcher {
             passed_over: Vec::new(),
             changes: None,
             generation: self.keys.generation(),
+            decisions: None,
+            class: None,
+            decided_matches: Vec::new(),
         }
     }
 

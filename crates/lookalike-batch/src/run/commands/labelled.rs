@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use lookalike::DocId;
+use lookalike::content_hash::ContentHash;
 use lookalike::quality::evaluate::{LabelledPair, LabelledTexts};
-use lookalike_comparison::content_hash::ContentHash;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::{OutputTarget, check_output, escape_tsv};
 use lookalike_io::source::{

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use lookalike::DocId;
+use lookalike::content_hash::ContentHash;
 use lookalike::dedup::{PairDecision, PairDecisions};
 use lookalike::forms::{Form, FormLearner, FormTable, RejectedForms};
 use lookalike::text::TextState;
-use lookalike_comparison::content_hash::ContentHash;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;

@@ -6,11 +6,11 @@
 use std::collections::{HashMap, HashSet};
 
 use lookalike::compare::FilledForm;
+use lookalike::content_hash::ContentHash;
 use lookalike::dedup::DocumentRemoval;
 use lookalike::forms::{Form, FormLearner, FormTable};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{DocId, Recipe};
-use lookalike_comparison::content_hash::ContentHash;
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
 use lookalike_options::shown_text::shorten_text;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use lookalike::DocId;
+use lookalike::content_hash::ContentHash;
 use lookalike::text::SpanTokenizer;
-use lookalike_comparison::content_hash::ContentHash;
 use lookalike_comparison::text_diff::{PairedRun, RunKind, diff_paired};
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;

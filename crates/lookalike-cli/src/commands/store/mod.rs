@@ -319,6 +319,7 @@ fn run_import(args: &StoreImportArgs) -> Result<CommandOutcome> {
         "documents": imported.new + imported.again,
         "new": imported.new,
         "existing": imported.again,
+        "decisions": imported.decisions,
         "rejected": imported.rejected,
     });
     print_summary(&args.telling, summary, Some(words))?;
@@ -353,6 +354,9 @@ fn describe_import(imported: &ImportCounts) -> String {
     let mut words = messages::imported(NounCount(imported.new, CountedNoun::Document));
     if imported.again > 0 {
         words += &messages::already_there(&format_count(imported.again));
+    }
+    if imported.decisions > 0 {
+        words += &messages::with_decisions(&format_count(imported.decisions));
     }
     if imported.rejected > 0 {
         let rows = NounCount(imported.rejected, CountedNoun::BadRow).to_string();

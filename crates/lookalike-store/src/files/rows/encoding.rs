@@ -1,10 +1,15 @@
 //! Rows as bytes, little-endian.
 
 use lookalike::byte_reader::{ByteReader, put_string};
+use lookalike::content_hash::ContentHash;
+use lookalike::dedup::{DecidedText, PairDecision};
 use lookalike::similarity::Route;
 use lookalike::stream::{DocumentSlot, Timestamp};
 
-use super::{DeletionRecord, MAX_WINDOW_ROWS, PartitionRow, RecordPlace, RowDocument, RowVerdict};
+use super::{
+    DecisionRow, DeletionRecord, MAX_WINDOW_ROWS, NamedText, PartitionRow, RecordPlace,
+    RowDocument, RowVerdict,
+};
 
 // The kind of a row.
 const DOCUMENT_TAG: u8 = 1;
@@ -16,6 +21,12 @@ const REMOVED_TAG: u8 = 4;
 const ERASED_TAG: u8 = 5;
 const ERASED_MOVE_TAG: u8 = 6;
 const ERASED_DUPLICATE_TAG: u8 = 7;
+const DECISION_TAG: u8 = 8;
+
+// A decision on two texts.
+const WITHDRAWN_TAG: u8 = 0;
+const SAME_TAG: u8 = 1;
+const DIFFERENT_TAG: u8 = 2;
 
 // The verdict of a document, and the fields that it has.
 const KEPT_TAG: u8 = 1;
@@ -86,6 +97,10 @@ impl PartitionRow {
                 encode_slot(*slot, into);
                 into.extend(previous.to_le_bytes());
             }
+            Self::Decision(decision) => {
+                into.push(DECISION_TAG);
+                decision.encode_decision(into);
+            }
         }
     }
 
@@ -133,6 +148,7 @@ impl PartitionRow {
                 slot: decode_slot(&mut reader)?,
                 previous: reader.read_u64()?,
             },
+            DECISION_TAG => Self::Decision(DecisionRow::decode_decision(&mut reader)?),
             _ => return None,
         };
         reader.is_at_end().then_some(row)
@@ -231,6 +247,52 @@ impl RowDocument {
             } else {
                 None
             },
+        })
+    }
+}
+
+impl DecisionRow {
+    fn encode_decision(&self, into: &mut Vec<u8>) {
+        into.extend(self.seq.to_le_bytes());
+        into.push(match self.decision {
+            None => WITHDRAWN_TAG,
+            Some(PairDecision::Same) => SAME_TAG,
+            Some(PairDecision::Different) => DIFFERENT_TAG,
+        });
+        into.extend(self.at.0.to_le_bytes());
+        for NamedText { text, id } in &self.texts {
+            into.extend(text.content.as_bytes());
+            into.extend(text.text_key.to_le_bytes());
+            // No document has the empty id.
+            put_string(id.as_deref().unwrap_or_default(), into);
+        }
+    }
+
+    fn decode_decision(reader: &mut ByteReader<'_>) -> Option<Self> {
+        let seq = reader.read_u64()?;
+        let decision = match reader.read_u8()? {
+            WITHDRAWN_TAG => None,
+            SAME_TAG => Some(PairDecision::Same),
+            DIFFERENT_TAG => Some(PairDecision::Different),
+            _ => return None,
+        };
+        let at = Timestamp(reader.read_i64()?);
+        let mut read_text = || {
+            let content = [reader.read_u128()?, reader.read_u128()?].map(u128::to_le_bytes);
+            let content = ContentHash::from_bytes(content.as_flattened().try_into().ok()?);
+            let text_key = reader.read_u128()?;
+            let id = reader.read_string()?;
+            Some(NamedText {
+                text: DecidedText { content, text_key },
+                id: (!id.is_empty()).then(|| id.to_owned()),
+            })
+        };
+        let texts = [read_text()?, read_text()?];
+        (texts[0].text.content != texts[1].text.content).then_some(Self {
+            seq,
+            texts,
+            decision,
+            at,
         })
     }
 }

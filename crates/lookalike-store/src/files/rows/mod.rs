@@ -12,6 +12,7 @@ mod encoding;
 #[cfg(test)]
 mod tests;
 
+use lookalike::dedup::{DecidedText, PairDecision};
 use lookalike::similarity::Route;
 use lookalike::stream::{DocumentSlot, Timestamp};
 
@@ -63,6 +64,30 @@ pub(crate) enum PartitionRow {
         /// Number of the previous duplicate of the same document; 0 if there is none.
         previous: u64,
     },
+    /// A person decided about two texts, or a decision was moved to a later partition.
+    Decision(DecisionRow),
+}
+
+/// A text of a decision, and the id by which a person knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedText {
+    /// The text.
+    pub text: DecidedText,
+    /// Id of a document that had the text. It does not decide anything.
+    pub id: Option<String>,
+}
+
+/// A decision of a person on two texts.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DecisionRow {
+    /// Number of the row that made the decision. It keeps that number in later partitions.
+    pub(crate) seq: u64,
+    /// The two texts.
+    pub(crate) texts: [NamedText; 2],
+    /// The decision; `None` withdraws the one before.
+    pub(crate) decision: Option<PairDecision>,
+    /// Wall clock of the decision.
+    pub(crate) at: Timestamp,
 }
 
 /// Time and size of a deletion.
@@ -144,7 +169,8 @@ impl PartitionRow {
             Self::Deleted { .. }
             | Self::Erased { .. }
             | Self::ErasedMove { .. }
-            | Self::ErasedDuplicate { .. } => None,
+            | Self::ErasedDuplicate { .. }
+            | Self::Decision(_) => None,
         }
     }
 
@@ -161,7 +187,8 @@ impl PartitionRow {
             Self::Deleted { .. }
             | Self::Erased { .. }
             | Self::ErasedMove { .. }
-            | Self::ErasedDuplicate { .. } => None,
+            | Self::ErasedDuplicate { .. }
+            | Self::Decision(_) => None,
         }
     }
 }

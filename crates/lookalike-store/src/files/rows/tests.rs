@@ -1,5 +1,6 @@
 //! Rows and blocks of rows, to bytes and back.
 
+use lookalike::content_hash::ContentHash;
 use lookalike::similarity::Route;
 use proptest::prelude::*;
 
@@ -32,7 +33,37 @@ fn verdicts() -> impl Strategy<Value = RowVerdict> {
                 previous,
             }
         }),
+        decisions().prop_map(PartitionRow::Decision),
     ]
+}
+
+fn decisions() -> impl Strategy<Value = DecisionRow> {
+    let text = || {
+        let id = proptest::option::of(".{1,9}");
+        (any::<[u8; 31]>(), any::<u128>(), id)
+    };
+    (any::<(u64, i64)>(), 0..3usize, text(), text()).prop_map(|((seq, at), label, a, b)| {
+        let mut side = 0;
+        let texts = [a, b].map(|(bytes, text_key, id)| {
+            // Both texts differ.
+            side += 1;
+            let mut content = [side; 32];
+            content[1..].copy_from_slice(&bytes);
+            let content = ContentHash::from_bytes(content);
+            let text = DecidedText { content, text_key };
+            NamedText { text, id }
+        });
+        DecisionRow {
+            seq,
+            texts,
+            decision: [
+                None,
+                Some(PairDecision::Same),
+                Some(PairDecision::Different),
+            ][label],
+            at: Timestamp(at),
+        }
+    })
 }
 
 fn documents() -> impl Strategy<Value = RowDocument> {

@@ -103,6 +103,10 @@ impl CollectionState {
                 self.rows.partitions.set_last_duplicate(*slot, number);
                 Ok(())
             }
+            PartitionRow::Decision(decision) => {
+                self.note_decision(number, decision);
+                Ok(())
+            }
         }
     }
 
@@ -198,6 +202,7 @@ impl CollectionState {
     /// Ends the replay: new rows are written after the existing ones.
     pub(crate) fn end_replay(&mut self) {
         self.reach_row(u64::MAX, u64::MAX);
+        self.restore_decisions();
         self.rows.continue_newest();
     }
 }

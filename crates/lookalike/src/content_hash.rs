@@ -17,6 +17,16 @@ impl ContentHash {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 
+    /// Returns the hash that has these bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the 32 bytes of the hash.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Parses a hash as [`Display`](fmt::Display) writes it. Returns `None` if the text is not one.
     pub fn parse_hash(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(Self::HASH_PREFIX)?;

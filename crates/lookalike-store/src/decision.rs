@@ -1,0 +1,93 @@
+//! Decisions of a person on two texts, and what becomes of the documents that they are about.
+
+use lookalike::dedup::PairDecision;
+use lookalike::stream::Timestamp;
+
+use crate::document::InsertAnswer;
+pub use crate::files::rows::NamedText;
+
+/// Largest number of decisions of a collection.
+pub const MOST_DECISIONS: usize = 100_000;
+
+/// Documents that a decision may judge again, and the bytes of their texts. They are checked and inserted under one
+/// lock, so that a failure leaves all of them or none.
+pub const MOST_REJUDGED_DOCUMENTS: usize = 10_000;
+pub(crate) const MOST_REJUDGED_BYTES: usize = 256 << 20;
+
+/// The two texts that a decision is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DecisionSubject {
+    /// Two texts, of which the collection may have no document.
+    Texts([NamedText; 2]),
+    /// The texts of two stored documents, by their ids.
+    Documents([String; 2]),
+}
+
+/// A decision that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecisionRequest {
+    /// The texts.
+    pub subject: DecisionSubject,
+    /// The decision; `None` withdraws the one before.
+    pub decision: Option<PairDecision>,
+}
+
+/// A decision that holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredDecision {
+    /// Its number. Later decisions have larger ones, and a decision keeps its number.
+    pub seq: u64,
+    /// The two texts.
+    pub texts: [NamedText; 2],
+    /// The decision.
+    pub decision: PairDecision,
+    /// Wall clock at which it was made.
+    pub at: Timestamp,
+}
+
+impl StoredDecision {
+    /// Returns the request that makes the same decision.
+    pub fn to_request(&self) -> DecisionRequest {
+        DecisionRequest {
+            subject: DecisionSubject::Texts(self.texts.clone()),
+            decision: Some(self.decision),
+        }
+    }
+}
+
+/// A document that was judged again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RejudgedDocument {
+    /// Its answer before.
+    pub before: InsertAnswer,
+    /// Its answer now, with a new sequence number.
+    pub after: InsertAnswer,
+}
+
+/// Effect of a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecisionOutcome {
+    /// The two texts.
+    pub texts: [NamedText; 2],
+    /// The decision; `None` if it was withdrawn.
+    pub decision: Option<PairDecision>,
+    /// Number of the decision; `None` if there is none on these texts now.
+    pub seq: Option<u64>,
+    /// `false` if the same was decided before.
+    pub is_new: bool,
+    /// The documents that were judged again, in the order of their new sequence numbers.
+    pub rejudged: Vec<RejudgedDocument>,
+    /// Documents whose verdict stands although the decision is about it, because they are past the window.
+    pub past_window: u64,
+}
+
+/// A page of decisions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecisionPage {
+    /// Decisions by their numbers, ascending.
+    pub decisions: Vec<StoredDecision>,
+    /// The number after which the next page begins; `None` at the end.
+    pub continue_after: Option<u64>,
+    /// Number of all decisions of the collection.
+    pub total: usize,
+}

@@ -1,0 +1,407 @@
+//! Decisions of a person: the table of those that hold, and the second judgement of the documents that they are about.
+//!
+//! # The law
+//!
+//! A document is kept if and only if no kept document before it matches it. A decision corrects the relation of matching.
+//! So the documents for which the law would not hold any more are judged again: each leaves the collection and is
+//! inserted again, with the time that it has, behind all others. These are
+//!
+//! - duplicates whose pair with the kept document that they name has another relation now;
+//! - kept documents that an earlier kept one matches now;
+//! - the duplicates that name one of these, because it is not kept any more.
+//!
+//! They are inserted in the order that they had. All others keep their verdicts: no kept document before them was added,
+//! and none that they name has gone.
+//!
+//! # On disk
+//!
+//! A decision is a row. The rows of the documents follow it in the same batch, so that a failure leaves all or nothing of
+//! it. When a partition expires, the decisions in it are written again to the newest one, because a decision does not
+//! expire.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use lookalike::content_hash::ContentHash;
+use lookalike::dedup::{DecidedText, PairDecision};
+use lookalike::stream::{SearchTurn, TextDecision, Timestamp};
+
+use super::CollectionState;
+use super::verdicts::DocumentCheck;
+use crate::decision::{
+    DecisionOutcome, MOST_DECISIONS, NamedText, RejudgedDocument, StoredDecision,
+};
+use crate::document::{InsertAnswer, KnownDocument, PendingInsert};
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::rows::{DecisionRow, PLACE_UNIT_BYTES, PartitionRow};
+
+/// A pair of contents, the smaller one first.
+type ContentPair = (ContentHash, ContentHash);
+
+fn pair_of(a: ContentHash, b: ContentHash) -> ContentPair {
+    (a.min(b), a.max(b))
+}
+
+/// A decision and the row that has it now.
+#[derive(Debug)]
+struct HeldDecision {
+    row: u64,
+    decision: StoredDecision,
+}
+
+/// The decisions that hold.
+#[derive(Debug, Default)]
+pub(crate) struct DecisionTable {
+    by_seq: BTreeMap<u64, HeldDecision>,
+    seq_of: HashMap<ContentPair, u64>,
+}
+
+impl DecisionTable {
+    /// Applies a row with its number. It replaces the decision on the same texts.
+    pub(crate) fn apply_row(&mut self, number: u64, row: &DecisionRow) {
+        let [a, b] = &row.texts;
+        let pair = pair_of(a.text.content, b.text.content);
+        if let Some(seq) = self.seq_of.remove(&pair) {
+            self.by_seq.remove(&seq);
+        }
+        if let Some(decision) = row.decision {
+            let decision = StoredDecision {
+                seq: row.seq,
+                texts: row.texts.clone(),
+                decision,
+                at: row.at,
+            };
+            self.seq_of.insert(pair, row.seq);
+            let held = HeldDecision {
+                row: number,
+                decision,
+            };
+            self.by_seq.insert(row.seq, held);
+        }
+    }
+
+    /// Returns the decision on two contents, in either order.
+    pub(crate) fn find_pair(&self, a: ContentHash, b: ContentHash) -> Option<&StoredDecision> {
+        let held = self.by_seq.get(self.seq_of.get(&pair_of(a, b))?);
+        held.map(|held| &held.decision)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_seq.len()
+    }
+
+    /// Returns the decisions after a number, ascending.
+    pub(crate) fn decisions_after(&self, seq: u64) -> impl Iterator<Item = &StoredDecision> {
+        let held = self.by_seq.range(seq.saturating_add(1)..);
+        held.map(|(_, held)| &held.decision)
+    }
+
+    /// Returns the rows of decisions in rows before `first_row`, to be written again.
+    fn rows_before(&self, first_row: u64) -> Vec<DecisionRow> {
+        let held = self.by_seq.values().filter(|held| held.row < first_row);
+        held.map(|HeldDecision { decision, .. }| DecisionRow {
+            seq: decision.seq,
+            texts: decision.texts.clone(),
+            decision: Some(decision.decision),
+            at: decision.at,
+        })
+        .collect()
+    }
+}
+
+/// A document that may be judged again, prepared as it was inserted.
+#[derive(Debug)]
+pub(crate) struct PlannedDocument {
+    pub(crate) known: KnownDocument,
+    pub(crate) prepared: PendingInsert,
+    /// Its text.
+    pub(crate) text: DecidedText,
+}
+
+/// A kept document with a text that a decision is about.
+#[derive(Debug)]
+pub(crate) struct PlannedCluster {
+    pub(crate) kept: PlannedDocument,
+    /// Its duplicates: all, or only those with a text that the decision is about.
+    pub(crate) members: Vec<PlannedDocument>,
+}
+
+/// A decision whose documents were found in advance.
+#[derive(Debug)]
+pub(crate) struct DecisionPlan {
+    pub(crate) texts: [NamedText; 2],
+    pub(crate) decision: Option<PairDecision>,
+    /// Pairs of texts whose relation can change.
+    pub(crate) pairs: Vec<[DecidedText; 2]>,
+    /// Clusters of kept documents with one of these texts, by their sequence numbers.
+    pub(crate) clusters: Vec<PlannedCluster>,
+}
+
+impl DecisionPlan {
+    /// Returns the units of the records of all documents.
+    fn record_units(&self) -> u64 {
+        let documents = self
+            .clusters
+            .iter()
+            .flat_map(|cluster| std::iter::once(&cluster.kept).chain(&cluster.members));
+        let bytes: usize = documents
+            .map(|document| document.prepared.record.len())
+            .sum();
+        bytes as u64 / PLACE_UNIT_BYTES
+    }
+}
+
+/// Relations of pairs of contents that a decision has changed.
+struct ChangedRelations(HashMap<ContentPair, Option<PairDecision>>);
+
+impl ChangedRelations {
+    /// Returns `true` if the relation has changed, unless the texts still match for certain.
+    fn may_separate(&self, a: DecidedText, b: DecidedText) -> bool {
+        let relation = self.0.get(&pair_of(a.content, b.content));
+        relation.is_some_and(|&relation| relation != Some(PairDecision::Same))
+    }
+
+    /// Returns `true` if the relation has changed, and the texts can match now.
+    fn may_join(&self, a: DecidedText, b: DecidedText) -> bool {
+        let relation = self.0.get(&pair_of(a.content, b.content));
+        relation.is_some_and(|&relation| relation != Some(PairDecision::Different))
+    }
+}
+
+impl CollectionState {
+    /// Returns the decisions that hold.
+    pub(crate) fn decisions(&self) -> &DecisionTable {
+        &self.decisions
+    }
+
+    /// Returns the pairs of texts whose relation a decision can change: its own, and those with texts that are decided as
+    /// different from one of the two.
+    pub(crate) fn pairs_of_decision(
+        &self,
+        texts: [DecidedText; 2],
+        decision: Option<PairDecision>,
+    ) -> Vec<[DecidedText; 2]> {
+        let [a, b] = texts;
+        let before = self.decisions.find_pair(a.content, b.content);
+        let before = before.map(|before| before.decision);
+        let mut pairs = vec![texts];
+        let different = Some(PairDecision::Different);
+        if before == decision || before != different && decision != different {
+            return pairs;
+        }
+        for (one, other) in [(a, b), (b, a)] {
+            let partners = self
+                .matcher
+                .decided_partners(other.content, PairDecision::Different);
+            let partners = partners.filter(|partner| partner.content != one.content);
+            pairs.extend(partners.map(|partner| [one, partner]));
+        }
+        pairs
+    }
+
+    /// Makes a decision, and judges the documents again for which the law does not hold any more. `now` is the wall clock.
+    ///
+    /// # Errors
+    /// If there are too many decisions, or the window is full: then nothing has changed. After any other error, the
+    /// collection writes nothing any more.
+    pub(crate) fn apply_decision(
+        &mut self,
+        plan: DecisionPlan,
+        now: Timestamp,
+    ) -> Result<DecisionOutcome> {
+        let [a, b] = [&plan.texts[0], &plan.texts[1]].map(|named| named.text);
+        let before = self.decisions.find_pair(a.content, b.content);
+        if before.map(|before| before.decision) == plan.decision {
+            return Ok(DecisionOutcome {
+                seq: before.map(|before| before.seq),
+                texts: plan.texts,
+                decision: plan.decision,
+                is_new: false,
+                rejudged: Vec::new(),
+                past_window: 0,
+            });
+        }
+        if before.is_none() && self.decisions.len() >= MOST_DECISIONS {
+            let what = format!(
+                "the collection has {MOST_DECISIONS} decisions, the limit: withdraw some that are not needed any more"
+            );
+            return Err(Error::new(ErrorKind::Decision, what));
+        }
+        self.make_room_for_rows(plan.record_units(), now)?;
+        let steps = self.matcher.step_limit();
+        // The documents were within the limit when they were inserted. Refused now, they would be lost.
+        self.matcher.set_step_limit(u64::MAX);
+        let applied = self.decide_and_rejudge(plan, now);
+        self.matcher.set_step_limit(steps);
+        if let Err(error) = &applied {
+            self.broken = Some(format!("a decision was applied in part: {error}"));
+        }
+        applied
+    }
+
+    fn decide_and_rejudge(
+        &mut self,
+        plan: DecisionPlan,
+        now: Timestamp,
+    ) -> Result<DecisionOutcome> {
+        let DecisionPlan {
+            texts,
+            decision,
+            pairs,
+            clusters,
+        } = plan;
+        let seq = self.rows.partitions.next_row();
+        let row = DecisionRow {
+            seq,
+            texts: texts.clone(),
+            decision,
+            at: now,
+        };
+        let changed = self.change_relation(&row, &pairs);
+        let mut past_window = 0;
+        let mut rejudged = Vec::new();
+        // The kept documents so far that stay.
+        let mut earlier: Vec<(u64, DecidedText)> = Vec::new();
+        for PlannedCluster { kept, members } in clusters {
+            if self.is_dead_row(kept.known.number) {
+                continue;
+            }
+            let can_match = earlier
+                .iter()
+                .filter(|(_, text)| changed.may_join(kept.text, *text));
+            let can_match: HashSet<u64> = can_match.map(|&(seq, _)| seq).collect();
+            let is_demoted = !can_match.is_empty()
+                && !self.is_late(&kept.prepared, now)
+                && self.matches_any(&kept, &can_match, now)?;
+            let separated = members
+                .into_iter()
+                .filter(|member| is_demoted || changed.may_separate(kept.text, member.text));
+            let mut leaving: Vec<PlannedDocument> = separated.collect();
+            if is_demoted {
+                leaving.push(kept);
+            } else {
+                earlier.push((kept.known.seq, kept.text));
+            }
+            for document in leaving {
+                if self.is_dead_row(document.known.number) {
+                    continue;
+                }
+                if self.is_late(&document.prepared, now) {
+                    past_window += 1;
+                    continue;
+                }
+                self.delete_document(&document.known, now);
+                rejudged.push(document);
+            }
+        }
+        rejudged.sort_unstable_by_key(|document| document.known.seq);
+        let judge = |document: PlannedDocument| {
+            Ok(RejudgedDocument {
+                before: document.known.to_answer(false),
+                after: self.judge_again(&document.prepared, now)?,
+            })
+        };
+        let rejudged = rejudged.into_iter().map(judge).collect::<Result<_>>()?;
+        Ok(DecisionOutcome {
+            texts,
+            decision,
+            seq: decision.map(|_| seq),
+            is_new: true,
+            rejudged,
+            past_window,
+        })
+    }
+
+    /// Writes a decision and corrects the relation. Returns the pairs whose relation has changed.
+    fn change_relation(
+        &mut self,
+        row: &DecisionRow,
+        pairs: &[[DecidedText; 2]],
+    ) -> ChangedRelations {
+        let relation_of =
+            |state: &Self, [a, b]: [DecidedText; 2]| state.matcher.decided_relation(a, b);
+        let before: Vec<_> = pairs.iter().map(|&pair| relation_of(self, pair)).collect();
+        self.append_decision(row);
+        let [a, b] = [&row.texts[0], &row.texts[1]].map(|named| named.text);
+        let decision = row.decision;
+        self.matcher
+            .decide_texts(&[TextDecision { a, b, decision }]);
+        let changed = pairs.iter().zip(before).filter_map(|(&pair, before)| {
+            let after = relation_of(self, pair);
+            let [a, b] = pair;
+            (before != after).then_some((pair_of(a.content, b.content), after))
+        });
+        ChangedRelations(changed.collect())
+    }
+
+    fn append_decision(&mut self, row: &DecisionRow) {
+        let number = self.rows.partitions.next_row();
+        self.rows.append_row(&PartitionRow::Decision(row.clone()));
+        self.note_decision(number, row);
+    }
+
+    /// Notes the decision in a row, without its effect on the matcher.
+    pub(super) fn note_decision(&mut self, number: u64, row: &DecisionRow) {
+        self.rows.partitions.count_decision();
+        self.decisions.apply_row(number, row);
+    }
+
+    /// Gives the matcher the decisions of all rows that were replayed.
+    pub(super) fn restore_decisions(&mut self) {
+        let decisions = self.decisions.decisions_after(0);
+        let decisions: Vec<_> = decisions
+            .map(|stored| TextDecision {
+                a: stored.texts[0].text,
+                b: stored.texts[1].text,
+                decision: Some(stored.decision),
+            })
+            .collect();
+        self.matcher.decide_texts(&decisions);
+    }
+
+    /// Writes the decisions of expired partitions to the newest one.
+    pub(super) fn carry_decisions(&mut self) {
+        let rows = self.decisions.rows_before(self.first_live_row());
+        rows.iter().for_each(|row| self.append_decision(row));
+    }
+
+    /// Returns `true` if a kept document matches one of others, which are named by their sequence numbers.
+    fn matches_any(
+        &self,
+        kept: &PlannedDocument,
+        others: &HashSet<u64>,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let PlannedDocument {
+            known, prepared, ..
+        } = kept;
+        let arrival = self.matcher.resolve_arrival(prepared.time, now);
+        let own = self.document_slot(known);
+        let mut listing = self.matcher.begin_listing(&arrival);
+        let turn = &mut SearchTurn::unlimited();
+        let sketched = &prepared.sketched;
+        self.matcher
+            .continue_precheck(&mut listing, sketched, &arrival, own, &self.rows, turn)?;
+        let matches = listing.list_matches(usize::MAX);
+        Ok(matches.iter().any(|other| others.contains(&other.order)))
+    }
+
+    fn is_late(&self, prepared: &PendingInsert, now: Timestamp) -> bool {
+        self.matcher.resolve_arrival(prepared.time, now).late
+    }
+
+    /// Inserts a document that has left the collection a moment ago.
+    fn judge_again(&mut self, prepared: &PendingInsert, now: Timestamp) -> Result<InsertAnswer> {
+        let arrival = self.matcher.resolve_arrival(prepared.time, now);
+        let search = self.matcher.begin_precheck(&arrival);
+        let mut check = DocumentCheck::new(search, &self.check_memory);
+        self.update_verdict_without(None, &mut check, prepared, &arrival)?;
+        self.store_document(prepared, arrival.time, &check)
+    }
+
+    /// Returns the texts of decisions, each once.
+    pub(crate) fn distinct_texts(pairs: &[[DecidedText; 2]]) -> Vec<DecidedText> {
+        let mut seen = HashSet::new();
+        let texts = pairs.iter().flatten().copied();
+        texts.filter(|text| seen.insert(text.content)).collect()
+    }
+}
