@@ -115,7 +115,7 @@ export function ComparisonView({ data }: { data: CompareData }) {
       </Card>
       <Texts data={data} />
       <div class="grid">
-        <Figures figures={comparison.figures} />
+        <Figures figures={comparison.figures} similarity={comparison.similarity} />
         <Sketches data={data} />
       </div>
       <Steps data={data} letter="A" side={comparison.a} sentences={data.sentences[0]} />
@@ -224,27 +224,56 @@ function sortFigures(figures: Record<string, Figure>): [string, Figure][] {
   return Object.entries(figures).sort((a, b) => place(a[0]) - place(b[0]));
 }
 
-export function Figures({ figures }: { figures: Record<string, Figure> }) {
+/** Similarities that are shown at once; a click shows all figures. */
+const shownFigures = 3;
+
+/**
+ * Returns the similarities that matter most: the one that decides, by its value, and then those that most people compare
+ * texts by.
+ */
+export function chooseFigures(figures: Record<string, Figure>, similarity: number | null): [string, Figure][] {
+  const sorted = sortFigures(figures).filter(([, figure]) => figure.kind === "similarity" && figure.value !== null);
+  const isDeciding = ([, figure]: [string, Figure]) => similarity !== null && figure.value === similarity;
+  const deciding = sorted.find(isDeciding);
+  return [...(deciding ? [deciding] : []), ...sorted.filter((it) => it !== deciding)].slice(0, shownFigures);
+}
+
+export function Figures({ figures, similarity }: { figures: Record<string, Figure>; similarity: number | null }) {
   const say = useWording();
+  const all = sortFigures(figures);
+  const chosen = chooseFigures(figures, similarity);
   return (
     <Card title={say.text("compare.figures")}>
-      <table class="figures">
-        <tbody>
-          {sortFigures(figures).map(([name, figure]) => (
-            <tr key={name}>
-              <th scope="row">{say.known(`figure.${name}`, name.replaceAll("_", " "))}</th>
-              <td class="number">{figure.value === null ? "–" : figure.kind === "distance" ? Number(figure.value.toFixed(4)) : figure.value.toFixed(4)}</td>
-              <td class="bar-cell">
-                {figure.kind !== "distance" && (
-                  <span class="meter" aria-hidden="true"><i style={{ width: `${100 * Math.min(1, Math.max(0, figure.value ?? 0))}%` }} /></span>
-                )}
-                <span class="muted"><Phrase text={figure.detail} /></span>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      {chosen.length > 0 && <FigureTable rows={chosen} />}
+      {all.length > chosen.length && (
+        <details>
+          <summary>{say.text("compare.allFigures", { n: all.length })}</summary>
+          <FigureTable rows={all} />
+        </details>
+      )}
     </Card>
+  );
+}
+
+function FigureTable({ rows }: { rows: readonly (readonly [string, Figure])[] }) {
+  const say = useWording();
+  return (
+    <table class="figures">
+      <tbody>
+        {rows.map(([name, figure]) => (
+          <tr key={name}>
+            <th scope="row">{say.known(`figure.${name}`, name.replaceAll("_", " "))}</th>
+            <td class="number">{figure.value === null ? "–" : figure.kind === "distance" ? Number(figure.value.toFixed(4)) : figure.value.toFixed(4)}</td>
+            <td class="bar-cell">
+              {figure.kind !== "distance" && (
+                <span class="meter" aria-hidden="true"><i style={{ width: `${100 * Math.min(1, Math.max(0, figure.value ?? 0))}%` }} /></span>
+              )}
+              <span class="muted"><Phrase text={figure.detail} /></span>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

@@ -65,6 +65,15 @@ export function ShortName({ text }: { text: string }) {
   );
 }
 
+/** Characters of an excerpt, as many as the widest list shows. */
+export const excerptCharacters = 160;
+
+/** The beginning of a text on one line. */
+export function Excerpt({ text }: { text: string }) {
+  const beginning = [...text.slice(0, 2 * excerptCharacters)].slice(0, excerptCharacters).join("");
+  return <bdi class="excerpt"><Visible text={beginning.replace(/\s+/g, " ").trim()} /></bdi>;
+}
+
 export function Card({ title, children, id }: { title: string; children: ComponentChildren; id?: string }) {
   return (
     <section class="card" id={id}>

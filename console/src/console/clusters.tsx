@@ -1,13 +1,16 @@
 /** The clusters of a collection: their members, how they hang together, and each member beside the kept document. */
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { Name, ShortName, useWording } from "../components/basics";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Excerpt, Name, ShortName, useWording } from "../components/basics";
 import { ClusterGraph, maxDrawn, type GraphEdge, type GraphMember } from "../components/cluster-graph";
 import { useListState } from "../components/list-state";
 import { ListEntry, SearchedList } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
+import type { Wording } from "../language/catalog";
 import { fold, isBadTerm, type Query } from "../report/query";
-import { Compared, NoCollections, useCollection, type ToolProps } from "./collection-choice";
+import { Compared, useCollection, type ToolProps } from "./collection-choice";
 import { DecisionList, PairDecision } from "./decisions";
+import { useExcerpts, type Excerpts } from "./excerpts";
+import { EmptyState, NoCollections } from "./links";
 import { useAnswer, useRequests } from "./requests";
 import { countBytes, maxComparedBytes, type Cluster, type Settings, type Verdict } from "./service";
 
@@ -29,16 +32,26 @@ const nothingLoaded: Omit<LoadedClusters, "name"> = { clusters: [], next: null }
 /** Members of a cluster that is looked for by a document, as many as the list of clusters has of each. */
 const membersOnPage = 100;
 
+/** Clusters that a search reads at a time, and after which it asks before it reads more. */
+const clustersAtATime = 1000;
+const maxSearched = 20_000;
+
 const leastOf = (cluster: Cluster): number => Math.min(1, ...cluster.members.map((it) => it.similarity ?? 1));
 
-/** Returns the clusters that a query finds, by the ids of their documents. */
-function findClusters(clusters: readonly Cluster[], query: Query): Cluster[] {
+/** Returns the documents of a cluster as far as they are known, in words: the list and the cluster itself say the same. */
+const countDocuments = (say: Wording, cluster: Cluster): string => `${say.count(cluster.members.length + 1)}${cluster.more ? "+" : ""}`;
+
+/** Returns the clusters that a query finds, by the ids of their documents and the beginning of the kept text. */
+function findClusters(clusters: readonly Cluster[], query: Query, excerpts: Excerpts): Cluster[] {
   return clusters.filter((it) => {
     const ids = fold([it.cluster, ...it.members.map((member) => member.id ?? "")].join("\n"));
+    const text = () => fold(excerpts.get(it.cluster) ?? "");
     return (
       query.similarity.every((test) => test(leastOf(it))) &&
       query.cluster.every((test) => test(it.members.length + 1)) &&
-      [...query.words, ...query.id].every((part) => ids.includes(part))
+      query.id.every((part) => ids.includes(part)) &&
+      query.words.every((part) => ids.includes(part) || text().includes(part)) &&
+      query.text.every((part) => text().includes(part))
     );
   });
 }
@@ -52,25 +65,31 @@ const orders: Record<Order, (a: Cluster, b: Cluster) => number> = {
 const newestOf = (cluster: Cluster) => Math.max(cluster.kept.seq ?? 0, ...cluster.members.map((it) => it.seq ?? 0));
 
 export function ConsoleClusters(props: ToolProps) {
-  const { service, onProblem } = props;
+  const { service, onProblem, address, onAddress } = props;
   const say = useWording();
   const { name, settings, choice, isEmpty } = useCollection(props);
   const [loaded, setLoaded] = useState<LoadedClusters>({ name: "", clusters: [], next: null });
   const { isWaiting, send } = useRequests(name, onProblem);
   // Clusters that were loaded of another collection are not shown, and no more of them are requested.
-  const { clusters, next } = loaded.name === name ? loaded : nothingLoaded;
+  const isLoaded = loaded.name === name;
+  const { clusters, next } = isLoaded ? loaded : nothingLoaded;
+  const keptIds = useMemo(() => clusters.map((it) => it.cluster), [clusters]);
+  const excerpts = useExcerpts(service, settings?.holds === "texts" ? name : "", keptIds, onProblem);
   const { controls, rows, row: cluster } = useListState<Cluster, Order>({
     orders: ["largest", "newest", "stretched", "input"],
-    inputs: [clusters],
+    inputs: [clusters, excerpts],
     subject: name,
-    find: (query, order) => (query ? findClusters(clusters, query) : [...clusters]).sort(orders[order]),
+    find: (query, order) => (query ? findClusters(clusters, query, excerpts) : [...clusters]).sort(orders[order]),
   });
   /** Adds clusters to the loaded ones. A cluster that is loaded already moves to the end. */
   const add = (found: readonly Cluster[], next: string | null) => {
     const ids = new Set(found.map((it) => it.cluster));
     setLoaded({ name, clusters: [...clusters.filter((it) => !ids.has(it.cluster)), ...found], next });
   };
-  const read = (after: string | null) => send(() => service.listClusters(name, after), (it) => add(it.clusters, it.next));
+  /** Puts a cluster that is known better in the place of what the list has of it. */
+  const replace = (known: Cluster) =>
+    setLoaded((before) => (before.name === name ? { ...before, clusters: before.clusters.map((it) => (it.cluster === known.cluster ? known : it)) } : before));
+  const read = (after: string | null, limit?: number) => send(() => service.listClusters(name, after, limit), (it) => add(it.clusters, it.next));
   useEffect(() => {
     if (name) void read(null);
   }, [name]);
@@ -81,13 +100,34 @@ export function ConsoleClusters(props: ToolProps) {
     void send(() => service.listClusters(name, null), (it) => setLoaded({ name, clusters: it.clusters, next: it.next }));
   };
   const search = controls.search.trim();
-  /** Looks for the cluster of a document that is in none of the loaded ones. */
-  const findCluster = async () => {
-    const document = await service.getDocument(name, search);
+  const isSearching = search !== "" && !isBadTerm(controls.query);
+  // A search is over all clusters: it reads what is not loaded yet.
+  const readsOn = isSearching && next !== null && clusters.length < maxSearched;
+  useEffect(() => {
+    if (readsOn && !isWaiting) void read(next, clustersAtATime);
+  }, [readsOn, isWaiting, next]);
+  const findCluster = async (id: string) => {
+    const document = await service.getDocument(name, id);
     return document.cluster ? [await service.getCluster(name, document.cluster, membersOnPage)] : [];
   };
-  const findDocument = () => send(findCluster, (found) => add(found, next));
+  const findDocument = (id: string) => send(() => findCluster(id), (found) => add(found, next));
+  useAddressedRow(address.item, rows, cluster, {
+    isReady: isLoaded && !isWaiting,
+    source: clusters,
+    onSelect: controls.onSelect,
+    onMissing: (id) => void findDocument(id),
+    onShown: (item) => onAddress({ item }, true),
+  });
   if (isEmpty) return <NoCollections />;
+  if (isLoaded && clusters.length === 0 && !isWaiting) {
+    return (
+      <>
+        <div class="line">{choice}</div>
+        <NoClusters {...{ service, onProblem, name }} />
+      </>
+    );
+  }
+  const canFindId = isSearching && rows.length === 0 && !readsOn && !isWaiting && !search.includes(":");
   return (
     <div class="split">
       <div class="side">
@@ -98,19 +138,14 @@ export function ConsoleClusters(props: ToolProps) {
           controls={controls}
           hint="console.clusterHint"
           help="console.clusterHelp"
-          empty={say.text(loaded.name !== name ? "console.reading" : clusters.length === 0 ? "console.noClusters" : "list.empty")}
-          render={(entry) => (
-            <ListEntry
-              name={<ShortName text={rows[entry]!.cluster} />}
-              value={`${say.count(rows[entry]!.members.length + 1)}${rows[entry]!.more ? "+" : ""}`}
-              more={say.text("cluster.least", { similarity: say.similarity(leastOf(rows[entry]!)) })}
-            />
-          )}
+          empty={say.text(!isLoaded || readsOn ? "console.reading" : "list.empty")}
+          render={(entry) => <ClusterEntry cluster={rows[entry]!} excerpt={excerpts.get(rows[entry]!.cluster)} />}
         />
-        {next && rows.length === 0 && search !== "" && !isBadTerm(controls.query) && (
-          <button type="button" class="button" disabled={isWaiting} onClick={findDocument}>{say.text("console.findId")}</button>
+        {canFindId && (
+          <button type="button" class="button" onClick={() => findDocument(search)}>{say.text("console.findId")}</button>
         )}
-        {next && (
+        {readsOn && <p class="muted" role="status">{say.text("console.searching", { n: clusters.length })}</p>}
+        {next && !readsOn && (
           <>
             <p class="muted">{say.text("console.loaded", { n: clusters.length })}</p>
             <button type="button" class="button" disabled={isWaiting} onClick={() => read(next)}>{say.text("console.more")}</button>
@@ -118,27 +153,106 @@ export function ConsoleClusters(props: ToolProps) {
         )}
         {settings?.holds === "texts" && <DecisionList {...props} name={name} version={decisionVersion} onChanged={reload} />}
       </div>
-      {cluster && <ClusterView key={`${name} ${cluster.cluster}`} {...props} name={name} settings={settings} cluster={cluster} onChanged={reload} />}
+      {cluster && <ClusterView key={`${name} ${cluster.cluster}`} {...props} name={name} settings={settings} cluster={cluster} onWhole={replace} onChanged={reload} />}
     </div>
   );
+}
+
+/** What a page does with the row that its address names. */
+interface AddressedRow {
+  /** `true` once the rows are known. */
+  isReady: boolean;
+  /** What the rows are taken from. If it changes, the row that is shown stays selected. */
+  source: readonly Cluster[];
+  onSelect: (at: number) => void;
+  /** Called for a row that is not among the known ones. */
+  onMissing: (id: string) => void;
+  /** Called with the row that is shown. */
+  onShown: (id: string) => void;
+}
+
+/** Selects the cluster that the address names, and names the one that is selected in the address. */
+function useAddressedRow(item: string | null, rows: readonly Cluster[], row: Cluster | undefined, { isReady, source, onSelect, onMissing, onShown }: AddressedRow): void {
+  /** The row that is still to be selected, and the one that was looked for. */
+  const wanted = useRef<string | null>(item);
+  const written = useRef<string | null>(null);
+  const missing = useRef<string | null>(null);
+  const known = useRef(source);
+  useEffect(() => {
+    if (item !== written.current) wanted.current = item;
+  }, [item]);
+  useEffect(() => {
+    if (!isReady) return;
+    if (known.current !== source) {
+      known.current = source;
+      if (rows.some((it) => it.cluster === item)) wanted.current ??= item;
+    }
+    const id = wanted.current;
+    if (id !== null && row?.cluster !== id) {
+      const at = rows.findIndex((it) => it.cluster === id || it.members.some((member) => member.id === id));
+      if (at >= 0) {
+        wanted.current = null;
+        onSelect(at);
+      } else if (missing.current !== id) {
+        missing.current = id;
+        onMissing(id);
+      } else wanted.current = null;
+      return;
+    }
+    wanted.current = null;
+    if (row && row.cluster !== item) onShown((written.current = row.cluster));
+  }, [isReady, item, rows, row]);
+}
+
+function ClusterEntry({ cluster, excerpt }: { cluster: Cluster; excerpt: string | undefined }) {
+  const say = useWording();
+  const least = say.text("cluster.least", { similarity: say.similarity(leastOf(cluster)) });
+  const id = <ShortName text={cluster.cluster} />;
+  return (
+    <ListEntry
+      name={excerpt === undefined ? id : <Excerpt text={excerpt} />}
+      value={countDocuments(say, cluster)}
+      more={excerpt === undefined ? least : <>{id}<span>· {least}</span></>}
+    />
+  );
+}
+
+/** A collection without clusters: it is empty, or nothing in it repeats. */
+function NoClusters({ service, onProblem, name }: Pick<ToolProps, "service" | "onProblem"> & { name: string }) {
+  const stats = useAnswer([name], () => service.getStats(name), onProblem);
+  if (!stats) return null;
+  if (stats.rows === 0) return <EmptyState why="console.noDocuments" links={[{ to: "import.title", section: "collections", collection: name }]} />;
+  const links = [
+    { to: "console.check", section: "check", collection: name },
+    { to: "import.title", section: "collections", collection: name },
+  ] as const;
+  return <EmptyState why="console.noClusters" links={links} />;
 }
 
 interface ClusterViewProps extends ToolProps {
   name: string;
   settings: Settings | undefined;
   cluster: Cluster;
+  /** Called with the cluster once more of it is known than the list has. */
+  onWhole: (cluster: Cluster) => void;
   /** Called after a decision has changed verdicts. */
   onChanged: () => void;
 }
 
-function ClusterView({ cluster, name, settings, onChanged, ...props }: ClusterViewProps) {
+function ClusterView({ cluster, name, settings, onWhole, onChanged, ...props }: ClusterViewProps) {
   const { service, onProblem } = props;
   const say = useWording();
   const [memberId, setMemberId] = useState<string | null>(null);
   const [edges, setEdges] = useState<GraphEdge[]>([]);
-  const whole = useAnswer([cluster], cluster.more ? () => service.getCluster(name, cluster.cluster, maxDrawn) : null, onProblem) ?? cluster;
+  const isWhole = !cluster.more || cluster.members.length >= maxDrawn;
+  const read = useAnswer([cluster.cluster, isWhole], isWhole ? null : () => service.getCluster(name, cluster.cluster, maxDrawn), onProblem);
+  useEffect(() => {
+    if (read) onWhole(read);
+  }, [read]);
   /** Members in the order of their arrival. */
-  const members = useMemo(() => [...whole.members].sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0)), [whole]);
+  const members = useMemo(() => [...cluster.members].sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0)), [cluster]);
+  const ids = useMemo(() => members.map((it) => it.id ?? ""), [members]);
+  const excerpts = useExcerpts(service, settings?.holds === "texts" ? name : "", ids, onProblem);
   const member = Math.max(0, members.findIndex((it) => it.id === memberId));
   const select = (at: number) => setMemberId(members[at]?.id ?? null);
   const shown: Verdict | undefined = members[member];
@@ -151,12 +265,12 @@ function ClusterView({ cluster, name, settings, onChanged, ...props }: ClusterVi
     place: last > first ? ((it.seq ?? 0) - first) / (last - first) : 0.5,
   }));
   const comparisons = useRequests(cluster, onProblem);
-  const connect = () => comparisons.send(() => connectMembers(service, name, members.map((it) => it.id ?? ""), settings), setEdges);
+  const connect = () => comparisons.send(() => connectMembers(service, name, ids, settings), setEdges);
   const canConnect = members.length > 1 && members.length <= maxConnected && settings?.holds === "texts" && edges.length === 0;
   return (
     <div class="stack">
       <section class="card stack">
-        <h2>{say.text("cluster.representative")}: <Name text={cluster.cluster} /></h2>
+        <h2>{say.text("cluster.representative")}: <Name text={cluster.cluster} /> <span class="muted">· {say.text("console.clusterOf", { n: countDocuments(say, cluster), duplicates: `${say.count(members.length)}${cluster.more ? "+" : ""}` })}</span></h2>
         <ClusterGraph
           kept={cluster.cluster}
           members={drawn}
@@ -170,7 +284,7 @@ function ClusterView({ cluster, name, settings, onChanged, ...props }: ClusterVi
         )}
         <h3>
           {say.text("console.members")}
-          {whole.more && <span class="muted"> · {say.text("console.newestMembers", { n: members.length })}</span>}
+          {cluster.more && <span class="muted"> · {say.text("console.newestMembers", { n: members.length })}</span>}
         </h3>
         <VirtualList
           id="members"
@@ -179,18 +293,25 @@ function ClusterView({ cluster, name, settings, onChanged, ...props }: ClusterVi
           count={members.length}
           selected={member}
           onSelect={select}
-          render={(at) => (
-            <ListEntry
-              name={<ShortName text={members[at]!.id ?? ""} />}
-              value={say.similarity(members[at]!.similarity ?? 1)}
-              more={say.text("console.arrival", { seq: members[at]!.seq ?? 0 })}
-            />
-          )}
+          render={(at) => <MemberEntry member={members[at]!} excerpt={excerpts.get(ids[at]!)} />}
         />
       </section>
       {shownId && texts && texts[0].text !== texts[1].text && <PairDecision key={shownId} {...props} name={name} ids={[cluster.cluster, shownId]} hasKeys onChanged={onChanged} />}
       {texts && <Compared {...props} a={texts[0]} b={texts[1]} settings={settings} />}
     </div>
+  );
+}
+
+function MemberEntry({ member, excerpt }: { member: Verdict; excerpt: string | undefined }) {
+  const say = useWording();
+  const arrival = say.text("console.arrival", { seq: member.seq ?? 0 });
+  const id = <ShortName text={member.id ?? ""} />;
+  return (
+    <ListEntry
+      name={excerpt === undefined ? id : <Excerpt text={excerpt} />}
+      value={say.similarity(member.similarity ?? 1)}
+      more={excerpt === undefined ? arrival : <>{id}<span>· {arrival}</span></>}
+    />
   );
 }
 

@@ -2,12 +2,17 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ComparisonView, Marked, type CompareData } from "../compare/page";
 import { Name, useWording } from "../components/basics";
-import { useAnswer } from "./requests";
+import type { Address } from "./address";
+import { useAnswer, type OnProblem } from "./requests";
 import { countBytes, maxComparedBytes, toRuns, type Service, type ServiceComparison, type Settings, type SharedPassages } from "./service";
 
 export interface ToolProps {
   service: Service;
-  onProblem: (problem: unknown) => void;
+  onProblem: OnProblem;
+  /** The address of what is shown. */
+  address: Address;
+  /** Shows another address; it takes the place of this one in the history if `replaces` is set. */
+  onAddress: (address: Partial<Address>, replaces?: boolean) => void;
 }
 
 /** Features of which the comparison shows the votes. */
@@ -27,7 +32,7 @@ export function toCompareData(told: ServiceComparison, places: [string, string])
     feature: "",
     shown_features: shownFeatures,
     rule_of_sums: "",
-    runs: toRuns(told.differences),
+    runs: toRuns(told.aligned),
     passages: told.shared.passages.map((it) => [inA(it.a.start), inA(it.a.end), inB(it.b.start), inB(it.b.end)]),
     prefers_passages: false,
     equal_slots: slots[0] && slots[1] && equal !== undefined ? [equal, slots[0].length] : null,
@@ -50,33 +55,30 @@ function findUnits(text: string): (characters: number) => number {
   return (at) => starts[at] ?? unit;
 }
 
-/** Chooses a collection. The name is empty until the service has listed the collections; the settings follow later. */
-export function useCollection({ service, onProblem }: ToolProps) {
+/** Chooses a collection: that of the address, or the first one. The settings follow later. */
+export function useCollection({ service, onProblem, address, onAddress }: ToolProps) {
   const say = useWording();
   const [names, setNames] = useState<string[] | null>(null);
-  const [name, setName] = useState("");
   useEffect(() => {
-    service.listCollections().then((found) => {
-      setNames(found.map((it) => it.name));
-      setName((known) => known || (found[0]?.name ?? ""));
-    }, onProblem);
+    service.listCollections().then((found) => setNames(found.map((it) => it.name)), onProblem);
   }, [service]);
+  // The name waits for the list, so that nothing is sent to a service without collections.
+  const name = names ? (address.collection ?? names[0] ?? "") : "";
+  useEffect(() => {
+    if (name && name !== address.collection) onAddress({ collection: name, item: null }, true);
+  }, [name]);
   const settings = useAnswer<Settings>([name], name ? () => service.getSettings(name) : null, onProblem);
+  // An address can have an alias, which is in no list of collections.
+  const choices = [...new Set([...(names ?? []), ...(name ? [name] : [])])];
   const choice = (
     <label class="field">
       {say.text("console.collection")}
-      <select value={name} onChange={(event) => setName(event.currentTarget.value)}>
-        {(names ?? []).map((it) => <option value={it} key={it}>{it}</option>)}
+      <select value={name} onChange={(event) => onAddress({ collection: event.currentTarget.value, item: null })}>
+        {choices.map((it) => <option value={it} key={it}>{it}</option>)}
       </select>
     </label>
   );
-  return { name, settings, choice, isEmpty: names !== null && names.length === 0 };
-}
-
-/** What a section says where there is no collection. */
-export function NoCollections() {
-  const say = useWording();
-  return <p class="card muted">{say.text("console.noCollections")}</p>;
+  return { name, settings, choice, isEmpty: names !== null && choices.length === 0 };
 }
 
 /** The comparer of texts: the service, or the engine inside a page. */
@@ -84,7 +86,7 @@ export type TextComparer = Pick<Service, "compare" | "findShared">;
 
 interface ComparedProps {
   service: TextComparer;
-  onProblem: (problem: unknown) => void;
+  onProblem: OnProblem;
   a: { id?: string | null; text?: string };
   b: { id?: string | null; text?: string };
   settings?: Settings | undefined;

@@ -140,7 +140,7 @@ export async function collectPairs(service: Service, name: string, settings: Set
       const { ids, texts, origin } = request[at]!;
       if (it.similarity === null || it.similarity === 1) return;
       const decision = { a: it.a.content, b: it.b.content, recipe: it.recipe_id, a_key: it.a.key, b_key: it.b.key, a_id: ids[0], b_id: ids[1], similarity: it.similarity };
-      pairs.push({ ids, texts, origin, similarity: it.similarity, runs: toRuns(it.differences), decision });
+      pairs.push({ ids, texts, origin, similarity: it.similarity, runs: toRuns(it.aligned), decision });
     });
   }
   const threshold = settings.threshold ?? 0;

@@ -1,6 +1,6 @@
 /** Pairs near the threshold of a collection for a person to label; the labels choose a threshold for a new collection. */
 import { useEffect, useState } from "preact/hooks";
-import { Card, Name, ShortName, Stat, useWording } from "../components/basics";
+import { Card, Excerpt, Name, ShortName, Stat, useWording } from "../components/basics";
 import { Lines, type Line } from "../components/charts";
 import { useListState } from "../components/list-state";
 import { MarkButtons, MarkLabel } from "../components/mark-buttons";
@@ -9,9 +9,10 @@ import { decisionFile, saveFile, writeDecisionLines } from "../components/save-f
 import { ListEntry, SearchedList } from "../components/searched-list";
 import { DiffLegend, SideBySide } from "../components/side-by-side";
 import { fold, type Query } from "../report/query";
-import { NoCollections, useCollection, type ToolProps } from "./collection-choice";
-import { ThresholdInput } from "./collections";
+import { useCollection, type ToolProps } from "./collection-choice";
+import { ThresholdInput } from "./create-collection";
 import { collectPairs, type Collected, type LabelCandidate } from "./label-pairs";
+import { EmptyState, NoCollections, SectionLink } from "./links";
 import { findBestThreshold, judgeThreshold, type LabelledPair } from "./plan";
 import { OverruledPair } from "./decisions";
 import { useChanges, useRequests } from "./requests";
@@ -56,7 +57,16 @@ export function Label(props: ToolProps) {
         </div>
         <p class="muted">{say.text(settings && !canLabel ? "label.cannot" : "label.origin")}</p>
       </section>
-      {collected && settings && <Labelling key={name} {...props} name={name} settings={settings} collected={collected} marks={marks} onMark={setMark} />}
+      {collected?.pairs.length === 0 && (
+        <EmptyState
+          why={collected.isIndexing ? "label.indexing" : "label.none"}
+          links={[
+            { to: "import.title", section: "collections", collection: name },
+            { to: "console.check", section: "check", collection: name },
+          ]}
+        />
+      )}
+      {collected && collected.pairs.length > 0 && settings && <Labelling key={name} {...props} name={name} settings={settings} collected={collected} marks={marks} onMark={setMark} />}
     </>
   );
 }
@@ -116,14 +126,14 @@ function Labelling({ name, settings, collected, marks, onMark, ...props }: Label
             controls={controls}
             hint="label.searchHint"
             help="label.searchHelp"
-            empty={say.text(pairs.length === 0 ? "label.none" : "list.empty")}
+            empty={say.text("list.empty")}
             render={(entry) => {
               const it = rows[entry]!;
               return (
                 <ListEntry
-                  name={<ShortName text={it.ids[1]} />}
+                  name={<Excerpt text={it.texts[1]} />}
                   value={say.similarity(it.similarity)}
-                  more={<>{say.text(`label.from.${it.origin}`)} → <ShortName text={it.ids[0]} /></>}
+                  more={<>{say.text(`label.from.${it.origin}`)}: <ShortName text={it.ids[1]} /> → <ShortName text={it.ids[0]} /></>}
                   mark={<MarkLabel mark={marks.get(it)} />}
                 />
               );
@@ -221,20 +231,24 @@ function Choice({ service, onProblem, settings, marks, labelled, threshold, onTh
 }
 
 /** Saves the threshold as settings of a new collection, because that of an existing one never changes. */
-function NewCollection({ service, onProblem, settings, threshold }: ToolProps & { settings: Settings; threshold: number }) {
+function NewCollection({ service, onProblem, settings, threshold }: Pick<ToolProps, "service" | "onProblem"> & { settings: Settings; threshold: number }) {
   const say = useWording();
   const [name, setName] = useState("");
   const [created, setCreated] = useState<{ name: string; threshold: string } | null>(null);
   const { isWaiting, send } = useChanges(onProblem);
+  const rename = (changed: string) => {
+    setName(changed);
+    setCreated(null);
+  };
   const create = () =>
     send(() => service.createCollection(name, { ...settings, threshold }), (it) => setCreated({ name: it.name, threshold: String(it.settings.threshold) }));
   return (
     <div class="stack">
       <p>{say.text("label.newAbout")}</p>
       <div class="line">
-        <label class="field">{say.text("console.name")} <input value={name} maxLength={64} onInput={(event) => setName(event.currentTarget.value)} /></label>
+        <label class="field">{say.text("console.name")} <input value={name} maxLength={64} onInput={(event) => rename(event.currentTarget.value)} /></label>
         <button type="button" class="button strong" disabled={!name || isWaiting} onClick={create}>{say.text("label.create", { threshold: String(threshold) })}</button>
-        {created && <span role="status">{say.text("label.created", created)}</span>}
+        {created && <span role="status">{say.text("label.created", created)} <SectionLink section="collections" collection={created.name}>{say.text("import.title")}</SectionLink></span>}
       </div>
     </div>
   );

@@ -1,32 +1,62 @@
 /** The console of the service. It uses the public calls only. */
 import { render } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import "../design/design.css";
 import { WordingContext, useWording } from "../components/basics";
 import { listKeys, reviewKeys, type KeyRow } from "../components/key-help";
 import { Shell } from "../components/shell";
 import { Wording, type Language } from "../language/catalog";
-import { ConsoleOverview } from "./overview";
-import { Service, ServiceProblem } from "./service";
+import { findTab, parseAddress, sections, writeAddress, type Address, type Section, type TabSection } from "./address";
+import { Administration } from "./administration";
 import { ConsoleClusters } from "./clusters";
 import { Collections } from "./collections";
+import { CreateCollection } from "./create-collection";
 import { Label } from "./label";
+import { ConsoleOverview } from "./overview";
 import { PassagesTool } from "./passages";
+import { Service, ServiceProblem } from "./service";
 import { Check, CompareTool } from "./tools";
-
-const sections = ["overview", "collections", "check", "clusters", "label", "passages", "compare"] as const;
-type Section = (typeof sections)[number];
-
-/** Returns the section that the address names after `#`; otherwise the overview. */
-function findSection(): Section {
-  const named = location.hash.slice(1);
-  return sections.find((it) => it === named) ?? "overview";
-}
 
 /** Returns the keys of a section; none without lists. */
 function findKeys(section: Section): readonly KeyRow[] | undefined {
   if (section === "label") return reviewKeys;
   return section === "clusters" || section === "passages" ? listKeys : undefined;
+}
+
+const overview: Address = { section: "overview", collection: null, item: null };
+
+/** Returns the address of the page and a function that shows another one. Sections keep the collection that was chosen last. */
+function useAddress(): [Address, (change: Partial<Address>, replaces?: boolean) => void] {
+  const [address, setAddress] = useState<Address>(() => parseAddress(location.hash) ?? overview);
+  const latest = useRef(address);
+  const show = (next: Address) => setAddress((latest.current = next));
+  useEffect(() => {
+    const onHash = () => {
+      const next = parseAddress(location.hash);
+      if (next) show(next);
+    };
+    addEventListener("hashchange", onHash);
+    return () => removeEventListener("hashchange", onHash);
+  }, []);
+  const change = (part: Partial<Address>, replaces = false) => {
+    const next = { ...latest.current, ...part };
+    const hash = writeAddress(next);
+    if (hash !== location.hash) history[replaces ? "replaceState" : "pushState"](null, "", hash);
+    show(next);
+  };
+  return [address, change];
+}
+
+/** Follows a link to a place inside the page without losing the address: places such as `#a1` are no addresses. */
+function followLocally(event: MouseEvent): void {
+  const link = (event.target as Element).closest("a");
+  const place = link?.getAttribute("href") ?? "";
+  if (!place.startsWith("#") || parseAddress(place)) return;
+  event.preventDefault();
+  document.querySelectorAll(".target").forEach((it) => it.classList.remove("target"));
+  const target = document.getElementById(place.slice(1));
+  target?.classList.add("target");
+  target?.scrollIntoView({ block: "center" });
 }
 
 function App() {
@@ -46,29 +76,31 @@ function App() {
 function Console({ onLanguage }: { onLanguage: () => void }) {
   const say = useWording();
   const service = useMemo(() => new Service(), []);
-  const [section, setSection] = useState<Section>(findSection);
+  const [address, onAddress] = useAddress();
+  const { section } = address;
   const [problem, setProblem] = useState<string | null>(null);
   const [wantsKey, setWantsKey] = useState(false);
   /** Grows with every key, so that a section begins anew. */
   const [attempt, setAttempt] = useState(0);
+  // A problem is about what was shown before: another address or another input ends it, as another request does.
+  const endProblem = () => setProblem(null);
+  useEffect(endProblem, [section, address.collection]);
   const onProblem = (cause: unknown) => {
-    if (cause instanceof ServiceProblem && cause.status === 401) setWantsKey(true);
+    if (cause === null) endProblem();
+    else if (cause instanceof ServiceProblem && cause.status === 401) setWantsKey(true);
     else setProblem(cause instanceof Error ? cause.message : String(cause));
   };
-  const tool = { service, onProblem, key: attempt };
+  const tool = { service, onProblem, address, onAddress, key: attempt };
   return (
     <Shell
       title={say.text("console.title")}
       sections={sections.map((it) => [it, say.text(`console.${it}`)] as const)}
-      section={section}
-      onSection={(it) => {
-        setProblem(null);
-        setSection(it as Section);
-      }}
+      section={findTab(section)}
+      onSection={(it) => onAddress({ section: it as TabSection, item: null })}
       onLanguage={onLanguage}
       footer=""
       keys={findKeys(section)}
-      notice={problem && <p class="note" role="alert">{problem} <button type="button" class="fold-button" onClick={() => setProblem(null)}>{say.text("console.dismiss")}</button></p>}
+      notice={problem && <p class="note" role="alert">{problem} <button type="button" class="fold-button" onClick={endProblem}>{say.text("console.dismiss")}</button></p>}
     >
       {wantsKey ? (
         <KeyForm
@@ -79,15 +111,17 @@ function Console({ onLanguage }: { onLanguage: () => void }) {
           }}
         />
       ) : (
-        <>
+        <div class="contents" onInput={endProblem} onClick={followLocally}>
           {section === "overview" && <ConsoleOverview {...tool} />}
           {section === "collections" && <Collections {...tool} />}
+          {section === "new" && <CreateCollection {...tool} />}
           {section === "check" && <Check {...tool} />}
           {section === "clusters" && <ConsoleClusters {...tool} />}
           {section === "label" && <Label {...tool} />}
           {section === "passages" && <PassagesTool {...tool} />}
           {section === "compare" && <CompareTool {...tool} />}
-        </>
+          {section === "administration" && <Administration {...tool} />}
+        </div>
       )}
     </Shell>
   );

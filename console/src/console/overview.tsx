@@ -1,8 +1,12 @@
 /** The state of the service, read again two seconds after each answer. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { Card, Name, Stat, useWording } from "../components/basics";
 import type { MessageKey } from "../language/catalog";
-import { findQuantile, readSamples, ServiceProblem, sumSamples, type CollectionState, type Readiness, type Service, type Stats } from "./service";
+import { countRate, findQuantile, findRates, type DocumentCount, type Rate } from "./activity";
+import type { ToolProps } from "./collection-choice";
+import { EmptyState, SectionLink } from "./links";
+import { usePolled } from "./polled";
+import { ServiceProblem, sumMemory, type Activity, type CollectionState, type Readiness, type Service, type Stats } from "./service";
 import { readWindowFill, type WindowFill } from "./window-fill";
 
 interface CollectionReading extends CollectionState {
@@ -11,77 +15,60 @@ interface CollectionReading extends CollectionState {
 }
 
 interface Reading {
-  at: number;
   readiness: Readiness;
   collections: CollectionReading[];
-  metrics: string;
+  /** Null where the key does not permit it. */
+  activity: Activity | null;
+  /** Free bytes of the disk; null where the key does not permit it. */
+  freeBytes: number | null;
 }
 
-/** Documents per second, and how many of them are duplicates; null where the key does not permit the metrics. */
-interface Rate {
-  inserted: number;
-  duplicates: number | null;
-}
-
-const everyMilliseconds = 2000;
 /** Readings after which the fill of the windows is asked for again. */
 const readingsPerFill = 15;
-const shownRates = 60;
+/** Intervals in a chart: those of ten minutes. */
+const shownRates = 120;
 const unready = ["opening", "stopped", "failed", "full", "damaged", "unreadable"];
 
-export function ConsoleOverview({ service, onProblem }: { service: Service; onProblem: (problem: unknown) => void }) {
+/** Returns an answer, or null where the service refuses it to this key. */
+const permitted = <T,>(answer: Promise<T>): Promise<T | null> =>
+  answer.catch((problem: unknown) => {
+    if (problem instanceof ServiceProblem && problem.status !== 401) return null;
+    throw problem;
+  });
+
+/** Returns a function that reads everything. It asks for the fill of a window with every fifteenth reading only. */
+function makeReader(service: Service): () => Promise<Reading> {
+  let readings = 0;
+  let fills = new Map<string, WindowFill | null>();
+  const readCollection = async (state: CollectionState): Promise<CollectionReading> => {
+    const stats = await permitted(service.getStats(state.name));
+    if (stats && !fills.has(state.name)) fills.set(state.name, await permitted(readWindowFill(service, state.name, stats)));
+    return { ...state, stats, fill: fills.get(state.name) ?? null };
+  };
+  return async () => {
+    const [readiness, states, activity, metrics] = await Promise.all([
+      service.getReadiness(),
+      service.listCollections(),
+      permitted(service.getActivity()),
+      permitted(service.getMetrics()),
+    ]);
+    if (readings++ % readingsPerFill === 0) fills = new Map();
+    const free = /^lookalike_disk_free_bytes (\S+)/m.exec(metrics ?? "")?.[1];
+    return { readiness, collections: await Promise.all(states.map(readCollection)), activity, freeBytes: free === undefined ? null : Number(free) };
+  };
+}
+
+export function ConsoleOverview({ service, onProblem }: ToolProps) {
   const say = useWording();
-  const [reading, setReading] = useState<Reading | null>(null);
-  const [rates, setRates] = useState<Rate[]>([]);
-  const before = useRef<Reading | null>(null);
-  useEffect(() => {
-    let isActive = true;
-    let readings = 0;
-    let fills = new Map<string, WindowFill | null>();
-    const read = async () => {
-      try {
-        const [readiness, states, metrics] = await Promise.all([service.getReadiness(), service.listCollections(), service.getMetrics()]);
-        const permitted = <T,>(answer: Promise<T>) =>
-          answer.catch((problem: unknown) => {
-            if (problem instanceof ServiceProblem) return null;
-            throw problem;
-          });
-        const at = performance.now();
-        if (readings++ % readingsPerFill === 0) fills = new Map();
-        const readCollection = async (state: CollectionState): Promise<CollectionReading> => {
-          const stats = await permitted(service.getStats(state.name));
-          if (stats && !fills.has(state.name)) fills.set(state.name, await permitted(readWindowFill(service, state.name, stats)));
-          return { ...state, stats, fill: fills.get(state.name) ?? null };
-        };
-        const collections = await Promise.all(states.map(readCollection));
-        if (!isActive) return;
-        const now: Reading = { at, readiness, collections, metrics };
-        const rate = before.current && findRate(before.current, now);
-        if (rate) setRates((known) => [...known, rate].slice(-shownRates));
-        before.current = now;
-        setReading(now);
-      } catch (problem) {
-        if (isActive) onProblem(problem);
-      }
-    };
-    let timer = 0;
-    const readAgain = async () => {
-      await read();
-      if (isActive) timer = setTimeout(readAgain, everyMilliseconds);
-    };
-    void readAgain();
-    return () => {
-      isActive = false;
-      clearTimeout(timer);
-    };
-  }, [service]);
+  const [read] = useState(() => makeReader(service));
+  const reading = usePolled([read], read, onProblem);
+  const counted = useCountedRates(reading);
   if (!reading) return <p class="muted">{say.text("console.reading")}</p>;
-  const { readiness, collections, metrics } = reading;
+  const { readiness, collections, activity, freeBytes } = reading;
+  const rates = activity ? findRates(activity.samples) : counted;
   const last = rates[rates.length - 1];
   const sum = (of: (stats: Stats) => number) => collections.reduce((all, it) => all + (it.stats ? of(it.stats) : 0), 0);
-  const buckets = readSamples(metrics, "lookalike_request_seconds_bucket", 'call="insert"', "le");
-  const latency = findQuantile(buckets, 0.99);
-  const free = Number(/^lookalike_disk_free_bytes (\S+)/m.exec(metrics)?.[1] ?? NaN);
+  const latency = activity && findQuantile(activity, 0.99);
   return (
     <>
       <div class="stats">
@@ -94,17 +81,18 @@ export function ConsoleOverview({ service, onProblem }: { service: Service; onPr
         <Stat
           value={latency === null ? "–" : showSeconds(say, latency)}
           label={say.text("console.latency")}
+          more={say.text(activity && latency === null ? "console.noInserts" : "console.lastMinutes")}
         />
         <Stat value={say.bytes(sum(sumMemory))} label={say.text("console.memory")} />
-        <Stat value={Number.isNaN(free) ? "–" : say.bytes(free)} label={say.text("console.disk")} />
+        <Stat value={freeBytes === null ? "–" : say.bytes(freeBytes)} label={say.text("console.disk")} />
       </div>
       <Card title={say.text("console.rateTitle")}>
         <RateChart rates={rates} />
       </Card>
-      <Card title={say.text("console.collections")}>
-        {collections.length === 0 ? (
-          <p class="muted">{say.text("console.noCollections")}</p>
-        ) : (
+      {collections.length === 0 ? (
+        <EmptyState why="console.noCollections" links={[{ to: "collections.new", section: "new" }]} />
+      ) : (
+        <Card title={say.text("console.collections")}>
           <div class="wide-table" tabIndex={0} role="group" aria-label={say.text("console.collections")}>
             <table class="labelled">
               <thead>
@@ -115,11 +103,22 @@ export function ConsoleOverview({ service, onProblem }: { service: Service; onPr
               </tbody>
             </table>
           </div>
-        )}
-      </Card>
+        </Card>
+      )}
       <Complaints readiness={readiness} />
     </>
   );
+}
+
+/** Returns the rates between the readings of this page, for a key that the activity is not permitted to. */
+function useCountedRates(reading: Reading | undefined): readonly Rate[] {
+  const known = useRef<{ reading: Reading; count: DocumentCount; rates: Rate[] } | null>(null);
+  if (reading && reading !== known.current?.reading) {
+    const count = { at: performance.now(), documents: reading.collections.reduce((all, it) => all + (it.stats?.rows ?? 0), 0) };
+    const rates = known.current ? [...known.current.rates, countRate(known.current.count, count)].slice(-shownRates) : [];
+    known.current = { reading, count, rates };
+  }
+  return known.current?.rates ?? [];
 }
 
 const columns: readonly (readonly [key: MessageKey, isNumber: boolean])[] = [
@@ -134,9 +133,9 @@ const columns: readonly (readonly [key: MessageKey, isNumber: boolean])[] = [
 function CollectionRow({ collection: { name, state, stats, fill } }: { collection: CollectionReading }) {
   const say = useWording();
   const cells = [
-    <Name text={name} />,
+    <SectionLink section="collections" collection={name}><Name text={name} /></SectionLink>,
     say.known(`state.${state}`, state),
-    stats ? say.count(stats.kept) : "–",
+    stats ? <SectionLink section="clusters" collection={name}>{say.count(stats.kept)}</SectionLink> : "–",
     stats ? say.count(stats.rows) : "–",
     fill ? say.text("console.fill", { window: fill.window, share: fill.share === null ? "–" : say.share(fill.share) }) : "–",
     stats ? say.bytes(sumMemory(stats)) : "–",
@@ -150,26 +149,10 @@ function CollectionRow({ collection: { name, state, stats, fill } }: { collectio
   );
 }
 
-const sumMemory = (stats: Stats) => Object.values(stats.memory).reduce((all, bytes) => all + bytes, 0);
-
 function showSeconds(say: ReturnType<typeof useWording>, seconds: number): string {
   if (!Number.isFinite(seconds)) return say.text("console.slow");
   return seconds < 1 ? say.text("console.milliseconds", { n: say.decimal(1000 * seconds, 1) }) : say.text("unit.seconds", { n: say.decimal(seconds, 0) });
 }
-
-/** Returns what was inserted between two readings. Without metrics, the numbers of documents stand for it. */
-function findRate(before: Reading, now: Reading): Rate {
-  const perSecond = (count: number) => Math.max(0, (1000 * count) / (now.at - before.at));
-  const difference = (result: string) => {
-    const counts = [now, before].map((it) => sumSamples(it.metrics, "lookalike_documents_total", `result="${result}"`));
-    return typeof counts[0] === "number" && typeof counts[1] === "number" ? counts[0] - counts[1] : null;
-  };
-  const [kept, duplicates] = [difference("kept"), difference("duplicate")];
-  if (kept === null || duplicates === null) return { inserted: perSecond(countDocuments(now) - countDocuments(before)), duplicates: null };
-  return { inserted: perSecond(kept + duplicates), duplicates: perSecond(duplicates) };
-}
-
-const countDocuments = (reading: Reading) => reading.collections.reduce((all, it) => all + (it.stats?.rows ?? 0), 0);
 
 /** What keeps the service from being ready. */
 function Complaints({ readiness }: { readiness: Readiness }) {
@@ -192,23 +175,24 @@ function Complaints({ readiness }: { readiness: Readiness }) {
   );
 }
 
-/** The last rates as lines. */
+/** The last rates as lines, the newest at the right. */
 function RateChart({ rates }: { rates: readonly Rate[] }) {
   const say = useWording();
-  const most = Math.max(1, ...rates.map((it) => it.inserted));
-  const last = rates[rates.length - 1];
+  const shown = rates.slice(-shownRates);
+  const most = Math.max(1, ...shown.map((it) => it.inserted));
+  const last = shown[shown.length - 1];
   const drawLine = (kind: string, values: readonly number[]) => {
-    const points = values.map((value, at) => `${(at / (shownRates - 1)) * 600} ${56 - (value / most) * 52}`);
+    const points = values.map((value, at) => `${((shownRates - values.length + at) / (shownRates - 1)) * 600} ${56 - (value / most) * 52}`);
     return points.length > 1 && <path class={`curve ${kind}`} d={`M${points.join(" L")}`} vector-effect="non-scaling-stroke" />;
   };
   const title = say.text("console.rateTitle");
-  const now = say.text("console.rateNow", { rate: say.decimal(last?.inserted ?? 0, 1), most: say.decimal(Math.max(0, ...rates.map((it) => it.inserted)), 1) });
+  const now = say.text("console.rateNow", { rate: say.decimal(last?.inserted ?? 0, 1), most: say.decimal(Math.max(0, ...shown.map((it) => it.inserted)), 1) });
   return (
     <>
       <svg class="chart" viewBox="0 0 600 60" preserveAspectRatio="none" role="img" aria-label={`${title}: ${now}`} style={{ height: "60px" }}>
         <line class="axis" x1="0" x2="600" y1="58" y2="58" />
-        {drawLine("", rates.map((it) => it.inserted))}
-        {last?.duplicates !== null && drawLine("recall", rates.map((it) => it.duplicates ?? 0))}
+        {drawLine("", shown.map((it) => it.inserted))}
+        {typeof last?.duplicates === "number" && drawLine("recall", shown.map((it) => it.duplicates ?? 0))}
       </svg>
       <div class="muted line">
         <span class="line"><svg class="chart key" viewBox="0 0 36 12" aria-hidden="true"><path class="curve" d="M0 6H36" /></svg> {now}</span>

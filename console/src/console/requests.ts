@@ -1,7 +1,8 @@
 /** Requests of a page: answers that belong to what it shows now, and changes that are sent once. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-type OnProblem = (problem: unknown) => void;
+/** Takes a problem. It gets null where a request begins, because a problem of the request before is no longer true. */
+export type OnProblem = (problem: unknown) => void;
 
 /**
  * Returns what the service answers for these inputs; `undefined` before the answer arrives and if `ask` is null.
@@ -12,6 +13,7 @@ export function useAnswer<T>(inputs: readonly unknown[], ask: (() => Promise<T>)
   const [answered, setAnswered] = useState<{ inputs: readonly unknown[]; answer: T } | null>(null);
   useEffect(() => {
     let isCurrent = true;
+    if (ask) onProblem(null);
     ask?.().then(
       (answer) => isCurrent && setAnswered({ inputs, answer }),
       (problem: unknown) => isCurrent && onProblem(problem),
@@ -47,6 +49,7 @@ export function useRequests(subject: unknown, onProblem: OnProblem): Requests {
   const send: Requests["send"] = async (ask, take) => {
     const mine = (latest.current = {});
     const isCurrent = () => latest.current === mine;
+    onProblem(null);
     setWaiting(true);
     try {
       const answer = await ask(isCurrent);
@@ -81,6 +84,7 @@ export function useChanges(onProblem: OnProblem): Changes {
   const send: Changes["send"] = async (change, take) => {
     if (isSending.current) return;
     isSending.current = true;
+    onProblem(null);
     setWaiting(true);
     try {
       const answer = await change();

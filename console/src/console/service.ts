@@ -1,5 +1,6 @@
 /** The calls of the service. The key is kept in memory only, and every call goes to the address of the page. */
 import type { Comparison } from "../compare/page";
+import { RunKind } from "../components/side-by-side";
 
 export interface CollectionState {
   name: string;
@@ -56,8 +57,8 @@ export interface Source {
 /** Passages of two texts. */
 export type SharedPassages = Comparison["shared"];
 
-/** A comparison with the parts that differ. */
-export type ServiceComparison = Comparison & { differences: Difference[] };
+/** A comparison with the parts of both texts. */
+export type ServiceComparison = Comparison & { aligned: AlignedPart[] };
 
 export interface Verdict {
   id: string | null;
@@ -68,8 +69,53 @@ export interface Verdict {
   seq: number | null;
 }
 
+/** A kept document, and its similarity to the text of a query. */
+export interface QueryMatch {
+  id: string;
+  similarity: number;
+  seq: number;
+}
+
+/** The kept document that is most similar to a text that matches none. */
+export interface Nearest {
+  document: QueryMatch | null;
+  /** Kept documents that were compared. */
+  considered: number;
+  /** `true` if these are all kept documents. */
+  complete: boolean;
+}
+
 export interface QueryVerdict extends Verdict {
-  matches?: { id: string; similarity: number; seq: number }[];
+  matches?: QueryMatch[];
+  nearest?: Nearest;
+}
+
+/** A line that was sent, in the place of its answer: its verdict, or why it is refused. */
+export type LineAnswer = Verdict | { id: string | null; line: number; problem: { code: string; detail: string } };
+
+/** An uploaded recipe. */
+export interface UploadedRecipe {
+  name: string;
+  recipe_id: string | null;
+  bytes: number;
+  state: string;
+}
+
+/** What the service did in an interval. */
+export interface ActivitySample {
+  /** End of the interval. */
+  time: string;
+  seconds: number;
+  kept: number;
+  duplicates: number;
+  /** Requests to insert by the class of their time: one for each bound, and one for longer ones. Empty without requests. */
+  insert_times: number[];
+}
+
+export interface Activity {
+  interval_seconds: number;
+  bounds_seconds: number[];
+  samples: ActivitySample[];
 }
 
 export interface StoredDocument extends Verdict {
@@ -120,9 +166,16 @@ export class ServiceProblem extends Error {
     readonly status: number,
     readonly code: string,
     message: string,
+    /** Seconds after which the same request may succeed; null if it is refused for good. */
+    readonly retrySeconds: number | null = null,
   ) {
     super(message);
   }
+}
+
+/** Lines of JSON as a body, one value on each. */
+class JsonLines {
+  constructor(readonly text: string) {}
 }
 
 const encode = encodeURIComponent;
@@ -135,25 +188,35 @@ export class Service {
     this.key = key;
   }
 
-  /** Sends a call. A body of bytes is a file, any other one is sent as JSON. */
+  /** Sends a call. A body of bytes is a file, a form has files, lines are sent as they are, any other body as JSON. */
   private async call(method: string, path: string, body?: unknown): Promise<Response> {
     const headers: Record<string, string> = {};
     const request: RequestInit = { method, headers, credentials: "omit", cache: "no-store" };
     if (this.key) headers["authorization"] = `Bearer ${this.key}`;
-    if (body !== undefined) {
-      const isFile = body instanceof Uint8Array;
-      headers["content-type"] = isFile ? "application/octet-stream" : "application/json";
-      request.body = isFile ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body);
+    if (body instanceof FormData) {
+      // The browser adds the type with the boundary of the parts.
+      request.body = body;
+    } else if (body instanceof Uint8Array) {
+      headers["content-type"] = "application/octet-stream";
+      request.body = body as Uint8Array<ArrayBuffer>;
+    } else if (body instanceof JsonLines) {
+      headers["content-type"] = "application/x-ndjson";
+      request.body = body.text;
+    } else if (body !== undefined) {
+      headers["content-type"] = "application/json";
+      request.body = JSON.stringify(body);
     }
-    return fetch(path, request);
+    const response = await fetch(path, request);
+    // The probe of readiness answers 503 with a body that is no problem.
+    if (response.ok || path === "/readyz") return response;
+    const problem = (await response.json().catch(() => ({}))) as { detail?: string; title?: string; code?: string };
+    const retry = Number(response.headers.get("retry-after") ?? NaN);
+    const detail = problem.detail ?? problem.title ?? `${response.status}`;
+    throw new ServiceProblem(response.status, problem.code ?? "", detail, Number.isFinite(retry) ? retry : null);
   }
 
   private async ask<T>(method: string, path: string, body?: unknown): Promise<T> {
     const response = await this.call(method, path, body);
-    if (!response.ok) {
-      const problem = (await response.json().catch(() => ({}))) as { detail?: string; title?: string; code?: string };
-      throw new ServiceProblem(response.status, problem.code ?? "", problem.detail ?? problem.title ?? `${response.status}`);
-    }
     return (response.status === 204 ? undefined : await response.json()) as T;
   }
 
@@ -169,25 +232,33 @@ export class Service {
     return (await response.json()) as Readiness;
   }
 
-  /** Returns the metrics, or an empty text if the key does not permit them. */
-  async getMetrics(): Promise<string> {
-    const response = await this.call("GET", "/metrics");
-    return response.ok ? response.text() : "";
-  }
+  /** Returns the metrics. */
+  getMetrics = async (): Promise<string> => (await this.call("GET", "/metrics")).text();
+  getActivity = (): Promise<Activity> => this.ask("GET", "/v1/activity");
 
-  query = (name: string, text: string): Promise<QueryVerdict> =>
-    this.ask("POST", `/v1/collections/${encode(name)}/query?limit=20`, { text });
+  /** Checks a text, without the document that has the id, and finds its matches or, without one, the nearest document. */
+  query = (name: string, text: string, id?: string): Promise<QueryVerdict> =>
+    this.ask("POST", `/v1/collections/${encode(name)}/query?limit=20&nearest=true`, { text, ...(id && { id }) });
+  /** Inserts documents, one on each line, and returns an answer for each. No line is blank. */
+  insertLines = async (name: string, lines: readonly string[]): Promise<LineAnswer[]> => {
+    const response = await this.call("POST", `/v1/collections/${encode(name)}/documents`, new JsonLines(`${lines.join("\n")}\n`));
+    const answers = (await response.text()).split("\n").filter((line) => line !== "");
+    return answers.map((line) => JSON.parse(line) as LineAnswer);
+  };
   insert = (name: string, id: string, text: string): Promise<Verdict> =>
     this.ask("POST", `/v1/collections/${encode(name)}/documents`, { id, text });
   getDocument = (name: string, id: string): Promise<StoredDocument> =>
     this.ask("GET", `/v1/collections/${encode(name)}/documents/${encode(id)}`);
-  listClusters = (name: string, after: string | null): Promise<{ clusters: Cluster[]; next: string | null }> =>
-    this.ask("GET", `/v1/collections/${encode(name)}/clusters?limit=100&members=100${after ? `&after=${encode(after)}` : ""}`);
+  listClusters = (name: string, after: string | null, limit = 100): Promise<{ clusters: Cluster[]; next: string | null }> =>
+    this.ask("GET", `/v1/collections/${encode(name)}/clusters?limit=${limit}&members=100${after ? `&after=${encode(after)}` : ""}`);
   /** Returns a cluster with its newest members, at most this many. */
   getCluster = (name: string, id: string, members: number): Promise<Cluster> =>
     this.ask("GET", `/v1/collections/${encode(name)}/clusters/${encode(id)}?members=${members}`);
-  getDocuments = async (name: string, ids: readonly string[]): Promise<(StoredDocument | null)[]> =>
-    (await this.ask<{ documents: (StoredDocument | null)[] }>("POST", `/v1/collections/${encode(name)}/documents/get`, { ids })).documents;
+  /** Returns documents, with at most so many characters of their texts if a number is given. */
+  getDocuments = async (name: string, ids: readonly string[], characters?: number): Promise<(StoredDocument | null)[]> => {
+    const body = { ids, ...(characters !== undefined && { characters }) };
+    return (await this.ask<{ documents: (StoredDocument | null)[] }>("POST", `/v1/collections/${encode(name)}/documents/get`, body)).documents;
+  };
   /** Lists kept documents with their texts. */
   listKept = (name: string, limit: number): Promise<{ documents: StoredDocument[] }> =>
     this.ask("GET", `/v1/collections/${encode(name)}/documents?verdict=kept&text=true&limit=${limit}`);
@@ -214,14 +285,32 @@ export class Service {
   withdrawDecision = ({ name, a, b }: { name: string; a: string; b: string }): Promise<unknown> =>
     this.ask("DELETE", `/v1/collections/${encode(name)}/decisions/${encode(a)}/${encode(b)}`);
 
-  listRecipes = async (): Promise<string[]> => (await this.ask<{ recipes: { name: string }[] }>("GET", "/v1/recipes")).recipes.map((it) => it.name);
+  listRecipes = async (): Promise<UploadedRecipe[]> => (await this.ask<{ recipes: UploadedRecipe[] }>("GET", "/v1/recipes")).recipes;
+  /** Uploads a recipe with the files that it names. */
+  uploadRecipe = (name: string, recipe: File, files: readonly File[]): Promise<{ name: string }> => {
+    const form = new FormData();
+    form.append("recipe", recipe, recipe.name);
+    for (const file of files) form.append("file", file, file.name);
+    return this.ask("PUT", `/v1/recipes/${encode(name)}`, form);
+  };
+  deleteRecipe = (name: string): Promise<void> => this.ask("DELETE", `/v1/recipes/${encode(name)}`);
+
+  listAliases = async (): Promise<Record<string, string>> => (await this.ask<{ aliases: Record<string, string> }>("GET", "/v1/aliases")).aliases;
+  setAlias = (alias: string, collection: string): Promise<{ alias: string }> => this.ask("PUT", `/v1/aliases/${encode(alias)}`, { collection });
+  deleteAlias = (alias: string): Promise<void> => this.ask("DELETE", `/v1/aliases/${encode(alias)}`);
+
   createCollection = (name: string, settings: Partial<Settings>): Promise<{ name: string; settings: Settings }> =>
     this.ask("PUT", `/v1/collections/${encode(name)}`, settings);
   changeCollection = (name: string, change: Partial<Settings>): Promise<{ settings: Settings }> =>
     this.ask("PATCH", `/v1/collections/${encode(name)}`, change);
   deleteCollection = (name: string): Promise<void> => this.ask("DELETE", `/v1/collections/${encode(name)}`);
-  listSnapshots = async (name: string): Promise<Snapshot[]> =>
-    (await this.ask<{ snapshots: Snapshot[] }>("GET", `/v1/snapshots?collection=${encode(name)}`)).snapshots;
+  /** Lists the snapshots of a collection, or of all, also of those that exist no more. */
+  listSnapshots = async (name: string | null): Promise<Snapshot[]> =>
+    (await this.ask<{ snapshots: Snapshot[] }>("GET", `/v1/snapshots${name === null ? "" : `?collection=${encode(name)}`}`)).snapshots;
+  /** Makes a collection from a snapshot. */
+  restoreSnapshot = ({ collection, name }: Snapshot, restored: string): Promise<{ name: string }> =>
+    this.ask("POST", `/v1/collections/${encode(restored)}/restore`, { snapshot: name, from: collection });
+  deleteSnapshot = ({ collection, name }: Snapshot): Promise<void> => this.ask("DELETE", `/v1/snapshots/${encode(collection)}/${encode(name)}`);
   makeSnapshot = (collection: string, name: string): Promise<{ name: string }> =>
     this.ask("POST", `/v1/collections/${encode(collection)}/snapshot`, { name });
 
@@ -262,40 +351,24 @@ export interface PassagesRequest {
   language?: "en" | "zh";
 }
 
-export interface Difference {
-  side: "both" | "kept" | "removed";
-  words: string;
+/**
+ * A part of two texts in their order, with the fields that it has: `both` if both have the same characters, `a` and `b` if
+ * they are equal after normalisation only, and one of these if only that text has it.
+ */
+export interface AlignedPart {
+  a?: string;
+  b?: string;
+  both?: string;
 }
 
-/** Returns differences as runs of lengths, as reports have them. */
-export function toRuns(differences: readonly Difference[]): number[] {
-  return differences.flatMap(({ side, words }) => {
-    if (side === "both") return [0, words.length, words.length];
-    return side === "kept" ? [2, words.length, 0] : [3, 0, words.length];
+/** Returns the parts of two texts as runs of a kind and two lengths, as reports have them. */
+export function toRuns(parts: readonly AlignedPart[]): number[] {
+  return parts.flatMap(({ a, b, both }) => {
+    if (both !== undefined) return [RunKind.Equal, both.length, both.length];
+    if (a !== undefined && b !== undefined) return [RunKind.Normalized, a.length, b.length];
+    return a !== undefined ? [RunKind.Kept, a.length, 0] : [RunKind.Removed, 0, b?.length ?? 0];
   });
 }
 
-/** Returns the sum of a metric over all series that have a label; null without such a series. */
-export function sumSamples(metrics: string, name: string, label: string): number | null {
-  const values = metrics.split("\n").flatMap((line) => (line.startsWith(`${name}{`) && line.includes(label) ? [Number(line.slice(line.lastIndexOf(" ") + 1))] : []));
-  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0);
-}
-
-/** Returns the samples of a metric with these labels, by the value of one further label. */
-export function readSamples(metrics: string, name: string, labels: string, by: string): Map<string, number> {
-  const samples = new Map<string, number>();
-  for (const line of metrics.split("\n")) {
-    if (!line.startsWith(`${name}{`) || !line.includes(labels)) continue;
-    const value = new RegExp(`${by}="([^"]*)"`).exec(line);
-    if (value) samples.set(value[1]!, Number(line.slice(line.lastIndexOf(" ") + 1)));
-  }
-  return samples;
-}
-
-/** Returns the upper bound of the bucket in which a quantile lies, in seconds; null without observations. */
-export function findQuantile(buckets: ReadonlyMap<string, number>, quantile: number): number | null {
-  const sorted = [...buckets].map(([le, count]) => [le === "+Inf" ? Infinity : Number(le), count] as const).sort((a, b) => a[0] - b[0]);
-  const total = sorted[sorted.length - 1]?.[1] ?? 0;
-  if (total === 0) return null;
-  return sorted.find(([, count]) => count >= quantile * total)?.[0] ?? null;
-}
+/** Returns the bytes of memory of a collection. */
+export const sumMemory = ({ memory }: Stats): number => Object.values(memory).reduce((all, bytes) => all + bytes, 0);

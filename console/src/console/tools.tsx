@@ -1,9 +1,18 @@
 /** Looking at texts: check one, compare two. */
 import { useState } from "preact/hooks";
 import { ShortName, useWording } from "../components/basics";
-import { Compared, NoCollections, useCollection, type ToolProps } from "./collection-choice";
+import { Compared, useCollection, type ToolProps } from "./collection-choice";
+import { NoCollections } from "./links";
 import { useAnswer, useChanges, useRequests } from "./requests";
-import type { QueryVerdict, Settings } from "./service";
+import type { Nearest, QueryMatch, QueryVerdict, Settings } from "./service";
+
+/** What was answered to a text. */
+interface CheckedText {
+  name: string;
+  text: string;
+  verdict: QueryVerdict;
+  isInserted: boolean;
+}
 
 export function Check(props: ToolProps) {
   const { service, onProblem } = props;
@@ -11,24 +20,36 @@ export function Check(props: ToolProps) {
   const { name, settings, choice, isEmpty } = useCollection(props);
   const [text, setText] = useState("");
   const [id, setId] = useState("");
-  const [answered, setAnswered] = useState<{ name: string; text: string; verdict: QueryVerdict; isInserted: boolean } | null>(null);
-  /** The match shown beside the text. Every click makes a new object, so the document is requested again. */
+  const [answered, setAnswered] = useState<CheckedText | null>(null);
+  /** The document shown beside the text. Every click makes a new object, so the document is requested again. */
   const [opened, setOpened] = useState<{ id: string } | null>(null);
   const looks = useRequests(name, onProblem);
   const inserts = useChanges(onProblem);
-  // The answer of another collection is not shown.
-  const answer = answered?.name === name ? answered : null;
+  // The answer of another collection or of another text is not shown.
+  const answer = answered?.name === name && answered.text === text ? answered : null;
   const matched = useAnswer([answer, opened], answer && opened ? () => service.getDocument(name, opened.id) : null, onProblem);
   const show = (verdict: QueryVerdict, isInserted: boolean) => {
     setAnswered({ name, text, verdict, isInserted });
-    const first = verdict.of ?? verdict.matches?.[0]?.id;
+    const first = verdict.of ?? verdict.matches?.[0]?.id ?? verdict.nearest?.document?.id;
     setOpened(first ? { id: first } : null);
   };
-  const look = () => looks.send(() => service.query(name, text), (it) => show(it, false));
-  const insert = () => inserts.send(() => service.insert(name, id, text), (it) => show(it, true));
+  const look = () => {
+    setAnswered(null);
+    void looks.send(() => service.query(name, text), (it) => show(it, false));
+  };
+  /** Inserts the text. Of a text that is kept the nearest document is asked for, too; without an answer, the verdict stands alone. */
+  const insertAndLook = async (): Promise<QueryVerdict> => {
+    const verdict = await service.insert(name, id, text);
+    if (verdict.verdict !== "kept") return verdict;
+    const { nearest } = await service.query(name, text, id).catch((): Partial<QueryVerdict> => ({}));
+    return { ...verdict, ...(nearest && { nearest }) };
+  };
+  const insert = () => {
+    setAnswered(null);
+    void inserts.send(insertAndLook, (it) => show(it, true));
+  };
   const canSend = name !== "" && text !== "" && !looks.isWaiting && !inserts.isWaiting;
   if (isEmpty) return <NoCollections />;
-  const matches = answer?.verdict.matches ?? (answer?.verdict.of ? [{ id: answer.verdict.of, similarity: answer.verdict.similarity ?? 1, seq: 0 }] : []);
   return (
     <>
       <section class="card stack">
@@ -48,28 +69,61 @@ export function Check(props: ToolProps) {
           </button>
           <label class="field">
             {say.text("console.id")}
-            <input value={id} onInput={(event) => setId(event.currentTarget.value)} />
+            <input
+              value={id}
+              onInput={(event) => {
+                setId(event.currentTarget.value);
+                setAnswered(null);
+              }}
+            />
           </label>
           <button type="button" class="button" disabled={!canSend || !id} onClick={insert}>
             {say.text("console.insert")}
           </button>
         </div>
       </section>
-      {answer && (
-        <section class="card stack" role="status">
-          <h2>{say.text(answer.verdict.verdict === "duplicate" || matches.length > 0 ? "console.repeats" : answer.isInserted ? "console.inserted" : "console.new")}</h2>
-          <div class="line">
-            {matches.map((it) => (
-              <button type="button" class="button" aria-pressed={opened?.id === it.id} key={it.id} onClick={() => setOpened({ id: it.id })}>
-                <ShortName text={it.id} /> <span class="number">{say.similarity(it.similarity)}</span>
-              </button>
-            ))}
-          </div>
-        </section>
-      )}
+      {answer && <Outcome answer={answer} settings={settings} opened={opened?.id ?? null} onOpen={(it) => setOpened({ id: it })} />}
       {answer && matched && settings && <Compared {...props} a={matched} b={{ id: say.text("console.pasted"), text: answer.text }} settings={settings} />}
     </>
   );
+}
+
+interface OutcomeProps {
+  answer: CheckedText;
+  settings: Settings | undefined;
+  /** Id of the document that is shown beside the text. */
+  opened: string | null;
+  onOpen: (id: string) => void;
+}
+
+/** The verdict on a text, with its matches or, without one, the nearest document. */
+function Outcome({ answer: { verdict, isInserted }, settings, opened, onOpen }: OutcomeProps) {
+  const say = useWording();
+  const { nearest } = verdict;
+  const own: QueryMatch[] = verdict.of ? [{ id: verdict.of, similarity: verdict.similarity ?? 1, seq: 0 }] : [];
+  const matches = verdict.matches ?? own;
+  const repeats = verdict.verdict === "duplicate" || matches.length > 0;
+  const shown = nearest?.document ? [nearest.document] : matches;
+  return (
+    <section class="card stack" role="status">
+      <h2>{say.text(repeats ? "console.repeats" : isInserted ? "console.inserted" : "console.new")}</h2>
+      {nearest && <p class="muted">{sayNearest(say, nearest, settings?.threshold)}</p>}
+      <div class="line">
+        {shown.map((it) => (
+          <button type="button" class="button" aria-pressed={opened === it.id} key={it.id} onClick={() => onOpen(it.id)}>
+            <ShortName text={it.id} /> <span class="number">{say.similarity(it.similarity)}</span>
+          </button>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+/** Says which documents the nearest one was found among, and what it is compared with. */
+function sayNearest(say: ReturnType<typeof useWording>, { document, considered, complete }: Nearest, threshold: number | undefined): string {
+  if (!document) return say.text(complete ? "nearest.none" : considered > 0 ? "nearest.noneOfSome" : "nearest.unknown", { n: considered });
+  const among = say.text(complete ? "nearest.ofAll" : "nearest.ofSome", { n: considered });
+  return threshold === undefined ? among : `${among} ${say.text("nearest.threshold", { threshold: String(threshold) })}`;
 }
 
 /** A text of a comparison, with its id if it is that of a document. */
@@ -99,6 +153,8 @@ export function CompareTool(props: ToolProps) {
   };
   const isOfCollection = sides.every((it) => it.collection === name);
   const compare = () => setCompared({ sides, settings: isOfCollection ? settings : undefined });
+  // The comparison of other texts is not shown.
+  const isCurrent = compared !== null && compared.sides === sides;
   const shown = compared?.sides.map(({ id, text, collection }) => (collection === null ? { text } : { id, text }));
   return (
     <>
@@ -138,7 +194,7 @@ export function CompareTool(props: ToolProps) {
           <button type="button" class="button strong" disabled={sides.some((it) => !it.text) || (isOfCollection && !settings)} onClick={compare}>{say.text("console.compare")}</button>
         </div>
       </section>
-      {compared && shown && <Compared {...props} a={shown[0]!} b={shown[1]!} settings={compared.settings} />}
+      {isCurrent && shown && <Compared {...props} a={shown[0]!} b={shown[1]!} settings={compared.settings} />}
     </>
   );
 }

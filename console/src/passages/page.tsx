@@ -114,11 +114,16 @@ export function PassagesPage({ data, onLanguage }: { data: PassageData; onLangua
   );
 }
 
-type Order = "most" | "sources" | "name";
+/** Orders of documents; those of a list without a direction have neutral names. */
+type Order = "most" | "sources" | "mostShared" | "others" | "name";
+
+const byPairs = (a: SharingDocument, b: SharingDocument) => b.pairs.length - a.pairs.length;
 
 const orders: Record<Order, (a: SharingDocument, b: SharingDocument) => number> = {
   most: () => 0,
-  sources: (a, b) => b.pairs.length - a.pairs.length,
+  mostShared: () => 0,
+  sources: byPairs,
+  others: byPairs,
   name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
 };
 
@@ -128,7 +133,7 @@ export function PassagesView({ data }: { data: PassageData }) {
   const { summary, pairs } = data;
   const documents = useMemo(() => groupPairs(pairs, summary.directed), [pairs, summary.directed]);
   const { controls, rows, row: document } = useListState<SharingDocument, Order>({
-    orders: ["most", "sources", "name"],
+    orders: summary.directed ? ["most", "sources", "name"] : ["mostShared", "others", "name"],
     inputs: [documents],
     subject: documents,
     find: (query, order) => (query ? findDocuments(data, documents, query) : [...documents]).sort(orders[order]),
@@ -154,7 +159,7 @@ export function PassagesView({ data }: { data: PassageData }) {
               label={say.text(summary.directed ? "passages.copying" : "passages.sharing")}
               controls={controls}
               hint="passages.searchHint"
-              help="passages.searchHelp"
+              help={summary.directed ? "passages.searchHelp" : "passages.searchHelpShared"}
               empty={say.text("list.empty")}
               render={(entry) => (
                 <ListEntry

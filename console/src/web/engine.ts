@@ -1,5 +1,4 @@
 /** The engine of the page: the same crates as the command, as a WebAssembly module in a worker. */
-import type { Comparison } from "../compare/page";
 import type { ServiceComparison, SharedPassages } from "../console/service";
 import type { AnswerMessage, CallMessage, GivenFile, ModuleMessage, ProgressMessage, RunMessage, WrittenFile } from "./worker";
 
@@ -217,7 +216,7 @@ export class Engine {
   }
 
   compare = async (a: string, b: string, options: PairOptions): Promise<ServiceComparison> =>
-    this.ask<Comparison & Pick<ServiceComparison, "differences">>({ call: "compare", a, b, ...options }, await this.attach(options.recipe));
+    this.ask<ServiceComparison>({ call: "compare", a, b, ...options }, await this.attach(options.recipe));
   findShared = async (a: string, b: string, { recipe, reworded }: PairOptions): Promise<SharedPassages> =>
     this.ask({ call: "shared", a, b, recipe, ...(reworded && { reworded }) }, await this.attach(recipe));
   explainHashes = (a: string, b: string, distance: number): Promise<HashedPair> => this.ask({ call: "hashes", a, b, distance });

@@ -58,7 +58,7 @@ function OwnText({ engine, onProblem, attempt }: ToolProps) {
         <>
           <div class="grid">
             <Sketches data={data} />
-            <Figures figures={data.comparison.figures} />
+            <Figures figures={data.comparison.figures} similarity={data.comparison.similarity} />
           </div>
           <Steps data={data} letter="A" side={data.comparison.a} sentences={undefined} />
           <Steps data={data} letter="B" side={data.comparison.b} sentences={undefined} />

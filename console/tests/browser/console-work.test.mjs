@@ -24,6 +24,7 @@ test("a collection is created with the curve of its threshold, copied and delete
   const page = await openConsole(browser, open.url);
   await page.click("#tab-collections");
   await page.click("text=New collection");
+  await page.click("text=More settings");
   const curve = () => page.getAttribute("#planned-curve path.curve", "d");
   const before = await curve();
   await page.locator("#planned-curve").scrollIntoViewIfNeeded();
@@ -59,13 +60,33 @@ test("a collection is created with the curve of its threshold, copied and delete
   assert.equal((await fetch(`${open.url}/v1/collections/made-here`)).status, 404);
 });
 
-test("a setting that the service refuses is told in its words", { skip }, async () => {
-  const page = await openConsole(browser, open.url);
-  await page.click("#tab-collections");
-  await page.click("text=New collection");
-  await page.fill(".setting input:not([type]) >> nth=0", "bad name");
+test("a mistake of a new collection is shown beside its field, and gone once the field changes", { skip }, async () => {
+  const page = await openConsole(browser, open.url, {}, "#/new");
+  const mistakeOf = async (label) => page.locator(`.setting:has-text('${label}') [role=alert]`).allInnerTexts();
+  const none = () => page.waitForSelector("[role=alert]", { state: "detached" });
   await page.click('button:text-is("Create")');
-  assert.match(await page.textContent("[role=alert]"), /bad name/);
+  await page.waitForSelector(".setting.wrong");
+  assert.match((await mistakeOf("What is it called?"))[0], /begins with a letter or a digit/);
+  await page.fill(".setting input >> nth=0", "news");
+  await none();
+  await page.click('button:text-is("Create")');
+  await page.waitForSelector(".setting.wrong");
+  assert.match((await mistakeOf("What is it called?"))[0], /a collection news already/);
+  await page.fill(".setting input >> nth=0", "with-mistakes");
+  await page.fill("input[placeholder='2d']", "two days");
+  await page.click('button:text-is("Create")');
+  await page.waitForSelector(".setting.wrong");
+  assert.match((await mistakeOf("How far back"))[0], /such as 90m/);
+  assert.deepEqual(await mistakeOf("What is it called?"), []);
+  // What only the service knows is told in its words, at the field that it names.
+  await page.fill("input[placeholder='2d']", "0s");
+  await page.click('button:text-is("Create")');
+  await page.waitForSelector(".setting.wrong");
+  assert.match((await mistakeOf("How far back"))[0], /window/);
+  await checkPage(page, "a mistake beside its field");
+  await page.fill("input[placeholder='2d']", "2d");
+  await none();
+  assert.equal((await fetch(`${open.url}/v1/collections/with-mistakes`)).status, 404);
 });
 
 test("the planned curve is that of the service", { skip }, async () => {

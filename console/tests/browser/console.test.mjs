@@ -160,7 +160,7 @@ test("a change that is clicked twice is sent once", { skip }, async () => {
   const created = [];
   page.on("request", (it) => it.method() === "PUT" && created.push(it.url()));
   const put = await hold(page, "**/v1/collections/twice");
-  await page.click("button:has-text('New collection')");
+  await page.click("a:has-text('New collection')");
   await page.fill(".setting input >> nth=0", "twice");
   const create = page.locator(".button.strong >> nth=-1");
   await create.evaluate((it) => {

@@ -51,6 +51,19 @@ export class Place {
   }
 }
 
+/**
+ * The console as it was built last, which the variable `BUILT_CONSOLE` puts in the place of the one in the program. So a
+ * change of the page is tried without compiling the program.
+ */
+const builtConsole = process.env.BUILT_CONSOLE ? join(root, "crates/lookalike-server/pages/console") : null;
+
+async function showBuiltConsole(context, url) {
+  if (!builtConsole) return;
+  const [body, policy] = ["html", "policy"].map((kind) => readFileSync(`${builtConsole}.${kind}`, "utf8"));
+  const headers = { "content-type": "text/html; charset=utf-8", "content-security-policy": policy };
+  await context.route((it) => it.origin === url && it.pathname === "/", (route) => route.fulfill({ body, headers }));
+}
+
 /** Longest time for a step of a page. A machine that builds something else takes many times as long as one that is idle. */
 const mostMilliseconds = 180_000;
 
@@ -102,7 +115,8 @@ export async function startNews(place) {
   return service;
 }
 
-export async function openConsole(browser, url, options = {}) {
+/** Opens the console at a place of it, such as `#/clusters/news`. */
+export async function openConsole(browser, url, options = {}, place = "") {
   const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1440, height: 900 }, ...options });
   context.setDefaultTimeout(mostMilliseconds);
   const page = await context.newPage();
@@ -111,7 +125,8 @@ export async function openConsole(browser, url, options = {}) {
   page.on("request", (request) => {
     if (!request.url().startsWith(url)) page.faults.push(`request to ${request.url()}`);
   });
-  await page.goto(url);
+  await showBuiltConsole(context, url);
+  await page.goto(`${url}/${place}`);
   return page;
 }
 
@@ -166,6 +181,7 @@ export const openSections = {
     await page.click(".button.strong:enabled");
     await page.waitForSelector(".sides");
   },
+  administration: (page) => page.waitForSelector("h2:has-text('Aliases'), h2:has-text('别名')"),
   compare: async (page) => {
     await page.fill("textarea >> nth=0", "the boat left at dawn with nine men on board");
     await page.fill("textarea >> nth=1", "the boat left at dawn with ten men on board");

@@ -204,9 +204,3 @@ test("the fill of a window is the time between its oldest and its newest documen
   assert.equal(findFill("2d", 1_000, 1_000 + 172_801), 1);
   assert.deepEqual([findFill("2d", undefined, 5), findFill("none", 1, 5), findFill("1h", 5, 1)], [null, null, 0]);
 });
-
-test("metrics are summed by a label", async () => {
-  const { sumSamples } = await load("console/service.ts");
-  const metrics = 'x_total{collection="a",result="kept"} 3\nx_total{collection="b",result="kept"} 4\nx_total{collection="b",result="late"} 9\nx_totals{result="kept"} 1\n';
-  assert.deepEqual([sumSamples(metrics, "x_total", 'result="kept"'), sumSamples(metrics, "x_total", 'result="none"')], [7, null]);
-});

@@ -7,13 +7,13 @@ use lookalike::compare::{AnalysisSteps, Comparison, ComparisonFigure, FeatureVot
 use lookalike::plan::MatchSettings;
 use lookalike::recipe::CompatScheme;
 use lookalike::sketch::{TieBreaker, count_reachable_blocks, java_block_values};
-use lookalike::text::LongSentence;
+use lookalike::text::{LongSentence, SpanTokenizer};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::shared_passages::{SharedPassage, SharedPassages};
-use crate::text_diff::diff_passages;
+use crate::text_diff::{align_texts, diff_passages};
 use lookalike::content_hash::ContentHash;
 
 /// Place of a text that was given itself, and not read from anywhere.
@@ -234,6 +234,9 @@ impl Serialize for ComparisonCase<'_> {
         let blocks = both.map(|(a, b)| self.fingerprint_shape().blocks_as_json(a, b));
         let mut fields = serializer.serialize_map(None)?;
         fields.serialize_entry("a", &self.side_json(&self.a, &self.compared.a))?;
+        // Only texts of 4 GiB or more cannot be aligned.
+        let aligned = align_texts(&self.a.text, &self.b.text, &SpanTokenizer::new(self.recipe));
+        fields.serialize_entry("aligned", &aligned.ok())?;
         fields.serialize_entry("b", &self.side_json(&self.b, &self.compared.b))?;
         fields.serialize_entry("blocks", &blocks)?;
         fields.serialize_entry("differences", &diff_passages(&self.a.text, &self.b.text))?;

@@ -173,6 +173,48 @@ pub fn diff_paired(kept: &str, removed: &str, tokenizer: &SpanTokenizer) -> Resu
     Ok(runs)
 }
 
+/// A part of two texts in their order, with the fields that it has: `both` if both texts have the same characters, `a` and
+/// `b` if they are equal after normalisation only, and one of these if only that text has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct AlignedPart<'a> {
+    /// Characters of the first text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a: Option<&'a str>,
+    /// Characters of the second text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b: Option<&'a str>,
+    /// Characters that both texts have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub both: Option<&'a str>,
+}
+
+/// Splits both texts into parts as [`diff_paired`] does, with their characters.
+///
+/// # Errors
+/// If a text has 4 GiB or more.
+pub fn align_texts<'a>(
+    a: &'a str,
+    b: &'a str,
+    tokenizer: &SpanTokenizer,
+) -> Result<Vec<AlignedPart<'a>>> {
+    let runs = diff_paired(a, b, tokenizer)?;
+    let parts = runs.into_iter().map(|run| {
+        let (in_a, in_b) = (Some(&a[run.kept]), Some(&b[run.removed]));
+        let none = AlignedPart::default();
+        match run.kind {
+            RunKind::Equal => AlignedPart { both: in_a, ..none },
+            RunKind::Normalized => AlignedPart {
+                a: in_a,
+                b: in_b,
+                ..none
+            },
+            RunKind::Kept => AlignedPart { a: in_a, ..none },
+            RunKind::Removed => AlignedPart { b: in_b, ..none },
+        }
+    });
+    Ok(parts.collect())
+}
+
 /// Longest time for the difference of one of many pairs.
 const PAIR_DIFF_TIME_LIMIT: Duration = Duration::from_millis(300);
 
@@ -358,6 +400,15 @@ mod tests {
                 .collect();
             assert_eq!(all, removed);
         }
+    }
+
+    #[test]
+    fn aligned_parts_have_the_characters_of_their_texts() {
+        let tokenizer = SpanTokenizer::new(&Recipe::default());
+        let parts = align_texts("A boat at dawn", "a boat at noon", &tokenizer).unwrap();
+        let written = serde_json::to_string(&parts).unwrap();
+        let expected = r#"[{"a":"A","b":"a"},{"both":" boat at "},{"a":"dawn"},{"b":"noon"}]"#;
+        assert_eq!(written, expected);
     }
 
     #[test]

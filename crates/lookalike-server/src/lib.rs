@@ -31,6 +31,7 @@
 //! requests arrive.
 
 mod access;
+mod activity;
 mod api;
 mod certificate_expiry;
 mod certificate_handshake;

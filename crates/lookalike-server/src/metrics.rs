@@ -15,9 +15,12 @@ use crate::process_figures::process_figures;
 use crate::replication::Replica;
 
 /// Upper bounds of the histogram buckets, in seconds.
-const BUCKET_BOUNDS: [f64; 14] = [
+pub(crate) const BUCKET_BOUNDS: [f64; 14] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0, 60.0,
 ];
+
+/// Classes of the times of inserts: one for each bucket, and one for longer times.
+pub(crate) const INSERT_TIME_CLASSES: usize = BUCKET_BOUNDS.len() + 1;
 
 /// Counters of the service.
 pub(crate) struct ServiceMetrics {
@@ -84,6 +87,21 @@ impl ServiceMetrics {
     /// Counts a scheduled snapshot that could not be made.
     pub(crate) fn count_failed_snapshot(&self) {
         self.failed_snapshots.fetch_add(1, Relaxed);
+    }
+
+    /// Returns the number of requests to insert by the class of their time, since the start.
+    pub(crate) fn count_insert_times(&self) -> [u64; INSERT_TIME_CLASSES] {
+        let mut times = [0; INSERT_TIME_CLASSES];
+        let Some((inserts, _)) = self.named_calls().find(|(_, name)| *name == "insert") else {
+            return times;
+        };
+        // The number of all is read last, so that it is at least the sum of the others.
+        for (time, bucket) in times.iter_mut().zip(&inserts.buckets) {
+            *time = bucket.load(Relaxed);
+        }
+        let within: u64 = times.iter().sum();
+        times[INSERT_TIME_CLASSES - 1] = inserts.count.load(Relaxed).saturating_sub(within);
+        times
     }
 
     /// Returns the counters of all calls with their names.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lookalike_store::{CollectionOptions, VerificationLimits};
 use lookalike_system::{ReloadRequests, StopRequests};
@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
+use crate::activity::{self, ActivityHistory};
 use crate::api::request_log::RequestLog;
 use crate::api::responses::in_background;
 use crate::api::router;
@@ -49,6 +50,7 @@ pub(crate) struct ServiceState {
     pub(crate) collections: ServedCollections,
     pub(crate) recipes: ServedRecipes,
     pub(crate) metrics: ServiceMetrics,
+    pub(crate) activity: ActivityHistory,
     pub(crate) request_log: RequestLog,
     pub(crate) traces: Option<SpanExport>,
     /// Keys and certificate.
@@ -105,6 +107,7 @@ impl ServiceState {
             collections: ServedCollections::with_lock(lock, options)?,
             recipes: ServedRecipes::open(&config.data, recipe_headroom, config.limits.queue)?,
             metrics: ServiceMetrics::new(),
+            activity: ActivityHistory::new(Instant::now()),
             request_log: RequestLog::new(config.request_log),
             traces: config
                 .traces
@@ -213,6 +216,9 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     }
     maintenance::start_thread(&service)
         .map_err(with_context("cannot start the maintenance thread"))?;
+    activity::start_thread(&service).map_err(with_context(
+        "cannot start the thread that records the activity",
+    ))?;
     if let Some(schedule) = service.config.snapshot_schedule {
         schedule::start_thread(&service, schedule)
             .map_err(with_context("cannot start the thread for snapshots"))?;

@@ -268,6 +268,13 @@ fn documents_are_got_and_deleted_in_batches() {
     let shown = |id: &str| service.get(&format!("{DOCUMENTS}/{id}")).json();
     let (x, seven, a) = (shown("x%2Fy"), shown("7"), shown("a"));
     assert_eq!(got, json!({ "documents": [x, null, seven, a, a] }));
+    // A number of characters cuts the texts, and nothing else.
+    service.post(DOCUMENTS, &document("zh", "𝄞黎明时分"));
+    let cut = json!({ "ids": ["a", "zh", "none"], "characters": 3 });
+    let cut = service.post(&get, &cut).json();
+    let (mut a_cut, mut zh_cut) = (a.clone(), shown("zh"));
+    (a_cut["text"], zh_cut["text"]) = (json!("one"), json!("𝄞黎明"));
+    assert_eq!(cut, json!({ "documents": [a_cut, zh_cut, null] }));
     let body = json!({ "ids": [7, "none", "x/y", "7"] });
     let results = json!({ "results": [
         { "id": "7", "deleted": true },

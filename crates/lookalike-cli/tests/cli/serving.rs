@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use lookalike_oracle::generate::generate_contained;
 use serde_json::{Value, json};
 
-use crate::service::{NDJSON, Service, document};
+use crate::service::{NDJSON, Service, document, wait_until};
 use crate::support::{Numbers, Place, corpus_jsonl, gzip, jsonl, zstd};
 
 /// Returns the documents that a batch run removes, each with the kept document and the similarity.
@@ -814,9 +814,17 @@ fn compare_call_equals_the_command() {
         "why",
         "blocks",
         "differences",
+        "aligned",
     ] {
         assert_eq!(results[0][field], printed[field], "{field}");
     }
+    // Texts that are equal after normalisation do not differ where they are aligned.
+    let pair = json!({ "pairs": [{ "a": "The Cat", "b": "the cat" }] });
+    let compared = service.post("/v1/compare", &pair).json();
+    assert_eq!(
+        compared["results"][0]["aligned"],
+        json!([{ "a": "The", "b": "the" }, { "both": " " }, { "a": "Cat", "b": "cat" }])
+    );
     assert_eq!(results[1]["similarity"], 1.0);
 
     place.write(
@@ -980,6 +988,154 @@ fn query_lists_the_most_similar_documents() {
     let path = "/v1/collections/a/query?limit=5";
     let reply = service.connect().request("POST", path, &lines, b"{}\n");
     assert_eq!(reply.problem(), (415, "unsupported_type".into()));
+}
+
+/// The nearest document of a text that matches nothing is that of a comparison with every kept one, by every measure.
+#[test]
+fn nearest_document_is_that_of_all_comparisons() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let mut numbers = Numbers::new(11);
+    let words: Vec<String> = numbers.text(24).split(' ').map(str::to_owned).collect();
+    let asked = words.join(" ");
+    // Texts that share less and less with the one that is asked about, and one that shares nothing.
+    let mut corpus: Vec<(String, String)> = (0..6)
+        .map(|kept| {
+            let own = numbers.text(8 + 2 * kept);
+            let shared = words[..14 - 2 * kept].join(" ");
+            (format!("near-{kept}"), format!("{shared} {own}"))
+        })
+        .collect();
+    corpus.push(("far".to_owned(), numbers.text(24)));
+    let all_settings = [
+        json!({ "threshold": 0.9 }),
+        json!({ "threshold": 0.95, "measure": "containment" }),
+        json!({ "threshold": 0.95, "measure": "cosine" }),
+        json!({ "threshold": 0.9, "measure": "levenshtein" }),
+        json!({ "threshold": 0.9, "measure": "indel", "unit": "words" }),
+        json!({ "threshold": 0.9, "measure": "lcs" }),
+    ];
+    for (at, settings) in all_settings.into_iter().enumerate() {
+        let name = format!("a{at}");
+        let collection = format!("/v1/collections/{name}");
+        service.make(&name, settings.clone());
+        let lines = corpus_jsonl(&corpus);
+        service.post_lines(&format!("{collection}/documents"), lines.as_bytes());
+        let mut request = settings.clone();
+        let pairs = corpus
+            .iter()
+            .map(|(_, text)| json!({ "a": asked, "b": text }));
+        request["pairs"] = Value::from_iter(pairs);
+        let compared = service.post("/v1/compare", &request).json();
+        let results = compared["results"].as_array().unwrap();
+        let similarity = |at: usize| results[at]["similarity"].as_f64().unwrap();
+        let best = (0..corpus.len())
+            .rev()
+            .max_by(|&one, &other| similarity(one).total_cmp(&similarity(other)));
+        let best = best.unwrap();
+        let query = |sent: Value| {
+            let reply = service.post(&format!("{collection}/query?limit=5&nearest=true"), &sent);
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            reply.json()
+        };
+        let found = query(json!({ "text": asked }));
+        assert_eq!(
+            (&found["verdict"], &found["matches"]),
+            (&json!("kept"), &json!([]))
+        );
+        let document =
+            json!({ "id": corpus[best].0, "similarity": similarity(best), "seq": best + 1 });
+        let nearest = json!({ "document": document, "considered": corpus.len(), "complete": true });
+        assert_eq!(found["nearest"], nearest, "{settings}");
+        // A document is not its own nearest one, and one with a match has none.
+        let own = query(json!({ "id": "near-0", "text": corpus[0].1 }));
+        assert_eq!(own["nearest"]["considered"], corpus.len() - 1, "{settings}");
+        assert_ne!(own["nearest"]["document"]["id"], "near-0");
+        assert!(
+            query(json!({ "text": corpus[0].1 }))
+                .get("nearest")
+                .is_none()
+        );
+        let unlike = query(json!({ "text": "§§ ¶¶" }));
+        assert_eq!(unlike["nearest"]["document"], Value::Null, "{settings}");
+    }
+    service.make("codes", json!({ "holds": "fingerprints", "distance": 3 }));
+    let fingerprint = json!({ "fingerprint": "86a5be3a5f7e2d11" });
+    for (path, code) in [
+        (
+            "/v1/collections/codes/query?limit=1&nearest=true",
+            "bad_settings",
+        ),
+        ("/v1/collections/codes/query?nearest=true", "bad_request"),
+    ] {
+        assert_eq!(service.post(path, &fingerprint).problem().1, code);
+    }
+}
+
+/// Of many documents those are compared that share most with the text, and the answer says that they are not all.
+#[test]
+fn nearest_document_of_many_is_a_candidate() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    let mut numbers = Numbers::new(12);
+    let mut corpus: Vec<(String, String)> = (0..2100)
+        .map(|at| (format!("other-{at}"), numbers.text(12)))
+        .collect();
+    let asked = numbers.text(40);
+    let half: Vec<&str> = asked.split(' ').take(25).collect();
+    corpus.push((
+        "half".to_owned(),
+        format!("{} {}", half.join(" "), numbers.text(15)),
+    ));
+    let lines = corpus_jsonl(&corpus);
+    service.post_lines("/v1/collections/a/documents", lines.as_bytes());
+    let path = "/v1/collections/a/query?limit=1&nearest=true";
+    let found = service.post(path, &json!({ "text": asked })).json();
+    let nearest = &found["nearest"];
+    assert_eq!(nearest["document"]["id"], "half", "{nearest}");
+    assert_eq!(nearest["complete"], false);
+    assert!(nearest["considered"].as_u64().unwrap() < 100, "{nearest}");
+}
+
+/// The activity has every insert once, in intervals that follow each other.
+#[test]
+fn activity_shows_the_inserts_of_the_last_minutes() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    let mut numbers = Numbers::new(13);
+    let text = numbers.text(12);
+    for id in ["1", "2", "3"] {
+        service.post("/v1/collections/a/documents", &document(id, &text));
+    }
+    let sum = |activity: &Value, field: &str| -> u64 {
+        let samples = activity["samples"].as_array().unwrap();
+        samples
+            .iter()
+            .map(|sample| sample[field].as_u64().unwrap())
+            .sum()
+    };
+    wait_until("the inserts are in the activity", || {
+        let activity = service.get("/v1/activity").json();
+        sum(&activity, "kept") + sum(&activity, "duplicates") == 3
+    });
+    let activity = service.get("/v1/activity").json();
+    assert_eq!(
+        (sum(&activity, "kept"), sum(&activity, "duplicates")),
+        (1, 2)
+    );
+    let classes = activity["bounds_seconds"].as_array().unwrap().len() + 1;
+    let mut inserts = 0;
+    for sample in activity["samples"].as_array().unwrap() {
+        let times = sample["insert_times"].as_array().unwrap();
+        assert!(times.is_empty() || times.len() == classes, "{sample}");
+        inserts += times
+            .iter()
+            .map(|count| count.as_u64().unwrap())
+            .sum::<u64>();
+    }
+    assert_eq!(inserts, 3);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use lookalike::stream::DocumentSlot;
 use lookalike::text::AnalysisScratch;
 use lookalike_store::{
-    ClusterPreference, ClusterSelection, DocumentCluster, DocumentLookup, PreferredDocument,
+    ClusterPreference, ClusterSelection, DocumentCluster, DocumentContent, DocumentLookup,
+    PreferredDocument, StoredVerdict,
 };
 use serde::Serialize;
 use tokio::sync::Semaphore;
@@ -24,8 +25,10 @@ use crate::api::responses::{
 };
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::{DocumentStream, StreamTask, check_room};
+use crate::api::text_work::answer_with_work;
+use crate::collections::nearest_document::find_nearest;
 use crate::collections::open_collection::{AnswerResult, OpenCollection, RefusedDocument};
-use crate::json::documents::DocumentJson;
+use crate::json::documents::{DocumentJson, read_query_document};
 use crate::json::preference::ClusterPreferenceRule;
 use crate::json::verdicts::{ClusterJson, MatchesJson, VerdictJson};
 use crate::limits::byte_budget::HeldBytes;
@@ -64,40 +67,67 @@ pub(crate) async fn insert_documents(api_request: ApiRequest) -> ApiResult {
 /// Largest number of matches of a query.
 pub(crate) const MAX_MATCHES: usize = 1000;
 
-/// Checks documents without inserting them. With the parameter `limit`, lists the matches of one document.
+/// Checks documents without inserting them. With the parameter `limit`, lists the matches of one document, and with
+/// `nearest` also the most similar kept document if there is none.
 pub(crate) async fn query_documents(api_request: ApiRequest) -> ApiResult {
-    let parameters =
-        QueryParameters::parse_query(api_request.query.as_deref(), &["limit", AT_LEAST])?;
+    let known = ["limit", "nearest", AT_LEAST];
+    let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let is_given = parameters
         .get_parameter::<String>("limit", "a number")?
         .is_some();
     let limit = is_given.then(|| parameters.count_parameter("limit", 1, MAX_MATCHES));
+    let wants_nearest = parameters
+        .get_parameter("nearest", "true or false")?
+        .unwrap_or(false);
     match limit.transpose()? {
+        None if wants_nearest => {
+            let detail = "the parameter `nearest` is for one document: give `limit`, too";
+            Err(ApiProblem::new(ProblemCode::BadRequest, detail))
+        }
         None => process_body(api_request, StreamTask::Query).await,
-        Some(limit) => list_matches(api_request, limit).await,
+        Some(limit) => list_matches(api_request, limit, wants_nearest).await,
     }
 }
 
-async fn list_matches(mut api_request: ApiRequest, limit: usize) -> ApiResult {
+async fn list_matches(mut api_request: ApiRequest, limit: usize, wants_nearest: bool) -> ApiResult {
     drop(api_request.look_up_collection()?);
     if responses::body_kind(&api_request.headers)? != BodyKind::Json {
         let detail = "the parameter `limit` is for one document: give application/json";
         return Err(ApiProblem::new(ProblemCode::UnsupportedType, detail));
     }
     let reader = api_request.take_body_reader(api_request.service.config.limits.document)?;
-    let (service, client) = (&api_request.service, api_request.client);
+    let (service, client) = (Arc::clone(&api_request.service), api_request.client);
     let (document, held_bytes) =
         responses::read_whole_body(reader, &service.waiting_budget, client).await?;
     let open = api_request.look_up_collection()?;
-    let answer = in_background_while(move |may_go_on| {
-        let answer = open.query_matches(&document, limit, may_go_on);
-        open.count_query(&answer);
-        drop(held_bytes);
-        answer
+    let collection = Arc::clone(&open);
+    // The budget is occupied until the search ends, even if the client disconnects.
+    let searching = in_background_while(move |may_go_on| {
+        let answer = collection.query_matches(&document, limit, may_go_on);
+        collection.count_query(&answer);
+        (answer, document, held_bytes)
     });
-    let (answer, matches) = answer.await.map_err(|refused| refused.problem)?;
-    let body = MatchesJson::new(&answer, &matches);
-    Ok(responses::json_response(StatusCode::OK, &body))
+    let (answer, document, held_bytes) = searching.await;
+    let (answer, matches) = answer.map_err(|refused| refused.problem)?;
+    let is_alone = matches.is_empty() && matches!(answer.verdict, StoredVerdict::Kept);
+    if !(wants_nearest && is_alone) {
+        let body = MatchesJson::new(&answer, &matches);
+        return Ok(responses::json_response(StatusCode::OK, &body));
+    }
+    let state = Arc::clone(&service);
+    // The text, and a kept one beside it.
+    let first_bytes = 2 * document.len();
+    answer_with_work(&service, client, first_bytes, move |allowance, text| {
+        let asked = read_query_document(&document, open.fingerprint_bits())?;
+        drop((document, held_bytes));
+        let content = match &asked.content {
+            DocumentContent::Text(content) => content,
+            DocumentContent::Fingerprint(_) => "",
+        };
+        let nearest = find_nearest(&state, &open, content, answer.stated_id(), allowance)?;
+        text.write_json(&MatchesJson::new(&answer, &[]).with_nearest(&nearest))
+    })
+    .await
 }
 
 /// Inserts or queries the documents of a body, as `task` says: a single document, or one on each line.

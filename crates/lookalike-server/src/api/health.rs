@@ -5,14 +5,17 @@ use std::fmt::Write as _;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::access::AccessScope;
+use crate::activity::{ActivitySample, SAMPLE_INTERVAL};
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::router::{ApiRequest, ApiResult, CALLS};
 use crate::api::{openapi as document, responses};
 use crate::collections::CollectionStatus;
-use crate::metrics::ServiceFigures;
+use crate::metrics::{BUCKET_BOUNDS, ServiceFigures};
 use crate::replication::Replica;
 use crate::snapshots::SnapshotStore;
 
@@ -134,6 +137,49 @@ pub(crate) async fn report_metrics(api_request: ApiRequest) -> ApiResult {
         ))
     })
     .await
+}
+
+/// The activity of an interval.
+#[derive(Serialize)]
+struct ActivitySampleJson {
+    /// End of the interval, in UTC.
+    time: String,
+    seconds: f64,
+    kept: u64,
+    duplicates: u64,
+    /// Requests to insert by the class of their time; empty if there were none.
+    insert_times: Vec<u64>,
+}
+
+impl From<ActivitySample> for ActivitySampleJson {
+    fn from(sample: ActivitySample) -> Self {
+        let time = Timestamp::try_from(sample.time).unwrap_or(Timestamp::UNIX_EPOCH);
+        let counts = sample.counts;
+        let has_inserts = counts.insert_times.iter().any(|&count| count > 0);
+        Self {
+            time: time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            seconds: sample.length.as_secs_f64(),
+            kept: counts.kept,
+            duplicates: counts.duplicates,
+            insert_times: if has_inserts {
+                counts.insert_times.to_vec()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
+
+/// Returns the activity of the last ten minutes, the oldest interval first.
+pub(crate) async fn list_activity(api_request: ApiRequest) -> ApiResult {
+    let samples = api_request.service.activity.list_samples();
+    let samples: Vec<_> = samples.into_iter().map(ActivitySampleJson::from).collect();
+    let body = json!({
+        "interval_seconds": SAMPLE_INTERVAL.as_secs(),
+        "bounds_seconds": BUCKET_BOUNDS,
+        "samples": samples,
+    });
+    Ok(responses::json_response(StatusCode::OK, &body))
 }
 
 /// Returns the description of all calls in OpenAPI.

@@ -11,7 +11,7 @@ use crate::api::replicated::{AT_LEAST, delete_through_log, with_position};
 use crate::api::responses::{self, FIRST_ANSWER_BYTES, MUCH_MEMORY, QueryParameters};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::collections::open_collection::OpenCollection;
-use crate::json::documents::{DocumentJson, read_ids};
+use crate::json::documents::{DocumentJson, DocumentsRequest, read_documents_request, read_ids};
 use crate::json::meta_filter::MetaFilter;
 use crate::limits::byte_budget::HeldBytes;
 use crate::limits::request_budget::RequestBudget;
@@ -144,11 +144,14 @@ pub(crate) async fn list_documents(api_request: ApiRequest) -> ApiResult {
     .await
 }
 
-/// Reads a body with ids, as far as the client can have budget for it. Also returns that budget.
-async fn read_id_body(api_request: ApiRequest) -> Result<(Vec<String>, HeldBytes), ApiProblem> {
+/// Reads a body with ids by `read`, as far as the client can have budget for it. Also returns that budget.
+async fn read_id_body<T>(
+    api_request: ApiRequest,
+    read: fn(&[u8]) -> Result<T, ApiProblem>,
+) -> Result<(T, HeldBytes), ApiProblem> {
     let share = api_request.service.config.limits.client_share();
     let (body, room) = responses::read_json_body(api_request, MAX_IDS_BYTES.min(share)).await?;
-    Ok((read_ids(&body)?, room))
+    Ok((read(&body)?, room))
 }
 
 /// Returns documents by their ids, in the order of the request; null for an id that no document has.
@@ -156,11 +159,11 @@ pub(crate) async fn get_documents(api_request: ApiRequest) -> ApiResult {
     drop(api_request.look_up_collection()?);
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
     let named = api_request.target_collection();
-    let (ids, room) = read_id_body(api_request).await?;
+    let (asked, room) = read_id_body(api_request, read_documents_request).await?;
     // A body that arrives slowly must not keep the collection from being deleted.
     let open = service.collections.look_up_collection(&named)?;
     responses::long_answer(service, client, FIRST_ANSWER_BYTES, move |text| {
-        let written = write_documents(&open, &ids, text);
+        let written = write_documents(&open, &asked, text);
         drop(room);
         written
     })
@@ -169,15 +172,18 @@ pub(crate) async fn get_documents(api_request: ApiRequest) -> ApiResult {
 
 fn write_documents(
     open: &OpenCollection,
-    ids: &[String],
+    asked: &DocumentsRequest,
     text: &mut AnswerText,
 ) -> Result<(), ApiProblem> {
+    let ids = &asked.ids;
     text.write_bytes(b"{\"documents\":[")?;
     for (at, id) in ids.iter().enumerate() {
         let found = open.collection.find_document(id);
         let found = found.map_err(|error| open.to_problem(error))?;
         let bits = open.fingerprint_bits();
-        let document = found.as_ref().map(|stored| DocumentJson::new(stored, bits));
+        let document = found
+            .as_ref()
+            .map(|stored| DocumentJson::new(stored, bits).with_text_cut(asked.max_characters));
         if at > 0 {
             text.write_bytes(b",")?;
         }
@@ -217,7 +223,7 @@ pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
     drop(api_request.look_up_collection()?);
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
     let (named, subject) = (api_request.target_collection(), api_request.log_subject());
-    let (ids, body_room) = read_id_body(api_request).await?;
+    let (ids, body_room) = read_id_body(api_request, read_ids).await?;
     let open = service.collections.look_up_collection(&named)?;
     let memory = RequestBudget::new(Arc::clone(&service.answer_budget), client);
     if let Some(replica) = &service.replica {

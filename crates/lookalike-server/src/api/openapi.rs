@@ -10,6 +10,7 @@ use lookalike_store::StoredRecipe;
 use serde_json::{Map, Value, json};
 
 use crate::access::AccessRole;
+use crate::activity::MAX_SAMPLES;
 use crate::api::decision_schemas::{decision_parameter, decision_schemas};
 use crate::api::documents::{
     CLUSTERS_ON_PAGE, CLUSTERS_WITH_PREFERRED, COMPARED_ON_PAGE, MAX_MATCHES, MEMBER_LIMITS,
@@ -23,6 +24,7 @@ use crate::api::router::{ApiCall, CALLS, NamedPart};
 use crate::api::texts::{MAX_DOCUMENTS, MAX_SOURCES, REPORT_LANGUAGES};
 use crate::api::{extraction, forms};
 use crate::collections::MAX_ALIASES;
+use crate::collections::nearest_document::MAX_COMPARED;
 use crate::json::settings::CHANGEABLE_SETTINGS;
 
 /// Returns the OpenAPI document.
@@ -386,6 +388,10 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
                 "Number of `matches` in the answer, of one document: the most similar first, and of \
                  equally similar ones the earliest first. Without it, there is no such field.",
             ),
+            ("nearest", _) => (
+                json!({ "type": "boolean", "default": false }),
+                "True if the answer to one document that matches nothing has `nearest`; needs `limit`.",
+            ),
             ("limit", _) => (
                 count(CLUSTERS_ON_PAGE),
                 "Number of clusters per page; multiplied by `members`, at most 100,000. A page can have fewer, even \
@@ -536,6 +542,34 @@ fn all_schemas() -> Value {
     schemas
 }
 
+/// Returns the schema of the nearest document of a query.
+fn nearest_schema(text: &Value, number: &Value) -> Value {
+    let document = object_schema(
+        &["id", "similarity", "seq"],
+        json!({ "id": text, "similarity": { "type": "number" }, "seq": number }),
+    );
+    let mut nearest = object_schema(
+        &["document", "considered", "complete"],
+        json!({
+            "document": {
+                "description": "The kept document that is most similar by the measure of the collection (by the Jaccard \
+                    index if that is `none`), the earliest of several, without the one with this id. Null if none of \
+                    those compared shares anything.",
+                "oneOf": [document, { "type": "null" }],
+            },
+            "considered": { "type": "integer", "minimum": 0, "description": "Number of kept documents that were compared." },
+            "complete": {
+                "type": "boolean",
+                "description": format!("True if these are all kept documents. Of more than {MAX_COMPARED}, those are \
+                    compared that share most of their words with the document in the same order; none while the \
+                    passages of the collection are being indexed."),
+            },
+        }),
+    );
+    nearest["description"] = "With `nearest=true`, and only if nothing matches.".into();
+    nearest
+}
+
 /// Returns the schemas of everything but aliases and snapshots.
 fn document_schemas() -> Value {
     // Names of collections for callers who may read; only their number for others.
@@ -568,6 +602,7 @@ fn document_schemas() -> Value {
             "id": text, "similarity": { "type": "number" }, "seq": number,
         })),
     });
+    asked["properties"]["nearest"] = nearest_schema(&text, &number);
     let mut stored = answer.clone();
     for (name, schema) in [
         ("of_gone", &flag),
@@ -674,6 +709,28 @@ fn document_schemas() -> Value {
             "last_durable_row": number,
             "memory": { "type": "object", "additionalProperties": number },
             "stopped": { "type": ["string", "null"] },
+        })),
+        "Activity": object_schema(&["interval_seconds", "bounds_seconds", "samples"], json!({
+            "interval_seconds": number,
+            "bounds_seconds": list_schema(json!({ "type": "number" })),
+            "samples": {
+                "type": "array",
+                "maxItems": MAX_SAMPLES,
+                "description": "The last ten minutes, the oldest interval first; less after a start.",
+                "items": object_schema(&["time", "seconds", "kept", "duplicates", "insert_times"], json!({
+                    "time": { "type": "string", "format": "date-time", "description": "End of the interval." },
+                    "seconds": { "type": "number", "description": "Length of the interval." },
+                    "kept": number,
+                    "duplicates": number,
+                    "insert_times": {
+                        "type": "array",
+                        "items": number,
+                        "description": "Requests to insert by their time: for each of `bounds_seconds` those that took \
+                            at most that, without those before, and at last those that took longer. Empty if there \
+                            were none.",
+                    },
+                })),
+            },
         })),
         "CompareRequest": strict_object_schema(&["pairs"], {
             let mut properties = matching_schema(&text);
@@ -866,6 +923,14 @@ fn listing_schemas() -> Value {
         })),
         "DocumentIds": strict_object_schema(&["ids"], json!({
             "ids": { "type": "array", "items": id, "maxItems": MAX_IDS },
+        })),
+        "DocumentsRequest": strict_object_schema(&["ids"], json!({
+            "ids": { "type": "array", "items": id, "maxItems": MAX_IDS },
+            "characters": {
+                "type": "integer", "minimum": 0,
+                "description": "Largest number of characters of each `text`, from its beginning. Without it, texts are \
+                    whole.",
+            },
         })),
         "StoredDocuments": object_schema(&["documents"], json!({
             "documents": {

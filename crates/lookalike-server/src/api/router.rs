@@ -156,7 +156,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 44] = calls! {
+pub(crate) static CALLS: [ApiCall; 45] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -178,7 +178,7 @@ pub(crate) static CALLS: [ApiCall; 44] = calls! {
         takes None, with ["after", "limit", "text", "verdict", "meta.FIELD", "at_least"], gives 200 Some("DocumentPage"),
         listing::list_documents;
     "get_documents" POST "/v1/collections/{collection}/documents/get" Read, "show several documents",
-        takes Some(("DocumentIds", ONE)), with ["at_least"], gives 200 Some("StoredDocuments"), listing::get_documents;
+        takes Some(("DocumentsRequest", ONE)), with ["at_least"], gives 200 Some("StoredDocuments"), listing::get_documents;
     "delete_documents" POST "/v1/collections/{collection}/documents/delete" Write, "delete several documents",
         takes Some(("DocumentIds", ONE)), with [], gives 200 Some("DeletionResults"), listing::delete_documents;
     "export" GET "/v1/collections/{collection}/export" Read,
@@ -186,7 +186,7 @@ pub(crate) static CALLS: [ApiCall; 44] = calls! {
         takes None, with ["at_least"], gives 200 Some("ExportedDocument"), export::export_documents;
     "query" POST "/v1/collections/{collection}/query" Read,
         "check documents without inserting them: one, or one per line",
-        takes Some(("QueryDocument", ONE_OR_MANY)), with ["limit", "at_least"], gives 200 Some("QueryVerdict"),
+        takes Some(("QueryDocument", ONE_OR_MANY)), with ["limit", "nearest", "at_least"], gives 200 Some("QueryVerdict"),
         documents::query_documents;
     "find_sources" POST "/v1/collections/{collection}/passages" Read,
         "find the kept documents that a text has passages from",
@@ -263,6 +263,8 @@ pub(crate) static CALLS: [ApiCall; 44] = calls! {
         texts::fingerprint;
     "segment" POST "/v1/segment" Read, "list the tokens of texts, or their terms with weights",
         takes Some(("SegmentRequest", ONE)), with [], gives 200 Some("SegmentResults"), texts::segment_texts;
+    "activity" GET "/v1/activity" Read, "show the documents inserted in the last ten minutes, and the times of inserts",
+        takes None, with [], gives 200 Some("Activity"), health::list_activity;
     "live" GET "/livez" Anyone, "report that the service runs",
         takes None, with [], gives 200 Some("Liveness"), health::report_live;
     "ready" GET "/readyz" Anyone, "report whether all collections accept documents",

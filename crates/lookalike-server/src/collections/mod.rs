@@ -15,6 +15,7 @@ mod aliases;
 pub(crate) mod costly_collection;
 mod insert_queue;
 pub(crate) mod maintenance;
+pub(crate) mod nearest_document;
 pub(crate) mod open_collection;
 pub(crate) mod passage_search;
 

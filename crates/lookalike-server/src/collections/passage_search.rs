@@ -280,6 +280,30 @@ impl PassageSearch {
         Ok(())
     }
 
+    /// Returns the sequence numbers of the kept documents that share grams with a text, first those that share most.
+    ///
+    /// # Errors
+    /// If the index is not complete yet or takes too much memory, a file is damaged, or the search takes more memory or work
+    /// than it may.
+    pub(crate) fn rank_candidates(
+        &self,
+        service: &Arc<ServiceState>,
+        open: &Arc<OpenCollection>,
+        text: &str,
+        allowance: &mut TextAllowance,
+    ) -> Result<Vec<u64>, ApiProblem> {
+        self.catch_up(service, open)?;
+        // A count for each document, and lists of candidates.
+        let counts = (size_of::<u32>() + size_of::<u64>()) * self.document_count();
+        let work = work_bytes(PassageSettings::default(), text.len());
+        allowance.hold_memory(text.len() + counts, work)?;
+        let tokenizer = SpanTokenizer::new(&open.collection.collection_settings().recipe);
+        let mut tokens = SpannedTokens::default();
+        let read = tokenizer.tokenize_text(text, &mut tokens);
+        read.map_err(|error| ApiProblem::new(ProblemCode::TooLarge, error.to_string()))?;
+        self.find_candidates(open, &tokens, &allowance.budget)
+    }
+
     /// Returns the live documents that share grams with a text, first those that share most.
     fn find_candidates(
         &self,

@@ -378,6 +378,15 @@ impl<'a> DocumentJson<'a> {
         }
     }
 
+    /// Cuts the text behind its first characters.
+    pub(crate) fn with_text_cut(mut self, max_characters: Option<usize>) -> Self {
+        if let (Some(text), Some(most)) = (self.text, max_characters) {
+            let end = text.char_indices().nth(most).map(|(at, _)| at);
+            self.text = Some(&text[..end.unwrap_or(text.len())]);
+        }
+        self
+    }
+
     /// Converts a document of a list, which may be without its text.
     pub(crate) fn from_listed(listed: &'a ListedDocument, bits: u32) -> Self {
         let meta = listed.meta.as_deref();
@@ -425,6 +434,36 @@ struct IdListJson {
     ids: CappedList<IdJson, MAX_IDS>,
 }
 
+/// A request for several documents.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DocumentsRequestJson {
+    ids: CappedList<IdJson, MAX_IDS>,
+    characters: Option<usize>,
+}
+
+/// Documents that are asked for by their ids.
+#[derive(Debug, PartialEq)]
+pub(crate) struct DocumentsRequest {
+    pub(crate) ids: Vec<String>,
+    /// Characters of each text that are answered, from its beginning; all without it.
+    pub(crate) max_characters: Option<usize>,
+}
+
+/// Parses a request for several documents: an object with the field `ids`, of at most [`MAX_IDS`] ids, and optionally
+/// `characters`.
+///
+/// # Errors
+/// As for [`read_ids`].
+pub(crate) fn read_documents_request(bytes: &[u8]) -> Result<DocumentsRequest, ApiProblem> {
+    let sent: JsonObject<DocumentsRequestJson> =
+        serde_json::from_slice(bytes).map_err(|error| bad_json_problem(&error))?;
+    Ok(DocumentsRequest {
+        ids: check_ids(sent.0.ids)?,
+        max_characters: sent.0.characters,
+    })
+}
+
 /// An id: a string or an integer, as [`deserialize_id`] takes it.
 #[derive(Deserialize)]
 struct IdJson(#[serde(deserialize_with = "deserialize_id")] Option<String>);
@@ -436,7 +475,10 @@ struct IdJson(#[serde(deserialize_with = "deserialize_id")] Option<String>);
 pub(crate) fn read_ids(bytes: &[u8]) -> Result<Vec<String>, ApiProblem> {
     let sent: JsonObject<IdListJson> =
         serde_json::from_slice(bytes).map_err(|error| bad_json_problem(&error))?;
-    let ids = sent.0.ids;
+    check_ids(sent.0.ids)
+}
+
+fn check_ids(ids: CappedList<IdJson, MAX_IDS>) -> Result<Vec<String>, ApiProblem> {
     if ids.count > MAX_IDS {
         let detail = format!(
             "the request has {} ids, more than the limit of {MAX_IDS}: send several requests",
@@ -565,6 +607,21 @@ mod tests {
             let refused = read(json).unwrap_err();
             assert!(refused.contains(said), "{json}: {refused}");
         }
+    }
+
+    #[test]
+    fn documents_are_asked_for_with_beginnings_of_their_texts() {
+        let read = |json: &str| read_documents_request(json.as_bytes());
+        let asked = |max_characters| DocumentsRequest {
+            ids: vec!["a".to_owned()],
+            max_characters,
+        };
+        assert_eq!(read(r#"{"ids":["a"]}"#).unwrap(), asked(None));
+        let cut = read(r#"{"ids":["a"],"characters":3}"#).unwrap();
+        assert_eq!(cut, asked(Some(3)));
+        let refused = read(r#"{"ids":["a"],"characters":-1}"#).unwrap_err();
+        assert!(refused.detail.contains("-1"), "{}", refused.detail);
+        assert!(read_ids(br#"{"ids":["a"],"characters":3}"#).is_err());
     }
 
     #[test]

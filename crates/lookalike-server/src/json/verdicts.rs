@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::preference::ClusterPreferenceRule;
 use crate::api::problem::ProblemJson;
+use crate::collections::nearest_document::NearestSearch;
 
 /// The verdict on a document. For a query without an id, `id` is null, and so is
 /// `cluster` if nothing matches.
@@ -61,6 +62,33 @@ pub(crate) struct MatchesJson<'a> {
     verdict: VerdictJson<'a>,
     /// The most similar first, and of equally similar ones the earliest first.
     matches: Vec<MatchJson<'a>>,
+    /// Only if the request asks for it, and nothing matches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest: Option<NearestJson<'a>>,
+}
+
+/// The kept document that is most similar to a query without a match.
+#[derive(Serialize)]
+struct NearestJson<'a> {
+    /// Null if no document that was compared shares anything with the query.
+    document: Option<MatchJson<'a>>,
+    considered: usize,
+    complete: bool,
+}
+
+impl<'a> From<&'a NearestSearch> for NearestJson<'a> {
+    fn from(search: &'a NearestSearch) -> Self {
+        let document = search.document.as_ref().map(|nearest| MatchJson {
+            id: &nearest.id,
+            similarity: nearest.similarity.get(),
+            seq: nearest.seq,
+        });
+        Self {
+            document,
+            considered: search.considered,
+            complete: search.is_complete,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -80,6 +108,15 @@ impl<'a> MatchesJson<'a> {
         Self {
             verdict: VerdictJson::from(answer),
             matches: matches.iter().map(to_json).collect(),
+            nearest: None,
+        }
+    }
+
+    /// Adds the nearest document, which is searched for if nothing matches.
+    pub(crate) fn with_nearest(self, search: &'a NearestSearch) -> Self {
+        Self {
+            nearest: Some(NearestJson::from(search)),
+            ..self
         }
     }
 }

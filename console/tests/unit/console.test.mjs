@@ -1,0 +1,137 @@
+// Parts of the console that need no browser.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { createServer } from "vite";
+
+let server;
+const load = (path) => server.ssrLoadModule(`/src/${path}`);
+before(async () => {
+  server = await createServer({ configFile: false, logLevel: "error", server: { middlewareMode: true, ws: false }, appType: "custom" });
+});
+after(() => server.close());
+
+test("addresses are read as they are written, and places inside a page are none", async () => {
+  const { parseAddress, writeAddress } = await load("console/address.ts");
+  for (const address of [
+    { section: "overview", collection: null, item: null },
+    { section: "new", collection: null, item: null },
+    { section: "check", collection: "news", item: null },
+    { section: "clusters", collection: "news", item: "a/b #1 \u202e 中文%" },
+  ]) {
+    assert.deepEqual(parseAddress(writeAddress(address)), address);
+  }
+  assert.equal(writeAddress({ section: "clusters", collection: "news", item: "a/b" }), "#/clusters/news/a%2Fb");
+  assert.deepEqual(parseAddress(""), { section: "overview", collection: null, item: null });
+  assert.deepEqual(parseAddress("#/none/x"), { section: "overview", collection: "x", item: null });
+  assert.deepEqual(parseAddress("#/clusters/news/%E0%A4%A"), { section: "clusters", collection: "news", item: null });
+  assert.equal(parseAddress("#a1"), null);
+});
+
+test("parts of two texts become runs of their kinds and lengths", async () => {
+  const { toRuns } = await load("console/service.ts");
+  const parts = [{ a: "A", b: "Ａb" }, { both: " boat " }, { a: "dawn" }, { b: "noon 𝄞" }];
+  assert.deepEqual(toRuns(parts), [1, 1, 2, 0, 6, 6, 2, 4, 0, 3, 0, 7]);
+});
+
+test("a quantile is over the inserts of the samples, at the bounds and beyond them", async () => {
+  const { findQuantile, findRates, countRate } = await load("console/activity.ts");
+  const activity = (...times) => ({ interval_seconds: 5, bounds_seconds: [0.001, 0.1], samples: times.map((insert_times) => ({ time: "", seconds: 5, kept: 10, duplicates: 5, insert_times })) });
+  assert.equal(findQuantile(activity(), 0.99), null);
+  assert.equal(findQuantile(activity([], []), 0.99), null);
+  assert.equal(findQuantile(activity([99, 1, 0], []), 0.99), 0.001);
+  assert.equal(findQuantile(activity([98, 2, 0], [0, 0, 0]), 0.99), 0.1);
+  assert.equal(findQuantile(activity([90, 0, 2]), 0.99), Infinity);
+  assert.deepEqual(findRates(activity([]).samples), [{ inserted: 3, duplicates: 1 }]);
+  assert.deepEqual(countRate({ at: 0, documents: 10 }, { at: 2000, documents: 16 }), { inserted: 3, duplicates: null });
+});
+
+test("a problem of the service is shown beside the field that it names", async () => {
+  const { findField } = await load("console/create-collection.tsx");
+  const problem = (message, code = "bad_settings") => findField({ code, message });
+  assert.equal(problem("whatever it says", "bad_name"), "name");
+  assert.equal(problem("`window` is '3 weeks': give a period such as 2d"), "window");
+  assert.equal(problem("the recipe 'mine' does not exist"), "recipe");
+  assert.equal(problem("something else"), null);
+});
+
+test("the similarity that decides stands before those that are common, and the others wait", async () => {
+  const { chooseFigures } = await load("compare/page.tsx");
+  const figure = (value, kind = "similarity") => ({ value, kind, detail: "" });
+  const figures = { minhash: figure(0.7, "estimate"), indel: figure(0.9), jaccard: figure(0.6), containment: figure(0.8), levenshtein: figure(null), cosine_of_counts: figure(0.75), euclidean_distance: figure(0.9, "distance") };
+  const names = (similarity) => chooseFigures(figures, similarity).map(([name]) => name);
+  assert.deepEqual(names(0.9), ["indel", "jaccard", "containment"]);
+  assert.deepEqual(names(0.6), ["jaccard", "containment", "cosine_of_counts"]);
+  assert.deepEqual(names(null), ["jaccard", "containment", "cosine_of_counts"]);
+});
+
+/** Calls of a service that answers each line: words name the answer. */
+function makeDoors() {
+  const sent = [];
+  const answer = (line, at) => {
+    if (line.includes("bad")) return { id: null, line: at + 1, problem: { code: "bad_json", detail: "it is bad" } };
+    if (line.includes("late")) return { id: "x", verdict: "kept", of: null, cluster: "x", similarity: null, seq: null };
+    if (line.includes("copy")) return { id: "x", verdict: "duplicate", of: "y", cluster: "y", similarity: 1, seq: 2 };
+    return { id: "x", verdict: "kept", of: null, cluster: "x", similarity: null, seq: 1 };
+  };
+  const insertLines = async (lines) => {
+    sent.push(lines);
+    return lines.map(answer);
+  };
+  return { sent, doors: { insertLines, extract: async () => "extracted", pause: async () => {} } };
+}
+
+test("lines of a file are sent as they are, and those that are refused are written with their places", async () => {
+  const { importFiles, writeRejected } = await load("console/import-lines.ts");
+  const { sent, doors } = makeDoors();
+  const rows = '{"id":1,"meta":{"a": 1}}\r\n\n{"id":2,"text":"copy"}\n  \nbad line 中文\n{"id":3,"text":"late"}';
+  const file = (name, content) => ({ name, file: new File([content], name) });
+  const files = [file("rows.jsonl", rows), file("more.jsonl.gz", gzipSync('{"id":4}\n')), file("note.txt", "a note"), file("table.csv", "a,b")];
+  const progress = [];
+  const result = await importFiles(files, doors, (it) => progress.push(it), () => true);
+  assert.deepEqual(sent.flat(), ['{"id":1,"meta":{"a": 1}}', '{"id":2,"text":"copy"}', "bad line 中文", '{"id":3,"text":"late"}', '{"id":4}', '{"id":"note.txt","text":"a note"}']);
+  const { kept, duplicates, late, rejected, rejectedLines, isStopped } = result;
+  assert.deepEqual([kept, duplicates, late, rejected, isStopped], [3, 1, 1, 2, false]);
+  assert.equal(
+    writeRejected(rejectedLines),
+    '{"file":"table.csv","line":0,"code":"kind","reason":"","row":""}\n{"file":"rows.jsonl","line":5,"code":"bad_json","reason":"it is bad","row":"bad line 中文"}\n',
+  );
+  const last = progress.at(-1);
+  assert.deepEqual([last.readBytes, last.totalBytes], [last.totalBytes, files.reduce((sum, it) => sum + it.file.size, 0)]);
+});
+
+test("an import is cut into requests, waits where the service asks for it, and can be stopped", async () => {
+  const { importFiles } = await load("console/import-lines.ts");
+  const { ServiceProblem } = await load("console/service.ts");
+  const { sent, doors } = makeDoors();
+  const rows = Array.from({ length: 2500 }, (_, at) => `{"id":${at}}`).join("\n");
+  const files = [{ name: "rows.jsonl", file: new File([rows], "rows.jsonl") }];
+  const pauses = [];
+  let refusals = 2;
+  const busy = {
+    ...doors,
+    pause: async (seconds) => void pauses.push(seconds),
+    insertLines: async (lines) => {
+      if (refusals-- > 0) throw new ServiceProblem(429, "busy", "send again", 3);
+      return doors.insertLines(lines);
+    },
+  };
+  const result = await importFiles(files, busy, () => {}, () => true);
+  assert.deepEqual([result.kept, pauses, sent.map((it) => it.length)], [2500, [3, 3], [1000, 1000, 500]]);
+  // A refusal without a time to wait ends it.
+  let sentBefore = 0;
+  const refusing = { ...doors, insertLines: async (lines) => (sentBefore++ > 0 ? Promise.reject(new ServiceProblem(403, "forbidden", "no")) : doors.insertLines(lines)) };
+  const refused = await importFiles(files, refusing, () => {}, () => true);
+  assert.deepEqual([refused.kept, refused.isStopped, refused.problem.message], [1000, true, "no"]);
+  let portions = 0;
+  const stopped = await importFiles(files, { ...doors, insertLines: async (lines) => (portions++, doors.insertLines(lines)) }, () => {}, () => portions < 1);
+  assert.deepEqual([stopped.kept, stopped.isStopped], [1000, true]);
+});
+
+test("orders of passages say nothing of a direction that is not known", async () => {
+  const { catalogs } = await load("language/catalog.ts");
+  for (const key of ["sort.mostShared", "sort.others", "passages.searchHelpShared"]) {
+    assert.doesNotMatch(catalogs.en[key], /elsewhere|sources/);
+    assert.doesNotMatch(catalogs.zh[key], /他处|来源/);
+  }
+});
