@@ -71,7 +71,7 @@ export function ConsoleClusters(props: ToolProps) {
   const [loaded, setLoaded] = useState<LoadedClusters>({ name: "", clusters: [], next: null });
   const { isWaiting, send } = useRequests(name, onProblem);
   // Clusters that were loaded of another collection are not shown, and no more of them are requested.
-  const isLoaded = loaded.name === name;
+  const isLoaded = name !== "" && loaded.name === name;
   const { clusters, next } = isLoaded ? loaded : nothingLoaded;
   const keptIds = useMemo(() => clusters.map((it) => it.cluster), [clusters]);
   const excerpts = useExcerpts(service, settings?.holds === "texts" ? name : "", keptIds, onProblem);

@@ -275,6 +275,7 @@ fn documents_are_got_and_deleted_in_batches() {
     let (mut a_cut, mut zh_cut) = (a.clone(), shown("zh"));
     (a_cut["text"], zh_cut["text"]) = (json!("one"), json!("𝄞黎明"));
     assert_eq!(cut, json!({ "documents": [a_cut, zh_cut, null] }));
+    service.delete(&format!("{DOCUMENTS}/zh"));
     let body = json!({ "ids": [7, "none", "x/y", "7"] });
     let results = json!({ "results": [
         { "id": "7", "deleted": true },
