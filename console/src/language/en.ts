@@ -26,7 +26,7 @@ export const en = {
   "stat.rejected": "bad rows left out",
   "stat.share": "{share} of the documents",
   "stat.bytes": "{size} of text",
-  "stat.speed": "{size} per second",
+  "stat.speed": "{rate} MB/s",
   "stat.reference": "{n} reference documents",
   "stat.largest": "largest: {n} documents",
   "stat.components": "{n} components",

@@ -28,7 +28,7 @@ export const zh: Catalog = {
   "stat.rejected": "略去的坏行",
   "stat.share": "占文档的 {share}",
   "stat.bytes": "文本 {size}",
-  "stat.speed": "每秒 {size}",
+  "stat.speed": "{rate} MB/s",
   "stat.reference": "参照文档 {n} 篇",
   "stat.largest": "最大：{n} 篇",
   "stat.components": "连通分量 {n} 个",

@@ -76,6 +76,8 @@ export interface Summary {
   rejected: number;
   bytes: number;
   seconds: number;
+  /** Absent or null where the run was too short to be measured. */
+  bytes_per_second?: number | null;
   threshold: number;
   by_route?: Record<string, number>;
   states?: { too_short: number; symbols_only: number; empty: number };
@@ -102,6 +104,8 @@ export interface Plan {
   joined_features: number | null;
   distance: number | null;
   curve: number[];
+  /** Probability at the least Jaccard index of candidates; null without a curve. */
+  recall_at_threshold?: number | null;
 }
 
 export interface DedupData {

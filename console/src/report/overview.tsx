@@ -11,14 +11,18 @@ export function Overview({ report, onOpen }: { report: Report; onOpen: (view: Vi
   const say = useWording();
   const { kind, summary, bad_rows: badRows, clusters, removals } = report.data;
   const suspicious = summary.suspicious ?? [];
-  const speed = summary.seconds > 0 ? summary.bytes / summary.seconds : 0;
   return (
     <>
       <div class="stats">
         <Stat
           value={say.count(summary.documents)}
           label={say.text("stat.documents")}
-          more={`${say.text("stat.bytes", { size: say.bytes(summary.bytes) })} · ${say.text("stat.speed", { size: say.bytes(speed) })}`}
+          more={[
+            say.text("stat.bytes", { size: say.bytes(summary.bytes) }),
+            summary.bytes_per_second && say.text("stat.speed", { rate: say.decimal(summary.bytes_per_second / 1e6, 1) }),
+          ]
+            .filter(Boolean)
+            .join(" · ")}
         />
         {summary.pairs !== undefined && <Stat value={say.count(summary.pairs)} label={say.text("stat.pairs.pairs")} />}
         {summary.equal_texts !== undefined && <Stat value={say.count(summary.equal_texts)} label={say.text("stat.equalTexts.pairs")} />}

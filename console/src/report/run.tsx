@@ -94,7 +94,7 @@ function PlanCurve({ report }: { report: Report }) {
   const say = useWording();
   const { plan } = report.data;
   const bound = plan.candidate_threshold ?? plan.threshold;
-  const probability = plan.curve[Math.round(bound * 100)] ?? 1;
+  const probability = plan.recall_at_threshold ?? 1;
   const title = say.text("run.curve");
   return (
     <Card title={title}>

@@ -9,6 +9,7 @@
 // Messages and helpers of the service are not used without it.
 #![cfg_attr(not(feature = "service"), allow(dead_code))]
 
+mod bad_row_groups;
 mod commands;
 mod free_memory;
 mod language;
@@ -17,6 +18,7 @@ mod progress;
 mod signals;
 mod text_diff;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -24,14 +26,13 @@ use std::path::Path;
 use clap::error::{ContextKind, ContextValue};
 use lookalike_io::ErrorKind;
 
-use commands::{Command, CommandLine};
+use commands::{Command, CommandLine, chinese_help};
 pub use free_memory::{FreeMemoryHooks, set_free_memory_hooks};
+use language::engine_phrases::translate_error;
+use language::{MessageLanguage, messages};
 use output::OutputPrinter;
 #[cfg(feature = "service")]
-use {
-    commands::serve_desktop,
-    language::{MessageLanguage, messages, read_locale_variable},
-};
+use {commands::serve_desktop, language::read_locale_variable};
 
 /// Result of a command that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,10 +81,17 @@ pub fn run_command_line(arguments: &[OsString]) -> u8 {
         Ok(CommandOutcome::RowsSkipped) => 1,
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
-            OutputPrinter::new(false).print_failure(&error, error_hint(&error));
+            print_error(&error);
             2
         }
     }
+}
+
+/// Prints why a command failed, in the language of this process.
+fn print_error(error: &anyhow::Error) {
+    let text = error.to_string();
+    let hint = error_hint(error);
+    OutputPrinter::new(false).print_failure(translate_error(&text), hint.as_deref());
 }
 
 #[cfg(feature = "service")]
@@ -105,7 +113,7 @@ fn run_desktop() -> u8 {
         Ok(()) => 0,
         Err(error) => {
             let printer = OutputPrinter::new(false);
-            printer.print_failure(&error, error_hint(&error));
+            print_error(&error);
             printer.print_note(&format!("{}\n", messages::press_enter()));
             // The answer says nothing, and a closed input is one, too.
             let _ = io::stdin().read_line(&mut String::new());
@@ -124,16 +132,43 @@ fn explain_usage(refusal: &clap::Error) -> u8 {
         let text = refusal.to_string();
         match text.strip_prefix("error: ") {
             // All failures have the same prefix.
-            Some(text) => OutputPrinter::new(false).print_failure(text.trim_end(), None),
+            Some(text) => {
+                let text = text.trim_end();
+                let text = match MessageLanguage::current() {
+                    MessageLanguage::English => Cow::Borrowed(text),
+                    MessageLanguage::Chinese => Cow::Owned(chinese_help::translate_refusal(text)),
+                };
+                OutputPrinter::new(false).print_failure(text, None);
+            }
             // A missing command is answered with help.
-            None => drop(refusal.print()),
+            None => drop(print_help(refusal)),
         }
         return 2;
     }
-    match refusal.print() {
+    match print_help(refusal) {
         Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => 2,
         _ => 0,
     }
+}
+
+/// Prints help or the version in the language of this process.
+fn print_help(help: &clap::Error) -> io::Result<()> {
+    if MessageLanguage::current() == MessageLanguage::English {
+        return help.print();
+    }
+    let printer = OutputPrinter::new(false);
+    let rendered = help.render();
+    let text = if printer.paints_output() {
+        rendered.ansi().to_string()
+    } else {
+        rendered.to_string()
+    };
+    let text = chinese_help::translate_rendered(&text);
+    if help.use_stderr() {
+        printer.print_note(&text);
+        return Ok(());
+    }
+    printer.write_data(&text)
 }
 
 /// Returns what was probably meant by a file or folder in place of a command.
@@ -143,17 +178,9 @@ fn suggest_command(refusal: &clap::Error) -> Option<String> {
     };
     let path = Path::new(given);
     if path.is_dir() {
-        return Some(format!(
-            "'{given}' is a folder, and no command: did you mean `lookalike passages {given}`, which finds shared passages, \
-             or `lookalike dedup {given} -o unique.jsonl`?"
-        ));
+        return Some(messages::folder_is_no_command(given));
     }
-    path.is_file().then(|| {
-        format!(
-            "'{given}' is a file, and no command: did you mean `lookalike dedup {given} -o unique.jsonl`, or `lookalike head \
-             {given}`, which shows its fields?"
-        )
-    })
+    path.is_file().then(|| messages::file_is_no_command(given))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -165,13 +192,11 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Returns a hint what to do next about an error, if its message does not contain one.
-fn error_hint(error: &anyhow::Error) -> Option<&'static str> {
+fn error_hint(error: &anyhow::Error) -> Option<String> {
     let error = error.downcast_ref::<lookalike_io::Error>()?;
     match error.kind() {
-        ErrorKind::BadRow => {
-            Some("Correct the row, or leave out --strict: bad rows are then skipped and reported.")
-        }
-        ErrorKind::Output => Some("No incomplete output was written under its name."),
+        ErrorKind::BadRow => Some(messages::correct_the_row()),
+        ErrorKind::Output => Some(messages::nothing_incomplete()),
         _ => None,
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use lookalike_system::FileVersion;
 use unicode_width::UnicodeWidthStr;
 
-use crate::language::messages;
+use crate::language::{CountedNoun, MessageLanguage, NounCount, messages};
 
 /// When text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -113,6 +113,11 @@ impl OutputPrinter {
         self.paint_messages
     }
 
+    /// Returns `true` if text for standard output is coloured.
+    pub(crate) fn paints_output(&self) -> bool {
+        self.paint_output
+    }
+
     /// Returns `true` if errors and warnings are all that is printed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
@@ -142,10 +147,14 @@ impl OutputPrinter {
 
     /// Prints a warning of one line.
     pub(crate) fn print_warning(&self, text: impl Display) {
-        to_standard_error(&format!(
-            "{} {text}\n",
-            self.in_message(TextTone::Warning, &messages::warning())
-        ));
+        // A full-width colon has its space in it.
+        let gap = match MessageLanguage::current() {
+            MessageLanguage::English => " ",
+            MessageLanguage::Chinese => "",
+        };
+        let mark = messages::warning();
+        let mark = self.in_message(TextTone::Warning, &mark);
+        to_standard_error(&format!("{mark}{gap}{text}\n"));
     }
 
     /// Prints why the run failed, and a hint what to do next if there is one.
@@ -264,7 +273,7 @@ pub(crate) fn format_bytes(number: u64) -> String {
     ];
     match BYTE_UNITS.iter().find(|(unit, _)| number >= *unit) {
         Some((unit, name)) => format!("{:.1} {name}", number as f64 / *unit as f64),
-        None => format_plural(number, "byte", "bytes"),
+        None => NounCount(number, CountedNoun::Byte).to_string(),
     }
 }
 

@@ -5,9 +5,8 @@
 //! replace one another.
 
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use lookalike_batch::run::{ProgressListener, RepeatedIds, RunStage};
 use lookalike_io::source::BadRow;
 use lookalike_system::HAS_THREADS;
 
+use crate::bad_row_groups::BadRowGroups;
 use crate::free_memory;
 use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
@@ -33,12 +33,6 @@ const LINE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Interval of lines that replace one another.
 const REPLACED_LINE_INTERVAL: Duration = Duration::from_millis(200);
-
-/// Number of bad rows shown on a terminal, where more would hide the rest. Further ones are only counted.
-const SHOWN_ROWS: u64 = 10;
-
-/// Number of bad rows written to a file or a pipe.
-const LOGGED_ROWS: u64 = 1000;
 
 /// The bar of the process, for code that ends the process.
 static SHOWN_BAR: Mutex<Weak<ProgressBar>> = Mutex::new(Weak::new());
@@ -57,13 +51,7 @@ pub(crate) struct ProgressReporter {
     bar: Arc<ProgressBar>,
     /// `false` if the run stops at the first bad row, because that row is then the error of the run.
     tells_rows: bool,
-    /// Largest number of bad rows that are reported.
-    most_rows: u64,
-    bad_rows: AtomicU64,
-    /// Warnings held back until a row is usable. A run without any usable row is refused in one sentence,
-    /// which a thousand warnings would hide.
-    held: Mutex<Vec<String>>,
-    has_usable: AtomicBool,
+    bad_rows: Mutex<BadRowGroups>,
     stage: Arc<ShownStage>,
     /// Stops the thread that makes the bar appear or prints lines when it is dropped.
     appearance: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
@@ -91,14 +79,7 @@ impl ProgressReporter {
             printer,
             bar,
             tells_rows: !strict,
-            most_rows: if io::stderr().is_terminal() {
-                SHOWN_ROWS
-            } else {
-                LOGGED_ROWS
-            },
-            bad_rows: AtomicU64::new(0),
-            held: Mutex::default(),
-            has_usable: AtomicBool::new(false),
+            bad_rows: Mutex::default(),
             appearance,
         }
     }
@@ -116,31 +97,31 @@ impl ProgressReporter {
         result
     }
 
-    /// Reports a bad row by its file and line.
+    /// Reports a bad row by its file and line, if it is one of the first with its reason.
     pub(crate) fn report_bad_line(&self, file: &str, line: u64, reason: &str) {
-        let told = self.bad_rows.fetch_add(1, Ordering::Relaxed);
-        if !self.tells_rows || told >= self.most_rows {
+        if !self.tells_rows {
             return;
         }
-        let line = format!("{file}:{line}: {}", translate_phrase(reason));
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if told >= SHOWN_ROWS && !self.has_usable.load(Ordering::Relaxed) {
-            held.push(line);
-            return;
+        let mut groups = self.bad_rows.lock().unwrap_or_else(PoisonError::into_inner);
+        if groups.count_row(reason) {
+            self.warn(&format!("{file}:{line}: {}", translate_phrase(reason)));
         }
-        self.warn(&line);
     }
 
-    /// Removes the bar and reports how many bad rows were not shown.
+    /// Removes the bar and reports, for each reason, how many bad rows were not shown.
     fn finish_progress(mut self, hint: &str) {
         self.remove_bar();
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let untold = self.bad_rows.load(Ordering::Relaxed);
-        let rest = untold.saturating_sub(self.most_rows) + held.len() as u64;
-        if rest > 0 {
-            let count = NounCount(rest, CountedNoun::MoreBadRow);
-            self.printer
-                .print_warning(messages::more_bad_rows(count, hint));
+        let groups = self.bad_rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unshown = groups.unshown_groups().peekable();
+        while let Some((rows, reason)) = unshown.next() {
+            let count = NounCount(rows, CountedNoun::MoreBadRow);
+            let reason = reason.map_or_else(messages::other_reasons, |reason| {
+                translate_phrase(reason).into_owned()
+            });
+            // One hint behind the last line holds for all of them.
+            let hint = if unshown.peek().is_none() { hint } else { "" };
+            let line = messages::more_bad_rows(count, &reason, hint);
+            self.printer.print_warning(escape_control(&line));
         }
     }
 
@@ -348,17 +329,6 @@ impl ProgressListener for ProgressReporter {
         let first = files.first().map(|file| file.display().to_string());
         let count = NounCount(files.len() as u64, CountedNoun::SkippedFile);
         self.warn(&messages::skipped_files(count, &first.unwrap_or_default()));
-    }
-
-    fn rows_usable(&self) {
-        if self.has_usable.load(Ordering::Relaxed) {
-            return;
-        }
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        self.has_usable.store(true, Ordering::Relaxed);
-        for line in held.drain(..) {
-            self.warn(&line);
-        }
     }
 
     fn report_bad_row(&self, row: &BadRow) {

@@ -1,6 +1,6 @@
 //! Decoding of bytes to text: byte order marks, UTF-8, and other encodings row by row.
 
-use encoding_rs::{DecoderResult, Encoding, GB18030, GBK, UTF_8};
+use encoding_rs::{DecoderResult, Encoding, GB18030, GBK, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::foreign_files::likely_encoding;
 
@@ -36,10 +36,23 @@ pub fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
     let utf8 = encoding == UTF_8 && bytes.starts_with(UTF8_MARK);
     let gb18030 =
         (encoding == GB18030 || encoding == GBK) && bytes.starts_with(b"\x84\x31\x95\x33");
-    match (utf8, gb18030) {
-        (true, _) => UTF8_MARK.len(),
-        (_, true) => 4,
+    let utf16 = utf16_by_mark(bytes) == Some(encoding);
+    match (utf8, gb18030, utf16) {
+        (true, ..) => UTF8_MARK.len(),
+        (_, true, _) => 4,
+        (.., true) => 2,
         _ => 0,
+    }
+}
+
+/// Returns the encoding of a file that begins with the byte order mark of UTF-16. That of little-endian UTF-32 begins with
+/// the same two bytes and is none.
+pub fn utf16_by_mark(bytes: &[u8]) -> Option<&'static Encoding> {
+    match bytes {
+        [0xFF, 0xFE, 0, 0, ..] => None,
+        [0xFF, 0xFE, ..] => Some(UTF_16LE),
+        [0xFE, 0xFF, ..] => Some(UTF_16BE),
+        _ => None,
     }
 }
 
@@ -65,7 +78,7 @@ pub fn guess_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
         return Some(UTF_8);
     }
     if is_utf16(bytes, UTF_8) {
-        return None;
+        return utf16_by_mark(bytes);
     }
     Encoding::for_label(likely_encoding(bytes)?.as_bytes())
 }
@@ -79,10 +92,16 @@ pub fn decode_file(
     encoding: &'static Encoding,
     invalid_text: InvalidText,
 ) -> Result<String, String> {
-    check_encoding(encoding)?;
-    if is_utf16(bytes, encoding) {
-        return Err("it looks like UTF-16: convert it to UTF-8 first".to_owned());
+    let by_mark = utf16_by_mark(bytes).filter(|&by_mark| encoding == UTF_8 || encoding == by_mark);
+    if by_mark.is_none() {
+        check_encoding(encoding)?;
     }
+    if by_mark.is_none() && is_utf16(bytes, encoding) {
+        return Err(
+            "it looks like UTF-16 without a byte order mark: convert it to UTF-8 first".to_owned(),
+        );
+    }
+    let encoding = by_mark.unwrap_or(encoding);
     let decoding = RowDecoding {
         encoding,
         invalid_text,
@@ -216,6 +235,32 @@ mod tests {
                 Some(text)
             );
         }
+    }
+
+    #[test]
+    fn files_of_utf16_are_decoded_by_their_mark() {
+        let text = "两个字，a😀\n";
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+        for bytes in [
+            [b"\xFF\xFE", &little[..]].concat(),
+            [b"\xFE\xFF", &big[..]].concat(),
+        ] {
+            let decoded = decode_file(&bytes, UTF_8, InvalidText::Reject);
+            assert_eq!(decoded.as_deref(), Ok(text));
+            let guessed = guess_encoding(&bytes).unwrap();
+            assert_eq!(bom_length(&bytes, guessed), 2);
+            assert_eq!(
+                decode_file(&bytes, guessed, InvalidText::Reject).as_deref(),
+                Ok(text)
+            );
+            let torn = &bytes[..bytes.len() - 1];
+            assert!(decode_file(torn, UTF_8, InvalidText::Reject).is_err());
+            assert!(decode_file(torn, UTF_8, InvalidText::Lossy).is_ok());
+        }
+        assert!(decode_file(b"\xFF\xFE\0\0a\0\0\0", UTF_8, InvalidText::Reject).is_err());
+        assert!(decode_file(b"a\0b\0c\0d\0", UTF_8, InvalidText::Reject).is_err());
     }
 
     /// Ten characters beyond ASCII are recognised, nine are not. A run that repairs rows refuses neither.

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use encoding_rs::{Encoding, UTF_8};
 
-use crate::decoding::{InvalidText, bom_length, decode_file, guess_encoding, is_surely_utf8};
+use crate::decoding::{
+    InvalidText, bom_length, decode_file, guess_encoding, is_surely_utf8, utf16_by_mark,
+};
 use crate::file_kind::{DocumentKind, refuse_foreign_content, refuse_old_word};
 use crate::pdf_process::PdfReader;
 use crate::span_map::{SpanMap, SpanMapBuilder};
@@ -83,10 +85,9 @@ impl ExtractedText {
     }
 }
 
-/// The reason why a PDF file has no text where nothing reads such files.
-const NO_PDF: &str = "it is a PDF file, which only a program built with `--features pdf` can read: build one with \
-                      `cargo build --release -p lookalike-cli --features pdf`, or extract its text first, \
-                      for example with `pdftotext`";
+/// The reason why a PDF file has no text where nothing reads such files. It advises what a person with an essay can do, and
+/// says nothing of building programs.
+const NO_PDF: &str = "it is a PDF file, and this program reads none: save it as .docx, or copy its text into a .txt file";
 
 /// The reason why there is no text where nobody wants it any more.
 pub(crate) const NOT_WANTED: &str = "its reading was cancelled";
@@ -121,7 +122,10 @@ impl Default for ExtractOptions {
 impl ExtractOptions {
     /// Returns the encoding in which a file is read.
     pub fn encoding_of(&self, bytes: &[u8]) -> &'static Encoding {
-        if self.guesses_encoding {
+        let by_mark = utf16_by_mark(bytes).filter(|_| self.encoding == UTF_8);
+        if let Some(utf16) = by_mark {
+            utf16
+        } else if self.guesses_encoding {
             guess_encoding(bytes).unwrap_or(self.encoding)
         } else if self.encoding != UTF_8 && is_surely_utf8(bytes) {
             UTF_8

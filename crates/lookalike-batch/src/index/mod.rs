@@ -45,7 +45,7 @@
 //! | module | has |
 //! |---|---|
 //! | `build`, `remove`, `compact` | the changes of an index |
-//! | `search`, `export`, `inspect` | the uses that leave it as it is: search, export of fingerprints, description, verification |
+//! | `search`, `export`, `inspect`, `stored_document` | the uses that leave it as it is: search, export of fingerprints, description, verification, a single document |
 //! | `run_index`, `indexed_passages` | an index beside a run that removes near-duplicates, or that searches for passages |
 //! | `directory`, `manifest`, `segments` | the directory and its lock, the list of files, and the files of each segment |
 //! | `row_fingerprints`, `number_files`, `row_batches`, `row_numbers`, `repeated_ids` | new rows: their fingerprints, binary inputs, the way to the files, those without ids, ids that occur again |
@@ -84,6 +84,7 @@ pub(crate) mod run_index;
 mod search;
 mod segments;
 mod spill_buffer;
+mod stored_document;
 mod texts;
 mod tombstones;
 mod unfingerprinted;
@@ -111,6 +112,7 @@ pub use run_index::{RunIndexSettings, RunIndexSummary};
 pub use search::{
     ListedMatches, SearchCandidates, SearchSettings, SearchSummary, TextCheck, search_index,
 };
+pub use stored_document::{StoredDocument, find_stored_document};
 
 /// The content of an input's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]

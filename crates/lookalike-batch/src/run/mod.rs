@@ -20,6 +20,7 @@ pub(crate) mod execution;
 mod length_classes;
 pub(crate) mod progress;
 pub(crate) mod reading;
+mod recall_curve;
 pub mod report;
 pub(crate) mod settings;
 
@@ -76,7 +77,7 @@ pub use self::commands::segment::{
 };
 pub use self::commands::summary::{
     ByRoute, DedupSummary, FormAdvice, LargeCluster, PairsSummary, RunSummary, SpilledData,
-    SuspicionKind, SuspiciousCluster,
+    SuspicionKind, SuspiciousCluster, bytes_per_second,
 };
 pub use self::commands::tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,
@@ -98,6 +99,7 @@ pub use self::reading::benchmarks::{
     BenchmarkInfo, BenchmarkItem, BenchmarkSet, ItemFields, RejectedItem, read_benchmarks,
 };
 pub use self::reading::documents::{MixedValues, TextStateCounts, partition_value, rank_of_field};
+pub use self::recall_curve::RecallCurve;
 pub use self::report::band_sample::{BandDocument, SampledPair, SimilarityBand};
 pub use self::report::similarity_histogram::SimilarityHistogram;
 pub use self::settings::{AuditSettings, FormLearning, RunInputs, RunSettings, RunWindow};

@@ -89,10 +89,6 @@ pub trait ProgressListener: Sync {
         let _ = files;
     }
 
-    /// Reports that some rows can be used, so that there will be a result. Called at least once before
-    /// the bad rows of the first block with usable rows are reported.
-    fn rows_usable(&self) {}
-
     /// Reports a row that cannot be used and is left out.
     fn report_bad_row(&self, row: &BadRow) {
         let _ = row;

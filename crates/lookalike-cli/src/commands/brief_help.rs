@@ -7,13 +7,25 @@ use std::ffi::OsString;
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
+use unicode_width::UnicodeWidthStr;
 
-/// Longest text of an option, in characters. A longer one is cut after a clause.
+use crate::language::messages;
+
+/// Longest text of an option, in columns of a terminal. A longer one is cut after a clause.
 const LONGEST_TEXT: usize = 72;
 
 /// Marks after which a text goes into details, and the shortest clause before each that says enough, in
-/// characters.
-const CLAUSE_ENDS: [(&str, usize); 4] = [("; ", 12), (": ", 12), (" (", 22), (", ", 22)];
+/// columns.
+const CLAUSE_ENDS: [(&str, usize); 8] = [
+    ("; ", 12),
+    ("；", 12),
+    (": ", 12),
+    ("：", 12),
+    (" (", 22),
+    ("（", 22),
+    (", ", 22),
+    ("，", 22),
+];
 
 /// Options that few runs need. Only the full help has them.
 const RARE_OPTIONS: [&str; 53] = [
@@ -113,24 +125,26 @@ pub(super) fn shorten_help(command: Command) -> Command {
     }
     let examples = command.get_after_help().map(StyledStr::to_string);
     let examples = examples.map_or_else(String::new, |examples| examples + "\n\n");
-    command.after_help(examples + "`--help` has more options, and all of them in full.")
+    command.after_help(examples + &messages::help_has_more())
 }
 
 /// Returns the first clause of a text: a sentence or, if that is long, the part of it before a semicolon, colon,
 /// bracket or comma.
 fn first_clause(text: &str) -> &str {
     let sentence = text.split_once(". ").map_or(text, |(first, _)| first);
+    let sentence = sentence
+        .split_once('。')
+        .map_or(sentence, |(first, _)| first);
     let fits = |clause: &str| {
-        let length = clause.chars().count();
-        let opened = clause.matches('(').count();
-        length <= LONGEST_TEXT && opened == clause.matches(')').count()
+        let opened = clause.matches(['(', '（']).count();
+        clause.width() <= LONGEST_TEXT && opened == clause.matches([')', '）']).count()
     };
     if fits(sentence) {
         return sentence;
     }
     let mut clauses = CLAUSE_ENDS.into_iter().filter_map(|(mark, shortest)| {
         let (clause, _) = sentence.split_once(mark)?;
-        (fits(clause) && clause.chars().count() >= shortest).then_some(clause)
+        (fits(clause) && clause.width() >= shortest).then_some(clause)
     });
     clauses.next().unwrap_or(sentence)
 }

@@ -90,10 +90,10 @@ fn describe_head(head: &InputHead) -> String {
         let width = names.max().unwrap_or(0).clamp(8, 30);
         for field in &head.fields {
             text += &format!(
-                "  {} {:>5}  {:<8}  {}\n",
+                "  {} {:>5}  {}  {}\n",
                 pad_to_width(&escape_control(&field.name), width),
                 format_count(field.rows as u64),
-                field.types.join("|"),
+                pad_to_width(&describe_types(&field.types), 8),
                 one_line(&field.example)
             );
         }
@@ -111,6 +111,20 @@ fn describe_head(head: &InputHead) -> String {
         text.extend(head.rows.iter().map(describe_row));
     }
     text
+}
+
+/// Returns the types of a field's values, joined by bars.
+fn describe_types(types: &[impl AsRef<str>]) -> String {
+    let names = types.iter().map(|name| match name.as_ref() {
+        "string" => messages::type_string(),
+        "number" => messages::type_number(),
+        "boolean" => messages::type_boolean(),
+        "object" => messages::type_object(),
+        "list" => messages::type_list(),
+        "null" => messages::type_null(),
+        other => other.to_owned(),
+    });
+    names.collect::<Vec<_>>().join("|")
 }
 
 fn describe_row(row: &HeadRow) -> String {

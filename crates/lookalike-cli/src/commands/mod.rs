@@ -5,6 +5,7 @@
 //! options, and options that would have no effect, are refused. Nothing is clamped or ignored.
 
 mod brief_help;
+pub(crate) mod chinese_help;
 mod compare;
 mod decontaminate;
 mod dedup;
@@ -39,11 +40,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::CommandOutcome;
 use crate::language::{MessageLanguage, read_locale_variable};
 use crate::output::ColorMode;
+use chinese_help::HelpLength;
 use compare::CompareArgs;
 use decontaminate::DecontaminateArgs;
 use dedup::DedupArgs;
@@ -130,8 +132,8 @@ pub(crate) struct TerminalArgs {
     )]
     pub(crate) color: ColorMode,
 
-    /// Language of progress, of what commands tell people, and in which pages open. Default: zh if LC_ALL, LC_MESSAGES
-    /// or LANG says so, else en; a page without either follows the browser. JSON, tables and help do not depend on it
+    /// Language of progress, messages, help and errors, and in which pages open. Default: zh if LC_ALL, LC_MESSAGES or
+    /// LANG says so, else en; a page without either follows the browser. JSON and tables do not depend on it
     #[arg(
         long,
         value_name = "LANGUAGE",
@@ -150,11 +152,24 @@ impl CommandLine {
     pub(crate) fn parse_arguments(arguments: &[OsString]) -> Result<Self, clap::Error> {
         // Refusals and help are printed before the options are known.
         find_color_mode(arguments).apply();
+        find_language(arguments).apply();
         let mut command = Self::command().color(match find_color_mode(arguments) {
             ColorMode::Auto => clap::ColorChoice::Auto,
             ColorMode::Always => clap::ColorChoice::Always,
             ColorMode::Never => clap::ColorChoice::Never,
         });
+        if asks_for_help(arguments) && MessageLanguage::current() == MessageLanguage::Chinese {
+            let length = if brief_help::may_be_wanted(arguments) {
+                HelpLength::Short
+            } else {
+                HelpLength::Full
+            };
+            // A test names the texts that have no Chinese.
+            command = chinese_help::translate_command(command, length, &mut |_| {});
+            if length == HelpLength::Full {
+                command = command.max_term_width(chinese_help::FULL_HELP_WIDTH);
+            }
+        }
         if brief_help::may_be_wanted(arguments) {
             command = brief_help::shorten_help(command);
         }
@@ -172,19 +187,33 @@ impl CommandLine {
 
 /// Returns the mode that `--color` asks for, wherever it is; [`ColorMode::Auto`] if it is not valid.
 fn find_color_mode(arguments: &[OsString]) -> ColorMode {
+    find_option(arguments, "--color").unwrap_or_default()
+}
+
+/// Returns the language that `--lang` asks for, wherever it is; that of the environment if it is not valid.
+fn find_language(arguments: &[OsString]) -> MessageLanguage {
+    let stated = find_option(arguments, "--lang");
+    stated.unwrap_or_else(|| MessageLanguage::from_environment(read_locale_variable))
+}
+
+/// Returns the valid value of an option, wherever it is, before the arguments are parsed.
+fn find_option<T: ValueEnum>(arguments: &[OsString], option: &str) -> Option<T> {
     let texts: Vec<_> = arguments
         .iter()
         .map(|argument| argument.to_string_lossy())
         .collect();
-    let follows = texts.windows(2).filter(|pair| pair[0] == "--color");
+    let follows = texts.windows(2).filter(|pair| pair[0] == option);
     let joined = texts
         .iter()
-        .filter_map(|text| text.strip_prefix("--color="));
+        .filter_map(|text| text.strip_prefix(option)?.strip_prefix('='));
     let mut stated = follows.map(|pair| &*pair[1]).chain(joined);
-    let mode = stated
-        .next()
-        .map(|value| clap::ValueEnum::from_str(value, false));
-    mode.and_then(Result::ok).unwrap_or_default()
+    T::from_str(stated.next()?, false).ok()
+}
+
+/// Returns `true` if the arguments may be answered with help.
+fn asks_for_help(arguments: &[OsString]) -> bool {
+    let is_help = |argument: &OsString| argument == "--help" || argument == "help";
+    arguments.len() <= 2 || brief_help::may_be_wanted(arguments) || arguments.iter().any(is_help)
 }
 
 /// Commands of the program.

@@ -20,7 +20,7 @@ use super::shared::matching::{
 use super::shared::outputs::{RejectedArgs, TableOutputs};
 use super::shared::recipes::{RecipeChangeArgs, load_recipe, refuse_changes};
 use super::shared::running::{RowsRun, RunningArgs, parse_limit};
-use super::shared::summary::{SummaryText, format_optional_recipe};
+use super::shared::summary::{SummaryText, describe_measure, format_optional_recipe};
 use crate::CommandOutcome;
 use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
@@ -261,7 +261,7 @@ fn describe_search(done: &SearchSummary, args: &SearchArgs, content: &RowContent
     let candidates = translate_phrase(&done.candidates);
     let by = match (done.measure, done.threshold) {
         (Some(measure), Some(threshold)) => {
-            messages::measured_candidates(measure, threshold, &candidates)
+            messages::measured_candidates(describe_measure(measure).trim(), threshold, &candidates)
         }
         _ => candidates.to_string(),
     };

@@ -20,6 +20,9 @@ const DESCRIPTOR_PHRASES: &str = include_str!("descriptor_phrases.json");
 /// The phrases of damages and repairs of a shared log.
 const LOG_PHRASES: &str = include_str!("log_phrases.json");
 
+/// The refusals of the command-line parser, errors of the system, and the errors of runs that people meet most.
+const ERROR_PHRASES: &str = include_str!("error_phrases.json");
+
 /// Returns the phrases, which are read once.
 fn phrases() -> &'static [Phrase] {
     static READ_PHRASES: OnceLock<Vec<Phrase>> = OnceLock::new();
@@ -30,6 +33,7 @@ fn phrases() -> &'static [Phrase] {
         let mut phrases = read(PHRASES_JSON);
         phrases.extend(read(DESCRIPTOR_PHRASES));
         phrases.extend(read(LOG_PHRASES));
+        phrases.extend(read(ERROR_PHRASES));
         phrases
     })
 }
@@ -40,6 +44,23 @@ pub(crate) fn translate_phrase(phrase: &str) -> Cow<'_, str> {
         MessageLanguage::English => Cow::Borrowed(phrase),
         MessageLanguage::Chinese => to_chinese(phrase).map_or(Cow::Borrowed(phrase), Cow::Owned),
     }
+}
+
+/// Returns an error in the language of this process. Where only the end of it is listed, for example behind the place of a
+/// row, the beginning stays.
+pub(crate) fn translate_error(error: &str) -> Cow<'_, str> {
+    if MessageLanguage::current() == MessageLanguage::English {
+        return Cow::Borrowed(error);
+    }
+    if let Some(chinese) = to_chinese(error) {
+        return Cow::Owned(chinese);
+    }
+    let mut places = error.match_indices(": ");
+    let behind_place = places.find_map(|(at, mark)| {
+        let chinese = to_chinese(&error[at + mark.len()..])?;
+        Some(format!("{}：{chinese}", &error[..at]))
+    });
+    behind_place.map_or(Cow::Borrowed(error), Cow::Owned)
 }
 
 /// Names of figures that have several words, those that begin with another one first.
@@ -110,6 +131,12 @@ fn match_parts<'a>(phrase: &'a str, pattern: &str) -> Option<Vec<&'a str>> {
     parts.push(part);
     let is_one = |part: &&str| !part.is_empty() && part.len() < phrase.len();
     parts.iter().all(is_one).then_some(parts)
+}
+
+/// Returns the Chinese of all phrases, to check their typography.
+#[cfg(test)]
+pub(super) fn chinese_texts() -> Vec<&'static str> {
+    phrases().iter().map(|(_, chinese)| *chinese).collect()
 }
 
 #[cfg(test)]

@@ -35,6 +35,19 @@ messages! {
     words_left_out(number: String) "… {number} words …" "…（{number} 个词）…";
     further_differences(count: NounCount) "… {count}" "… 另有 {count}";
 
+    // Help, and failures.
+    help_has_more() "`--help` has more options, and all of them in full." "`--help` 有更多选项，并有全部说明。";
+    correct_the_row()
+        "Correct the row, or leave out --strict: bad rows are then skipped and reported."
+        "请改正这一行，或去掉 --strict：坏行便会略过并报告。";
+    nothing_incomplete() "No incomplete output was written under its name." "没有以其名称写出不完整的输出。";
+    folder_is_no_command(given: &str)
+        "'{given}' is a folder, and no command: did you mean `lookalike passages {given}`, which finds shared passages, or `lookalike dedup {given} -o unique.jsonl`?"
+        "'{given}' 是文件夹，不是命令：是否想用 `lookalike passages {given}` 查找相同的段落，或用 `lookalike dedup {given} -o unique.jsonl` 去重？";
+    file_is_no_command(given: &str)
+        "'{given}' is a file, and no command: did you mean `lookalike dedup {given} -o unique.jsonl`, or `lookalike head {given}`, which shows its fields?"
+        "'{given}' 是文件，不是命令：是否想用 `lookalike dedup {given} -o unique.jsonl` 去重，或用 `lookalike head {given}` 查看字段？";
+
     // A double click on the program.
     console_is_open(page: &str) "lookalike is open in your browser: {page}" "lookalike 已在浏览器中打开：{page}";
     console_without_browser(page: &str) "No browser can be opened from here. Open this address in one: {page}" "无法在此打开浏览器，请在浏览器中打开这个地址：{page}";
@@ -43,7 +56,8 @@ messages! {
 
     // Warnings.
     warning() "warning:" "警告：";
-    more_bad_rows(count: NounCount, hint: &str) "{count}{hint}" "另有 {count}{hint}";
+    more_bad_rows(count: NounCount, reason: &str, hint: &str) "{count}: {reason}{hint}" "另有 {count}：{reason}{hint}";
+    other_reasons() "other reasons" "其他原因";
     rejected_option_hint() "; --rejected FILE writes them all" "；--rejected FILE 把它们全部写出";
     repeated_document_ids(count: NounCount, id: &str, first: &str, next: &str)
         "{count} the id of an earlier document, first '{id}' in {first} and {next}: tables distinguish them by source and row; --id-row uses row numbers as ids, --strict refuses repeated ids"
@@ -121,7 +135,14 @@ messages! {
     written_to_disk(size: &str) "{size} written to temporary files" "{size} 写入临时文件";
     matched_by() "matched by" "匹配方式";
     unverified() ", unverified" "，不校验";
-    verified_by(measure: &str) ", verified by {measure}" "，以 {measure} 校验";
+    recipe_with_id(name: &str, id: impl Display) "{name} ({id})" "{name}（{id}）";
+    type_string() "string" "字符串";
+    type_number() "number" "数字";
+    type_boolean() "boolean" "真假";
+    type_object() "object" "对象";
+    type_list() "list" "列表";
+    type_null() "null" "空";
+    verified_by(measure: &str) ", verified by {measure}" "，以{measure}校验";
     match_rule(method: &str, check: &str, threshold: impl Display, recipe: &str)
         "{method}{check}, threshold {threshold}, recipe {recipe}" "{method}{check}，阈值 {threshold}，配方 {recipe}";
     candidates() "candidates" "候选";
@@ -374,7 +395,7 @@ messages! {
     more_than_listed(queries: NounCount, listed: usize)
         "{queries} with more matches than the {listed} listed" "{queries}的匹配多于列出的 {listed} 个";
     measured_candidates(measure: &str, threshold: impl Display, candidates: &str)
-        "{measure} at least {threshold}, candidates by {candidates}" "{measure} 不低于 {threshold}，候选由 {candidates} 产生";
+        "{measure} at least {threshold}, candidates by {candidates}" "{measure}不低于 {threshold}，候选由{candidates}产生";
     queried_in(queries: NounCount, time: &str, rows: NounCount)
         "{queries} in {time} against {rows}" "{queries}，用时 {time}，对照 {rows}";
     time_of_queries(opening: &str, each: impl Display)
@@ -563,6 +584,21 @@ messages! {
     record_of_decision()
         "a person has decided that both are the same (--decisions), so the recorded similarity is 1"
         "人工判定两篇相同（--decisions），所以记录的相似度是 1";
+    decision_on_pair(label: &str)
+        "a person has decided that these two texts are {label}" "人工判定这两篇文本{label}";
+    decision_on_form(label: &str)
+        "a person has decided that documents of this form are {label}" "人工判定这种模板的文档{label}";
+    decision_of_other_recipe(label: &str)
+        "a person has decided that these two texts are {label}, but under another recipe, so the run did not apply it"
+        "人工判定这两篇文本{label}，但属于其他配方，运行时未采用";
+    decision_not_given()
+        "give the file of decisions of the run with --decisions to see the decision" "用 --decisions 给出当时的判定文件，可以看到这项判定";
+    decision_not_found()
+        "no decision in the given files is about these two texts: they have changed since, or the run had another file"
+        "给出的判定文件里没有这两篇文本的判定：文本已改动，或当时用的是别的文件";
+    decisions_on_text(same: &str, different: &str)
+        "A person has decided about its text: the same as {same}, different from {different} others."
+        "对该文本的人工判定：与 {same} 篇相同，与 {different} 篇不同。";
     record_fits(measure: &str)
         "the recorded similarity is that of the present texts ({measure})" "记录的相似度与当前文本相符（{measure}）";
     record_differs()
@@ -639,7 +675,7 @@ messages! {
     bytes_of_longer(bytes: impl Display, features: impl Display)
         ", {bytes} more per document with more than {features} features" "，特征超过 {features} 个的文档再加 {bytes} 字节";
     bytes_of_sketch(bytes: impl Display) ", {bytes} more per sketch" "，每个摘要再加 {bytes} 字节";
-    predicted_recall(axis: &str) "Predicted recall of pairs, by {axis}" "文档对的预计召回率，按{axis}";
+    predicted_recall(axis: &str) "Predicted recall of pairs, by {axis}" "文档对的预计召回率，按 {axis}";
     threshold_mark() "  <- threshold" "  <- 阈值";
     prediction(documents: NounCount, sampled: &str)
         "Prediction for {documents}, from a sample of {sampled} with different texts"
@@ -841,6 +877,12 @@ messages! {
     labels() "labels" "标注";
 }
 
+/// Returns the Chinese of all messages, to check their typography.
+#[cfg(test)]
+pub(super) fn chinese_texts() -> Vec<&'static str> {
+    TEMPLATES.iter().map(|(.., chinese)| *chinese).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -913,6 +955,8 @@ mod tests {
                 "--decisions",
                 "--replica",
                 "--folder",
+                "--help",
+                "-o",
             ];
             let names = [
                 "lookalike",
@@ -944,6 +988,9 @@ mod tests {
                 "verify",
                 "replaced",
                 "MCP",
+                "head",
+                "unique",
+                "jsonl",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));

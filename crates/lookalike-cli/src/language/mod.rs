@@ -1,10 +1,11 @@
 //! The language of what people read in the terminal: English or Chinese.
 //!
 //! [`messages`] is the catalogue. Each message has both languages and typed arguments, so a missing translation or
-//! argument does not compile. [`engine_phrases`] has the phrases that the engine writes in English. JSON, tables,
-//! help and errors are the same in every language.
+//! argument does not compile. [`engine_phrases`] has the phrases and errors that other crates write in English, and
+//! [`help_texts`] the texts of the help. JSON, tables, manual pages and the reference are the same in every language.
 
 pub(crate) mod engine_phrases;
+pub(crate) mod help_texts;
 pub(crate) mod messages;
 
 use std::ffi::OsString;
@@ -236,6 +237,63 @@ impl Display for NounCount {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the first place of a Chinese text at which its typography breaks the rule: a space between Chinese characters
+    /// and Latin letters, digits, options or code, none beside full-width marks.
+    fn misplaced_space(text: &str) -> Option<String> {
+        let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
+        let is_latin = |c: char| c.is_ascii_alphanumeric();
+        let is_mark = |c: char| "，。；：（）、？！".contains(c);
+        // Code keeps the words of a command line.
+        let code = |(at, part): (usize, &str)| {
+            if at % 2 == 0 {
+                part.to_owned()
+            } else {
+                "`x`".to_owned()
+            }
+        };
+        let text: String = text.split('`').enumerate().map(code).collect();
+        let characters: Vec<char> = text.chars().collect();
+        let breaks = characters.windows(2).position(|pair| {
+            let [a, b] = [pair[0], pair[1]];
+            is_han(a) && (is_latin(b) || b == '`')
+                || (is_latin(a) || a == '`') && is_han(b)
+                || a == ' ' && is_mark(b)
+                || is_mark(a) && b == ' '
+        });
+        let at = breaks?;
+        let from = at.saturating_sub(6);
+        Some(
+            characters[from..characters.len().min(at + 8)]
+                .iter()
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn chinese_has_one_rule_of_spaces() {
+        for (text, is_right) in [
+            ("用 --json 列出 3 篇", true),
+            ("第3行", false),
+            ("字段 `text` 缺少", true),
+            ("字段`text`", false),
+            ("警告： 坏行", false),
+            ("（1 行）", true),
+            ("（1 行） 共", false),
+        ] {
+            assert_eq!(misplaced_space(text).is_none(), is_right, "{text}");
+        }
+        let messages = messages::chinese_texts();
+        let phrases = engine_phrases::chinese_texts();
+        let help = help_texts::help_text_pairs()
+            .into_iter()
+            .map(|(_, chinese)| chinese);
+        let texts: Vec<_> = messages.into_iter().chain(phrases).chain(help).collect();
+        assert!(texts.len() > 1000);
+        for text in texts {
+            assert_eq!(misplaced_space(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn environment_names_the_language() {

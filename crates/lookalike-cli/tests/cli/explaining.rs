@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::plain;
+use crate::reporting::decide_boats;
 use crate::support::{Numbers, Place, corpus_jsonl, jsonl};
 
 /// Creates a run with three documents: b is a with another word, c is a with its words in another order.
@@ -271,4 +272,108 @@ fn runs_without_a_check_need_not_be_named() {
         "{}",
         ran.text()
     );
+}
+
+/// The kept document of a run with a library is read from it, or the command says which file to add.
+#[test]
+fn kept_documents_of_libraries_are_explained() {
+    let place = Place::new();
+    let text = "one two three four five six seven eight";
+    let near = "one two three four five six seven nine";
+    place.write("old.jsonl", jsonl([("z", "all alone here"), ("a", text)]));
+    // The new file has an id of the library for another text.
+    place.write(
+        "new.jsonl",
+        jsonl([("a", "something else entirely"), ("b", near)]),
+    );
+    let options = "--threshold 0.5 --removed r.tsv";
+    for (library, extra) in [("bare.lib", ""), ("full.lib", " --passages mark")] {
+        place.ok(&format!(
+            "dedup old.jsonl --library {library} -o out.jsonl{extra}"
+        ));
+        place.ok(&format!(
+            "dedup new.jsonl --library {library} {options} -o new-out.jsonl{extra}"
+        ));
+        assert_eq!(place.table("r.tsv")[0][8..10], [library, "2"]);
+        if library == "bare.lib" {
+            place.refused(
+                "explain r.tsv b new.jsonl",
+                &[
+                    "row 2 of the library bare.lib",
+                    "stores no texts",
+                    "--against",
+                ],
+            );
+        } else {
+            let ran = place.ok("explain r.tsv b new.jsonl");
+            for word in [
+                "full.lib, row 2",
+                "[-eight-]{+nine+}",
+                "the recorded similarity is that of",
+            ] {
+                assert!(ran.text().contains(word), "{word} in {}", ran.text());
+            }
+            std::fs::rename(place.path("full.lib"), place.path("moved.lib")).unwrap();
+            let moved = place.ok("explain r.tsv b new.jsonl --library moved.lib");
+            assert!(
+                moved.text().contains("moved.lib, row 2"),
+                "{}",
+                moved.text()
+            );
+        }
+        let ran = place.ok("explain r.tsv b new.jsonl --against old.jsonl");
+        assert!(
+            ran.text().contains("the recorded similarity is that of"),
+            "{}",
+            ran.text()
+        );
+    }
+}
+
+/// The command that the summary of a run names explains its removals, with decisions and other options of the run.
+#[test]
+fn decisions_are_explained() {
+    let place = Place::new();
+    let decisions = decide_boats(&place, &[("a", "d", "same"), ("a", "b", "different")]);
+    place.write("d.jsonl", decisions);
+    let options = "--text text --threshold 0.95 --decisions d.jsonl";
+    let ran = place.ok(&format!(
+        "dedup in.jsonl {options} --removed r.tsv -o out.jsonl"
+    ));
+    let removed = place.table("r.tsv");
+    assert!(
+        removed
+            .iter()
+            .any(|row| row[0] == "d" && row[3] == "decision"),
+        "{removed:?}"
+    );
+    let command = ran
+        .err
+        .lines()
+        .find_map(|line| line.split_once("lookalike explain "));
+    let command = format!("explain {}", command.unwrap().1);
+    let of = |id: &str| command.replace("ID", id);
+    assert!(
+        command.contains("--decisions d.jsonl --text text"),
+        "{command}"
+    );
+    let ran = place.ok(&of("d"));
+    let words = "a person has decided that these two texts are the same";
+    assert!(ran.text().contains(words), "{}", ran.text());
+    let said: Value =
+        serde_json::from_slice(&place.ok(&format!("{} --json", of("d"))).out).unwrap();
+    let decision = &said["now"]["decision"];
+    assert_eq!(
+        (&decision["label"], &decision["applied"]),
+        (&"same".into(), &true.into())
+    );
+    let without = place.ok(&of("d").replace("--decisions d.jsonl", ""));
+    assert!(
+        without.text().contains("give the file of decisions"),
+        "{}",
+        without.text()
+    );
+    let kept = place.ok(&of("a"));
+    let words = "the same as 1, different from 1 others";
+    assert!(kept.text().contains(words), "{}", kept.text());
 }

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{Numbers, Place, corpus_jsonl, gzip, jsonl, row, write_parquet, zstd};
+use crate::support::{Numbers, Place, Ran, corpus_jsonl, gzip, jsonl, row, write_parquet, zstd};
 
 fn one() -> Place {
     let place = Place::new();
@@ -86,7 +86,7 @@ fn contradictory_and_useless_options_are_refused() {
             &["--delimiter", "CSV and TSV"],
         ),
         (
-            "dedup in.jsonl -o x --max-row 3",
+            "dedup in.jsonl -o x --max-row 3 --strict",
             &["in.jsonl:1", "more than the limit of 3"],
         ),
         (
@@ -183,7 +183,7 @@ const BAD: &str = r#"{"id":"a","text":"good one here"}
 {"id":"b"}
 {"id":"c","text":null}
 {"id":"d","text":17}
-{"id":"e","text":["x"]}
+{"id":"e","text":[7]}
 {"text":"no id"}
 not json
 {"id":{"a":1},"text":"x"}
@@ -213,15 +213,42 @@ fn bad_rows_are_reported_counted_and_skipped() {
 }
 
 #[test]
-fn first_thousand_bad_rows_are_reported() {
+fn bad_rows_are_grouped_by_reason() {
     let place = Place::new();
     let good = row("a", "one two three");
-    place.write("in.jsonl", format!("{}{good}", "{}\n".repeat(1015)));
-    let ran = place.run("dedup in.jsonl -o out.jsonl --quiet");
-    assert_eq!(ran.code, Some(1), "{}", ran.err);
-    assert_eq!(ran.err.matches("in.jsonl:").count(), 1000, "{}", ran.err);
+    let broken: String = (0..200)
+        .map(|at| format!("{{\"text\": {}x}}\n", " ".repeat(at)))
+        .collect();
+    place.write(
+        "in.jsonl",
+        format!("{}{broken}{good}", "{\"id\":1}\n".repeat(1015)),
+    );
+    for command in ["dedup", "pairs", "fingerprint", "segment", "passages"] {
+        let ran = place.run(&format!("{command} in.jsonl -o out.jsonl --quiet"));
+        assert_eq!(ran.code, Some(1), "{command}: {}", ran.err);
+        assert_eq!(
+            ran.err.matches("in.jsonl:").count(),
+            6,
+            "{command}: {}",
+            ran.err
+        );
+        assert_eq!(ran.err.lines().count(), 8, "{command}: {}", ran.err);
+        for words in [
+            "1,012 more bad rows: the field `text` is missing\n",
+            "197 more bad rows: the row is not valid JSON: expected value at its byte …; --rejected FILE",
+        ] {
+            assert!(ran.err.contains(words), "{command}: {words} in {}", ran.err);
+        }
+        let ran = place.run(&format!(
+            "{command} in.jsonl -o out.jsonl --rejected bad.jsonl --quiet"
+        ));
+        assert!(!ran.err.contains("--rejected"), "{command}: {}", ran.err);
+        assert_eq!(place.read("bad.jsonl").lines().count(), 1215, "{command}");
+    }
+    let mut chinese = place.command("dedup in.jsonl -o out.jsonl --quiet");
+    let ran = Ran::from(chinese.env("LC_ALL", "zh_CN.UTF-8").output().unwrap());
     assert!(
-        ran.err.contains("15 more bad rows") && ran.err.contains("--rejected"),
+        ran.err.contains("1,012 个坏行：缺少字段 `text`\n"),
         "{}",
         ran.err
     );

@@ -124,10 +124,10 @@ fn field_of_the_last_row_alone_suffices() {
     let ran = place.run("dedup in.jsonl -o out.jsonl");
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert_eq!(place.ids("out.jsonl"), ["last"]);
-    // Without that row the run is refused, and its reason is not hidden by a thousand warnings.
+    // Without that row the run is refused, and its reason is not hidden by warnings.
     place.write("in.jsonl", all.split_once("{\"id\":\"last\"").unwrap().0);
     let ran = place.refused("dedup in.jsonl -o out.jsonl", &["40000 rows", "`text`"]);
-    assert_eq!(ran.err.matches("in.jsonl:").count(), 10, "{}", ran.err);
+    assert_eq!(ran.err.matches("in.jsonl:").count(), 3, "{}", ran.err);
     assert_eq!(place.ids("out.jsonl"), ["last"]);
 }
 
@@ -521,4 +521,139 @@ fn interrupt_clears_the_progress_bar() {
     assert!(shown.contains("reading"), "{shown:?}");
     let last = shown.rsplit(['\r', '\n']).find(|line| !line.is_empty());
     assert!(!last.unwrap_or_default().contains("reading"), "{shown:?}");
+}
+
+/// Conversations with the same words, of one message and of several.
+const CHATS: &str = r#"{"meta":{"key":"a","at":1},"messages":[{"role":"user","content":"how do tides work"},{"role":"bot","content":"the moon pulls the sea"}]}
+{"meta":{"key":"b","at":2},"messages":[{"role":"user","content":"how do tides work"},{"role":"bot","content":"the moon pulls the sea"}]}
+{"meta":{"key":"c","at":3},"messages":[{"role":"user","content":"something else entirely"},{"role":"bot"}]}
+{"meta":{"key":"d","at":4},"messages":[]}
+"#;
+
+/// Returns the chats as a file with a column of lists of structs.
+fn write_chats(path: &std::path::Path) {
+    use arrow_array::builder::{ListBuilder, StringBuilder, StructBuilder};
+    use arrow_schema::{DataType, Field};
+    let names = ["role", "content"];
+    let fields = names.map(|name| Field::new(name, DataType::Utf8, true));
+    let mut lists = ListBuilder::new(StructBuilder::from_fields(fields.to_vec(), 4));
+    let (mut keys, mut times) = (Vec::new(), Vec::new());
+    for line in CHATS.lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        keys.push(row["meta"]["key"].as_str().unwrap().to_owned());
+        times.push(row["meta"]["at"].as_i64().unwrap());
+        for message in row["messages"].as_array().unwrap() {
+            for (at, name) in names.into_iter().enumerate() {
+                let values = lists.values().field_builder::<StringBuilder>(at).unwrap();
+                values.append_option(message[name].as_str());
+            }
+            lists.values().append(true);
+        }
+        lists.append(true);
+    }
+    let meta = arrow_array::StructArray::from(vec![
+        (
+            Arc::new(Field::new("key", DataType::Utf8, true)),
+            Arc::new(StringArray::from(keys)) as ArrayRef,
+        ),
+        (
+            Arc::new(Field::new("at", DataType::Int64, true)),
+            Arc::new(Int64Array::from(times)) as ArrayRef,
+        ),
+    ]);
+    let batch = RecordBatch::try_from_iter([
+        ("meta", Arc::new(meta) as ArrayRef),
+        ("messages", Arc::new(lists.finish()) as ArrayRef),
+    ])
+    .unwrap();
+    let mut writer =
+        ArrowWriter::try_new(std::fs::File::create(path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn fields_of_objects_in_lists_are_texts() {
+    let place = Place::new();
+    place.write("in.jsonl", CHATS);
+    write_chats(&place.path("in.parquet"));
+    // The same documents with the text in one field.
+    place.write(
+        "plain.jsonl",
+        jsonl([
+            ("a", "how do tides work\nthe moon pulls the sea"),
+            ("b", "how do tides work\nthe moon pulls the sea"),
+            ("c", "something else entirely"),
+        ]),
+    );
+    let named = "--text messages.content --id meta.key";
+    for command in ["fingerprint", "segment", "pairs"] {
+        place.ok(&format!("{command} plain.jsonl -o plain.tsv"));
+        let expected = place.read("plain.tsv").replace("plain.jsonl", "in");
+        for input in ["in.jsonl", "in.parquet"] {
+            let ran = place.run(&format!("{command} {input} {named} -o out.tsv"));
+            assert_eq!(ran.code, Some(1), "{command} {input}: {}", ran.err);
+            assert_eq!(
+                place.read("out.tsv").replace(input, "in"),
+                expected,
+                "{command} {input}"
+            );
+        }
+    }
+    for input in ["in.jsonl", "in.parquet"] {
+        let extension = input.split_once('.').unwrap().1;
+        let line = format!(
+            "dedup {input} {named} --time meta.at --window 1s --removed r.tsv -o out.{extension}"
+        );
+        let ran = place.run(&line);
+        assert_eq!(ran.code, Some(1), "{}", ran.err);
+        assert!(
+            ran.err
+                .contains(&format!("{input}:4: the field `messages.content`")),
+            "{}",
+            ran.err
+        );
+        assert_eq!(place.table("r.tsv")[0][..2], ["b", "a"], "{input}");
+        // Within the roles, which are equal; within the keys, no two documents meet.
+        for (within, removed) in [("messages.role", 1), ("meta.key", 0)] {
+            let done = place.summary(&format!(
+                "dedup {input} {named} --within {within} --dry-run"
+            ));
+            assert_eq!(done["removed"], removed, "{input} {within}");
+        }
+        let two = place.summary(&format!(
+            "dedup {input} --text messages.role,messages.content --dry-run"
+        ));
+        assert_eq!(two["removed"], 1, "{input}");
+    }
+    let ran = place.refused(
+        "dedup in.jsonl -o out.jsonl",
+        &["`messages.content`", "`meta.key`"],
+    );
+    assert!(
+        ran.err.contains("perhaps `messages.content` is meant"),
+        "{}",
+        ran.err
+    );
+}
+
+/// A field whose own name has a dot comes before a path, and a list of strings is a text.
+#[test]
+fn names_with_dots_and_lists_of_strings_are_texts() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        r#"{"id":1,"a.b":"one two three","a":[{"b":"other words"}]}
+{"id":2,"a":[{"b":"other words"}],"a.b":"one two three"}
+{"id":3,"a":{"b":["one two","three"]}}
+"#,
+    );
+    let ran = place.ok("pairs in.jsonl --text a.b --threshold 1");
+    assert_eq!(rows(ran.text()).len(), 2, "{}", ran.text());
+    let refused = place.run("dedup in.jsonl --text a.b,id -o out.jsonl");
+    assert!(
+        refused.err.contains("`id` is a number, not a string"),
+        "{}",
+        refused.err
+    );
 }

@@ -3,7 +3,8 @@
 use lookalike_oracle::effort::is_long_run;
 
 use crate::support::{
-    Place, bzip2, gunzip, gzip, jsonl, read_parquet, row, unzstd, write_parquet, xz, zstd,
+    Place, Ran, bzip2, gunzip, gzip, jsonl, peak_memory, read_parquet, row, unzstd, write_parquet,
+    xz, zstd,
 };
 
 /// b is a duplicate of a except for case and punctuation; c is different.
@@ -522,12 +523,147 @@ fn unknown_or_mixed_formats_are_refused() {
 #[test]
 fn row_length_is_limited() {
     let place = Place::new();
-    place.write("in.jsonl", jsonl([("a", &"long ".repeat(300)[..])]));
-    place.refused(
-        "dedup in.jsonl --max-row 1K -o out.jsonl",
-        &["in.jsonl", "1000"],
+    let long = "long ".repeat(300);
+    let rows = jsonl([("a", "one two"), ("b", &long), ("c", "three four")]);
+    place.write("in.jsonl", rows);
+    let line = "dedup in.jsonl --max-row 1K -o out.jsonl --rejected bad.jsonl";
+    let ran = place.run(line);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    let said = "in.jsonl:2: the row has 1521 bytes, more than the limit of 1000";
+    assert!(ran.err.contains(said), "{}", ran.err);
+    assert_eq!(place.ids("out.jsonl"), ["a", "c"]);
+    let rejected: serde_json::Value = serde_json::from_str(&place.read("bad.jsonl")).unwrap();
+    assert_eq!(
+        (&rejected["file"], &rejected["row"]),
+        (&"in.jsonl".into(), &2.into())
     );
+    assert_eq!(place.summary(line)["rejected"], 1);
+    place.refused(&format!("{line} --strict"), &["in.jsonl:2: ", "1000"]);
     place.ok("dedup in.jsonl --max-row 2KiB -o out.jsonl");
+    // Without one usable row the output stays as it was.
+    place.write("long.jsonl", jsonl([("b", &long[..])]));
+    place.refused(
+        "dedup long.jsonl --max-row 1K -o out.jsonl",
+        &["none of the 1 rows"],
+    );
+    assert_eq!(place.read("out.jsonl").lines().count(), 3);
+}
+
+/// A row of 100 MB, of a file, compressed and quoted, is skipped in less memory than it has bytes. Further rows keep their
+/// places.
+#[test]
+fn rows_beyond_the_limit_are_not_in_memory() {
+    let place = Place::new();
+    let long = "long\\n".repeat(16_000_000);
+    let row_of = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n");
+    let rows = [
+        row_of("a", "one two"),
+        row_of("b", &long),
+        row_of("c", "three four"),
+    ]
+    .concat();
+    place.write("in.jsonl", &rows);
+    place.write("in.jsonl.gz", gzip(rows.as_bytes()));
+    let long = "long\n".repeat(20_000_000);
+    place.write(
+        "in.csv",
+        format!("id,text\na,one two\nb,\"{long}\"\nc,three four\n"),
+    );
+    for (input, output) in [
+        ("in.jsonl", "out.jsonl"),
+        ("in.jsonl.gz", "out.jsonl"),
+        ("in.csv", "out.csv"),
+    ] {
+        let line = format!("dedup {input} --max-row 1M -o {output} --removed r.tsv --threads 1");
+        let mut child = place.spawn(&line);
+        let mut peak = 0;
+        while child.try_wait().unwrap().is_none() {
+            peak = peak.max(peak_memory(child.id()).unwrap_or(0));
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, Some(1), "{}", ran.err);
+        assert!(peak < 80_000_000, "{input}: {peak} bytes");
+        let kept: Vec<_> = place.read(output).lines().map(str::to_owned).collect();
+        assert_eq!(
+            kept.len(),
+            if output == "out.csv" { 3 } else { 2 },
+            "{input}"
+        );
+        assert!(kept[kept.len() - 1].contains("three four"), "{input}");
+        let ran = place.run(&format!("{line} --against {input}"));
+        assert_eq!(ran.code, Some(1), "{}", ran.err);
+        let removed = place.table("r.tsv");
+        assert_eq!((&*removed[1][0], &*removed[1][7]), ("c", "3"), "{input}");
+    }
+}
+
+fn utf16(text: &str) -> Vec<u8> {
+    let units = "\u{feff}".encode_utf16().chain(text.encode_utf16());
+    units.flat_map(u16::to_le_bytes).collect()
+}
+
+/// Files of UTF-16 give the rows of the same files in UTF-8.
+#[test]
+fn utf16_with_a_byte_order_mark_is_read() {
+    let place = Place::new();
+    let table = "id\ttext\na\t第一篇文章的内容是关于近似重复的\nb\t第一篇文章的内容是关于近似重复的\nc\tother words here\n";
+    let lines = "第一篇文章的内容\r\nsecond line of text\r\n第一篇文章的内容\r\n";
+    let rows = jsonl([
+        ("a", "one two three"),
+        ("b", "four five 六"),
+        ("c", "one two three"),
+    ]);
+    for (name, text) in [("in.tsv", table), ("in.txt", lines), ("in.jsonl", &rows)] {
+        let (_, extension) = name.split_once('.').unwrap();
+        place.write(name, text);
+        place.ok(&format!("dedup {name} -o utf8.{extension}"));
+        let expected = place.bytes(&format!("utf8.{extension}"));
+        place.write(name, utf16(text));
+        place.write(&format!("{name}.gz"), gzip(&utf16(text)));
+        for (input, output) in [(name.to_owned(), "of16"), (format!("{name}.gz"), "of16gz")] {
+            place.ok(&format!("dedup {input} -o {output}.{extension}"));
+            assert_eq!(
+                place.bytes(&format!("{output}.{extension}")),
+                expected,
+                "{input}"
+            );
+        }
+        let ran = place.run_with(
+            &format!("dedup - --format {extension} -o -").replace("--format txt", "--format text"),
+            &utf16(text),
+        );
+        assert_eq!(ran.out, expected, "{name} {}", ran.err);
+    }
+    let mut torn = utf16(&rows);
+    torn.truncate(torn.len() - 5);
+    place.write("torn.jsonl", torn);
+    let ran = place.run("dedup torn.jsonl -o out.jsonl");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("torn.jsonl:3: "), "{}", ran.err);
+}
+
+/// Essays in UTF-16 are compared as they are in UTF-8, by every command that reads documents.
+#[test]
+fn documents_in_utf16_are_read() {
+    let place = Place::new();
+    let essay = "The tide comes in twice a day, and the harbour fills with boats that were aground before.\n";
+    place.write("a/one.txt", essay);
+    place.write("a/two.txt", utf16(essay));
+    place.write("a/three.html", utf16(&format!("<p>{essay}</p>")));
+    let done = place.summary("passages a -o out.jsonl");
+    assert_eq!(done["guessed_encodings"][0]["encoding"], "utf-16le");
+    assert_eq!(done["guessed_encodings"][0]["files"], 2);
+    assert_eq!(place.read("out.jsonl").lines().count(), 3);
+    let ran = place.ok("compare a/one.txt a/two.txt --json");
+    let compared: serde_json::Value = serde_json::from_slice(&ran.out).unwrap();
+    assert_eq!(compared["match"], true, "{compared}");
+    let ran = place.ok("dedup a/one.txt a/two.txt --document-per-file -o out/");
+    assert!(ran.err.contains('1'), "{}", ran.err);
+    assert_eq!(
+        place.summary("dedup a/one.txt a/two.txt --document-per-file --dry-run")["removed"],
+        1
+    );
 }
 
 #[test]

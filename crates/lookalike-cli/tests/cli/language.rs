@@ -202,7 +202,7 @@ const BAD_ROWS: &[(&str, &str)] = &[
     ("", r#"{"id":"b"}"#),
     ("", r#"{"id":"b","text":null}"#),
     ("", r#"{"id":"b","text":7}"#),
-    ("", r#"{"id":"b","text":["a"]}"#),
+    ("", r#"{"id":"b","text":[7]}"#),
     ("", r#"{"id":{},"text":"a"}"#),
     ("", r#"{"id":"","text":"a"}"#),
     ("", r#"{"id":true,"text":"a"}"#),
@@ -486,7 +486,7 @@ fn environment_or_option_chooses_the_language() {
     );
 }
 
-/// JSON, tables, help and errors are the same in every language.
+/// JSON, tables, manual pages and the reference are the same in every language.
 #[test]
 fn data_does_not_depend_on_the_language() {
     let place = Place::new();
@@ -497,7 +497,9 @@ fn data_does_not_depend_on_the_language() {
         "pairs in.jsonl --quiet",
         "segment in.jsonl --quiet",
         "compare --literal 一二三四 一二三五 --json",
-        "dedup --help",
+        "reference",
+        "man",
+        "completions bash",
         "recipe",
     ] {
         let english = place.ok(line);
@@ -512,10 +514,156 @@ fn data_does_not_depend_on_the_language() {
         summary
     };
     assert_eq!(summary(&[]), summary(&chinese));
-    let refused = with_environment(&place, "dedup none.jsonl -o out.jsonl", &chinese);
-    assert!(
-        refused.err.contains("none.jsonl") && refused.err.is_ascii(),
-        "{}",
-        refused.err
-    );
+}
+
+/// Help is Chinese where the language is, short and long, of every command, and fits into the same lines.
+#[test]
+fn help_is_chinese() {
+    let place = Place::new();
+    let chinese = [("LC_ALL", "zh_CN.UTF-8")];
+    for (line, parts) in [
+        (
+            "",
+            &[
+                "用法：lookalike [选项] <COMMAND>",
+                "命令：",
+                "每组近似重复的文档保留一篇",
+            ][..],
+        ),
+        ("-h", &["命令：", "选项：", "显示帮助"]),
+        ("--help", &["退出码：", "0  完成", "默认的相似度是"]),
+        (
+            "dedup -h",
+            &[
+                "参数：",
+                "匹配：",
+                "输入：",
+                "[可选值：auto",
+                "[默认：first]",
+                "`--help` 有更多选项",
+                "例子：",
+            ],
+        ),
+        (
+            "dedup --help",
+            &[
+                "可选值：",
+                "- auto：短文档用精确连接",
+                "人工判定，由报告保存",
+                "[默认：1Gi]",
+            ],
+        ),
+        ("help pairs", &["列出每一对近似重复的文档及其相似度"]),
+        ("index build --help", &["建立文档或指纹的索引"]),
+        ("serve -h", &["运行 HTTP 服务"]),
+        ("store log --help", &["查看、检查和修复共享日志"]),
+    ] {
+        let ran = with_environment(&place, line, &chinese);
+        let text = format!("{}{}", ran.text(), ran.err);
+        for part in parts {
+            assert!(text.contains(part), "{line}: {part} in {text}");
+        }
+        for english in [
+            "Usage:",
+            "Options:",
+            "Print ",
+            "possible values",
+            "default:",
+            "\u{2063}",
+        ] {
+            assert!(!text.contains(english), "{line}: {english} in {text}");
+        }
+        // Lines are broken for a terminal, except for lines of examples, names and long words.
+        let is_wide = |line: &&str| unicode_width::UnicodeWidthStr::width(*line) > 130;
+        let wide: Vec<_> = text.lines().filter(is_wide).collect();
+        assert!(wide.is_empty(), "{line}: {wide:#?}");
+    }
+    for command in [
+        "dedup",
+        "pairs",
+        "passages",
+        "decontaminate",
+        "serve",
+        "eval",
+        "index build",
+    ] {
+        let ran = with_environment(&place, &format!("{command} -h"), &chinese);
+        assert!(
+            ran.text().lines().count() <= 60,
+            "{command}: {}",
+            ran.text()
+        );
+    }
+    let stated = place.ok("dedup -h --lang zh");
+    assert!(stated.text().contains("用法："), "{}", stated.text());
+    let colored = place.ok("dedup -h --lang zh --color always");
+    assert!(colored.text().contains("\u{1b}[") && colored.text().contains("用法："));
+}
+
+/// Mistakes in arguments and failures are told in Chinese.
+#[test]
+fn refusals_are_chinese() {
+    let place = Place::new();
+    place.write("in.jsonl", jsonl([("1", A), ("2", B)]));
+    place.write("in.txt", "text\n");
+    place.ok("index build lib in.jsonl");
+    for (line, parts) in [
+        (
+            "dedup --thresh",
+            &[
+                "没有 '--thresh' 这个参数",
+                "提示：有相近的参数：'--threshold'",
+                "用法：",
+                "更多说明见",
+            ][..],
+        ),
+        (
+            "dedup in.jsonl --threshold",
+            &["'--threshold <T>' 需要一个值"],
+        ),
+        (
+            "dedup in.jsonl --threshold 3 -o x.jsonl",
+            &["值 '3' 不能用于 '--threshold <T>'", "阈值 3 不是大于 0"],
+        ),
+        (
+            "dedup in.jsonl --method fast -o x.jsonl",
+            &["值 'fast' 不能用于", "[可选值：auto、minhash"],
+        ),
+        ("dedup in.jsonl --lang fr", &["值 'fr' 不能用于"]),
+        (
+            "dedpu in.jsonl",
+            &["没有 'dedpu' 这个命令", "提示：有相近的命令：'dedup'"],
+        ),
+        ("in.jsonl", &["是文件，不是命令"]),
+        ("explain", &["缺少以下必需的参数："]),
+        ("dedup in.jsonl --id a --id-row -o x.jsonl", &["不能与"]),
+        ("dedup in.jsonl", &["没有给出输出"]),
+        (
+            "dedup none.jsonl -o x.jsonl",
+            &["无法打开 none.jsonl：没有这个文件或目录"],
+        ),
+        (
+            "dedup in.jsonl --text body -o x.jsonl",
+            &[
+                "都没有作为文本的字段 `body`",
+                "有的字段是",
+                "可能是指 `text`",
+            ],
+        ),
+        ("dedup in.jsonl -o in.jsonl", &["输出 in.jsonl 就是输入"]),
+        ("dedup in.jsonl -o no/x.jsonl", &["目录 no 不存在"]),
+        ("index build lib in.jsonl", &["已经是索引"]),
+        (
+            "explain in.jsonl 1 in.jsonl",
+            &["这不是 `dedup --removed` 写的"],
+        ),
+        ("compare none.txt in.txt", &["没有文件 none.txt"]),
+        ("dedup *.csv -o x.csv", &["没有文件与 `*.csv` 匹配"]),
+    ] {
+        let ran = with_environment(&place, line, &[("LC_ALL", "zh_CN.UTF-8")]);
+        assert_eq!(ran.code, Some(2), "{line}: {}", ran.err);
+        for part in parts {
+            assert!(ran.err.contains(part), "{line}: {part} in {}", ran.err);
+        }
+    }
 }

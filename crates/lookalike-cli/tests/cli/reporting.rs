@@ -7,7 +7,7 @@ use lookalike_oracle::generate::{self, CorpusKind};
 use lookalike_oracle::{OracleVerdict, all_pairs, verdicts_from_pairs};
 use serde_json::{Value, json};
 
-use crate::support::{Place, jsonl, row};
+use crate::support::{Numbers, Place, corpus_jsonl, jsonl, row};
 
 /// Returns the data of a report.
 pub(crate) fn read_report(place: &Place, name: &str) -> Value {
@@ -334,7 +334,7 @@ const BOATS: [(&str, &str); 4] = [
 ];
 
 /// Decides about documents of [`BOATS`] and returns the file's text.
-fn decide_boats(place: &Place, decisions: &[(&str, &str, &str)]) -> String {
+pub(crate) fn decide_boats(place: &Place, decisions: &[(&str, &str, &str)]) -> String {
     place.write("in.jsonl", jsonl(BOATS));
     place.ok("dedup in.jsonl --threshold 0.1 --report r.html");
     let report = read_report(place, "r.html");
@@ -585,4 +585,52 @@ fn passages_are_reported_with_their_places() {
     // Without -o there is no table, and standard output stays empty.
     let ran = place.ok("passages essay.txt --against source.txt --report p.html --quiet");
     assert_eq!(ran.text(), "");
+}
+
+/// The report and the plan in the terminal give one probability for one pair, and report and summary one speed.
+#[test]
+fn report_and_terminal_agree() {
+    let place = Place::new();
+    let corpus = Numbers::new(5).corpus(300);
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    for options in [
+        "--threshold 0.83",
+        "--threshold 0.9 --verify cosine",
+        "--method minhash --threshold 0.8",
+        "--method bottomk --threshold 0.7",
+    ] {
+        let done = place.summary(&format!(
+            "dedup in.jsonl {options} --report r.html -o out.jsonl"
+        ));
+        let report = read_report(&place, "r.html");
+        let plan = place.ok(&format!("dedup {options} --explain-plan --json"));
+        let plan: Value = serde_json::from_slice(&plan.out).unwrap();
+        let plan = plan.get("plan").unwrap_or(&plan);
+        let rounded = |value: f64| (value * 1e4).round() / 1e4;
+        let mut at_threshold = false;
+        for point in plan["recall"].as_array().unwrap() {
+            let similarity = point["similarity"].as_f64().unwrap();
+            let recall = rounded(point["recall"].as_f64().unwrap());
+            let hundredth = (similarity * 100.0).round() as usize;
+            if (similarity * 100.0 - hundredth as f64).abs() < 1e-9 {
+                assert_eq!(
+                    report["plan"]["curve"][hundredth], recall,
+                    "{options} {similarity}"
+                );
+            }
+            if Some(similarity) == plan["candidate_threshold"].as_f64() {
+                assert_eq!(report["plan"]["recall_at_threshold"], recall, "{options}");
+                at_threshold = true;
+            }
+        }
+        assert!(at_threshold, "{options}: {plan}");
+        assert_eq!(report["summary"]["seconds"], done["seconds"], "{options}");
+    }
+    let speed = |bytes: f64, seconds: f64| (seconds > 0.05).then(|| bytes / seconds);
+    let summary = read_report(&place, "r.html")["summary"].clone();
+    let expected = speed(
+        summary["bytes"].as_f64().unwrap(),
+        summary["seconds"].as_f64().unwrap(),
+    );
+    assert_eq!(summary["bytes_per_second"].as_f64(), expected);
 }

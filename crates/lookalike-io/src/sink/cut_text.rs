@@ -92,7 +92,9 @@ impl<'a> TextCutter<'a> {
     ) -> std::result::Result<String, String> {
         let row = self.inputs.decode_row(content, &mut self.decoded)?;
         let field = self.inputs.first_text_field();
-        let missing = || "the text is not where it was".to_owned();
+        let missing = || {
+            "parts of its text cannot be cut out, because they are joined from a list: cut whole documents".to_owned()
+        };
         let mended;
         let (row, place, quoted) = match file.input_format() {
             InputFormat::Jsonl | InputFormat::Json => {

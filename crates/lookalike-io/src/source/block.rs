@@ -36,8 +36,10 @@ pub(super) struct LineBlock {
     pub(super) rows: u64,
     /// Number of lines.
     pub(super) lines: u64,
-    /// Bytes of the rows. The buffer has them unless the block is known from before.
+    /// Bytes of the rows. The buffer has them unless the block is known from before or its only row is too long.
     pub(super) length: u64,
+    /// `true` if the only row is longer than the limit. The buffer is empty then.
+    pub(super) is_oversized: bool,
 }
 
 /// The place of a block of lines in its input, for a later run over the same inputs that need not read it again; see

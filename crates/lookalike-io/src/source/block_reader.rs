@@ -13,7 +13,8 @@ use super::file::{InputFile, InputStorage, READ_AHEAD};
 use super::inputs::{InputSet, RowLayout};
 use super::json;
 use super::line_reader::{
-    CutSizes, LineCount, LineReader, ReadBuffer, RowEnds, count_rows, trim_line_end,
+    CutSizes, LineCount, LineReader, OversizedRow, ReadBuffer, RowEnds, RowsRead, count_rows,
+    trim_line_end,
 };
 use super::{IdField, InputFormat};
 use crate::error::{Error, Result};
@@ -130,6 +131,7 @@ impl ReadProgress {
             rows: known.rows,
             lines: known.lines,
             length: known.length,
+            is_oversized: false,
         };
         let position = self.charged + known.bytes_on_disk;
         Ok(Some(self.make_block(BlockBody::Lines(lines), position)))
@@ -192,9 +194,12 @@ impl ReadProgress {
             block_bytes: options.block_bytes,
             max_row_bytes: options.max_row_bytes,
         };
-        let mut reader =
-            LineReader::new(file.open_stream()?, spool.is_some(), file.row_ends(), sizes);
         let name = file.display_name();
+        let stream = file.open_stream()?;
+        if let Some(encoding) = stream.converted_encoding() {
+            inputs.count_guessed(encoding, name);
+        }
+        let mut reader = LineReader::new(stream, spool.is_some(), file.row_ends(), sizes);
         if file.input_format() == InputFormat::Json && options.encoding != encoding_rs::UTF_8 {
             return Err(Error::usage_error(format!(
                 "{name} is a JSON list, which is read in UTF-8 only: convert it first, for example with \
@@ -205,8 +210,8 @@ impl ReadProgress {
         let start = reader.peek_start(PEEKED_BYTES, spool)?;
         if is_utf16(start, options.encoding) {
             return Err(Error::input_error(format!(
-                "{name} looks like UTF-16, which --encoding cannot read row by row: convert it to UTF-8 \
-                 first, for example with `iconv -f utf-16 -t utf-8`"
+                "{name} looks like UTF-16 or UTF-32 without the byte order mark of UTF-16: convert it to UTF-8 \
+                 first, for example with `iconv -f utf-16le -t utf-8`"
             )));
         }
         if let Some(what) = foreign_content(start) {
@@ -282,14 +287,18 @@ impl ReadProgress {
         let file = &inputs.input_files()[self.file];
         let mut buffer = inputs.take_buffer();
         loop {
-            let offset = open.reader.read_next_rows(
-                file.display_name(),
-                &mut buffer,
-                inputs.stream_spool(),
-            )?;
-            let Some(offset) = offset else {
-                inputs.return_buffer(buffer);
-                return Ok(None);
+            let read = open
+                .reader
+                .read_next_rows(&mut buffer, inputs.stream_spool())?;
+            let offset = match read {
+                Some(RowsRead::Rows { offset }) => offset,
+                Some(RowsRead::Oversized(row)) => {
+                    return self.oversized_block(inputs, open, buffer, row).map(Some);
+                }
+                None => {
+                    inputs.return_buffer(buffer);
+                    return Ok(None);
+                }
             };
             let bytes = buffer.filled_bytes();
             if bytes.last() != Some(&b'\n') {
@@ -316,9 +325,47 @@ impl ReadProgress {
                 number,
                 rows,
                 lines,
+                is_oversized: false,
             };
             return Ok(Some((BlockBody::Lines(lines), position)));
         }
+    }
+
+    /// Returns the block of a row that is longer than the limit and was skipped.
+    fn oversized_block(
+        &mut self,
+        inputs: &InputSet,
+        mut open: OpenLines,
+        buffer: ReadBuffer,
+        row: OversizedRow,
+    ) -> Result<(BlockBody, u64)> {
+        let file = &inputs.input_files()[self.file];
+        let is_header = open.at_start && inputs.read_options().header;
+        if matches!(file.input_format(), InputFormat::Csv { .. }) && is_header {
+            let reason = inputs.oversized_reason(file, row.length);
+            let name = file.display_name();
+            return Err(Error::limit_error(format!("{name}:1: {reason}")));
+        }
+        if row.is_unterminated {
+            file.open_end.get_or_init(|| row.offset + row.length);
+        }
+        let lines = LineBlock {
+            file: self.file,
+            buffer,
+            start: 0,
+            offset: row.offset,
+            line: open.lines + 1,
+            number: self.rows + 1,
+            rows: 1,
+            lines: row.lines,
+            length: row.length,
+            is_oversized: true,
+        };
+        open.lines += row.lines;
+        self.rows += 1;
+        let position = open.reader.source_position();
+        self.open = Some(OpenInput::Lines(open));
+        Ok((BlockBody::Lines(lines), position))
     }
 
     /// Interprets the first row of an input. Returns the offset in `bytes` at which the data begin.

@@ -10,8 +10,12 @@ use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
 use zstd::stream::read::Decoder as ZstdDecoder;
 
+use encoding_rs::Encoding;
+use lookalike_documents::decoding::utf16_by_mark;
+
 use super::expand::{CompressionKind, LONGEST_MAGIC, compression_by_content};
 use super::json_list::{ListRows, MalformedList};
+use super::utf16::{LONGEST_MARK, Utf16Reader};
 use crate::error::{Error, Result};
 use crate::objects::{ObjectFailure, StoredObject};
 
@@ -24,6 +28,8 @@ pub(super) struct ByteStream {
     reader: Box<dyn Read + Send>,
     position: Arc<AtomicU64>,
     compression: CompressionKind,
+    /// The encoding that is converted to UTF-8, if it is UTF-16.
+    converted: Option<&'static Encoding>,
     /// The input, if it can be sought: one that is neither compressed nor a JSON list.
     seekable: Option<SeekableInput>,
 }
@@ -52,6 +58,7 @@ impl ByteStream {
             reader,
             position,
             compression: CompressionKind::None,
+            converted: None,
             seekable,
         }
     }
@@ -68,6 +75,7 @@ impl ByteStream {
             reader,
             position,
             compression: CompressionKind::None,
+            converted: None,
             seekable: Some(SeekableInput::Object(Arc::clone(object))),
         }
     }
@@ -150,8 +158,43 @@ impl ByteStream {
             reader,
             position,
             compression,
+            converted: None,
             seekable: None,
         })
+    }
+
+    /// Converts UTF-16 to UTF-8 if the bytes begin with the byte order mark of UTF-16.
+    ///
+    /// # Errors
+    /// If the first bytes cannot be read.
+    pub(super) fn convert_utf16(mut self) -> Result<Self> {
+        let mut start = [0; LONGEST_MARK];
+        let mut length = 0;
+        while length < start.len() {
+            match self.read_bytes(&mut start[length..])? {
+                0 => break,
+                read => length += read,
+            }
+        }
+        let converted = utf16_by_mark(&start[..length]);
+        let whole = io::Cursor::new(start)
+            .take(length as u64)
+            .chain(self.reader);
+        let reader: Box<dyn Read + Send> = match converted {
+            Some(encoding) => Box::new(Utf16Reader::new(whole, encoding)),
+            None => Box::new(whole),
+        };
+        Ok(Self {
+            reader,
+            converted,
+            seekable: None,
+            ..self
+        })
+    }
+
+    /// Returns the encoding from which the bytes are converted to UTF-8, if they are.
+    pub(super) fn converted_encoding(&self) -> Option<&'static Encoding> {
+        self.converted
     }
 
     /// Returns the bytes read from the file or object so far, compressed, including read-ahead.

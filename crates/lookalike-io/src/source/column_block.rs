@@ -47,7 +47,11 @@ impl InputSet {
             let (start, end) = *outcome.as_ref().unwrap_or(&(0, 0));
             let number = packed.number + first + row as u64;
             let line = first + row as u64 + 1;
-            let length = self.row_length(file, line, start..end)?;
+            let length = self.row_length(file, start..end);
+            let (length, outcome) = match length {
+                Ok(length) => (length, outcome),
+                Err(reason) => (0, Err(reason)),
+            };
             let place = RowPlace::new(base + start as u64, length);
             let position = RowPosition {
                 file: file.display_name(),

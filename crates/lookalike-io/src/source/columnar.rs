@@ -121,8 +121,8 @@ impl Read for PositionedReader {
     }
 }
 
-/// Returns the type of a column. A name with dots reaches through structs, but a column with that very
-/// name has priority.
+/// Returns the type of a column. A name with dots reaches through structs and lists of structs, but a column with that
+/// very name has priority.
 fn column_type<'a>(schema: &'a SchemaRef, name: &str) -> Option<&'a DataType> {
     if let Some((_, field)) = schema.fields().find(name) {
         return Some(field.data_type());
@@ -130,12 +130,75 @@ fn column_type<'a>(schema: &'a SchemaRef, name: &str) -> Option<&'a DataType> {
     let mut parts = name.split('.');
     let (_, mut field) = schema.fields().find(parts.next()?)?;
     for part in parts {
-        let DataType::Struct(fields) = field.data_type() else {
+        let DataType::Struct(fields) = type_of_elements(field.data_type()) else {
             return None;
         };
         (_, field) = fields.find(part)?;
     }
     Some(field.data_type())
+}
+
+/// Returns the type of the elements of a list, at any depth of lists; another type as it is.
+fn type_of_elements(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item) => {
+            type_of_elements(item.data_type())
+        }
+        _ => data_type,
+    }
+}
+
+/// The elements of a list column, and where those of each row are among them.
+struct ListElements {
+    lists: ArrayRef,
+    /// Index of the first of the values.
+    base: usize,
+}
+
+impl ListElements {
+    /// Returns the elements of a list column with their values, or `None` for a column of another type.
+    fn new(lists: &ArrayRef) -> Option<(Self, ArrayRef)> {
+        let within =
+            |values: &ArrayRef, first: usize, last: usize| values.slice(first, last - first);
+        let (base, values) = match lists.data_type() {
+            DataType::List(_) => {
+                let list = lists.as_list::<i32>();
+                let ends = list.value_offsets();
+                let (first, last) = (ends[0] as usize, ends[list.len()] as usize);
+                (first, within(list.values(), first, last))
+            }
+            DataType::LargeList(_) => {
+                let list = lists.as_list::<i64>();
+                let ends = list.value_offsets();
+                let (first, last) = (ends[0] as usize, ends[list.len()] as usize);
+                (first, within(list.values(), first, last))
+            }
+            DataType::ListView(_) => (0, Arc::clone(lists.as_list_view::<i32>().values())),
+            _ => return None,
+        };
+        let lists = Arc::clone(lists);
+        Some((Self { lists, base }, values))
+    }
+
+    /// Returns the indices of a row's values.
+    fn range_of(&self, row: usize) -> Range<usize> {
+        let (start, end) = match self.lists.data_type() {
+            DataType::List(_) => {
+                let ends = self.lists.as_list::<i32>().value_offsets();
+                (ends[row] as usize, ends[row + 1] as usize)
+            }
+            DataType::LargeList(_) => {
+                let ends = self.lists.as_list::<i64>().value_offsets();
+                (ends[row] as usize, ends[row + 1] as usize)
+            }
+            _ => {
+                let list = self.lists.as_list_view::<i32>();
+                let start = list.value_offsets()[row] as usize;
+                (start, start + list.value_sizes()[row] as usize)
+            }
+        };
+        start - self.base..end - self.base
+    }
 }
 
 /// Returns the number of rows that a file declares.
@@ -347,28 +410,47 @@ pub(crate) fn unreadable(name: &str, format: InputFormat, reason: &str) -> Error
     Error::input_error(format!("cannot read {name} as {format}: {reason}"))
 }
 
-/// Returns the leaf columns below the wanted fields, or all if none is wanted by its name. The schema tells a struct's field from a name with
-/// a dot.
+/// Returns the leaf columns below the wanted fields, or all if none is wanted by its name. The schema tells a struct's
+/// field from a name with a dot.
 fn wanted_leaf_columns(
     leaves: &SchemaDescriptor,
     schema: &SchemaRef,
     plan: &FieldPlan,
 ) -> Vec<usize> {
-    let wanted = |path: &[String]| {
-        plan.names
-            .iter()
-            .any(|name| match schema.fields().find(name) {
-                Some(_) => path[0] == *name,
-                None => {
-                    let mut parts = path.iter();
-                    name.split('.')
-                        .all(|part| parts.next().is_some_and(|step| step == part))
-                }
-            })
+    let all = 0..leaves.num_columns();
+    let mut paths = Vec::new();
+    for field in schema.fields() {
+        add_leaf_paths(field.data_type(), &[field.name()], &mut paths);
+    }
+    // The leaves of the schema are those of the file in the same order. If they were not, all columns would be read.
+    if plan.reads_whole_rows() || paths.len() != all.len() {
+        return all.collect();
+    }
+    let is_wanted = |path: &[&str], name: &str| match schema.fields().find(name) {
+        Some(_) => path[0] == name,
+        None => {
+            let mut steps = path.iter();
+            name.split('.')
+                .all(|part| steps.next().is_some_and(|step| *step == part))
+        }
     };
-    (0..leaves.num_columns())
-        .filter(|&leaf| plan.reads_whole_rows() || wanted(leaves.column(leaf).path().parts()))
+    all.filter(|&leaf| plan.names.iter().any(|name| is_wanted(&paths[leaf], name)))
         .collect()
+}
+
+/// Appends the path of names to each leaf below a type. Lists add no name to the paths of their elements.
+fn add_leaf_paths<'a>(data_type: &'a DataType, path: &[&'a str], paths: &mut Vec<Vec<&'a str>>) {
+    match type_of_elements(data_type) {
+        DataType::Struct(fields) => {
+            for field in fields {
+                let path = [path, &[field.name()]].concat();
+                add_leaf_paths(field.data_type(), &path, paths);
+            }
+        }
+        DataType::FixedSizeList(item, _) => add_leaf_paths(item.data_type(), path, paths),
+        DataType::Map(entries, _) => add_leaf_paths(entries.data_type(), path, paths),
+        _ => paths.push(path.to_vec()),
+    }
 }
 
 /// Refuses a file that lacks a wanted column or has it in an unsuitable type.
@@ -477,6 +559,8 @@ enum ColumnCells {
     Lists(ArrayRef),
     /// Maps from strings to numbers; each row is read as a JSON list of pairs.
     Maps(ArrayRef),
+    /// A field of the structs in lists: the values of a row's elements are joined.
+    Elements(ListElements, Box<ColumnValues>),
     Nulls,
 }
 
@@ -556,12 +640,52 @@ impl ColumnValues {
         name: &str,
         invalid_text: InvalidText,
     ) -> std::result::Result<Self, String> {
-        let Some((array, valid)) = find_column(batch, name) else {
-            return Ok(Self {
-                valid: None,
-                cells: ColumnCells::Absent,
-            });
+        let (column, parts) = match batch.column_by_name(name) {
+            Some(column) => (Some(column), Vec::new()),
+            None => {
+                let mut parts = name.split('.');
+                let first = parts.next().unwrap_or_default();
+                (batch.column_by_name(first), parts.collect())
+            }
         };
+        match column {
+            Some(column) => Self::from_column(column, &parts, name, invalid_text),
+            None => Ok(Self::absent()),
+        }
+    }
+
+    /// Returns a column without values.
+    fn absent() -> Self {
+        Self {
+            valid: None,
+            cells: ColumnCells::Absent,
+        }
+    }
+
+    /// Returns the values at a path of names below a column.
+    fn from_column(
+        column: &ArrayRef,
+        parts: &[&str],
+        name: &str,
+        invalid_text: InvalidText,
+    ) -> std::result::Result<Self, String> {
+        let mut array = Arc::clone(column);
+        let mut valid = array.logical_nulls();
+        for (at, part) in parts.iter().enumerate() {
+            if let Some((elements, values)) = ListElements::new(&array) {
+                let inner = Self::from_column(&values, &parts[at..], name, invalid_text)?;
+                let cells = ColumnCells::Elements(elements, Box::new(inner));
+                return Ok(Self { valid, cells });
+            }
+            let child = array
+                .as_struct_opt()
+                .and_then(|fields| fields.column_by_name(part));
+            let Some(child) = child.map(Arc::clone) else {
+                return Ok(Self::absent());
+            };
+            valid = NullBuffer::union(valid.as_ref(), child.logical_nulls().as_ref());
+            array = child;
+        }
         let cells = match column_kind(array.data_type()) {
             Some(ValueKind::Text) => match BinaryColumn::new(&array) {
                 Some(bytes) => ColumnCells::Bytes(bytes, name.to_owned(), invalid_text),
@@ -616,6 +740,14 @@ impl ColumnValues {
             ColumnCells::Maps(maps) => {
                 values.set_copied_text(slot, ValueKind::Object, &map_to_json(maps, row)?)
             }
+            ColumnCells::Elements(elements, inner) => {
+                let from = values.begin_elements();
+                for element in elements.range_of(row) {
+                    inner.put_value(element, slot, values)?;
+                    values.end_element(&[slot]);
+                }
+                values.join_elements(&[slot], from, "");
+            }
         }
         Ok(())
     }
@@ -635,27 +767,6 @@ fn text_of_bytes<'a>(
             error.valid_up_to() + 1
         )),
     }
-}
-
-/// Returns a column of a batch, with the rows in which it and all enclosing structs have a value.
-fn find_column(batch: &RecordBatch, name: &str) -> Option<(ArrayRef, Option<NullBuffer>)> {
-    let direct = batch.column_by_name(name);
-    let mut parts = name.split('.');
-    let mut array = match direct {
-        Some(array) => {
-            parts = "".split('.');
-            parts.next();
-            Arc::clone(array)
-        }
-        None => Arc::clone(batch.column_by_name(parts.next()?)?),
-    };
-    let mut valid = array.logical_nulls();
-    for part in parts {
-        let child = Arc::clone(array.as_struct_opt()?.column_by_name(part)?);
-        valid = NullBuffer::union(valid.as_ref(), child.logical_nulls().as_ref());
-        array = child;
-    }
-    Some((array, valid))
 }
 
 /// Returns numbers as digits, and dates and times as decimal seconds since 1970.
@@ -739,10 +850,7 @@ impl WantedColumns {
             if wanted(slot) {
                 ColumnValues::new(batch, name, invalid_text)
             } else {
-                Ok(ColumnValues {
-                    valid: None,
-                    cells: ColumnCells::Absent,
-                })
+                Ok(ColumnValues::absent())
             }
         };
         plan.names
@@ -756,14 +864,24 @@ impl WantedColumns {
     /// Returns the total bytes of the texts in a batch; an estimate for columns that are not plain
     /// strings.
     pub(super) fn text_bytes(batch: &RecordBatch, plan: &FieldPlan) -> u64 {
-        let of_column = |name: &str| match find_column(batch, name) {
-            Some((array, _)) => match array.data_type() {
-                DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                    StringColumn::new(&array).map_or(0, |strings| strings.total_bytes())
-                }
-                _ => array.get_array_memory_size() as u64,
-            },
-            None => 0,
+        let of_array = |array: &ArrayRef| match array.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                StringColumn::new(array).map_or(0, |strings| strings.total_bytes())
+            }
+            _ => array.get_array_memory_size() as u64,
+        };
+        let of_column = |name: &str| match batch.column_by_name(name) {
+            Some(array) => of_array(array),
+            None => {
+                let mut parts = name.split('.');
+                let first = parts.next().and_then(|first| batch.column_by_name(first));
+                let field = parts.try_fold(first, |array, part| {
+                    let fields = array.and_then(|array| array.as_struct_opt());
+                    // A list of structs counts whole.
+                    fields.map_or(Err(array), |fields| Ok(fields.column_by_name(part)))
+                });
+                field.unwrap_or_else(|list| list).map_or(0, of_array)
+            }
         };
         let slots = plan.text_slots().iter().chain(plan.features.as_ref());
         slots.map(|&slot| of_column(&plan.names[slot])).sum()

@@ -1,6 +1,6 @@
 //! Rows of a block of files that hold one document each.
 
-use lookalike_documents::decoding::bom_length;
+use lookalike_documents::decoding::{bom_length, utf16_by_mark};
 use lookalike_documents::{DocumentKind, ExtractOptions, ExtractedText, extract_text};
 
 use super::block::{DocumentFiles, ParseScratch};
@@ -9,11 +9,11 @@ use super::inputs::{InputSet, is_wanted};
 use super::line_reader::ReadBuffer;
 use super::row_values::{ParsedRow, RowPosition};
 use super::{IdField, RowPlace, RowResult};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 impl InputSet {
-    /// Reads the files of a block of documents. A document file that cannot be read gets its reason; any other
-    /// one is an error.
+    /// Reads the files of a block of documents. A document file that cannot be read gets its reason, and
+    /// so does any file beyond the limit; else a file that cannot be read is an error.
     pub(super) fn load_documents(&self, documents: &mut DocumentFiles) -> Result<()> {
         documents.buffer = self.take_buffer();
         documents.buffer.clear();
@@ -24,10 +24,12 @@ impl InputSet {
             let start = documents.buffer.filled_bytes().len();
             let loaded = match file.document_kind() {
                 Some(Err(reason)) => Err(reason.clone()),
-                Some(Ok(_)) => self
-                    .load_document(file, &mut documents.buffer)
-                    .map_err(|error| error.to_string()),
-                None => Ok(self.load_document(file, &mut documents.buffer)?),
+                kind => match self.load_document(file, &mut documents.buffer) {
+                    Err(error) if kind.is_none() && error.kind() != ErrorKind::Limit => {
+                        return Err(error);
+                    }
+                    loaded => loaded.map_err(|error| error.to_string()),
+                },
             };
             documents.failures[index] = loaded.err();
             if documents.failures[index].is_some() {
@@ -50,16 +52,17 @@ impl InputSet {
     /// Appends a whole file.
     fn load_document(&self, file: &InputFile, buffer: &mut ReadBuffer) -> Result<()> {
         let most = self.options.max_row_bytes as usize;
-        let too_long = || {
-            let name = file.display_name();
-            Error::limit_error(format!("{name} is longer than {most} bytes"))
-        };
+        let too_long =
+            || Error::limit_error(format!("the file is longer than the limit of {most} bytes"));
         let size = file.size_on_disk().unwrap_or(0);
         if size > most as u64 {
             return Err(too_long());
         }
         let start = buffer.filled_bytes().len();
         let mut stream = file.open_stream()?;
+        if let Some(encoding) = stream.converted_encoding() {
+            self.count_guessed(encoding, file.display_name());
+        }
         let mut goal = size as usize + 1;
         while !buffer.read_until_goal(start + goal, &mut stream, None)? {
             if goal > most {
@@ -80,10 +83,9 @@ impl InputSet {
         let mut start = 0;
         for (index, &end) in documents.ends.iter().enumerate() {
             let file = &self.files[documents.file + index];
-            let place = RowPlace::new(
-                self.bases[documents.file + index],
-                self.row_length(file, 1, start..end)?,
-            );
+            // A file beyond the limit has its reason among the failures, and no bytes here.
+            let length = self.row_length(file, start..end).unwrap_or(0);
+            let place = RowPlace::new(self.bases[documents.file + index], length);
             let number = documents.number + index as u64;
             let position = RowPosition {
                 file: file.display_name(),
@@ -124,7 +126,8 @@ impl InputSet {
             Ok(extracted) => extracted,
             Err(reason) => return visit(Err(position.without_bytes().bad_row_for(reason))),
         };
-        if options.guesses_encoding && !file.is_extracted() {
+        let is_told = options.guesses_encoding || utf16_by_mark(bytes).is_some();
+        if is_told && !file.is_extracted() {
             let encoding = options.encoding_of(bytes);
             if encoding != options.encoding {
                 self.count_guessed(encoding, file.display_name());
@@ -132,7 +135,10 @@ impl InputSet {
         }
         let text = &extracted.text;
         if let (true, Some(spool)) = (file.is_extracted(), &self.records) {
-            let length = self.row_length(file, 1, 0..text.len())?;
+            let length = match self.row_length(file, 0..text.len()) {
+                Ok(length) => length,
+                Err(reason) => return visit(Err(position.without_bytes().bad_row_for(reason))),
+            };
             position.place = RowPlace::new(position.place.start_offset(), length);
             file.set_spooled_at(spool.append_bytes(text.as_bytes())?);
         }

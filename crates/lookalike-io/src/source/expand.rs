@@ -439,7 +439,7 @@ fn holds_list(path: &Path, origin: &InputOrigin) -> bool {
     };
     let mut start = vec![0; LIST_START];
     let mut length = 0;
-    let Ok(mut stream) = stream else {
+    let Ok(mut stream) = stream.and_then(ByteStream::convert_utf16) else {
         return false;
     };
     while length < start.len() {

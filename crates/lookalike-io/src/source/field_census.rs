@@ -311,6 +311,24 @@ impl<'de> Visitor<'de> for NameCollector<'_> {
                     .map_err(serde::de::Error::custom)?;
                 continue;
             }
+            if value.starts_with('[') && self.depth < MOST_DEPTH {
+                // The first element shows the fields of a list of objects.
+                let elements: Vec<&RawValue> =
+                    serde_json::from_str(value).map_err(serde::de::Error::custom)?;
+                let first = elements.first().map(|first| first.get());
+                if let Some(first) = first.filter(|first| first.starts_with('{')) {
+                    let mut deserializer = serde_json::Deserializer::from_str(first);
+                    let inner = NameCollector {
+                        sample: &mut *self.sample,
+                        prefix: &format!("{name}."),
+                        depth: self.depth + 1,
+                    };
+                    inner
+                        .deserialize(&mut deserializer)
+                        .map_err(serde::de::Error::custom)?;
+                    continue;
+                }
+            }
             let bytes = if value.starts_with('"') {
                 value.len()
             } else {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use lookalike_documents::DocumentKind;
+use lookalike_documents::decoding::utf16_by_mark;
 use lookalike_system::{FileNumber, FileVersion, PositionedAccess};
 
 use super::byte_stream::ByteStream;
@@ -58,6 +59,8 @@ pub struct InputFile {
     held_bytes: Option<u64>,
     /// The content of standard input, if it was copied.
     standard_input: Option<Arc<File>>,
+    /// `true` if UTF-16 is converted to UTF-8 while the input is read.
+    converts_utf16: bool,
     /// An open handle for reading in place.
     handle: OnceLock<File>,
     /// `true` if the handle is that of a temporary copy, made of Parquet or Arrow that was compressed or
@@ -94,6 +97,10 @@ impl InputFile {
         let metadata = found.origin.metadata();
         let version = metadata.map(|metadata| FileVersion::of_file(&found.path, metadata));
         let regular = metadata.is_some_and(Metadata::is_file);
+        // Document files are decoded when their texts are extracted.
+        let converts_utf16 = options.encoding == encoding_rs::UTF_8
+            && found.document.is_none()
+            && !found.format.is_columnar();
         let handle = OnceLock::new();
         let mut compressed = false;
         // A document file that cannot be opened is a bad row, as any other one that cannot be read.
@@ -104,7 +111,9 @@ impl InputFile {
         };
         if let Some(file) = opened {
             compressed = compression_by_extension(&found.path) != CompressionKind::None
-                || starts_compressed(&name, &|bytes, start| file.read_bytes_at(bytes, start))?;
+                || starts_converted(&name, converts_utf16, &|bytes, start| {
+                    file.read_bytes_at(bytes, start)
+                })?;
             if keep_open && !compressed {
                 handle.get_or_init(|| file);
             }
@@ -114,7 +123,9 @@ impl InputFile {
         let kept_lines = found.object_to_recognise().map(RangeCopy::of_kept);
         let kept_lines = match kept_lines {
             Some(lines)
-                if starts_compressed(&name, &|bytes, start| lines.read_at(bytes, start))? =>
+                if starts_converted(&name, converts_utf16, &|bytes, start| {
+                    lines.read_at(bytes, start)
+                })? =>
             {
                 None
             }
@@ -152,6 +163,7 @@ impl InputFile {
             object,
             ranges,
             standard_input: options.standard_input.clone(),
+            converts_utf16,
             handle,
             is_copy,
             spooled_at: OnceLock::new(),
@@ -177,6 +189,7 @@ impl InputFile {
             ranges: None,
             held_bytes: Some(bytes),
             standard_input: None,
+            converts_utf16: false,
             handle: OnceLock::new(),
             is_copy: false,
             spooled_at: OnceLock::new(),
@@ -326,9 +339,12 @@ impl InputFile {
         }
     }
 
-    /// Opens a stream of the decompressed bytes; elements of a JSON list become lines.
+    /// Opens a stream of the decompressed bytes, in UTF-8 if they begin as UTF-16; elements of a JSON list become lines.
     pub(super) fn open_stream(&self) -> Result<ByteStream> {
-        let stream = self.plain_stream()?;
+        let mut stream = self.plain_stream()?;
+        if self.converts_utf16 && self.storage != InputStorage::InPlace {
+            stream = stream.convert_utf16()?;
+        }
         Ok(if self.format == InputFormat::Json {
             stream.into_list_rows()
         } else {
@@ -553,9 +569,10 @@ fn trimmed(row: &str) -> &str {
     row.strip_suffix('\r').unwrap_or(row)
 }
 
-/// Recognises a compressed input by its first bytes. `read_at` reads at an offset, so that no position moves.
-fn starts_compressed(
+/// Recognises an input that is decompressed, or converted from UTF-16, by its first bytes. `read_at` reads at an offset, so that no position moves.
+fn starts_converted(
     name: &str,
+    converts_utf16: bool,
     read_at: &dyn Fn(&mut [u8], u64) -> io::Result<usize>,
 ) -> Result<bool> {
     let mut start = [0; LONGEST_MAGIC];
@@ -573,5 +590,7 @@ fn starts_compressed(
             }
         }
     }
-    Ok(compression_by_content(&start[..length]) != CompressionKind::None)
+    let start = &start[..length];
+    let is_utf16 = converts_utf16 && utf16_by_mark(start).is_some();
+    Ok(is_utf16 || compression_by_content(start) != CompressionKind::None)
 }

@@ -29,7 +29,27 @@ pub(super) struct FieldPaths(Vec<PathNode>);
 struct PathNode {
     name: String,
     slot: Option<usize>,
+    /// `true` at the end of a path of names, where a field that is itself named like the path has priority.
+    is_path: bool,
     children: Vec<PathNode>,
+    /// The slots of all nodes below this one.
+    slots_below: Vec<usize>,
+}
+
+impl PathNode {
+    /// Returns the slot that a value at this node belongs to.
+    fn open_slot(&self, values: &RowValues) -> Option<usize> {
+        self.slot
+            .filter(|&slot| !self.is_path || !values.has_literal_name(slot))
+    }
+
+    /// Collects the slots below each node.
+    fn collect_slots(&mut self) -> Vec<usize> {
+        let below = self.children.iter_mut().flat_map(Self::collect_slots);
+        self.slots_below = below.collect();
+        let own = self.slot.into_iter();
+        own.chain(self.slots_below.iter().copied()).collect()
+    }
 }
 
 impl FieldPaths {
@@ -45,7 +65,11 @@ impl FieldPaths {
                     last = child_node(&mut last.children, part);
                 }
                 last.slot = Some(slot);
+                last.is_path = true;
             }
+        }
+        for node in &mut paths.0 {
+            node.collect_slots();
         }
         paths
     }
@@ -57,17 +81,23 @@ fn child_node<'a>(nodes: &'a mut Vec<PathNode>, name: &str) -> &'a mut PathNode 
         nodes.push(PathNode {
             name: name.to_owned(),
             slot: None,
+            is_path: false,
             children: Vec::new(),
+            slots_below: Vec::new(),
         });
         nodes.len() - 1
     });
     &mut nodes[at]
 }
 
-/// Removes the values of an earlier field of the same name, because the last one counts.
+/// Removes the values of an earlier field of the same name, because the last one counts. A field with dots in its name
+/// has priority over a path of names.
 fn forget_earlier(node: &PathNode, values: &mut RowValues) {
-    if let Some(slot) = node.slot {
+    if let Some(slot) = node.open_slot(values) {
         values.slots[slot] = ValueSlot::default();
+        if !node.is_path {
+            values.claim_literal_name(slot);
+        }
     }
     for child in &node.children {
         forget_earlier(child, values);
@@ -267,7 +297,10 @@ fn store_value(
         }
         .deserialize(&mut deserializer)?;
     }
-    if let Some(slot) = node.slot {
+    if kind == ValueKind::List && !node.children.is_empty() {
+        store_elements(node, json, values)?;
+    }
+    if let Some(slot) = node.open_slot(values) {
         match kind {
             ValueKind::Text => {
                 values.set_copied_text(slot, kind, &serde_json::from_str::<String>(json)?)
@@ -275,6 +308,32 @@ fn store_value(
             _ => values.set_copied_text(slot, kind, json),
         }
     }
+    Ok(())
+}
+
+/// Stores the wanted values of the objects in a list, joined.
+fn store_elements(
+    node: &PathNode,
+    json: &str,
+    values: &mut RowValues,
+) -> Result<(), serde_json::Error> {
+    let from = values.begin_elements();
+    let elements: Vec<&RawValue> = serde_json::from_str(json)?;
+    for element in elements {
+        let element = element.get();
+        if element.starts_with('{') {
+            let mut deserializer = serde_json::Deserializer::from_str(element);
+            ObjectVisitor {
+                nodes: &node.children,
+                values,
+            }
+            .deserialize(&mut deserializer)?;
+        } else if element.starts_with('[') {
+            store_elements(node, element, values)?;
+        }
+        values.end_element(&node.slots_below);
+    }
+    values.join_elements(&node.slots_below, from, "");
     Ok(())
 }
 
@@ -435,16 +494,23 @@ impl<'a> JsonScanner<'a> {
     fn scan_wanted(&mut self, node: &PathNode, depth: usize) -> Option<()> {
         forget_earlier(node, self.values);
         let start = self.at;
-        match (self.bytes.get(start)?, node.slot) {
+        let slot = node.open_slot(self.values);
+        match (self.bytes.get(start)?, slot) {
             (b'"', Some(slot)) => return self.scan_string(slot),
             (b'{', _) if !node.children.is_empty() => {
                 if depth == MAX_DEPTH {
                     return None;
                 }
                 self.scan_object(&node.children, depth + 1)?;
-                if let Some(slot) = node.slot {
+                if let Some(slot) = slot {
                     self.values
                         .set_range(slot, ValueKind::Object, start, self.at);
+                }
+            }
+            (b'[', _) if !node.children.is_empty() => {
+                self.scan_elements(node, depth)?;
+                if let Some(slot) = slot {
+                    self.values.set_range(slot, ValueKind::List, start, self.at);
                 }
             }
             (_, slot) => {
@@ -454,6 +520,39 @@ impl<'a> JsonScanner<'a> {
                 }
             }
         }
+        Some(())
+    }
+
+    /// Reads a list, and joins the wanted values of the objects in it.
+    fn scan_elements(&mut self, node: &PathNode, depth: usize) -> Option<()> {
+        if depth + 1 >= MAX_DEPTH {
+            return None;
+        }
+        let from = self.values.begin_elements();
+        self.at += 1;
+        self.skip_blanks();
+        if self.bytes.get(self.at) == Some(&b']') {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            self.skip_blanks();
+            match self.bytes.get(self.at)? {
+                b'{' => self.scan_object(&node.children, depth + 2)?,
+                b'[' => self.scan_elements(node, depth + 1)?,
+                _ => {
+                    self.skip_value(depth + 1)?;
+                }
+            }
+            self.values.end_element(&node.slots_below);
+            self.skip_blanks();
+            match self.next_byte()? {
+                b',' => {}
+                b']' => break,
+                _ => return None,
+            }
+        }
+        self.values.join_elements(&node.slots_below, from, self.row);
         Some(())
     }
 
@@ -851,6 +950,44 @@ mod tests {
         let values = defined(row).unwrap();
         assert_eq!(values[0], (ValueKind::Text, "2".to_owned()));
         assert_eq!(values[3].0, ValueKind::Missing);
+    }
+
+    #[test]
+    fn values_of_objects_in_a_list_are_joined() {
+        for (row, expected) in [
+            (
+                r#"{"a":[{"b":"x"},{"b":"y\n"},{"b":"z"}]}"#,
+                (ValueKind::Text, "x\ny\n\nz"),
+            ),
+            (
+                r#"{"a":[{"b":"x"},{"c":1},{"b":null},7,[{"b":"y"}]]}"#,
+                (ValueKind::Text, "x\ny"),
+            ),
+            (r#"{"a":[{"b":1}]}"#, (ValueKind::Number, "1")),
+            (
+                r#"{"a":[{"b":1},{"b":true},{"b":["p","q"]}]}"#,
+                (ValueKind::Text, "1\ntrue\np\nq"),
+            ),
+            (
+                r#"{"a":[{"b":{"d":1}},{"b":"x"}]}"#,
+                (ValueKind::Object, r#"{"d":1}"#),
+            ),
+            (r#"{"a":[]}"#, (ValueKind::Missing, "")),
+            (
+                r#"{"a":[{"b":"x"}],"a":[{"b":"y"}]}"#,
+                (ValueKind::Text, "y"),
+            ),
+            (
+                r#"{"a.b":"own","a":[{"b":"x"},{"b":"y"}]}"#,
+                (ValueKind::Text, "own"),
+            ),
+            (r#"{"a":{"b":"x"},"a.b":"own"}"#, (ValueKind::Text, "own")),
+            (r#"{"a.b":"own","a":{"b":"x"}}"#, (ValueKind::Text, "own")),
+        ] {
+            let values = defined(row).unwrap();
+            assert_eq!((values[3].0, &*values[3].1), expected, "{row}");
+            assert_eq!(scanned(row), Some(values), "{row}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::inputs::{InputSet, RowLayout, is_wanted};
 use super::line_reader::{RowEnds, trim_line_end};
 use super::row_values::{ParsedRow, RowPosition, RowValues};
 use super::{IdField, InputFormat, RowPlace, RowResult, json};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 impl InputSet {
     pub(super) fn parse_lines(
@@ -16,15 +16,22 @@ impl InputSet {
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
-        let file = &self.files[lines.file];
-        let layout = self.provisional_layout(file);
-        let layout = layout.as_ref().unwrap_or_else(|| self.row_layout());
         let ParseScratch {
             values,
             cells,
             decoded,
             ..
         } = scratch;
+        if lines.is_oversized {
+            // A row that is not parsed decides nothing about the layout.
+            return self.visit_lines(lines, wanted, decoded, |position, row| match row {
+                Err(reason) => visit(Err(position.bad_row_for(reason))),
+                Ok(_) => Ok(()),
+            });
+        }
+        let file = &self.files[lines.file];
+        let layout = self.provisional_layout(file);
+        let layout = layout.as_ref().unwrap_or_else(|| self.row_layout());
         self.visit_lines(lines, wanted, decoded, |position, row| {
             let parsed = row.and_then(|row| self.parse_row(file, layout, row, values, cells));
             match parsed {
@@ -44,8 +51,20 @@ impl InputSet {
         mut visit: impl FnMut(RowPosition<'_>, std::result::Result<&str, String>) -> Result<()>,
     ) -> Result<()> {
         let file = &self.files[lines.file];
-        let bytes = &lines.buffer.filled_bytes()[lines.start..];
         let base = self.bases[lines.file] + lines.offset;
+        if lines.is_oversized {
+            if !is_wanted(wanted, lines.number) {
+                return Ok(());
+            }
+            let position = RowPosition {
+                file: file.display_name(),
+                line: lines.line,
+                number: lines.number,
+                place: RowPlace::new(base, 0),
+            };
+            return visit(position, Err(self.oversized_reason(file, lines.length)));
+        }
+        let bytes = &lines.buffer.filled_bytes()[lines.start..];
         // For a few rows, checking the encoding of each is cheaper than checking the whole block.
         let whole = match wanted {
             None => self.decoding.decode_whole(bytes),
@@ -58,20 +77,19 @@ impl InputSet {
             let end = ends.find_row_end(bytes, start);
             let content = trim_line_end(&bytes[start..end]);
             if !content.is_empty() && is_wanted(wanted, number) {
-                let place = RowPlace::new(
-                    base + start as u64,
-                    self.row_length(file, line, start..end)?,
-                );
+                let length = self.row_length(file, start..end);
+                // A row beyond the limit has no bytes that are read again.
+                let length_in_place = length.as_ref().copied().unwrap_or(0);
                 let position = RowPosition {
                     file: file.display_name(),
                     line,
                     number,
-                    place,
+                    place: RowPlace::new(base + start as u64, length_in_place),
                 };
-                let row = match whole {
+                let row = length.and_then(|_| match whole {
                     Some(text) => Ok(&text[start..start + content.len()]),
                     None => self.decoding.decode_row(content, decoded),
-                };
+                });
                 visit(position, row)?;
             }
             number += u64::from(!content.is_empty());
@@ -86,27 +104,29 @@ impl InputSet {
         Ok(())
     }
 
-    /// Returns the length of a row, which begins in a line of the file, as numbers of places in its text.
+    /// Returns the length of a row as numbers of places in its text.
     ///
     /// # Errors
-    /// If it is longer than the limit.
+    /// The reason why the row is refused, if it is longer than the limit.
     pub(super) fn row_length(
         &self,
         file: &InputFile,
-        line: u64,
         place: std::ops::Range<usize>,
-    ) -> Result<u32> {
-        let most = self.options.max_row_bytes;
-        let length = place.len();
-        u32::try_from(length)
+    ) -> std::result::Result<u32, String> {
+        u32::try_from(place.len())
             .ok()
-            .filter(|&length| length <= most)
-            .ok_or_else(|| {
-                Error::limit_error(format!(
-                    "{}:{line}: the row has {length} bytes, more than the limit of {most}",
-                    file.display_name(),
-                ))
-            })
+            .filter(|&length| length <= self.options.max_row_bytes)
+            .ok_or_else(|| self.oversized_reason(file, place.len() as u64))
+    }
+
+    /// Returns the reason why a row of this many bytes is refused.
+    pub(super) fn oversized_reason(&self, file: &InputFile, length: u64) -> String {
+        let most = self.options.max_row_bytes;
+        let reason = format!("the row has {length} bytes, more than the limit of {most}");
+        if length > u64::from(most) && file.row_ends() != RowEnds::LineFeed {
+            return format!("{reason}; perhaps a quote in it is never closed");
+        }
+        reason
     }
 
     /// Returns a layout without ids if the input is JSON and no row so far was a valid object.

@@ -9,7 +9,7 @@
 use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
 use super::byte_stream::ByteStream;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::spool::SpoolFile;
 
 /// The rule for the end of a row.
@@ -176,6 +176,12 @@ impl ReadBuffer {
         }
     }
 
+    /// Removes the first `length` bytes.
+    fn remove_start(&mut self, length: usize) {
+        self.bytes.copy_within(length..self.used, 0);
+        self.used -= length;
+    }
+
     /// Reads until the buffer holds `goal` bytes. Returns `true` if the stream ended before that.
     pub(super) fn read_until_goal(
         &mut self,
@@ -206,6 +212,28 @@ impl ReadBuffer {
 pub(super) struct CutSizes {
     pub(super) block_bytes: usize,
     pub(super) max_row_bytes: u32,
+}
+
+/// What [`LineReader::read_next_rows`] has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowsRead {
+    /// The buffer holds whole rows, which begin at this offset of the decompressed input.
+    Rows { offset: u64 },
+    /// One row is longer than the limit. The buffer is empty, because the row was skipped.
+    Oversized(OversizedRow),
+}
+
+/// A row beyond the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OversizedRow {
+    /// Offset in the decompressed input.
+    pub(super) offset: u64,
+    /// Length in bytes, with the line end.
+    pub(super) length: u64,
+    /// Number of line feeds in it.
+    pub(super) lines: u64,
+    /// `true` if the input ends with it and no line feed ends it.
+    pub(super) is_unterminated: bool,
 }
 
 /// Cuts one input into blocks of whole rows.
@@ -268,14 +296,13 @@ impl LineReader {
         Ok(true)
     }
 
-    /// Fills `buffer` with the next rows and returns their offset in the decompressed input, or `None`
-    /// at the end.
+    /// Fills `buffer` with the next rows, or skips one that is longer than the limit. Returns `None` at the end. The buffer
+    /// never holds much more than the limit and a block.
     pub(super) fn read_next_rows(
         &mut self,
-        name: &str,
         buffer: &mut ReadBuffer,
         spool: Option<&SpoolFile>,
-    ) -> Result<Option<u64>> {
+    ) -> Result<Option<RowsRead>> {
         let spool = spool.filter(|_| self.spooled);
         buffer.clear();
         buffer.extend_from(&self.carry);
@@ -288,7 +315,10 @@ impl LineReader {
                 break buffer.filled_bytes().len();
             }
             match cutter.last_row_end(buffer.filled_bytes()) {
-                0 => goal = self.larger_goal(name, buffer.filled_bytes().len())?,
+                0 => match self.larger_goal(buffer.filled_bytes().len()) {
+                    Some(larger) => goal = larger,
+                    None => return self.skip_row(cutter, buffer, spool).map(Some),
+                },
                 length => break length,
             }
         };
@@ -297,23 +327,52 @@ impl LineReader {
         buffer.truncate(length);
         let offset = self.offset;
         self.offset += length as u64;
-        Ok((length > 0).then_some(offset))
+        Ok((length > 0).then_some(RowsRead::Rows { offset }))
     }
 
-    /// Returns the next size of the buffer, for a row that is longer than the present one.
-    fn larger_goal(&self, name: &str, length: usize) -> Result<usize> {
+    /// Returns the next size of the buffer, for a row that is longer than the present one, or `None` if it is longer than
+    /// the limit.
+    fn larger_goal(&self, length: usize) -> Option<usize> {
         let most = self.sizes.max_row_bytes as usize;
-        if length <= most {
-            return Ok((length * 2).clamp(1, most + 1));
-        }
-        let hint = match self.ends {
-            RowEnds::LineFeed => "",
-            RowEnds::OutsideQuotes(_) => "; perhaps a quote in it is never closed",
+        (length <= most).then(|| (length * 2).clamp(1, most + 1))
+    }
+
+    /// Skips the row that begins in `buffer`, in which `cutter` has found no end. Only a block of it is in memory at a time.
+    fn skip_row(
+        &mut self,
+        mut cutter: RowCutter,
+        buffer: &mut ReadBuffer,
+        spool: Option<&SpoolFile>,
+    ) -> Result<RowsRead> {
+        let offset = self.offset;
+        let (mut passed, mut lines) = (0, 0);
+        let rest = loop {
+            let skipped = cutter.skip_examined();
+            lines += memchr_iter(b'\n', &buffer.filled_bytes()[..skipped]).count() as u64;
+            passed += skipped as u64;
+            buffer.remove_start(skipped);
+            let goal = buffer.filled_bytes().len() + self.sizes.block_bytes.max(1);
+            self.ended = buffer.read_until_goal(goal, &mut self.stream, spool)?;
+            let bytes = buffer.filled_bytes();
+            match cutter.first_row_end(bytes) {
+                Some(end) => break end,
+                None if self.ended => break bytes.len(),
+                None => {}
+            }
         };
-        Err(Error::limit_error(format!(
-            "the row at byte {} of {name} is longer than the limit of {most} bytes{hint}",
-            self.offset
-        )))
+        let (row, next) = buffer.filled_bytes().split_at(rest);
+        lines += memchr_iter(b'\n', row).count() as u64;
+        let is_unterminated = row.last() != Some(&b'\n');
+        self.carry.extend_from_slice(next);
+        buffer.clear();
+        let length = passed + rest as u64;
+        self.offset += length;
+        Ok(RowsRead::Oversized(OversizedRow {
+            offset,
+            length,
+            lines,
+            is_unterminated,
+        }))
     }
 }
 
@@ -322,6 +381,7 @@ struct RowCutter {
     ends: RowEnds,
     at: usize,
     quoted: bool,
+    first_end: Option<usize>,
     last_end: usize,
 }
 
@@ -331,6 +391,7 @@ impl RowCutter {
             ends,
             at: 0,
             quoted: false,
+            first_end: None,
             last_end: 0,
         }
     }
@@ -344,10 +405,26 @@ impl RowCutter {
         self.last_end
     }
 
+    /// Returns the end of the first whole row in `bytes`, if there is one. More bytes may follow.
+    fn first_row_end(&mut self, bytes: &[u8]) -> Option<usize> {
+        self.last_row_end(bytes);
+        self.first_end
+    }
+
+    /// Returns the number of bytes at the start of a row without an end that are no longer needed, and continues as if the
+    /// buffer began behind them. The last byte that was examined stays, because it decides whether a quote opens a cell.
+    fn skip_examined(&mut self) -> usize {
+        let skipped = self.at.saturating_sub(1);
+        self.at -= skipped;
+        skipped
+    }
+
     /// Moves to `to` over bytes outside of quotes, and records the last row end among them.
     fn pass_unquoted(&mut self, bytes: &[u8], to: usize) {
         if let Some(found) = memrchr(b'\n', &bytes[self.at..to]) {
             self.last_end = self.at + found + 1;
+            let first = || memchr(b'\n', &bytes[self.at..to]).map(|found| self.at + found + 1);
+            self.first_end = self.first_end.or_else(first);
         }
         self.at = to;
     }
@@ -425,6 +502,39 @@ mod tests {
             }
             prop_assert_eq!(found, expected);
             prop_assert_eq!(count_rows(&bytes, ends), count_one_by_one(&bytes, ends));
+        }
+
+        #[test]
+        fn long_rows_are_skipped_to_their_ends(bytes in input(), quoting: bool, most in 0u32..20, step in 1usize..9) {
+            let ends = if quoting { RowEnds::OutsideQuotes(b',') } else { RowEnds::LineFeed };
+            let mut file = tempfile::tempfile().unwrap();
+            std::io::Write::write_all(&mut file, &bytes).unwrap();
+            std::io::Seek::rewind(&mut file).unwrap();
+            let sizes = CutSizes { block_bytes: step, max_row_bytes: most };
+            let stream = ByteStream::from_plain("bytes", file);
+            let mut reader = LineReader::new(stream, false, ends, sizes);
+            let (mut buffer, mut at) = (ReadBuffer::default(), 0);
+            while let Some(read) = reader.read_next_rows(&mut buffer, None).unwrap() {
+                match read {
+                    RowsRead::Rows { offset } => {
+                        prop_assert_eq!(offset as usize, at);
+                        let end = at + buffer.filled_bytes().len();
+                        prop_assert_eq!(buffer.filled_bytes(), &bytes[at..end]);
+                        at = end;
+                    }
+                    RowsRead::Oversized(row) => {
+                        prop_assert_eq!(row.offset as usize, at);
+                        let end = ends.find_row_end(&bytes, at);
+                        prop_assert_eq!(at + row.length as usize, end);
+                        prop_assert!(row.length > u64::from(most));
+                        let lines = bytes[at..end].iter().filter(|&&byte| byte == b'\n').count();
+                        prop_assert_eq!(row.lines as usize, lines);
+                        prop_assert_eq!(row.is_unterminated, bytes[end - 1] != b'\n');
+                        at = end;
+                    }
+                }
+            }
+            prop_assert_eq!(at, bytes.len());
         }
 
         #[test]

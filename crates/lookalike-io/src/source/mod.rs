@@ -11,8 +11,9 @@
 //! # Rows
 //!
 //! * **JSONL**: each line holds one JSON object, in the syntax that `serde_json` accepts. If an object
-//!   repeats a key, the last value counts. The path `a.b` reaches the field `b` of the object `a`, and
-//!   also a field that is itself named `a.b`.
+//!   repeats a key, the last value counts. The path `a.b` reaches the field `b` of the object `a`, or of each object
+//!   of the list `a`: their values are joined by line feeds. A field that is itself named `a.b` has priority. A text
+//!   that is a list of strings is these strings, joined by line feeds.
 //! * **JSON list**: each element of a list of objects is a row. A `.json` file that begins with `[` is
 //!   read this way. A row keeps its bytes, except for line breaks between values and the white space
 //!   after them.
@@ -26,14 +27,17 @@
 //! * **Document files** ([`ReadOptions::document_files`]): one document per file, as in
 //!   [`lookalike_documents`]. A file without text that can be read is one bad row, and its place is empty.
 //! * **Parquet** and **Arrow** (IPC files and streams): string columns (plain, large, view or dictionary) and binary
-//!   columns are text. A binary value that is not UTF-8 makes its row a bad row. The path `a.b` reaches into structs.
+//!   columns are text. A binary value that is not UTF-8 makes its row a bad row. The path `a.b` reaches into structs and
+//!   lists of structs, as in JSON.
 //!
 //! An empty line, or a line with only a carriage return, is not a row. A byte order mark at the start
-//! of an input is skipped. The last line is a row even if no line feed ends it.
+//! of an input is skipped. An input that begins with the byte order mark of UTF-16 is converted to UTF-8 while it is read,
+//! unless another encoding is stated; kept rows of it are written in UTF-8. The last line is a row even if no line feed ends it.
 //!
 //! A row that cannot be used is reported as a [`BadRow`] with its place and the reason; it is never
-//! skipped in silence. A fault that makes the rest of an input unreadable (a truncated archive, a
-//! missing column, a row over the limit) is an [`Error`](crate::error::Error).
+//! skipped in silence. A row over the limit is such a row, and is skipped
+//! without being in memory. A fault that makes the rest of an input unreadable (a truncated archive, a
+//! missing column) is an [`Error`](crate::error::Error).
 //!
 //! Tables in memory are read as Parquet is: column by column, without copying their texts. See
 //! [`MemoryTable`].
@@ -49,6 +53,7 @@
 mod allowed_folders;
 mod arrow_file;
 mod arrow_portions;
+mod bad_row_reason;
 mod block;
 mod block_reader;
 mod byte_stream;
@@ -78,6 +83,7 @@ mod reread;
 mod row_values;
 mod table_block;
 mod text_place;
+mod utf16;
 mod utf8;
 mod whole_input;
 mod whole_rows;
@@ -93,6 +99,7 @@ use crate::objects::{ObjectCopies, ObjectUrl};
 use crate::source::expand::is_stdin;
 pub use allowed_folders::AllowedFolders;
 pub(crate) use arrow_file::ArrowFile;
+pub use bad_row_reason::reason_pattern;
 pub use block::{InputBlock, KnownBlock, ParseScratch};
 pub(crate) use column_json::{JsonRows, check_types};
 pub(crate) use column_portions::column_schema;
@@ -196,7 +203,8 @@ pub struct ReadOptions {
     pub delimiter: Option<u8>,
     /// `true` if CSV has a header row; otherwise the columns are named `1`, `2`, ….
     pub header: bool,
-    /// The encoding of the text formats. UTF-16 and ISO-2022-JP are refused.
+    /// The encoding of the text formats. UTF-16 and ISO-2022-JP are refused, but with UTF-8 an input that begins with the byte
+    /// order mark of UTF-16 is read.
     pub encoding: &'static encoding_rs::Encoding,
     /// `true` if a document file that is not in that encoding is read in the one that it looks like; see
     /// [`InputSet::guessed_encodings`].
@@ -267,7 +275,7 @@ pub struct DocumentFileOptions {
 #[derive(Debug, Clone)]
 pub struct WantedFields {
     /// The fields that make up the text, joined by line feeds. In JSON, Parquet and Arrow, `a.b` reaches
-    /// nested fields.
+    /// nested fields, also in each object of a list.
     pub text: Vec<String>,
     /// The origin of ids.
     pub id: IdField,

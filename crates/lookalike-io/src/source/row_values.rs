@@ -65,7 +65,7 @@ impl FieldPlan {
     pub(super) fn accepts_kind(&self, slot: usize, kind: ValueKind) -> bool {
         let single = !matches!(kind, ValueKind::List | ValueKind::Object);
         kind == ValueKind::Null
-            || (!self.text.contains(&slot) || kind == ValueKind::Text)
+            || (!self.text.contains(&slot) || matches!(kind, ValueKind::Text | ValueKind::List))
                 && (self.id != Some(slot) || matches!(kind, ValueKind::Text | ValueKind::Number))
                 && (self.features != Some(slot) || kind == ValueKind::Text || !single)
                 && (!self.extra.contains(&slot) || single)
@@ -164,6 +164,10 @@ pub(super) struct RowValues {
     pub(super) unescaped: Vec<u8>,
     pub(super) special: Vec<u32>,
     joined: String,
+    /// Slots whose value is that of a field with dots in its name.
+    literal_names: Vec<bool>,
+    /// Values of the elements of lists that have not ended yet, with their slots.
+    elements: Vec<(usize, ValueSlot)>,
     /// The id in its shortest form, if it is a number and differs from that form.
     id_digits: Option<String>,
     features: Vec<FeatureRange>,
@@ -174,7 +178,91 @@ impl RowValues {
     pub(super) fn clear_row(&mut self, plan: &FieldPlan) {
         self.slots.clear();
         self.slots.resize(plan.names.len(), ValueSlot::default());
+        self.literal_names.clear();
+        self.literal_names.resize(plan.names.len(), false);
+        self.elements.clear();
         self.arena.clear();
+    }
+
+    /// Returns `true` if a field that is itself named like the path of the slot has been read.
+    pub(super) fn has_literal_name(&self, slot: usize) -> bool {
+        self.literal_names[slot]
+    }
+
+    /// Records that a field has the very name of the slot, which therefore takes no value from a path.
+    pub(super) fn claim_literal_name(&mut self, slot: usize) {
+        self.literal_names[slot] = true;
+    }
+
+    /// Begins a list whose elements have values for slots. Returns the mark for [`join_elements`](Self::join_elements).
+    pub(super) fn begin_elements(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// Ends an element: the values of these slots become values of the list.
+    pub(super) fn end_element(&mut self, slots: &[usize]) {
+        for &slot in slots {
+            if self.slots[slot].kind != ValueKind::Missing && !self.literal_names[slot] {
+                let value = std::mem::take(&mut self.slots[slot]);
+                self.elements.push((slot, value));
+            }
+        }
+    }
+
+    /// Ends the list that began at a mark: each slot has the values of all elements, joined by line feeds. A single value
+    /// keeps its kind; nulls are left out; an object among several values stays what it is, so that it is refused.
+    pub(super) fn join_elements(&mut self, slots: &[usize], from: usize, row: &str) {
+        for &slot in slots {
+            let own = self.elements[from..].iter().filter(|(of, _)| *of == slot);
+            let values: Vec<ValueSlot> = own.map(|(_, value)| *value).collect();
+            if let Some(joined) = self.join_values(&values, row) {
+                self.slots[slot] = joined;
+            }
+        }
+        self.elements.truncate(from);
+    }
+
+    fn join_values(&mut self, values: &[ValueSlot], row: &str) -> Option<ValueSlot> {
+        let is_null = |value: &&ValueSlot| value.kind == ValueKind::Null;
+        let filled: Vec<_> = values.iter().filter(|value| !is_null(value)).collect();
+        if let [] | [_] = filled[..] {
+            return filled.first().copied().or(values.first()).copied();
+        }
+        let start = self.arena.len();
+        for (at, &&value) in filled.iter().enumerate() {
+            if at > 0 {
+                self.arena.push('\n');
+            }
+            let items = match value.kind {
+                ValueKind::List => join_strings(self.slot_text(value, row)),
+                ValueKind::Object => None,
+                _ => Some(self.slot_text(value, row).to_owned()),
+            };
+            let Some(text) = items else {
+                self.arena.truncate(start);
+                return Some(value);
+            };
+            self.arena.push_str(&text);
+        }
+        Some(ValueSlot {
+            kind: ValueKind::Text,
+            in_arena: true,
+            start,
+            end: self.arena.len(),
+        })
+    }
+
+    /// Makes a text of each list of strings that is wanted as text: its strings, joined by line feeds.
+    fn join_text_lists(&mut self, plan: &FieldPlan, row: &str) {
+        for &slot in &plan.text {
+            let value = self.slots[slot];
+            if value.kind != ValueKind::List || plan.features == Some(slot) {
+                continue;
+            }
+            if let Some(text) = join_strings(self.slot_text(value, row)) {
+                self.set_copied_text(slot, ValueKind::Text, &text);
+            }
+        }
     }
 
     /// Stores a range of the row in a slot.
@@ -229,6 +317,7 @@ impl RowValues {
             None => None,
             Some(slot) => Some(self.read_features(plan, slot, row, invalid_text)?),
         };
+        self.join_text_lists(plan, row);
         if plan.text.len() > 1 {
             self.join_texts(plan, row)?;
         }
@@ -420,6 +509,14 @@ impl RowValues {
             kind => return Err(wrong_kind_message(plan, slot, kind, "a single value")),
         })
     }
+}
+
+/// Joins the strings of a JSON list by line feeds, without nulls. Returns `None` if the list is empty or holds anything
+/// else.
+fn join_strings(json: &str) -> Option<String> {
+    let strings: Vec<Option<String>> = serde_json::from_str(json).ok()?;
+    let strings: Vec<String> = strings.into_iter().flatten().collect();
+    (!strings.is_empty()).then(|| strings.join("\n"))
 }
 
 fn wrong_kind_message(plan: &FieldPlan, slot: usize, kind: ValueKind, wanted: &str) -> String {

@@ -49,9 +49,12 @@ impl InputSet {
         let read = columns.parse_around_text(at, plan, values);
         let parsed =
             read.and_then(|whole| values.parsed_row(plan, whole, self.options.invalid_text));
-        match parsed {
-            Ok(parsed) => {
-                let length = self.row_length(file, row + 1, 0..parsed.row_text().len())?;
+        let sized = parsed.and_then(|parsed| {
+            let length = self.row_length(file, 0..parsed.row_text().len())?;
+            Ok((parsed, length))
+        });
+        match sized {
+            Ok((parsed, length)) => {
                 position.place = RowPlace::new(row, length);
                 Ok(parsed.visit_row(plan, position, visit))
             }

@@ -27,18 +27,18 @@ pub(crate) fn find_json_text(row: &str, field: &str) -> Option<TextPlace> {
     })
 }
 
-/// Returns the last value with this name, or at this path of names separated by dots.
+/// Returns the last value with this name, or else at this path of names separated by dots.
 fn find_value<'a>(object: &'a str, field: &str) -> Option<&'a RawValue> {
     let (first, rest) = field.split_once('.').unzip();
-    let mut found = None;
+    let (mut named, mut nested) = (None, None);
     for (name, value) in serde_json::from_str::<JsonMembers<'_>>(object).ok()?.0 {
         if name == field {
-            found = Some(value);
+            named = Some(value);
         } else if first.is_some_and(|first| name == first) {
-            found = rest.and_then(|rest| find_nested(value.get(), rest));
+            nested = rest.and_then(|rest| find_nested(value.get(), rest));
         }
     }
-    found
+    named.or(nested)
 }
 
 fn find_nested<'a>(object: &'a str, path: &str) -> Option<&'a RawValue> {
@@ -147,7 +147,7 @@ mod tests {
             (
                 r#"{"a.b": "d", "a": {"b": "c"}}"#,
                 "a.b",
-                Some((r#""c""#, "c")),
+                Some((r#""d""#, "d")),
             ),
             (r#"{"a": {"b": "c"}, "a": 1}"#, "a.b", None),
             (

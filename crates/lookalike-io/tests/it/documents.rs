@@ -105,7 +105,10 @@ fn directories_are_read_in_order_with_bad_files_reported() {
     // The limit of a file is inclusive, and only the files beyond it are bad.
     let files = ["j.htm", "k.htm"].map(|name| root.join(name));
     let seen = read_rows(&InputSet::open_paths(&files, &options).unwrap());
-    assert!(seen[0].ends_with("is longer than 100 bytes"), "{seen:?}");
+    assert!(
+        seen[0].ends_with("is longer than the limit of 100 bytes"),
+        "{seen:?}"
+    );
     assert!(seen[1].ends_with("xx"), "{seen:?}");
 }
 

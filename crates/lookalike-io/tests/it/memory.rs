@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{
-    ArrayRef, BooleanArray, Int64Array, LargeStringArray, RecordBatch, StringArray,
-    StringViewArray, StructArray,
+    Array, ArrayRef, BooleanArray, Int64Array, LargeStringArray, ListArray, RecordBatch,
+    StringArray, StringViewArray, StructArray,
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields as ArrowFields};
 use lookalike_io::source::{
     IdField, InputSet, MemoryTable, ReadOptions, RowPlace, RowSource, WantedFields,
@@ -40,7 +41,8 @@ fn columns() -> RecordBatch {
         lists.append(row % 7 != 0);
     }
     let ids = rows().map(|row| (row % 11 != 5).then_some(9_007_199_254_740_993 + row as i64));
-    let arrays: [(&str, ArrayRef); 7] = [
+    let arrays: [(&str, ArrayRef); 8] = [
+        ("items", Arc::new(lists_of_structs())),
         ("id", Arc::new(ids.collect::<Int64Array>())),
         ("text", Arc::new(borrowed().collect::<StringArray>())),
         ("large", Arc::new(borrowed().collect::<LargeStringArray>())),
@@ -56,6 +58,19 @@ fn columns() -> RecordBatch {
     ];
     RecordBatch::try_from_iter_with_nullable(arrays.map(|(name, array)| (name, array, true)))
         .unwrap()
+}
+
+/// Lists of no, one and two structs with a text, some of which are null.
+fn lists_of_structs() -> ListArray {
+    let lengths: Vec<usize> = (0..ROWS).map(|row| row % 3).collect();
+    let texts =
+        (0..lengths.iter().sum()).map(|at: usize| (at % 5 != 2).then(|| format!("item {at}")));
+    let fields = ArrowFields::from(vec![Field::new("body", DataType::Utf8, true)]);
+    let texts: ArrayRef = Arc::new(texts.collect::<StringArray>());
+    let values = StructArray::new(fields, vec![texts], None);
+    let item = Field::new("item", values.data_type().clone(), true);
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    ListArray::new(Arc::new(item), offsets, Arc::new(values), None)
 }
 
 /// The same rows in batches of odd sizes. One batch is empty, and most do not start at the beginning of
@@ -111,6 +126,13 @@ fn tables_read_like_parquet() {
             None,
             name("nested.body"),
         ),
+        (
+            name("items.body"),
+            IdField::RowNumber,
+            None,
+            name("items.body"),
+        ),
+        (name("list"), IdField::RowNumber, None, vec![]),
         (
             [name("text"), name("view")].concat(),
             IdField::RowNumber,

@@ -289,9 +289,20 @@ fn one_huge_row_among_small_ones() {
             max_row_bytes: 1 << 20,
             ..small
         };
-        let error = read(&[path], &limited).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Limit);
-        assert!(error.to_string().contains("byte 13 "), "{error}");
+        let found = read(&[path], &limited).unwrap();
+        let lengths: Vec<_> = found.rows.iter().map(|row| row.text.len()).collect();
+        assert_eq!(lengths, [1, 1]);
+        let numbers: Vec<_> = found.rows.iter().map(|row| row.number).collect();
+        assert_eq!(numbers, [1, 3]);
+        let [bad] = &found.bad[..] else {
+            panic!("{:?}", found.bad)
+        };
+        assert_eq!(bad.number, 2);
+        assert_eq!(bad.place.byte_length(), 0);
+        assert!(
+            bad.reason.contains("more than the limit of 1048576"),
+            "{bad:?}"
+        );
     }
     let path = store(
         directory.path(),
@@ -303,8 +314,19 @@ fn one_huge_row_among_small_ones() {
         block_bytes: 1000,
         ..options()
     };
+    let found = read(&[path], &limited).unwrap();
+    assert!(
+        found.bad[0].reason.contains("never closed"),
+        "{:?}",
+        found.bad
+    );
+    let path = store(directory.path(), "b.csv", huge.as_bytes());
     let error = read(&[path], &limited).unwrap_err();
-    assert!(error.to_string().contains("never closed"), "{error}");
+    assert_eq!(
+        error.kind(),
+        ErrorKind::Limit,
+        "a header beyond the limit: {error}"
+    );
 }
 
 #[test]
@@ -516,6 +538,8 @@ fn legacy_encodings() {
     };
     assert_eq!(read(&[path], &utf16).unwrap_err().kind(), ErrorKind::Usage);
     let path = store(directory.path(), "b.txt", b"\xFF\xFEa\0");
+    assert_eq!(read(&[path], &options()).unwrap().texts(), ["a"]);
+    let path = store(directory.path(), "c.txt", b"a\0b\0c\0d\0");
     assert!(
         read(&[path], &options())
             .unwrap_err()

@@ -133,9 +133,12 @@ fn run_pairs(
         };
         write_match_report(&inputs, output)
     });
+    let has_no_report = report.is_none();
     let outputs = table.into_iter().chain(rejected_rows);
     commit_all(outputs.chain(report.transpose()?))?;
-    summary.run.seconds = started.elapsed().as_secs_f64();
+    if has_no_report {
+        summary.run.seconds = started.elapsed().as_secs_f64();
+    }
     Ok(summary)
 }
 

@@ -23,7 +23,8 @@ pub struct RunSummary {
     pub rejected: u64,
     /// Bytes of input, after decompression.
     pub bytes: u64,
-    /// Seconds from start to the last synced byte.
+    /// Seconds from start to the last synced byte; with a report, to the moment when the report is written, because both
+    /// tell the same time.
     pub seconds: f64,
     /// `auto`, `minhash`, …
     pub method: &'static str,
@@ -38,6 +39,14 @@ pub struct RunSummary {
     pub recipe: String,
     /// Identity of the recipe.
     pub recipe_id: String,
+}
+
+/// Least seconds of a run whose speed is told. The speed of a shorter one is that of its start.
+const LEAST_MEASURED_SECONDS: f64 = 0.05;
+
+/// Returns the bytes of input that a run has read per second of all its stages. `None` if the run is too short.
+pub fn bytes_per_second(bytes: u64, seconds: f64) -> Option<f64> {
+    (seconds > LEAST_MEASURED_SECONDS).then(|| bytes as f64 / seconds)
 }
 
 impl RunSummary {

@@ -212,9 +212,6 @@ impl CorpusReader<'_> {
         documents: &ReadDocuments,
         tally: &mut RowTally,
     ) -> Result<()> {
-        if documents.len() > 0 {
-            self.progress.rows_usable();
-        }
         tally.add_rows(documents.len() as u64, &documents.bad);
         let strict = self.settings.strict;
         tell_bad_rows(&documents.bad, self.progress, strict, |rows| {

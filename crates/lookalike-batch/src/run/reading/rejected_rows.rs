@@ -246,9 +246,6 @@ impl<'a> OpenedRows<'a> {
 
     /// Reports the bad rows of a block with this many usable rows.
     pub(crate) fn report_rows(&self, rows: &[BadRow], used: u64) -> Result<()> {
-        if used > 0 {
-            self.progress.rows_usable();
-        }
         self.lock_tally().add_rows(used, rows);
         tell_bad_rows(rows, self.progress, self.strict, |rows| {
             self.rejected.push_rows(&self.inputs, rows)

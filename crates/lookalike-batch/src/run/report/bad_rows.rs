@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use lookalike_io::source::BadRow;
+use lookalike_io::source::{BadRow, reason_pattern};
 use serde::Serialize;
 
 use crate::run::report::budgets::shorten_name;
@@ -14,7 +14,7 @@ const MAX_REASONS: usize = 100;
 /// Places that are named for each reason.
 const PLACES_PER_REASON: usize = 3;
 
-/// Counts bad rows by reason. Reasons that differ only in numbers are one.
+/// Counts bad rows by reason. Reasons that differ only in values are one; see [`reason_pattern`].
 #[derive(Default)]
 pub(in crate::run) struct BadRowTally {
     reasons: Mutex<HashMap<String, BadRowReason>>,
@@ -37,7 +37,7 @@ impl BadRowTally {
         }
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         for row in rows {
-            let mut pattern = without_numbers(&row.reason);
+            let mut pattern = reason_pattern(&row.reason).into_owned();
             if reasons.len() >= MAX_REASONS && !reasons.contains_key(&pattern) {
                 pattern = String::new();
             }
@@ -64,31 +64,5 @@ impl BadRowTally {
         let mut reasons: Vec<_> = reasons.values().cloned().collect();
         reasons.sort_by(|a, b| (b.rows, &a.reason).cmp(&(a.rows, &b.reason)));
         reasons
-    }
-}
-
-/// Returns a reason with `#` in place of each number.
-fn without_numbers(reason: &str) -> String {
-    let mut pattern = String::with_capacity(reason.len());
-    for c in reason.chars() {
-        if !c.is_ascii_digit() {
-            pattern.push(c);
-        } else if !pattern.ends_with('#') {
-            pattern.push('#');
-        }
-    }
-    pattern
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_do_not_tell_reasons_apart() {
-        assert_eq!(
-            without_numbers("expected `,` at column 120 of 7"),
-            "expected `,` at column # of #"
-        );
     }
 }

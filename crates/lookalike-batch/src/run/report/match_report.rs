@@ -22,6 +22,7 @@ use lookalike_io::sink::StagedOutput;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::run::commands::summary::bytes_per_second;
 use crate::run::execution::run_corpus::RunCorpus;
 use crate::run::report::bad_rows::{BadRowReason, BadRowTally};
 use crate::run::report::budgets::{
@@ -120,6 +121,16 @@ pub(in crate::run) fn write_match_report(
 }
 
 impl MatchReportInputs<'_> {
+    /// Returns the summary with the speed as the terminal tells it.
+    fn summary_with_speed(&self) -> Value {
+        let mut summary = self.summary.clone();
+        let (bytes, seconds) = (summary["bytes"].as_u64(), summary["seconds"].as_f64());
+        let speed = bytes.zip(seconds);
+        let speed = speed.and_then(|(bytes, seconds)| bytes_per_second(bytes, seconds));
+        summary["bytes_per_second"] = speed.into();
+        summary
+    }
+
     fn collect_data(&self, output: &ReportOutput) -> Result<MatchReport> {
         let clusters = count_clusters(self.removals);
         let mut texts = ShownTexts::new(self.corpus);
@@ -172,7 +183,7 @@ impl MatchReportInputs<'_> {
             removals.total = total;
         }
         Ok(MatchReport {
-            summary: self.summary.clone(),
+            summary: self.summary_with_speed(),
             inputs,
             input_count,
             written: output.written.clone(),

@@ -7,6 +7,7 @@ use lookalike::plan::MatchPlan;
 use serde::Serialize;
 
 use crate::run::execution::form_learning::learned_forms;
+use crate::run::recall_curve::RecallCurve;
 use crate::run::report::budgets::shorten_name;
 use crate::run::settings::RunSettings;
 
@@ -30,6 +31,8 @@ pub(super) struct PlanData {
     distance: Option<u32>,
     /// Probability that a pair is a candidate, at similarities 0, 0.01, … 1; empty if it is 1 or unknown.
     curve: Vec<f64>,
+    /// The same probability at the least Jaccard index of candidates, which need not be a hundredth.
+    recall_at_threshold: Option<f64>,
 }
 
 impl PlanData {
@@ -56,20 +59,32 @@ impl PlanData {
             joined_features: plan.join_plan().map(|join| join.max_features),
             distance: plan.distance().map(|distance| distance.get()),
             curve: compute_curve(plan),
+            recall_at_threshold: jaccard_curve(plan)
+                .map(|curve| round_recall(curve.recall_at(plan.candidate_threshold().get()))),
         }
     }
 }
 
+/// Returns the curve that the report draws over the Jaccard index, if the plan has one.
+fn jaccard_curve(plan: &MatchPlan) -> Option<RecallCurve> {
+    let curve = RecallCurve::from_plan(plan);
+    curve.filter(|curve| curve.axis_name() == "Jaccard")
+}
+
 /// Returns the probability of being found at 101 similarities.
 fn compute_curve(plan: &MatchPlan) -> Vec<f64> {
-    let recall: Box<dyn Fn(f64) -> f64> = match (plan.band_plan(), plan.bottom_k_plan()) {
-        (Some(bands), _) => Box::new(move |similarity| bands.expected_recall(similarity)),
-        (None, Some(bottom_k)) => Box::new(move |similarity| bottom_k.expected_recall(similarity)),
-        (None, None) => return Vec::new(),
+    let Some(curve) = jaccard_curve(plan) else {
+        return Vec::new();
     };
     let similarities = (0..=100).map(|at| f64::from(at) / 100.0);
-    let rounded = similarities.map(|similarity| (recall(similarity) * 1e4).round() / 1e4);
-    rounded.collect()
+    similarities
+        .map(|similarity| round_recall(curve.recall_at(similarity)))
+        .collect()
+}
+
+/// Rounds to the four decimals that `--explain-plan` prints.
+fn round_recall(recall: f64) -> f64 {
+    (recall * 1e4).round() / 1e4
 }
 
 /// Returns the recipe that decisions name: that of the run, without the forms that it has learned itself. With further

@@ -1,5 +1,6 @@
 //! Arguments of `dedup`, and the settings of its run.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -447,14 +448,46 @@ pub(super) fn explain_command(args: &DedupArgs, written: &[OutputArgument<'_>]) 
         .inputs
         .iter()
         .map(|input| input.display().to_string());
-    let forms = args.run.matching.forms.as_deref();
-    let forms = forms.filter(|forms| !["learn", "off"].contains(forms));
-    Some(format!(
-        "lookalike explain {} ID {}{}",
+    let mut command = format!(
+        "lookalike explain {} ID {}",
         removed.display(),
-        inputs.collect::<Vec<_>>().join(" "),
-        forms.map_or_else(String::new, |forms| format!(" --forms {forms}"))
-    ))
+        inputs.collect::<Vec<_>>().join(" ")
+    );
+    for (option, value) in explain_options(args) {
+        let _ = write!(command, " {option}");
+        if !value.is_empty() {
+            let _ = write!(command, " {value}");
+        }
+    }
+    Some(command)
+}
+
+/// Returns the options of the run without which its documents are not found or not compared as they were.
+fn explain_options(args: &DedupArgs) -> Vec<(&'static str, String)> {
+    let (matching, reading) = (&args.run.matching, &args.run.reading);
+    let mut options = Vec::new();
+    let mut add =
+        |option, value: Option<String>| options.extend(value.map(|value| (option, value)));
+    let shown = |path: &PathBuf| path.display().to_string();
+    let against: Vec<_> = args.against.iter().map(shown).collect();
+    add(
+        "--against",
+        (!against.is_empty()).then(|| against.join(" ")),
+    );
+    for file in &args.decisions {
+        add("--decisions", Some(shown(file)));
+    }
+    let forms = matching.forms.as_deref();
+    let forms = forms.filter(|forms| !["learn", "off"].contains(forms));
+    add("--forms", forms.map(str::to_owned));
+    add("--recipe", matching.rule.recipe.clone());
+    add(
+        "--text",
+        (!reading.text.is_empty()).then(|| reading.text.join(",")),
+    );
+    add("--id", reading.id.clone());
+    add("--id-row", reading.id_row.then(String::new));
+    options
 }
 
 fn check_outputs(args: &DedupArgs, named: &[OutputArgument<'_>]) -> Result<()> {

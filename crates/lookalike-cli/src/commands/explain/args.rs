@@ -38,6 +38,17 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "IN", num_args = 1.., help_heading = "Input")]
     pub(crate) against: Vec<PathBuf>,
 
+    /// Library that the dedup run had as --library, if it is not where the table says
+    ///
+    /// Texts come from it if it stores them. If it does not, give the file from which the kept document came with
+    /// --against.
+    #[arg(long, value_name = "DIR", help_heading = "Input")]
+    pub(crate) library: Option<PathBuf>,
+
+    /// Decisions of a person that the dedup run had as --decisions; may be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Matching")]
+    pub(crate) decisions: Vec<PathBuf>,
+
     /// Recipe of the dedup run: a name (see `lookalike recipe`) or a TOML file
     #[arg(
         long,

@@ -6,15 +6,20 @@
 mod args;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 use lookalike::compare::{FormComparison, FormDifference};
+use lookalike::dedup::PairDecision;
 use lookalike::plan::{ComparedInputs, EditUnit, EqualKeySketch, MatchMethod, SimilarityMeasure};
 use lookalike::similarity::{Route, SequenceMeasure};
 use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe, Threshold, similarity};
+use lookalike_batch::decisions::read_decisions;
+use lookalike_batch::index::find_stored_document;
+use lookalike_comparison::content_hash::ContentHash;
 use lookalike_comparison::text_diff::diff_passages;
 use lookalike_io::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,
@@ -34,8 +39,8 @@ use super::shared::recipes::load_recipe;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
 use crate::language::engine_phrases::translate_phrase;
-use crate::language::{CountedNoun, NounCount, messages};
-use crate::output::{OutputPrinter, TextTone, escape_control, pad_to_width};
+use crate::language::{CountedNoun, MessageLanguage, NounCount, messages};
+use crate::output::{OutputPrinter, TextTone, escape_control, format_count, pad_to_width};
 use crate::text_diff::mark_passages;
 
 /// Number of removed duplicates of a kept document that are named.
@@ -58,7 +63,7 @@ pub(crate) fn run_explain(args: &ExplainArgs) -> Result<CommandOutcome> {
     let text = match table.removal_of(DocumentAddress::parse_address(&args.document))? {
         Some(removal) => {
             ExplainedRemoval::find_documents(args, &options, &recipe, &table, removal)?
-                .describe_in_words(args.full, &printer)
+                .describe_in_words(args, &printer)
         }
         None => describe_not_removed(&find_not_removed(args, &options, &table)?, args),
     };
@@ -302,6 +307,8 @@ struct ExplainedRemoval<'a> {
     removed: FoundDocument,
     kept: FoundDocument,
     now: CurrentComparison,
+    /// The decision of a person on both texts, if there is one.
+    decision: Option<DecisionOnPair>,
 }
 
 impl<'a> ExplainedRemoval<'a> {
@@ -350,8 +357,18 @@ impl<'a> ExplainedRemoval<'a> {
         let removed = removed.ok_or_else(|| missing(&args.document, "removed", ""))?;
         // The id can occur in both inputs; then the document that fits the record is the right one.
         let in_inputs = in_inputs.filter(|found| found.number != removed.number);
-        let mut candidates: Vec<_> = in_against
+        let in_library = find_in_library(args, options, removal)?;
+        let without_text = match &in_library {
+            Some(LibraryDocument::WithoutText(message)) => Some(message.clone()),
+            _ => None,
+        };
+        let in_library = match in_library {
+            Some(LibraryDocument::Found(kept)) => Some(kept),
+            _ => None,
+        };
+        let mut candidates: Vec<_> = in_library
             .into_iter()
+            .chain(in_against)
             .chain(in_inputs)
             .map(|kept| {
                 let now = CurrentComparison::new(recipe, args, removal, &kept, &removed)?;
@@ -361,20 +378,30 @@ impl<'a> ExplainedRemoval<'a> {
         let fitting = candidates
             .iter()
             .position(|(_, now)| now.fitting_measure(removal).is_some());
+        let is_unknown = candidates.is_empty() || (fitting.is_none() && args.against.is_empty());
+        if let Some(message) = without_text.filter(|_| is_unknown) {
+            bail!(message);
+        }
         if candidates.is_empty() {
-            return Err(missing(&removal.kept, "kept", " and --against"));
+            return Err(missing(
+                &removal.kept,
+                "kept",
+                ", and those of --against and --library",
+            ));
         }
         let (kept, now) = candidates.swap_remove(fitting.unwrap_or(0));
+        let decision = find_decision(args, recipe, &now, [&kept.text, &removed.text])?;
         Ok(Self {
             removal,
             recipe,
             removed,
             kept,
             now,
+            decision,
         })
     }
 
-    fn describe_in_words(&self, full: bool, printer: &OutputPrinter) -> String {
+    fn describe_in_words(&self, args: &ExplainArgs, printer: &OutputPrinter) -> String {
         let Self {
             removal,
             now,
@@ -383,6 +410,7 @@ impl<'a> ExplainedRemoval<'a> {
             recipe,
             ..
         } = self;
+        let full = args.full;
         let mut text = String::new();
         let (id, kept_id) = (escape_control(&removal.id), escape_control(&removal.kept));
         let _ = writeln!(text, "{}", messages::removed_because(&id, &kept_id));
@@ -414,10 +442,13 @@ impl<'a> ExplainedRemoval<'a> {
         }
         line(
             &messages::recipe(),
-            &format!("{} ({})", recipe.name, recipe.recipe_id()),
+            &messages::recipe_with_id(&recipe.name, recipe.recipe_id()),
         );
         line(&messages::now(), &now.describe_in_words());
         line("", &self.describe_record());
+        if let Some(decision) = self.describe_decision(args) {
+            line("", &decision);
+        }
         if let Some(difference) = &now.difference {
             let reason = difference.to_string();
             let reason = translate_phrase(&reason);
@@ -440,6 +471,25 @@ impl<'a> ExplainedRemoval<'a> {
         ));
         text.push('\n');
         text
+    }
+
+    /// Returns a sentence about the decision of a person on both texts, if there is one or the run had one.
+    fn describe_decision(&self, args: &ExplainArgs) -> Option<String> {
+        let is_by_decision = self.removal.method == Route::Decision.name();
+        match &self.decision {
+            Some(decision) if !decision.is_of_recipe => {
+                Some(messages::decision_of_other_recipe(decision.label()))
+            }
+            Some(decision) if decision.is_about_form => {
+                Some(messages::decision_on_form(decision.label()))
+            }
+            Some(decision) => Some(messages::decision_on_pair(decision.label())),
+            None if is_by_decision && args.decisions.is_empty() => {
+                Some(messages::decision_not_given())
+            }
+            None if is_by_decision => Some(messages::decision_not_found()),
+            None => None,
+        }
     }
 
     /// Returns a sentence that says whether the record fits the present texts.
@@ -484,6 +534,11 @@ impl<'a> ExplainedRemoval<'a> {
                 "removed_features": now.removed,
                 "fits_record": now.fitting_measure(removal).is_some(),
                 "form": now.form.as_ref().map(form_to_json),
+                "decision": self.decision.as_ref().map(|decision| json!({
+                    "label": decision.decision_name(),
+                    "of_form": decision.is_about_form,
+                    "applied": decision.is_of_recipe,
+                })),
                 "apart": now.difference.as_ref().map(|difference| json!({
                     "by": difference.reason_name(),
                     "reason": difference.to_string(),
@@ -494,6 +549,104 @@ impl<'a> ExplainedRemoval<'a> {
             "differences": diff_passages(&kept_text, &removed_text),
         })
     }
+}
+
+/// A decision of a person on two texts, or on all documents of their form.
+#[derive(Debug)]
+struct DecisionOnPair {
+    decision: PairDecision,
+    is_about_form: bool,
+    /// `true` if it was made under the recipe of the run, so that the run applied it.
+    is_of_recipe: bool,
+}
+
+impl DecisionOnPair {
+    fn decision_name(&self) -> &'static str {
+        match self.decision {
+            PairDecision::Same => "same",
+            PairDecision::Different => "different",
+        }
+    }
+
+    /// Returns the decision as a message says it.
+    fn label(&self) -> &'static str {
+        match (self.decision, MessageLanguage::current()) {
+            (PairDecision::Same, MessageLanguage::English) => "the same",
+            (PairDecision::Same, MessageLanguage::Chinese) => "相同",
+            (PairDecision::Different, MessageLanguage::English) => "different",
+            (PairDecision::Different, MessageLanguage::Chinese) => "不同",
+        }
+    }
+}
+
+/// Finds the decision on two texts in the files of decisions: one about the pair itself, else one about their form; one of
+/// the recipe, else one of another.
+fn find_decision(
+    args: &ExplainArgs,
+    recipe: &Recipe,
+    now: &CurrentComparison,
+    texts: [&str; 2],
+) -> Result<Option<DecisionOnPair>> {
+    let [one, other] = texts.map(ContentHash::from_text);
+    let recipe_id = recipe.recipe_id().to_string();
+    let frame = now.form.as_ref().map(|form| &form.frame);
+    let mut found: Vec<_> = read_decisions(&args.decisions)?
+        .into_iter()
+        .filter_map(|decided| {
+            let contents = [decided.a.content, decided.b.content];
+            let is_on_pair = contents == [one, other] || contents == [other, one];
+            let is_about_form = decided
+                .form
+                .as_ref()
+                .is_some_and(|form| Some(&form.frame) == frame);
+            (is_on_pair || is_about_form).then_some(DecisionOnPair {
+                decision: decided.decision,
+                is_about_form: !is_on_pair,
+                is_of_recipe: decided.recipe == recipe_id,
+            })
+        })
+        .collect();
+    found.sort_by_key(|decided| (!decided.is_of_recipe, decided.is_about_form));
+    Ok(found.into_iter().next())
+}
+
+/// The kept document of a run with a library.
+enum LibraryDocument {
+    Found(FoundDocument),
+    /// The library stores no texts; the message says what to give instead.
+    WithoutText(String),
+}
+
+/// Looks for the kept document in the library of the run: that of `--library`, else the source in the table. `None` if it is
+/// not in a library.
+fn find_in_library(
+    args: &ExplainArgs,
+    options: &ReadOptions,
+    removal: &RemovalRow,
+) -> Result<Option<LibraryDocument>> {
+    let place = removal.kept_place.as_ref();
+    let given = args.library.clone();
+    let Some(library) = given.or_else(|| place.map(|place| PathBuf::from(&place.source))) else {
+        return Ok(None);
+    };
+    let folders = options.allowed_folders.as_ref();
+    if folders.is_some_and(|folders| folders.resolve_path(&library).is_none()) {
+        return Ok(None);
+    }
+    let row = place.map(|place| place.row);
+    let name = library.display().to_string();
+    let Some(document) = find_stored_document(&library, &removal.kept, row)? else {
+        return Ok(None);
+    };
+    Ok(Some(match document.text {
+        Some(text) => LibraryDocument::Found(FoundDocument::from_text(text, name, document.row)),
+        None => LibraryDocument::WithoutText(format!(
+            "the kept document {} is row {} of the library {name}, which stores no texts: give the file from which it \
+             came with --against",
+            escape_control(&removal.kept),
+            document.row
+        )),
+    }))
 }
 
 /// Present comparison of two documents under a recipe.
@@ -741,15 +894,22 @@ struct KeptDocument {
     found: FoundDocument,
     /// Ids of the removed documents that name it.
     duplicates: Vec<String>,
+    /// Numbers of texts that a person decided to be the same as its text and to be different from it.
+    decided: [u64; 2],
 }
 
 impl KeptDocument {
     fn to_json(&self, args: &ExplainArgs) -> Value {
-        let Self { found, duplicates } = self;
+        let Self {
+            found,
+            duplicates,
+            decided: [same, different],
+        } = self;
         json!({
             "id": args.document,
             "removed": false,
             "duplicates": duplicates,
+            "decisions": { "same": same, "different": different },
             "document": { "file": found.file, "row": found.row, "text": found.display_text() },
         })
     }
@@ -780,8 +940,16 @@ fn find_not_removed(
         );
     };
     let removals = table.removals.iter();
+    let content = ContentHash::from_text(&found.text);
+    let mut decided = [0; 2];
+    for decision in read_decisions(&args.decisions)? {
+        if [decision.a.content, decision.b.content].contains(&content) {
+            decided[usize::from(decision.decision == PairDecision::Different)] += 1;
+        }
+    }
     Ok(KeptDocument {
         found,
+        decided,
         duplicates: removals.map(|removal| removal.id.clone()).collect(),
     })
 }
@@ -805,5 +973,13 @@ fn describe_not_removed(kept: &KeptDocument, args: &ExplainArgs) -> String {
         text.push_str(&messages::kept_for_others(&documents, &named));
     }
     text.push('\n');
+    let [same, different] = kept.decided;
+    if same + different > 0 {
+        text.push_str(&messages::decisions_on_text(
+            &format_count(same),
+            &format_count(different),
+        ));
+        text.push('\n');
+    }
     text
 }

@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike_io::source::{InputFormat, InputRow, InputSet, ParseScratch, ReadOptions};
 
+use crate::language::messages;
 use crate::output::escape_control;
 
 /// Returns the format `usual` for a file whose name does not tell its format. Returns `None` if the name, or
@@ -129,6 +130,17 @@ impl FoundDocument {
         }
     }
 
+    /// Creates a document that is in no input, with its place.
+    pub(crate) fn from_text(text: String, file: String, row: u64) -> Self {
+        Self {
+            text,
+            features: None,
+            file,
+            row,
+            number: 0,
+        }
+    }
+
     pub(crate) fn analyze_document<'s>(
         &self,
         analyzer: &'s TextAnalyzer,
@@ -157,7 +169,7 @@ impl FoundDocument {
     }
 
     pub(crate) fn display_place(&self) -> String {
-        format!("{}, row {}", self.file, self.row)
+        messages::row_of(&self.file, &self.row.to_string())
     }
 }
 

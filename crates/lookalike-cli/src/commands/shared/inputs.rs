@@ -28,7 +28,8 @@ pub(crate) struct ReadingArgs {
 
     /// Encoding of text formats, such as gb18030, big5 or shift_jis
     ///
-    /// Default: utf-8. `passages` and `compare` read a document that is not valid UTF-8 in the encoding that it looks like, and
+    /// Default: utf-8. A file that begins with the byte order mark of UTF-16 is read, too, and its kept rows are written in
+    /// UTF-8. `passages` and `compare` read a document that is not valid UTF-8 in the encoding that it looks like, and
     /// `passages` says so in its summary. A document that is surely UTF-8 is read so, whatever is given.
     #[arg(long, value_name = "LABEL", value_parser = parse_encoding)]
     pub(crate) encoding: Option<&'static encoding_rs::Encoding>,
@@ -41,9 +42,11 @@ pub(crate) struct ReadingArgs {
     #[arg(long)]
     pub(crate) document_per_file: bool,
 
-    /// Field with the text; several are joined by a line feed; a.b is the field b of the object a
+    /// Field with the text; several are joined by a line feed; a.b is the field b of the object a, or of each object of the
+    /// list a
     ///
-    /// Default: `text`. Plain text needs none. With several fields, `dedup` and `pairs` refuse a field that
+    /// Default: `text`. Plain text needs none. Values of a list are joined by line feeds, for example those of
+    /// messages.content. With several fields, `dedup` and `pairs` refuse a field that
     /// no document has.
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub(crate) text: Vec<String>,
@@ -66,7 +69,7 @@ pub(crate) struct ReadingArgs {
     #[arg(long, value_name = "FIELD")]
     pub(crate) features: Option<String>,
 
-    /// Maximum size of a row: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
+    /// Maximum size of a row, a larger one is a bad row: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
     #[arg(
         long,
         value_name = "SIZE",

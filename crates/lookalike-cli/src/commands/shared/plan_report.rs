@@ -1,7 +1,6 @@
 //! `--explain-plan`: how candidates are found, their expected recall, the memory per document, and
 //! a forecast of a run over given inputs.
 
-use std::f64::consts::PI;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -9,11 +8,10 @@ use anyhow::Result;
 use lookalike::Recipe;
 use lookalike::dedup::SurveyKind;
 use lookalike::plan::{
-    BandPlan, BottomKPlan, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, MethodSketch,
-    SimilarityMeasure,
+    EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, MethodSketch, SimilarityMeasure,
 };
 use lookalike_batch::run::{
-    self, MemoryPlan, PlannedDirectories, RunForecast, RunParts, RunSettings,
+    self, MemoryPlan, PlannedDirectories, RecallCurve, RunForecast, RunParts, RunSettings,
 };
 use lookalike_options::keep_order::KeepOrder;
 use serde_json::{Value, json};
@@ -226,107 +224,20 @@ fn round_to_two_digits(number: f64) -> String {
     format_count(((number / step).round() * step) as u64)
 }
 
-/// Expected share of pairs that become candidates, as a function of similarity.
-#[derive(Debug, Clone, Copy)]
-struct RecallCurve {
-    kind: CurveKind,
-    threshold: f64,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum CurveKind {
-    /// As a function of the Jaccard index.
-    Bands { bands: BandPlan, slots: usize },
-    /// As a function of the Jaccard index.
-    Smallest(BottomKPlan),
-    /// As a function of the cosine of the weighted features.
-    Distance { most: u32, bits: u32 },
-}
-
-impl RecallCurve {
-    fn from_plan(plan: &MatchPlan) -> Option<Self> {
-        let by_bands = plan.band_plan().map(|bands| CurveKind::Bands {
-            bands,
-            slots: plan.signature_slots(),
-        });
-        let by_smallest = plan.bottom_k_plan().map(CurveKind::Smallest);
-        // Documents that share a block can have any distance, so there is no curve.
-        let by_distance = plan.distance().filter(|_| plan.block_plan().is_none());
-        let bits = plan.fingerprint_bits();
-        let by_distance = by_distance.map(|distance| CurveKind::Distance {
-            most: distance.get(),
-            bits,
-        });
-        let threshold = plan.candidate_threshold().get();
-        by_bands
-            .or(by_smallest)
-            .or(by_distance)
-            .map(|kind| Self { kind, threshold })
+/// Returns the similarities to show, including the threshold of candidates, with their recall.
+fn sample_points(plan: &MatchPlan, curve: RecallCurve) -> Vec<(f64, f64)> {
+    let mut at: Vec<f64> = SHOWN_SIMILARITIES.to_vec();
+    if curve.axis_name() == "cosine" {
+        at.extend([0.98, 0.99]);
+    } else {
+        at.push(plan.candidate_threshold().get());
     }
-
-    fn axis_name(&self) -> &'static str {
-        match self.kind {
-            CurveKind::Bands { .. } | CurveKind::Smallest(_) => "Jaccard",
-            CurveKind::Distance { .. } => "cosine",
-        }
-    }
-
-    /// Returns the expected recall. With bands, a pair must share a band and have enough equal slots. The two
-    /// conditions are strongly correlated, so the smaller probability is taken.
-    fn recall_at(&self, similarity: f64) -> f64 {
-        match self.kind {
-            CurveKind::Bands { bands, slots } => {
-                let differing = (slots - bands.min_equal_slots) as u32;
-                bands.expected_recall(similarity).min(binomial_at_most(
-                    differing,
-                    slots as u32,
-                    1.0 - similarity,
-                ))
-            }
-            CurveKind::Smallest(smallest) => {
-                let differing = (smallest.hashes - smallest.min_shared_hashes) as u32;
-                let near = binomial_at_most(differing, smallest.hashes as u32, 1.0 - similarity);
-                smallest.expected_recall(similarity).min(near)
-            }
-            CurveKind::Distance { most, bits } => {
-                binomial_at_most(most, bits, similarity.acos() / PI)
-            }
-        }
-    }
-
-    /// Returns the similarities to show, including the threshold, with their recall.
-    fn sample_points(&self) -> Vec<(f64, f64)> {
-        let mut at: Vec<f64> = SHOWN_SIMILARITIES.to_vec();
-        if matches!(self.kind, CurveKind::Distance { .. }) {
-            at.extend([0.98, 0.99]);
-        } else {
-            at.push(self.threshold);
-        }
-        at.push(1.0);
-        at.sort_by(f64::total_cmp);
-        at.dedup();
-        at.into_iter()
-            .map(|similarity| (similarity, self.recall_at(similarity)))
-            .collect()
-    }
-}
-
-/// Returns the probability of at most `most` successes in `trials` trials of the given probability.
-fn binomial_at_most(most: u32, trials: u32, probability: f64) -> f64 {
-    if probability <= 0.0 {
-        return 1.0;
-    }
-    if probability >= 1.0 {
-        return f64::from(u8::from(most >= trials));
-    }
-    let odds = probability / (1.0 - probability);
-    let mut term = (1.0 - probability).powi(trials as i32);
-    let mut sum = 0.0;
-    for successes in 0..=most.min(trials) {
-        sum += term;
-        term *= odds * f64::from(trials - successes) / f64::from(successes + 1);
-    }
-    sum.min(1.0)
+    at.push(1.0);
+    at.sort_by(f64::total_cmp);
+    at.dedup();
+    at.into_iter()
+        .map(|similarity| (similarity, curve.recall_at(similarity)))
+        .collect()
 }
 
 fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> String {
@@ -354,7 +265,7 @@ fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> 
             "{}",
             printer.paint_for_output(TextTone::Heading, &heading)
         );
-        for (similarity, recall) in curve.sample_points() {
+        for (similarity, recall) in sample_points(plan, curve) {
             let plot = format_bar(
                 if recall < NEGLIGIBLE_RECALL {
                     0.0
@@ -363,7 +274,8 @@ fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> 
                 },
                 LONGEST_BAR,
             );
-            let here = similarity == curve.threshold && curve.axis_name() == "Jaccard";
+            let threshold = plan.candidate_threshold().get();
+            let here = similarity == threshold && curve.axis_name() == "Jaccard";
             let mark = if here {
                 messages::threshold_mark()
             } else {
@@ -533,45 +445,11 @@ fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {
             "hashes": smallest.hashes,
             "min_shared_hashes": smallest.min_shared_hashes,
         })),
-        "recall": curve.map(|curve| curve.sample_points().into_iter().map(|(similarity, recall)| json!({
+        "recall": curve.map(|curve| sample_points(plan, curve).into_iter().map(|(similarity, recall)| json!({
             "similarity": similarity,
             "recall": recall,
         })).collect::<Vec<_>>()),
         "bytes_per_document": DOCUMENT_BYTES,
         "bytes_per_sketch": plan.sketch_bytes(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn binomial_sums_equal_worked_examples() {
-        assert!((binomial_at_most(0, 3, 0.5) - 0.125).abs() < 1e-12);
-        assert!((binomial_at_most(1, 3, 0.5) - 0.5).abs() < 1e-12);
-        assert_eq!(
-            (
-                binomial_at_most(3, 64, 0.0),
-                binomial_at_most(3, 64, 1.0),
-                binomial_at_most(3, 3, 1.0)
-            ),
-            (1.0, 0.0, 1.0)
-        );
-        assert!((binomial_at_most(64, 64, 0.3) - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn recall_curve_rises_and_holds_at_threshold() {
-        let plan = MatchPlan::new(
-            &Recipe::default(),
-            lookalike::plan::MatchSettings::default(),
-        )
-        .unwrap();
-        let curve = RecallCurve::from_plan(&plan).unwrap();
-        let points = curve.sample_points();
-        assert!(points.is_sorted_by(|a, b| a.1 <= b.1), "{points:?}");
-        assert!(curve.recall_at(0.8) >= lookalike::plan::RECALL);
-        assert!(curve.recall_at(0.5) < 0.05);
-    }
 }

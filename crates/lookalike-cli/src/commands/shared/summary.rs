@@ -3,10 +3,14 @@
 use std::fmt::{Display, Write as _};
 use std::path::Path;
 
-use lookalike_batch::run::{FormUse, RunSummary, SimilarityHistogram, SpilledData, SpilledSummary};
+use lookalike::plan::SimilarityMeasure;
+use lookalike_batch::run::{
+    FormUse, RunSummary, SimilarityHistogram, SpilledData, SpilledSummary, bytes_per_second,
+};
 
 use super::outputs::is_standard;
-use crate::language::{CountedNoun, NounCount, messages};
+use crate::language::engine_phrases::translate_phrase;
+use crate::language::{CountedNoun, MessageLanguage, NounCount, messages};
 use crate::output::{
     OutputPrinter, TextTone, escape_control, format_bar, format_bytes, format_count,
     format_duration, pad_to_width,
@@ -28,9 +32,8 @@ impl SummaryText {
         let documents = NounCount(documents, CountedNoun::Document);
         let (size, time) = (format_bytes(bytes), format_duration(seconds));
         let mut text = messages::read_in(documents, &size, &time);
-        if seconds > 0.05 {
-            let rate = bytes as f64 / seconds / 1e6;
-            text.push_str(&messages::at_speed(format_args!("{rate:.1}")));
+        if let Some(speed) = bytes_per_second(bytes, seconds) {
+            text.push_str(&messages::at_speed(format_args!("{:.1}", speed / 1e6)));
         }
         Self(text + "\n")
     }
@@ -110,7 +113,7 @@ impl SummaryText {
         let check = match run.measure {
             "jaccard" => String::new(),
             "none" => messages::unverified(),
-            measure => messages::verified_by(measure),
+            measure => messages::verified_by(&describe_measure(measure)),
         };
         let recipe = format_recipe(&run.recipe, &run.recipe_id);
         let rule = messages::match_rule(run.method, &check, run.threshold, &recipe);
@@ -179,7 +182,27 @@ pub(crate) fn format_band(from: f64, below: Option<f64>) -> String {
 
 /// Formats the name of a recipe and its identity.
 pub(crate) fn format_recipe(name: &str, id: impl Display) -> String {
-    format!("{} ({id})", escape_control(name))
+    messages::recipe_with_id(&escape_control(name), id)
+}
+
+/// Returns a measure as a sentence names it: by its option in English, by its noun in Chinese, with a space before Latin
+/// letters.
+pub(crate) fn describe_measure(name: &str) -> String {
+    let by_name = SimilarityMeasure::ALL
+        .into_iter()
+        .find(|measure| measure.name() == name);
+    match (MessageLanguage::current(), by_name) {
+        (MessageLanguage::Chinese, Some(measure)) => {
+            let noun = translate_phrase(measure.descriptor().noun);
+            let gap = if noun.starts_with(|c: char| c.is_ascii()) {
+                " "
+            } else {
+                ""
+            };
+            format!("{gap}{noun}")
+        }
+        _ => name.to_owned(),
+    }
 }
 
 /// Formats the recipe of an index, which may be unknown.

@@ -211,7 +211,9 @@ impl<'a> DedupSession<'a> {
             work.finish_run(&outputs.named_outputs())?;
         }
         self.clock.end_stage("write");
-        summary.run.seconds = self.clock.total_seconds();
+        if outputs.report.is_none() {
+            summary.run.seconds = self.clock.total_seconds();
+        }
         summary.stages = self.clock.stages;
         Ok(summary)
     }
@@ -349,7 +351,7 @@ impl<'a> DedupSession<'a> {
             count_ineffective_forms(decisions, &linked.corpus, self.settings, has_own_forms)
         });
         summary.passages = repeated.map(|repeated| repeated.summary);
-        // The report shows the times so far. The caller sets those of the whole run.
+        // The report shows the times so far. Without one the caller sets those of the whole run.
         summary.run.seconds = self.clock.total_seconds();
         summary.stages = self.clock.stages.clone();
         let report = outputs.report.as_ref().map(|output| {

@@ -406,9 +406,6 @@ impl PassageReader<'_> {
                 self.read_block(inputs, block, parse, extra, worker, is_indexed)
             },
             |mut sources: BlockSources| {
-                if sources.documents.len() > 0 {
-                    progress.rows_usable();
-                }
                 tally.add_rows(sources.documents.len() as u64, &sources.documents.bad);
                 self.count_unreadable_files(inputs, &sources.documents.bad);
                 tell_bad_rows(
