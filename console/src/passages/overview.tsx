@@ -62,6 +62,24 @@ export function ClassOverview({ names, edges, selected, onSelect }: ClassOvervie
   );
 }
 
+/** Height of a line of text in the picture, and the width of a letter, in pixels. */
+const lineHeight = 13;
+const letterWidth = 6.2;
+
+/** Returns the members whose names are shown: those that overlap none before them, in the order of their importance. */
+export function chooseLabels(members: readonly { member: number; label: string; x: number; y: number }[]): Set<number> {
+  const boxes: (readonly [left: number, right: number, y: number])[] = [];
+  const chosen = new Set<number>();
+  for (const { member, label, x, y } of members) {
+    const half = [...label].reduce((width, letter) => width + (letter > "\u2e80" ? 2 : 1) * letterWidth, 0) / 2;
+    const isFree = boxes.every(([left, right, other]) => x + half < left || x - half > right || Math.abs(y - other) >= lineHeight);
+    if (!isFree) continue;
+    boxes.push([x - half, x + half, y]);
+    chosen.add(member);
+  }
+  return chosen;
+}
+
 function ClassGraph({ names, edges, selected, onSelect }: ClassOverviewProps) {
   const say = useWording();
   const { box, width } = useWidth();
@@ -75,6 +93,9 @@ function ClassGraph({ names, edges, selected, onSelect }: ClassOverviewProps) {
     const characters = [...name];
     return characters.length <= nameCharacters ? name : `…${characters.slice(1 - nameCharacters).join("")}`;
   };
+  const wanted = members.filter(([member]) => isNamed || member === selected || neighbours.has(member)).map(([member, [x, y]]) => ({ member, label: shorten(labels[member]!), x, y }));
+  const rank = ({ member }: { member: number }) => (member === selected ? 0 : neighbours.has(member) ? 1 : 2);
+  const named = chooseLabels(wanted.sort((a, b) => rank(a) - rank(b)));
   return (
     <div class="stack" ref={box}>
       {members.length === 0 ? (
@@ -96,7 +117,7 @@ function ClassGraph({ names, edges, selected, onSelect }: ClassOverviewProps) {
               <circle class={member === selected ? "member selected" : "member"} cx={x.toFixed(1)} cy={y.toFixed(1)} r={member === selected ? 8 : 6} onClick={() => onSelect(member)}>
                 <title>{names[member]}</title>
               </circle>
-              {(isNamed || member === selected || neighbours.has(member)) && (
+              {named.has(member) && (
                 <text class={member === selected ? "strong" : ""} x={Math.min(Math.max(x, 44), width - 44).toFixed(1)} y={(y - 11).toFixed(1)} text-anchor="middle">{shorten(labels[member]!)}</text>
               )}
             </g>

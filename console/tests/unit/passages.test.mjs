@@ -64,6 +64,13 @@ const data = (directed) => ({
   },
 });
 
+test("names that would overlap are left out, those that matter most last", async () => {
+  const { chooseLabels } = await load("passages/overview.tsx");
+  const at = (member, label, x, y) => ({ member, label, x, y });
+  assert.deepEqual([...chooseLabels([at(7, "first.txt", 100, 50), at(1, "near.txt", 110, 55), at(2, "below.txt", 110, 64), at(3, "beside", 190, 50)])], [7, 2, 3]);
+  assert.deepEqual([...chooseLabels([at(1, "李军李军", 100, 50), at(2, "x", 122, 50), at(3, "y", 130, 50)])], [1, 3]);
+});
+
 test("names stand without the folder that all have", async () => {
   const { shortenNames } = await load("passages/overview.tsx");
   assert.deepEqual(shortenNames(["in/class/a.txt", "in/class/b.txt"]), ["a.txt", "b.txt"]);

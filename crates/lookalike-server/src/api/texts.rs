@@ -408,7 +408,13 @@ fn take_passage_settings(fields: &mut JsonFields) -> Result<PassageSettings, Api
 /// Takes the texts that all documents were given.
 fn take_base_texts(fields: &mut JsonFields) -> Result<Vec<String>, ApiProblem> {
     let base: Vec<String> = fields.take_field("base")?.unwrap_or_default();
-    check_count("base", base.len(), MAX_DOCUMENTS)?;
+    check_count("base texts", base.len(), MAX_DOCUMENTS)?;
+    let has_words = |text: &String| text.chars().any(char::is_alphanumeric);
+    if !base.is_empty() && !base.iter().any(has_words) {
+        return Err(bad_settings(
+            "`base` has no words, so nothing would be left out: give texts that all documents were given, or leave it out",
+        ));
+    }
     Ok(base)
 }
 
@@ -802,6 +808,7 @@ mod tests {
         };
         let found = DocumentPassages {
             summary: RawValue::from_string("{\"passages\":5000}".to_owned()).unwrap(),
+            is_directed: false,
             rows: vec![row; 5000],
             page: Some("<html>".to_owned()),
             is_complete: true,
