@@ -6,8 +6,12 @@ use crate::reporting::read_report;
 use crate::service::Service;
 use crate::support::{Numbers, Place, jsonl};
 
-/// Words of a part of a text that is one base text, own text or copied text as a whole.
+/// Words of a part of a text that is own or copied text as a whole.
 const PART_WORDS: usize = 50;
+
+/// Words of a part that is given. No passage goes on across so many other words, so that other words in their place part
+/// passages, too.
+const GIVEN_WORDS: usize = 90;
 
 /// Returns words that occur nowhere else, each of eight characters.
 fn unique_words(numbers: &mut Numbers, words: usize) -> String {
@@ -27,12 +31,10 @@ struct ClassTexts {
 
 impl ClassTexts {
     fn new(numbers: &mut Numbers, documents: usize) -> Self {
-        let mut parts = |count: usize| -> Vec<String> {
-            (0..count)
-                .map(|_| unique_words(numbers, PART_WORDS))
-                .collect()
+        let mut parts = |count: usize, words: usize| -> Vec<String> {
+            (0..count).map(|_| unique_words(numbers, words)).collect()
         };
-        let (given, copied) = (parts(3), parts(6));
+        let (given, copied) = (parts(3, GIVEN_WORDS), parts(6, PART_WORDS));
         let (mut texts, mut without_given) = (Vec::new(), Vec::new());
         for at in 0..documents {
             let (mut text, mut other) = (Vec::new(), Vec::new());
@@ -43,7 +45,7 @@ impl ClassTexts {
                     _ => (unique_words(numbers, PART_WORDS), false),
                 };
                 let replaced = if is_given {
-                    unique_words(numbers, PART_WORDS)
+                    unique_words(numbers, GIVEN_WORDS)
                 } else {
                     part.clone()
                 };
@@ -131,12 +133,12 @@ fn passages_are_those_of_texts_without_the_base() {
         let given = |(_, text): &(String, String)| {
             let parts = text
                 .split(". ")
-                .filter(|part| class.given.iter().any(|it| it == part));
+                .filter(|part| class.given.iter().any(|given| given == part));
             parts.count()
         };
         let parts: Vec<usize> = class.texts.iter().map(given).collect();
         let having = parts.iter().filter(|&&count| count > 0).count();
-        let tokens = parts.iter().sum::<usize>() * PART_WORDS;
+        let tokens = parts.iter().sum::<usize>() * GIVEN_WORDS;
         let expected = json!({ "texts": 3, "documents": having, "tokens": tokens });
         assert_eq!(done["base"], expected);
     }
@@ -296,7 +298,10 @@ fn lengths_count_characters_where_there_are_no_words() {
         (&json!("characters"), &json!("characters"))
     );
     let shown = place.ok("passages zh.jsonl -o p.tsv --show");
-    let characters = passage.chars().filter(|it| !"，".contains(*it)).count();
+    let characters = passage
+        .chars()
+        .filter(|character| !"，".contains(*character))
+        .count();
     assert!(
         shown
             .text()
@@ -337,7 +342,7 @@ fn edits_of_a_passage_are_in_the_report() {
             .as_array()
             .unwrap()
             .iter()
-            .map(|it| it.as_u64().unwrap())
+            .map(|number| number.as_u64().unwrap())
             .collect();
         if [document, source] == ["c", "a"] {
             assert_eq!(runs, [0; 0], "a verbatim passage has no edits");

@@ -14,11 +14,12 @@
 //! a question are also a phrase that an answer uses. In a reworded passage, which is judged by shares, given tokens count
 //! as changed ones.
 //!
-//! Two grams have equal hashes with a probability of 2⁻⁶⁴, so next to no token is given by chance.
+//! Grams are found by their hashes and compared token by token, so no token is given by chance.
 //!
-//! Cost: a look-up in a table for each token of a document. Memory: some 16 bytes for each token of the base texts.
+//! Cost: a look-up in a table for each token of a document. Memory: some 40 bytes for each token of the base texts.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
@@ -59,9 +60,13 @@ pub(super) enum PairSide {
 #[derive(Clone, Debug, Default)]
 pub struct BaseText {
     settings: PassageSettings,
-    grams: HashSet<u64, BuildHasherDefault<FeatureHasher>>,
+    /// The tokens of all texts, text by text.
+    tokens: Vec<u64>,
+    /// The first place of each gram in them, by its hash.
+    grams: HashMap<u64, u32, BuildHasherDefault<FeatureHasher>>,
+    /// Places of grams that have the hash of another one.
+    collisions: Vec<u32>,
     text_count: u64,
-    token_count: u64,
 }
 
 impl BaseText {
@@ -77,9 +82,25 @@ impl BaseText {
     pub fn add_text(&mut self, tokens: &[u64]) {
         let mut grams = GramList::default();
         grams.fill_grams(tokens, self.gram_width());
-        self.grams.extend(&grams.hashes);
+        let first = self.tokens.len() as u32;
+        self.tokens.extend_from_slice(tokens);
         self.text_count += 1;
-        self.token_count += tokens.len() as u64;
+        for ((start, hash), &end) in (0..).zip(grams.hashes).zip(&grams.ends) {
+            let gram = &tokens[start as usize..end as usize];
+            match self.grams.entry(hash) {
+                Entry::Vacant(place) => _ = place.insert(first + start),
+                Entry::Occupied(place)
+                    if self.tokens[*place.get() as usize..].starts_with(gram) => {}
+                Entry::Occupied(_) => self.collisions.push(first + start),
+            }
+        }
+    }
+
+    /// Returns `true` if a gram stands in a base text.
+    fn has_tokens(&self, hash: u64, gram: &[u64]) -> bool {
+        let stands_at = |&place: &u32| self.tokens[place as usize..].starts_with(gram);
+        let first = self.grams.get(&hash);
+        first.is_some_and(|place| stands_at(place) || self.collisions.iter().any(stands_at))
     }
 
     /// Returns the number of texts.
@@ -89,18 +110,18 @@ impl BaseText {
 
     /// Returns the number of tokens of all texts.
     pub fn token_count(&self) -> u64 {
-        self.token_count
+        self.tokens.len() as u64
     }
 
     /// Returns the bytes of memory, about.
     pub fn memory_bytes(&self) -> usize {
-        2 * size_of::<u64>() * self.grams.capacity()
+        size_of::<u64>() * self.tokens.capacity() + 2 * size_of::<u64>() * self.grams.capacity()
     }
 
     /// Returns `true` if a selected gram stands in a base text, so that it names no candidates. The winnower must have
     /// the same settings.
     pub fn has_gram(&self, hash: u64) -> bool {
-        self.grams.contains(&hash)
+        self.grams.contains_key(&hash)
     }
 
     /// Returns the given tokens of a text: ranges that neither touch nor overlap, ascending.
@@ -111,13 +132,14 @@ impl BaseText {
         }
         let mut grams = GramList::default();
         grams.fill_grams(tokens, self.gram_width());
-        for (start, (hash, &end)) in grams.hashes.iter().zip(&grams.ends).enumerate() {
-            if !self.grams.contains(hash) {
+        for (start, (&hash, &end)) in grams.hashes.iter().zip(&grams.ends).enumerate() {
+            let end = end as usize;
+            if !self.has_tokens(hash, &tokens[start..end]) {
                 continue;
             }
             match given.last_mut() {
-                Some(last) if start <= last.end => last.end = last.end.max(end as usize),
-                _ => given.push(start..end as usize),
+                Some(last) if start <= last.end => last.end = last.end.max(end),
+                _ => given.push(start..end),
             }
         }
         given

@@ -546,17 +546,17 @@ proptest! {
             [&document, &source].map(|tokens| scan_given(&of_base, tokens, width));
         let passages = find_beside(&base, &source, &document, settings);
         let mut covered = vec![false; document.len()];
-        for it in &passages {
-            let ends = [it.document.start, it.document.end - 1];
-            prop_assert!(ends.iter().all(|&at| !given[at]), "{:?}", it);
-            let ends = [it.source.start, it.source.end - 1];
-            prop_assert!(ends.iter().all(|&at| !given_source[at]), "{:?}", it);
-            let own = it.document.clone().filter(|&at| !given[at]);
+        for passage in &passages {
+            let ends = [passage.document.start, passage.document.end - 1];
+            prop_assert!(ends.iter().all(|&at| !given[at]), "{:?}", passage);
+            let ends = [passage.source.start, passage.source.end - 1];
+            prop_assert!(ends.iter().all(|&at| !given_source[at]), "{:?}", passage);
+            let own = passage.document.clone().filter(|&at| !given[at]);
             let own_width: u32 = own.map(|at| token_width(document[at])).sum();
-            prop_assert!(own_width >= 2 * min_words, "{:?}", it);
-            let is_equal = document[it.document.clone()] == source[it.source.clone()];
-            prop_assert!(is_equal || it.kind != PassageKind::Verbatim);
-            covered[it.document.clone()].fill(true);
+            prop_assert!(own_width >= 2 * min_words, "{:?}", passage);
+            let is_equal = document[passage.document.clone()] == source[passage.source.clone()];
+            prop_assert!(is_equal || passage.kind != PassageKind::Verbatim);
+            covered[passage.document.clone()].fill(true);
         }
         for at in 0..document.len() {
             for place in 0..source.len() {
@@ -565,9 +565,9 @@ proptest! {
                     document[a] == source[b] && !given[a] && !given_source[b]
                 };
                 let equal = pairs.take_while(is_own).count();
-                let width: u32 = document[at..at + equal].iter().map(|&it| token_width(it)).sum();
+                let width: u32 = document[at..at + equal].iter().map(|&token| token_width(token)).sum();
                 if width >= 2 * min_words {
-                    prop_assert!(covered[at..at + equal].iter().all(|&it| it), "{} {}", at, place);
+                    prop_assert!(covered[at..at + equal].iter().all(|&is_covered| is_covered), "{} {}", at, place);
                 }
             }
         }
