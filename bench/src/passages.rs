@@ -427,8 +427,8 @@ fn measure_pairs() -> Result<Vec<SpeedRow>> {
             for (a, b) in &made {
                 tokenizer.tokenize_text(a, &mut of_a)?;
                 tokenizer.tokenize_text(b, &mut of_b)?;
-                source.set_tokens(of_a.values(), settings);
-                finder.set_document(of_b.values());
+                source.set_tokens(of_a.values(), settings, None);
+                finder.set_document(of_b.values(), None);
                 let found = finder.find_passages(&source);
                 ensure!(
                     found.len() == 1,
@@ -518,11 +518,11 @@ fn measure_index(corpus: &Corpus) -> Result<Vec<SpeedRow>> {
         tokenizer.tokenize_text(&texts[at], &mut tokens)?;
         winnower.select_grams(tokens.values(), &mut selected);
         index.find_candidates(&selected, &mut candidates);
-        finder.set_document(tokens.values());
+        finder.set_document(tokens.values(), None);
         let mut found = 0;
         for candidate in &candidates {
             tokenizer.tokenize_text(&texts[candidate.document as usize], &mut of_source)?;
-            source.set_tokens(of_source.values(), settings);
+            source.set_tokens(of_source.values(), settings, None);
             found += finder.find_passages(&source).len();
         }
         ensure!(

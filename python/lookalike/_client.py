@@ -191,13 +191,17 @@ class Client:
         *,
         min_length: Optional[int] = None,
         reworded: bool = False,
+        base: Optional[Iterable[str]] = None,
+        max_documents: Union[int, str, None] = None,
         report: bool = False,
         language: Optional[str] = None,
         partial: bool = False,
     ) -> Any:
-        """Returns the passages that documents have from ``against``, by default from the documents before them.
+        """Returns the passages that documents share with those of ``against``, by default with one another.
 
-        A document is ``{"id", "text"}``. The answer has ``passages`` and ``summary``, and with ``report`` the report as
+        A document is ``{"id", "text"}``. ``base`` are texts that all were given, such as a question: what stands in them is
+        no part of any passage. ``max_documents`` is that of :func:`lookalike.passages`. The answer has ``passages``,
+        ``summary`` and ``directed``, and with ``report`` the report as
         an HTML page, which opens in the ``language`` ``"en"`` or ``"zh"``. ``min_length`` is the shortest passage in
         words, and ``reworded`` also finds passages in other words. Nothing is stored.
 
@@ -215,6 +219,7 @@ class Client:
         asked: dict[str, Any] = {"documents": [dict(one) for one in documents], "reworded": reworded, "report": report}
         asked["against"] = None if against is None else [dict(one) for one in against]
         asked.update(min_length=min_length, language=language, partial=partial or None)
+        asked.update(base=None if base is None else list(base), max_documents=max_documents)
         given = {name: value for name, value in asked.items() if value is not None}
         return self.call("POST", "/v1/passages/documents", given, repeatable=True)
 
@@ -380,15 +385,22 @@ class Collection:
         return answers
 
     def passages(
-        self, text: str, *, min_length: Optional[int] = None, limit: Optional[int] = None, partial: bool = False
+        self,
+        text: str,
+        *,
+        min_length: Optional[int] = None,
+        limit: Optional[int] = None,
+        base: Optional[Iterable[str]] = None,
+        partial: bool = False,
     ) -> Any:
         """Returns the kept documents that a text has passages from, as ``sources``, the one of which it has most first.
 
         ``min_length`` is the shortest passage in words, from 12, and ``limit``, from 1 to 1000, the number of sources.
-        While the passages of the collection are being indexed, raises :class:`ServiceError` with the code
+        ``base`` are texts that all were given: what stands in them is no part of any passage. While the passages of the collection are being indexed, raises :class:`ServiceError` with the code
         ``passages_not_ready``. A search that takes too much work raises it with the code ``too_costly``; with
         ``partial`` the answer has what was found so far instead, and its ``complete`` is False."""
-        asked = {"text": text, "min_length": min_length, "limit": limit, "partial": partial or None}
+        asked: dict[str, Any] = {"text": text, "min_length": min_length, "limit": limit, "partial": partial or None}
+        asked["base"] = None if base is None else list(base)
         given = {name: value for name, value in asked.items() if value is not None}
         return self._client.call("POST", f"{self._path}/passages", given)
 

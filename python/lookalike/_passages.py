@@ -1,10 +1,10 @@
-"""Copied passages: those that two texts share, and those of all documents of a table."""
+"""Shared passages: those of two texts, and those of all documents of a table."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional, Union, overload
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Union, overload
 
 from . import _arguments as arguments
 from . import _engine, _notebook
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 #: Passages that a notebook shows.
 _SHOWN_PASSAGES = 10
+
+#: Text that all documents were given: one, or several.
+BaseTexts = Union[str, Iterable[str], None]
 
 #: Largest value of ``min_length``, as on the command line.
 MOST_WORDS = 10_000
@@ -65,7 +68,8 @@ class SharedPassage(NamedTuple):
 class SharedPassages:
     """What two texts share, a sequence of :class:`SharedPassage`, ascending by the place in ``b``.
 
-    ``share_of_a`` and ``share_of_b`` are the shares of the words of either text that lie in passages.
+    ``share_of_a`` and ``share_of_b`` are the shares of the words of either text that lie in passages. ``directed`` is
+    ``False``, because nothing says which of two texts took from the other.
 
     >>> import lookalike as la
     >>> found = la.passages("the ferry leaves at seven", "he says the ferry leaves at seven", min_length=4)
@@ -74,6 +78,9 @@ class SharedPassages:
     >>> [passage.length for passage in found]
     [5]
     """
+
+    #: ``True`` if it is known which text is the source, which it never is of two strings.
+    directed: bool = False
 
     def __init__(self, found: Mapping[str, Any]) -> None:
         self._passages = [
@@ -104,12 +111,15 @@ class Passages:
     >>> import lookalike as la
     >>> found = la.passages(["the ferry leaves at seven", "so the ferry leaves at seven", None], min_length=4)
     >>> found
-    <Passages: 1 passage in 1 of 2 documents, 1 row rejected>
+    <Passages: 1 passage that 2 of 2 documents share, 1 row rejected>
+    >>> found.directed
+    False
     >>> found.rejected
     [(2, 'the field `text` is null, not a string')]
     """
 
-    #: A table ``document, source, start, end, source_start, source_end, length, similarity, kind``.
+    #: A table ``document, source, start, end, source_start, source_end, length, similarity, kind``. Unless the passages
+    #: are directed, the source is the document that comes first in the data, which says nothing about who wrote it.
     passages: pa.Table
     #: Rows that are not valid: pairs of a row number from 0 and a reason.
     rejected: list[tuple[int, str]]
@@ -117,18 +127,28 @@ class Passages:
     #: have no id, whose id is ``data:row``.
     summary: dict[str, Any]
 
+    @property
+    def directed(self) -> bool:
+        """``True`` if it is known which of two documents is the source: by ``time``, or because ``against`` was given."""
+        return bool(self.summary["directed"])
+
     def __repr__(self) -> str:
         told = self.summary
         found = counted(told["passages"], "passage")
-        where = f"{told['copying']} of {counted(told['documents'], 'document')}"
-        return f"<Passages: {found} in {where}{omissions(self.rejected, told['missing_ids'])}>"
+        documents = counted(told["documents"], "document")
+        if not told["passages"]:
+            place = f"in {documents}"
+        elif self.directed:
+            place = f"in {told['sharing']} of {documents}"
+        else:
+            place = f"that {told['sharing']} of {documents} share"
+        return f"<Passages: {found} {place}{omissions(self.rejected, told['missing_ids'])}>"
 
     def _repr_html_(self) -> str:
         shown = self.passages.slice(0, _SHOWN_PASSAGES).to_pylist()
         rows = [[row["document"], row["source"], row["length"], f"{row['similarity']:.2f}", row["kind"]] for row in shown]
-        return _notebook.page(
-            repr(self)[1:-1], _notebook.table(["document", "source", "length", "similarity", "kind"], rows)
-        )
+        names = ["document", "source"] if self.directed else ["document", "other document"]
+        return _notebook.page(repr(self)[1:-1], _notebook.table([*names, "length", "similarity", "kind"], rows))
 
 
 @overload
@@ -139,6 +159,7 @@ def passages(
     *,
     min_length: int = 12,
     reworded: bool = False,
+    base: BaseTexts = None,
     recipe: RecipeLike = "default",
 ) -> SharedPassages: ...
 @overload
@@ -148,6 +169,7 @@ def passages(
     *,
     min_length: int = 12,
     reworded: bool = False,
+    base: BaseTexts = None,
     recipe: RecipeLike = "default",
     against: Any = None,
     text: Names = "text",
@@ -169,6 +191,7 @@ def passages(
     *,
     min_length: int = 12,
     reworded: bool = False,
+    base: BaseTexts = None,
     recipe: RecipeLike = "default",
     against: Any = None,
     text: Names = "text",
@@ -183,11 +206,11 @@ def passages(
     threads: Optional[int] = None,
     progress: Union[bool, Any, None] = None,
 ) -> Union[SharedPassages, Passages]:
-    """Finds copied passages: those that the second of two texts has from the first one, or those that each
-    document of a table has from earlier ones, as ``lookalike passages`` does.
+    """Finds shared passages: those of two texts, or those that the documents of a table share with one another, as
+    ``lookalike passages`` does.
 
-    Two strings give :class:`SharedPassages`; they take only ``min_length``, ``reworded`` and ``recipe``. A table, given as
-    the only one, gives :class:`Passages`. The table, ``against``, ``text`` and ``id`` are as in :func:`dedup`.
+    Two strings give :class:`SharedPassages`; they take only ``min_length``, ``reworded``, ``base`` and ``recipe``. A table,
+    given as the only one, gives :class:`Passages`. The table, ``against``, ``text`` and ``id`` are as in :func:`dedup`.
     With ``against``, only what documents share with those of ``against`` is found.
 
     ``min_length`` is the shortest passage in words, from 2; a word counts as two characters of a script
@@ -195,6 +218,9 @@ def passages(
     of documents (or their percentage, such as "0.5%", or "none") in which a run of five words may be before it
     is boilerplate, for which alone no two documents are compared; by default 20 documents, or 0.1% of them
     if that is more.
+
+    ``base`` is a text that all were given, or several, such as the question or a form: what stands in it is no part of
+    any passage. A run of five words (ten characters) of it counts for nothing in every document.
 
     With ``reworded``, passages are found, too, that have many of the same rarer words close together, in whatever
     order, but few runs of equal words. They have at least 30 words, and some copies are missed.
@@ -218,6 +244,7 @@ def passages(
     """
     least = arguments.given_whole("min_length", min_length, 2, MOST_WORDS)
     finds_reworded = arguments.truth("reworded", reworded)
+    base_texts = _list_base_texts(base)
     if isinstance(a, str) or isinstance(b, (str, bytes)):
         for_tables = {
             "against": against, "id": id, "max_documents": max_documents, "time": time, "window": window,
@@ -225,7 +252,9 @@ def passages(
         }
         _refuse_arguments_of_tables(for_tables, text, offsets, order, strict)
         return SharedPassages(
-            _engine.shared_passages(text_of("a", a), text_of("b", b), recipe_of(recipe), least, finds_reworded)
+            _engine.shared_passages(
+                text_of("a", a), text_of("b", b), recipe_of(recipe), least, finds_reworded, base_texts
+            )
         )
     if b is not None:
         raise SettingError(
@@ -237,6 +266,7 @@ def passages(
         "min_length": least,
         "reworded": finds_reworded,
         "max_documents": document_limit(max_documents),
+        "base": base_texts,
         "time": arguments.word("time", time),
         "window": window_of(window),
         "within": arguments.word("within", within),
@@ -252,6 +282,15 @@ def passages(
         found = _engine.passages(stream, others, options, told)
     summary = {**json.loads(found["summary"]), "missing_ids": ids.missing}
     return Passages(found["passages"], found["rejected"], summary)
+
+
+def _list_base_texts(base: BaseTexts) -> list[str]:
+    """Returns the texts that all documents were given."""
+    if base is None:
+        return []
+    if isinstance(base, (bytes, Mapping)) or not isinstance(base, Iterable):
+        arguments.refuse("base", base, "a text, or a list of texts, that all documents were given")
+    return [base] if isinstance(base, str) else [text_of("base", text) for text in base]
 
 
 def _refuse_arguments_of_tables(

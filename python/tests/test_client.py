@@ -74,7 +74,12 @@ def test_passages_of_documents(service):
     assert [(one["document"], one["source"]) for one in found["passages"]] == [("essay", "source")]
     assert found["report"].startswith("<!doctype html>")
     found = service.document_passages([source, essay], min_length=20)
-    assert (found["passages"], "report" in found) == ([], False)
+    assert (found["passages"], "report" in found, found["directed"]) == ([], False, False)
+    assert len(service.document_passages([source, essay])["passages"]) == 1
+    assert service.document_passages([source, essay], base=[text])["passages"] == []
+    many = [{"id": str(number), "text": text} for number in range(3)]
+    assert service.document_passages(many, max_documents=2)["passages"] == []
+    assert len(service.document_passages(many, max_documents="none")["passages"]) == 3
 
 
 def test_collection_life_cycle(service):

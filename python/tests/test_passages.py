@@ -1,4 +1,4 @@
-"""Copied passages: those of two texts, and those of tables as the command finds them."""
+"""Shared passages: those of two texts, and those of tables as the command finds them."""
 
 import random
 import subprocess
@@ -169,3 +169,50 @@ def test_interrupt_ends_a_search():
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     assert float(ran.stdout) < 10
+
+
+QUESTION = "Why does nobody on the island miss the ferry that leaves at seven in the morning, and who waits for it?"
+ANSWER = "The mail is on it, the captain waits for no one, and the next one leaves when the school has already begun"
+
+
+def test_direction_is_told_only_where_it_is_known():
+    """Without times or sources, both documents share; with sources, one is searched."""
+    essays = [f"{ANSWER}. That is all.", f"I think so: {ANSWER}.", "nothing of it"]
+    shared = la.passages(essays)
+    assert shared.directed is False
+    assert repr(shared) == "<Passages: 1 passage that 2 of 3 documents share>"
+    assert "other document" in shared._repr_html_() and ">source<" not in shared._repr_html_()
+    against = la.passages(essays[1:], against=essays[:1])
+    assert against.directed is True
+    assert repr(against) == "<Passages: 1 passage in 1 of 2 documents>"
+    assert ">source<" in against._repr_html_()
+    timed = [{"text": text, "at": at} for at, text in enumerate(essays)]
+    assert la.passages(timed, time="at").directed is True
+    assert repr(la.passages(essays[2:])) == "<Passages: 0 passages in 1 document>"
+    assert la.passages(essays[0], essays[1]).directed is False
+
+
+def test_base_texts_are_left_out(command, tmp_path):
+    """What all were given is no passage, in tables as in files of the command and in two texts."""
+    essays = [{"id": name, "text": f"{QUESTION} {answer}"} for name, answer in [("a", ANSWER), ("b", f"Well: {ANSWER}"), ("c", "no")]]
+    rows, base, out = tmp_path / "in.jsonl", tmp_path / "question.txt", tmp_path / "out.parquet"
+    rows.write_text("".join(f"{json.dumps(essay)}\n" for essay in essays))
+    base.write_text(QUESTION)
+    command("passages", rows, "--base", base, "-o", out, "-q")
+    left = la.passages(essays, base=QUESTION)
+    assert left.passages.equals(pq.read_table(out))
+    assert left.passages.select(["document", "source"]).to_pylist() == [{"document": "b", "source": "a"}]
+    assert left.summary["base"] == {"texts": 1, "documents": 3, "tokens": 3 * len(QUESTION.split())}
+    assert len(la.passages(essays).passages) == 3
+    assert la.passages(essays, base=["other", QUESTION]).passages.equals(left.passages)
+    a, b = essays[0]["text"], essays[1]["text"]
+    shared = la.passages(a, b, base=QUESTION)
+    assert [b[found.b.start : found.b.end] for found in shared] == [ANSWER]
+    assert list(la.passages(a, QUESTION, base=[QUESTION])) == []
+
+
+def test_base_texts_are_checked():
+    """A base that is no text is refused with its name."""
+    for base, expected in [(7, "base is 7: give a text"), (b"x", "base is b'x'"), ({"text": "x"}, "base is"), (["x", 7], "base")]:
+        with pytest.raises((la.SettingError, la.InputError), match=expected):
+            la.passages([SOURCE, SOURCE], base=base)

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { Card, Facts, Name, Phrase, useWording, Visible } from "../components/basics";
 import { Shell, useFooter } from "../components/shell";
-import { DiffLegend, SideBySide } from "../components/side-by-side";
+import { DiffLegend, RunKind, SideBySide } from "../components/side-by-side";
 
 interface Figure {
   value: number | null;
@@ -39,6 +39,8 @@ export interface Passage {
   length: number;
   similarity: number;
   kind: string;
+  /** Unit of the length, where it is known. */
+  unit?: "words" | "characters";
 }
 
 /** Characters of a passage in one text. */
@@ -178,10 +180,25 @@ interface MarkedProps {
   passages: CompareData["passages"];
   shared: Passage[];
   side: 0 | 1;
+  /** Runs of the edits of each passage, and the side of these runs on which the text stands. */
+  edits?: { runs: readonly (readonly number[])[]; side: 0 | 1 };
+}
+
+/** A passage in which words that only this text has are marked. Runs have a kind and a length in both texts. */
+function EditedWords({ text, runs, side }: { text: string; runs: readonly number[]; side: 0 | 1 }) {
+  let end = 0;
+  const parts = [];
+  for (let at = 0; at + 2 < runs.length; at += 3) {
+    const part = text.slice(end, (end += runs[at + 1 + side]!));
+    if (part === "") continue;
+    const isOwn = runs[at] === RunKind.Kept || runs[at] === RunKind.Removed;
+    parts.push(isOwn && part.trim() !== "" ? <u class="own"><Visible text={part} /></u> : <Visible text={part} />);
+  }
+  return <>{parts}<Visible text={text.slice(end)} /></>;
 }
 
 /** A text with its passages. Where two overlap, the second begins behind the first. Numbers lead to the other text. */
-export function Marked({ text, passages, shared, side }: MarkedProps) {
+export function Marked({ text, passages, shared, side, edits }: MarkedProps) {
   const say = useWording();
   const own = "ab"[side], other = "ba"[side];
   const order = passages.map((_, at) => at).sort((x, y) => passages[x]![2 * side]! - passages[y]![2 * side]!);
@@ -196,8 +213,9 @@ export function Marked({ text, passages, shared, side }: MarkedProps) {
     return (
       <>
         <Visible text={before} />
-        <mark id={`${own}${at + 1}`} class={passage.kind} title={say.text("passage.title", { kind, similarity: say.similarity(passage.similarity), n: passage.length })}>
-          <a href={`#${other}${at + 1}`}>{at + 1}</a> <Visible text={text.slice(start, stop)} />
+        <mark id={`${own}${at + 1}`} class={passage.kind} title={say.text(passage.unit ? `passage.title.${passage.unit}` : "passage.title", { kind, similarity: say.similarity(passage.similarity), n: passage.length })}>
+          <a href={`#${other}${at + 1}`}>{at + 1}</a>{" "}
+          {edits?.runs[at]?.length && start === passages[at]![2 * side] ? <EditedWords text={text.slice(start, stop)} runs={edits.runs[at]} side={edits.side} /> : <Visible text={text.slice(start, stop)} />}
         </mark>
       </>
     );

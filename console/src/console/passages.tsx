@@ -42,6 +42,8 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
   const say = useWording();
   const [documents, setDocuments] = useState<Dropped>(none);
   const [sources, setSources] = useState<Dropped>(none);
+  const [base, setBase] = useState<Dropped>(none);
+  const [maxDocuments, setMaxDocuments] = useState<number | null>(null);
   const [againstSources, setAgainstSources] = useState(false);
   const [words, setWords] = useState(usualWords);
   const [findsReworded, setFindsReworded] = useState(false);
@@ -51,11 +53,19 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
   const [report, setReport] = useState<FoundReport | null>(null);
   const count = documents.documents.length;
   const isReady = againstSources ? count > 0 && sources.documents.length > 0 : count > 1;
-  const find = () => {
+  const find = (given: readonly NamedText[] = base.documents) => {
     const request: PassagesRequest = { documents: documents.documents, min_length: words, reworded: findsReworded, language: say.language };
     if (againstSources) request.against = sources.documents;
+    if (given.length > 0) request.base = given.map((it) => it.text);
+    if (maxDocuments !== null) request.max_documents = maxDocuments;
     setReport(null);
     void send(() => service.reportPassages(request), (page) => setReport(readReport(page)));
+  };
+  /** Takes a text as one that all were given, and searches again. */
+  const leaveOut = (text: string) => {
+    const given = [...base.documents, { id: `${[...text].slice(0, 40).join("")} …`, text }];
+    setBase({ ...base, documents: given });
+    find(given);
   };
   const drop = { onReading: (change: number) => setReading((known) => known + change), onProblem, extract: service.extractText };
   return (
@@ -64,6 +74,7 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
         <div class="grid">
           <FileDrop label={say.text("drop.documents")} dropped={documents} onChange={setDocuments} {...drop} />
           {againstSources && <FileDrop label={say.text("drop.sources")} dropped={sources} onChange={setSources} {...drop} />}
+          <FileDrop label={say.text("drop.base")} hint="drop.baseHint" dropped={base} onChange={setBase} {...drop} />
         </div>
         <div class="line" role="radiogroup" aria-label={say.text("drop.compare")}>
           <span class="muted">{say.text("drop.compare")}</span>
@@ -79,24 +90,29 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
             {say.text("drop.words")}
             <input type="number" min="2" max="1000" value={words} onChange={(event) => setWords(Math.max(2, Math.round(Number(event.currentTarget.value)) || usualWords))} />
           </label>
+          <label class="field">
+            {say.text("drop.maxDocuments")}
+            <input type="number" min="1" max="1000000" placeholder={say.text("drop.usual")} value={maxDocuments ?? ""} onChange={(event) => setMaxDocuments(Math.floor(Number(event.currentTarget.value)) || null)} />
+          </label>
           <label class="choice">
             <input type="checkbox" checked={findsReworded} onChange={(event) => setFindsReworded(event.currentTarget.checked)} />
             {say.text("drop.reworded")}
           </label>
         </div>
         <div class="line">
-          <button type="button" class="button strong" disabled={!isReady || isRunning || reading > 0} onClick={find}>{say.text("drop.find")}</button>
+          <button type="button" class="button strong" disabled={!isReady || isRunning || reading > 0} onClick={() => find()}>{say.text("drop.find")}</button>
           {report && <button type="button" class="button" onClick={() => saveFile("passages.html", report.page, "text/html")}>{say.text("drop.save")}</button>}
           <span class="muted" role="status">{say.text(isRunning || reading > 0 ? "console.reading" : isReady ? "drop.private" : againstSources ? "drop.wantsBoth" : "drop.wantsTwo")}</span>
         </div>
       </section>
-      {report && <PassagesView data={report.data} />}
+      {report && <PassagesView data={report.data} onLeaveOut={leaveOut} />}
     </>
   );
 }
 
 interface FileDropProps {
   label: string;
+  hint?: MessageKey;
   dropped: Dropped;
   onChange: (change: (known: Dropped) => Dropped) => void;
   /** Called with 1 when files begin to be read, and with −1 at their end. */
@@ -106,7 +122,7 @@ interface FileDropProps {
 }
 
 /** A place to drop files on, or to choose them. Files are added to those before. */
-function FileDrop({ label, dropped, onChange, onReading, onProblem, extract }: FileDropProps) {
+function FileDrop({ label, hint = "drop.hint", dropped, onChange, onReading, onProblem, extract }: FileDropProps) {
   const say = useWording();
   const [isOver, setOver] = useState(false);
   const [progress, setProgress] = useState<[done: number, total: number] | null>(null);
@@ -138,7 +154,7 @@ function FileDrop({ label, dropped, onChange, onReading, onProblem, extract }: F
       }}
     >
       <h2>{label}</h2>
-      <p class="muted">{say.text("drop.hint")}</p>
+      <p class="muted">{say.text(hint)}</p>
       <label class="button file">
         {say.text("drop.choose")}
         <input

@@ -348,6 +348,10 @@ export interface PassagesRequest {
   against?: NamedText[];
   min_length?: number;
   reworded?: boolean;
+  /** Texts that all were given. */
+  base?: string[];
+  /** In how many documents a run of words may be. */
+  max_documents?: number;
   language?: "en" | "zh";
 }
 

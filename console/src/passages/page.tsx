@@ -3,23 +3,38 @@
  *
  * Where nothing says which of two documents is the source, both are treated alike, in words and in pictures.
  */
-import { useMemo, useState } from "preact/hooks";
-import { Name, ShortName, Stat, useWording } from "../components/basics";
+import { createContext } from "preact";
+import { useContext, useMemo, useState } from "preact/hooks";
+import { Name, ShortName, Stat, useWording, Visible } from "../components/basics";
 import { listKeys } from "../components/key-help";
 import { Shell, useFooter } from "../components/shell";
 import { useListState } from "../components/list-state";
 import { ListEntry, SearchedList } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
+import { saveFile } from "../components/save-file";
 import { Marked } from "../compare/page";
+import type { Wording } from "../language/catalog";
 import { fold, type Query } from "../report/query";
+import { maxDocuments, type ShareEdge } from "./class-graph";
+import { ClassOverview } from "./overview";
+import { writePairs } from "./pair-table";
 
 type Mark = [start: number, end: number, sourceStart: number, sourceEnd: number, length: number, similarity: number, kind: string];
+
+/** The unit of a length: characters where a script has no words. */
+export type LengthUnit = "words" | "characters";
+
+/** Returns a length with its unit. */
+const sayLength = (say: Wording, length: number, unit: LengthUnit): string => say.text(`passages.${unit}`, { n: length });
+
+/** The name under which a document is shown. */
+const NamesContext = createContext((name: string): string => name);
 
 export interface PassageData {
   kind: "passages";
   program: string;
   created: string;
-  summary: { documents: number; against: number; passages: number; pairs: number; copying: number; directed: boolean; sharing: number; copied_tokens: number; tokens: number; rejected: number; unreadable_files: number; unreadable: { file: string; reason: string }[]; guessed_encodings: { encoding: string; files: number; first: string }[] };
+  summary: { documents: number; against: number; passages: number; pairs: number; copying: number; directed: boolean; sharing: number; copied_tokens: number; tokens: number; base: { texts: number; documents: number; tokens: number }; common: { text: string; characters: number; documents: number } | null; rejected: number; unreadable_files: number; unreadable: { file: string; reason: string }[]; guessed_encodings: { encoding: string; files: number; first: string }[] };
   written: [string, string][];
   pairs: {
     total: number;
@@ -28,6 +43,7 @@ export interface PassageData {
     tokens: number[];
     covered: number[];
     copied: number[];
+    unit: LengthUnit[];
     share: number[];
     source_share: number[];
     passages: number[];
@@ -35,6 +51,8 @@ export interface PassageData {
     document_text: number[];
     source_text: number[];
     marks: Mark[][];
+    /** Runs of the edits of each passage, from the source to the document. */
+    edits: number[][][];
   };
   texts: { text: string[]; characters: number[] };
 }
@@ -87,17 +105,40 @@ const otherName = ({ document, source }: PassageData["pairs"], pair: SeenPair): 
 /** Returns the number of the text of the document from which a pair is seen, or −1. */
 const ownText = ({ document_text, source_text }: PassageData["pairs"], pair: SeenPair): number => (pair.side === 0 ? document_text : source_text)[pair.at]!;
 
+/** Returns the names of all documents, in the order in which pairs name them, with their numbers from 1. */
+function numberNames({ document, source }: PassageData["pairs"]): Map<string, number> {
+  const names = new Map<string, number>();
+  document.forEach((name, at) => [name, source[at]!].forEach((it) => names.has(it) || names.set(it, names.size + 1)));
+  return names;
+}
+
+/** Returns the names of the documents that share text, those that share most first, and the pairs as edges between them. */
+export function listEdges(pairs: PassageData["pairs"]): { names: string[]; edges: ShareEdge[] } {
+  const most = new Map<string, number>();
+  const shareOf = (at: number) => Math.max(pairs.share[at]!, pairs.source_share[at]!);
+  const { document, source } = pairs;
+  document.forEach((name, at) => [name, source[at]!].forEach((it) => most.set(it, Math.max(most.get(it) ?? 0, shareOf(at)))));
+  const names = [...most].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, maxDocuments).map(([name]) => name);
+  const numbers = new Map(names.map((name, at) => [name, at]));
+  const edges = document.flatMap((name, at): ShareEdge[] => {
+    const [a, b] = [numbers.get(name), numbers.get(source[at]!)];
+    return a === undefined || b === undefined || a === b ? [] : [[a, b, shareOf(at)]];
+  });
+  return { names, edges };
+}
+
 /** Returns the documents that a query finds. `similarity` is the copied share, `cluster` the number of sources. */
-function findDocuments(data: PassageData, documents: readonly SharingDocument[], query: Query): SharingDocument[] {
+function findDocuments(data: PassageData, documents: readonly SharingDocument[], query: Query, nameOf: (name: string) => string): SharingDocument[] {
   const { pairs, texts } = data;
   return documents.filter((it) => {
-    const names = fold([it.name, ...it.pairs.map((pair) => otherName(pairs, pair))].join("\n"));
+    // Hidden names are not searched, so that no search reveals one.
+    const names = fold([it.name, ...it.pairs.map((pair) => otherName(pairs, pair))].map(nameOf).join("\n"));
     const text = () => fold(texts.text[ownText(pairs, it.pairs[0]!)] ?? "");
     return (
       query.similarity.every((test) => test(it.share)) &&
       query.cluster.every((test) => test(it.pairs.length)) &&
-      query.id.every((part) => fold(it.name).includes(part)) &&
-      query.source.every((part) => it.pairs.some((pair) => fold(otherName(pairs, pair)).includes(part))) &&
+      query.id.every((part) => fold(nameOf(it.name)).includes(part)) &&
+      query.source.every((part) => it.pairs.some((pair) => fold(nameOf(otherName(pairs, pair))).includes(part))) &&
       query.words.every((part) => names.includes(part) || text().includes(part)) &&
       query.text.every((part) => text().includes(part))
     );
@@ -127,31 +168,56 @@ const orders: Record<Order, (a: SharingDocument, b: SharingDocument) => number> 
   name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
 };
 
+interface PassagesViewProps {
+  data: PassageData;
+  /** Leaves a text out of the next search; undefined where the page makes none. */
+  onLeaveOut?: (text: string) => void;
+}
+
 /** The parts of a report of passages, for a page of its own or inside another. */
-export function PassagesView({ data }: { data: PassageData }) {
+export function PassagesView({ data, onLeaveOut }: PassagesViewProps) {
   const say = useWording();
   const { summary, pairs } = data;
+  const [isAnonymous, setAnonymous] = useState(false);
   const documents = useMemo(() => groupPairs(pairs, summary.directed), [pairs, summary.directed]);
+  const numbers = useMemo(() => numberNames(pairs), [pairs]);
+  const graph = useMemo(() => listEdges(pairs), [pairs]);
+  const nameOf = useMemo(() => {
+    const hide = (name: string) => say.text("passages.anonymous", { n: numbers.get(name) ?? 0 });
+    return isAnonymous ? hide : (name: string) => name;
+  }, [isAnonymous, numbers, say.language]);
   const { controls, rows, row: document } = useListState<SharingDocument, Order>({
     orders: summary.directed ? ["most", "sources", "name"] : ["mostShared", "others", "name"],
-    inputs: [documents],
+    inputs: [documents, nameOf],
     subject: documents,
-    find: (query, order) => (query ? findDocuments(data, documents, query) : [...documents]).sort(orders[order]),
+    find: (query, order) => (query ? findDocuments(data, documents, query, nameOf) : [...documents]).sort(orders[order]),
   });
+  const select = (at: number) => {
+    const entry = rows.findIndex((it) => it.name === graph.names[at]);
+    if (entry >= 0) controls.onSelect(entry);
+  };
   return (
-    <>
-      <LeftOut summary={summary} />
+    <NamesContext.Provider value={nameOf}>
+      <LeftOut summary={summary} isAnonymous={isAnonymous} />
       <div class="stats">
         <Stat value={say.count(summary.documents)} label={say.text("stat.documents")} more={summary.against > 0 ? say.text("stat.reference", { n: summary.against }) : undefined} />
         <Stat value={say.count(summary.sharing)} label={say.text(summary.directed ? "passages.copying" : "passages.sharing")} />
         <Stat value={say.count(summary.passages)} label={say.text("passages.passages")} more={say.text(summary.directed ? "passages.pairs" : "passages.pairsShared", { n: summary.pairs })} />
         <Stat value={say.share(summary.tokens > 0 ? summary.copied_tokens / summary.tokens : 0)} label={say.text(summary.directed ? "passages.share" : "passages.repeated")} />
       </div>
+      <BaseNotes summary={summary} onLeaveOut={onLeaveOut} />
       {!summary.directed && summary.pairs > 0 && <p class="note">{say.text("passages.noDirection")}</p>}
       {pairs.document.length < pairs.total && <p class="note">{say.text("passages.sample", { listed: pairs.document.length, total: pairs.total })}</p>}
       {documents.length === 0 ? (
         <p class="card muted">{say.text(summary.directed ? "passages.none" : "passages.noneShared")}</p>
       ) : (
+        <>
+        <div class="line">
+          <button type="button" class="button" aria-pressed={isAnonymous} onClick={() => setAnonymous(!isAnonymous)}>{say.text(isAnonymous ? "passages.showNames" : "passages.hideNames")}</button>
+          <button type="button" class="button" onClick={() => saveFile("pairs.csv", writePairs(data, nameOf), "text/csv")}>{say.text("passages.savePairs")}</button>
+          {isAnonymous && <span class="muted">{say.text("passages.namesHidden")}</span>}
+        </div>
+        <ClassOverview names={graph.names.map(nameOf)} edges={graph.edges} selected={document ? graph.names.indexOf(document.name) : -1} onSelect={select} />
         <div class="split">
           <div class="side">
             <SearchedList
@@ -163,7 +229,7 @@ export function PassagesView({ data }: { data: PassageData }) {
               empty={say.text("list.empty")}
               render={(entry) => (
                 <ListEntry
-                  name={<ShortName text={rows[entry]!.name} />}
+                  name={<ShortName text={nameOf(rows[entry]!.name)} />}
                   value={say.share(rows[entry]!.share)}
                   more={say.text(summary.directed ? "passages.sources" : "passages.others", { n: rows[entry]!.pairs.length })}
                 />
@@ -172,13 +238,32 @@ export function PassagesView({ data }: { data: PassageData }) {
           </div>
           {document ? <DocumentView key={document.key} data={data} document={document} /> : <p class="card muted">{say.text("pair.select")}</p>}
         </div>
+        </>
+      )}
+    </NamesContext.Provider>
+  );
+}
+
+/** Says what was left out because all were given it, and which text more than half of all documents have. */
+function BaseNotes({ summary, onLeaveOut }: { summary: PassageData["summary"]; onLeaveOut?: ((text: string) => void) | undefined }) {
+  const say = useWording();
+  const { base, common, documents } = summary;
+  return (
+    <>
+      {base.texts > 0 && <p class="note">{say.text("passages.base", { n: base.texts, tokens: base.tokens, documents: base.documents })}</p>}
+      {common && (
+        <details class="note">
+          <summary>{say.text(onLeaveOut ? "passages.commonHere" : "passages.common", { n: common.characters, having: common.documents, documents, most: common.documents - 1 })}</summary>
+          <p class="words" dir="auto"><Visible text={common.text} /></p>
+          {onLeaveOut && <button type="button" class="button" onClick={() => onLeaveOut(common.text.replace(/…$/, ""))}>{say.text("passages.leaveOut")}</button>}
+        </details>
       )}
     </>
   );
 }
 
 /** Names the files that were not read, with the reasons, and those that were read in an encoding that was guessed. */
-function LeftOut({ summary }: { summary: PassageData["summary"] }) {
+function LeftOut({ summary, isAnonymous }: { summary: PassageData["summary"]; isAnonymous: boolean }) {
   const say = useWording();
   const { unreadable_files: count, unreadable, guessed_encodings: guessed } = summary;
   return (
@@ -189,7 +274,7 @@ function LeftOut({ summary }: { summary: PassageData["summary"] }) {
           <ul>
             {unreadable.map((it) => (
               <li key={it.file}>
-                <Name text={it.file} />: {it.reason}
+                {isAnonymous ? "…" : <Name text={it.file} />}: {it.reason}
               </li>
             ))}
           </ul>
@@ -197,7 +282,7 @@ function LeftOut({ summary }: { summary: PassageData["summary"] }) {
         </section>
       )}
       {guessed.map((it) => (
-        <p class="note" key={it.encoding}>{say.text("passages.guessed", { n: it.files, encoding: it.encoding, first: it.first })}</p>
+        <p class="note" key={it.encoding}>{say.text("passages.guessed", { n: it.files, encoding: it.encoding, first: isAnonymous ? "…" : it.first })}</p>
       ))}
     </>
   );
@@ -205,6 +290,7 @@ function LeftOut({ summary }: { summary: PassageData["summary"] }) {
 
 function DocumentView({ data, document }: { data: PassageData; document: SharingDocument }) {
   const say = useWording();
+  const nameOf = useContext(NamesContext);
   const { pairs } = data;
   const { directed } = data.summary;
   const [pair, setPair] = useState(document.pairs[0]!);
@@ -215,7 +301,7 @@ function DocumentView({ data, document }: { data: PassageData; document: Sharing
     <div class="stack">
       <section class="card stack">
         <h2>
-          <Name text={document.name} /> <span class="muted">· {found}</span>
+          <Name text={nameOf(document.name)} /> <span class="muted">· {found}</span>
         </h2>
         <VirtualList
           id="sources"
@@ -230,9 +316,9 @@ function DocumentView({ data, document }: { data: PassageData; document: Sharing
             const [own, other] = seen.side === 0 ? [pairs.share, pairs.source_share] : [pairs.source_share, pairs.share];
             return (
               <ListEntry
-                name={<ShortName text={otherName(pairs, seen)} />}
+                name={<ShortName text={nameOf(otherName(pairs, seen))} />}
                 value={say.share(own[row]!)}
-                more={say.text(directed ? "passages.ofSource" : "passages.ofOther", { n: pairs.passages[row]!, longest: pairs.longest[row]!, share: say.share(other[row]!) })}
+                more={say.text(directed ? "passages.ofSource" : "passages.ofOther", { n: pairs.passages[row]!, longest: sayLength(say, pairs.longest[row]!, pairs.unit[row]!), share: say.share(other[row]!) })}
               />
             );
           }}
@@ -245,6 +331,7 @@ function DocumentView({ data, document }: { data: PassageData; document: Sharing
 
 function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
   const say = useWording();
+  const nameOf = useContext(NamesContext);
   const { pairs, texts } = data;
   const { at: pair, side } = seen;
   const bothSides = <T,>(first: T, second: T): [T, T] => (side === 0 ? [first, second] : [second, first]);
@@ -253,13 +340,15 @@ function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
   const labels = data.summary.directed
     ? [say.text("passages.document"), say.text("passages.source")]
     : [say.text("passages.document"), say.text("passages.other")];
-  const titles = names.map((name, at) => <><b>{labels[at]}</b> <Name text={name} /></>);
+  const titles = names.map((name, at) => <><b>{labels[at]}</b> <Name text={nameOf(name)} /></>);
   if (document < 0 || source < 0) return <p class="card note">{say.text("passages.noText")}</p>;
   const marks = pairs.marks[pair]!;
   const places = marks.map(([start, end, otherStart, otherEnd]): [number, number, number, number] =>
     side === 0 ? [start, end, otherStart, otherEnd] : [otherStart, otherEnd, start, end],
   );
-  const shared = marks.map((it) => ({ length: it[4], similarity: it[5], kind: it[6] }));
+  const shared = marks.map((it) => ({ length: it[4], similarity: it[5], kind: it[6], unit: pairs.unit[pair]! }));
+  const edits = pairs.edits[pair]!;
+  const [ofDocument, ofSource] = bothSides(1 as 0 | 1, 0 as 0 | 1);
   const cut = [document, source].flatMap((text, place) => {
     const shown = [...texts.text[text]!].length;
     const n = texts.characters[text]!;
@@ -267,15 +356,15 @@ function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
   });
   return (
     <section class="card pair">
-      <p class="muted">{say.text("passages.numbers")}</p>
+      <p class="muted">{say.text("passages.numbers")}{edits.some((runs) => runs.length > 0) && <> {say.text("passages.edits")}</>}</p>
       <div class="sides scrolled texts">
         <div class="left title common">{titles[0]}</div>
         <div class="right title">{titles[1]}</div>
         <div class="left text" tabIndex={0} role="group" aria-label={labels[0]}>
-          <Marked text={texts.text[document]!} passages={places} shared={shared} side={0} />
+          <Marked text={texts.text[document]!} passages={places} shared={shared} side={0} edits={{ runs: edits, side: ofDocument }} />
         </div>
         <div class="right text" tabIndex={0} role="group" aria-label={labels[1]}>
-          <Marked text={texts.text[source]!} passages={places} shared={shared} side={1} />
+          <Marked text={texts.text[source]!} passages={places} shared={shared} side={1} edits={{ runs: edits, side: ofSource }} />
         </div>
       </div>
       {cut.length > 0 && <p class="muted">{cut.join(" ")}</p>}

@@ -61,15 +61,16 @@ export function placeFiles(files: readonly NamedFile[]): GivenFile[] {
   });
 }
 
-/** Returns the arguments of the command, as a user would type them. */
-export function typedArguments(files: readonly GivenFile[], settings: FolderSettings): string[] {
+/** Returns the arguments of the command, as a user would type them. `base` are files with text that all were given. */
+export function typedArguments(files: readonly GivenFile[], settings: FolderSettings, base: readonly GivenFile[] = []): string[] {
   const paths = files.map(({ path }) => path);
   const recipe = settings.recipe === "default" ? [] : ["--recipe", settings.recipe];
   const field = (option: string, value: string) => (value.trim() === "" ? [] : [option, value.trim()]);
   const reading = [...field("--text", settings.text), ...field("--id", settings.id), ...recipe];
   if (settings.job === "passages") {
     const reworded = settings.reworded ? ["--reworded"] : [];
-    return ["passages", ...paths, "-o", "passages.tsv", "--report", "report.html", "--min-length", String(settings.words), ...reworded, ...reading];
+    const given = base.flatMap(({ path }) => ["--base", path]);
+    return ["passages", ...paths, "-o", "passages.tsv", "--report", "report.html", "--min-length", String(settings.words), ...reworded, ...given, ...reading];
   }
   const kept = `kept.${rowEndings[findEnding(paths[0] ?? "")] ?? "jsonl"}`;
   const outputs = ["-o", kept, "--removed", "removed.tsv", "--clusters", "clusters.tsv", "--report", "report.html"];

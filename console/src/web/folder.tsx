@@ -20,6 +20,8 @@ const sumBytes = (files: readonly NamedFile[]): number => files.reduce((total, {
 export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
   const say = useWording();
   const [files, setFiles] = useState<readonly NamedFile[]>([]);
+  /** Files with text that all were given, which a search for passages leaves out. */
+  const [base, setBase] = useState<readonly NamedFile[]>([]);
   const [settings, setSettings] = useState<FolderSettings>(usualSettings);
   const [status, setStatus] = useState("");
   const [ended, setEnded] = useState<{ run: EndedRun; job: Job } | null>(null);
@@ -32,8 +34,8 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
   };
   // A change of the section ends the run, and so does the dictionary that it waits for.
   useEffect(() => stop, [engine, attempt]);
-  const given = placeFiles(files);
-  const typed = typedArguments(given, settings);
+  const given = placeFiles(settings.job === "passages" ? [...files, ...base] : files);
+  const typed = typedArguments(given.slice(0, files.length), settings, given.slice(files.length));
   const bytes = sumBytes(files);
   const isTooLarge = bytes > maxBytes[settings.job];
   const run = () => {
@@ -82,6 +84,7 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
                 <input type="checkbox" checked={settings.reworded} onChange={(event) => setSettings({ ...settings, reworded: event.currentTarget.checked })} />
                 {sayWeb(say, "web.reworded")}
               </label>
+              <BaseChoice base={base} onChange={setBase} />
             </>
           )}
           <label class="field">
@@ -113,6 +116,34 @@ export function FolderSection({ engine, onProblem, attempt }: ToolProps) {
         )}
       </section>
       {ended && <RunResult ended={ended.run} job={ended.job} />}
+    </>
+  );
+}
+
+/** A choice of files with text that all were given, and their names. */
+function BaseChoice({ base, onChange }: { base: readonly NamedFile[]; onChange: (base: readonly NamedFile[]) => void }) {
+  const say = useWording();
+  return (
+    <>
+      <label class="button file">
+        {say.text("drop.addBase")}
+        <input
+          class="hidden"
+          type="file"
+          multiple
+          accept={acceptedFiles}
+          onChange={(event) => {
+            onChange([...base, ...nameFiles(event.currentTarget.files ?? [])]);
+            event.currentTarget.value = "";
+          }}
+        />
+      </label>
+      {base.length > 0 && (
+        <span>
+          {base.map(({ name }) => name).join(", ")}{" "}
+          <button type="button" class="fold-button" onClick={() => onChange([])}>{say.text("drop.clear")}</button>
+        </span>
+      )}
     </>
   );
 }

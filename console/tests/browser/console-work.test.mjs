@@ -223,7 +223,7 @@ test("passages of dropped files are shown and saved as the report of the command
   const page = await openConsole(browser, open.url, { acceptDownloads: true });
   await page.click("#tab-passages");
   assert.ok(await page.isDisabled("text=Find passages"));
-  await page.setInputFiles("input[type=file]", droppedFiles());
+  await page.setInputFiles("input[type=file] >> nth=0", droppedFiles());
   await page.waitForSelector("text=5 documents");
   const refused = (await page.locator("[role=alert]").allTextContents()).sort();
   assert.deepEqual(refused.map((it) => it.split(": ")[0]), ["broken.docx", "notes.jsonl:2", "picture.png"]);

@@ -73,7 +73,7 @@ after(async () => {
 
 /** Drops a folder as a file manager does. */
 async function dropFolder(page, target, path) {
-  const { x, y, width, height } = await page.locator(target).boundingBox();
+  const { x, y, width, height } = await page.locator(target).first().boundingBox();
   const session = await page.context().newCDPSession(page);
   const data = { items: [], files: [path], dragOperationsMask: 1 };
   for (const type of ["dragEnter", "dragOver", "drop"]) {

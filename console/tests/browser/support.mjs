@@ -177,7 +177,7 @@ export const openSections = {
     await page.waitForSelector("path.curve", { state: "attached" });
   },
   passages: async (page) => {
-    await page.setInputFiles("input[type=file]", droppedFiles());
+    await page.setInputFiles("input[type=file] >> nth=0", droppedFiles());
     await page.click(".button.strong:enabled");
     await page.waitForSelector(".sides");
   },

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lookalike::passages::{
-    Passage, PassageBudget, PassageFinder, PassageKind, PassageSettings, PassageSource, PlaceIndex,
-    count_covered, to_visible_characters,
+    BaseText, Passage, PassageBudget, PassageFinder, PassageKind, PassageSettings, PassageSource,
+    PlaceIndex, count_covered, to_visible_characters,
 };
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike::{Recipe, Result};
@@ -135,7 +135,24 @@ impl SharedPassages {
     ) -> Result<Self> {
         let [a, b] = texts.map(|text| ExtractedText::from_plain_text(text.to_owned()));
         let tokenizer = SpanTokenizer::new(recipe);
-        SourceComparer::new_within(&tokenizer, &b, settings, budget)?.find_passages(&a)
+        SourceComparer::new_within(&tokenizer, &b, settings, None, budget)?.find_passages(&a)
+    }
+
+    /// As [`find_all`](Self::find_all), without what stands in one of the base texts, which both texts were given.
+    ///
+    /// # Errors
+    /// If a text has 4 GiB or more.
+    pub fn find_all_beside(
+        recipe: &Recipe,
+        texts: [&str; 2],
+        settings: PassageSettings,
+        base: &[impl AsRef<str>],
+    ) -> Result<Self> {
+        let [a, b] = texts.map(|text| ExtractedText::from_plain_text(text.to_owned()));
+        let tokenizer = SpanTokenizer::new(recipe);
+        let budget = Arc::new(PassageBudget::unlimited());
+        let base = read_base_texts(&tokenizer, settings, base, usize::MAX)?;
+        SourceComparer::new_within(&tokenizer, &b, settings, Some(&base), budget)?.find_passages(&a)
     }
 
     /// Finds the passages that the second document has from the first one. Their places are those of the files.
@@ -195,12 +212,33 @@ impl SharedPassages {
     }
 }
 
+/// Reads texts that all documents were given. `max_bytes` are the bytes of memory that the tokens of one may take.
+///
+/// # Errors
+/// If a text has 4 GiB or more, or takes more memory.
+pub fn read_base_texts(
+    tokenizer: &SpanTokenizer,
+    settings: PassageSettings,
+    texts: &[impl AsRef<str>],
+    max_bytes: usize,
+) -> Result<BaseText> {
+    let mut base = BaseText::new(settings);
+    let mut tokens = SpannedTokens::default();
+    let max_tokens = max_bytes / source_token_bytes(settings);
+    for text in texts {
+        tokenizer.tokenize_text_within(text.as_ref(), max_tokens, &mut tokens)?;
+        base.add_text(tokens.values());
+    }
+    Ok(base)
+}
+
 /// Compares one document with others, one after another. The document is prepared once, however many others there
 /// are; each other text is prepared for its comparison alone.
 #[derive(Debug)]
 pub struct SourceComparer<'t> {
     tokenizer: &'t SpanTokenizer,
     settings: PassageSettings,
+    base: Option<&'t BaseText>,
     budget: Arc<PassageBudget>,
     finder: PassageFinder,
     document: ComparedText<'t>,
@@ -228,10 +266,11 @@ impl<'t> SourceComparer<'t> {
         settings: PassageSettings,
     ) -> Result<Self> {
         let budget = Arc::new(PassageBudget::unlimited());
-        Self::new_within(tokenizer, document, settings, budget)
+        Self::new_within(tokenizer, document, settings, None, budget)
     }
 
-    /// Prepares a document, whose preparation and comparisons stay within a budget.
+    /// Prepares a document, whose preparation and comparisons stay within a budget. Text of a base, if there is one, is
+    /// no part of any passage.
     ///
     /// # Errors
     /// If the text has 4 GiB or more, or takes more memory or work than the budget has.
@@ -239,6 +278,7 @@ impl<'t> SourceComparer<'t> {
         tokenizer: &'t SpanTokenizer,
         document: &'t ExtractedText,
         settings: PassageSettings,
+        base: Option<&'t BaseText>,
         budget: Arc<PassageBudget>,
     ) -> Result<Self> {
         let mut tokens = SpannedTokens::default();
@@ -246,10 +286,11 @@ impl<'t> SourceComparer<'t> {
         tokenizer.tokenize_text_within(&document.text, max_tokens, &mut tokens)?;
         budget.take_steps(preparation_steps(settings, tokens.len()))?;
         let mut finder = PassageFinder::new(settings);
-        finder.set_document(tokens.values());
+        finder.set_document(tokens.values(), base);
         Ok(Self {
             tokenizer,
             settings,
+            base,
             budget,
             finder,
             document: ComparedText::new(document, tokens),
@@ -271,7 +312,8 @@ impl<'t> SourceComparer<'t> {
     pub fn find_passages(&mut self, source: &ExtractedText) -> Result<SharedPassages> {
         let mut tokens = std::mem::take(&mut self.other_tokens);
         self.read_other(&source.text, &mut tokens)?;
-        self.source.set_tokens(tokens.values(), self.settings);
+        self.source
+            .set_tokens(tokens.values(), self.settings, self.base);
         let passages = self
             .finder
             .find_passages_within(&self.source, &self.budget)?;
@@ -294,12 +336,16 @@ impl<'t> SourceComparer<'t> {
     pub fn find_copies(&mut self, copying: &ExtractedText) -> Result<SharedPassages> {
         let mut tokens = std::mem::take(&mut self.other_tokens);
         self.read_other(&copying.text, &mut tokens)?;
-        let (document, settings) = (&self.document.tokens, self.settings);
-        let copies = self.copies.get_or_insert_with(|| CopyFinder {
-            finder: PassageFinder::new(settings),
-            source: PassageSource::new(document.values(), settings),
+        let (document, settings, base) = (&self.document.tokens, self.settings, self.base);
+        let copies = self.copies.get_or_insert_with(|| {
+            let mut source = PassageSource::default();
+            source.set_tokens(document.values(), settings, base);
+            CopyFinder {
+                finder: PassageFinder::new(settings),
+                source,
+            }
         });
-        copies.finder.set_document(tokens.values());
+        copies.finder.set_document(tokens.values(), base);
         let passages = copies
             .finder
             .find_passages_within(&copies.source, &self.budget)?;
@@ -430,6 +476,29 @@ mod tests {
         let none =
             SharedPassages::find_all(&Recipe::default(), ["", "船"], PassageSettings::default());
         assert_eq!(none.unwrap(), SharedPassages::default());
+    }
+
+    #[test]
+    fn text_of_a_base_is_not_shared() {
+        let question =
+            "why did the ferry leave the island at seven although nobody had asked for it";
+        let answer = "because the mail was on board and the captain never waited for anyone at all";
+        let (a, b) = (
+            format!("{question}? {answer}."),
+            format!("My answer to {question}: {answer}!"),
+        );
+        let (recipe, settings) = (Recipe::default(), PassageSettings::default());
+        let both = SharedPassages::find_all(&recipe, [&a, &b], settings).unwrap();
+        assert_eq!((both.passages.len(), both.copied), (1, 30));
+        let shared =
+            SharedPassages::find_all_beside(&recipe, [&a, &b], settings, &[question]).unwrap();
+        assert_eq!((shared.passages.len(), shared.copied), (1, 15));
+        assert_eq!(&b[shared.passages[0].b.bytes.clone()], answer);
+        let nothing: [&str; 0] = [];
+        let whole = SharedPassages::find_all_beside(&recipe, [&a, &b], settings, &nothing).unwrap();
+        assert_eq!(whole, both);
+        let none = SharedPassages::find_all_beside(&recipe, [&a, &b], settings, &[&a]).unwrap();
+        assert_eq!(none, SharedPassages::default());
     }
 
     #[test]

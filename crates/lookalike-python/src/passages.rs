@@ -7,6 +7,7 @@ use lookalike_batch::run::{
 };
 use lookalike_comparison::shared_passages::{PassageSpot, SharedPassage, SharedPassages};
 use lookalike_io::sink::{CollectedTable, OutputTarget};
+use lookalike_io::source::{MemoryTable, RowSource};
 use lookalike_options::boilerplate_limit::{BoilerplateLimit, parse_boilerplate_limit};
 use lookalike_options::match_options::{OptionSpelling, choose_by_name};
 use pyo3::prelude::*;
@@ -40,6 +41,7 @@ pub(crate) struct PassageOptions {
     min_length: u32,
     reworded: bool,
     max_documents: Option<DocumentLimit>,
+    base: Vec<String>,
     time: Option<String>,
     window: Option<TimeSpan>,
     within: Option<String>,
@@ -77,6 +79,7 @@ impl PassageOptions {
             },
             passages,
             max_documents,
+            base: base_source(&self.base),
             index: None,
             offsets,
             order,
@@ -84,6 +87,15 @@ impl PassageOptions {
             limits: None,
         })
     }
+}
+
+/// Returns texts that all documents were given as the rows of a table.
+fn base_source(texts: &[String]) -> RowSource {
+    if texts.is_empty() {
+        return RowSource::default();
+    }
+    let rows = texts.iter().map(|text| ("", &**text));
+    RowSource::Table(MemoryTable::from_texts("base", rows))
 }
 
 fn passage_settings(min_length: u32, reworded: bool) -> PyResult<PassageSettings> {
@@ -110,7 +122,7 @@ pub(crate) fn boilerplate_limit(given: Option<DocumentLimit>) -> PyResult<Boiler
     }
 }
 
-/// Finds the passages that documents of a table share with earlier ones, or with those of another table.
+/// Finds the passages that documents of a table share with one another, or with those of another table.
 #[pyfunction]
 #[pyo3(signature = (table, against, options, progress))]
 pub(crate) fn passages<'py>(
@@ -140,7 +152,7 @@ pub(crate) fn passages<'py>(
     Ok(result)
 }
 
-/// Finds the passages that the second text has from the first one.
+/// Finds the passages that two texts share, without what stands in a base text.
 #[pyfunction]
 pub(crate) fn shared_passages<'py>(
     py: Python<'py>,
@@ -149,14 +161,16 @@ pub(crate) fn shared_passages<'py>(
     recipe: &Recipe,
     min_length: u32,
     reworded: bool,
+    base: Vec<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let settings = passage_settings(min_length, reworded)?;
-    let shared = if a.len() + b.len() < INTERRUPTIBLE_BYTES {
-        py.detach(|| SharedPassages::find_all(&recipe.0, [a, b], settings))
+    let base_bytes: usize = base.iter().map(String::len).sum();
+    let shared = if a.len() + b.len() + base_bytes < INTERRUPTIBLE_BYTES {
+        py.detach(|| SharedPassages::find_all_beside(&recipe.0, [a, b], settings, &base))
     } else {
         let (recipe, a, b) = (recipe.0.clone(), a.to_owned(), b.to_owned());
         abandonable(py, move || {
-            SharedPassages::find_all(&recipe, [&a, &b], settings)
+            SharedPassages::find_all_beside(&recipe, [&a, &b], settings, &base)
         })?
     };
     let shared = shared.map_err(engine_error_to_py)?;

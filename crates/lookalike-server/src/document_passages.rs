@@ -10,6 +10,7 @@ use std::sync::Arc;
 use lookalike::Recipe;
 use lookalike::passages::{PassageBudget, PassageSettings};
 use lookalike_comparison::passage_table::PassageTableRow;
+use lookalike_options::boilerplate_limit::BoilerplateLimit;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -27,13 +28,17 @@ pub struct PassageDocument {
     pub text: String,
 }
 
-/// A search for the passages that documents share with earlier ones, or with those of `against` if there are any.
+/// A search for the passages that documents share with one another, or with those of `against` if there are any.
 #[derive(Debug)]
 pub struct DocumentPassageSearch {
     /// The documents that are searched.
     pub documents: Vec<PassageDocument>,
-    /// The possible sources; without any, each document is one for those behind it.
+    /// The possible sources; without any, the documents are compared with one another.
     pub against: Vec<PassageDocument>,
+    /// Texts that all documents were given, which are no part of any passage.
+    pub base: Vec<String>,
+    /// In how many documents a gram may be.
+    pub max_documents: BoilerplateLimit,
     /// Its normalisation determines which tokens are equal.
     pub recipe: Recipe,
     /// Shortest length of a passage.
@@ -55,6 +60,8 @@ pub struct DocumentPassageSearch {
 pub struct DocumentPassages {
     /// Totals, as JSON.
     pub summary: Box<RawValue>,
+    /// `true` if it is known which of two documents is the source, because sources were given.
+    pub is_directed: bool,
     /// All passages, in the order of documents, sources and positions.
     pub rows: Vec<PassageTableRow>,
     /// The report as one HTML page, if the search asks for it.

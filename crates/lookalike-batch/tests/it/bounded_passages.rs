@@ -9,7 +9,7 @@ use lookalike_batch::run::{
 };
 use lookalike_io::error::Result;
 use lookalike_io::sink::OutputTarget;
-use lookalike_io::source::ReadOptions;
+use lookalike_io::source::{ReadOptions, RowSource};
 use lookalike_options::boilerplate_limit::BoilerplateLimit;
 use tempfile::tempdir;
 
@@ -62,6 +62,7 @@ fn settings(max_documents: BoilerplateLimit, reworded: bool, threads: usize) -> 
         },
         passages: passages.with_reworded(reworded),
         max_documents,
+        base: RowSource::default(),
         index: None,
         offsets: OffsetUnit::Characters,
         order: PassageOrder::Position,

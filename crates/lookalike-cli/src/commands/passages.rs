@@ -59,6 +59,7 @@ Examples:
   lookalike passages essay.docx --against sources/ --show --extracted texts/
   lookalike passages articles.jsonl -o passages.tsv --time published
   lookalike passages essay.txt --index theses.lib --show
+  lookalike passages essays/ --base question.txt --report essays.html
   lookalike passages chapters/ --order longest --min-length 20 -o passages.parquet")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct PassagesArgs {
@@ -73,6 +74,13 @@ pub(crate) struct PassagesArgs {
     /// another option
     #[arg(long, value_name = "IN", num_args = 1.., help_heading = "Input")]
     pub(crate) against: Vec<PathBuf>,
+
+    /// Text that all were given, such as a question or a form: never a passage. May be repeated
+    ///
+    /// A file like those of IN. Each run of five words (ten characters) of it counts for nothing in every document, and
+    /// no passage goes on across more than 12 words (24 characters) of it.
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    pub(crate) base: Vec<PathBuf>,
 
     /// Index whose texts are the possible sources (see `lookalike passages index`). Its recipe says which tokens are
     /// equal
@@ -339,6 +347,7 @@ pub(crate) fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings
         },
         passages: passage_length(args)?,
         max_documents: args.max_documents.unwrap_or_default(),
+        base: args.base.clone().into(),
         index: args.index.clone(),
         offsets: match args.offsets {
             OffsetsArg::Characters => OffsetUnit::Characters,
@@ -386,7 +395,7 @@ fn refuse_inside_inputs(args: &PassagesArgs) -> Result<()> {
             empty if empty.is_empty() => Path::new(".").canonicalize().ok(),
             _ => ancestor.canonicalize().ok(),
         });
-    for input in args.inputs.iter().chain(&args.against) {
+    for input in args.inputs.iter().chain(&args.against).chain(&args.base) {
         let is_around = |input: PathBuf| {
             existing
                 .as_ref()
@@ -489,6 +498,16 @@ fn show_passages(
     Ok(text)
 }
 
+/// Returns a length in its unit.
+fn count_length(length: usize, unit: &str) -> NounCount {
+    let noun = if unit == "characters" {
+        CountedNoun::WordCharacter
+    } else {
+        CountedNoun::Word
+    };
+    NounCount(length as u64, noun)
+}
+
 fn push_passage(
     text: &mut String,
     number: usize,
@@ -507,7 +526,7 @@ fn push_passage(
         number,
         &messages::line_of(&document, passage.line),
         &messages::line_of(&source, passage.source_line),
-        NounCount(passage.length as u64, CountedNoun::Word),
+        count_length(passage.length, passage.unit),
         &translate_phrase(passage.kind),
         passage.similarity,
     );
@@ -555,6 +574,7 @@ fn describe_passages(
         add_found(&mut text, done, &format!("{share:.1}"));
     }
     add_boilerplate(&mut text, done);
+    add_base(&mut text, done);
     if !done.most_copied.is_empty() {
         add_pairs(&mut text, done, printer);
     }
@@ -637,11 +657,35 @@ fn add_pairs(text: &mut SummaryText, done: &PassagesSummary, printer: &OutputPri
         text.add_text(describe(
             &escape_control(&pair.document),
             &escape_control(&pair.source),
-            NounCount(pair.copied as u64, CountedNoun::Word),
+            count_length(pair.copied, pair.unit),
             NounCount(pair.passages, CountedNoun::Passage),
             &share,
             &source_share,
         ));
+    }
+}
+
+/// Adds what was left out because all documents were given it, and a text of which nobody said that they were.
+fn add_base(text: &mut SummaryText, done: &PassagesSummary) {
+    if done.base.texts > 0 {
+        let left_out = messages::base_left_out(
+            NounCount(done.base.tokens, CountedNoun::Word),
+            NounCount(done.base.documents, CountedNoun::Document),
+            NounCount(done.base.texts, CountedNoun::Text),
+        );
+        text.add_line(&messages::base_text(), left_out);
+    }
+    if let Some(common) = &done.common {
+        let characters = NounCount(common.characters as u64, CountedNoun::Character);
+        let having = format_count(common.documents);
+        let documents = NounCount(done.documents, CountedNoun::Document);
+        // The limit counts sources, which are other documents if there are any.
+        let hint = if done.against == 0 {
+            messages::common_passage(characters, &having, documents, common.documents - 1)
+        } else {
+            messages::common_passage_of_sources(characters, &having, documents)
+        };
+        text.add_line(&messages::common_text(), hint);
     }
 }
 

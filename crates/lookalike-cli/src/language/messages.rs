@@ -450,6 +450,17 @@ messages! {
         "{runs}出现在超过 {documents}中，不算段落；--max-documents none 取消此限制";
     boilerplate_example(documents: &str, text: &str)
         "                   in {documents}: {text}" "                   {documents} 篇：{text}";
+    base_text() "base text" "给定文本";
+    base_left_out(words: NounCount, documents: NounCount, texts: NounCount)
+        "{words} of {documents} stand in {texts} that all were given, and count for nothing"
+        "{documents}中有 {words}出自人人都有的 {texts}，不计入结果";
+    common_text() "common text" "共同文本";
+    common_passage(characters: NounCount, having: &str, documents: NounCount, most: u64)
+        "a passage of {characters} stands in {having} of {documents}: --base FILE or --max-documents {most} leaves it out"
+        "有一段 {characters}的文字出现在 {documents}中的 {having} 篇里：--base FILE 或 --max-documents {most} 可将其排除";
+    common_passage_of_sources(characters: NounCount, having: &str, documents: NounCount)
+        "a passage of {characters} stands in {having} of {documents}: --base FILE leaves it out"
+        "有一段 {characters}的文字出现在 {documents}中的 {having} 篇里：--base FILE 可将其排除";
     planted() "planted" "植入";
     planted_copies(copies: NounCount, documents: NounCount, mark: &str)
         "{copies} of {documents}, with ids that end in {mark} and a number" "{documents}的 {copies}，id 以 {mark} 和数字结尾";

@@ -138,6 +138,8 @@ pub(crate) enum CountedNoun {
     File,
     Input,
     Character,
+    /// A character of a script without spaces, where it counts as a word.
+    WordCharacter,
     Bit,
     BenchmarkItem,
     ItemFinding,
@@ -212,6 +214,7 @@ impl CountedNoun {
             Self::Bit => ["bit", "bits", "位"],
             Self::Input => ["input", "inputs", "个输入"],
             Self::Character => ["character", "characters", "个字符"],
+            Self::WordCharacter => ["character", "characters", "字"],
             Self::BenchmarkItem => ["item", "items", "道题"],
             Self::ItemFinding => ["finding", "findings", "处"],
             Self::EmptiedDocument => ["document has", "documents have", "篇文档"],

@@ -7,6 +7,7 @@
 
 mod attacks;
 mod auditing;
+mod base_text;
 mod bounded;
 mod bounded_tables;
 mod comparing;

@@ -284,6 +284,8 @@ fn passages_are_those_of_the_command() {
         summary["longest"][0]["length"]
     );
     assert_eq!(found["pairs"].as_array().unwrap().len(), 1);
+    assert_eq!(found["documents_with_passages"], 2);
+    assert_eq!(found["directed"], false);
     assert!(
         found["passages"][0]["text"]
             .as_str()

@@ -166,6 +166,23 @@ fn reworded_schema() -> Value {
     })
 }
 
+fn base_schema() -> Value {
+    json!({
+        "type": "array",
+        "items": { "type": "string" },
+        "description": format!("Texts that all were given, such as a question or a form, at most {MAX_DOCUMENTS}. They \
+            are no part of any passage: each run of five words (ten characters) of them counts for nothing."),
+    })
+}
+
+fn directed_schema() -> Value {
+    json!({
+        "type": "boolean",
+        "description": "True if it is known which of two documents is the source, because sources were given. \
+            Otherwise the names `source` and `a` say only which one was read first.",
+    })
+}
+
 fn partial_schema() -> Value {
     json!({
         "type": "boolean",
@@ -743,10 +760,12 @@ fn document_schemas() -> Value {
             "recipe": text,
             "min_length": min_length_schema(),
             "reworded": reworded_schema(),
+            "base": base_schema(),
             "partial": partial_schema(),
         })),
-        "PassagesResults": object_schema(&["recipe", "recipe_id", "results", "complete"], json!({
+        "PassagesResults": object_schema(&["recipe", "recipe_id", "directed", "results", "complete"], json!({
             "complete": complete_schema(),
+            "directed": directed_schema(),
             "recipe": text,
             "recipe_id": text,
             "results": list_schema(object_schema(&["passages", "share_of_a", "share_of_b"], json!({
@@ -760,12 +779,19 @@ fn document_schemas() -> Value {
             "against": {
                 "type": "array",
                 "items": named_text,
-                "description": format!("Possible sources. Without them, a document has passages from earlier ones. All \
+                "description": format!("Possible sources. Without them, the documents are compared with one another. All \
                     together are at most {MAX_DOCUMENTS}."),
             },
             "recipe": text,
             "min_length": min_length_schema(),
             "reworded": reworded_schema(),
+            "base": base_schema(),
+            "max_documents": {
+                "type": ["integer", "string"],
+                "description": "In how many documents a run of five words (ten characters) may be before no two documents \
+                    are compared for it alone: a number from 1, a percentage such as \"50%\", or \"none\". By default 20 \
+                    documents, or 0.1% of them if that is more.",
+            },
             "report": {
                 "type": "boolean",
                 "description": "Also answer with the report, as `lookalike passages --report` writes it; not by default.",
@@ -773,8 +799,9 @@ fn document_schemas() -> Value {
             "language": { "enum": REPORT_LANGUAGES, "description": "Language in which the report opens." },
             "partial": partial_schema(),
         })),
-        "DocumentPassages": object_schema(&["recipe", "recipe_id", "summary", "passages", "complete"], json!({
+        "DocumentPassages": object_schema(&["recipe", "recipe_id", "directed", "summary", "passages", "complete"], json!({
             "complete": complete_schema(),
+            "directed": directed_schema(),
             "recipe": text,
             "recipe_id": text,
             "summary": { "type": "object", "description": "Totals, as `lookalike passages --json` prints them." },
@@ -804,6 +831,7 @@ fn document_schemas() -> Value {
                     script without spaces.",
             },
             "limit": { "type": "integer", "minimum": 1, "maximum": MAX_SOURCES, "description": "Sources, 10 by default." },
+            "base": base_schema(),
             "partial": partial_schema(),
         })),
         "SourcesResult": object_schema(&["candidates", "examined", "found", "sources", "complete"], json!({

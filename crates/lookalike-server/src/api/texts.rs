@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use lookalike::passages::PassageSettings;
+use lookalike::passages::{BaseText, PassageSettings};
 use lookalike::plan::{MatchMethod, MatchSettings, SENTENCES};
 use lookalike::text::{AnalysisScratch, SpanTokenizer, TextAnalyzer};
 use lookalike::{ErrorKind, Recipe, compare::Comparison};
 use lookalike_comparison::comparison::{ComparedSide, ComparisonCase};
 use lookalike_comparison::passage_table::PassageTableRow;
-use lookalike_comparison::shared_passages::{SharedPassages, SourceComparer};
+use lookalike_comparison::shared_passages::{
+    SharedPassages, SourceComparer, preparation_steps, read_base_texts,
+};
 use lookalike_documents::ExtractedText;
+use lookalike_options::boilerplate_limit::{BoilerplateLimit, parse_boilerplate_limit};
 use lookalike_options::fingerprint_notation::{FingerprintNotation, NO_FINGERPRINT};
 use lookalike_options::sketch_kind::SketchKind;
 use lookalike_options::text_fingerprinter::{SketchValue, TextFingerprinter};
@@ -17,7 +20,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::api::answer_text::AnswerText;
-use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::responses;
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::text_work::{TextAllowance, answer_with_work};
@@ -164,22 +167,31 @@ fn find_passages_of_pairs(
     let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
     let recipe = fields.take_recipe("default", uploaded)?;
     let settings = take_passage_settings(&mut fields)?;
+    let base_texts = take_base_texts(&mut fields)?;
     let allows_partial = fields.take_field("partial")?.unwrap_or(false);
     fields.refuse_rest()?;
     check_count("pairs", pairs.len(), MAX_PAIRS)?;
     let tokenizer = SpanTokenizer::new(&recipe);
-    write_recipe(&recipe, answer)?;
-    answer.write_bytes(b"\"results\":[")?;
     let mut texts_left: usize = pairs
         .iter()
         .map(|pair| pair.0.a.len() + pair.0.b.len())
         .sum();
+    let base = read_base(&tokenizer, settings, base_texts, texts_left, allowance)?;
+    let base_bytes = base.as_ref().map_or(0, BaseText::memory_bytes);
+    write_recipe(&recipe, answer)?;
+    let comparison = PairComparison {
+        tokenizer: &tokenizer,
+        settings,
+        base: base.as_ref(),
+    };
+    // Nothing says which of two texts is the source.
+    answer.write_bytes(b"\"directed\":false,\"results\":[")?;
     let mut is_complete = true;
     for (at, JsonObject(pair)) in pairs.into_iter().enumerate() {
         let bytes = pair.a.len() + pair.b.len();
         let found = allowance
-            .hold_memory(texts_left, work_bytes(settings, bytes))
-            .and_then(|()| write_passages(at > 0, pair, &tokenizer, settings, allowance));
+            .hold_memory(texts_left + base_bytes, work_bytes(settings, bytes))
+            .and_then(|()| write_passages(at > 0, pair, &comparison, allowance));
         texts_left -= bytes;
         match found {
             Ok(result) => answer.append(result),
@@ -195,12 +207,18 @@ fn find_passages_of_pairs(
     answer.write_exactly(format!("],\"complete\":{is_complete}}}").as_bytes())
 }
 
+/// The settings of the comparisons of a request.
+struct PairComparison<'a> {
+    tokenizer: &'a SpanTokenizer,
+    settings: PassageSettings,
+    base: Option<&'a BaseText>,
+}
+
 /// Returns the passages of a pair as a part of an answer, behind a comma if other pairs precede it.
 fn write_passages(
     has_predecessor: bool,
     TextPairJson { a, b }: TextPairJson,
-    tokenizer: &SpanTokenizer,
-    settings: PassageSettings,
+    comparison: &PairComparison<'_>,
     allowance: &TextAllowance,
 ) -> Result<AnswerText, ApiProblem> {
     let mut result = allowance.new_part();
@@ -209,7 +227,12 @@ fn write_passages(
     }
     let [a, b] = [a, b].map(ExtractedText::from_plain_text);
     let budget = Arc::clone(&allowance.budget);
-    let shared = SourceComparer::new_within(tokenizer, &b, settings, budget)
+    let PairComparison {
+        tokenizer,
+        settings,
+        base,
+    } = *comparison;
+    let shared = SourceComparer::new_within(tokenizer, &b, settings, base, budget)
         .and_then(|mut comparer| comparer.find_passages(&a))
         .map_err(passage_problem)?;
     result.write_json(&shared)?;
@@ -269,6 +292,8 @@ pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult
             let against: Option<Vec<JsonObject<PassageDocument>>> = fields.take_field("against")?;
             let recipe = fields.take_recipe("default", uploaded)?;
             let passages = take_passage_settings(&mut fields)?;
+            let base = take_base_texts(&mut fields)?;
+            let max_documents = take_document_limit(&mut fields)?;
             let wants_report = fields.take_field("report")?.unwrap_or(false);
             let language =
                 fields.choose_field("language", &REPORT_LANGUAGES, |language| language)?;
@@ -284,6 +309,7 @@ pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult
             check_count("documents", documents.len() + against.len(), MAX_DOCUMENTS)?;
             let texts = documents.iter().chain(&against);
             let text_bytes: usize = texts.map(|document| document.text.len()).sum();
+            let text_bytes = text_bytes + base.iter().map(String::len).sum::<usize>();
             allowance.hold_memory(
                 COPIES_IN_RUN * text_bytes,
                 SMALLEST_RUN + COPIES_IN_RUN * text_bytes,
@@ -293,6 +319,8 @@ pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult
             let search = DocumentPassageSearch {
                 documents,
                 against,
+                base,
+                max_documents,
                 recipe,
                 passages,
                 threads: search_threads(),
@@ -303,7 +331,7 @@ pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult
             };
             let found = find_passages(&search).map_err(search_problem)?;
             let recipe = search.recipe;
-            drop((search.documents, search.against));
+            drop((search.documents, search.against, search.base));
             write_document_passages(&recipe, &found, allows_partial, allowance, answer)
         },
     )
@@ -328,7 +356,7 @@ fn write_document_passages(
     end.write_bytes(b"}")?;
     end.close_part();
     write_recipe(recipe, answer)?;
-    answer.write_bytes(b"\"summary\":")?;
+    answer.write_bytes(format!("\"directed\":{},\"summary\":", found.is_directed).as_bytes())?;
     answer.write_json(&found.summary)?;
     answer.write_bytes(b",\"passages\":[")?;
     let mut is_complete = found.is_complete;
@@ -375,6 +403,56 @@ fn take_passage_settings(fields: &mut JsonFields) -> Result<PassageSettings, Api
     Ok(settings
         .map_err(bad_settings)?
         .with_reworded(finds_reworded))
+}
+
+/// Takes the texts that all documents were given.
+fn take_base_texts(fields: &mut JsonFields) -> Result<Vec<String>, ApiProblem> {
+    let base: Vec<String> = fields.take_field("base")?.unwrap_or_default();
+    check_count("base texts", base.len(), MAX_DOCUMENTS)?;
+    let has_words = |text: &String| text.chars().any(char::is_alphanumeric);
+    if !base.is_empty() && !base.iter().any(has_words) {
+        return Err(bad_settings(
+            "`base` has no words, so nothing would be left out: give texts that all documents were given, or leave it out",
+        ));
+    }
+    Ok(base)
+}
+
+/// Reads the texts that all documents were given; `None` without any. `held_bytes` are those of the other texts.
+fn read_base(
+    tokenizer: &SpanTokenizer,
+    settings: PassageSettings,
+    texts: Vec<String>,
+    held_bytes: usize,
+    allowance: &mut TextAllowance,
+) -> Result<Option<BaseText>, ApiProblem> {
+    if texts.is_empty() {
+        return Ok(None);
+    }
+    let bytes: usize = texts.iter().map(String::len).sum();
+    allowance.hold_memory(held_bytes + bytes, work_bytes(settings, bytes))?;
+    let max_bytes = allowance.budget.max_bytes();
+    let base = read_base_texts(tokenizer, settings, &texts, max_bytes).map_err(passage_problem)?;
+    let steps = preparation_steps(settings, base.token_count() as usize);
+    let taken = allowance.budget.take_steps(steps);
+    taken.map_err(passage_problem)?;
+    Ok(Some(base))
+}
+
+/// Takes the number of documents in which a run of words may be: a number, a percentage or `none`.
+fn take_document_limit(fields: &mut JsonFields) -> Result<BoilerplateLimit, ApiProblem> {
+    let Some(value) = fields.take_field::<serde_json::Value>("max_documents")? else {
+        return Ok(BoilerplateLimit::default());
+    };
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    parse_boilerplate_limit(&text).map_err(|reason| {
+        bad_settings(format!(
+            "`max_documents` is {}: {reason}",
+            shorten_text(&text)
+        ))
+    })
 }
 
 /// Copies of the texts that a run over documents has: those of the request, its rows, those that it reads again, and its
@@ -436,6 +514,7 @@ fn read_source_search(body: &[u8]) -> Result<SourceSearch, ApiProblem> {
     let min_length = fields.take_field("min_length")?.unwrap_or(usual);
     let limit = fields.take_field("limit")?.unwrap_or(SOURCE_LIMIT);
     let allows_partial = fields.take_field("partial")?.unwrap_or(false);
+    let base = take_base_texts(&mut fields)?;
     fields.refuse_rest()?;
     if min_length < usual {
         return Err(bad_settings(format!(
@@ -453,6 +532,7 @@ fn read_source_search(body: &[u8]) -> Result<SourceSearch, ApiProblem> {
     Ok(SourceSearch {
         text: ExtractedText::from_plain_text(text),
         settings,
+        base,
         limit,
         allows_partial,
     })
@@ -728,6 +808,7 @@ mod tests {
         };
         let found = DocumentPassages {
             summary: RawValue::from_string("{\"passages\":5000}".to_owned()).unwrap(),
+            is_directed: false,
             rows: vec![row; 5000],
             page: Some("<html>".to_owned()),
             is_complete: true,

@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lookalike::Recipe;
 use lookalike::passages::{
-    LivePassageIndex, PassageBudget, PassageSettings, SelectedGram, Winnower,
+    BaseText, LivePassageIndex, PassageBudget, PassageSettings, SelectedGram, Winnower,
 };
 use lookalike::stream::StreamWindow;
 use lookalike::text::{SpanTokenizer, SpannedTokens};
-use lookalike_comparison::shared_passages::{SharedPassages, SourceComparer};
+use lookalike_comparison::shared_passages::{SharedPassages, SourceComparer, read_base_texts};
 use lookalike_documents::ExtractedText;
 use lookalike_options::boilerplate_limit::BoilerplateLimit;
 use lookalike_store::{
@@ -91,6 +91,8 @@ pub(crate) struct SourceSearch {
     pub(crate) text: ExtractedText,
     /// Shortest length of a passage.
     pub(crate) settings: PassageSettings,
+    /// Texts that all documents were given, which are no part of any passage.
+    pub(crate) base: Vec<String>,
     /// Largest number of sources in the answer.
     pub(crate) limit: usize,
     /// `true` if a search beyond its budget ends with what it has found, and `false` if it fails.
@@ -239,18 +241,27 @@ impl PassageSearch {
         found: &mut FoundSources,
         ranked: &mut RankedSources,
     ) -> Result<(), ApiProblem> {
-        let text_bytes = search.text.text.len();
+        let base_bytes: usize = search.base.iter().map(String::len).sum();
+        let text_bytes = search.text.text.len() + base_bytes;
         // A count for each document, and lists of candidates.
         let counts = (size_of::<u32>() + size_of::<u64>()) * self.document_count();
         let held_bytes = text_bytes + counts;
         allowance.hold_memory(held_bytes, work_bytes(search.settings, text_bytes))?;
         let tokenizer = SpanTokenizer::new(&open.collection.collection_settings().recipe);
         let budget = Arc::clone(&allowance.budget);
+        let base = read_base_texts(
+            &tokenizer,
+            search.settings,
+            &search.base,
+            budget.max_bytes(),
+        )
+        .map_err(passage_problem)?;
+        let (text, settings) = (&search.text, search.settings);
         let mut comparer =
-            SourceComparer::new_within(&tokenizer, &search.text, search.settings, budget)
+            SourceComparer::new_within(&tokenizer, text, settings, Some(&base), budget)
                 .map_err(passage_problem)?;
-        let candidates =
-            self.find_candidates(open, comparer.document_tokens(), &allowance.budget)?;
+        let tokens = comparer.document_tokens();
+        let candidates = self.find_candidates(open, tokens, &base, &allowance.budget)?;
         found.candidates = candidates.len();
         let mut bytes = 0;
         for &seq in candidates.iter().take(MAX_EXAMINED) {
@@ -309,10 +320,12 @@ impl PassageSearch {
         &self,
         open: &OpenCollection,
         tokens: &SpannedTokens,
+        base: &BaseText,
         budget: &PassageBudget,
     ) -> Result<Vec<u64>, ApiProblem> {
         let mut selected: Vec<SelectedGram> = Vec::new();
         Winnower::new(PassageSettings::default()).select_grams(tokens.values(), &mut selected);
+        selected.retain(|gram| !base.has_gram(gram.hash));
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         // Grams that each document shares with the text, by its number.
         let mut shared = vec![0u32; index.seqs.len()];

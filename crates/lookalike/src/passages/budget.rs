@@ -22,7 +22,7 @@ const STEPS_AT_A_TIME: u64 = 4096;
 /// let (tokens, settings) = (vec![7; 100_000], PassageSettings::default());
 /// let source = PassageSource::new(&tokens, settings);
 /// let mut finder = PassageFinder::new(settings);
-/// finder.set_document(&tokens);
+/// finder.set_document(&tokens, None);
 /// let budget = PassageBudget::new(1000, usize::MAX);
 /// let refused = finder.find_passages_within(&source, &budget);
 /// assert_eq!(refused.unwrap_err().kind(), lookalike::ErrorKind::TooCostly);

@@ -12,6 +12,7 @@
 use std::ops::Range;
 
 use super::anchors::{Anchor, trim_overlap};
+use super::base_text::{GivenTokens, MAX_BRIDGED_WIDTH};
 use super::budget::StepMeter;
 use super::grams::token_width;
 use super::{Passage, PassageKind};
@@ -44,6 +45,8 @@ pub(super) struct MatchedPiece {
     pub(super) source: Range<usize>,
     /// Number of equal tokens.
     pub(super) matched: usize,
+    /// Number of tokens among them that stand in a base text.
+    pub(super) given: usize,
     /// Width of the longest run of equal tokens.
     pub(super) longest: u32,
 }
@@ -52,14 +55,28 @@ pub(super) struct MatchedPiece {
 #[derive(Clone, Copy)]
 pub(super) struct MeasuredTokens<'a> {
     pub(super) tokens: &'a [u64],
+    /// Those that stand in a base text, which are masked among the tokens.
+    pub(super) given: &'a GivenTokens,
     /// `sums[n]` is the width of the first n tokens.
     pub(super) sums: &'a [u32],
 }
 
-impl MeasuredTokens<'_> {
+impl<'a> MeasuredTokens<'a> {
     /// Returns the width of some tokens.
     pub(super) fn width(&self, tokens: Range<usize>) -> u32 {
         self.sums[tokens.end].wrapping_sub(self.sums[tokens.start])
+    }
+
+    /// Returns the tokens as the text has them.
+    pub(super) fn originals(&self) -> &'a [u64] {
+        self.given.original_tokens(self.tokens)
+    }
+
+    /// Returns `true` if no passage goes across a gap between two pieces, because it has more given text than a passage
+    /// may have between two of its words.
+    pub(super) fn is_parted(&self, gap: &Range<usize>) -> bool {
+        let mut parts = self.given.parts_within(gap);
+        parts.any(|part| self.width(part) > MAX_BRIDGED_WIDTH)
     }
 }
 
@@ -190,7 +207,8 @@ impl PieceFinder<'_> {
             {
                 open.document.end = anchor.document_end();
                 open.source.end = anchor.source_end();
-                open.matched += shared + rest.length;
+                open.matched += shared.all + rest.length;
+                open.given += shared.given;
                 open.longest = open.longest.max(self.width_of(anchor));
                 *last = *anchor;
                 continue;
@@ -199,6 +217,7 @@ impl PieceFinder<'_> {
                 document: anchor.document..anchor.document_end(),
                 source: anchor.source..anchor.source_end(),
                 matched: anchor.length,
+                given: 0,
                 longest: self.width_of(anchor),
             };
             pieces.extend(piece.replace((next, *anchor)).map(|(done, _)| done));
@@ -207,23 +226,43 @@ impl PieceFinder<'_> {
         Ok(())
     }
 
-    /// Returns the number of tokens that both sides of a gap share in order; `None` if the gap parts two pieces.
+    /// Returns what both sides of a gap share in order; `None` if the gap parts two pieces.
     fn bridge_gap(
         &self,
         before: &Anchor,
         after: &Anchor,
         meter: &mut StepMeter<'_>,
-    ) -> Result<Option<usize>> {
+    ) -> Result<Option<GapTokens>> {
         let [document, source] = self.gap_widths(before, after);
-        let a = &self.document.tokens[before.document_end()..after.document];
-        let b = &self.source.tokens[before.source_end()..after.source];
+        let of_document = before.document_end()..after.document;
+        let of_source = before.source_end()..after.source;
+        if self.document.is_parted(&of_document) || self.source.is_parted(&of_source) {
+            return Ok(None);
+        }
+        let a = &self.document.tokens[of_document.clone()];
+        let b = &self.source.tokens[of_source.clone()];
         // Each token of one side meets the words of 64 bits that stand for the other side.
         let (columns, rows) = (a.len() as u64, b.len() as u64);
         meter.count_steps(columns * (1 + rows / 64) + rows)?;
         let shared = count_shared(a, b);
         let similarity = 2.0 * shared as f64 / (a.len() + b.len()).max(1) as f64;
         let is_small = document <= FREE_GAP && (source <= FREE_GAP || document * 4 <= FREE_GAP);
-        Ok((is_small || similarity >= MIN_GAP_SIMILARITY).then_some(shared))
+        if !is_small && similarity < MIN_GAP_SIMILARITY {
+            return Ok(None);
+        }
+        let has_given = self.document.given.count_within(&of_document) > 0
+            || self.source.given.count_within(&of_source) > 0;
+        let given = if has_given {
+            let a = &self.document.originals()[of_document];
+            let b = &self.source.originals()[of_source];
+            count_shared(a, b).saturating_sub(shared)
+        } else {
+            0
+        };
+        Ok(Some(GapTokens {
+            all: shared + given,
+            given,
+        }))
     }
 
     /// Steps of [`extend_passage`](Self::extend_passage): some cells of both alignments make a step.
@@ -253,6 +292,14 @@ impl PieceFinder<'_> {
             passage.kind = passage.kind.max(PassageKind::Edited);
         }
     }
+}
+
+/// The tokens that both sides of a gap share in order.
+#[derive(Clone, Copy, Debug)]
+struct GapTokens {
+    all: usize,
+    /// Tokens among them that stand in a base text.
+    given: usize,
 }
 
 /// Fills `chain` with the best chain that ends with the anchor `last`, up to an anchor that is taken.

@@ -1,7 +1,7 @@
 //! Passages from pieces: pieces that lie close together in both texts are one passage, in whatever order.
 //!
-//! The pieces are parted where the document has more than [`MAX_DISTANCE`] between two of them, each part where
-//! the source has, and so on until nothing parts any more (the rule of Sanchez-Perez, Sidorov and Gelbukh 2014).
+//! The pieces are parted where the document has more than [`MAX_DISTANCE`] between two of them, or more text that all
+//! were given than a passage may have (see `base_text`), each part where the source has, and so on until nothing parts any more (the rule of Sanchez-Perez, Sidorov and Gelbukh 2014).
 //! What remains together is one passage, unless too little of it is equal; then each piece is one.
 //!
 //! Cost: a sort of the pieces for every round; there are seldom more than three rounds.
@@ -83,7 +83,8 @@ fn part_pieces(
     let mut end = 0;
     for piece in group.drain(..) {
         let here = range(&piece).clone();
-        let is_near = here.start <= end || text.width(end..here.start) <= MAX_DISTANCE;
+        let is_near = here.start <= end
+            || text.width(end..here.start) <= MAX_DISTANCE && !text.is_parted(&(end..here.start));
         end = end.max(here.end);
         match parts.last_mut().filter(|_| is_near) {
             Some(part) => part.push(piece),
@@ -114,7 +115,8 @@ fn join_pieces([document, source]: [MeasuredTokens<'_>; 2], pieces: &[MatchedPie
     let of_document = join_ranges(pieces.iter().map(|piece| &piece.document));
     let of_source = join_ranges(pieces.iter().map(|piece| &piece.source));
     let follows = |two: &[MatchedPiece]| two[0].source.start <= two[1].source.start;
-    let is_equal = document.tokens[of_document.clone()] == source.tokens[of_source.clone()];
+    let is_equal =
+        document.originals()[of_document.clone()] == source.originals()[of_source.clone()];
     let kind = match () {
         () if is_equal => PassageKind::Verbatim,
         () if pieces.windows(2).all(follows) => PassageKind::Edited,
@@ -126,10 +128,15 @@ fn join_pieces([document, source]: [MeasuredTokens<'_>; 2], pieces: &[MatchedPie
             .min(of_document.len())
             .min(of_source.len()),
     };
+    let given = match kind {
+        PassageKind::Verbatim => document.given.count_within(&of_document),
+        _ => pieces.iter().map(|piece| piece.given).sum(),
+    };
     Passage {
         document: of_document,
         source: of_source,
         matched,
+        given,
         longest: pieces.iter().map(|piece| piece.longest).max().unwrap_or(0),
         kind,
     }

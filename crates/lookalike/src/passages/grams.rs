@@ -30,7 +30,12 @@ const MAX_CHARACTER: u64 = 0x10_ffff;
 
 /// Returns the width of a token: 2 for a word, 1 for a character.
 pub(super) fn token_width(token: u64) -> u32 {
-    1 + u32::from(token > MAX_CHARACTER)
+    1 + u32::from(!is_character(token))
+}
+
+/// Returns `true` if a token is a single character of a script without spaces, and not a word.
+pub fn is_character(token: u64) -> bool {
+    token <= MAX_CHARACTER
 }
 
 /// Returns the width of the grams of an index for passages of at least `min_width`.

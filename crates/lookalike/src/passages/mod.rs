@@ -18,7 +18,7 @@
 //!
 //! In a corpus, `index` finds the documents that may share a passage with a text, by winnowed grams; `live_index` does
 //! so where documents come and go. `repeats` finds the text that stands in an earlier document already, and
-//! `sentence_cuts` what of it can be cut out.
+//! `sentence_cuts` what of it can be cut out. `base_text` keeps text that all documents were given out of all passages.
 //!
 //! Tokens are words, and characters of scripts without spaces, after the normalisation of a recipe
 //! ([`SpanTokenizer`](crate::text::SpanTokenizer)); so case, width, punctuation and Chinese script do not count.
@@ -32,6 +32,7 @@
 //! it may be found as reworded, for which there is no guarantee.
 
 mod anchors;
+mod base_text;
 mod budget;
 mod chain;
 mod cluster;
@@ -50,9 +51,12 @@ use std::ops::{AddAssign, Range, Sub};
 
 use crate::error::{Error, Result};
 use anchors::{Anchor, GramTable, GramText, find_anchors};
+pub use base_text::BaseText;
+use base_text::{GivenTokens, PairSide};
 pub use budget::PassageBudget;
 use budget::StepMeter;
 use chain::{ChainBuffers, MeasuredTokens, PieceFinder, sum_widths};
+pub use grams::is_character;
 use grams::{GramList, anchor_width};
 pub use index::{BoilerplateGram, PassageCandidate, PassageIndex, SelectedGram, Winnower};
 pub use live_index::LivePassageIndex;
@@ -188,6 +192,8 @@ pub struct Passage {
     pub source: Range<usize>,
     /// Number of tokens that both have, in the same order within each part.
     pub matched: usize,
+    /// Number of tokens among them that stand in a base text. They do not make the passage long enough.
+    given: usize,
     /// Width of the longest run of equal tokens.
     longest: u32,
     /// The way in which the passage was taken over.
@@ -195,11 +201,12 @@ pub struct Passage {
 }
 
 impl Passage {
-    /// Returns `true` if the equal tokens have at least a width. The width of those beside the longest run is
-    /// estimated by the average of the document's part.
+    /// Returns `true` if the equal tokens that stand in no base text have at least a width. The width of those beside the
+    /// longest run is estimated by the average of the document's part.
     fn has_width(&self, document: MeasuredTokens<'_>, min_width: u32) -> bool {
         let width = u64::from(document.width(self.document.clone()));
-        let matched = width * self.matched as u64 / self.document.len().max(1) as u64;
+        let own = self.matched.saturating_sub(self.given) as u64;
+        let matched = width * own / self.document.len().max(1) as u64;
         self.longest >= min_width || matched >= u64::from(min_width)
     }
 
@@ -212,7 +219,9 @@ impl Passage {
 /// One text of a comparison.
 #[derive(Debug, Default)]
 struct PreparedText {
+    /// The tokens as they are compared: given ones are masked.
     tokens: Vec<u64>,
+    given: GivenTokens,
     sums: Vec<u32>,
     grams: GramList,
     /// Empty unless reworded passages are found.
@@ -220,20 +229,27 @@ struct PreparedText {
 }
 
 impl PreparedText {
-    fn set_tokens(&mut self, tokens: &[u64], settings: PassageSettings) {
+    fn set_tokens(
+        &mut self,
+        tokens: &[u64],
+        settings: PassageSettings,
+        base: Option<&BaseText>,
+        side: PairSide,
+    ) {
         self.tokens.clear();
         self.tokens.extend_from_slice(tokens);
-        sum_widths(tokens, &mut self.sums);
+        self.given.mask_text(base, &mut self.tokens, side);
+        sum_widths(&self.tokens, &mut self.sums);
         self.grams
-            .fill_grams(tokens, anchor_width(settings.min_width()));
+            .fill_grams(&self.tokens, anchor_width(settings.min_width()));
         if settings.finds_reworded {
-            self.slices.set_tokens(tokens);
+            self.slices.set_tokens(&self.tokens);
         }
     }
 
     /// Returns the bytes of memory.
     fn memory_bytes(&self) -> usize {
-        24 * self.tokens.len() + self.slices.memory_bytes()
+        24 * self.tokens.len() + self.given.memory_bytes() + self.slices.memory_bytes()
     }
 
     fn as_grams(&self) -> GramText<'_> {
@@ -246,6 +262,7 @@ impl PreparedText {
     fn as_measured(&self) -> MeasuredTokens<'_> {
         MeasuredTokens {
             tokens: &self.tokens,
+            given: &self.given,
             sums: &self.sums,
         }
     }
@@ -262,18 +279,33 @@ impl PassageSource {
     /// Prepares a source by its tokens. Cost: some nanoseconds per token.
     pub fn new(tokens: &[u64], settings: PassageSettings) -> Self {
         let mut source = Self::default();
-        source.set_tokens(tokens, settings);
+        source.set_tokens(tokens, settings, None);
+        source
+    }
+
+    /// Prepares a source as [`new`](Self::new) does. What it has of a base text is no part of any passage.
+    pub fn with_base(tokens: &[u64], settings: PassageSettings, base: &BaseText) -> Self {
+        let mut source = Self::default();
+        source.set_tokens(tokens, settings, Some(base));
         source
     }
 
     /// Returns the bytes of memory.
     pub fn memory_bytes(&self) -> usize {
-        52 * self.text.tokens.len() + self.text.slices.memory_bytes()
+        let text = &self.text;
+        52 * text.tokens.len() + text.given.memory_bytes() + text.slices.memory_bytes()
     }
 
-    /// Replaces the source by another one and keeps the memory.
-    pub fn set_tokens(&mut self, tokens: &[u64], settings: PassageSettings) {
-        self.text.set_tokens(tokens, settings);
+    /// Replaces the source by another one and keeps the memory. What it has of a base text, if there is one, is no part
+    /// of any passage.
+    pub fn set_tokens(
+        &mut self,
+        tokens: &[u64],
+        settings: PassageSettings,
+        base: Option<&BaseText>,
+    ) {
+        let side = PairSide::Source;
+        self.text.set_tokens(tokens, settings, base, side);
         self.table.fill_table(&self.text.grams);
     }
 }
@@ -294,7 +326,7 @@ impl PassageSource {
 ///
 /// let settings = PassageSettings::default();
 /// let mut finder = PassageFinder::new(settings);
-/// finder.set_document(b.values());
+/// finder.set_document(b.values(), None);
 /// let passages = finder.find_passages(&PassageSource::new(a.values(), settings));
 /// assert_eq!(passages.len(), 1);
 /// assert_eq!(passages[0].kind, PassageKind::Verbatim);
@@ -323,9 +355,17 @@ impl PassageFinder {
         }
     }
 
-    /// Sets the document by its tokens. Cost: some nanoseconds per token, and 24 bytes of memory.
-    pub fn set_document(&mut self, tokens: &[u64]) {
-        self.document.set_tokens(tokens, self.settings);
+    /// Sets the document by its tokens. What it has of a base text, if there is one, is no part of any passage. Cost:
+    /// some nanoseconds per token, and 24 bytes of memory; 32 bytes if it has something of a base text.
+    pub fn set_document(&mut self, tokens: &[u64], base: Option<&BaseText>) {
+        let side = PairSide::Document;
+        self.document.set_tokens(tokens, self.settings, base, side);
+    }
+
+    /// Returns the number of tokens of the document that stand in a base text.
+    pub fn given_token_count(&self) -> usize {
+        let all = 0..self.document.tokens.len();
+        self.document.given.count_within(&all)
     }
 
     /// Returns the passages that the document shares with a source, ascending by document and then by source.

@@ -366,6 +366,7 @@ impl<'a> RewordedFinder<'a> {
         let sides = self.tokens_of(&document, &source);
         Passage {
             matched: count_common(sides).0,
+            given: 0,
             longest: parts.iter().map(|part| part.longest).max().unwrap_or(0),
             kind: PassageKind::Reworded,
             document,
@@ -478,6 +479,7 @@ impl<'a> RewordedFinder<'a> {
                         document: self.slices[0].pair_range(first as u32),
                         source: self.slices[1].pair_range(at),
                         matched: cells as usize,
+                        given: 0,
                         longest: 0,
                     });
                 }
@@ -667,6 +669,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::PassageBudget;
+    use super::super::base_text::GivenTokens;
     use super::super::chain::sum_widths;
     use super::*;
 
@@ -677,6 +680,7 @@ mod tests {
 
     struct Text {
         tokens: Vec<u64>,
+        given: GivenTokens,
         sums: Vec<u32>,
         slices: SlicedText,
     }
@@ -689,6 +693,7 @@ mod tests {
             slices.set_tokens(&tokens);
             Self {
                 tokens,
+                given: GivenTokens::default(),
                 sums,
                 slices,
             }
@@ -697,6 +702,7 @@ mod tests {
         fn measured(&self) -> MeasuredTokens<'_> {
             MeasuredTokens {
                 tokens: &self.tokens,
+                given: &self.given,
                 sums: &self.sums,
             }
         }
@@ -734,6 +740,7 @@ mod tests {
             document: start..start + length,
             source: source..source + source_length,
             matched: 1,
+            given: 0,
             longest: 2,
             kind: PassageKind::Edited,
         });

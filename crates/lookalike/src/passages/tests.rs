@@ -18,7 +18,7 @@ fn find(source: &[u64], document: &[u64], min_words: u32) -> Vec<Passage> {
 
 fn find_by(source: &[u64], document: &[u64], settings: PassageSettings) -> Vec<Passage> {
     let mut finder = PassageFinder::new(settings);
-    finder.set_document(document);
+    finder.set_document(document, None);
     finder.find_passages(&PassageSource::new(source, settings))
 }
 
@@ -55,7 +55,7 @@ fn search_within_a_budget_finds_the_same() {
     ] {
         let prepared = PassageSource::new(&source, settings);
         let mut finder = PassageFinder::new(settings);
-        finder.set_document(&document);
+        finder.set_document(&document, None);
         let expected = finder.find_passages(&prepared);
         assert!(expected.len() >= 2);
         let mut is_found = |steps: u64, bytes: usize| {
@@ -95,7 +95,7 @@ fn memory_of_many_passages_is_bounded() {
     let settings = PassageSettings::default();
     let prepared = PassageSource::new(&source, settings);
     let mut finder = PassageFinder::new(settings);
-    finder.set_document(&document);
+    finder.set_document(&document, None);
     assert_eq!(finder.find_passages(&prepared).len(), 6000);
     let budget = PassageBudget::new(u64::MAX, 2 << 20);
     let refused = finder.find_passages_within(&prepared, &budget).unwrap_err();
@@ -387,4 +387,189 @@ fn repetitive_texts_take_linear_time_when_reworded() {
 fn places_in_several_ranges_count_once() {
     assert_eq!(count_covered(vec![5..9usize, 0..3, 2..4, 6..7, 20..20]), 8);
     assert_eq!(count_covered(Vec::<Range<u64>>::new()), 0);
+}
+
+fn base_of(texts: &[&[u64]], settings: PassageSettings) -> BaseText {
+    let mut base = BaseText::new(settings);
+    texts.iter().for_each(|tokens| base.add_text(tokens));
+    base
+}
+
+fn find_beside(
+    base: &BaseText,
+    source: &[u64],
+    document: &[u64],
+    settings: PassageSettings,
+) -> Vec<Passage> {
+    let mut finder = PassageFinder::new(settings);
+    finder.set_document(document, Some(base));
+    finder.find_passages(&PassageSource::with_base(source, settings, base))
+}
+
+#[test]
+fn text_of_a_base_is_cut_from_passages() {
+    let settings = PassageSettings::default();
+    let question = words(0, 60);
+    let base = base_of(&[&question], settings);
+    let source = [&words(5000, 40), &question[..], &words(6000, 40)].concat();
+    // Both have the question, and nothing else.
+    let document = [&words(7000, 40), &question[..]].concat();
+    assert_eq!(find(&source, &document, 12).len(), 1);
+    assert_eq!(find_beside(&base, &source, &document, settings), []);
+    // They share the words before the question, too.
+    for (own, is_found) in [(11, false), (12, true), (13, true)] {
+        let document = [&source[40 - own..100], &words(8000, 40)].concat();
+        let found = ranges(&find_beside(&base, &source, &document, settings));
+        let expected = [(0..own, 40 - own..40, PassageKind::Verbatim)];
+        assert_eq!(found, expected[..usize::from(is_found)]);
+        assert_eq!(
+            ranges(&find(&source, &document, 12)),
+            [(0..60 + own, 40 - own..100, PassageKind::Verbatim)]
+        );
+    }
+    // A question between two copied parts parts them.
+    let found = ranges(&find_beside(&base, &source, &source, settings));
+    let expected = [
+        (0..40, 0..40, PassageKind::Verbatim),
+        (100..140, 100..140, PassageKind::Verbatim),
+    ];
+    assert_eq!(found, expected);
+}
+
+/// Five words of a question are also a phrase of an answer, so they do not part it, and do not count.
+#[test]
+fn phrase_of_a_base_does_not_part_a_passage() {
+    let settings = PassageSettings::default();
+    let question = words(0, 60);
+    let base = base_of(&[&question], settings);
+    for (phrase, is_whole) in [(4, true), (5, true), (12, true), (13, false)] {
+        let source = [&words(5000, 20), &question[..phrase], &words(6000, 20)].concat();
+        let document = [&words(7000, 40), &source[..]].concat();
+        let found = find_beside(&base, &source, &document, settings);
+        let end = 40 + source.len();
+        let whole = [(40..end, 0..source.len(), PassageKind::Verbatim)];
+        let parts = [
+            (40..60, 0..20, PassageKind::Verbatim),
+            (
+                end - 20..end,
+                source.len() - 20..source.len(),
+                PassageKind::Verbatim,
+            ),
+        ];
+        let expected = if is_whole { &whole[..] } else { &parts };
+        assert_eq!(ranges(&found), expected, "{phrase}");
+        assert!(found.iter().all(|passage| passage.similarity() >= 1.0));
+    }
+    // Six and five words of their own are too few, with seven words of the question between them.
+    for (own, is_found) in [(5, false), (6, true)] {
+        let source = [&words(5000, 6), &question[..7], &words(6000, own)].concat();
+        let found = find_beside(&base, &source, &source, settings);
+        assert_eq!(!found.is_empty(), is_found, "{own}");
+        assert_eq!(find(&source, &source, 12).len(), 1);
+    }
+}
+
+#[test]
+fn edited_answers_to_given_questions_are_no_passages() {
+    let settings = PassageSettings::default();
+    let questions: Vec<Vec<u64>> = (0..6).map(|at| words(100 * at, 8)).collect();
+    let sheet = questions.concat();
+    let base = base_of(&[&sheet], settings);
+    let answered = |from: u64| -> Vec<u64> {
+        let answers = (0..).map(|at| words(from + 100 * at, 3));
+        questions
+            .iter()
+            .zip(answers)
+            .flat_map(|(question, answer)| [&question[..], &answer].concat())
+            .collect()
+    };
+    let (one, other) = (answered(50_000), answered(70_000));
+    assert_eq!(find(&one, &other, 12).len(), 1);
+    assert_eq!(find_beside(&base, &one, &other, settings), []);
+}
+
+#[test]
+fn reworded_passages_have_nothing_of_a_base() {
+    let settings = PassageSettings::default().with_reworded(true);
+    let question = words(0, 120);
+    let source = [&words(1000, 150), &question[..], &words(2000, 150)].concat();
+    let document = [&words(3000, 150), &question[..], &words(4000, 150)].concat();
+    assert_eq!(find_by(&source, &document, settings).len(), 1);
+    let base = base_of(&[&question], settings);
+    assert_eq!(find_beside(&base, &source, &document, settings), []);
+    let copy = reword(&words(5000, 120));
+    let [source, document] = [&words(5000, 120), &copy].map(|own| [own, &question[..]].concat());
+    let found = find_beside(&base, &source, &document, settings);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].kind, PassageKind::Reworded);
+    assert!(
+        found[0].document.end <= 124 && found[0].source.end <= 124,
+        "{found:?}"
+    );
+}
+
+/// Returns `true` for the tokens that lie in a run of a base text, by their definition.
+fn scan_given(base: &[u64], tokens: &[u64], width: u32) -> Vec<bool> {
+    let mut given = vec![false; tokens.len()];
+    for start in 0..tokens.len() {
+        for end in start..=tokens.len() {
+            let run = &tokens[start..end];
+            let run_width: u32 = run.iter().map(|&token| token_width(token)).sum();
+            if run_width >= width && base.windows(run.len()).any(|window| window == run) {
+                given[start..end].fill(true);
+            }
+        }
+    }
+    given
+}
+
+proptest! {
+    /// Every equal run outside of base text lies in a passage, and no passage is made of base text.
+    #[test]
+    fn passages_beside_a_base_equal_a_scan(
+        source in tokens(),
+        document in tokens(),
+        parts in proptest::collection::vec((0..150usize, 0..40usize, any::<bool>()), 0..4),
+        min_words in 2u32..8,
+    ) {
+        let mut of_base: Vec<u64> = Vec::new();
+        for (from, length, is_of_source) in parts {
+            let text = if is_of_source { &source } else { &document };
+            let from = from.min(text.len());
+            of_base.extend(&text[from..(from + length).min(text.len())]);
+            of_base.push(1 << 50);
+        }
+        let settings = PassageSettings::new(min_words).unwrap();
+        let base = base_of(&[&of_base], settings);
+        let width = (2 * min_words).min(10);
+        let [given, given_source] =
+            [&document, &source].map(|tokens| scan_given(&of_base, tokens, width));
+        let passages = find_beside(&base, &source, &document, settings);
+        let mut covered = vec![false; document.len()];
+        for passage in &passages {
+            let ends = [passage.document.start, passage.document.end - 1];
+            prop_assert!(ends.iter().all(|&at| !given[at]), "{:?}", passage);
+            let ends = [passage.source.start, passage.source.end - 1];
+            prop_assert!(ends.iter().all(|&at| !given_source[at]), "{:?}", passage);
+            let own = passage.document.clone().filter(|&at| !given[at]);
+            let own_width: u32 = own.map(|at| token_width(document[at])).sum();
+            prop_assert!(own_width >= 2 * min_words, "{:?}", passage);
+            let is_equal = document[passage.document.clone()] == source[passage.source.clone()];
+            prop_assert!(is_equal || passage.kind != PassageKind::Verbatim);
+            covered[passage.document.clone()].fill(true);
+        }
+        for at in 0..document.len() {
+            for place in 0..source.len() {
+                let pairs = (at..document.len()).zip(place..source.len());
+                let is_own = |&(a, b): &(usize, usize)| {
+                    document[a] == source[b] && !given[a] && !given_source[b]
+                };
+                let equal = pairs.take_while(is_own).count();
+                let width: u32 = document[at..at + equal].iter().map(|&token| token_width(token)).sum();
+                if width >= 2 * min_words {
+                    prop_assert!(covered[at..at + equal].iter().all(|&is_covered| is_covered), "{} {}", at, place);
+                }
+            }
+        }
+    }
 }

@@ -23,12 +23,17 @@ pub(super) fn find_document_passages(
             max_row_bytes: search.max_row_bytes,
             allows_partial: search.allows_partial,
         }),
+        max_documents: search.max_documents,
         ..PassageRunSettings::for_texts(recipe, search.passages, search.threads)
     };
     let [documents, against] = [&search.documents, &search.against].map(|all| as_texts(all));
-    let found = find_passages_of_texts(&documents, &against, &settings, search.report_language)
+    let base = search.base.iter().map(|text| TextDocument { id: "", text });
+    let base: Vec<_> = base.collect();
+    let page = search.report_language;
+    let found = find_passages_of_texts(&documents, &against, &base, &settings, page)
         .map_err(|error| search_error(&error))?;
     Ok(DocumentPassages {
+        is_directed: found.summary.directed,
         summary: to_raw_value(&found.summary).expect("numbers and texts serialise"),
         rows: found.rows,
         page: found.page,

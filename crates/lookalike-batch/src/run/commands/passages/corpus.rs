@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lookalike::DocId;
 use lookalike::passages::{
-    PartTerms, PassageIndex, PassageSettings, RareTermIndex, SelectedGram, Winnower,
+    BaseText, PartTerms, PassageIndex, PassageSettings, RareTermIndex, SelectedGram, Winnower,
 };
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike_comparison::shared_passages::source_token_bytes;
@@ -16,6 +16,7 @@ use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch}
 
 use crate::index::indexed_passages::{IndexedPassages, IndexedSource};
 use crate::memory::passage_plan::PassageShares;
+use crate::run::commands::passages::base_texts::read_base;
 use crate::run::commands::passages::cache::DocumentCache;
 use crate::run::commands::passages::gram_file::{CollectedGrams, GramCollector, IndexedGrams};
 use crate::run::commands::passages::gram_index::{DiskGrams, GramIndex, RareTerms};
@@ -51,6 +52,8 @@ pub(super) struct PassageCorpus<'a> {
     /// Shortest length of a passage that the index finds.
     pub(super) indexed: PassageSettings,
     pub(super) max_documents: Option<u32>,
+    /// Texts that all documents were given.
+    pub(super) base: Option<BaseText>,
     pub(super) tokenizer: Arc<SpanTokenizer>,
     /// Largest number of tokens of a text.
     max_tokens: usize,
@@ -74,10 +77,13 @@ impl<'a> PassageCorpus<'a> {
         reject: &RejectRows<'_>,
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
+        let tokenizer = Arc::new(SpanTokenizer::new(&settings.reading.recipe));
+        let base = read_base(settings, &tokenizer, max_tokens(settings))?;
         let reader = PassageReader {
             settings,
             reading,
-            tokenizer: Arc::new(SpanTokenizer::new(&settings.reading.recipe)),
+            base: base.as_ref(),
+            tokenizer: Arc::clone(&tokenizer),
             reject,
             memory,
             unreadable: Mutex::default(),
@@ -116,6 +122,8 @@ impl<'a> PassageCorpus<'a> {
         };
         let max_documents = settings.max_documents.max_documents(sources);
         let (grams, rare_terms) = keys.build_indexes(memory, max_documents, is_indexed)?;
+        let unreadable = reader.unreadable.into_inner();
+        let unreadable = unreadable.unwrap_or_else(PoisonError::into_inner);
         Ok(Self {
             max_tokens: max_tokens(settings),
             rows: CorpusRows {
@@ -133,12 +141,10 @@ impl<'a> PassageCorpus<'a> {
             },
             rare_terms,
             max_documents,
-            tokenizer: reader.tokenizer,
+            base,
+            tokenizer,
             repeated_ids: RepeatedIds::add_counts(repeated, repeated_ids),
-            unreadable: reader
-                .unreadable
-                .into_inner()
-                .unwrap_or_else(PoisonError::into_inner),
+            unreadable,
             window: (settings.reading.window.as_ref())
                 .map_or(f64::INFINITY, |window| window.seconds),
             texts: Mutex::new(DocumentCache::new(memory.text_bytes())),
@@ -346,6 +352,7 @@ impl RereadText {
 struct PassageReader<'a> {
     settings: &'a PassageRunSettings,
     reading: &'a RunSettings,
+    base: Option<&'a BaseText>,
     tokenizer: Arc<SpanTokenizer>,
     reject: &'a RejectRows<'a>,
     memory: PassageShares,
@@ -492,10 +499,15 @@ impl PassageReader<'_> {
             (self.tokenizer).tokenize_text_within(row.text, most, &mut worker.tokens)?;
             let tokens = worker.tokens.values();
             worker.winnower.select_grams(tokens, &mut worker.selected);
-            let grams = worker.selected.iter().map(|gram| (gram.hash, number));
-            sources.keys.grams.extend(grams);
+            let grams = worker.selected.iter().map(|gram| gram.hash);
+            let grams = grams.filter(|&hash| self.base.is_none_or(|base| !base.has_gram(hash)));
+            sources.keys.grams.extend(grams.map(|hash| (hash, number)));
             if self.settings.passages.finds_reworded() {
-                sources.keys.terms.push_text(tokens);
+                let masked = self.base.map(|base| base.mask_source(tokens));
+                sources
+                    .keys
+                    .terms
+                    .push_text(masked.as_deref().unwrap_or(tokens));
             }
         }
         Ok(())

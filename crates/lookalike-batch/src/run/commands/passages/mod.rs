@@ -10,12 +10,17 @@
 //!
 //! A document is a row, or a file of text, Markdown, HTML, `.docx` or PDF. Positions are those of the file.
 //!
+//! Text of `--base`, which all documents were given, is no part of any passage (see
+//! [`BaseText`](lookalike::passages::BaseText)).
+//!
 //! Memory: the index (see [`PassageIndex`](lookalike::passages::PassageIndex)), for reworded passages the rare terms
 //! (see [`RareTermIndex`](lookalike::passages::RareTermIndex)), some 30 bytes and the id of each
 //! document, 256 MiB of texts, and 64 MiB of prepared sources per thread. With a limit of memory, an index that does not
 //! fit goes to a temporary file (see `gram_file`), with the same result.
 
+mod base_texts;
 pub(in crate::run) mod cache;
+mod common_text;
 mod corpus;
 mod evaluation;
 mod gram_file;
@@ -30,7 +35,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use lookalike::DocId;
-use lookalike::passages::Winnower;
+use lookalike::passages::{BaseText, Winnower};
 use lookalike::text::SpannedTokens;
 use lookalike_comparison::passage_table::PassageTableRow;
 use lookalike_io::error::{Error, Result};
@@ -43,8 +48,9 @@ use lookalike_options::shown_text::shorten_text;
 
 pub use evaluation::{PassageEvaluation, PassageFiles, evaluate_passages};
 pub use settings::{
-    BoilerplateExample, BoilerplateSummary, CopiedPair, DescribedPassage, OffsetUnit, PassageOrder,
-    PassageOutputs, PassageRunLimits, PassageRunSettings, PassagesSummary,
+    BaseSummary, BoilerplateExample, BoilerplateSummary, CommonPassage, CopiedPair,
+    DescribedPassage, OffsetUnit, PassageOrder, PassageOutputs, PassageRunLimits,
+    PassageRunSettings, PassagesSummary,
 };
 pub use texts::{TextDocument, TextPassages, find_passages_of_texts};
 
@@ -55,6 +61,7 @@ use crate::run::reading::open_inputs::OpenInputs;
 use crate::run::reading::rejected_rows::RejectedRows;
 use crate::run::report::{stage_report_file, summary_to_json};
 use crate::run::settings::RunInputs;
+use common_text::SourcePlaces;
 use corpus::PassageCorpus;
 use report_data::PassageReport;
 use search::{DocumentFindings, DocumentSearcher, PassageRow};
@@ -112,6 +119,7 @@ fn run_passages(
     progress: &dyn ProgressListener,
 ) -> Result<FinishedRun> {
     let started = Instant::now();
+    base_texts::check_standard_input(paths, settings)?;
     let disk = settings.index.as_deref().map(IndexedPassages::open_index);
     let mut disk = disk.transpose()?;
     let settings = &settings.with_index(disk.as_ref())?;
@@ -187,6 +195,9 @@ struct FoundPassages {
     copied_tokens: u64,
     tokens: u64,
     with_boilerplate: u64,
+    given_tokens: u64,
+    with_given: u64,
+    places: SourcePlaces,
     longest: Vec<(u64, DescribedPassage)>,
     most_copied: Vec<(u64, CopiedPair)>,
 }
@@ -221,7 +232,15 @@ impl FoundPassages {
         let repeated_ids = corpus.repeated_ids.as_ref();
         let longest = self.longest.into_iter().map(|(_, passage)| passage);
         let most_copied = self.most_copied.into_iter().map(|(_, pair)| pair);
+        let common = self.places.find_common(corpus, settings)?;
+        let base = corpus.base.as_ref();
         Ok(PassagesSummary {
+            base: BaseSummary {
+                texts: base.map_or(0, BaseText::text_count),
+                documents: self.with_given,
+                tokens: self.given_tokens,
+            },
+            common,
             documents: corpus.rows.documents.len() as u64,
             against: corpus.count_others() as u64,
             passages: self.passages,
@@ -406,6 +425,9 @@ impl<'a> PassageWriter<'a> {
         found.copied_tokens += findings.copied as u64;
         found.tokens += findings.tokens as u64;
         found.with_boilerplate += u64::from(findings.has_boilerplate);
+        found.given_tokens += findings.given as u64;
+        found.with_given += u64::from(findings.given > 0);
+        found.places.add_rows(&findings.rows);
         match settings.order {
             PassageOrder::Position => {
                 (findings.rows.iter()).try_for_each(|row| self.write_row(row))?;

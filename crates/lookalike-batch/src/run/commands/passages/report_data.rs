@@ -9,7 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lookalike::DocId;
-use lookalike::text::SpannedTokens;
+use lookalike::passages::PassageKind;
+use lookalike::text::{SpanTokenizer, SpannedTokens};
+use lookalike_comparison::text_diff::diff_paired;
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
 use serde::Serialize;
@@ -18,7 +20,7 @@ use serde_json::Value;
 use crate::run::commands::passages::corpus::PassageCorpus;
 use crate::run::commands::passages::search::DocumentFindings;
 use crate::run::report::budgets::{NameBudget, count_json_bytes, shorten_name};
-use crate::run::report::render_report;
+use crate::run::report::{encode_runs, render_report};
 
 /// Pairs with figures.
 const MAX_REPORTED_PAIRS: usize = 50_000;
@@ -28,6 +30,10 @@ const SHOWN_BYTES: usize = 12_000_000;
 
 /// Bytes of a passage, about.
 const PASSAGE_BYTES: usize = 60;
+
+/// Bytes of an edit inside a passage, about, and of both parts of a passage whose edits are shown.
+const EDIT_BYTES: usize = 8;
+const MAX_EDITED_BYTES: usize = 60_000;
 
 /// Characters of a text that are shown.
 const TEXT_CHARACTERS: usize = 60_000;
@@ -42,6 +48,7 @@ struct ReportedPair {
     covered: usize,
     /// Words and characters that lie in passages of this source.
     copied: usize,
+    unit: &'static str,
     share: f64,
     source_share: f64,
     passages: Vec<ReportedPassage>,
@@ -81,6 +88,8 @@ struct PairColumns {
     /// Words and characters of the document in passages of any source.
     covered: Vec<usize>,
     copied: Vec<usize>,
+    /// Units of the lengths, `words` or `characters`.
+    unit: Vec<&'static str>,
     share: Vec<f64>,
     source_share: Vec<f64>,
     passages: Vec<usize>,
@@ -90,6 +99,9 @@ struct PairColumns {
     source_text: Vec<i64>,
     /// Passages of each pair with texts; none for a pair without texts.
     marks: Vec<Vec<PassageMark>>,
+    /// Runs of the edits of each of these passages, from the source to the document, as `encode_runs` has them; none if
+    /// it has no edits, or they are not shown.
+    edits: Vec<Vec<Vec<usize>>>,
 }
 
 /// Start and end of a passage in both texts in UTF-16 units, its length, similarity and kind.
@@ -113,6 +125,7 @@ impl PassageReport {
                 tokens: findings.tokens,
                 covered: findings.copied,
                 copied: figures.copied,
+                unit: figures.unit,
                 share: figures.share,
                 source_share: figures.source_share,
                 passages: rows
@@ -163,7 +176,11 @@ impl PassageReport {
                 break;
             }
             let texts = shown.show_pair(pair, &mut data.texts)?;
-            data.pairs.push_pair(pair, texts, &data.texts);
+            let edits = texts.map_or_else(
+                || Ok(Vec::new()),
+                |numbers| shown.mark_edits(pair, numbers.map(|number| &*data.texts.text[number])),
+            )?;
+            data.pairs.push_pair(pair, texts, edits, &data.texts);
         }
         Ok(data)
     }
@@ -181,6 +198,7 @@ impl PairColumns {
         &mut self,
         pair: &ReportedPair,
         texts: Option<[usize; 2]>,
+        edits: Vec<Vec<usize>>,
         columns: &PassageTextColumns,
     ) {
         let [document, source] = &pair.ids;
@@ -189,6 +207,7 @@ impl PairColumns {
         self.tokens.push(pair.tokens);
         self.covered.push(pair.covered);
         self.copied.push(pair.copied);
+        self.unit.push(pair.unit);
         self.share.push(pair.share);
         self.source_share.push(pair.source_share);
         self.passages.push(pair.passages.len());
@@ -202,15 +221,24 @@ impl PairColumns {
             pair.mark_passages(both)
         });
         self.marks.push(marks.unwrap_or_default());
+        self.edits.push(edits);
+    }
+}
+
+impl ReportedPassage {
+    /// Returns the passage in both texts, if it lies in their shown parts.
+    fn shown_parts<'t>(&self, texts: [&'t str; 2]) -> Option<[&'t str; 2]> {
+        let [document, source] = &self.bytes;
+        Some([
+            texts[0].get(document.clone())?,
+            texts[1].get(source.clone())?,
+        ])
     }
 }
 
 impl ReportedPair {
     /// Returns the passages that lie in the shown parts of both texts.
-    fn mark_passages(
-        &self,
-        texts: [&str; 2],
-    ) -> Vec<(usize, usize, usize, usize, usize, f64, &'static str)> {
+    fn mark_passages(&self, texts: [&str; 2]) -> Vec<PassageMark> {
         let units =
             |text: &str, byte: usize| text.get(..byte).map(|front| front.encode_utf16().count());
         let mark = |passage: &ReportedPassage| {
@@ -263,6 +291,29 @@ impl<'a> ShownDocuments<'a> {
         let document = self.show_text(0, pair.document, columns)?;
         let source = self.show_text(1, pair.source, columns)?;
         Ok(Some([document, source]))
+    }
+
+    /// Returns the runs of the edits of the passages that lie in the shown parts of both texts, in the order of
+    /// [`ReportedPair::mark_passages`].
+    fn mark_edits(&mut self, pair: &ReportedPair, texts: [&str; 2]) -> Result<Vec<Vec<usize>>> {
+        let tokenizer: &SpanTokenizer = &self.corpus.tokenizer;
+        let mut edits = Vec::new();
+        for passage in &pair.passages {
+            let Some([document, source]) = passage.shown_parts(texts) else {
+                continue;
+            };
+            let is_shown = passage.kind == PassageKind::Edited.kind_name()
+                && document.len() + source.len() <= MAX_EDITED_BYTES
+                && self.bytes <= SHOWN_BYTES;
+            let mut runs = Vec::new();
+            if is_shown {
+                let paired = diff_paired(source, document, tokenizer)?;
+                runs = encode_runs(&paired, source, document, false);
+            }
+            self.bytes += EDIT_BYTES * runs.len() / 3;
+            edits.push(runs);
+        }
+        Ok(edits)
     }
 
     fn show_text(

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::passages::{
     Passage, PassageBudget, PassageCandidate, PassageFinder, PassageSettings, PassageSource,
-    PlaceIndex, SelectedGram, Winnower, count_covered, to_visible_characters,
+    PlaceIndex, SelectedGram, Winnower, count_covered, is_character, to_visible_characters,
 };
 use lookalike::text::SpannedTokens;
 use lookalike::{DocId, ErrorKind};
@@ -40,6 +40,8 @@ pub(super) struct PassageRow {
     /// Bytes of both texts as they are compared.
     pub(super) bytes: [Range<usize>; 2],
     pub(super) length: usize,
+    /// The unit of the length.
+    pub(super) unit: &'static str,
     pub(super) similarity: f64,
     pub(super) kind: &'static str,
     /// Words and characters of the document that lie in passages of this source.
@@ -81,6 +83,8 @@ pub(super) struct DocumentFindings {
     pub(super) tokens: usize,
     /// Tokens that lie in passages of any source.
     pub(super) copied: usize,
+    /// Tokens that stand in a base text.
+    pub(super) given: usize,
     pub(super) has_boilerplate: bool,
     /// `false` if the limits of the run ended the search before all sources were compared.
     pub(super) is_complete: bool,
@@ -155,6 +159,11 @@ impl<'a> DocumentSearcher<'a> {
         let reread = corpus.reread_document(document, &mut self.parse, &mut self.tokens)?;
         self.winnower
             .select_grams(self.tokens.values(), &mut self.selected);
+        let base = corpus.base.as_ref();
+        if let Some(base) = base {
+            self.selected.retain(|gram| !base.has_gram(gram.hash));
+        }
+        let given = base.map_or_else(Vec::new, |base| base.find_given(self.tokens.values()));
         let boilerplate = corpus
             .index
             .find_candidates(&self.selected, &mut self.candidates)?;
@@ -164,6 +173,7 @@ impl<'a> DocumentSearcher<'a> {
             described: Vec::new(),
             tokens: self.tokens.len(),
             copied: 0,
+            given: given.iter().map(Range::len).sum(),
             has_boilerplate: boilerplate > 0,
             is_complete: true,
         };
@@ -177,7 +187,7 @@ impl<'a> DocumentSearcher<'a> {
         if sources.is_empty() {
             return Ok(findings);
         }
-        self.finder.set_document(self.tokens.values());
+        self.finder.set_document(self.tokens.values(), base);
         let places = PlaceIndex::new(reread.extracted.original_text());
         let mut covered = Vec::new();
         for source in sources {
@@ -229,7 +239,10 @@ impl<'a> DocumentSearcher<'a> {
             .map(|candidate| candidate.document)
             .collect();
         if let Some(terms) = &self.corpus.rare_terms {
-            candidates.extend(terms.find_candidates(self.tokens.values())?);
+            let tokens = self.tokens.values();
+            let masked = self.corpus.base.as_ref();
+            let masked = masked.map(|base| base.mask_document(tokens));
+            candidates.extend(terms.find_candidates(masked.as_deref().unwrap_or(tokens))?);
             candidates.sort_unstable();
             candidates.dedup();
         }
@@ -244,9 +257,12 @@ impl<'a> DocumentSearcher<'a> {
         let reread = self
             .corpus
             .reread_source(document, &mut self.parse, &mut tokens)?;
+        let base = self.corpus.base.as_ref();
+        let mut prepared = PassageSource::default();
+        prepared.set_tokens(tokens.values(), self.settings, base);
         let source = Rc::new(CachedSource {
             places: PlaceIndex::new(reread.extracted.original_text()),
-            prepared: PassageSource::new(tokens.values(), self.settings),
+            prepared,
             reread,
             tokens,
         });
@@ -274,6 +290,7 @@ impl<'a> DocumentSearcher<'a> {
                 source_place: source.offsets(&source_bytes, self.offsets),
                 bytes: [bytes.clone(), source_bytes.clone()],
                 length: passage.document.len(),
+                unit: document.length_unit(&passage.document),
                 similarity: round_share(passage.similarity()),
                 kind: passage.kind.kind_name(),
                 copied: pair.copied,
@@ -285,6 +302,7 @@ impl<'a> DocumentSearcher<'a> {
                     line: document.line_number(&bytes),
                     source_line: source.line_number(&source_bytes),
                     length: row.length,
+                    unit: row.unit,
                     similarity: row.similarity,
                     kind: row.kind,
                     text: cut_text(&document.text()[bytes]),
@@ -323,6 +341,11 @@ fn describe_pair(
         source: source.name.to_string(),
         passages: passages.len() as u64,
         copied,
+        unit: length_unit(
+            passages
+                .iter()
+                .flat_map(|passage| &document.tokens.values()[passage.document.clone()]),
+        ),
         share: share(copied, document),
         source_share: share(copied_of_source, source),
         longest: passages
@@ -367,6 +390,11 @@ impl<'t> TextSide<'t> {
         to_visible_characters(self.text(), self.tokens.byte_range(tokens.clone()))
     }
 
+    /// Returns the unit in which a length of some tokens counts.
+    fn length_unit(&self, tokens: &Range<usize>) -> &'static str {
+        length_unit(&self.tokens.values()[tokens.clone()])
+    }
+
     /// Returns the positions of a range of the text in the file.
     fn offsets(&self, bytes: &Range<usize>, unit: OffsetUnit) -> Range<usize> {
         match unit {
@@ -381,8 +409,22 @@ impl<'t> TextSide<'t> {
     }
 }
 
+/// Returns the unit that most tokens are: `characters` of scripts without spaces, or `words`.
+fn length_unit<'t>(tokens: impl IntoIterator<Item = &'t u64>) -> &'static str {
+    let (mut characters, mut all) = (0, 0);
+    for &token in tokens {
+        characters += usize::from(is_character(token));
+        all += 1;
+    }
+    if 2 * characters > all {
+        "characters"
+    } else {
+        "words"
+    }
+}
+
 /// Returns the beginning of a text that a summary shows.
-fn cut_text(text: &str) -> String {
+pub(super) fn cut_text(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARACTERS) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..to_visible_characters(text, 0..end).end]),

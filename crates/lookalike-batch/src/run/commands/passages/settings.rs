@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lookalike::passages::{PassageBudget, PassageSettings};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::OutputTarget;
+use lookalike_io::source::RowSource;
 use lookalike_options::boilerplate_limit::BoilerplateLimit;
 use serde::Serialize;
 
@@ -73,6 +74,8 @@ pub struct PassageRunSettings {
     pub passages: PassageSettings,
     /// In how many documents a gram may be.
     pub max_documents: BoilerplateLimit,
+    /// Texts that all documents were given, which are no part of any passage.
+    pub base: RowSource,
     /// An index on disk whose texts are the possible sources, instead of other documents.
     pub index: Option<PathBuf>,
     /// The unit of positions. Those in a document file are of the file, or of the extracted text of `.docx` and PDF.
@@ -163,6 +166,11 @@ pub struct PassagesSummary {
     pub tokens: u64,
     /// Grams that are in too many documents.
     pub boilerplate: BoilerplateSummary,
+    /// Text that all documents were given (`--base`), and was left out.
+    pub base: BaseSummary,
+    /// The longest text that more than half of all documents have, and at least three; often it is one that all were
+    /// given.
+    pub common: Option<CommonPassage>,
     /// The longest passages, longest first.
     pub longest: Vec<DescribedPassage>,
     /// The pairs of a document and a source that share most text, first the one that shares most.
@@ -229,6 +237,28 @@ pub struct BoilerplateSummary {
     pub examples: Vec<BoilerplateExample>,
 }
 
+/// Text that was left out because all documents were given it.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct BaseSummary {
+    /// Base texts.
+    pub texts: u64,
+    /// Searched documents that have something of them.
+    pub documents: u64,
+    /// Words and single characters of the documents that stand in a base text.
+    pub tokens: u64,
+}
+
+/// A text that more than half of all documents have.
+#[derive(Debug, Clone, Serialize)]
+pub struct CommonPassage {
+    /// Its text in one of them, at most 2,000 characters of it.
+    pub text: String,
+    /// Its length in characters.
+    pub characters: usize,
+    /// Number of documents that have it.
+    pub documents: u64,
+}
+
 /// A gram that is in too many documents.
 #[derive(Debug, Clone, Serialize)]
 pub struct BoilerplateExample {
@@ -251,6 +281,8 @@ pub struct DescribedPassage {
     pub source_line: usize,
     /// Words and single characters of the document's part.
     pub length: usize,
+    /// Unit of the length: `words`, or `characters` if most of them are characters of a script without spaces.
+    pub unit: &'static str,
     /// Share of equal tokens of both parts.
     pub similarity: f64,
     /// `verbatim`, `edited` or `reordered`.
@@ -272,6 +304,8 @@ pub struct CopiedPair {
     pub passages: u64,
     /// Words and single characters of the document that lie in passages.
     pub copied: usize,
+    /// Unit of the lengths: `words`, or `characters` if most of them are characters of a script without spaces.
+    pub unit: &'static str,
     /// Share of the document's words and characters.
     pub share: f64,
     /// Share of the source's words and characters that lie in passages.

@@ -25,6 +25,16 @@ pub struct TextDocument<'a> {
     pub text: &'a str,
 }
 
+impl TextDocument<'_> {
+    /// Returns documents as the rows of a table.
+    fn to_source(name: &str, documents: &[TextDocument<'_>]) -> RowSource {
+        let pairs = documents
+            .iter()
+            .map(|document| (document.id, document.text));
+        RowSource::Table(MemoryTable::from_texts(name, pairs))
+    }
+}
+
 impl PassageRunSettings {
     /// Returns the settings for documents in memory, on this number of threads; everything else is as usual.
     pub fn for_texts(recipe: Recipe, passages: PassageSettings, threads: usize) -> Self {
@@ -37,6 +47,7 @@ impl PassageRunSettings {
             },
             passages,
             max_documents: BoilerplateLimit::default(),
+            base: RowSource::default(),
             index: None,
             offsets: OffsetUnit::default(),
             order: PassageOrder::default(),
@@ -59,7 +70,8 @@ pub struct TextPassages {
     pub is_complete: bool,
 }
 
-/// Finds the passages that documents share with earlier ones, or with those of `against` if there are any. The result is
+/// Finds the passages that documents share with earlier ones, or with those of `against` if there are any, without what
+/// stands in a text of `base`. The result is
 /// that of [`find_passages`](super::find_passages) over files with the same documents. `page` asks for the report, and
 /// names the language in which it opens; `Some(None)` leaves the language to the browser.
 ///
@@ -68,21 +80,21 @@ pub struct TextPassages {
 pub fn find_passages_of_texts(
     documents: &[TextDocument<'_>],
     against: &[TextDocument<'_>],
+    base: &[TextDocument<'_>],
     settings: &PassageRunSettings,
     page: Option<Option<&'static str>>,
 ) -> Result<TextPassages> {
-    let table = |name: &str, documents: &[TextDocument<'_>]| {
-        let pairs = documents
-            .iter()
-            .map(|document| (document.id, document.text));
-        RowSource::Table(MemoryTable::from_texts(name, pairs))
+    let table = |name: &str, documents: &[TextDocument<'_>]| match documents {
+        [] => RowSource::default(),
+        documents => TextDocument::to_source(name, documents),
     };
     let inputs = RunInputs {
-        documents: table("documents", documents),
-        against: match against {
-            [] => RowSource::default(),
-            sources => table("against", sources),
-        },
+        documents: TextDocument::to_source("documents", documents),
+        against: table("against", against),
+    };
+    let settings = &PassageRunSettings {
+        base: table("base", base),
+        ..settings.clone()
     };
     let outputs = PassageOutputs {
         passages: None,

@@ -107,12 +107,13 @@ fn find_shared_passages(
 fn answer_passages(done: &PassagesSummary, watch: &CallWatch) -> ToolAnswer {
     let summary = format!(
         "{} passages in {} of {} documents, between {} pairs of documents.",
-        done.passages, done.copying, done.documents, done.pairs
+        done.passages, done.sharing, done.documents, done.pairs
     );
     let fields = json!({
         "documents": done.documents,
         "against": done.against,
-        "documents_with_passages": done.copying,
+        "documents_with_passages": done.sharing,
+        "directed": done.directed,
         "words": done.tokens,
         "words_in_passages": done.copied_tokens,
         "min_length": done.min_words,

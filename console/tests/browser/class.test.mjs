@@ -1,0 +1,150 @@
+// What a teacher does with a class: who shares text with whom, without names, without what all were given, and as a table.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { Place, launch, openConsole, openPage, skip, startService } from "./support.mjs";
+
+let browser, place, open;
+
+const question = "Explain in your own words why the first boat leaves the harbour at seven, who waits for it on the other side, and what the village would lose without it.";
+const answer = "Fishermen come home before sunrise, so that their catch has to be on the market by half past eight, and only the early boat can bring it there.";
+const own = (name) => Array.from({ length: 40 }, (_, at) => `${name}${at}`).join(" ");
+const essays = {
+  "ann.txt": `${question} ${answer} ${own("a")}`,
+  "ben.txt": `${question} ${answer.replace("early boat", "boat at seven")} ${own("b")}`,
+  "cem.txt": `${question} ${own("c")}`,
+  "dia.txt": `${question} ${own("d")} ${own("e")} ${own("f")}`,
+};
+
+before(async () => {
+  if (skip) return;
+  place = new Place();
+  for (const [name, text] of Object.entries(essays)) place.write(name, text);
+  place.write("question.txt", question);
+  place.run("passages", ...Object.keys(essays), "--report", "whole.html");
+  place.run("passages", ...Object.keys(essays), "--base", "question.txt", "--report", "left.html");
+  open = await startService(place, "data");
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  open?.child.kill();
+  place?.remove();
+});
+
+/** Sets the slider of the picture. */
+const setShare = (page, percent) =>
+  page.locator("input[type=range]").evaluate((slider, value) => {
+    slider.value = value;
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+  }, String(percent));
+
+test("the picture shows who shares text, from a share on", { skip }, async () => {
+  for (const locale of ["en-GB", "zh-CN"]) {
+    const page = await openPage(browser, place.url("whole.html"), { locale });
+    const [members, links] = [page.locator(".graph .member"), page.locator(".graph .link")];
+    assert.deepEqual([await members.count(), await links.count()], [4, 6]);
+    const before = await page.locator(".graph").innerHTML();
+    await setShare(page, 50);
+    assert.deepEqual([await members.count(), await links.count()], [2, 1]);
+    assert.notEqual(await page.locator(".graph").innerHTML(), before);
+    await setShare(page, 100);
+    assert.equal(await members.count(), 0);
+    await setShare(page, 0);
+    // A click on a point shows the document.
+    const name = await members.nth(3).locator("title").textContent();
+    await members.nth(3).click();
+    assert.match(await page.textContent(".split > .stack h2"), new RegExp(name.replace(".", "\\.")));
+    assert.ok(await page.locator(".chart .bar").count() === 20);
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+  }
+});
+
+test("names are hidden at a click, also in the table, and come back", { skip }, async () => {
+  for (const [locale, hide, show, anonymous] of [["en-GB", "Hide names", "Show names", /Document \d/], ["zh-CN", "隐藏名称", "显示名称", /文档 \d/]]) {
+    const page = await openPage(browser, place.url("whole.html"), { locale });
+    const save = async () => {
+      const [download] = await Promise.all([page.waitForEvent("download"), page.click("button:has-text('CSV')")]);
+      return readFileSync(await download.path(), "utf8");
+    };
+    const names = () => page.evaluate(() => [...document.querySelectorAll(".side .entry .name, .graph title, .graph text, .split h2, .sides .title")].map((it) => it.textContent).join("\n"));
+    assert.match(await names(), /ann\.txt/);
+    const table = await save();
+    assert.equal(table.split("\r\n").length, 1 + 6 + 1);
+    assert.match(table, /^\ufeffdocument,other_document,passages,length,longest,unit,/);
+    assert.match(table, /ben\.txt,ann\.txt,1,\d+,\d+,words,0\.\d+,0\.\d+/);
+    await page.click(`button:has-text("${hide}")`);
+    assert.doesNotMatch(await names(), /\.txt/);
+    assert.match(await names(), anonymous);
+    const hidden = await save();
+    assert.doesNotMatch(hidden, /\.txt/);
+    assert.match(hidden, anonymous);
+    // A search by name finds nothing that is hidden.
+    await page.fill(".search", "ann.txt");
+    assert.equal(await page.locator(".side .entry").count(), 0);
+    await page.fill(".search", "");
+    await page.click(`button:has-text("${show}")`);
+    assert.match(await names(), /ann\.txt/);
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+  }
+});
+
+test("text that all were given is told, and its edits are marked in what is left", { skip }, async () => {
+  for (const [locale, common, base] of [["en-GB", /stands in 4 of 4 documents: --base FILE/, /words of 4 documents stand in the text that all were given/], ["zh-CN", /4 篇文档中的 4 篇里：--base FILE/, /4 篇文档中有 \d+ 个词或字出自人人都有/]]) {
+    const whole = await openPage(browser, place.url("whole.html"), { locale });
+    assert.match(await whole.textContent("details.note summary"), common);
+    await whole.click("details.note summary");
+    assert.match(await whole.textContent("details.note .words"), /Explain in your own words/);
+    await whole.context().close();
+    const left = await openPage(browser, place.url("left.html"), { locale });
+    assert.match(await left.textContent("p.note"), base);
+    assert.equal(await left.locator("details.note").count(), 0);
+    assert.equal(await left.locator(".side .entry").count(), 2);
+    const edits = async (side) => (await left.locator(`.sides ${side} mark u.own`).allTextContents()).join(" ").trim();
+    const both = [await edits(".left.text"), await edits(".right.text")].sort();
+    assert.equal(both.length, 2);
+    assert.match(both.join("|"), /at seven/);
+    assert.match(both.join("|"), /early/);
+    assert.deepEqual(left.faults, []);
+    await left.context().close();
+  }
+});
+
+test("the console leaves out a text at a click, from a file, and by a limit", { skip }, async () => {
+  const files = Object.entries(essays).map(([name, text]) => ({ name, mimeType: "text/plain", buffer: Buffer.from(text) }));
+  const page = await openConsole(browser, open.url, { acceptDownloads: true });
+  const start = async () => {
+    await page.goto(`${open.url}/#passages`);
+    await page.reload();
+    await page.waitForSelector(".drop");
+    await page.setInputFiles("input[type=file] >> nth=0", files);
+    await page.waitForSelector("text=4 documents");
+  };
+  const find = async () => {
+    await page.click(".button.strong:enabled");
+    await page.waitForSelector(".sides");
+  };
+  const entries = () => page.locator(".side .entry").count();
+  await start();
+  await find();
+  assert.equal(await entries(), 4);
+  assert.match(await page.textContent("details.note summary"), /If all were given it/);
+  await page.click("details.note summary");
+  await page.click("details.note button");
+  await page.waitForSelector("p.note:has-text('all were given')");
+  await page.waitForSelector(".sides");
+  assert.equal(await entries(), 2);
+  await start();
+  await page.setInputFiles("input[type=file] >> nth=1", [{ name: "question.txt", mimeType: "text/plain", buffer: Buffer.from(question) }]);
+  await page.waitForSelector("text=1 document");
+  await find();
+  assert.equal(await entries(), 2);
+  await start();
+  await page.fill("input[max='1000000']", "3");
+  await page.locator("input[max='1000000']").blur();
+  await find();
+  assert.equal(await entries(), 2);
+  assert.deepEqual(page.faults, []);
+});

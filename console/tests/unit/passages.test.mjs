@@ -1,0 +1,100 @@
+// The picture and the table of a report of passages.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createServer } from "vite";
+
+let server;
+const load = (path) => server.ssrLoadModule(`/src/${path}`);
+before(async () => {
+  server = await createServer({ configFile: false, logLevel: "error", server: { middlewareMode: true, ws: false }, appType: "custom" });
+});
+after(() => server.close());
+
+const edges = [[0, 1, 0.9], [1, 2, 0.4], [3, 4, 0.2], [5, 6, 0.1]];
+
+test("a threshold leaves edges out, and groups fall apart", async () => {
+  const { findGroups, visibleEdges } = await load("passages/class-graph.ts");
+  const groups = (threshold) => findGroups(8, visibleEdges(edges, threshold));
+  assert.deepEqual(groups(0), [[0, 1, 2], [3, 4], [5, 6]]);
+  assert.deepEqual(groups(0.2), [[0, 1, 2], [3, 4]]);
+  assert.deepEqual(groups(0.41), [[0, 1]]);
+  assert.deepEqual(groups(0.91), []);
+});
+
+test("places lie in the picture, apart from each other, and are the same each time", async () => {
+  const { findGroups, placeGroups } = await load("passages/class-graph.ts");
+  const many = Array.from({ length: 60 }, (_, at) => [at, (at * 7 + 1) % 60, 0.5]).filter(([a, b]) => a !== b);
+  for (const width of [220, 640]) {
+    for (const all of [edges, many, [[0, 1, 1]]]) {
+      const groups = findGroups(60, all);
+      const placed = placeGroups(groups, all, width);
+      assert.deepEqual(placed, placeGroups(groups, all, width));
+      const places = placed.groups.flatMap((group) => group.places);
+      assert.equal(places.length, groups.flat().length);
+      places.forEach(([x, y], at) => {
+        assert.ok(x >= 0 && x <= width && y >= 0 && y <= placed.height, `${x} ${y}`);
+        for (const [otherX, otherY] of places.slice(at + 1)) assert.ok(Math.hypot(x - otherX, y - otherY) > 1);
+      });
+    }
+  }
+});
+
+test("documents that share more stand nearer", async () => {
+  const { layOutGroup } = await load("passages/class-graph.ts");
+  const places = layOutGroup([0, 1, 2, 3], [[0, 1, 1], [1, 2, 1], [0, 2, 1], [2, 3, 0.05]]);
+  const far = (a, b) => Math.hypot(places[a][0] - places[b][0], places[a][1] - places[b][1]);
+  assert.ok(far(0, 1) < far(0, 3) && far(1, 2) < far(1, 3));
+});
+
+test("many edges begin with the largest", async () => {
+  const { findThreshold } = await load("passages/overview.tsx");
+  const shares = (count) => Array.from({ length: count }, (_, at) => [at, at + 1, at / count]);
+  assert.equal(findThreshold(shares(40), 5), 0);
+  assert.equal(findThreshold(shares(200), 150), 0);
+  const all = shares(1000);
+  const shown = all.filter(([, , share]) => share >= findThreshold(all, 120) / 100).length;
+  assert.ok(shown <= 180 && shown > 150, `${shown}`);
+});
+
+const data = (directed) => ({
+  summary: { directed },
+  pairs: {
+    document: ["b,1", "c"], source: ["a", '=HYPERLINK("x")'], passages: [1, 2], copied: [30, 40], longest: [30, 25],
+    unit: ["words", "characters"], share: [0.5, 0.25], source_share: [0.4, 0.75],
+  },
+});
+
+test("names that would overlap are left out, those that matter most last", async () => {
+  const { chooseLabels } = await load("passages/overview.tsx");
+  const at = (member, label, x, y) => ({ member, label, x, y });
+  assert.deepEqual([...chooseLabels([at(7, "first.txt", 100, 50), at(1, "near.txt", 110, 55), at(2, "below.txt", 110, 64), at(3, "beside", 190, 50)])], [7, 2, 3]);
+  assert.deepEqual([...chooseLabels([at(1, "李军李军", 100, 50), at(2, "x", 122, 50), at(3, "y", 130, 50)])], [1, 3]);
+});
+
+test("names stand without the folder that all have", async () => {
+  const { shortenNames } = await load("passages/overview.tsx");
+  assert.deepEqual(shortenNames(["in/class/a.txt", "in/class/b.txt"]), ["a.txt", "b.txt"]);
+  assert.deepEqual(shortenNames(["in/class/a.txt", "in/club/b.txt"]), ["class/a.txt", "club/b.txt"]);
+  assert.deepEqual(shortenNames(["in/a.txt", "b.txt"]), ["in/a.txt", "b.txt"]);
+  assert.deepEqual(shortenNames(["a/b", "a"]), ["a/b", "a"]);
+  assert.deepEqual(shortenNames([]), []);
+});
+
+test("the table has every pair, and no spreadsheet runs a name", async () => {
+  const { writePairs } = await load("passages/pair-table.ts");
+  const lines = writePairs(data(false), (name) => name).split("\r\n");
+  assert.equal(lines[0], "\ufeffdocument,other_document,passages,length,longest,unit,share_of_document,share_of_other_document");
+  assert.equal(lines[1], '"b,1",a,1,30,30,words,0.5,0.4');
+  assert.equal(lines[2], `c,"'=HYPERLINK(""x"")",2,40,25,characters,0.25,0.75`);
+  assert.equal(lines[3], "");
+  assert.match(writePairs(data(true), (name) => name), /^\ufeffdocument,source,/);
+  const hidden = writePairs(data(false), (name) => `Document ${name.length}`);
+  assert.ok(!hidden.includes("HYPERLINK") && hidden.includes("Document 3,Document 1"), hidden);
+});
+
+test("edges have the larger share of a pair, and documents that share most come first", async () => {
+  const { listEdges } = await load("passages/page.tsx");
+  const { names, edges: found } = listEdges(data(false).pairs);
+  assert.deepEqual(names, ['=HYPERLINK("x")', "c", "a", "b,1"]);
+  assert.deepEqual(found, [[3, 2, 0.5], [1, 0, 0.75]]);
+});
