@@ -198,6 +198,38 @@ fn complete_schema() -> Value {
     })
 }
 
+/// Returns the schema of a passage of one of several documents, as a row of the table of passages.
+fn document_passage_schema() -> Value {
+    let (text, number) = (
+        json!({ "type": "string" }),
+        json!({ "type": "integer", "minimum": 0 }),
+    );
+    object_schema(
+        &[
+            "document",
+            "source",
+            "start",
+            "end",
+            "source_start",
+            "source_end",
+            "length",
+            "similarity",
+            "kind",
+        ],
+        json!({
+            "document": text,
+            "source": text,
+            "start": number,
+            "end": number,
+            "source_start": number,
+            "source_end": number,
+            "length": number,
+            "similarity": { "type": "number", "minimum": 0, "maximum": 1 },
+            "kind": text,
+        }),
+    )
+}
+
 /// Returns the schema of a passage that two texts share.
 fn passage_schema() -> Value {
     let spot = || {
@@ -805,20 +837,7 @@ fn document_schemas() -> Value {
             "recipe": text,
             "recipe_id": text,
             "summary": { "type": "object", "description": "Totals, as `lookalike passages --json` prints them." },
-            "passages": list_schema(object_schema(
-                &["document", "source", "start", "end", "source_start", "source_end", "length", "similarity", "kind"],
-                json!({
-                    "document": text,
-                    "source": text,
-                    "start": number,
-                    "end": number,
-                    "source_start": number,
-                    "source_end": number,
-                    "length": number,
-                    "similarity": { "type": "number", "minimum": 0, "maximum": 1 },
-                    "kind": text,
-                }),
-            )),
+            "passages": list_schema(document_passage_schema()),
             "report": { "type": "string", "description": "The report: one HTML page." },
         })),
         "SourcesRequest": strict_object_schema(&["text"], json!({

@@ -312,7 +312,8 @@ impl PassageSearch {
         let mut tokens = SpannedTokens::default();
         let read = tokenizer.tokenize_text(text, &mut tokens);
         read.map_err(|error| ApiProblem::new(ProblemCode::TooLarge, error.to_string()))?;
-        self.find_candidates(open, &tokens, &allowance.budget)
+        let base = BaseText::new(PassageSettings::default());
+        self.find_candidates(open, &tokens, &base, &allowance.budget)
     }
 
     /// Returns the live documents that share grams with a text, first those that share most.

@@ -19,7 +19,7 @@ use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyze
 use lookalike::{Cpu, Recipe, Threshold, similarity};
 use lookalike_batch::decisions::read_decisions;
 use lookalike_batch::index::find_stored_document;
-use lookalike_comparison::content_hash::ContentHash;
+use lookalike::content_hash::ContentHash;
 use lookalike_comparison::text_diff::diff_passages;
 use lookalike_io::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,

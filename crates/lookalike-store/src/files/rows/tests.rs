@@ -33,7 +33,6 @@ fn verdicts() -> impl Strategy<Value = RowVerdict> {
                 previous,
             }
         }),
-        decisions().prop_map(PartitionRow::Decision),
     ]
 }
 
@@ -95,6 +94,7 @@ fn rows() -> impl Strategy<Value = PartitionRow> {
     let numbers = (any::<u64>(), any::<u64>(), any::<u64>());
     prop_oneof![
         documents().prop_map(PartitionRow::Document),
+        decisions().prop_map(PartitionRow::Decision),
         (documents(), slots(), numbers).prop_map(|(document, from_slot, numbers)| {
             PartitionRow::Moved {
                 document,
