@@ -150,11 +150,13 @@ impl CommandLine {
     pub(crate) fn parse_arguments(arguments: &[OsString]) -> Result<Self, clap::Error> {
         // Refusals and help are printed before the options are known.
         find_color_mode(arguments).apply();
-        let mut command = Self::command().color(match find_color_mode(arguments) {
+        let color = match find_color_mode(arguments) {
             ColorMode::Auto => clap::ColorChoice::Auto,
             ColorMode::Always => clap::ColorChoice::Always,
             ColorMode::Never => clap::ColorChoice::Never,
-        });
+        };
+        // Named here, because the file of the program has another name on Windows.
+        let mut command = Self::command().bin_name("lookalike").color(color);
         if brief_help::may_be_wanted(arguments) {
             command = brief_help::shorten_help(command);
         }
