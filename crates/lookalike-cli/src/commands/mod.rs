@@ -97,6 +97,9 @@ output early is not a failure. NO_COLOR or `--color never` turns colours off. Wh
 terminal, a run reports its progress in a line every 30 seconds.";
 
 /// Everything that can be typed.
+pub(crate) type CommandLine = TypedLine<Command>;
+
+/// A line with a command of `C` and the options of every command.
 #[derive(Debug, Parser)]
 #[command(
     name = "lookalike",
@@ -108,9 +111,9 @@ terminal, a run reports its progress in a line every 30 seconds.";
     max_term_width = 100,
     arg_required_else_help = true
 )]
-pub(crate) struct CommandLine {
+pub(crate) struct TypedLine<C: Subcommand> {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: C,
 
     #[command(flatten)]
     pub(crate) terminal: TerminalArgs,
@@ -142,7 +145,7 @@ pub(crate) struct TerminalArgs {
     pub(crate) lang: Option<MessageLanguage>,
 }
 
-impl CommandLine {
+impl<C: Subcommand> TypedLine<C> {
     /// Parses the arguments of the process, the first of which is the program, and applies [`TerminalArgs`].
     ///
     /// # Errors
@@ -187,6 +190,37 @@ fn find_color_mode(arguments: &[OsString]) -> ColorMode {
         .next()
         .map(|value| clap::ValueEnum::from_str(value, false));
     mode.and_then(Result::ok).unwrap_or_default()
+}
+
+/// A set of commands, each of which can run.
+pub(crate) trait CommandSet: Subcommand {
+    /// Runs the command that was typed.
+    ///
+    /// # Errors
+    /// If it is refused or fails.
+    fn run_command(&self) -> Result<CommandOutcome>;
+
+    /// Returns `true` if the command handles signals itself and shuts down in order, as a service does.
+    fn handles_interruptions(&self) -> bool {
+        false
+    }
+}
+
+/// Commands of the page in the browser. They are a set of their own because a module then has the code of these alone:
+/// nothing in it refers to the other commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PageCommand {
+    Dedup(Box<DedupArgs>),
+    Passages(Box<PassagesArgs>),
+}
+
+impl CommandSet for PageCommand {
+    fn run_command(&self) -> Result<CommandOutcome> {
+        match self {
+            Self::Dedup(args) => dedup::run_dedup(args),
+            Self::Passages(args) => passages::run_passages(args),
+        }
+    }
 }
 
 /// Commands of the program.
@@ -248,8 +282,8 @@ Examples:
     Reference,
 }
 
-impl Command {
-    pub(crate) fn run_command(&self) -> Result<CommandOutcome> {
+impl CommandSet for Command {
+    fn run_command(&self) -> Result<CommandOutcome> {
         match self {
             Self::Dedup(args) => dedup::run_dedup(args),
             Self::Decontaminate(args) => decontaminate::run_decontaminate(args),
@@ -284,5 +318,10 @@ impl Command {
             } => generate::write_manual_pages(directory),
             Self::Reference => generate::print_reference(),
         }
+    }
+
+    #[cfg(feature = "service")]
+    fn handles_interruptions(&self) -> bool {
+        matches!(self, Self::Serve(_))
     }
 }
