@@ -98,11 +98,23 @@ async function decompress(file: Blob): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+/**
+ * Compiles the module, which is compressed with gzip. The browser decompresses it, compiles the parts that are there
+ * already, and shares the code with every worker that gets the module.
+ */
+async function compileModule(): Promise<WebAssembly.Module> {
+  await whenParsed();
+  const packed = decodeBase64(document.getElementById("module")?.textContent ?? "");
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return WebAssembly.compileStreaming(new Response(stream, { headers: { "content-type": "application/wasm" } }));
+}
+
 /** Resolves when the whole page is parsed: the module is its last element. */
 const whenParsed = (): Promise<void> =>
   document.readyState === "loading" ? new Promise((resolve) => document.addEventListener("DOMContentLoaded", () => resolve(), { once: true })) : Promise.resolve();
 
 export class Engine {
+  private readonly module: Promise<WebAssembly.Module>;
   private readonly worker: Promise<Worker>;
   private readonly waiting = new Map<number, (answer: AnswerMessage) => void>();
   private calls = 0;
@@ -111,6 +123,7 @@ export class Engine {
   readonly recipes: Promise<RecipeAbility[]>;
 
   constructor() {
+    this.module = compileModule();
     this.worker = this.startWorker();
     this.recipes = this.ask<{ recipes: RecipeAbility[] }>({ call: "abilities" }).then((told) => told.recipes);
   }
@@ -126,11 +139,9 @@ export class Engine {
   }
 
   private async startEmptyWorker(): Promise<Worker> {
-    await whenParsed();
     const address = URL.createObjectURL(new Blob([WORKER_SCRIPT], { type: "text/javascript" }));
     const worker = new Worker(address);
-    const module = decodeBase64(document.getElementById("module")?.textContent ?? "");
-    worker.postMessage({ module } satisfies ModuleMessage, [module.buffer]);
+    worker.postMessage({ module: await this.module } satisfies ModuleMessage);
     return worker;
   }
 

@@ -1,12 +1,10 @@
-/**
- * The worker of the page. It compiles the module once and runs it for every call, so that the page stays alive meanwhile.
- */
+/** The worker of the page. It runs the module for every call, so that the page stays alive meanwhile. */
 import { runProgram, type Ended } from "./wasi";
 import { BlobContent, BytesContent, VirtualFiles } from "./virtual-files";
 
-/** The first message: the module, compressed with gzip. */
+/** The first message: the module, which the page has compiled. */
 export interface ModuleMessage {
-  module: Uint8Array<ArrayBuffer>;
+  module: WebAssembly.Module;
 }
 
 /** A call of the page. */
@@ -42,13 +40,7 @@ export interface ProgressMessage {
 /** The answer to a call or a run: how the program ended, or why it did not. */
 export type AnswerMessage = { number: number } & ((Ended & { files: WrittenFile[] }) | { fault: string });
 
-let compiled: Promise<WebAssembly.Module> | null = null;
-
-/** Returns the bytes of a text that is compressed with gzip. */
-async function decompress(bytes: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
-}
+let program: WebAssembly.Module | null = null;
 
 /** Largest file that is read at once. Larger ones are read in parts. */
 const wholeFileBytes = 1 << 20;
@@ -65,10 +57,10 @@ async function openFiles(given: readonly GivenFile[]): Promise<VirtualFiles> {
 async function answer(message: CallMessage | RunMessage): Promise<AnswerMessage> {
   const { number, input } = message;
   try {
-    if (!("arguments" in message)) return { number, ...(await runProgram(await compiled!, input)), files: [] };
+    if (!("arguments" in message)) return { number, ...(await runProgram(program!, input)), files: [] };
     const files = await openFiles(message.files);
     const onMessage = (text: string) => postMessage({ number, text } satisfies ProgressMessage);
-    const ended = await runProgram(await compiled!, input, { arguments: message.arguments, files, onMessage });
+    const ended = await runProgram(program!, input, { arguments: message.arguments, files, onMessage });
     const written = files.listWritten().map(([name, content]) => ({ name, content: content.toBlob() }));
     return { number, ...ended, files: written };
   } catch (cause) {
@@ -78,6 +70,6 @@ async function answer(message: CallMessage | RunMessage): Promise<AnswerMessage>
 
 addEventListener("message", (event: MessageEvent<ModuleMessage | CallMessage | RunMessage>) => {
   const message = event.data;
-  if ("module" in message) compiled = decompress(message.module).then((bytes) => WebAssembly.compile(bytes));
+  if ("module" in message) program = message.module;
   else void answer(message).then((told) => postMessage(told));
 });

@@ -4,7 +4,8 @@
 //! allocator.
 //!
 //! [`run_command_line`] parses, runs and turns the result into an exit code: 0 done, 1 done but bad rows were skipped, 2
-//! refused or failed. A reader that closes standard output early is success.
+//! refused or failed. A reader that closes standard output early is success. [`run_page_command_line`] does the same with
+//! the few commands of the page in the browser.
 
 // Messages and helpers of the service are not used without it.
 #![cfg_attr(not(feature = "service"), allow(dead_code))]
@@ -26,7 +27,7 @@ use std::path::Path;
 use clap::error::{ContextKind, ContextValue};
 use lookalike_io::ErrorKind;
 
-use commands::{Command, CommandLine, chinese_help};
+use commands::{Command, CommandSet, PageCommand, TypedLine, chinese_help};
 pub use free_memory::{FreeMemoryHooks, set_free_memory_hooks};
 use language::engine_phrases::translate_error;
 use language::{MessageLanguage, messages};
@@ -63,19 +64,32 @@ pub fn run_command_line(arguments: &[OsString]) -> u8 {
     if arguments.len() <= 1 && lookalike_system::has_own_console() {
         return run_desktop();
     }
-    let cli = match CommandLine::parse_arguments(arguments) {
-        Ok(cli) => cli,
+    run_typed_line::<Command>(arguments)
+}
+
+/// Runs `dedup` or `passages` with the arguments of a process, the first of which is the program, and returns the exit code:
+/// for the page in the browser, whose module has no other command.
+///
+/// The process must consist of this call, as for [`run_command_line`].
+pub fn run_page_command_line(arguments: &[OsString]) -> u8 {
+    signals::apologise_for_panics();
+    run_typed_line::<PageCommand>(arguments)
+}
+
+/// Parses and runs a command of this set.
+fn run_typed_line<C: CommandSet>(arguments: &[OsString]) -> u8 {
+    let line = match TypedLine::<C>::parse_arguments(arguments) {
+        Ok(line) => line,
         Err(refusal) => return explain_usage(&refusal),
     };
-    // A service handles signals itself and shuts down in order.
-    let prepared = if is_service(&cli.command) {
+    let prepared = if line.command.handles_interruptions() {
         Ok(())
     } else {
         signals::clean_up_when_interrupted()
     };
     let result = prepared
         .map_err(Into::into)
-        .and_then(|()| cli.command.run_command());
+        .and_then(|()| line.command.run_command());
     match result {
         Ok(CommandOutcome::Done) => 0,
         Ok(CommandOutcome::RowsSkipped) => 1,
@@ -92,16 +106,6 @@ fn print_error(error: &anyhow::Error) {
     let text = error.to_string();
     let hint = error_hint(error);
     OutputPrinter::new(false).print_failure(translate_error(&text), hint.as_deref());
-}
-
-#[cfg(feature = "service")]
-fn is_service(command: &Command) -> bool {
-    matches!(command, Command::Serve(_))
-}
-
-#[cfg(not(feature = "service"))]
-fn is_service(_command: &Command) -> bool {
-    false
 }
 
 /// Serves the console of the service to the browser of a person who has no terminal. After a failure the window stays open,

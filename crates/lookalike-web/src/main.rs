@@ -9,8 +9,8 @@
 //!  exit code:        0 after an answer, 2 after a refusal
 //! ```
 //!
-//! With arguments it is the command `lookalike` with these arguments, over files that the page gives it. Standard input then
-//! has jieba's dictionary, or nothing.
+//! With arguments it is the command `lookalike`, with `dedup` and `passages` alone, over files that the page gives it. Standard
+//! input then has jieba's dictionary, or nothing.
 //!
 //! It is compiled for `wasm32-wasip1`. A page starts a new instance for every call and every run, so that the memory of one is
 //! free before the next one, and one that fails leaves nothing behind. It opens no connections.
@@ -43,7 +43,7 @@ fn run_command(arguments: &[OsString]) -> ExitCode {
     };
     drop(dictionary);
     match provided {
-        Ok(()) => ExitCode::from(lookalike_cli::run_command_line(arguments)),
+        Ok(()) => ExitCode::from(lookalike_cli::run_page_command_line(arguments)),
         Err(refusal) => fail(&refusal),
     }
 }

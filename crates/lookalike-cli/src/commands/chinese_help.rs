@@ -188,10 +188,8 @@ fn mark_breaks(text: &str) -> String {
 /// Returns rendered help with the words of the parser in Chinese, and without marks of breaks. Escape sequences of colours
 /// stay.
 pub(crate) fn translate_rendered(text: &str) -> String {
-    let unmarked = text
-        .replace(BREAK_MARK, "")
-        .replace(BREAK_MARK.trim_start(), "");
-    let unmarked = translate_values(&unmarked);
+    let lines = text.split('\n').map(remove_breaks);
+    let unmarked = translate_values(&lines.collect::<Vec<_>>().join("\n"));
     let lines = unmarked.split('\n').map(|line| {
         let bare = without_escapes(line);
         let heading = HEADINGS
@@ -226,6 +224,16 @@ fn with_wide_colon(line: &str) -> String {
         Some((heading, rest)) => format!("{heading}：{rest}"),
         None => line.to_owned(),
     }
+}
+
+/// Returns a line without the marks of breaks. The space before a mark belongs to it, except where the line was broken and the
+/// spaces are those of the indent.
+fn remove_breaks(line: &str) -> String {
+    let mark = BREAK_MARK.trim_start();
+    let words = line.trim_start_matches(' ');
+    let indent = &line[..line.len() - words.len()];
+    let words = words.strip_prefix(mark).unwrap_or(words);
+    format!("{indent}{}", words.replace(BREAK_MARK, ""))
 }
 
 /// Replaces the mark before a list of values, also where a line breaks within it.

@@ -99,6 +99,9 @@ output early is not a failure. NO_COLOR or `--color never` turns colours off. Wh
 terminal, a run reports its progress in a line every 30 seconds.";
 
 /// Everything that can be typed.
+pub(crate) type CommandLine = TypedLine<Command>;
+
+/// A line with a command of `C` and the options of every command.
 #[derive(Debug, Parser)]
 #[command(
     name = "lookalike",
@@ -110,9 +113,9 @@ terminal, a run reports its progress in a line every 30 seconds.";
     max_term_width = 100,
     arg_required_else_help = true
 )]
-pub(crate) struct CommandLine {
+pub(crate) struct TypedLine<C: Subcommand> {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: C,
 
     #[command(flatten)]
     pub(crate) terminal: TerminalArgs,
@@ -144,7 +147,7 @@ pub(crate) struct TerminalArgs {
     pub(crate) lang: Option<MessageLanguage>,
 }
 
-impl CommandLine {
+impl<C: Subcommand> TypedLine<C> {
     /// Parses the arguments of the process, the first of which is the program, and applies [`TerminalArgs`].
     ///
     /// # Errors
@@ -153,11 +156,13 @@ impl CommandLine {
         // Refusals and help are printed before the options are known.
         find_color_mode(arguments).apply();
         find_language(arguments).apply();
-        let mut command = Self::command().color(match find_color_mode(arguments) {
+        let color = match find_color_mode(arguments) {
             ColorMode::Auto => clap::ColorChoice::Auto,
             ColorMode::Always => clap::ColorChoice::Always,
             ColorMode::Never => clap::ColorChoice::Never,
-        });
+        };
+        // Named here, because the file of the program has another name on Windows.
+        let mut command = Self::command().bin_name("lookalike").color(color);
         if asks_for_help(arguments) && MessageLanguage::current() == MessageLanguage::Chinese {
             let length = if brief_help::may_be_wanted(arguments) {
                 HelpLength::Short
@@ -214,6 +219,37 @@ fn find_option<T: ValueEnum>(arguments: &[OsString], option: &str) -> Option<T> 
 fn asks_for_help(arguments: &[OsString]) -> bool {
     let is_help = |argument: &OsString| argument == "--help" || argument == "help";
     arguments.len() <= 2 || brief_help::may_be_wanted(arguments) || arguments.iter().any(is_help)
+}
+
+/// A set of commands, each of which can run.
+pub(crate) trait CommandSet: Subcommand {
+    /// Runs the command that was typed.
+    ///
+    /// # Errors
+    /// If it is refused or fails.
+    fn run_command(&self) -> Result<CommandOutcome>;
+
+    /// Returns `true` if the command handles signals itself and shuts down in order, as a service does.
+    fn handles_interruptions(&self) -> bool {
+        false
+    }
+}
+
+/// Commands of the page in the browser. They are a set of their own because a module then has the code of these alone:
+/// nothing in it refers to the other commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PageCommand {
+    Dedup(Box<DedupArgs>),
+    Passages(Box<PassagesArgs>),
+}
+
+impl CommandSet for PageCommand {
+    fn run_command(&self) -> Result<CommandOutcome> {
+        match self {
+            Self::Dedup(args) => dedup::run_dedup(args),
+            Self::Passages(args) => passages::run_passages(args),
+        }
+    }
 }
 
 /// Commands of the program.
@@ -275,8 +311,8 @@ Examples:
     Reference,
 }
 
-impl Command {
-    pub(crate) fn run_command(&self) -> Result<CommandOutcome> {
+impl CommandSet for Command {
+    fn run_command(&self) -> Result<CommandOutcome> {
         match self {
             Self::Dedup(args) => dedup::run_dedup(args),
             Self::Decontaminate(args) => decontaminate::run_decontaminate(args),
@@ -311,5 +347,10 @@ impl Command {
             } => generate::write_manual_pages(directory),
             Self::Reference => generate::print_reference(),
         }
+    }
+
+    #[cfg(feature = "service")]
+    fn handles_interruptions(&self) -> bool {
+        matches!(self, Self::Serve(_))
     }
 }

@@ -85,6 +85,13 @@ fn patterns_are_expanded_by_the_program() {
     place.ok("dedup *.txt -o out.txt");
     assert_eq!(place.read("out.txt"), format!("{SENTENCE}\n"));
     place.refused("dedup *.csv -o out.csv", &["no file matches `*.csv`"]);
+    // The names of sources are the same on every system.
+    for name in ["class/one.txt", "class/two.txt"] {
+        place.write(name, format!("{SENTENCE}\n"));
+    }
+    place.ok("pairs c*/*.txt -o nested.tsv");
+    let pair = &place.table("nested.tsv")[0];
+    assert_eq!([&*pair[3], &*pair[5]], ["class/one.txt", "class/two.txt"]);
 }
 
 #[test]

@@ -240,6 +240,7 @@ impl InputFinder<'_> {
                     display_path(cause.path())
                 ))
             })?;
+            let path = with_slashes(path);
             let metadata = metadata_of(&path)?;
             self.add_existing(&path, metadata)?;
         }
@@ -395,6 +396,22 @@ fn join_name(directory: &Path, name: &OsStr) -> PathBuf {
     path.push("/");
     path.push(name);
     PathBuf::from(path)
+}
+
+/// Returns a path that a pattern found, with `/` on every system, as [`join_name`] has it. A name that is no Unicode stays as
+/// it is.
+fn with_slashes(path: PathBuf) -> PathBuf {
+    let is_verbatim = matches!(
+        path.components().next(),
+        Some(Component::Prefix(prefix)) if prefix.kind().is_verbatim()
+    );
+    if is_verbatim || !is_separator('\\') {
+        return path;
+    }
+    match path.to_str() {
+        Some(text) => PathBuf::from(text.replace('\\', "/")),
+        None => path,
+    }
 }
 
 fn metadata_of(path: &Path) -> Result<Metadata> {

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 use lookalike::compare::{FormComparison, FormDifference};
+use lookalike::content_hash::ContentHash;
 use lookalike::dedup::PairDecision;
 use lookalike::plan::{ComparedInputs, EditUnit, EqualKeySketch, MatchMethod, SimilarityMeasure};
 use lookalike::similarity::{Route, SequenceMeasure};
@@ -19,7 +20,6 @@ use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyze
 use lookalike::{Cpu, Recipe, Threshold, similarity};
 use lookalike_batch::decisions::read_decisions;
 use lookalike_batch::index::find_stored_document;
-use lookalike::content_hash::ContentHash;
 use lookalike_comparison::text_diff::diff_passages;
 use lookalike_io::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,
