@@ -112,6 +112,11 @@ test("arguments are those that a user types, and files cannot be taken for optio
   assert.equal(suggestJob(named("a.txt", "b.txt")), "passages");
   assert.equal(suggestJob(named("a.txt")), "dedup");
   assert.equal(suggestJob(named("a.jsonl", "b.parquet")), "dedup");
+  // Files with text that all were given are options, and read by nothing else. Duplicates have no such option.
+  const given = placeFiles(named("a.txt", "b.txt", "the question.txt"));
+  const beside = (job) => writeCommandLine(typedArguments(given.slice(0, 2), { ...usualSettings, job }, given.slice(2)));
+  assert.match(beside("passages"), /^lookalike passages a\.txt b\.txt .* --base 'the question\.txt'$/);
+  assert.doesNotMatch(beside("dedup"), /question/);
 });
 
 test("lines that others replace are the status and no message", async () => {

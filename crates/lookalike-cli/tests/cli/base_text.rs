@@ -114,7 +114,7 @@ fn passages_are_those_of_texts_without_the_base() {
         write_rows(&place, &format!("{name}-new.jsonl"), &texts[40..]);
     }
     place.ok("passages index build lib in-old.jsonl");
-    for options in ["--max-documents none", "--max-documents 20", "--reworded"] {
+    for options in ["--max-documents none", "--max-documents 30", "--reworded"] {
         let line = format!("passages in.jsonl {base} {options}");
         let done = place.summary(&format!("{line} --threads 1 -o one.tsv"));
         place.ok(&format!("{line} --threads 3 -o three.tsv"));
@@ -142,7 +142,7 @@ fn passages_are_those_of_texts_without_the_base() {
         let expected = json!({ "texts": 3, "documents": having, "tokens": tokens });
         assert_eq!(done["base"], expected);
     }
-    for limit in ["none", "20"] {
+    for limit in ["none", "30"] {
         let limit = format!("--max-documents {limit}");
         place.ok(&format!(
             "passages oracle-new.jsonl --against oracle-old.jsonl {limit} -o oracle.tsv"
