@@ -299,19 +299,15 @@ def test_of_equal_documents_of_many_threads_one_is_kept(library, texts):
 
 
 @pytest.mark.parametrize("page", ["docs/c.md", "docs/zh/c.md"])
-@pytest.mark.parametrize("language", ["c", "java", "go"])
+@pytest.mark.parametrize("language", ["c", "java"])
 def test_programs_of_the_page_print_what_it_says(request, environment, tmp_path, page, language):
     [shown], [program] = blocks_of(page, "text"), blocks_of(page, language)
     if language == "c":
         (tmp_path / "page.c").write_text(program)
         output = run(request.getfixturevalue("compile_c")(tmp_path / "page.c", tmp_path / "page"), env=environment)
-    elif language == "java":
+    else:
         *start, classes = request.getfixturevalue("java")
         (tmp_path / "Page.java").write_text(program)
         run("javac", "-cp", classes, "-d", tmp_path, tmp_path / "Page.java")
         output = run(*start, f"{classes}:{tmp_path}", "Page", env=environment)
-    else:
-        shutil.copytree(HERE / "go", tmp_path / "go")
-        (tmp_path / "go/main.go").write_text(program)
-        output = run("go", "run", ".", cwd=tmp_path / "go", env=request.getfixturevalue("go"))
     assert output.decode() == shown

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 PAGES = ["python/index.md", "python/texts.md", "python/indexes.md", "guide/coming-from.md"]
 #: Packages that a page uses, and that are not there for every version of Python.
-PACKAGES = {"python/integrations.md": ["langchain_core.documents", "llama_index.core"]}
+PACKAGES = {"python/integrations.md": ["langchain_core.documents"]}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *PACKAGES])

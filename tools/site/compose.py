@@ -7,6 +7,8 @@ The pages are those of `docs/`, which also read well where the repository is bro
 - Pages that are in English only are reached from Chinese pages by links into the English site.
 - Files of the repository that pages link, for example `deploy/alerts.yml`, become files of the site.
 - The navigation is that of `navigation.toml`; a page that it does not name is an error.
+
+The site also has `llms.txt`, which lists the pages with their first sentences for language models (https://llmstxt.org).
 """
 
 import json
@@ -36,7 +38,9 @@ def divide_reference():
     commands = []
     for section in sections:
         title = section.split("\n", 1)[0].removeprefix("## ")
-        path = f"reference/{title.removeprefix('lookalike ').replace(' ', '-')}.md"
+        name = title.removeprefix("lookalike ").replace(" ", "-")
+        # `index.md` is the page of all commands.
+        path = f"reference/{'index-command' if name == 'index' else name}.md"
         commands.append((title, path))
         # One level up, because each command has a page of its own.
         pages[path] = re.sub(r"^#(#+ )", r"\1", section, flags=re.MULTILINE)
@@ -44,6 +48,16 @@ def divide_reference():
     listed = "\n".join(f"- [{title}]({path.removeprefix('reference/')})" for title, path in commands)
     pages["reference/index.md"] = f"{head.rstrip()}\n\n## Commands\n\n{listed}\n"
     return pages, anchors, commands
+
+
+def first_sentence(text):
+    """Returns the first sentence of a page in Markdown, without links, pictures and emphasis."""
+    for paragraph in FENCE.sub("", text).split("\n\n"):
+        line = " ".join(paragraph.split())
+        if line and not re.match(r"[#|!<-]|\d+\. ", line):
+            line = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line).replace("**", "")
+            return re.match(r".*?[.:](?= [A-Z`]|$)|.*", line)[0].rstrip(":")
+    return ""
 
 
 def page_url(path):
@@ -162,8 +176,24 @@ class Composer:
         for language in ("en", "zh"):
             for pictures in ("images", "curves"):
                 shutil.copytree(DOCS / pictures, self.target / language / "docs" / pictures)
+        self.write_list_for_models()
         self.write_configuration("en", "Documentation", self.list_sections("en") + self.list_references(decisions))
         self.write_configuration("zh", "文档", self.list_sections("zh"))
+
+    def write_list_for_models(self):
+        """Writes llms.txt: what lookalike is, and each page with its first sentence. References are optional reading."""
+        sections = [(it["en"], [(page["en"], page["path"]) for page in it["pages"]]) for it in self.navigation["section"]]
+        references = [(page["en"], page["path"]) for page in self.navigation["references"]["pages"]]
+        commands = [(title, path) for title, path in self.commands]
+        lines = ["# lookalike", "", "> " + first_sentence((DOCS / "index.md").read_text(encoding="utf-8"))]
+        for section, pages in [*sections, ("Commands", commands), ("Optional", references)]:
+            lines += ["", f"## {section}", ""]
+            for title, path in pages:
+                text = self.reference.get(path) or (DOCS / path).read_text(encoding="utf-8")
+                sentence = first_sentence(text)
+                # A page of questions begins with a short answer, which says nothing about the page.
+                lines.append(f"- [{title}]({page_url(path) or './'})" + (f": {sentence}" if len(sentence) > 20 else ""))
+        (self.target / "en/docs/llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def list_sections(self, language):
         sections = self.navigation["section"]
