@@ -65,7 +65,7 @@ const orders: Record<Order, (a: Cluster, b: Cluster) => number> = {
 const newestOf = (cluster: Cluster) => Math.max(cluster.kept.seq ?? 0, ...cluster.members.map((it) => it.seq ?? 0));
 
 export function ConsoleClusters(props: ToolProps) {
-  const { service, onProblem, address, onAddress } = props;
+  const { service, onProblem, address, visit, onAddress } = props;
   const say = useWording();
   const { name, settings, choice, isEmpty } = useCollection(props);
   const [loaded, setLoaded] = useState<LoadedClusters>({ name: "", clusters: [], next: null });
@@ -113,6 +113,7 @@ export function ConsoleClusters(props: ToolProps) {
   const findDocument = (id: string) => send(() => findCluster(id), (found) => add(found, next));
   useAddressedRow(address.item, rows, cluster, {
     isReady: isLoaded && !isWaiting,
+    visit,
     source: clusters,
     onSelect: controls.onSelect,
     onMissing: (id) => void findDocument(id),
@@ -162,6 +163,8 @@ export function ConsoleClusters(props: ToolProps) {
 interface AddressedRow {
   /** `true` once the rows are known. */
   isReady: boolean;
+  /** Grows with every visit of another address. What the list itself writes into the address is none. */
+  visit: number;
   /** What the rows are taken from. If it changes, the row that is shown stays selected. */
   source: readonly Cluster[];
   onSelect: (at: number) => void;
@@ -172,15 +175,14 @@ interface AddressedRow {
 }
 
 /** Selects the cluster that the address names, and names the one that is selected in the address. */
-function useAddressedRow(item: string | null, rows: readonly Cluster[], row: Cluster | undefined, { isReady, source, onSelect, onMissing, onShown }: AddressedRow): void {
+function useAddressedRow(item: string | null, rows: readonly Cluster[], row: Cluster | undefined, { isReady, visit, source, onSelect, onMissing, onShown }: AddressedRow): void {
   /** The row that is still to be selected, and the one that was looked for. */
   const wanted = useRef<string | null>(item);
-  const written = useRef<string | null>(null);
   const missing = useRef<string | null>(null);
   const known = useRef(source);
   useEffect(() => {
-    if (item !== written.current) wanted.current = item;
-  }, [item]);
+    wanted.current = item;
+  }, [visit]);
   useEffect(() => {
     if (!isReady) return;
     if (known.current !== source) {
@@ -200,7 +202,7 @@ function useAddressedRow(item: string | null, rows: readonly Cluster[], row: Clu
       return;
     }
     wanted.current = null;
-    if (row && row.cluster !== item) onShown((written.current = row.cluster));
+    if (row && row.cluster !== item) onShown(row.cluster);
   }, [isReady, item, rows, row]);
 }
 

@@ -11,6 +11,8 @@ export interface ToolProps {
   onProblem: OnProblem;
   /** The address of what is shown. */
   address: Address;
+  /** Grows with every visit of another address. */
+  visit: number;
   /** Shows another address; it takes the place of this one in the history if `replaces` is set. */
   onAddress: (address: Partial<Address>, replaces?: boolean) => void;
 }

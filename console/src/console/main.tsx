@@ -25,26 +25,33 @@ function findKeys(section: Section): readonly KeyRow[] | undefined {
 
 const overview: Address = { section: "overview", collection: null, item: null };
 
-/** Returns the address of the page and a function that shows another one. Sections keep the collection that was chosen last. */
-function useAddress(): [Address, (change: Partial<Address>, replaces?: boolean) => void] {
-  const [address, setAddress] = useState<Address>(() => parseAddress(location.hash) ?? overview);
-  const latest = useRef(address);
-  const show = (next: Address) => setAddress((latest.current = next));
+/** What the page shows, and how often another place was visited. */
+interface Visit {
+  address: Address;
+  /** Grows with every visit of another place, and not where the page names in its address what it shows anyway. */
+  visit: number;
+}
+
+/** Returns what the page shows and a function that shows something else. Sections keep the collection that was chosen last. */
+function useAddress(): [Visit, (change: Partial<Address>, replaces?: boolean) => void] {
+  const [shown, setShown] = useState<Visit>(() => ({ address: parseAddress(location.hash) ?? overview, visit: 0 }));
+  const latest = useRef(shown);
+  const show = (address: Address, isVisit: boolean) => setShown((latest.current = { address, visit: latest.current.visit + Number(isVisit) }));
   useEffect(() => {
     const onHash = () => {
       const next = parseAddress(location.hash);
-      if (next) show(next);
+      if (next) show(next, true);
     };
     addEventListener("hashchange", onHash);
     return () => removeEventListener("hashchange", onHash);
   }, []);
   const change = (part: Partial<Address>, replaces = false) => {
-    const next = { ...latest.current, ...part };
+    const next = { ...latest.current.address, ...part };
     const hash = writeAddress(next);
     if (hash !== location.hash) history[replaces ? "replaceState" : "pushState"](null, "", hash);
-    show(next);
+    show(next, !replaces);
   };
-  return [address, change];
+  return [shown, change];
 }
 
 /** Follows a link to a place inside the page without losing the address: places such as `#a1` are no addresses. */
@@ -76,7 +83,7 @@ function App() {
 function Console({ onLanguage }: { onLanguage: () => void }) {
   const say = useWording();
   const service = useMemo(() => new Service(), []);
-  const [address, onAddress] = useAddress();
+  const [{ address, visit }, onAddress] = useAddress();
   const { section } = address;
   const [problem, setProblem] = useState<string | null>(null);
   const [wantsKey, setWantsKey] = useState(false);
@@ -90,7 +97,7 @@ function Console({ onLanguage }: { onLanguage: () => void }) {
     else if (cause instanceof ServiceProblem && cause.status === 401) setWantsKey(true);
     else setProblem(cause instanceof Error ? cause.message : String(cause));
   };
-  const tool = { service, onProblem, address, onAddress, key: attempt };
+  const tool = { service, onProblem, address, visit, onAddress, key: attempt };
   return (
     <Shell
       title={say.text("console.title")}
