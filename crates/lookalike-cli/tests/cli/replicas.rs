@@ -178,7 +178,7 @@ fn decisions_reach_every_replica() {
     let lines = format!("{different}\n{{}}\n");
     let sent = first
         .connect()
-        .request("POST", path, &[NDJSON], lines.as_bytes());
+        .request("POST", path, &[("Content-Type", NDJSON)], lines.as_bytes());
     let results = sent.json()["results"].clone();
     assert_eq!(results[0]["outcome"], "applied");
     assert_eq!(results[1]["problem"]["code"], "bad_json");
