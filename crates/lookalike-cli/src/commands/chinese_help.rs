@@ -5,6 +5,7 @@
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
+use unicode_width::UnicodeWidthChar;
 
 use crate::language::engine_phrases::translate_phrase;
 use crate::language::help_texts::{find_help_text, translate_help};
@@ -13,8 +14,9 @@ use crate::language::help_texts::{find_help_text, translate_help};
 /// removed from the rendered text, with the space before it.
 const BREAK_MARK: &str = " \u{2063}";
 
-/// Characters of a line of the full help. The parser counts characters, and a Chinese one takes two columns of the terminal.
-pub(super) const FULL_HELP_WIDTH: usize = 56;
+/// A character behind each one that takes two columns of a terminal. The parser counts characters to break lines, so it
+/// counts these right. It is removed from the rendered text.
+const WIDE_MARK: char = '\u{2064}';
 
 /// Marks behind which a line may break.
 const BREAKING_MARKS: [char; 5] = ['，', '。', '；', '：', '、'];
@@ -177,6 +179,9 @@ fn mark_breaks(text: &str) -> String {
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         marked.push(character);
+        if character.width() == Some(2) {
+            marked.push(WIDE_MARK);
+        }
         let is_before_end = characters.peek().is_none_or(|next| *next == '\n');
         if BREAKING_MARKS.contains(&character) && !is_before_end {
             marked.push_str(BREAK_MARK);
@@ -188,10 +193,9 @@ fn mark_breaks(text: &str) -> String {
 /// Returns rendered help with the words of the parser in Chinese, and without marks of breaks. Escape sequences of colours
 /// stay.
 pub(crate) fn translate_rendered(text: &str) -> String {
-    let unmarked = text
-        .replace(BREAK_MARK, "")
-        .replace(BREAK_MARK.trim_start(), "");
-    let unmarked = translate_values(&unmarked);
+    let text = text.replace(WIDE_MARK, "");
+    let lines = text.split('\n').map(remove_breaks);
+    let unmarked = translate_values(&lines.collect::<Vec<_>>().join("\n"));
     let lines = unmarked.split('\n').map(|line| {
         let bare = without_escapes(line);
         let heading = HEADINGS
@@ -226,6 +230,16 @@ fn with_wide_colon(line: &str) -> String {
         Some((heading, rest)) => format!("{heading}：{rest}"),
         None => line.to_owned(),
     }
+}
+
+/// Returns a line without the marks of breaks. The space before a mark belongs to it, except where the line was broken and the
+/// spaces are those of the indent.
+fn remove_breaks(line: &str) -> String {
+    let mark = BREAK_MARK.trim_start();
+    let words = line.trim_start_matches(' ');
+    let indent = &line[..line.len() - words.len()];
+    let words = words.strip_prefix(mark).unwrap_or(words);
+    format!("{indent}{}", words.replace(BREAK_MARK, ""))
 }
 
 /// Replaces the mark before a list of values, also where a line breaks within it.
@@ -288,9 +302,8 @@ mod tests {
     #[test]
     fn every_text_of_the_help_has_chinese() {
         let mut missing = Vec::new();
-        translate_command(CommandLine::command(), &mut |text| {
-            missing.push(text.to_owned())
-        });
+        let mut collect = |text: &str| missing.push(text.to_owned());
+        translate_command(CommandLine::command(), HelpLength::Full, &mut collect);
         assert!(missing.is_empty(), "add to help_texts.json: {missing:#?}");
     }
 
@@ -300,7 +313,7 @@ mod tests {
         fn check(command: &mut Command, path: &str) {
             for text in [command.render_help(), command.render_long_help()] {
                 let text = translate_rendered(&text.to_string());
-                assert!(!text.contains('\u{2063}'), "{path}");
+                assert!(!text.contains(['\u{2063}', WIDE_MARK]), "{path}");
                 for english in [
                     "Usage:",
                     "Options:",
