@@ -171,9 +171,6 @@ impl<C: Subcommand> TypedLine<C> {
             };
             // A test names the texts that have no Chinese.
             command = chinese_help::translate_command(command, length, &mut |_| {});
-            if length == HelpLength::Full {
-                command = command.max_term_width(chinese_help::FULL_HELP_WIDTH);
-            }
         }
         if brief_help::may_be_wanted(arguments) {
             command = brief_help::shorten_help(command);
