@@ -193,10 +193,7 @@ fn mark_breaks(text: &str) -> String {
 /// Returns rendered help with the words of the parser in Chinese, and without marks of breaks. Escape sequences of colours
 /// stay.
 pub(crate) fn translate_rendered(text: &str) -> String {
-<<<<<<< HEAD
-=======
     let text = text.replace(WIDE_MARK, "");
->>>>>>> 60dfbd8d9f5dc1da73a2dc32e3d2ec67d36c9d91
     let lines = text.split('\n').map(remove_breaks);
     let unmarked = translate_values(&lines.collect::<Vec<_>>().join("\n"));
     let lines = unmarked.split('\n').map(|line| {
