@@ -943,6 +943,7 @@ mod tests {
                 "--dry-run",
                 "--min-length",
                 "--max-documents",
+                "--base",
                 "--resume",
                 "--recipe",
                 "--verify",
