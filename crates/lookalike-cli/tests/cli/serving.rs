@@ -1200,12 +1200,16 @@ fn service_describes_itself() {
             .request("OPTIONS", "/v1/collections", &[("Origin", "http://x")], b"");
     assert_eq!(reply.status, 405);
     assert!(!reply.head.to_lowercase().contains("access-control"));
-    let (code, log) = service.stop();
-    assert_eq!(code, Some(0), "{log}");
-    assert!(
-        log.contains("stopped") && !log.contains("some text"),
-        "{log}"
-    );
+    // Windows has no signals; `tools/systems/compare.py` ends a service there.
+    #[cfg(unix)]
+    {
+        let (code, log) = service.stop();
+        assert_eq!(code, Some(0), "{log}");
+        assert!(
+            log.contains("stopped") && !log.contains("some text"),
+            "{log}"
+        );
+    }
 }
 
 #[test]
