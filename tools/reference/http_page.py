@@ -11,6 +11,7 @@ page that differs is an error.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import http.client
 import json
 import os
@@ -69,6 +70,14 @@ family = "fast-similarity"
 slots = 128
 """
 
+DAILY = FERRY + " Daily."
+
+
+def name_content(text: str) -> str:
+    """Returns the name of a text in a decision."""
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
 BOUNDARY = "boundary-of-the-parts"
 
 
@@ -83,6 +92,7 @@ EXAMPLES = [
     Example("GET /livez", "/livez"),
     Example("GET /readyz", "/readyz", python="service.is_ready()"),
     Example("GET /metrics", "/metrics", python=""),
+    Example("GET /v1/activity", "/v1/activity"),
     Example("GET /openapi.json", "/openapi.json"),
     Example("PUT /v1/recipes/{recipe}", "/v1/recipes/own", form_of("recipe", "own.toml", RECIPE),
             'service.upload_recipe("own", "own.toml")', f"multipart/form-data; boundary={BOUNDARY}",
@@ -100,7 +110,7 @@ EXAMPLES = [
             {"id": "1", "text": FERRY, "meta": {"source": "news"}},
             f'service.collection("news").check_and_insert([{{"id": "1", "text": "{FERRY}"}}])'),
     Example("POST /v1/collections/{collection}/documents", "/v1/collections/news/documents",
-            [{"id": "2", "text": FERRY + " Daily."}, {"id": "3", "text": "Snow closed the pass at noon on Monday."}],
+            [{"id": "2", "text": DAILY}, {"id": "3", "text": "Snow closed the pass at noon on Monday."}],
             'service.collection("news").insert_stream(documents)', LINES),
     Example("POST /v1/collections/{collection}/query", "/v1/collections/news/query", {"text": FERRY},
             f'service.collection("news").query([{{"text": "{FERRY}"}}])'),
@@ -114,6 +124,13 @@ EXAMPLES = [
             python='service.collection("news").clusters()'),
     Example("GET /v1/collections/{collection}/clusters/{id}", "/v1/collections/news/clusters/1",
             python='service.collection("news").cluster("1")'),
+    Example("POST /v1/collections/{collection}/decisions", "/v1/collections/news/decisions",
+            {"a_id": "1", "b_id": "2", "label": "different"},
+            'service.collection("news").decide([{"a_id": "1", "b_id": "2", "label": "different"}])'),
+    Example("GET /v1/collections/{collection}/decisions", "/v1/collections/news/decisions",
+            python='service.collection("news").decisions()'),
+    Example("DELETE /v1/collections/{collection}/decisions/{a}/{b}", f"/v1/collections/news/decisions/{name_content(FERRY)}/{name_content(DAILY)}",
+            python='service.collection("news").withdraw_decision(a, b)'),
     Example("GET /v1/collections/{collection}/stats", "/v1/collections/news/stats",
             python='service.collection("news").stats()'),
     Example("POST /v1/collections/{collection}/passages", "/v1/collections/news/passages", {"text": FERRY},

@@ -142,7 +142,7 @@ fn import_reports_and_skips_bad_rows() {
     let summary: Value = serde_json::from_slice(&ran.out).unwrap();
     assert_eq!(
         summary,
-        json!({ "documents": 2, "new": 0, "existing": 2, "rejected": 3 })
+        json!({ "documents": 2, "new": 0, "existing": 2, "decisions": 0, "rejected": 3 })
     );
     assert_eq!(place.ok("store export new").text().lines().count(), 2);
 }
