@@ -324,6 +324,6 @@ mod tests {
         base.add_text(&[2]);
         assert_eq!((base.text_count(), base.token_count()), (2, 41));
         assert_eq!(base.find_given(&[1; 9]), []);
-        assert_eq!(base.find_given(&[1; 10]), [0..10]);
+        assert_eq!(base.find_given(&[1; 10]).first(), Some(&(0..10)));
     }
 }
