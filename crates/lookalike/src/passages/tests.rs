@@ -508,16 +508,21 @@ fn reworded_passages_have_nothing_of_a_base() {
     );
 }
 
-/// Returns `true` for the tokens that lie in a run of a base text, by their definition.
+/// Returns `true` for the tokens that lie in a gram of a base text, by their definition: a gram is the shortest run from its
+/// first token that has the width.
 fn scan_given(base: &[u64], tokens: &[u64], width: u32) -> Vec<bool> {
     let mut given = vec![false; tokens.len()];
     for start in 0..tokens.len() {
-        for end in start..=tokens.len() {
-            let run = &tokens[start..end];
-            let run_width: u32 = run.iter().map(|&token| token_width(token)).sum();
-            if run_width >= width && base.windows(run.len()).any(|window| window == run) {
-                given[start..end].fill(true);
-            }
+        let has_width = |end: &usize| {
+            let run = tokens[start..*end].iter();
+            run.map(|&token| token_width(token)).sum::<u32>() >= width
+        };
+        let Some(end) = (start..=tokens.len()).find(has_width) else {
+            break;
+        };
+        let gram = &tokens[start..end];
+        if base.windows(gram.len()).any(|window| window == gram) {
+            given[start..end].fill(true);
         }
     }
     given
