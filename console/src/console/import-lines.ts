@@ -131,7 +131,7 @@ async function readRows({ name, file }: NamedFile, onBytes: (bytes: number) => v
   });
   const counted = file.stream().pipeThrough(counter);
   const bytes = name.toLowerCase().endsWith(".gz") ? counted.pipeThrough(new DecompressionStream("gzip")) : counted;
-  const reader = bytes.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = bytes.pipeThrough(new TextDecoderStream("utf-8", { fatal: true })).getReader();
   const splitter = new LineSplitter();
   let number = 0;
   const place = (lines: readonly string[]): ImportLine[] => {

@@ -652,7 +652,7 @@ export const en = {
   "drop.eachOther": "each other",
   "drop.againstSources": "sources",
   "drop.words": "Shortest passage in words",
-  "drop.reworded": "also passages in other words",
+  "drop.reworded": "also reworded passages",
   "drop.base": "Text that all were given",
   "drop.baseHint": "The question, a form or a cover sheet: what stands in it is no finding.",
   "drop.maxDocuments": "Leave out text that more documents have than",

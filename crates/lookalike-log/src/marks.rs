@@ -1,4 +1,4 @@
-//! Marks: how far each replica has applied the log. They inform people and decide nothing.
+//! Marks: how far each replica has applied the log. They tell people, what may be pruned, and that the end of a log is lost.
 
 use serde::{Deserialize, Serialize};
 

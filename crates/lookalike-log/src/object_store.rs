@@ -220,7 +220,8 @@ impl ObjectLogStore {
         })
     }
 
-    /// Checks before a write that the directory of the log is there.
+    /// Checks that the directory of the log is there. Without it, records would seem to be lost, and others would be written in
+    /// their place.
     fn check_directory(&self) -> Result<(), StoreError> {
         self.directory
             .as_ref()
@@ -307,6 +308,7 @@ impl LogStore for ObjectLogStore {
     }
 
     fn read(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.check_directory()?;
         self.wait_for(key, self.request_read(key))
     }
 
@@ -355,6 +357,7 @@ impl LogStore for ObjectLogStore {
         let Some(first) = keys.first() else {
             return Ok(Vec::new());
         };
+        self.check_directory()?;
         let requests = try_join_all(keys.iter().map(|key| self.request_read(key)));
         self.wait_for(first, requests)
     }
@@ -371,6 +374,7 @@ impl LogStore for ObjectLogStore {
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, StoreError> {
+        self.check_directory()?;
         let folder = self.object_key(prefix);
         let request = async {
             let mut listed = Vec::new();
@@ -620,6 +624,9 @@ mod tests {
                     .create_between("log/2", b"two", None, "log/3")
                     .map(drop),
                 store.replace("replicas/a", b"mark"),
+                store.read("log/1").map(drop),
+                store.read_several(&["log/1".to_owned()]).map(drop),
+                store.list("log/").map(drop),
             ]
         };
         for written in writes() {

@@ -157,7 +157,7 @@ mod tests {
         assert!(history.list_samples().is_empty());
         record(1, 3);
         // The counts of a deleted collection are gone.
-        record(3, 4);
+        record(3, 2);
         let samples = history.list_samples();
         let shown = samples.iter().map(|sample| {
             let counts = &sample.counts;

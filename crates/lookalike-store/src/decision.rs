@@ -11,7 +11,7 @@ pub const MOST_DECISIONS: usize = 100_000;
 
 /// Documents that a decision may judge again, and the bytes of their texts. They are checked and inserted under one
 /// lock, so that a failure leaves all of them or none.
-pub const MOST_REJUDGED_DOCUMENTS: usize = 10_000;
+pub const MOST_REJUDGED_DOCUMENTS: usize = 1_000;
 pub(crate) const MOST_REJUDGED_BYTES: usize = 256 << 20;
 
 /// The two texts that a decision is about.

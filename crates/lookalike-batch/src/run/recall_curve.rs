@@ -123,7 +123,10 @@ mod tests {
         let plan = MatchPlan::new(&Recipe::default(), MatchSettings::default()).unwrap();
         let curve = RecallCurve::from_plan(&plan).unwrap();
         let recalls = (0..=100).map(|at| curve.recall_at(f64::from(at) / 100.0));
-        assert!(recalls.is_sorted());
+        let recalls: Vec<_> = recalls.collect();
+        // Sums of many terms are rounded.
+        let rises = |two: &[f64]| two[1] >= two[0] - 1e-12;
+        assert!(recalls.windows(2).all(rises), "{recalls:?}");
         assert!(curve.recall_at(plan.threshold().get()) >= RECALL);
         assert!(curve.recall_at(0.5) < 0.05);
     }

@@ -40,7 +40,7 @@ messages! {
     correct_the_row()
         "Correct the row, or leave out --strict: bad rows are then skipped and reported."
         "请改正这一行，或去掉 --strict：坏行便会略过并报告。";
-    nothing_incomplete() "No incomplete output was written under its name." "没有以其名称写出不完整的输出。";
+    nothing_incomplete() "No incomplete output was written under its name." "没有在输出的名称下留下不完整的文件。";
     folder_is_no_command(given: &str)
         "'{given}' is a folder, and no command: did you mean `lookalike passages {given}`, which finds shared passages, or `lookalike dedup {given} -o unique.jsonl`?"
         "'{given}' 是文件夹，不是命令：是否想用 `lookalike passages {given}` 查找相同的段落，或用 `lookalike dedup {given} -o unique.jsonl` 去重？";
@@ -80,10 +80,10 @@ messages! {
     deleted_may_have_returned()
         "documents have returned if their deletion was in the lost part" "如果删除记录在丢失的部分里，被删除的文档会重新出现";
     sketches_are_damaged(first: &str)
-        "the sketches of '{first}' are damaged: the service computes them again from the texts" "'{first}' 的摘要已损坏：服务会从文本重新计算";
+        "the sketches of '{first}' are damaged: the service computes them again from the texts" "'{first}' 的草图已损坏：服务会从文本重新计算";
     sketches_of_more_are_damaged(first: &str, count: NounCount)
         "the sketches of '{first}' and of {count} are damaged: the service computes them again from the texts"
-        "'{first}' 和另外 {count}的摘要已损坏：服务会从文本重新计算";
+        "'{first}' 和另外 {count}的草图已损坏：服务会从文本重新计算";
     more_findings(count: NounCount) "{count}; --json lists them all" "另有 {count}；--json 列出全部";
     id_is_not_in(id: &str, library: impl Display) "the id '{id}' is not in {library}" "{library} 里没有 id '{id}'";
     more_ids_are_missing(count: NounCount)
@@ -175,7 +175,7 @@ messages! {
         "of {clusters} no document is kept (--drop-all)" "{clusters}一篇也不留（--drop-all）";
     share_of(number: &str, share: impl Display) "{number} ({share} %)" "{number}（{share} %）";
     by_equal_text() "equal after normalisation" "归一化后相同";
-    decisions() "decisions" "人工判定";
+    decisions() "decisions" "人的决定";
     decisions_made(same: &str, different: &str) "{same} the same, {different} different" "相同 {same} 对，不同 {different} 对";
     decisions_without_pair() "met no pair of documents" "没有对应的文档对";
     decisions_about_forms() "of these about all documents of a form" "其中针对一种模板的全部文档";
@@ -380,7 +380,7 @@ messages! {
     without_fingerprint(number: &str) "{number} too short for a fingerprint" "{number} 篇过短，没有指纹";
     match_only_equal(number: &str)
         "{number} too short for a fingerprint: they match only equal texts" "{number} 篇过短，没有指纹：只与相同的文本匹配";
-    sketch() "sketch" "摘要";
+    sketch() "sketch" "草图";
     simhash_sketch(size: impl Display) "SimHash of {size} bits" "{size} 位 SimHash";
     bottomk_sketch(size: impl Display) "at most {size} smallest hashes" "至多 {size} 个最小的哈希";
     sentence_sketch(size: impl Display) "hashes of the {size} longest sentences" "最长的 {size} 句的哈希";
@@ -453,7 +453,7 @@ messages! {
     base_text() "base text" "给定文本";
     base_left_out(words: NounCount, documents: NounCount, texts: NounCount)
         "{words} of {documents} stand in {texts} that all were given, and count for nothing"
-        "{documents}中有 {words}出自人人都有的 {texts}，不计入结果";
+        "{documents}中有 {words}出自给定的 {texts}，不计入结果";
     common_text() "common text" "共同文本";
     common_passage(characters: NounCount, having: &str, documents: NounCount, most: u64)
         "a passage of {characters} stands in {having} of {documents}: --base FILE or --max-documents {most} leaves it out"
@@ -594,22 +594,22 @@ messages! {
         "Both texts: [-only in the kept text-] {{+only in the removed text+}}" "两篇文本：[-只在保留的文本中-] {{+只在删除的文本中+}}";
     record_of_decision()
         "a person has decided that both are the same (--decisions), so the recorded similarity is 1"
-        "人工判定两篇相同（--decisions），所以记录的相似度是 1";
+        "由人决定两篇相同（--decisions），所以记录的相似度是 1";
     decision_on_pair(label: &str)
-        "a person has decided that these two texts are {label}" "人工判定这两篇文本{label}";
+        "a person has decided that these two texts are {label}" "由人决定这两篇文本{label}";
     decision_on_form(label: &str)
-        "a person has decided that documents of this form are {label}" "人工判定这种模板的文档{label}";
+        "a person has decided that documents of this form are {label}" "由人决定这种模板的文档{label}";
     decision_of_other_recipe(label: &str)
         "a person has decided that these two texts are {label}, but under another recipe, so the run did not apply it"
-        "人工判定这两篇文本{label}，但属于其他配方，运行时未采用";
+        "由人决定这两篇文本{label}，但属于其他配方，运行时未采用";
     decision_not_given()
-        "give the file of decisions of the run with --decisions to see the decision" "用 --decisions 给出当时的判定文件，可以看到这项判定";
+        "give the file of decisions of the run with --decisions to see the decision" "用 --decisions 给出当时的决定文件，可以看到这项决定";
     decision_not_found()
         "no decision in the given files is about these two texts: they have changed since, or the run had another file"
-        "给出的判定文件里没有这两篇文本的判定：文本已改动，或当时用的是别的文件";
+        "给出的文件里没有针对这两篇文本的决定：文本已改动，或当时用的是别的文件";
     decisions_on_text(same: &str, different: &str)
         "A person has decided about its text: the same as {same}, different from {different} others."
-        "对该文本的人工判定：与 {same} 篇相同，与 {different} 篇不同。";
+        "针对该文本的人的决定：与 {same} 篇相同，与 {different} 篇不同。";
     record_fits(measure: &str)
         "the recorded similarity is that of the present texts ({measure})" "记录的相似度与当前文本相符（{measure}）";
     record_differs()
@@ -685,7 +685,7 @@ messages! {
         "每篇文档 {document} 字节，每个 id {id} 字节加其长度{sketch}";
     bytes_of_longer(bytes: impl Display, features: impl Display)
         ", {bytes} more per document with more than {features} features" "，特征超过 {features} 个的文档再加 {bytes} 字节";
-    bytes_of_sketch(bytes: impl Display) ", {bytes} more per sketch" "，每个摘要再加 {bytes} 字节";
+    bytes_of_sketch(bytes: impl Display) ", {bytes} more per sketch" "，每个草图再加 {bytes} 字节";
     predicted_recall(axis: &str) "Predicted recall of pairs, by {axis}" "文档对的预计召回率，按 {axis}";
     threshold_mark() "  <- threshold" "  <- 阈值";
     prediction(documents: NounCount, sampled: &str)

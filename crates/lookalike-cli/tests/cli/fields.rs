@@ -657,3 +657,25 @@ fn names_with_dots_and_lists_of_strings_are_texts() {
         refused.err
     );
 }
+
+/// A row whose lists are nested without end is a bad row; of lists in a list, all texts are joined.
+#[test]
+fn lists_nested_deeply_are_bad_rows() {
+    let place = Place::new();
+    let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+    let texts = r#"[[{"b":"one two"},[{"b":"three four"}]],{"b":"five"}]"#;
+    place.write(
+        "in.jsonl",
+        format!("{{\"id\":\"1\",\"a\":{deep}}}\n{{\"id\":\"2\",\"a\":{texts}}}\n"),
+    );
+    let ran = place.run("dedup in.jsonl --text a.b -o out.jsonl");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("nested more than 128 deep"), "{}", ran.err);
+    assert_eq!(place.ids("out.jsonl"), ["2"]);
+    let tokens = place.run("segment in.jsonl --text a.b --recipe words-1");
+    assert!(
+        tokens.text().contains("2\tone two three four five"),
+        "{}",
+        tokens.text()
+    );
+}

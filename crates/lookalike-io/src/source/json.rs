@@ -311,6 +311,9 @@ fn store_value(
     Ok(())
 }
 
+/// Largest number of lists in one another of which values are wanted.
+const MAX_LIST_DEPTH: usize = 128;
+
 /// Stores the wanted values of the objects in a list, joined.
 fn store_elements(
     node: &PathNode,
@@ -318,9 +321,31 @@ fn store_elements(
     values: &mut RowValues,
 ) -> Result<(), serde_json::Error> {
     let from = values.begin_elements();
+    append_elements(node, json, values, 0)?;
+    values.join_elements(&node.slots_below, from, "");
+    Ok(())
+}
+
+/// Appends the wanted values of the objects in a list, and of those in its lists, which are joined together with them: a join
+/// of each inner list would copy all texts once more.
+fn append_elements(
+    node: &PathNode,
+    json: &str,
+    values: &mut RowValues,
+    depth: usize,
+) -> Result<(), serde_json::Error> {
+    if depth == MAX_LIST_DEPTH {
+        return Err(serde::de::Error::custom(format!(
+            "lists are nested more than {MAX_LIST_DEPTH} deep"
+        )));
+    }
     let elements: Vec<&RawValue> = serde_json::from_str(json)?;
     for element in elements {
         let element = element.get();
+        if element.starts_with('[') {
+            append_elements(node, element, values, depth + 1)?;
+            continue;
+        }
         if element.starts_with('{') {
             let mut deserializer = serde_json::Deserializer::from_str(element);
             ObjectVisitor {
@@ -328,12 +353,9 @@ fn store_elements(
                 values,
             }
             .deserialize(&mut deserializer)?;
-        } else if element.starts_with('[') {
-            store_elements(node, element, values)?;
         }
         values.end_element(&node.slots_below);
     }
-    values.join_elements(&node.slots_below, from, "");
     Ok(())
 }
 
@@ -525,10 +547,17 @@ impl<'a> JsonScanner<'a> {
 
     /// Reads a list, and joins the wanted values of the objects in it.
     fn scan_elements(&mut self, node: &PathNode, depth: usize) -> Option<()> {
+        let from = self.values.begin_elements();
+        self.append_elements(node, depth)?;
+        self.values.join_elements(&node.slots_below, from, self.row);
+        Some(())
+    }
+
+    /// Appends the wanted values of the objects in a list, and of those in its lists.
+    fn append_elements(&mut self, node: &PathNode, depth: usize) -> Option<()> {
         if depth + 1 >= MAX_DEPTH {
             return None;
         }
-        let from = self.values.begin_elements();
         self.at += 1;
         self.skip_blanks();
         if self.bytes.get(self.at) == Some(&b']') {
@@ -538,22 +567,22 @@ impl<'a> JsonScanner<'a> {
         loop {
             self.skip_blanks();
             match self.bytes.get(self.at)? {
-                b'{' => self.scan_object(&node.children, depth + 2)?,
-                b'[' => self.scan_elements(node, depth + 1)?,
+                b'{' => {
+                    self.scan_object(&node.children, depth + 2)?;
+                    self.values.end_element(&node.slots_below);
+                }
+                b'[' => self.append_elements(node, depth + 1)?,
                 _ => {
                     self.skip_value(depth + 1)?;
                 }
             }
-            self.values.end_element(&node.slots_below);
             self.skip_blanks();
             match self.next_byte()? {
                 b',' => {}
-                b']' => break,
+                b']' => return Some(()),
                 _ => return None,
             }
         }
-        self.values.join_elements(&node.slots_below, from, self.row);
-        Some(())
     }
 
     /// Reads a wanted string: borrows it if it has no escapes, otherwise unescapes it into the arena.

@@ -177,7 +177,7 @@ fn unusable_columns_are_refused() {
     let columns = columns();
     let table = RowSource::Table(in_memory(&columns));
     for (text, said) in [
-        ("nowhere", "data has no column `nowhere` among `id`"),
+        ("nowhere", "data has no column `nowhere` among `items`"),
         (
             "truth",
             "the column `truth` of data is of the type Boolean, which cannot be used as text",

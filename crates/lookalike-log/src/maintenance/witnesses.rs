@@ -11,9 +11,9 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use crate::keys::{REPLICA_PREFIX, SNAPSHOT_PREFIX, describe_record, record_key};
-use crate::maintenance::snapshots::read_snapshot_extents;
+use crate::maintenance::snapshots::{SnapshotExtent, read_snapshot_extents};
 use crate::maintenance::walk::{list_records, read_first_number};
-use crate::marks::read_marks;
+use crate::marks::{ReplicaMark, read_marks};
 use crate::record::{LogId, LogRecord, LogTail, RecordDigest};
 use crate::store::{LogStore, StoreError};
 
@@ -84,6 +84,27 @@ impl LogWitness {
         })
     }
 
+    /// Returns what a mark says; `None` before the first record.
+    fn of_mark(mark: ReplicaMark) -> Option<Self> {
+        (mark.applied > 0).then_some(Self {
+            kind: WitnessKind::Replica,
+            name: mark.name,
+            log: mark.log,
+            number: mark.applied,
+            digest: mark.digest,
+        })
+    }
+
+    /// Returns what a snapshot says of its places.
+    fn of_snapshot(extent: &SnapshotExtent) -> Vec<Self> {
+        let mut tails = vec![extent.tail];
+        tails.extend((extent.end != extent.tail).then_some(extent.end));
+        let places = tails.iter();
+        let witnesses =
+            places.filter_map(|tail| Self::at_place(WitnessKind::Snapshot, &extent.name, tail));
+        witnesses.collect()
+    }
+
     fn contradicted_by(&self, kind: ContradictionKind) -> WitnessContradiction {
         WitnessContradiction {
             witness: self.clone(),
@@ -95,37 +116,25 @@ impl LogWitness {
 /// Reads all witnesses. They must be read before the log, because it grows meanwhile.
 pub(super) fn read_witnesses(store: &dyn LogStore) -> Result<Vec<LogWitness>, StoreError> {
     let mut witnesses = Vec::new();
-    for mark in read_marks(store)? {
-        if mark.applied > 0 {
-            witnesses.push(LogWitness {
-                kind: WitnessKind::Replica,
-                name: mark.name,
-                log: mark.log,
-                number: mark.applied,
-                digest: mark.digest,
-            });
-        }
-    }
+    witnesses.extend(
+        read_marks(store)?
+            .into_iter()
+            .filter_map(LogWitness::of_mark),
+    );
     for extent in read_snapshot_extents(store)? {
-        let tails = if extent.end == extent.tail {
-            vec![extent.tail]
-        } else {
-            vec![extent.tail, extent.end]
-        };
-        let kind = WitnessKind::Snapshot;
-        let places = tails.iter();
-        witnesses.extend(places.filter_map(|tail| LogWitness::at_place(kind, &extent.name, tail)));
+        witnesses.extend(LogWitness::of_snapshot(&extent));
     }
     Ok(witnesses)
 }
 
 /// Finds out whether the end of a log is lost: a replica has applied a record behind the last one, or a snapshot has it.
-/// Takes a request for each mark and snapshot. Witnesses of another log are left out.
+/// Takes a request for each mark and snapshot. Those of another log are left out, and so are objects that are not marks or
+/// manifests and marks of older programs, which name no log: a log must not be refused because of them.
 ///
 /// # Errors
-/// If a request fails, or an object is not a mark.
+/// If a request fails.
 pub fn find_lost_end(store: &dyn LogStore) -> Result<Option<WitnessContradiction>, StoreError> {
-    let mut witnesses = read_witnesses(store)?;
+    let mut witnesses = read_readable_witnesses(store)?;
     witnesses.sort_by_key(|witness| Reverse(witness.number));
     let mut missing = Vec::new();
     for witness in witnesses {
@@ -147,10 +156,27 @@ pub fn find_lost_end(store: &dyn LogStore) -> Result<Option<WitnessContradiction
     let lost = missing.into_iter().find(|witness| {
         let is_same_log = witness
             .log
-            .is_none_or(|known| log.is_none_or(|log| log == known));
+            .is_some_and(|known| log.is_none_or(|log| log == known));
         is_same_log && witness.number > last && witness.number >= before
     });
     Ok(lost.map(|witness| witness.contradicted_by(ContradictionKind::LostRecords { last })))
+}
+
+/// Reads the witnesses that can be read.
+fn read_readable_witnesses(store: &dyn LogStore) -> Result<Vec<LogWitness>, StoreError> {
+    let mut witnesses = Vec::new();
+    for object in store.list(REPLICA_PREFIX)? {
+        let content = store.read(&object.key)?.unwrap_or_default();
+        let mark = serde_json::from_slice::<ReplicaMark>(&content);
+        witnesses.extend(mark.ok().and_then(LogWitness::of_mark));
+    }
+    // A damaged manifest makes the list of all snapshots fail.
+    match read_snapshot_extents(store) {
+        Ok(extents) => witnesses.extend(extents.iter().flat_map(LogWitness::of_snapshot)),
+        Err(error) if error.is_retryable => return Err(error),
+        Err(_) => {}
+    }
+    Ok(witnesses)
 }
 
 /// Witnesses beside a walk over the records.

@@ -4,9 +4,12 @@
 //! at most [`MAX_COMPARED`] kept documents all are compared: then the answer is exact. Of a larger one those are compared that
 //! share grams with the text, first those that share most, as the search for passages finds them.
 //!
+//! Texts of fewer than twelve words have no grams, so nothing is found for them in a larger one.
+//!
 //! Bounds: [`MAX_COMPARED`] documents and [`MAX_COMPARED_BYTES`] of their texts; sequences also take steps of the request.
 //! The answer says how many documents were compared, and if they were all.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use lookalike::plan::{ComparedInputs, EditUnit};
@@ -93,18 +96,37 @@ pub(crate) fn find_nearest(
     }
     let kept = open.collection.visit_kept(|kept| kept.count());
     let kept = kept.map_err(|error| open.to_problem(error))?;
-    let (seqs, are_all) = if kept <= MAX_COMPARED as u64 {
-        list_kept(open, allowance)?
-    } else {
-        // An index that is being made has no candidates yet, which the answer shows by their number.
-        let candidates = open
-            .passages
-            .rank_candidates(service, open, text, allowance);
-        (candidates.unwrap_or_default(), false)
-    };
+    // Those that share most come first, because the texts of a few thousand documents can exceed the bound.
+    let mut seqs = rank_candidates(service, open, text, allowance)?;
+    let mut are_all = false;
+    if kept <= MAX_COMPARED as u64 {
+        let listed;
+        (listed, are_all) = list_kept(open, allowance)?;
+        let ranked: HashSet<u64> = seqs.iter().copied().collect();
+        seqs.extend(listed.into_iter().filter(|seq| !ranked.contains(seq)));
+    }
     let mut search = compare_all(open, &settings, text, without, &seqs, allowance)?;
     search.is_complete &= are_all;
     Ok(search)
+}
+
+/// Returns the sequence numbers of the kept documents that share grams with a text, first those that share most. There are
+/// none while the index is being made, which the answer shows by the number of compared documents.
+fn rank_candidates(
+    service: &Arc<ServiceState>,
+    open: &Arc<OpenCollection>,
+    text: &str,
+    allowance: &mut TextAllowance,
+) -> Result<Vec<u64>, ApiProblem> {
+    let ranked = open
+        .passages
+        .rank_candidates(service, open, text, allowance);
+    ranked.or_else(|problem| match problem.code {
+        ProblemCode::PassagesNotReady | ProblemCode::PassageMemory | ProblemCode::TooCostly => {
+            Ok(Vec::new())
+        }
+        _ => Err(problem),
+    })
 }
 
 /// Returns the sequence numbers of kept documents in their order, and `true` if these are all.
@@ -157,6 +179,7 @@ fn compare_all(
             continue;
         };
         bytes += kept.len();
+        allowance.hold_memory(text.len() + kept.len(), 0)?;
         let kept = comparer.read_text(&kept);
         if allowance
             .budget

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use lookalike_log::{
     AppendOutcome, EntryKind, FolderCopies, LogEntry, LogError, LogId, LogStore, LogTail,
-    SharedLog, StoreError, check_exclusive_creation, check_machine_clock, check_replica_name,
+    SharedLog, StoreError, WitnessContradiction, check_exclusive_creation, check_machine_clock,
+    check_replica_name, find_lost_end,
 };
 use tokio::runtime::Handle;
 
@@ -399,6 +400,15 @@ impl PreparedReplica {
     }
 }
 
+/// Returns what to do about records that are lost.
+pub(super) fn describe_lost_end(lost: &WitnessContradiction) -> String {
+    format!(
+        "{lost}: stop all replicas and write them back with `lookalike store log repair --from` the data of a replica that \
+         has applied them; if they are gone for good, remove '{}' from the store",
+        lost.witness.key()
+    )
+}
+
 /// Checks that the store creates objects exclusively, and that the clock of this machine is not ahead of it.
 fn check_log_store(store: &dyn LogStore, replica: &str) -> Result<(), StoreError> {
     check_exclusive_creation(store, replica)?;
@@ -434,6 +444,10 @@ fn plan_and_prepare(
     snapshots: &LogSnapshots,
 ) -> Result<BeginningPlan, PlanProblem> {
     check_log_store(store, &settings.name)?;
+    // Before a mark of this replica is written in place of one that tells of the lost records.
+    if let Some(lost) = find_lost_end(store)? {
+        return Err(PlanProblem::Final(Error::new(describe_lost_end(&lost))));
+    }
     let plan = plan_beginning(settings, directory, store, snapshots)?;
     let log = log_of_plan(&plan, store)?;
     remove_foreign_copies(directory, log)?;

@@ -10,10 +10,11 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use lookalike_log::{
-    AppendOutcome, EntryKind, LogEntry, LogError, LogRecord, LogStore, LogTail, SharedLog,
-    StoreError, describe_record, find_lost_end, read_first_number, record_key,
+    AppendOutcome, EntryKind, LogEntry, LogError, LogRecord, LogStore, LogTail, RECORD_PREFIX,
+    SharedLog, StoreError, describe_record, find_lost_end, read_first_number, record_key,
 };
 
+use super::beginning::describe_lost_end;
 use super::pace::{PollPace, SeenRecord, WritePace};
 use super::proposals::{OwnEntry, ProposedEntry, QueueState, is_full_record};
 use super::record_time::RecordTime;
@@ -184,19 +185,16 @@ impl LogThread {
     /// Returns why the log that the store has cannot be gone on with.
     fn find_reason_to_stop(&self) -> Result<Option<String>, StoreError> {
         if let Some(lost) = find_lost_end(&*self.store)? {
-            return Ok(Some(format!(
-                "{lost}: stop all replicas and write them back with `lookalike store log repair --from` the data of a \
-                 replica that has applied them; if they are gone for good, remove '{}' from the store",
-                lost.witness.key()
-            )));
+            return Ok(Some(describe_lost_end(&lost)));
         }
         let applied = self.log.tail().next - 1;
         let is_empty = applied > 0
             && read_first_number(&*self.store)? == 1
-            && self.store.read(&record_key(1))?.is_none();
+            && self.store.read(&record_key(1))?.is_none()
+            && self.store.list(RECORD_PREFIX)?.is_empty();
         Ok(is_empty.then(|| {
             format!(
-                "the shared log {} has no records, and this replica has applied {}: correct the URL, or write the log back \
+                "the shared log {} has no records, and this replica has applied {}: correct the URL, mount its directory, or write the log back \
                  with `lookalike store log repair`; to begin a new log with this replica, start it once without \
                  `--shared-log`, and then with the new URL",
                 self.replica.settings.shared_log,

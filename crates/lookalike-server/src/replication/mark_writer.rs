@@ -66,9 +66,14 @@ impl MarkWriter {
         tail: &LogTail,
         stopped: Option<String>,
     ) -> Result<(), StoreError> {
-        let other_instance = self.find_other_instance(store)?;
+        let earlier = read_mark(store, &self.replica)?;
+        let other_instance = self.find_other_instance(earlier.as_ref());
         self.report_other(other_instance.as_deref());
         let applied = tail.next.saturating_sub(1);
+        if stopped.is_some() && is_ahead(earlier.as_ref(), tail) {
+            // It tells that the records that this replica has applied before are lost.
+            return Ok(());
+        }
         let mark = ReplicaMark {
             name: self.replica.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -87,14 +92,11 @@ impl MarkWriter {
     }
 
     /// Returns the process that has replaced the mark of this one.
-    fn find_other_instance(&self, store: &dyn LogStore) -> Result<Option<String>, StoreError> {
-        if !self.has_written.load(Relaxed) {
-            return Ok(None);
-        }
-        let instance = read_mark(store, &self.replica)?.map(|mark| mark.instance);
-        let instance =
-            instance.map(|instance| instance.unwrap_or_else(|| UNKNOWN_INSTANCE.to_owned()));
-        Ok(instance.filter(|instance| *instance != self.instance))
+    fn find_other_instance(&self, earlier: Option<&ReplicaMark>) -> Option<String> {
+        let earlier = earlier.filter(|_| self.has_written.load(Relaxed))?;
+        let instance = earlier.instance.clone();
+        let instance = instance.unwrap_or_else(|| UNKNOWN_INSTANCE.to_owned());
+        (instance != self.instance).then_some(instance)
     }
 
     fn report_other(&self, other_instance: Option<&str>) {
@@ -109,6 +111,15 @@ impl MarkWriter {
             );
         }
     }
+}
+
+/// Returns `true` if the mark of an earlier process of the replica, of the same log, is ahead of a place.
+fn is_ahead(earlier: Option<&ReplicaMark>, tail: &LogTail) -> bool {
+    earlier.is_some_and(|mark| {
+        mark.log.is_some()
+            && tail.log.is_none_or(|log| mark.log == Some(log))
+            && mark.applied >= tail.next
+    })
 }
 
 impl ReplicaParts {

@@ -124,14 +124,15 @@ pub fn restore_from_log(url: &str, directory: &Path, point: RestorePoint) -> Res
                     ..restored
                 });
             }
-            Err(error) => {
+            Err(RestoreFailure::Snapshot(error)) if first.is_some() => {
                 made.remove();
-                // Without a snapshot, the first records would have to be there.
-                let Some(snapshot) = first else {
-                    return Err(first_failure(unusable, error));
-                };
-                let (name, reason) = (snapshot.name, error.to_string());
+                let name = first.map_or_else(String::new, |snapshot| snapshot.name);
+                let reason = error.to_string();
                 unusable.push(UnusableSnapshot { name, reason });
+            }
+            Err(RestoreFailure::Snapshot(error) | RestoreFailure::Other(error)) => {
+                made.remove();
+                return Err(first_failure(unusable, error));
             }
         }
     }
@@ -270,6 +271,19 @@ impl MadeDirectory {
     }
 }
 
+/// A failed restoration.
+enum RestoreFailure {
+    /// The snapshot cannot be used; another one may do.
+    Snapshot(Error),
+    Other(Error),
+}
+
+impl From<Error> for RestoreFailure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
 /// Restores a moment to a directory without collections, from a snapshot, or the first record without one.
 fn restore_to(
     directory: &Path,
@@ -278,10 +292,11 @@ fn restore_to(
     snapshots: &LogSnapshots,
     usable: Option<&LogSnapshot>,
     runtime: &Runtime,
-) -> Result<RestoredLog> {
+) -> Result<RestoredLog, RestoreFailure> {
     let mut tail = LogTail::default();
     if let Some(snapshot) = usable {
-        snapshots.restore_small_parts(snapshot, directory)?;
+        let restored = snapshots.restore_small_parts(snapshot, directory);
+        restored.map_err(RestoreFailure::Snapshot)?;
         tail = snapshot.tail;
     }
     let clock = LogClock::default();
@@ -291,7 +306,7 @@ fn restore_to(
     let collections = ServedCollections::new(directory, options)?;
     if let Some(snapshot) = usable {
         let restored = snapshots.restore_collections(snapshot, &collections, headroom);
-        restored.map_err(|problem| Error::new(problem.detail))?;
+        restored.map_err(|problem| RestoreFailure::Snapshot(Error::new(problem.detail)))?;
     }
     let recipes = ServedRecipes::open(directory, headroom, RECIPE_BYTES)?;
     let differing_checks = RefCell::new(Vec::<DifferingCheck>::new());

@@ -138,11 +138,31 @@ impl Collection {
         let _sole_caller = self.inserting_alone.lock();
         let _inserting = self.inserting.write();
         let now = (self.options.clock)();
-        let texts = self.resolve_subject(&request.subject)?;
+        let applied = self.decide_alone(request, position, now);
+        // A refusal that follows from the log is an answer of the entry as well. Judged again after a restart, by a later
+        // state, the decision could be applied.
+        if let (Err(error), Some(position)) = (&applied, position)
+            && !error.is_local()
+        {
+            let mut state = self.write_state()?;
+            let last_row = state.last_row();
+            state.note_refusal(position, last_row);
+        }
+        applied
+    }
+
+    /// Makes a decision. The caller holds the locks of insertions.
+    fn decide_alone(
+        &self,
+        request: &DecisionRequest,
+        position: Option<LogPosition>,
+        now: Timestamp,
+    ) -> Result<(DecisionOutcome, u64)> {
         let recovered = position.filter(|&position| {
             let state = self.read_state();
             state.is_ok_and(|state| state.is_recovered(position))
         });
+        let texts = self.resolve_subject(&request.subject)?;
         if recovered.is_some() {
             let outcome = DecisionOutcome {
                 texts,

@@ -97,6 +97,16 @@ impl CollectionState {
         }
     }
 
+    /// Notes that an entry was refused, unless it is noted already.
+    pub(crate) fn note_refusal(&mut self, position: LogPosition, last_row: u64) {
+        let is_new = self
+            .log_progress()
+            .is_some_and(|progress| position >= progress.next);
+        if is_new && !self.is_recovered(position) {
+            self.note_entry(position, last_row);
+        }
+    }
+
     /// Notes that another partition is the oldest, or that one begins.
     pub(super) fn note_partitions(&mut self) {
         let newest = self.matcher.newest_time();

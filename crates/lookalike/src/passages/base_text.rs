@@ -64,8 +64,8 @@ pub struct BaseText {
     tokens: Vec<u64>,
     /// The first place of each gram in them, by its hash.
     grams: HashMap<u64, u32, BuildHasherDefault<FeatureHasher>>,
-    /// Places of grams that have the hash of another one.
-    collisions: Vec<u32>,
+    /// Places of different grams that have the hash of the first one, by it. There are none unless somebody makes them.
+    collisions: HashMap<u64, Vec<u32>, BuildHasherDefault<FeatureHasher>>,
     text_count: u64,
 }
 
@@ -91,7 +91,13 @@ impl BaseText {
                 Entry::Vacant(place) => _ = place.insert(first + start),
                 Entry::Occupied(place)
                     if self.tokens[*place.get() as usize..].starts_with(gram) => {}
-                Entry::Occupied(_) => self.collisions.push(first + start),
+                Entry::Occupied(_) => {
+                    let places = self.collisions.entry(hash).or_default();
+                    let is_known = |&place: &u32| self.tokens[place as usize..].starts_with(gram);
+                    if !places.iter().any(is_known) {
+                        places.push(first + start);
+                    }
+                }
             }
         }
     }
@@ -100,7 +106,8 @@ impl BaseText {
     fn has_tokens(&self, hash: u64, gram: &[u64]) -> bool {
         let stands_at = |&place: &u32| self.tokens[place as usize..].starts_with(gram);
         let first = self.grams.get(&hash);
-        first.is_some_and(|place| stands_at(place) || self.collisions.iter().any(stands_at))
+        let others = self.collisions.get(&hash);
+        first.is_some_and(stands_at) || others.is_some_and(|places| places.iter().any(stands_at))
     }
 
     /// Returns the number of texts.

@@ -588,7 +588,9 @@ fn find_decision(
     texts: [&str; 2],
 ) -> Result<Option<DecisionOnPair>> {
     let [one, other] = texts.map(ContentHash::from_text);
-    let recipe_id = recipe.recipe_id().to_string();
+    // The keys of texts do not depend on forms, so decisions name the recipe without them, too.
+    let without_forms = recipe.clone().without_forms();
+    let recipe_ids = [recipe, &without_forms].map(|recipe| recipe.recipe_id().to_string());
     let frame = now.form.as_ref().map(|form| &form.frame);
     let mut found: Vec<_> = read_decisions(&args.decisions)?
         .into_iter()
@@ -602,7 +604,7 @@ fn find_decision(
             (is_on_pair || is_about_form).then_some(DecisionOnPair {
                 decision: decided.decision,
                 is_about_form: !is_on_pair,
-                is_of_recipe: decided.recipe == recipe_id,
+                is_of_recipe: recipe_ids.contains(&decided.recipe),
             })
         })
         .collect();
