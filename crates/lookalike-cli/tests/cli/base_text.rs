@@ -218,7 +218,7 @@ fn question_of_a_class_is_left_out_and_told() {
     let told = place
         .ok("passages essays --base question.txt -o left.tsv --lang zh")
         .err;
-    assert!(told.contains("人人都有的 1 篇文本"), "{told}");
+    assert!(told.contains("出自给定的 1 篇文本"), "{told}");
     let page = read_report(&place, "left.html");
     assert_eq!(page["summary"]["base"]["documents"], 5);
     assert_eq!(page["pairs"]["total"], 1);
