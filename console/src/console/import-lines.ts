@@ -1,6 +1,6 @@
 /**
  * Import of files into a collection. The lines of a `.jsonl` file are sent as they are, so that `time` and `meta` stay; each
- * other file is one document under its name. Files are read in portions and never as a whole, so their size does not matter.
+ * other file is one document under its name. Files of lines are read in portions; other files are read as a whole.
  */
 import { readFile, type ExtractText, type NamedFile } from "./document-files";
 import { ServiceProblem, type LineAnswer } from "./service";
@@ -191,7 +191,7 @@ export async function importFiles(
     for (const file of files) if (goesOn()) await importFile(file);
     return end(!(await flush()), null);
   } catch (problem) {
-    // What was sent before stays, and is told beside the problem.
+    // Lines that were sent before stay inserted; their counts are shown beside the problem.
     return end(true, problem);
   }
 }

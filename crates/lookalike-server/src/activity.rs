@@ -44,14 +44,14 @@ impl ActivityCounts {
     }
 }
 
-/// What the service did in an interval.
+/// Activity of the service in an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ActivitySample {
     /// End of the interval.
     pub(crate) time: SystemTime,
     /// Its length.
     pub(crate) length: Duration,
-    /// What was counted in it.
+    /// Counts of the interval.
     pub(crate) counts: ActivityCounts,
 }
 

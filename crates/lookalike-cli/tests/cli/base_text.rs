@@ -97,8 +97,8 @@ fn write_rows(place: &Place, name: &str, rows: &[(String, String)]) {
     place.write(name, jsonl(rows.iter().map(|(id, text)| (&**id, &**text))));
 }
 
-/// What is found beside a base equals what is found in the same texts with other words in place of what was given: in all
-/// documents, against sources, in an index, out of core, and at any number of threads.
+/// Passages beside a base equal those of the same texts with other words in place of the base: in all documents, against
+/// sources, in an index, out of core, and at any number of threads.
 #[test]
 fn passages_are_those_of_texts_without_the_base() {
     let place = Place::new();

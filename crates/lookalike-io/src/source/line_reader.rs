@@ -214,7 +214,7 @@ pub(super) struct CutSizes {
     pub(super) max_row_bytes: u32,
 }
 
-/// What [`LineReader::read_next_rows`] has read.
+/// Result of [`LineReader::read_next_rows`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowsRead {
     /// The buffer holds whole rows, which begin at this offset of the decompressed input.

@@ -96,7 +96,7 @@ pub(crate) fn find_nearest(
     }
     let kept = open.collection.visit_kept(|kept| kept.count());
     let kept = kept.map_err(|error| open.to_problem(error))?;
-    // Those that share most come first, because the texts of a few thousand documents can exceed the bound.
+    // Documents that share most come first, because the texts of a few thousand documents can exceed the bound.
     let mut seqs = rank_candidates(service, open, text, allowance)?;
     let mut are_all = false;
     if kept <= MAX_COMPARED as u64 {
@@ -212,7 +212,7 @@ struct TextComparer {
     unit: EditUnit,
 }
 
-/// What the measure compares of a text. All lists are empty for a text without features.
+/// Parts of a text that the measure compares. All lists are empty for a text without features.
 #[derive(Default)]
 struct ComparedText {
     features: Vec<u64>,

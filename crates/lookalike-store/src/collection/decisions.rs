@@ -1,7 +1,7 @@
 //! Decisions of a person on two texts.
 //!
 //! The documents that a decision can be about are found, read and prepared first, while nobody inserts: readers go on, and
-//! others who insert wait. Then one short turn of the exclusive lock makes the decision and judges them again.
+//! inserts wait. Then the decision is made and they are judged again under the exclusive lock; readers wait for that, too.
 //!
 //! Cost: a look-up for each text, and the members of the clusters of these texts, which are read to know their contents.
 

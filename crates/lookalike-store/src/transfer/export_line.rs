@@ -79,7 +79,7 @@ fn label_of(decision: PairDecision) -> &'static str {
     }
 }
 
-/// What a line of an export has.
+/// Content of a line of an export.
 pub(super) enum ImportedLine {
     Document(NewDocument),
     Decision(DecisionRequest),
