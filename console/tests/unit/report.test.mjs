@@ -92,7 +92,7 @@ test("the statement of a benchmark names the ids that scores leave out", async (
   );
   assert.equal(
     writeStatement(new Wording("zh"), { ...benchmark, found: 2 }),
-    "quiz/test：1,319 道题中有 2 道在语料中。排除它们的成绩不计以下 id：\nq7\nq12",
+    "quiz/test：1,319 道题中有 2 道在语料中。排除它们的成绩不计以下编号的题目：\nq7\nq12",
   );
 });
 
