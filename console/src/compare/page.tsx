@@ -397,7 +397,7 @@ export function Steps({ data, letter, side, sentences }: { data: CompareData; le
         </div>
         {side.bits && (
           <p>
-            {say.text("compare.sums")}{data.rule_of_sums && <> (<Phrase text={data.rule_of_sums} />)</>}{say.colon}<code>{side.sums.map((sum) => Number(sum.toFixed(4))).join(" ")}</code>
+            {say.text("compare.sums")}{data.rule_of_sums && <>{say.brackets[0]}<Phrase text={data.rule_of_sums} />{say.brackets[1]}</>}{say.colon}<code>{side.sums.map((sum) => Number(sum.toFixed(4))).join(" ")}</code>
           </p>
         )}
         {sentences && (

@@ -50,6 +50,11 @@ export class Wording {
     return this.language === "zh" ? "" : " ";
   }
 
+  /** The brackets around a remark, with the space before them. */
+  get brackets(): readonly [string, string] {
+    return this.language === "zh" ? ["（", "）"] : [" (", ")"];
+  }
+
   /** Returns the label of a button that asks before it does something. */
   asking = (key: MessageKey): string => `${this.text(key)}${this.language === "zh" ? "……" : " …"}`;
 

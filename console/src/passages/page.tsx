@@ -5,7 +5,7 @@
  */
 import { createContext } from "preact";
 import { useContext, useMemo, useState } from "preact/hooks";
-import { Name, ShortName, Stat, useWording, Visible } from "../components/basics";
+import { Name, Phrase, ShortName, Stat, useWording, Visible } from "../components/basics";
 import { listKeys } from "../components/key-help";
 import { Shell, useFooter } from "../components/shell";
 import { useListState } from "../components/list-state";
@@ -283,7 +283,7 @@ function LeftOut({ summary, isAnonymous }: { summary: PassageData["summary"]; is
           <ul>
             {unreadable.map((it) => (
               <li key={it.file}>
-                {isAnonymous ? "…" : <Name text={it.file} />}{say.colon}{it.reason}
+                {isAnonymous ? "…" : <Name text={it.file} />}{say.colon}<Phrase text={it.reason} />
               </li>
             ))}
           </ul>
