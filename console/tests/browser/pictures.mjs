@@ -133,10 +133,7 @@ for (const name of wanted.length === 0 || wanted.some((it) => it.startsWith("rep
 }
 const webPage = join(root, "target/web/index.html");
 if (isWanted("web") && existsSync(webPage)) {
-  await takeFile(pathToFileURL(webPage).href, "web", async (page) => {
-    await page.waitForSelector("[role=status]", { state: "detached" });
-    await page.waitForSelector(".bit-row");
-  });
+  await takeFile(pathToFileURL(webPage).href, "web", (page) => page.waitForSelector(".bit-row"));
 }
 await browser.close();
 place.remove();
