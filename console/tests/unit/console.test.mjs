@@ -26,6 +26,8 @@ test("addresses are read as they are written, and places inside a page are none"
   assert.deepEqual(parseAddress("#/none/x"), { section: "overview", collection: "x", item: null });
   assert.deepEqual(parseAddress("#/clusters/news/%E0%A4%A"), { section: "clusters", collection: "news", item: null });
   assert.equal(parseAddress("#a1"), null);
+  // The program for Windows opens the page of passages by its name.
+  assert.deepEqual(parseAddress("#passages"), { section: "passages", collection: null, item: null });
 });
 
 test("parts of two texts become runs of their kinds and lengths", async () => {
