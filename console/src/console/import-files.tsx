@@ -90,12 +90,16 @@ function ImportOutcome({ result, name }: { result: ImportResult; name: string })
   );
 }
 
-/** Says where a rejected line stands and why it is none. */
+/** Says where a rejected line stands and why it is none: by the kind of the reason, and in the words of the service. */
 function RejectedNote({ line: { file, line, code, reason } }: { line: RejectedLine }) {
   const say = useWording();
+  const kind = say.known(`rejected.${code}`, "");
+  const words = reason && <Phrase text={reason} />;
+  const [opening, closing] = say.brackets;
   return (
     <>
-      <Name text={line ? `${file}:${line}` : file} />{say.colon}{reason ? <Phrase text={reason} /> : say.known(`drop.bad.${code}`, code, { limit: say.bytes(longestLineBytes) })}
+      <Name text={line ? `${file}:${line}` : file} />{say.colon}
+      {!reason ? say.known(`drop.bad.${code}`, code, { limit: say.bytes(longestLineBytes) }) : kind ? <>{kind}{opening}{words}{closing}</> : words}
     </>
   );
 }

@@ -224,6 +224,7 @@ test("files are imported: what became of them, and the rejected lines as a file"
   const letter = droppedFiles().find((it) => it.name === "letter.docx");
   await page.setInputFiles("input[type=file]", [file("rows.jsonl", sampleRows()), letter, file("table.csv", "id,text\n1,a\n")]);
   await page.waitForSelector("text=3 lines or files were rejected");
+  await page.waitForSelector("li:has-text('not valid JSON, or without a field (')");
   const said = await page.textContent("section:has-text('Import documents') [role=status]");
   const [kept, duplicates] = said.match(/\d+/g).map(Number);
   // The totals are those of the command on the same rows, and of the list above.
