@@ -457,8 +457,8 @@ fn service_leaves_out_base_texts() {
     }
     // A text that is left out of the next search is told as a whole.
     let given: String = (0..900).map(|at| format!("given{at} ")).collect();
-    let class = ["a", "b", "c"]
-        .map(|id| json!({ "id": id, "text": format!("{id}0. {given}{id}1.") }));
+    let class =
+        ["a", "b", "c"].map(|id| json!({ "id": id, "text": format!("{id}0. {given}{id}1.") }));
     let common = ask(json!({ "documents": class })).json()["summary"]["common"].clone();
     assert_eq!(common["text"], given.trim_end());
     assert_eq!(common["characters"], given.trim_end().len());
