@@ -244,7 +244,10 @@ fn ids_that_clients_resolve_in_paths_stand_in_the_query() {
     let texts = [
         (".", "the tram to the harbour does not run this weekend"),
         ("..", island),
-        ("-", "wheat and barley were cheap on the market of this autumn"),
+        (
+            "-",
+            "wheat and barley were cheap on the market of this autumn",
+        ),
     ];
     for (id, text) in texts {
         let inserted = service.post(path, &document(id, text)).json();
