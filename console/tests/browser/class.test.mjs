@@ -92,7 +92,7 @@ test("names are hidden at a click, also in the table, and come back", { skip }, 
 });
 
 test("text that all were given is told, and its edits are marked in what is left", { skip }, async () => {
-  for (const [locale, common, base] of [["en-GB", /stands in 4 of 4 documents: --base FILE/, /words of 4 documents stand in the text that all were given/], ["zh-CN", /4 篇文档中的 4 篇里：--base FILE/, /4 篇文档中有 \d+ 个词或字出自人人都有/]]) {
+  for (const [locale, common, base] of [["en-GB", /stands in 4 of 4 documents: --base FILE/, /words of 4 documents stand in the text that all were given/], ["zh-CN", /4 篇文档中的 4 篇里：--base FILE/, /4 篇文档中有 \d+ 个词或字出自发给所有人的/]]) {
     const whole = await openPage(browser, place.url("whole.html"), { locale });
     assert.match(await whole.textContent("details.note summary"), common);
     await whole.click("details.note summary");
@@ -116,7 +116,7 @@ test("the console leaves out a text at a click, from a file, and by a limit", { 
   const files = Object.entries(essays).map(([name, text]) => ({ name, mimeType: "text/plain", buffer: Buffer.from(text) }));
   const page = await openConsole(browser, open.url, { acceptDownloads: true });
   const start = async () => {
-    await page.goto(`${open.url}/#passages`);
+    await page.goto(`${open.url}/#/passages`);
     await page.reload();
     await page.waitForSelector(".drop");
     await page.setInputFiles("input[type=file] >> nth=0", files);
