@@ -31,7 +31,7 @@ STATED = {
     # Limits and settings.
     "64 KiB", "1 MiB", "4 MiB", "12 MiB", "16 MiB", "32 MiB", "64 MiB", "256 MiB", "4 GiB",
     "20 MB", "64 MB", "128 MB", "256 MB", "1 GB", "8 times", "250 ms", "10 s", "20 s", "30 s",
-    "5 to 40 s", "60 s", "5 minutes", "10 minutes", "4 a second", "1,000 a second", "2,000 a second",
+    "60 s", "5 minutes", "10 minutes", "4 a second", "1,000 a second", "2,000 a second",
     # Prices.
     "4.20 USD", "0.08 USD", "0.005 USD", "0.0004 USD", "76.72 USD",
 }  # fmt: skip
