@@ -1,5 +1,6 @@
 """Shared passages: those of two texts, and those of tables as the command finds them."""
 
+import json
 import random
 import subprocess
 import sys

@@ -116,7 +116,7 @@ test("the console leaves out a text at a click, from a file, and by a limit", { 
   const files = Object.entries(essays).map(([name, text]) => ({ name, mimeType: "text/plain", buffer: Buffer.from(text) }));
   const page = await openConsole(browser, open.url, { acceptDownloads: true });
   const start = async () => {
-    await page.goto(`${open.url}/#passages`);
+    await page.goto(`${open.url}/#/passages`);
     await page.reload();
     await page.waitForSelector(".drop");
     await page.setInputFiles("input[type=file] >> nth=0", files);

@@ -84,7 +84,7 @@ async function dropFolder(page, target, path) {
 test("a dropped folder of 60 essays shows who shares what", { skip }, async () => {
   const page = await openConsole(browser, open.url, { acceptDownloads: true });
   // The address that a double click opens.
-  await page.goto(`${open.url}/#passages`);
+  await page.goto(`${open.url}/#/passages`);
   await page.reload();
   await page.waitForSelector(".drop");
   const start = Date.now();

@@ -24,7 +24,7 @@ pub const SNAPSHOT_PREFIX: &str = "snapshots/";
 pub const SNAPSHOT_MANIFEST: &str = "manifest.json";
 
 /// Prefix of the keys of records that a repair has replaced.
-pub(crate) const REPLACED_PREFIX: &str = "replaced/";
+const REPLACED_PREFIX: &str = "replaced/";
 
 /// Key of the object that says which records may have been removed.
 pub(crate) const PRUNED_KEY: &str = "pruned";
@@ -35,6 +35,11 @@ pub const MAX_REPLICA_NAME: usize = 64;
 /// Returns the key of a record.
 pub fn record_key(number: u64) -> String {
     format!("{RECORD_PREFIX}{number:016x}")
+}
+
+/// Returns the key under which a repair keeps a record that it has replaced, by the text of its digest.
+pub(crate) fn replaced_key(number: u64, digest: &str) -> String {
+    format!("{REPLACED_PREFIX}{number:016x}-{}", &digest[..16])
 }
 
 /// Names a record for people, by its number and its object: `record 18 (object 'log/0000000000000012')`.

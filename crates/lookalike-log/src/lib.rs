@@ -77,6 +77,8 @@ mod copies;
 mod entry;
 mod error;
 mod keys;
+#[cfg(feature = "object-store")]
+mod log_directory;
 mod maintenance;
 mod marks;
 #[cfg(feature = "object-store")]

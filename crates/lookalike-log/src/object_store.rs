@@ -7,14 +7,13 @@
 //! success of a lost attempt into "already exists"; [`SharedLog`](crate::SharedLog) knows its own record by the nonce.
 
 use std::fmt::{self, Display};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
 use futures_util::TryStreamExt;
 use futures_util::future::try_join_all;
-use lookalike_system::FileNumber;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -28,6 +27,7 @@ use object_store::{
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use crate::log_directory::LogDirectory;
 use crate::record::MAX_RECORD_BYTES;
 use crate::store::{CreateOutcome, CreatedBetween, ListedObject, LogStore, StoreError};
 
@@ -62,37 +62,6 @@ pub struct ObjectLogStore {
     request_limit: Duration,
     /// The directory of a `file://` log.
     directory: Option<LogDirectory>,
-}
-
-/// The directory of a log, as it was when it was opened. If it is a mounted one and is unmounted, the same path is another
-/// directory or none, in which a second log would begin.
-#[derive(Clone, Debug)]
-struct LogDirectory {
-    path: PathBuf,
-    number: Option<FileNumber>,
-}
-
-impl LogDirectory {
-    fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            path: path.to_owned(),
-            number: FileNumber::of_file(path, &fs::metadata(path)?),
-        })
-    }
-
-    /// Checks that the directory is still the one that was opened.
-    fn check_present(&self) -> Result<(), StoreError> {
-        let present = Self::open(&self.path);
-        let reason = match present {
-            Ok(present) if present.number == self.number => return Ok(()),
-            Ok(_) => "is another one than when it was opened".to_owned(),
-            Err(cause) => format!("is gone ({cause})"),
-        };
-        Err(StoreError::retryable(format!(
-            "the directory '{}' {reason}: mount it again, or restart the replica if the log was moved",
-            self.path.display()
-        )))
-    }
 }
 
 /// Builds the client of a store, with the options of the environment over our own.
@@ -228,6 +197,16 @@ impl ObjectLogStore {
             .map_or(Ok(()), LogDirectory::check_present)
     }
 
+    fn note_created(&self, key: &str, outcome: CreateOutcome, content: &[u8]) {
+        self.note_read(key, (outcome == CreateOutcome::Created).then_some(content));
+    }
+
+    fn note_read(&self, key: &str, content: Option<&[u8]>) {
+        if let (Some(directory), Some(content)) = (&self.directory, content) {
+            directory.note_object(key, content);
+        }
+    }
+
     fn object_key(&self, key: &str) -> Key {
         let parts = key.split('/').filter(|part| !part.is_empty());
         parts.fold(self.prefix.clone(), Key::join)
@@ -304,12 +283,16 @@ impl ObjectLogStore {
 impl LogStore for ObjectLogStore {
     fn create(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, StoreError> {
         self.check_directory()?;
-        self.wait_for(key, self.request_create(key, bytes))
+        let outcome = self.wait_for(key, self.request_create(key, bytes))?;
+        self.note_created(key, outcome, bytes);
+        Ok(outcome)
     }
 
     fn read(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         self.check_directory()?;
-        self.wait_for(key, self.request_read(key))
+        let content = self.wait_for(key, self.request_read(key))?;
+        self.note_read(key, content.as_deref());
+        Ok(content)
     }
 
     fn written_at(&self, key: &str) -> Result<Option<SystemTime>, StoreError> {
@@ -350,7 +333,9 @@ impl LogStore for ObjectLogStore {
                 next: next?,
             })
         };
-        self.wait_for(key, requests)
+        let created = self.wait_for(key, requests)?;
+        self.note_created(key, created.outcome, bytes);
+        Ok(created)
     }
 
     fn read_several(&self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
@@ -359,7 +344,11 @@ impl LogStore for ObjectLogStore {
         };
         self.check_directory()?;
         let requests = try_join_all(keys.iter().map(|key| self.request_read(key)));
-        self.wait_for(first, requests)
+        let contents = self.wait_for(first, requests)?;
+        for (key, content) in keys.iter().zip(&contents) {
+            self.note_read(key, content.as_deref());
+        }
+        Ok(contents)
     }
 
     fn replace(&self, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
@@ -645,6 +634,21 @@ mod tests {
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
         fs::remove_dir(&path).unwrap();
         fs::rename(&hidden, &path).unwrap();
+        for written in writes() {
+            written.unwrap();
+        }
+        // A file system that is mounted again may have another number: the newest record tells that it is the same log.
+        let newest = fs::read(path.join("log/2")).unwrap();
+        fs::rename(&path, &hidden).unwrap();
+        fs::create_dir_all(path.join("log")).unwrap();
+        fs::write(path.join("log/1"), b"one").unwrap();
+        fs::write(path.join("log/2"), b"other").unwrap();
+        for written in writes() {
+            let error = written.unwrap_err();
+            assert!(error.to_string().contains("is another one"), "{error}");
+        }
+        fs::write(path.join("log/1"), b"one").unwrap();
+        fs::write(path.join("log/2"), newest).unwrap();
         for written in writes() {
             written.unwrap();
         }

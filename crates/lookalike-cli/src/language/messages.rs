@@ -545,15 +545,15 @@ messages! {
     log_record_range(first: u64, last: u64) "records {first} to {last}" "记录 {first} 到 {last}";
     log_not_repaired(records: &str, reason: &str)
         "{records}, not repaired: {reason}" "{records}，未能修复：{reason}";
-    log_replica_runs(replica: &str, age: &str)
-        "replica {replica} seems to run, because it has left a mark {age}: stop all replicas before a repair"
-        "副本 {replica} 似乎还在运行，因为它的标记写于 {age}：修复之前请停下所有副本";
     log_repaired(records: NounCount) "{records} written back" "已写回 {records}";
     log_replaced(records: NounCount)
         "{records} replaced by copies; the earlier ones are below replaced/"
         "{records}已由拷贝取代；原来的在 replaced/ 之下";
     log_pruned(records: NounCount, before: u64)
         "{records} before {before} removed" "已删除 {before} 之前的 {records}";
+    log_restorable_from(record: u64, time: impl Display)
+        "states from record {record} on, {time}, can be restored"
+        "可以恢复记录 {record}（{time}）及之后的状态";
     log_snapshots_removed(names: &str)
         "the rest of interrupted snapshots removed: {names}" "已删除中断的快照的残余：{names}";
     log_exported(entries: NounCount) "{entries} written" "已写出 {entries}";

@@ -23,6 +23,8 @@ const REFERENCES: [&str; 12] = [
 /// Bytes of the longest page that a user has to read, and of the README.
 const MOST_BYTES_OF_PAGE: usize = 12_000;
 const MOST_BYTES_OF_README: usize = 8_000;
+/// Bytes of all pages that users read, in both languages together.
+const MOST_BYTES_TOGETHER: usize = 460_000;
 /// Bytes of the page of measurements. Figures that few readers need are in `bench/figures/`.
 const MOST_BYTES_OF_EVALUATION: usize = 15_000;
 
@@ -195,6 +197,17 @@ fn pages_of_users_are_short() {
             );
         }
     }
+}
+
+#[test]
+fn pages_of_users_are_few() {
+    let both = |english: PathBuf| [PageLanguage::Chinese.page_of(&english), english];
+    let pages = user_pages().into_iter().flat_map(both);
+    let bytes: usize = pages.map(|page| read_page(&page).len()).sum();
+    assert!(
+        bytes <= MOST_BYTES_TOGETHER,
+        "{bytes} bytes, at most {MOST_BYTES_TOGETHER}: say it once, and leave lists to the references"
+    );
 }
 
 /// Returns the name of a heading in links, as GitHub and the site form it.

@@ -568,7 +568,10 @@ fn damaged_log_stops_a_replica_and_is_repaired() {
     let place = &places.places[0];
     let verified = place.run(&format!("store log verify {url}"));
     assert_eq!(verified.code, Some(2), "{}", verified.err);
-    let repaired = place.summary(&format!("store log repair {url} --from data"));
+    let repair = format!("store log repair {url} --from data");
+    place.refused(&repair, &["the replica 'r1' of", "if it was killed"]);
+    std::fs::remove_file(places.shared.path("log/replicas/r1")).unwrap();
+    let repaired = place.summary(&repair);
     assert!(
         repaired["repaired"]
             .as_array()
@@ -949,8 +952,17 @@ fn export_ends_at_a_damaged_record() {
         let status = place.summary(&format!("store log status {url}"));
         !status["replicas"].as_array().unwrap().is_empty()
     });
-    let running = place.run(&format!("store log repair {url} --from data"));
-    assert!(running.err.contains("r0 seems to run"), "{}", running.err);
+    let repair = format!("store log repair {url} --from data");
+    place.refused(
+        &repair,
+        &[
+            "the replica 'r0' of",
+            "seems to run",
+            "remove 'replicas/r0'",
+        ],
+    );
+    let chinese = place.run(&format!("{repair} --lang zh")).err;
+    assert!(chinese.contains("副本 'r0'"), "{chinese}");
     first.stop();
     let line = format!("store log export {url} -o whole.jsonl");
     assert_eq!(place.summary(&line)["damage"], Value::Null);

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::copies::RecordCopies;
 use crate::error::LogError;
-use crate::keys::{RECORD_PREFIX, REPLACED_PREFIX, describe_record, record_key};
+use crate::keys::{describe_record, record_key, replaced_key};
 use crate::maintenance::walk::{LogWalk, read_first_number};
 use crate::record::{LogId, LogRecord, LogTail, RecordDigest};
 use crate::store::{CreateOutcome, LogStore, StoreError};
@@ -555,16 +555,11 @@ impl LogSurvey {
 fn keep_replaced(store: &dyn LogStore, fork: &EndFork) -> Result<Vec<u64>, StoreError> {
     let mut replaced = Vec::new();
     for number in fork.first..=fork.last_object {
-        let key = record_key(number);
-        let Some(object) = store.read(&key)? else {
+        let Some(object) = store.read(&record_key(number))? else {
             continue;
         };
         let digest = RecordDigest::compute(&object).to_string();
-        let name = &key[RECORD_PREFIX.len()..];
-        store.replace(
-            &format!("{REPLACED_PREFIX}{name}-{}", &digest[..16]),
-            &object,
-        )?;
+        store.replace(&replaced_key(number, &digest), &object)?;
         replaced.push(number);
     }
     Ok(replaced)

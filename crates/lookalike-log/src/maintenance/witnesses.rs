@@ -10,7 +10,7 @@ use std::fmt;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use crate::keys::{REPLICA_PREFIX, SNAPSHOT_PREFIX, describe_record, record_key};
+use crate::keys::{REPLICA_PREFIX, SNAPSHOT_PREFIX, describe_record, record_key, replaced_key};
 use crate::maintenance::snapshots::{SnapshotExtent, read_snapshot_extents};
 use crate::maintenance::walk::{list_records, read_first_number};
 use crate::marks::{ReplicaMark, read_marks};
@@ -127,9 +127,10 @@ pub(super) fn read_witnesses(store: &dyn LogStore) -> Result<Vec<LogWitness>, St
     Ok(witnesses)
 }
 
-/// Finds out whether the end of a log is lost: a replica has applied a record behind the last one, or a snapshot has it.
-/// Takes a request for each mark and snapshot. Those of another log are left out, and so are objects that are not marks or
-/// manifests and marks of older programs, which name no log: a log must not be refused because of them.
+/// Finds out whether the end of a log is lost: a replica has applied a record behind the last one, or a snapshot has it, or
+/// the newest record that both have is another one. Takes a request for each mark and snapshot. Those of another log are left
+/// out, and so are objects that are not marks or manifests and marks of older programs, which name no log: a log must not be
+/// refused because of them. A record that a repair has replaced says nothing either.
 ///
 /// # Errors
 /// If a request fails.
@@ -137,12 +138,30 @@ pub fn find_lost_end(store: &dyn LogStore) -> Result<Option<WitnessContradiction
     let mut witnesses = read_readable_witnesses(store)?;
     witnesses.sort_by_key(|witness| Reverse(witness.number));
     let mut missing = Vec::new();
-    for witness in witnesses {
-        if store.read(&record_key(witness.number))?.is_some() {
+    let mut newest = None;
+    for (at, witness) in witnesses.iter().enumerate() {
+        if let Some(object) = store.read(&record_key(witness.number))? {
+            newest = Some((at, object));
             break;
         }
         missing.push(witness);
     }
+    if let Some(lost) = find_lost_record(store, missing)? {
+        return Ok(Some(lost));
+    }
+    let Some((at, object)) = newest else {
+        return Ok(None);
+    };
+    let same_number = witnesses[at..].chunk_by(|one, other| one.number == other.number);
+    let same_number = same_number.into_iter().next().unwrap_or_default();
+    find_other_record(store, same_number, &object)
+}
+
+/// Returns a contradiction with one of the witnesses, whose objects are missing, unless they are pruned or of another log.
+fn find_lost_record(
+    store: &dyn LogStore,
+    missing: Vec<&LogWitness>,
+) -> Result<Option<WitnessContradiction>, StoreError> {
     if missing.is_empty() {
         return Ok(None);
     }
@@ -160,6 +179,35 @@ pub fn find_lost_end(store: &dyn LogStore) -> Result<Option<WitnessContradiction
         is_same_log && witness.number > last && witness.number >= before
     });
     Ok(lost.map(|witness| witness.contradicted_by(ContradictionKind::LostRecords { last })))
+}
+
+/// Returns a contradiction between the object of a record and witnesses of its number. A damaged object is none.
+fn find_other_record(
+    store: &dyn LogStore,
+    witnesses: &[LogWitness],
+    object: &[u8],
+) -> Result<Option<WitnessContradiction>, StoreError> {
+    let number = witnesses.first().map_or(0, |witness| witness.number);
+    let Ok(record) = LogRecord::decode(number, object) else {
+        return Ok(None);
+    };
+    for witness in witnesses
+        .iter()
+        .filter(|known| known.log == Some(record.log))
+    {
+        let Some(known) = witness.digest.filter(|known| *known != record.digest) else {
+            continue;
+        };
+        if store
+            .read(&replaced_key(number, &known.to_string()))?
+            .is_none()
+        {
+            let found = record.digest;
+            let kind = ContradictionKind::OtherRecord { found };
+            return Ok(Some(witness.contradicted_by(kind)));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads the witnesses that can be read.

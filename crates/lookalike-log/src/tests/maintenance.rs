@@ -81,6 +81,50 @@ fn lost_end_is_found_by_marks_and_snapshots() {
     );
 }
 
+/// A record that has taken the number of one that a replica has applied is found, unless a repair has put it there.
+#[test]
+fn other_record_at_the_end_is_found_by_its_digest() {
+    let store = Arc::new(MemoryStore::new());
+    let records = write_log(&store, 5);
+    let object = store.read(&record_key(5)).unwrap().unwrap();
+    let right = RecordDigest::compute(&object);
+    assert_eq!(right, records[4].digest);
+    let write = |name: &str, applied: u64, log: Option<LogId>, digest: RecordDigest| {
+        let digest = Some(digest);
+        let known = mark(name, applied);
+        write_mark(
+            &*store,
+            &ReplicaMark {
+                log,
+                digest,
+                ..known
+            },
+        )
+        .unwrap();
+    };
+    let (known, other) = (Some(records[4].log), RecordDigest([7; 32]));
+    write("a", 5, known, right);
+    let find = || find_lost_end(&*store).unwrap();
+    assert_eq!(find(), None);
+    // Both marks are at the newest number that the log has, and one of another log says nothing.
+    write("b", 5, known, other);
+    write("c", 5, Some(LogId(77)), other);
+    write("d", 4, known, other);
+    let found = find().unwrap();
+    assert_eq!(
+        (found.witness.name.as_str(), found.witness.number),
+        ("b", 5)
+    );
+    assert_eq!(found.kind, ContradictionKind::OtherRecord { found: right });
+    // A damaged object is found by whoever reads the log.
+    store.replace(&record_key(5), b"damaged").unwrap();
+    assert_eq!(find(), None);
+    store.replace(&record_key(5), &object).unwrap();
+    let kept = format!("replaced/{:016x}-{}", 5, &other.to_string()[..16]);
+    store.replace(&kept, b"kept").unwrap();
+    assert_eq!(find(), None);
+}
+
 #[test]
 fn marks_are_read_by_name() {
     let store = MemoryStore::new();

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lookalike_log::{
-    AppendOutcome, EntryKind, FolderCopies, LogEntry, LogError, LogId, LogStore, LogTail,
-    SharedLog, StoreError, WitnessContradiction, check_exclusive_creation, check_machine_clock,
-    check_replica_name, find_lost_end,
+    AppendOutcome, ContradictionKind, EntryKind, FolderCopies, LogEntry, LogError, LogId, LogStore,
+    LogTail, SharedLog, StoreError, WitnessContradiction, check_exclusive_creation,
+    check_machine_clock, check_replica_name, find_lost_end,
 };
 use tokio::runtime::Handle;
 
@@ -400,13 +400,20 @@ impl PreparedReplica {
     }
 }
 
-/// Returns what to do about records that are lost.
+/// Returns what to do about records that are lost, or that others have taken the place of.
 pub(super) fn describe_lost_end(lost: &WitnessContradiction) -> String {
-    format!(
-        "{lost}: stop all replicas and write them back with `lookalike store log repair --from` the data of a replica that \
-         has applied them; if they are gone for good, remove '{}' from the store",
-        lost.witness.key()
-    )
+    let key = lost.witness.key();
+    let repair = "stop all replicas and write them back with `lookalike store log repair";
+    match lost.kind {
+        ContradictionKind::OtherRecord { .. } => format!(
+            "{lost}: {repair} --replace --from` the data of a replica that has applied them; if the log is right, remove \
+             '{key}' from the store"
+        ),
+        _ => format!(
+            "{lost}: {repair} --from` the data of a replica that has applied them; if they are gone for good, remove \
+             '{key}' from the store"
+        ),
+    }
 }
 
 /// Checks that the store creates objects exclusively, and that the clock of this machine is not ahead of it.

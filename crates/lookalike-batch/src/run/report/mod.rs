@@ -9,7 +9,7 @@
 //! Totals, histograms and sizes of clusters count every document. Rows and texts have budgets in bytes
 //! (`budgets`), because a browser must open the file in seconds whatever the corpus is. Hashes of
 //! document numbers choose what is left out, so the same run shows the same rows and texts. The format is described in
-//! `docs/report.md`; [`FORMAT_VERSION`] grows when a field changes its meaning.
+//! `docs/format.md`; [`FORMAT_VERSION`] grows when a field changes its meaning.
 //!
 //! The page is `pages/report.html`, which is built from `console/` and checked in. It opens no connection: its policy (CSP) forbids all.
 

@@ -38,7 +38,7 @@ const ADDRESS_FILE: &str = "address";
 const LOCK_FILE: &str = "lock";
 
 /// Page of the console that is opened.
-const CONSOLE_PAGE: &str = "#passages";
+const CONSOLE_PAGE: &str = "#/passages";
 
 /// Longest time for an answer of a service that runs.
 const LONGEST_ANSWER: Duration = Duration::from_secs(2);

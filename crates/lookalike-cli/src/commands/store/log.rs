@@ -8,9 +8,9 @@ use lookalike_io::sink::ByteWriter;
 use lookalike_log::{
     ABANDONED_AFTER, DamageKind, EntryKind, FolderCopies, LogDamage, LogEntry, LogError, LogRecord,
     LogStatus, LogStore, LogTail, RepairOptions, RepairReport, ReplicaStatus, SharedLog,
-    UnrepairedRecords, VerifyReport, describe_record, log_status, prune_log, read_first_number,
-    read_marks, read_snapshot_extents, record_key, remove_incomplete_snapshots, repair_log,
-    verify_log,
+    SnapshotExtent, UnrepairedRecords, VerifyReport, describe_record, log_status, prune_log,
+    read_first_number, read_marks, read_snapshot_extents, record_key, remove_incomplete_snapshots,
+    repair_log, verify_log,
 };
 use lookalike_server::{SHARED_LOG_COPIES, check_log_exists, with_log_store};
 use serde_json::{Value, json};
@@ -190,7 +190,7 @@ fn run_repair(args: &LogRepairArgs) -> Result<CommandOutcome> {
     };
     // A store that has lost everything is repaired, too.
     let report = with_log_store(&args.url, |store| {
-        warn_of_running_replicas(&*store, &args.url)?;
+        check_no_replica_runs(&*store, &args.url)?;
         repair_log(&*store, &copies, options).map_err(with_context(&args.url))
     })?;
     let printer = OutputPrinter::new(false);
@@ -213,16 +213,19 @@ fn run_repair(args: &LogRepairArgs) -> Result<CommandOutcome> {
     );
 }
 
-/// Warns of replicas that have left a mark in the last moments.
-fn warn_of_running_replicas(store: &dyn LogStore, url: &str) -> Result<()> {
+/// Refuses to work on a log while a replica has left a mark in the last moments.
+fn check_no_replica_runs(store: &dyn LogStore, url: &str) -> Result<()> {
     let now_us = current_time_us();
     let marks = read_marks(store).map_err(with_context(url))?;
-    for mark in marks.iter().filter(|mark| mark.is_running(now_us)) {
-        let age = messages::time_ago(&describe_seconds(mark.age_seconds(now_us)));
-        let warning = messages::log_replica_runs(&mark.name, &age);
-        OutputPrinter::new(false).print_warning(escape_control(&warning));
-    }
-    Ok(())
+    let Some(mark) = marks.iter().find(|mark| mark.is_running(now_us)) else {
+        return Ok(());
+    };
+    bail!(
+        "the replica '{name}' of {url} seems to run, because it has left a mark {age} s ago: stop all replicas before a \
+         repair; if it was killed, wait until its mark is 30 s old, or remove 'replicas/{name}' from the store",
+        name = mark.name,
+        age = mark.age_seconds(now_us)
+    );
 }
 
 fn name_records(records: &UnrepairedRecords) -> String {
@@ -244,7 +247,7 @@ fn describe_repair(report: &RepairReport) -> String {
 }
 
 fn run_prune(args: &LogPruneArgs) -> Result<CommandOutcome> {
-    let (report, removed) = with_existing_log(&args.url, |store| {
+    let (report, removed, first) = with_existing_log(&args.url, |store| {
         let snapshots = read_snapshot_extents(&*store).map_err(with_context(&args.url))?;
         if !snapshots
             .iter()
@@ -260,18 +263,39 @@ fn run_prune(args: &LogPruneArgs) -> Result<CommandOutcome> {
         let report = prune_log(&*store, args.before).map_err(with_context(&args.url))?;
         let unchanged_since_us = current_time_us() - ABANDONED_AFTER.as_micros() as i64;
         let removed = remove_incomplete_snapshots(&*store, unchanged_since_us);
-        Ok((report, removed.map_err(with_context(&args.url))?))
+        let first = find_first_restorable(&snapshots, report.before);
+        Ok((report, removed.map_err(with_context(&args.url))?, first))
     })?;
     let records = NounCount(report.removed, CountedNoun::LogRecord);
     let mut words = messages::log_pruned(records, report.before) + "\n";
+    let time = jiff::Timestamp::from_microsecond(first.time_us).unwrap_or_default();
+    let first_record = first.next.saturating_sub(1);
+    words += &messages::log_restorable_from(first_record, time);
+    words.push('\n');
     if !removed.is_empty() {
         words += &messages::log_snapshots_removed(&removed.join(", "));
         words.push('\n');
     }
     let mut summary = serde_json::to_value(&report)?;
     summary["removed_snapshots"] = removed.into();
+    summary["first_restorable"] = json!({ "record": first_record, "time": time.to_string() });
     print_summary(&args.telling, summary, Some(words))?;
     Ok(CommandOutcome::Done)
+}
+
+/// Returns the place of the first moment that can be restored from a log without the records before a number: the beginning
+/// of the log, or the earliest end of a snapshot that the records continue.
+fn find_first_restorable(snapshots: &[SnapshotExtent], before: u64) -> LogTail {
+    if before <= 1 {
+        return LogTail::default();
+    }
+    let usable = snapshots
+        .iter()
+        .filter(|snapshot| snapshot.tail.next >= before);
+    let first = usable
+        .map(|snapshot| snapshot.end)
+        .min_by_key(|end| end.next);
+    first.unwrap_or_default()
 }
 
 /// An export, as far as it goes.
@@ -406,4 +430,28 @@ fn write_entry(
     serde_json::to_writer(&mut *out, &line)?;
     out.write_all(b"\n")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The earliest state that is left is that of a snapshot whose next records are in the log.
+    #[test]
+    fn first_restorable_state_is_that_of_a_snapshot() {
+        let place = |next| LogTail {
+            next,
+            ..LogTail::default()
+        };
+        let snapshot = |tail, end| SnapshotExtent {
+            name: String::new(),
+            tail: place(tail),
+            end: place(end),
+        };
+        let snapshots = [snapshot(9, 12), snapshot(4, 5), snapshot(20, 20)];
+        for (before, next) in [(1, 1), (4, 5), (5, 12), (9, 12), (10, 20)] {
+            let first = find_first_restorable(&snapshots, before);
+            assert_eq!(first.next, next, "{before}");
+        }
+    }
 }
