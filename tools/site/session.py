@@ -3,7 +3,8 @@
 
 `session.py PROGRAM` runs the commands below with that `lookalike` in a directory with examples/ and draws what they really
 print. Each command appears, then its output, and then all stays; without animation, and for
-readers who prefer reduced motion, all of it is visible from the start.
+readers who prefer reduced motion, all of it is visible from the start. `session.py PROGRAM --check` draws nothing and fails
+if a file is not what would be drawn.
 """
 
 import os
@@ -47,15 +48,14 @@ def measure_cells(text):
 
 
 def wrap_line(line, cells):
-    """Divides a line into pieces of at most so many cells."""
-    pieces, piece, width = [], "", 0
-    for letter in line:
-        letter_width = measure_cells(letter)
-        if width + letter_width > cells:
-            pieces.append(piece)
-            piece, width = "", 0
-        piece += letter
-        width += letter_width
+    """Divides a line into pieces of at most so many cells, where possible between words and beside Chinese characters."""
+    pieces, piece = [], ""
+    for part in re.findall(r"[\u1100-\uffff]|[^\u1100-\uffff\s]+|\s+", line):
+        for letters in [part] if measure_cells(part) <= cells else part:
+            if measure_cells(piece + letters) > cells:
+                pieces.append(piece)
+                piece = ""
+            piece += letters
     return [*pieces, piece]
 
 
@@ -103,12 +103,19 @@ def draw_session(session, columns):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit("usage: session.py PROGRAM")
-    program = pathlib.Path(sys.argv[1]).resolve()
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
+        sys.exit("usage: session.py PROGRAM [--check]")
+    program, is_check = pathlib.Path(sys.argv[1]).resolve(), len(sys.argv) == 3
+    stale = []
     for language in ("en", "zh"):
         svg = draw_session(list(run_commands(program, language)), 104)
-        (ROOT / f"docs/images/session-{language}.svg").write_text(svg, encoding="utf-8")
+        path = ROOT / f"docs/images/session-{language}.svg"
+        if not is_check:
+            path.write_text(svg, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != svg:
+            stale.append(path.name)
+    if stale:
+        sys.exit(f"docs/images/ is out of date ({', '.join(stale)}): run tools/site/images PROGRAM")
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ export function ComparisonView({ data }: { data: CompareData }) {
         <Facts
           rows={[
             [say.text("similarity.axis"), <span class="number">{comparison.similarity === null ? "–" : say.similarity(comparison.similarity)}</span>],
-            [say.text("run.recipe"), <><Name text={comparison.recipe} /> <code>{comparison.recipe_id}</code>{data.feature && <>: <Phrase text={data.feature} /></>}</>],
+            [say.text("run.recipe"), <><Name text={comparison.recipe} /> <code>{comparison.recipe_id}</code>{data.feature && <>{say.colon}<Phrase text={data.feature} /></>}</>],
           ]}
         />
       </Card>
@@ -283,10 +283,12 @@ function FigureTable({ rows }: { rows: readonly (readonly [string, Figure])[] })
             <th scope="row">{say.known(`figure.${name}`, name.replaceAll("_", " "))}</th>
             <td class="number">{figure.value === null ? "–" : figure.kind === "distance" ? Number(figure.value.toFixed(4)) : figure.value.toFixed(4)}</td>
             <td class="bar-cell">
-              {figure.kind !== "distance" && (
-                <span class="meter" aria-hidden="true"><i style={{ width: `${100 * Math.min(1, Math.max(0, figure.value ?? 0))}%` }} /></span>
-              )}
-              <span class="muted"><Phrase text={figure.detail} /></span>
+              <div class="bar-words">
+                {figure.kind !== "distance" && (
+                  <span class="meter" aria-hidden="true"><i style={{ width: `${100 * Math.min(1, Math.max(0, figure.value ?? 0))}%` }} /></span>
+                )}
+                <span class="muted"><Phrase text={figure.detail} /></span>
+              </div>
             </td>
           </tr>
         ))}
@@ -395,7 +397,7 @@ export function Steps({ data, letter, side, sentences }: { data: CompareData; le
         </div>
         {side.bits && (
           <p>
-            {say.text("compare.sums")}{data.rule_of_sums && <> (<Phrase text={data.rule_of_sums} />)</>}: <code>{side.sums.map((sum) => Number(sum.toFixed(4))).join(" ")}</code>
+            {say.text("compare.sums")}{data.rule_of_sums && <>{say.brackets[0]}<Phrase text={data.rule_of_sums} />{say.brackets[1]}</>}{say.colon}<code>{side.sums.map((sum) => Number(sum.toFixed(4))).join(" ")}</code>
           </p>
         )}
         {sentences && (

@@ -152,14 +152,22 @@ export function Curve({ title, points, axis, values, threshold }: CurveProps) {
 
 /** Returns values at which rules are drawn. */
 function niceRules(most: number, isRoot: boolean): number[] {
-  const parts = isRoot ? [0.05, 0.25, 1] : [0.5, 1];
-  const rules = parts.map((part) => {
+  if (!isRoot) return evenRules(most);
+  const rules = [0.05, 0.25, 1].map((part) => {
     const value = most * part;
     const power = 10 ** Math.floor(Math.log10(Math.max(1, value)));
     const digit = value / power;
     return Math.max(1, power * Math.floor(digit));
   });
   return [...new Set(rules)];
+}
+
+/** Returns values at equal distances of 1, 2 or 5 times a power of ten, as far apart as two of them fit. */
+export function evenRules(most: number): number[] {
+  if (most < 2) return [1];
+  const power = 10 ** Math.floor(Math.log10(most / 2));
+  const step = [5, 2, 1].map((digit) => digit * power).find((it) => 2 * it <= most) ?? power;
+  return Array.from({ length: Math.floor(most / step) }, (_, at) => (at + 1) * step);
 }
 
 export interface Line {

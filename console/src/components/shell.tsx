@@ -15,12 +15,14 @@ interface ShellProps {
   /** Keys of the page; none without lists. */
   keys?: readonly KeyRow[] | undefined;
   tools?: ComponentChildren;
+  /** A line in the header, which stays in sight. */
+  headline?: ComponentChildren;
   notice?: ComponentChildren;
   footer: string;
   children: ComponentChildren;
 }
 
-export function Shell({ title, sections = [], section, onSection, onLanguage, keys, tools, notice, footer, children }: ShellProps) {
+export function Shell({ title, sections = [], section, onSection, onLanguage, keys, tools, headline, notice, footer, children }: ShellProps) {
   const say = useWording();
   const isTabbed = sections.length > 0;
   return (
@@ -56,6 +58,7 @@ export function Shell({ title, sections = [], section, onSection, onLanguage, ke
             {tools}
           </div>
         </div>
+        {headline}
       </header>
       <main class="main">
         {notice}

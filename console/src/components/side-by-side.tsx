@@ -69,7 +69,7 @@ export function SideBySide({ kept, removed, runs, keptTitle, removedTitle }: Sid
   const rows: ComponentChildren[] = [];
   const unfold = (at: number) => setUnfolded(new Set([...unfolded, at]));
   const push = (from: number, to: number) => {
-    for (let at = from; at < to; at += 1) rows.push(<Row line={lines[at]!} at={at} key={at} />);
+    for (let at = from; at < to; at += 1) rows.push(<Row line={lines[at]!} isFirst={at === 0} isLast={at === lines.length - 1} key={at} />);
   };
   for (let at = 0; at < lines.length; ) {
     const start = at;
@@ -103,15 +103,14 @@ export function SideBySide({ kept, removed, runs, keptTitle, removedTitle }: Sid
   );
 }
 
-function Row({ line, at }: { line: Line; at: number }) {
-  const common = isEqualLine(line) ? " common" : "";
-  const first = at === 0 ? " first" : "";
+function Row({ line, isFirst, isLast }: { line: Line; isFirst: boolean; isLast: boolean }) {
+  const place = `${isEqualLine(line) ? " common" : ""}${isFirst ? " first" : ""}${isLast ? " last" : ""}`;
   return (
     <>
-      <div class={`left${common}${first}`}>
+      <div class={`left${place}`}>
         <Words pieces={line.left} />
       </div>
-      <div class={`right${common}${first}`}>
+      <div class={`right${place}`}>
         <Words pieces={line.right} />
       </div>
     </>

@@ -29,8 +29,10 @@ function decodePart(part: string | undefined): string | null {
   }
 }
 
-/** Returns the address that a hash has; null if it is a place inside a page, such as `#a1`. */
+/** Returns the address that a hash has; null if it is a place inside a page, such as `#a1`. The name of a section alone is one. */
 export function parseAddress(hash: string): Address | null {
+  const named = hash.slice(1);
+  if (isSection(named)) return { section: named, collection: null, item: null };
   if (hash !== "" && !hash.startsWith("#/")) return null;
   const [section = "", collection, item] = hash.slice(2).split("/");
   return { section: isSection(section) ? section : "overview", collection: decodePart(collection), item: decodePart(item) };

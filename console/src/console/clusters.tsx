@@ -272,7 +272,7 @@ function ClusterView({ cluster, name, settings, onWhole, onChanged, ...props }: 
   return (
     <div class="stack">
       <section class="card stack">
-        <h2>{say.text("cluster.representative")}: <Name text={cluster.cluster} /> <span class="muted">· {say.text("console.clusterOf", { n: countDocuments(say, cluster), duplicates: `${say.count(members.length)}${cluster.more ? "+" : ""}` })}</span></h2>
+        <h2>{say.text("cluster.representative")}{say.colon}<Name text={cluster.cluster} /> <span class="muted">· {say.text("console.clusterOf", { n: countDocuments(say, cluster), duplicates: `${say.count(members.length)}${cluster.more ? "+" : ""}` })}</span></h2>
         <ClusterGraph
           kept={cluster.cluster}
           members={drawn}

@@ -3,12 +3,14 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { ComparisonView, Marked, type CompareData } from "../compare/page";
 import { Name, useWording } from "../components/basics";
 import type { Address } from "./address";
+import type { Imports } from "./imports";
 import { useAnswer, type OnProblem } from "./requests";
 import { countBytes, maxComparedBytes, toRuns, type Service, type ServiceComparison, type Settings, type SharedPassages } from "./service";
 
 export interface ToolProps {
   service: Service;
   onProblem: OnProblem;
+  imports: Imports;
   /** The address of what is shown. */
   address: Address;
   /** Grows with every visit of another address. */

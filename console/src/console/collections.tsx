@@ -1,5 +1,5 @@
 /** Collections: their state and settings; import documents, change the window, copy, restore and delete. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Card, Facts, Name, ShortName, useWording } from "../components/basics";
 import { ListEntry } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
@@ -21,10 +21,21 @@ export function Collections(props: ToolProps) {
   const select = (name: string, replaces = false) => onAddress({ collection: name, item: null }, replaces);
   const at = collections?.findIndex((it) => it.name === address.collection) ?? -1;
   const first = collections?.[0]?.name;
+  /** The name for which the list was read again. */
+  const missing = useRef<string | null>(null);
   useEffect(() => {
-    // An address without a collection, or with one that was deleted, shows the first.
-    if (at < 0 && first) select(first, true);
-  }, [at, first]);
+    if (at >= 0) missing.current = null;
+    if (!collections || at >= 0) return;
+    const { collection: wanted } = address;
+    if (wanted !== null && missing.current !== wanted) {
+      // The list can be older than the collection, for example after a snapshot was restored.
+      missing.current = wanted;
+      void read();
+    } else if (first) {
+      // An address without a collection, or with one that was deleted, shows the first.
+      select(first, true);
+    }
+  }, [collections, at, address.collection]);
   if (!collections) return <p class="muted">{say.text("console.reading")}</p>;
   if (collections.length === 0) return <EmptyState why="console.noCollections" links={[{ to: "collections.new", section: "new" }]} />;
   const collection = collections[at];
@@ -94,7 +105,7 @@ function CollectionView({ collection, onChanged, ...tool }: CollectionViewProps)
           {settings.holds === "texts" && <SectionLink section="label" collection={name} button="plain">{say.text("console.label")}</SectionLink>}
         </div>
       </Card>
-      <ImportFiles {...{ service, onProblem, name }} key={`import ${name}`} />
+      <ImportFiles imports={tool.imports} name={name} onProblem={onProblem} />
       {settings.window && <WindowForm {...{ service, onProblem, name }} window={settings.window} onChanged={setChanged} />}
       <Snapshots {...tool} name={name} />
       <DeleteForm {...{ service, onProblem, name, onChanged }} />
@@ -141,7 +152,7 @@ function DeleteForm({ service, onProblem, name, onChanged }: CollectionForm & { 
           </div>
         </>
       ) : (
-        <div class="line"><button type="button" class="button" onClick={() => setOpen(true)}>{say.text("collections.delete")} …</button></div>
+        <div class="line"><button type="button" class="button" onClick={() => setOpen(true)}>{say.asking("collections.delete")}</button></div>
       )}
     </Card>
   );

@@ -210,7 +210,7 @@ function PlannedCurve({ threshold, isJoined }: { threshold: number; isJoined: bo
         threshold={[threshold, say.text("similarity.threshold", { threshold: String(threshold) })]}
       />
       <p class="muted">
-        {say.text("collections.bands", { bands: plan.bands, rows: plan.rows })} {say.text(isJoined ? "run.curveNote" : "collections.curveNote", { threshold: String(threshold), probability: say.share(findProbability(plan, threshold)) })}
+        {say.text("collections.bands", { bands: plan.bands, rows: plan.rows })}{say.gap}{say.text(isJoined ? "run.curveNote" : "collections.curveNote", { threshold: String(threshold), probability: say.share(findProbability(plan, threshold)) })}
       </p>
     </div>
   );

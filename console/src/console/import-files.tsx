@@ -1,38 +1,23 @@
 /** Files that are dropped or chosen, and imported into a collection: progress, what became of them, and rejected lines. */
-import { useRef, useState } from "preact/hooks";
-import { Card, Name, useWording } from "../components/basics";
+import { useState } from "preact/hooks";
+import { Card, Name, Phrase, useWording } from "../components/basics";
 import { saveFile } from "../components/save-file";
 import { acceptedFiles, findDroppedFiles, nameFiles, type NamedFile } from "./document-files";
-import { importFiles, writeRejected, type ImportProgress, type ImportResult, type RejectedLine } from "./import-lines";
-import type { ToolProps } from "./collection-choice";
+import { longestLineBytes, writeRejected, type ImportResult, type RejectedLine } from "./import-lines";
+import { sayCounts, sayProgress, type Imports } from "./imports";
 import { SectionLink } from "./links";
-import { useChanges } from "./requests";
+import type { OnProblem } from "./requests";
 
 /** Rejected lines that are shown; the file has all. */
 const shownLines = 5;
 
-const pause = (seconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
-
-export function ImportFiles({ service, onProblem, name }: Pick<ToolProps, "service" | "onProblem"> & { name: string }) {
+export function ImportFiles({ imports, name, onProblem }: { imports: Imports; name: string; onProblem: OnProblem }) {
   const say = useWording();
   const [isOver, setOver] = useState(false);
-  const [progress, setProgress] = useState<ImportProgress | null>(null);
-  const [result, setResult] = useState<ImportResult | null>(null);
-  const isWanted = useRef(true);
-  const { isWaiting, send } = useChanges(onProblem);
-  const run = (files: readonly NamedFile[]) => {
-    if (files.length === 0) return;
-    isWanted.current = true;
-    setResult(null);
-    setProgress(null);
-    const doors = { insertLines: (lines: readonly string[]) => service.insertLines(name, lines), extract: service.extractText, pause };
-    const end = (ended: ImportResult) => {
-      setProgress(null);
-      setResult(ended);
-      if (ended.problem !== null) onProblem(ended.problem);
-    };
-    void send(() => importFiles(files, doors, setProgress, () => isWanted.current), end);
-  };
+  const { run } = imports;
+  const isRunning = run !== null && run.result === null;
+  const own = run?.name === name ? run : null;
+  const start = (files: readonly NamedFile[]) => imports.start(name, files);
   return (
     <Card title={say.text("import.title")}>
       <div
@@ -45,7 +30,7 @@ export function ImportFiles({ service, onProblem, name }: Pick<ToolProps, "servi
         onDrop={(event) => {
           event.preventDefault();
           setOver(false);
-          if (event.dataTransfer && !isWaiting) findDroppedFiles(event.dataTransfer).then(run, onProblem);
+          if (event.dataTransfer && !isRunning) findDroppedFiles(event.dataTransfer).then(start, onProblem);
         }}
       >
         <p class="muted">{say.text("import.hint")}</p>
@@ -56,39 +41,39 @@ export function ImportFiles({ service, onProblem, name }: Pick<ToolProps, "servi
             type="file"
             multiple
             accept={`${acceptedFiles},.gz`}
-            disabled={isWaiting}
+            disabled={isRunning}
             onChange={(event) => {
-              run(nameFiles(event.currentTarget.files ?? []));
+              start(nameFiles(event.currentTarget.files ?? []));
               event.currentTarget.value = "";
             }}
           />
         </label>
-        {isWaiting && progress && (
+        {own && isRunning && (
           <div class="line">
-            <progress max={progress.totalBytes || 1} value={progress.readBytes} aria-label={say.text("import.title")} />
-            <span class="muted" role="status">
-              {say.text("import.progress", { done: say.bytes(progress.readBytes), total: say.bytes(progress.totalBytes), n: progress.kept + progress.duplicates + progress.late })}
-            </span>
-            <button type="button" class="button" onClick={() => (isWanted.current = false)}>{say.text("import.stop")}</button>
+            <progress max={own.progress.totalBytes || 1} value={own.progress.readBytes} aria-label={say.text("import.title")} />
+            <span class="muted" role="status">{sayProgress(say, own.progress)}</span>
+            <button type="button" class="button" onClick={imports.stop}>{say.text("import.stop")}</button>
           </div>
         )}
+        {isRunning && !own && <p class="muted">{say.text("import.oneAtATime", { name: run.name })}</p>}
       </div>
-      {result && <ImportOutcome result={result} name={name} />}
+      {own?.result && <ImportOutcome result={own.result} name={name} />}
     </Card>
   );
 }
 
 function ImportOutcome({ result, name }: { result: ImportResult; name: string }) {
   const say = useWording();
-  const { kept, duplicates, late, rejected, rejectedLines, isStopped } = result;
+  const { duplicates, late, rejected, rejectedLines, isStopped, problem } = result;
   return (
     <div class="stack">
       <p role="status">
         {isStopped && <strong>{say.text("import.stopped")} </strong>}
-        {say.text("import.counts", { kept, duplicates })}
+        {sayCounts(say, result)}
         {late > 0 && ` ${say.text("import.late", { n: late })}`}
         {duplicates > 0 && <> <SectionLink section="clusters" collection={name}>{say.text("import.seeClusters")}</SectionLink></>}
       </p>
+      {problem !== null && <p class="note" role="alert"><span lang="en">{problem instanceof Error ? problem.message : String(problem)}</span></p>}
       {rejected > 0 && (
         <>
           <div class="line">
@@ -105,12 +90,16 @@ function ImportOutcome({ result, name }: { result: ImportResult; name: string })
   );
 }
 
-/** Says where a rejected line stands and why it is none. The reasons of the service are English. */
+/** Says where a rejected line stands and why it is none: by the kind of the reason, and in the words of the service. */
 function RejectedNote({ line: { file, line, code, reason } }: { line: RejectedLine }) {
   const say = useWording();
+  const kind = say.known(`rejected.${code}`, "");
+  const words = reason && <Phrase text={reason} />;
+  const [opening, closing] = say.brackets;
   return (
     <>
-      <Name text={line ? `${file}:${line}` : file} />: {reason ? <span lang="en">{reason}</span> : say.known(`drop.bad.${code}`, code)}
+      <Name text={line ? `${file}:${line}` : file} />{say.colon}
+      {!reason ? say.known(`drop.bad.${code}`, code, { limit: say.bytes(longestLineBytes) }) : kind ? <>{kind}{opening}{words}{closing}</> : words}
     </>
   );
 }

@@ -48,6 +48,12 @@ export interface ImportResult extends ImportCounts {
 const portionCharacters = 1 << 20;
 const portionLines = 1000;
 
+/**
+ * Bytes of the longest line, and of the longest file that is one document. Longer ones are rejected without being held, because a page has limited memory. A service takes
+ * lines of 16 MiB unless it is told otherwise (`--max-document`), and answers longer ones itself.
+ */
+export const longestLineBytes = 64_000_000;
+
 /** Rejected lines that are kept for the user, of at most so many characters together. */
 const maxRejectedCharacters = 64 << 20;
 
@@ -64,23 +70,74 @@ export interface ImportDoors {
   pause: (seconds: number) => Promise<void>;
 }
 
-/** Splits a text that arrives in parts into lines. */
+/** A line of a file, and why it is none that can be sent. */
+export interface SplitLine {
+  text: string;
+  problem: "long" | "utf8" | null;
+}
+
+const lineEnd = 0x0a;
+
+/**
+ * Splits UTF-8 that arrives in parts into lines. A line is put together once, at its end, so the time is linear in the bytes.
+ * Of a line that is too long nothing is held.
+ */
 export class LineSplitter {
-  private rest = "";
+  private parts: Uint8Array[] = [];
+  private bytes = 0;
+  private readonly decoder = new TextDecoder("utf-8", { fatal: true });
+
+  constructor(private readonly longestBytes = longestLineBytes) {}
 
   /** Returns the lines that end in this part. */
-  split(part: string): string[] {
-    const lines = (this.rest + part).split("\n");
-    this.rest = lines.pop() ?? "";
+  split(part: Uint8Array): SplitLine[] {
+    const lines: SplitLine[] = [];
+    let start = 0;
+    for (let end = part.indexOf(lineEnd); end >= 0; end = part.indexOf(lineEnd, start)) {
+      this.add(part.subarray(start, end));
+      lines.push(this.take());
+      start = end + 1;
+    }
+    this.add(part.subarray(start));
     return lines;
   }
 
   /** Returns the last line, which has no end; none if it is empty. */
-  finish(): string[] {
-    const rest = this.rest;
-    this.rest = "";
-    return rest === "" ? [] : [rest];
+  finish(): SplitLine[] {
+    return this.bytes === 0 ? [] : [this.take()];
   }
+
+  private add(part: Uint8Array): void {
+    this.bytes += part.length;
+    if (this.bytes > this.longestBytes) this.parts = [];
+    else if (part.length > 0) this.parts.push(part);
+  }
+
+  private take(): SplitLine {
+    const [parts, bytes] = [this.parts, this.bytes];
+    [this.parts, this.bytes] = [[], 0];
+    return bytes > this.longestBytes ? { text: "", problem: "long" } : this.decode(parts, bytes);
+  }
+
+  private decode(parts: readonly Uint8Array[], bytes: number): SplitLine {
+    const line = joinBytes(parts, bytes);
+    try {
+      return { text: this.decoder.decode(line), problem: null };
+    } catch {
+      return { text: new TextDecoder().decode(line), problem: "utf8" };
+    }
+  }
+}
+
+function joinBytes(parts: readonly Uint8Array[], bytes: number): Uint8Array {
+  if (parts.length === 1) return parts[0]!;
+  const joined = new Uint8Array(bytes);
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
 }
 
 /** Sums up the answers to lines, and collects those that were refused. */
@@ -121,8 +178,16 @@ async function sendPatiently(doors: ImportDoors, lines: readonly ImportLine[]): 
   }
 }
 
-/** Calls `take` with the lines of a file, in parts, until it returns `false`. */
-async function readRows({ name, file }: NamedFile, onBytes: (bytes: number) => void, take: (lines: ImportLine[]) => Promise<boolean>): Promise<void> {
+/** Takes the lines of a file. */
+interface LineTaker {
+  onBytes: (bytes: number) => void;
+  onRejected: (line: ImportLine, problem: string) => void;
+  /** Takes lines that can be sent. It returns `false` to end the reading. */
+  take: (lines: ImportLine[]) => Promise<boolean>;
+}
+
+/** Reads the lines of a file, in parts. */
+async function readRows({ name, file }: NamedFile, { onBytes, onRejected, take }: LineTaker): Promise<void> {
   const counter = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
     transform(chunk, controller) {
       onBytes(chunk.byteLength);
@@ -131,14 +196,16 @@ async function readRows({ name, file }: NamedFile, onBytes: (bytes: number) => v
   });
   const counted = file.stream().pipeThrough(counter);
   const bytes = name.toLowerCase().endsWith(".gz") ? counted.pipeThrough(new DecompressionStream("gzip")) : counted;
-  const reader = bytes.pipeThrough(new TextDecoderStream("utf-8", { fatal: true })).getReader();
+  const reader = bytes.getReader();
   const splitter = new LineSplitter();
   let number = 0;
-  const place = (lines: readonly string[]): ImportLine[] => {
-    const placed = lines.map((text) => ({ file: name, line: (number += 1), text: text.replace(/\r$/, "") }));
-    // Blank lines get no answer.
-    return placed.filter((it) => it.text.trim() !== "");
-  };
+  const place = (lines: readonly SplitLine[]): ImportLine[] =>
+    lines.flatMap(({ text, problem }) => {
+      const placed = { file: name, line: (number += 1), text: text.endsWith("\r") ? text.slice(0, -1) : text };
+      if (problem !== null) onRejected(placed, problem);
+      // Blank lines get no answer.
+      return problem !== null || /^\s*$/.test(placed.text) ? [] : [placed];
+    });
   for (;;) {
     const { done, value } = await reader.read();
     const goesOn = await take(place(done ? splitter.finish() : splitter.split(value)));
@@ -180,7 +247,12 @@ export async function importFiles(
     return goesOn();
   };
   const importFile = async ({ name, file }: NamedFile) => {
-    if (rowFile.test(name)) return readRows({ name, file }, onBytes, take);
+    const onRejected = (line: ImportLine, problem: string) => tally.reject(line, problem, "");
+    if (rowFile.test(name)) return readRows({ name, file }, { onBytes, onRejected, take });
+    if (file.size > longestLineBytes) {
+      onRejected({ file: name, line: 0, text: "" }, "long");
+      return onBytes(file.size);
+    }
     const { documents, bad } = await readFile(name, new Uint8Array(await file.arrayBuffer()), doors.extract);
     for (const it of bad) tally.reject({ file: name, line: it.line, text: "" }, it.reason, it.message ?? "");
     onBytes(file.size);

@@ -133,7 +133,7 @@ function Labelling({ name, settings, collected, marks, onMark, ...props }: Label
                 <ListEntry
                   name={<Excerpt text={it.texts[1]} />}
                   value={say.similarity(it.similarity)}
-                  more={<>{say.text(`label.from.${it.origin}`)}: <ShortName text={it.ids[1]} /> → <ShortName text={it.ids[0]} /></>}
+                  more={<>{say.text(`label.from.${it.origin}`)}{say.colon}<ShortName text={it.ids[1]} /> → <ShortName text={it.ids[0]} /></>}
                   mark={<MarkLabel mark={marks.get(it)} />}
                 />
               );

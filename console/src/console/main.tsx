@@ -11,6 +11,7 @@ import { Administration } from "./administration";
 import { ConsoleClusters } from "./clusters";
 import { Collections } from "./collections";
 import { CreateCollection } from "./create-collection";
+import { ImportNotice, useImports } from "./imports";
 import { Label } from "./label";
 import { ConsoleOverview } from "./overview";
 import { PassagesTool } from "./passages";
@@ -97,7 +98,8 @@ function Console({ onLanguage }: { onLanguage: () => void }) {
     else if (cause instanceof ServiceProblem && cause.status === 401) setWantsKey(true);
     else setProblem(cause instanceof Error ? cause.message : String(cause));
   };
-  const tool = { service, onProblem, address, visit, onAddress, key: attempt };
+  const imports = useImports(service, onProblem);
+  const tool = { service, onProblem, imports, address, visit, onAddress, key: attempt };
   return (
     <Shell
       title={say.text("console.title")}
@@ -107,6 +109,7 @@ function Console({ onLanguage }: { onLanguage: () => void }) {
       onLanguage={onLanguage}
       footer=""
       keys={findKeys(section)}
+      headline={<ImportNotice imports={imports} address={address} />}
       notice={problem && <p class="note" role="alert">{problem} <button type="button" class="fold-button" onClick={endProblem}>{say.text("console.dismiss")}</button></p>}
     >
       {wantsKey ? (

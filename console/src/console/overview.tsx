@@ -168,7 +168,7 @@ function Complaints({ readiness }: { readiness: Readiness }) {
         <p class="muted">{say.text("console.readyNote")}</p>
       ) : (
         complaints.map(([state, names]) => (
-          <p class="note" key={state}><strong>{say.known(`state.${state}`, state)}</strong>: <Name text={names} /></p>
+          <p class="note" key={state}><strong>{say.known(`state.${state}`, state)}</strong>{say.colon}<Name text={names} /></p>
         ))
       )}
     </Card>

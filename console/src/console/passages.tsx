@@ -183,7 +183,7 @@ function FileDrop({ label, hint = "drop.hint", dropped, onChange, onReading, onP
         </>
       )}
       {dropped.bad.map((it) => (
-        <p class="note" role="alert" key={it.name + it.line}><Name text={it.line ? `${it.name}:${it.line}` : it.name} />: {it.message ? <span lang="en">{it.message}</span> : say.text(`drop.bad.${it.reason}` as MessageKey)}</p>
+        <p class="note" role="alert" key={it.name + it.line}><Name text={it.line ? `${it.name}:${it.line}` : it.name} />{say.colon}{it.message ? <span lang="en">{it.message}</span> : say.text(`drop.bad.${it.reason}` as MessageKey)}</p>
       ))}
     </div>
   );

@@ -180,6 +180,12 @@ class JsonLines {
 
 const encode = encodeURIComponent;
 
+/**
+ * Returns the end of a path for a document. Browsers resolve the segments `.` and `..`, encoded or not, so such an id stands in
+ * the query.
+ */
+const encodeId = (id: string): string => (id === "." || id === ".." ? `-?id=${id}` : encode(id));
+
 export class Service {
   private key = "";
 
@@ -248,12 +254,14 @@ export class Service {
   insert = (name: string, id: string, text: string): Promise<Verdict> =>
     this.ask("POST", `/v1/collections/${encode(name)}/documents`, { id, text });
   getDocument = (name: string, id: string): Promise<StoredDocument> =>
-    this.ask("GET", `/v1/collections/${encode(name)}/documents/${encode(id)}`);
+    this.ask("GET", `/v1/collections/${encode(name)}/documents/${encodeId(id)}`);
   listClusters = (name: string, after: string | null, limit = 100): Promise<{ clusters: Cluster[]; next: string | null }> =>
     this.ask("GET", `/v1/collections/${encode(name)}/clusters?limit=${limit}&members=100${after ? `&after=${encode(after)}` : ""}`);
   /** Returns a cluster with its newest members, at most this many. */
-  getCluster = (name: string, id: string, members: number): Promise<Cluster> =>
-    this.ask("GET", `/v1/collections/${encode(name)}/clusters/${encode(id)}?members=${members}`);
+  getCluster = (name: string, id: string, members: number): Promise<Cluster> => {
+    const path = encodeId(id);
+    return this.ask("GET", `/v1/collections/${encode(name)}/clusters/${path}${path.includes("?") ? "&" : "?"}members=${members}`);
+  };
   /** Returns documents, with at most so many characters of their texts if a number is given. */
   getDocuments = async (name: string, ids: readonly string[], characters?: number): Promise<(StoredDocument | null)[]> => {
     const body = { ids, ...(characters !== undefined && { characters }) };

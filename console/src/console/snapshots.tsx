@@ -14,7 +14,9 @@ export function Snapshots({ service, onProblem, onAddress, name }: ToolProps & {
   const [snapshots, setSnapshots] = useState<Snapshot[] | string | null>(null);
   const [wanted, setWanted] = useState(() => nameSnapshot(new Date()));
   const requests = useRequests(name, onProblem);
-  const { isWaiting, send } = useChanges(onProblem);
+  const copies = useChanges(onProblem);
+  const changes = useChanges(onProblem);
+  const isWaiting = copies.isWaiting || changes.isWaiting;
   // A service without a place for snapshots, or a key without the right to see them, is no fault of the page.
   const list = () =>
     service.listSnapshots(name).catch((problem: unknown) => {
@@ -23,10 +25,10 @@ export function Snapshots({ service, onProblem, onAddress, name }: ToolProps & {
     });
   const read = () => requests.send(list, setSnapshots);
   useEffect(() => void read(), [name]);
-  const make = (collection: string) => send(() => service.makeSnapshot(collection, wanted).then(read), () => {});
-  const remove = (snapshot: Snapshot) => send(() => service.deleteSnapshot(snapshot).then(read), () => {});
+  const make = (collection: string) => copies.send(() => service.makeSnapshot(collection, wanted).then(read), () => {});
+  const remove = (snapshot: Snapshot) => changes.send(() => service.deleteSnapshot(snapshot).then(read), () => {});
   const restore = (snapshot: Snapshot, restored: string) =>
-    send(() => service.restoreSnapshot(snapshot, restored), () => onAddress({ section: "collections", collection: restored, item: null }));
+    changes.send(() => service.restoreSnapshot(snapshot, restored), () => onAddress({ section: "collections", collection: restored, item: null }));
   return (
     <Card title={say.text(name === null ? "snapshots.ofAll" : "collections.snapshots")}>
       {typeof snapshots === "string" ? (
@@ -38,7 +40,7 @@ export function Snapshots({ service, onProblem, onAddress, name }: ToolProps & {
             <div class="line">
               <label class="field">{say.text("console.name")} <input value={wanted} maxLength={64} onInput={(event) => setWanted(event.currentTarget.value)} /></label>
               <button type="button" class="button" disabled={!wanted || snapshots === null || isWaiting} onClick={() => make(name)}>{say.text("collections.makeSnapshot")}</button>
-              {isWaiting && <span class="muted" role="status">{say.text("collections.makingSnapshot")}</span>}
+              {copies.isWaiting && <span class="muted" role="status">{say.text("collections.makingSnapshot")}</span>}
             </div>
           )}
           {snapshots?.length === 0 && name === null && <p class="muted">{say.text("snapshots.none")}</p>}
@@ -107,8 +109,8 @@ function SnapshotActions({ snapshot, isWaiting, onRestore, onDelete }: SnapshotA
   }
   return (
     <div class="line">
-      <button type="button" class="button" onClick={() => setAction("restore")}>{say.text("snapshots.restore")} …</button>
-      <button type="button" class="button" onClick={() => setAction("delete")}>{say.text("snapshots.delete")} …</button>
+      <button type="button" class="button" onClick={() => setAction("restore")}>{say.asking("snapshots.restore")}</button>
+      <button type="button" class="button" onClick={() => setAction("delete")}>{say.asking("snapshots.delete")}</button>
     </div>
   );
 }

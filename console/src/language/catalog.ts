@@ -40,7 +40,23 @@ export class Wording {
   };
 
   /** Returns the message of a name that comes from data, or another text if there is none. */
-  known = (key: string, other: string): string => (key in catalogs[this.language] ? this.text(key as MessageKey) : other);
+  known = (key: string, other: string, values: Values = {}): string => (key in catalogs[this.language] ? this.text(key as MessageKey, values) : other);
+
+  /** What stands between a name and what is said of it, and between two sentences. Chinese signs have their space in them. */
+  get colon(): string {
+    return this.language === "zh" ? "：" : ": ";
+  }
+  get gap(): string {
+    return this.language === "zh" ? "" : " ";
+  }
+
+  /** The brackets around a remark, with the space before them. */
+  get brackets(): readonly [string, string] {
+    return this.language === "zh" ? ["（", "）"] : [" (", ")"];
+  }
+
+  /** Returns the label of a button that asks before it does something. */
+  asking = (key: MessageKey): string => `${this.text(key)}${this.language === "zh" ? "……" : " …"}`;
 
   /** Returns a whole number with separators. */
   count = (value: number): string => this.numbers.format(value);

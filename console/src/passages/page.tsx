@@ -5,7 +5,7 @@
  */
 import { createContext } from "preact";
 import { useContext, useMemo, useState } from "preact/hooks";
-import { Name, ShortName, Stat, useWording, Visible } from "../components/basics";
+import { Name, Phrase, ShortName, Stat, useWording, Visible } from "../components/basics";
 import { listKeys } from "../components/key-help";
 import { Shell, useFooter } from "../components/shell";
 import { useListState } from "../components/list-state";
@@ -244,6 +244,15 @@ export function PassagesView({ data, onLeaveOut }: PassagesViewProps) {
   );
 }
 
+/** Characters of a common text that are shown. The data of a page that searches again have all of it. */
+const commonCharacters = 2000;
+
+/** Returns the beginning of a common text. */
+function cutCommon(text: string): string {
+  const characters = [...text.slice(0, 2 * commonCharacters + 2)];
+  return characters.length > commonCharacters ? `${characters.slice(0, commonCharacters).join("")}…` : text;
+}
+
 /** Says what was left out because all were given it, and which text more than half of all documents have. */
 function BaseNotes({ summary, onLeaveOut }: { summary: PassageData["summary"]; onLeaveOut?: ((text: string) => void) | undefined }) {
   const say = useWording();
@@ -254,8 +263,8 @@ function BaseNotes({ summary, onLeaveOut }: { summary: PassageData["summary"]; o
       {common && (
         <details class="note">
           <summary>{say.text(onLeaveOut ? "passages.commonHere" : "passages.common", { n: common.characters, having: common.documents, documents, most: common.documents - 1 })}</summary>
-          <p class="words" dir="auto"><Visible text={common.text} /></p>
-          {onLeaveOut && <button type="button" class="button" onClick={() => onLeaveOut(common.text.replace(/…$/, ""))}>{say.text("passages.leaveOut")}</button>}
+          <p class="words" dir="auto"><Visible text={cutCommon(common.text)} /></p>
+          {onLeaveOut && <button type="button" class="button" onClick={() => onLeaveOut(common.text)}>{say.text("passages.leaveOut")}</button>}
         </details>
       )}
     </>
@@ -274,7 +283,7 @@ function LeftOut({ summary, isAnonymous }: { summary: PassageData["summary"]; is
           <ul>
             {unreadable.map((it) => (
               <li key={it.file}>
-                {isAnonymous ? "…" : <Name text={it.file} />}: {it.reason}
+                {isAnonymous ? "…" : <Name text={it.file} />}{say.colon}<Phrase text={it.reason} />
               </li>
             ))}
           </ul>
@@ -352,11 +361,11 @@ function PairTexts({ data, seen }: { data: PassageData; seen: SeenPair }) {
   const cut = [document, source].flatMap((text, place) => {
     const shown = [...texts.text[text]!].length;
     const n = texts.characters[text]!;
-    return n > shown ? [`${labels[place]}: ${say.text("pair.cut", { shown, n })}`] : [];
+    return n > shown ? [`${labels[place]}${say.colon}${say.text("pair.cut", { shown, n })}`] : [];
   });
   return (
     <section class="card pair">
-      <p class="muted">{say.text("passages.numbers")}{edits.some((runs) => runs.length > 0) && <> {say.text("passages.edits")}</>}</p>
+      <p class="muted">{say.text("passages.numbers")}{edits.some((runs) => runs.length > 0) && <>{say.gap}{say.text("passages.edits")}</>}</p>
       <div class="sides scrolled texts">
         <div class="left title common">{titles[0]}</div>
         <div class="right title">{titles[1]}</div>

@@ -1,12 +1,15 @@
 /** The pairs of a report as a table for a spreadsheet. */
 import type { PassageData } from "./page";
 
-/** Beginnings that a spreadsheet takes for a formula. A name that a student chose must not be one. */
-const formula = /^[=+\-@\t\r]/;
+/**
+ * Returns `true` for a text that a spreadsheet takes for a formula, with its first sign in any width and behind spaces or
+ * characters that cannot be seen. A name that a student chose must not be one.
+ */
+export const isFormula = (text: string): boolean => /^[\t\r\n]/.test(text) || /^[=+\-@\u2212]/.test(text.replace(/^[\s\p{C}]+/u, "").slice(0, 1).normalize("NFKC"));
 
 /** Returns a field of CSV (RFC 4180), which no spreadsheet runs. */
 export function writeField(value: string | number): string {
-  const text = typeof value === "string" && formula.test(value) ? `'${value}` : String(value);
+  const text = typeof value === "string" && isFormula(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

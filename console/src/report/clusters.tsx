@@ -107,7 +107,7 @@ function ClusterView({ report, cluster, marks, onMark }: ClustersProps & { clust
           <span class="muted"> · {say.text("cluster.least", { similarity: say.similarity(clusters.least[cluster]!) })}</span>
         </h2>
         <p>
-          {say.text("cluster.representative")}: <strong><Name text={clusters.id[cluster]!} /></strong>{" "}
+          {say.text("cluster.representative")}{say.colon}<strong><Name text={clusters.id[cluster]!} /></strong>{" "}
           <span class="muted">
             <Name text={say.text("pair.row", { source: sources[clusters.source[cluster]!] ?? "", row: clusters.row[cluster]! })} />
           </span>

@@ -91,7 +91,7 @@ function CutNote({ report, pair }: { report: Report; pair: { kept: number; remov
   const notes = ([["pair.kept", pair.kept], ["pair.removed", pair.removed]] as const).flatMap(([side, text]) => {
     const shown = [...texts.text[text]!].length;
     const whole = texts.characters[text]!;
-    return whole > shown ? [`${say.text(side)}: ${say.text("pair.cut", { shown, n: whole })}`] : [];
+    return whole > shown ? [`${say.text(side)}${say.colon}${say.text("pair.cut", { shown, n: whole })}`] : [];
   });
   return notes.length > 0 ? <p class="muted">{notes.join(" ")}</p> : null;
 }

@@ -40,8 +40,8 @@ export function Run({ report }: { report: Report }) {
       <Card title={say.text("run.settings")}>
         <Facts
           rows={[
-            [say.text("run.method"), plan.method],
-            [say.text("run.measure"), plan.measure],
+            [say.text("run.method"), say.known(`method.${plan.method}`, plan.method)],
+            [say.text("run.measure"), say.known(`measure.${plan.measure}`, plan.measure)],
             [say.text("run.threshold"), `≥ ${plan.threshold}`],
             [say.text("run.candidateThreshold"), plan.candidate_threshold === null ? "" : `≥ ${plan.candidate_threshold}`],
             [say.text("run.distance"), plan.distance === null ? "" : `≤ ${plan.distance}`],
@@ -50,7 +50,7 @@ export function Run({ report }: { report: Report }) {
               plan.bands === null || plan.rows === null ? "" : say.text("run.bandsValue", { bands: plan.bands, rows: plan.rows }),
             ],
             [say.text("run.joined"), plan.joined_features === null ? "" : say.text("run.joinedValue", { n: plan.joined_features })],
-            [say.text("run.keep"), report.data.kind === "dedup" ? plan.keep : ""],
+            [say.text("run.keep"), report.data.kind === "dedup" ? say.known(`keep.${plan.keep}`, plan.keep) : ""],
             [say.text("run.within"), plan.within],
             [
               say.text("run.window"),

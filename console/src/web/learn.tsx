@@ -198,7 +198,7 @@ function Blocks({ pair, distance, onDistance }: BlocksProps) {
         ))}
       </ol>
       <p role="status">
-        {sayWeb(say, "web.differ", { n: pair.distance, of: pair.a.bits.length })}: <b>{sayWeb(say, pair.match ? "web.isMatch" : "web.isNoMatch")}</b>
+        {sayWeb(say, "web.differ", { n: pair.distance, of: pair.a.bits.length })}{say.colon}<b>{sayWeb(say, pair.match ? "web.isMatch" : "web.isNoMatch")}</b>
       </p>
     </>
   );

@@ -205,7 +205,7 @@ test("an empty place says what to do next, and leads there", { skip }, async () 
   await page.click("a:has-text('Import documents')");
   await page.waitForSelector("h2:text-is('Import documents')");
   await page.setInputFiles("input[type=file]", [file("one.jsonl", '{"id":"1","text":"a text that nothing else here resembles in the least"}\n')]);
-  await page.waitForSelector("text=1 documents kept, 0 duplicates.");
+  await page.waitForSelector("text=Documents kept: 1, duplicates: 0.");
   await page.click("#tab-clusters");
   await page.waitForSelector("text=No document of this collection has a near-duplicate");
   await page.click("a:has-text('Check a text')");
@@ -224,6 +224,7 @@ test("files are imported: what became of them, and the rejected lines as a file"
   const letter = droppedFiles().find((it) => it.name === "letter.docx");
   await page.setInputFiles("input[type=file]", [file("rows.jsonl", sampleRows()), letter, file("table.csv", "id,text\n1,a\n")]);
   await page.waitForSelector("text=3 lines or files were rejected");
+  await page.waitForSelector("li:has-text('not valid JSON, or without a field (')");
   const said = await page.textContent("section:has-text('Import documents') [role=status]");
   const [kept, duplicates] = said.match(/\d+/g).map(Number);
   // The totals are those of the command on the same rows, and of the list above.

@@ -228,7 +228,7 @@ function runCommandOverFiles(given, contents) {
 }
 
 /** Fields that depend on the clock. */
-const isClock = (name) => ["seconds", "stages", "created", "index_bytes"].includes(name);
+const isClock = (name) => ["seconds", "stages", "bytes_per_second", "created", "index_bytes"].includes(name);
 const withoutClock = (json) => JSON.parse(json, (name, value) => (isClock(name) ? undefined : value));
 const dataOf = (report) => /<script type="application\/json" id="data">([^<]*)</.exec(report.toString())[1];
 

@@ -26,6 +26,8 @@ test("addresses are read as they are written, and places inside a page are none"
   assert.deepEqual(parseAddress("#/none/x"), { section: "overview", collection: "x", item: null });
   assert.deepEqual(parseAddress("#/clusters/news/%E0%A4%A"), { section: "clusters", collection: "news", item: null });
   assert.equal(parseAddress("#a1"), null);
+  // The program for Windows opens the page of passages by its name.
+  assert.deepEqual(parseAddress("#passages"), { section: "passages", collection: null, item: null });
 });
 
 test("parts of two texts become runs of their kinds and lengths", async () => {
@@ -126,6 +128,80 @@ test("an import is cut into requests, waits where the service asks for it, and c
   let portions = 0;
   const stopped = await importFiles(files, { ...doors, insertLines: async (lines) => (portions++, doors.insertLines(lines)) }, () => {}, () => portions < 1);
   assert.deepEqual([stopped.kept, stopped.isStopped], [1000, true]);
+});
+
+test("lines are put together in time that is linear in their bytes", async () => {
+  const { LineSplitter } = await load("console/import-lines.ts");
+  const [part, parts] = [new Uint8Array(512).fill(0x61), 1 << 16];
+  const splitter = new LineSplitter();
+  const start = performance.now();
+  for (let at = 0; at < parts; at += 1) assert.equal(splitter.split(part).length, 0);
+  const [line] = splitter.split(new Uint8Array([0x0a]));
+  assert.equal(line.text.length, 512 * parts);
+  // Copying the line again with each part would move a terabyte.
+  assert.ok(performance.now() - start < 20_000, `${performance.now() - start} ms`);
+});
+
+test("a line is cut at no part of a character, and one that is too long or no UTF-8 is named", async () => {
+  const { LineSplitter } = await load("console/import-lines.ts");
+  const bytes = new TextEncoder().encode("\ufeff一𝄞\n\ntwelve bytes\nthirteen bytes\nlast");
+  const expected = [["一𝄞", null], ["", null], ["twelve bytes", null], ["", "long"], ["last", null]];
+  for (const size of [1, 2, 3, 5, 8, 100]) {
+    const splitter = new LineSplitter(12);
+    const lines = [];
+    for (let at = 0; at < bytes.length; at += size) lines.push(...splitter.split(bytes.subarray(at, at + size)));
+    lines.push(...splitter.finish());
+    assert.deepEqual(lines.map((it) => [it.text, it.problem]), expected, `${size}`);
+  }
+  const [bad, good] = new LineSplitter().split(new Uint8Array([0x61, 0xff, 0x0a, 0x62, 0x0a]));
+  assert.deepEqual([bad, good], [{ text: "a\ufffd", problem: "utf8" }, { text: "b", problem: null }]);
+});
+
+test("a line that is too long is rejected with its place and the limit, and the others are sent", async () => {
+  const { importFiles, longestLineBytes } = await load("console/import-lines.ts");
+  const { Wording } = await load("language/catalog.ts");
+  const { sent, doors } = makeDoors();
+  const file = new File(['{"id":1}\n', new Uint8Array(longestLineBytes + 1).fill(0x61), '\n{"id":2}\n', new Uint8Array([0xff, 0x0a])], "rows.jsonl");
+  const result = await importFiles([{ name: "rows.jsonl", file }], doors, () => {}, () => true);
+  assert.deepEqual(sent.flat(), ['{"id":1}', '{"id":2}']);
+  assert.deepEqual(result.rejectedLines.map(({ line, code }) => [line, code]), [[2, "long"], [4, "utf8"]]);
+  assert.deepEqual([result.kept, result.rejected, result.problem], [2, 2, null]);
+  const limit = new Wording("en").bytes(longestLineBytes);
+  assert.match(new Wording("en").known("drop.bad.long", "", { limit }), /longer than 64\u00a0MB/);
+  assert.match(new Wording("zh").known("drop.bad.long", "", { limit }), /超过 64\u00a0MB/);
+});
+
+test("an id that browsers resolve in a path stands in the query", async () => {
+  const { Service } = await load("console/service.ts");
+  const asked = [];
+  const known = globalThis.fetch;
+  globalThis.fetch = async (path) => {
+    asked.push(new URL(path, "http://service").href.slice("http://service".length));
+    return new Response("{}");
+  };
+  try {
+    const service = new Service();
+    for (const id of [".", "..", "a/b", "%2e", "-", "...", "?id=1", "一"]) await service.getDocument("news", id);
+    await service.getCluster("news", "..", 5);
+    await service.getCluster("news", "a/b", 5);
+  } finally {
+    globalThis.fetch = known;
+  }
+  const documents = ["-?id=.", "-?id=..", "a%2Fb", "%252e", "-", "...", "%3Fid%3D1", "%E4%B8%80"].map((end) => `/v1/collections/news/documents/${end}`);
+  assert.deepEqual(asked, [...documents, "/v1/collections/news/clusters/-?id=..&members=5", "/v1/collections/news/clusters/a%2Fb?members=5"]);
+});
+
+test("Chinese texts have Chinese words, and decimals as Chinese writes them", async () => {
+  const { catalogs } = await load("language/catalog.ts");
+  const { webMessages } = await load("web/messages.ts");
+  for (const [key, message] of [...Object.entries(catalogs.zh), ...Object.entries(webMessages.zh)]) {
+    // Terms of the search language stay as they are typed.
+    const text = String(message).replaceAll(/id:…|含 id、|text 和 id 字段|`[^`]*`/g, "");
+    assert.doesNotMatch(text, /应答|聚类|去除|规范化|为使文件/, key);
+    assert.doesNotMatch(text, /(?<![\w-])id(?![\w-])/, key);
+    assert.doesNotMatch(text, /(?<![\d.])\.\d/, key);
+    assert.doesNotMatch(text, /[\u4e00-\u9fff][,;:!?](?=\s|$)|\.\.\.(?!\d)/, key);
+  }
 });
 
 test("orders of passages say nothing of a direction that is not known", async () => {

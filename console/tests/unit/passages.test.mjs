@@ -92,6 +92,17 @@ test("the table has every pair, and no spreadsheet runs a name", async () => {
   assert.ok(!hidden.includes("HYPERLINK") && hidden.includes("Document 3,Document 1"), hidden);
 });
 
+test("no cell of the table begins as a formula does, in any width and behind what cannot be seen", async () => {
+  const { writeField } = await load("passages/pair-table.ts");
+  for (const sign of ["=", "+", "-", "@", "＝", "＋", "－", "＠", "﹦", "﹢", "﹣", "﹫", "−", "\t", "\t=", " =", "\u00a0+", "\u3000＝", "\u200b=", "\ufeff@"]) {
+    assert.equal(writeField(`${sign}1`), `'${sign}1`, JSON.stringify(sign));
+  }
+  for (const sign of ["\r", "\n", "\r=", "\r\n＝"]) assert.equal(writeField(`${sign}1`), `"'${sign}1"`, JSON.stringify(sign));
+  for (const plain of ["a=1", "学生＝1", "1-2", "", " ", "x@y", "'=1"]) assert.equal(writeField(plain), plain);
+  // A number is one in the table.
+  assert.equal(writeField(-0.5), "-0.5");
+});
+
 test("edges have the larger share of a pair, and documents that share most come first", async () => {
   const { listEdges } = await load("passages/page.tsx");
   const { names, edges: found } = listEdges(data(false).pairs);

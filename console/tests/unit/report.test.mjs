@@ -1,5 +1,6 @@
 // Parts of the report that need no browser.
 import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { createServer } from "vite";
 
@@ -92,7 +93,7 @@ test("the statement of a benchmark names the ids that scores leave out", async (
   );
   assert.equal(
     writeStatement(new Wording("zh"), { ...benchmark, found: 2 }),
-    "quiz/test：1,319 道题中有 2 道在语料中。排除它们的成绩不计以下 id：\nq7\nq12",
+    "quiz/test：1,319 道题中有 2 道在语料中。排除它们的成绩不计以下编号的题目：\nq7\nq12",
   );
 });
 
@@ -203,4 +204,18 @@ test("the fill of a window is the time between its oldest and its newest documen
   assert.equal(findFill("2d", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"), 0.5);
   assert.equal(findFill("2d", 1_000, 1_000 + 172_801), 1);
   assert.deepEqual([findFill("2d", undefined, 5), findFill("none", 1, 5), findFill("1h", 5, 1)], [null, null, 0]);
+});
+
+test("rules of a chart stand at equal distances of round numbers", async () => {
+  const { evenRules } = await load("components/charts.tsx");
+  assert.deepEqual([1, 2, 3, 5, 9, 12, 19, 20, 70, 101].map(evenRules), [[1], [1, 2], [1, 2, 3], [2, 4], [2, 4, 6, 8], [5, 10], [5, 10, 15], [10, 20], [20, 40, 60], [50, 100]]);
+});
+
+test("every stage of a run has its name in both languages", async () => {
+  const { catalogs } = await load("language/catalog.ts");
+  const folder = new URL("../../../crates/lookalike-batch/src/run/commands/", import.meta.url);
+  const sources = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith(".rs")).map((name) => readFileSync(new URL(name, folder), "utf8"));
+  const stages = new Set(sources.flatMap((source) => [...source.matchAll(/end_stage\("(\w+)"\)/g)].map((found) => found[1])));
+  assert.ok(stages.size >= 4, [...stages].join());
+  for (const stage of stages) for (const catalog of Object.values(catalogs)) assert.ok(`run.stage.${stage}` in catalog, stage);
 });

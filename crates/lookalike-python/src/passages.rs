@@ -3,7 +3,7 @@
 use lookalike::passages::PassageSettings;
 use lookalike_batch::run::{
     OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, RunSettings, RunWindow,
-    find_passages,
+    SHOWN_PASSAGE_CHARACTERS, find_passages,
 };
 use lookalike_comparison::shared_passages::{PassageSpot, SharedPassage, SharedPassages};
 use lookalike_io::sink::{CollectedTable, OutputTarget};
@@ -84,6 +84,7 @@ impl PassageOptions {
             offsets,
             order,
             described: DESCRIBED_PASSAGES,
+            common_characters: SHOWN_PASSAGE_CHARACTERS,
             limits: None,
         })
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use lookalike::passages::PassageSettings;
 use lookalike_batch::run::{
     MemoryLimit, OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
-    RunInputs, RunSettings, SilentProgress, find_passages,
+    RunInputs, RunSettings, SHOWN_PASSAGE_CHARACTERS, SilentProgress, find_passages,
 };
 use lookalike_io::error::Result;
 use lookalike_io::sink::OutputTarget;
@@ -67,6 +67,7 @@ fn settings(max_documents: BoilerplateLimit, reworded: bool, threads: usize) -> 
         offsets: OffsetUnit::Characters,
         order: PassageOrder::Position,
         described: 5,
+        common_characters: SHOWN_PASSAGE_CHARACTERS,
         limits: None,
     }
 }

@@ -13,6 +13,7 @@ use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
     self, DescribedPassage, MemoryLimit, OffsetUnit, PassageOrder, PassageOutputs, PassagePlan,
     PassageRunSettings, PassagesSummary, RunInputs, RunSettings, RunWindow,
+    SHOWN_PASSAGE_CHARACTERS,
 };
 use lookalike_comparison::text_diff::diff_normalized;
 use lookalike_options::boilerplate_limit::{BoilerplateLimit, parse_boilerplate_limit};
@@ -359,6 +360,7 @@ pub(crate) fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings
             OrderArg::Copied => PassageOrder::Copied,
         },
         described: args.show.map_or(DESCRIBED_PASSAGES, |shown| shown as usize),
+        common_characters: SHOWN_PASSAGE_CHARACTERS,
         limits: None,
     })
 }

@@ -455,6 +455,15 @@ fn service_leaves_out_base_texts() {
             assert_eq!(found["summary"][field], summary[field], "{options} {field}");
         }
     }
+    // A text that is left out of the next search is told as a whole.
+    let given: String = (0..900).map(|at| format!("given{at} ")).collect();
+    let class =
+        ["a", "b", "c"].map(|id| json!({ "id": id, "text": format!("{id}0. {given}{id}1.") }));
+    let common = ask(json!({ "documents": class })).json()["summary"]["common"].clone();
+    assert_eq!(common["text"], given.trim_end());
+    assert_eq!(common["characters"], given.trim_end().len());
+    let left = ask(json!({ "documents": class, "base": [common["text"]] })).json();
+    assert_eq!(left["summary"]["pairs"], 0);
     let found = ask(json!({ "documents": documents[..1], "against": documents[1..] })).json();
     assert_eq!(found["directed"], true);
     let refused = ask(json!({ "documents": documents, "max_documents": "0" }));

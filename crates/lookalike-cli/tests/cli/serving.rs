@@ -235,6 +235,43 @@ fn repeated_id_gets_the_first_answer() {
 }
 
 #[test]
+fn ids_that_clients_resolve_in_paths_stand_in_the_query() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    let path = "/v1/collections/a/documents";
+    let island = "nine men left the quiet island before the storm came";
+    let texts = [
+        (".", "the tram to the harbour does not run this weekend"),
+        ("..", island),
+        (
+            "-",
+            "wheat and barley were cheap on the market of this autumn",
+        ),
+    ];
+    for (id, text) in texts {
+        let inserted = service.post(path, &document(id, text)).json();
+        assert_eq!(inserted["verdict"], "kept", "{id}");
+    }
+    for id in [".", "..", "-", "%2E", "%2e."] {
+        let shown = service.get(&format!("{path}/-?id={id}")).json();
+        assert_eq!(shown["id"], id.to_lowercase().replace("%2e", "."), "{id}");
+    }
+    assert_eq!(service.get(&format!("{path}/-")).json()["id"], "-");
+    let copy = document("copy", &island.to_uppercase());
+    assert_eq!(service.post(path, &copy).json()["of"], "..");
+    let cluster = service.get("/v1/collections/a/clusters/-?id=..&members=5");
+    assert_eq!(cluster.json()["members"][0]["id"], "copy");
+    assert_eq!(service.delete(&format!("{path}/-?id=.")).status, 204);
+    let gone = service.get(&format!("{path}/-?id=."));
+    assert_eq!(gone.problem(), (404, "no_document".into()));
+    // Two ids contradict each other.
+    let both = service.get(&format!("{path}/copy?id=.."));
+    assert_eq!(both.problem(), (400, "bad_request".into()));
+    assert!(both.json()["detail"].as_str().unwrap().contains("'copy'"));
+}
+
+#[test]
 fn documents_are_shown_queried_and_deleted() {
     let place = Place::new();
     let service = Service::start(&place, "");

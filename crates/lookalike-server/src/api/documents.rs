@@ -246,11 +246,40 @@ fn expects_continue(headers: &HeaderMap) -> bool {
 /// Longest text, in bytes, of a document that is returned without a permit.
 const SHORT_ANSWER_BYTES: usize = 16 << 10;
 
+/// End of a path whose id is in the query.
+const ID_IN_QUERY: &str = "-";
+
+/// Returns the id of the document that a call is about: the end of the path, or the parameter `id` if the path ends in `-`.
+/// Clients resolve the segments `.` and `..` of a path, encoded or not, so a path cannot end in such an id.
+///
+/// # Errors
+/// If the path has an id and the query another one.
+fn document_id(
+    api_request: &ApiRequest,
+    parameters: &QueryParameters<'_>,
+) -> Result<String, ApiProblem> {
+    let in_path = api_request.path_part("id");
+    let in_query: Option<String> = parameters.get_parameter("id", "the id of a document")?;
+    match in_query {
+        None => Ok(in_path),
+        Some(id) if in_path == ID_IN_QUERY => Ok(id),
+        Some(id) => {
+            let (path, query) = (shorten_text(&in_path), shorten_text(&id));
+            let detail = format!(
+                "the path has the id '{path}' and the parameter `id` is '{query}': give one of them, the parameter with \
+                 the path `{ID_IN_QUERY}`"
+            );
+            Err(ApiProblem::new(ProblemCode::BadRequest, detail))
+        }
+    }
+}
+
 /// Returns a stored document. One with a long text is a long answer.
 pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
     let open = api_request.look_up_collection()?;
-    let id = api_request.path_part("id");
+    let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &["id", AT_LEAST])?;
+    let id = document_id(&api_request, &parameters)?;
     let budget = RequestBudget::new(Arc::clone(&service.answer_budget), client);
     let (collection, wanted) = (Arc::clone(&open), id.clone());
     let found = look_up(move || {
@@ -283,7 +312,8 @@ pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
 /// Deletes a document.
 pub(crate) async fn delete_document(api_request: ApiRequest) -> ApiResult {
     let open = api_request.look_up_collection()?;
-    let id = api_request.path_part("id");
+    let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &["id"])?;
+    let id = document_id(&api_request, &parameters)?;
     if let Some(replica) = &api_request.service.replica {
         drop(open);
         let subject = api_request.log_subject();
@@ -445,9 +475,9 @@ fn clusters_as_json<'a>(
 /// Returns one cluster.
 pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
     let open = api_request.look_up_collection()?;
-    let id = api_request.path_part("id");
-    let known = ["after", "members", "prefer", AT_LEAST];
+    let known = ["id", "after", "members", "prefer", AT_LEAST];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
+    let id = document_id(&api_request, &parameters)?;
     let after: Option<u64> =
         parameters.get_parameter("after", "the `next` of the answer before")?;
     let members = parameters.count_parameter("members", MEMBER_LIMITS.0, MEMBER_LIMITS.1)?;

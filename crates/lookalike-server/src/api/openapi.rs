@@ -413,6 +413,10 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
             return query_parameter(META_FILTER, json!({ "type": "string" }), describe_filter(whose));
         }
         let (schema, about) = match (*name, call.name) {
+            ("id", _) => (
+                json!({ "type": "string" }),
+                "The id, if the path ends in `-`. Clients resolve the ids `.` and `..` in a path, so these stand here.",
+            ),
             ("after", "get_cluster") => (
                 json!({ "type": "integer", "minimum": 0 }),
                 "The `next` of the previous answer: only the members after it are listed.",

@@ -195,17 +195,17 @@ pub(crate) static CALLS: [ApiCall; 45] = calls! {
         "learn a table of forms from the clusters of a collection, for the recipe of a new one",
         takes None, with ["format"], gives 200 Some("LearnedForms"), forms::learn_forms;
     "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
-        takes None, with ["at_least"], gives 200 Some("StoredDocument"), documents::get_document;
+        takes None, with ["id", "at_least"], gives 200 Some("StoredDocument"), documents::get_document;
     "delete_document" DELETE "/v1/collections/{collection}/documents/{id}" Write,
         "delete a document: it matches nothing any more",
-        takes None, with [], gives 204 None, documents::delete_document;
+        takes None, with ["id"], gives 204 None, documents::delete_document;
     "list_clusters" GET "/v1/collections/{collection}/clusters" Read,
         "list the clusters with more than one document",
         takes None, with ["after", "limit", "members", "prefer", "meta.FIELD", "at_least"], gives 200 Some("ClusterPage"),
         documents::list_clusters;
     "get_cluster" GET "/v1/collections/{collection}/clusters/{id}" Read,
         "show the cluster of a kept document",
-        takes None, with ["after", "members", "prefer", "at_least"], gives 200 Some("Cluster"), documents::get_cluster;
+        takes None, with ["id", "after", "members", "prefer", "at_least"], gives 200 Some("Cluster"), documents::get_cluster;
     "decide" POST "/v1/collections/{collection}/decisions" Write,
         "decide about pairs of texts as a person, and judge their documents again: one, or one per line",
         takes Some(("Decision", ONE_OR_MANY)), with [], gives 200 Some("DecisionResults"), decisions::make_decisions;

@@ -103,7 +103,7 @@ impl SourcePlaces {
         let characters = text.chars().count();
         let is_long = characters >= 2 * settings.passages.min_words() as usize;
         Ok(is_long.then(|| CommonPassage {
-            text: cut_text(text),
+            text: cut_text(text, settings.common_characters),
             characters,
             documents: (stretch.documents + own) as u64,
         }))

@@ -50,7 +50,7 @@ pub use evaluation::{PassageEvaluation, PassageFiles, evaluate_passages};
 pub use settings::{
     BaseSummary, BoilerplateExample, BoilerplateSummary, CommonPassage, CopiedPair,
     DescribedPassage, OffsetUnit, PassageOrder, PassageOutputs, PassageRunLimits,
-    PassageRunSettings, PassagesSummary,
+    PassageRunSettings, PassagesSummary, SHOWN_PASSAGE_CHARACTERS,
 };
 pub use texts::{TextDocument, TextPassages, find_passages_of_texts};
 

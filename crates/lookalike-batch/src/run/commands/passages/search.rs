@@ -22,11 +22,8 @@ use lookalike_io::source::ParseScratch;
 use crate::run::commands::passages::cache::DocumentCache;
 use crate::run::commands::passages::corpus::{PassageCorpus, RereadText};
 use crate::run::commands::passages::settings::{
-    CopiedPair, DescribedPassage, OffsetUnit, PassageRunSettings,
+    CopiedPair, DescribedPassage, OffsetUnit, PassageRunSettings, SHOWN_PASSAGE_CHARACTERS,
 };
-
-/// Characters of a text that a summary shows.
-const SHOWN_CHARACTERS: usize = 2000;
 
 /// A row of the table of passages.
 #[derive(Debug, Clone)]
@@ -305,8 +302,8 @@ impl<'a> DocumentSearcher<'a> {
                     unit: row.unit,
                     similarity: row.similarity,
                     kind: row.kind,
-                    text: cut_text(&document.text()[bytes]),
-                    source_text: cut_text(&source.text()[source_bytes]),
+                    text: cut_text(&document.text()[bytes], SHOWN_PASSAGE_CHARACTERS),
+                    source_text: cut_text(&source.text()[source_bytes], SHOWN_PASSAGE_CHARACTERS),
                 };
                 findings.described.push((findings.rows.len(), described));
             }
@@ -423,9 +420,9 @@ fn length_unit<'t>(tokens: impl IntoIterator<Item = &'t u64>) -> &'static str {
     }
 }
 
-/// Returns the beginning of a text that a summary shows.
-pub(super) fn cut_text(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_CHARACTERS) {
+/// Returns the beginning of a text, at most so many characters of it.
+pub(super) fn cut_text(text: &str, max_characters: usize) -> String {
+    match text.char_indices().nth(max_characters) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..to_visible_characters(text, 0..end).end]),
     }
@@ -437,8 +434,8 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_at_whole_characters() {
-        assert_eq!(cut_text("船"), "船");
-        let cut = cut_text(&"e\u{301}".repeat(1500));
+        assert_eq!(cut_text("船", 1), "船");
+        let cut = cut_text(&"e\u{301}".repeat(1500), SHOWN_PASSAGE_CHARACTERS);
         assert_eq!(cut, "e\u{301}".repeat(1000) + "…");
     }
 }

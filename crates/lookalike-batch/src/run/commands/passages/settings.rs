@@ -64,6 +64,9 @@ impl PassageOrder {
     }
 }
 
+/// Characters of a text that a summary shows.
+pub const SHOWN_PASSAGE_CHARACTERS: usize = 2000;
+
 /// Settings of a passages run.
 #[derive(Debug, Clone)]
 pub struct PassageRunSettings {
@@ -84,6 +87,9 @@ pub struct PassageRunSettings {
     pub order: PassageOrder,
     /// Number of passages and of pairs of documents that the summary describes.
     pub described: usize,
+    /// Most characters of the common text that the summary has: [`SHOWN_PASSAGE_CHARACTERS`] where people read it, and all where a
+    /// client leaves the text out of the next search.
+    pub common_characters: usize,
     /// Limits on the work; `None` allows any.
     pub limits: Option<PassageRunLimits>,
 }
@@ -251,7 +257,7 @@ pub struct BaseSummary {
 /// A text that more than half of all documents have.
 #[derive(Debug, Clone, Serialize)]
 pub struct CommonPassage {
-    /// Its text in one of them, at most 2,000 characters of it.
+    /// Its text in one of them, at most as many characters of it as the settings say.
     pub text: String,
     /// Its length in characters.
     pub characters: usize,

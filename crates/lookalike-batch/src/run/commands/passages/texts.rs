@@ -36,7 +36,8 @@ impl TextDocument<'_> {
 }
 
 impl PassageRunSettings {
-    /// Returns the settings for documents in memory, on this number of threads; everything else is as usual.
+    /// Returns the settings for documents in memory, on this number of threads; everything else is as usual. The summary has
+    /// the whole of a common text.
     pub fn for_texts(recipe: Recipe, passages: PassageSettings, threads: usize) -> Self {
         Self {
             reading: RunSettings {
@@ -52,6 +53,7 @@ impl PassageRunSettings {
             offsets: OffsetUnit::default(),
             order: PassageOrder::default(),
             described: 0,
+            common_characters: usize::MAX,
             limits: None,
         }
     }
