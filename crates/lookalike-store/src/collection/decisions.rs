@@ -9,7 +9,7 @@
 //! two searches for each document that is judged again. All of it is bounded, and a decision beyond a bound is refused
 //! before it has changed anything.
 
-mod rehearsal;
+mod advance_search;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -323,7 +323,8 @@ impl<'a> DecisionPlanner<'a> {
             changed,
             clusters,
         };
-        self.collection.rehearse(&mut plan, &preview, self.now)?;
+        self.collection
+            .search_in_advance(&mut plan, &preview, self.now)?;
         Ok(plan)
     }
 
@@ -543,7 +544,10 @@ mod tests {
     /// Inserts a kept document, another one, and duplicates of that one, most of which do not match each other.
     fn insert_clusters(collection: &Collection) {
         let other: String = (0..40).map(|at| format!("lamp{at} ")).collect();
-        assert_eq!(insert(collection, "first", &other, None).cluster_id(), "first");
+        assert_eq!(
+            insert(collection, "first", &other, None).cluster_id(),
+            "first"
+        );
         insert(collection, "second", &variant_text(0), None);
         for variant in 1..12 {
             let id = format!("copy{variant}");
@@ -630,7 +634,10 @@ mod tests {
         let last = collection.last_admitted_row().unwrap();
         let refused = collection.decide(&same()).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::TooCostly);
-        assert!(refused.to_string().contains("512 is the limit"), "{refused}");
+        assert!(
+            refused.to_string().contains("512 is the limit"),
+            "{refused}"
+        );
         assert_eq!(collection.last_admitted_row().unwrap(), last);
         assert_eq!(collection.list_decisions(0, 9, None).unwrap().total, 0);
     }
@@ -640,7 +647,12 @@ mod tests {
     fn plan_of_a_decision_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let collection = open_collection(&folder, SimilarityMeasure::Jaccard);
-        insert(&collection, "a", "one two three four five", Some("\"0123456789\""));
+        insert(
+            &collection,
+            "a",
+            "one two three four five",
+            Some("\"0123456789\""),
+        );
         let mut planner = DecisionPlanner::new(&collection, Timestamp(0));
         let known = {
             let state = collection.read_state().unwrap();
@@ -650,14 +662,20 @@ mod tests {
         assert_eq!(planner.bytes, "one two three four five".len() + 12);
         planner.bytes = MOST_REJUDGED_BYTES;
         let refused = planner.count_document(&prepared.prepared).unwrap_err();
-        assert!(refused.to_string().contains("bytes of texts and metadata"), "{refused}");
+        assert!(
+            refused.to_string().contains("bytes of texts and metadata"),
+            "{refused}"
+        );
         planner.bytes = 0;
         planner.documents = MOST_REJUDGED_DOCUMENTS;
         let refused = planner.count_document(&prepared.prepared).unwrap_err();
         assert!(refused.to_string().contains("1001 documents"), "{refused}");
         assert!(planner.count_members(MOST_READ_MEMBERS).is_ok());
         let refused = planner.count_members(1).unwrap_err();
-        assert!(refused.to_string().contains("100001 documents"), "{refused}");
+        assert!(
+            refused.to_string().contains("100001 documents"),
+            "{refused}"
+        );
         assert_eq!(refused.kind(), ErrorKind::Decision);
     }
 }

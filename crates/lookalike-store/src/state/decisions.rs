@@ -15,7 +15,7 @@
 //!
 //! # Two steps
 //!
-//! Under the shared lock, the decision is *rehearsed*: the documents are searched for matches by the decisions as they will
+//! Under the shared lock, the documents are searched *in advance*: they are searched for matches by the decisions as they will
 //! be ([`DecisionPreview`]), in turns, and nothing changes. Under the exclusive lock, the decision is made, and these searches
 //! are brought up to date. They remember what they have compared, so little is left, and whatever was deleted or has expired
 //! between the two steps is taken into account: the verdicts follow from the state under the exclusive lock alone.
@@ -124,7 +124,7 @@ pub(crate) struct PlannedDocument {
     pub(crate) prepared: PendingInsert,
     /// Its text.
     pub(crate) text: DecidedText,
-    /// The search for its matches, if it was rehearsed.
+    /// The search for its matches, if it was searched in advance.
     pub(crate) check: Option<DocumentCheck>,
     /// Results of its comparisons with other documents that are judged again, by their sequence numbers before.
     pub(crate) comparisons: Vec<(u64, KnownComparison)>,
@@ -394,7 +394,7 @@ impl CollectionState {
         Ok(RejudgedDocuments::new(rejudged))
     }
 
-    /// Returns the search of a document as it was rehearsed, or a new one. `new_seqs` are the sequence numbers of the
+    /// Returns the search that was made in advance for a document, or a new one. `new_seqs` are the sequence numbers of the
     /// documents that were kept again, by those before.
     fn resume_check(
         &self,
@@ -440,7 +440,7 @@ impl CollectionState {
 
     /// Returns a search for all matches of a document by decisions that are not made yet. A kept document does not find
     /// itself.
-    pub(crate) fn begin_rehearsal(
+    pub(crate) fn begin_advance_search(
         &self,
         document: &PlannedDocument,
         preview: &DecisionPreview,
@@ -451,8 +451,8 @@ impl CollectionState {
         DocumentCheck::new(search, &self.check_memory)
     }
 
-    /// Continues a search that was [begun](Self::begin_rehearsal). Returns `true` if it is complete.
-    pub(crate) fn continue_rehearsal(
+    /// Continues a search that was [begun](Self::begin_advance_search). Returns `true` if it is complete.
+    pub(crate) fn continue_advance_search(
         &self,
         check: &mut DocumentCheck,
         document: &PlannedDocument,
@@ -466,7 +466,7 @@ impl CollectionState {
 
     /// Returns an empty matcher of the same documents, whose decisions are those of a preview. It has no window, so that
     /// all of its documents are compared.
-    pub(crate) fn rehearsal_matcher(&self, preview: &DecisionPreview) -> Result<StreamMatcher> {
+    pub(crate) fn empty_matcher_under(&self, preview: &DecisionPreview) -> Result<StreamMatcher> {
         let plan = self.settings.match_plan()?;
         let mut matcher = StreamMatcher::new(&self.settings.recipe, &plan, None)?;
         matcher.set_step_limit(self.matcher.step_limit());
@@ -525,7 +525,7 @@ impl CollectionState {
         });
         check.search.end_preview();
         let turn = &mut SearchTurn::unlimited();
-        self.continue_rehearsal(&mut check, kept, now, turn)?;
+        self.continue_advance_search(&mut check, kept, now, turn)?;
         let is_match = check.matches_any(others);
         kept.check = Some(check);
         Ok(is_match)

@@ -16,8 +16,8 @@
 //! unit counts only afterwards: the analysis of up to two texts of a byte for every four of its steps. Whatever needs
 //! a longer text, or more steps, is done [without the lock](super::unlocked_work).
 
-use std::collections::{HashMap, HashSet};
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -100,7 +100,7 @@ impl DocumentCheck {
     }
 
     /// Frees what only a search that goes on needs, and returns the bytes that are left.
-    pub(crate) fn rest(&mut self) -> usize {
+    pub(crate) fn keep_for_later(&mut self) -> usize {
         self.search.forget_lists();
         self.count_bytes();
         self.search.memory_bytes()

@@ -10,9 +10,8 @@ use lookalike_oracle::OracleDocument as Plain;
 use lookalike_oracle::effort::choose_effort;
 use lookalike_store::{
     Collection, CollectionSettings, DecisionOutcome, DecisionRequest, DecisionSubject,
-    DocumentSelection, ErrorKind,
-    ImportCounts, InsertAnswer, StoredVerdict, export_documents, import_documents,
-    repair_collection, restore_collection, verify_collection,
+    DocumentSelection, ErrorKind, ImportCounts, InsertAnswer, StoredVerdict, export_documents,
+    import_documents, repair_collection, restore_collection, verify_collection,
 };
 
 use crate::disk::Simulated;
@@ -565,7 +564,12 @@ fn documents_past_the_window_are_not_judged_again() {
     let decision = Some(PairDecision::Different);
     let outcome = collection.decide(&request("kept", "second", decision));
     let outcome = outcome.unwrap();
-    let ids: Vec<_> = outcome.rejudged.first.iter().map(|one| &*one.after.id).collect();
+    let ids: Vec<_> = outcome
+        .rejudged
+        .first
+        .iter()
+        .map(|one| &*one.after.id)
+        .collect();
     assert_eq!(ids, ["first", "second"]);
     assert_eq!(outcome.rejudged.first[0].after.verdict, StoredVerdict::Kept);
     assert_eq!(outcome.rejudged.first[1].after.cluster_id(), "first");
@@ -584,7 +588,10 @@ fn empty_texts_are_not_decided() {
             let refused = collection.decide(&request(a, b, Some(decision)));
             let refused = refused.unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Decision);
-            assert!(refused.to_string().contains("'blank' is empty"), "{refused}");
+            assert!(
+                refused.to_string().contains("'blank' is empty"),
+                "{refused}"
+            );
         }
     }
     let withdrawn = collection.decide(&request("blank", "kept", None)).unwrap();
@@ -603,12 +610,23 @@ fn forgotten_documents_are_listed_after_the_others() {
     let whole = outcome.rejudged;
     assert_eq!((whole.total, whole.continue_after()), (1, None));
     collection.decide(&request("other", "kept", None)).unwrap();
-    insert(&collection, "first", "a boat of oak lies on the beach in the evening", 1000 * S);
+    insert(
+        &collection,
+        "first",
+        "a boat of oak lies on the beach in the evening",
+        1000 * S,
+    );
     let different = Some(PairDecision::Different);
-    collection.decide(&request("kept", "near", different)).unwrap();
+    collection
+        .decide(&request("kept", "near", different))
+        .unwrap();
     let withdrawn = collection.decide(&request("kept", "near", None)).unwrap();
     let mut rejudged = withdrawn.rejudged;
-    let ids: Vec<String> = rejudged.first.iter().map(|one| one.after.id.clone()).collect();
+    let ids: Vec<String> = rejudged
+        .first
+        .iter()
+        .map(|one| one.after.id.clone())
+        .collect();
     for kept in (0..ids.len()).rev() {
         rejudged.keep_first(kept);
         assert_eq!((rejudged.total, rejudged.first.len()), (ids.len(), kept));

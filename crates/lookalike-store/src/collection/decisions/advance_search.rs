@@ -1,4 +1,5 @@
-//! The rehearsal of a decision: its documents are searched for matches by the decisions as they will be, before it is made.
+//! The searches of a decision in advance: its documents are searched for matches by the decisions as they will be, before it
+//! is made.
 //!
 //! ```text
 //! kept documents ──> which of them match an earlier one now        in turns of the shared lock,
@@ -7,7 +8,7 @@
 //! ```
 //!
 //! Nothing changes, and nothing is decided: a search says at the end what was compared, and the verdicts are made under the
-//! exclusive lock. So it does no harm that documents are deleted or expire during a rehearsal.
+//! exclusive lock. So it does no harm that documents are deleted or expire during these searches.
 //!
 //! Cost: for each document a search of the collection, and one of the documents that are expected to be kept again. Memory:
 //! the candidates of these searches, up to [`MOST_SEARCH_BYTES`].
@@ -31,13 +32,13 @@ impl Collection {
     ///
     /// # Errors
     /// [`ErrorKind::TooCostly`] if that takes more work than a decision may, unless the collection follows a log.
-    pub(super) fn rehearse(
+    pub(super) fn search_in_advance(
         &self,
         plan: &mut DecisionPlan,
         preview: &DecisionPreview,
         now: Timestamp,
     ) -> Result<()> {
-        let mut rehearsal = Rehearsal {
+        let mut search = AdvanceSearch {
             collection: self,
             preview,
             now,
@@ -45,8 +46,8 @@ impl Collection {
             steps: 0,
             bytes: 0,
         };
-        let leaving = rehearsal.find_leaving(&plan.changed, &mut plan.clusters)?;
-        rehearsal.search_leaving(leaving)
+        let leaving = search.find_leaving(&plan.changed, &mut plan.clusters)?;
+        search.search_leaving(leaving)
     }
 
     /// Returns the steps that a decision may take. On a replica it has no limit.
@@ -59,7 +60,7 @@ impl Collection {
     }
 }
 
-struct Rehearsal<'a> {
+struct AdvanceSearch<'a> {
     collection: &'a Collection,
     preview: &'a DecisionPreview,
     now: Timestamp,
@@ -70,7 +71,7 @@ struct Rehearsal<'a> {
     bytes: usize,
 }
 
-impl Rehearsal<'_> {
+impl AdvanceSearch<'_> {
     /// Returns the documents that are expected to be judged again, in the order in which that happens.
     fn find_leaving<'p>(
         &mut self,
@@ -103,11 +104,7 @@ impl Rehearsal<'_> {
         Ok(state.is_late(&document.prepared, self.now))
     }
 
-    fn matches_any(
-        &mut self,
-        kept: &mut PlannedDocument,
-        others: &HashSet<u64>,
-    ) -> Result<bool> {
+    fn matches_any(&mut self, kept: &mut PlannedDocument, others: &HashSet<u64>) -> Result<bool> {
         self.search_document(kept)?;
         let check = kept.check.as_ref();
         Ok(check.is_some_and(|check| check.matches_any(others)))
@@ -120,13 +117,13 @@ impl Rehearsal<'_> {
         }
         let mut check = {
             let state = self.collection.read_state()?;
-            state.begin_rehearsal(document, self.preview, self.now)
+            state.begin_advance_search(document, self.preview, self.now)
         };
         loop {
             let mut turn = self.collection.options.verification.begin_turn();
             let is_complete = {
                 let state = self.collection.read_state()?;
-                state.continue_rehearsal(&mut check, document, self.now, &mut turn)?
+                state.continue_advance_search(&mut check, document, self.now, &mut turn)?
             };
             self.count_steps(turn.steps())?;
             if is_complete {
@@ -134,7 +131,7 @@ impl Rehearsal<'_> {
             }
             check.do_unlocked_work(&document.prepared);
         }
-        self.bytes += check.rest();
+        self.bytes += check.keep_for_later();
         document.check = Some(check);
         Ok(())
     }
@@ -146,8 +143,8 @@ impl Rehearsal<'_> {
         }
         let left_seqs: HashSet<u64> = leaving.iter().map(|document| document.seq()).collect();
         let state = self.collection.read_state()?;
-        let mut among = AmongEachOther {
-            matcher: state.rehearsal_matcher(self.preview)?,
+        let mut among = MutualComparison {
+            matcher: state.empty_matcher_under(self.preview)?,
             kept: Vec::new(),
         };
         drop(state);
@@ -172,7 +169,7 @@ impl Rehearsal<'_> {
     fn expect_to_keep(
         &self,
         document: &mut PlannedDocument,
-        among: &mut AmongEachOther,
+        among: &mut MutualComparison,
     ) -> Result<()> {
         among.keep_document(document)?;
         let extractor = self.collection.read_state()?.matcher.key_extractor();
@@ -198,39 +195,35 @@ impl Rehearsal<'_> {
 }
 
 /// The documents that are expected to be kept again, in a matcher of their own.
-struct AmongEachOther {
+struct MutualComparison {
     matcher: StreamMatcher,
     /// Their sequence numbers before and their texts, by their places.
     kept: Vec<(u64, String)>,
 }
 
-impl StreamTexts for AmongEachOther {
-    fn visit_text(
-        &self,
-        slot: DocumentSlot,
-        visit: &mut dyn FnMut(&str),
-    ) -> lookalike::Result<()> {
+impl StreamTexts for MutualComparison {
+    fn visit_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> lookalike::Result<()> {
         visit(&self.kept[slot.index as usize].1);
         Ok(())
     }
 }
 
-impl AmongEachOther {
+impl MutualComparison {
     /// Compares a document with those before it, and notes the results in it. Returns `true` if it matches one.
     fn compare_document(
         &self,
         document: &mut PlannedDocument,
-        rehearsal: &mut Rehearsal<'_>,
+        advance: &mut AdvanceSearch<'_>,
     ) -> Result<bool> {
         let matcher = &self.matcher;
-        let arrival = matcher.resolve_arrival(document.prepared.time, rehearsal.now);
+        let arrival = matcher.resolve_arrival(document.prepared.time, advance.now);
         let mut search = matcher.begin_listing(&arrival);
         let turn = &mut SearchTurn::unlimited();
         let sketched = &document.prepared.sketched;
         matcher.continue_precheck(&mut search, sketched, &arrival, None, self, turn)?;
-        rehearsal.count_steps(turn.steps())?;
+        advance.count_steps(turn.steps())?;
         document.comparisons = matcher.list_comparisons(&search);
-        rehearsal.bytes += size_of_val(&*document.comparisons);
+        advance.bytes += size_of_val(&*document.comparisons);
         Ok(search.found_match().is_some())
     }
 
