@@ -454,6 +454,9 @@ messages! {
     base_left_out(words: NounCount, documents: NounCount, texts: NounCount)
         "{words} of {documents} stand in {texts} that all were given, and count for nothing"
         "{documents}中有 {words}出自给定的 {texts}，不计入结果";
+    short_base(texts: NounCount, words: u32, characters: u32, names: &str)
+        "nothing is left out of {texts}, shorter than {words} words ({characters} characters): {names}"
+        "{texts}不足 {words} 个词（{characters} 个字），没有排除任何内容：{names}";
     common_text() "common text" "共同文本";
     common_passage(characters: NounCount, having: &str, documents: NounCount, most: u64)
         "a passage of {characters} stands in {having} of {documents}: --base FILE or --max-documents {most} leaves it out"
