@@ -356,11 +356,8 @@ fn make_entry(numbers: &mut Numbers) -> LogEntry {
     }
 }
 
-/// Returns one of a few texts, mostly with a word changed, or an empty one.
+/// Returns one of a few texts, mostly with a word changed.
 fn make_text(numbers: &mut Numbers) -> String {
-    if numbers.below(12) == 0 {
-        return " ".to_owned();
-    }
     let topic = numbers.below(4);
     let mut words: Vec<String> = (0..14).map(|at| format!("word{topic}x{at}")).collect();
     if numbers.below(3) > 0 {

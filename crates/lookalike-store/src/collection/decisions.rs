@@ -2,7 +2,7 @@
 //!
 //! The documents that a decision can be about are found, read, prepared and compared first, in turns of the shared lock,
 //! while nobody inserts: queries go on, and inserts wait. Then the decision is made and they are judged again under the
-//! exclusive lock, by comparisons that are made already. Queries wait for that, some ten microseconds for each of these
+//! exclusive lock, by comparisons that are made already. Queries wait for that, some tens of microseconds for each of these
 //! documents.
 //!
 //! Cost: a look-up for each text, the members of the clusters of these texts, which are read to know their contents, and
